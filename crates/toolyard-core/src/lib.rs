@@ -1,0 +1,68 @@
+//! The words everyone in Toolyard shares; no IO, no runtime.
+//!
+//! A model names a tool and its arguments ([`ToolCallRequest`]); whoever implements [`Tool`] answers with a
+//! [`ToolOutput`] or a [`ToolError`] that says what failed, where, and what to do.
+//!
+//! | words | file |
+//! |---|---|
+//! | [`Tool`], [`ToolSpec`] | `tool.rs` |
+//! | [`ToolCallRequest`], [`CallContext`] | `call.rs` |
+//! | [`ToolOutput`], [`ContentBlock`], [`OutputMeta`], [`ToolResult`] | `output.rs` |
+//! | [`SourceKind`], [`SourceId`], [`SourceInfo`] | `source.rs` |
+//! | [`ToolHints`], [`EffectiveHints`] | `hints.rs` |
+//! | [`Capability`], [`ToolKind`], [`extract_capabilities`] | `capability.rs` |
+//! | [`Param`]: JSON Schema as parameters | `schema.rs` |
+//! | [`History`], [`Results`], [`Conversations`], [`Synthesizer`]: what others plug in | a file each |
+//!
+//! ```
+//! use toolyard_core::{BoxFuture, CallContext, RawJson, Tool, ToolCallRequest, ToolError, ToolOutput, ToolSpec};
+//!
+//! struct Hello(ToolSpec);
+//!
+//! impl Tool for Hello {
+//!     fn spec(&self) -> &ToolSpec {
+//!         &self.0
+//!     }
+//!     fn call<'a>(
+//!         &'a self,
+//!         _request: &'a ToolCallRequest,
+//!         _context: &'a CallContext,
+//!     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+//!         Box::pin(async { Ok(ToolOutput::text("hello")) })
+//!     }
+//! }
+//!
+//! let hello = Hello(ToolSpec::new("hello", "Greets whoever asks"));
+//! assert_eq!(hello.spec().name.as_ref(), "hello");
+//! ```
+
+mod call;
+mod capability;
+mod conversation;
+mod error;
+mod hints;
+mod history;
+mod output;
+mod raw_json;
+mod results;
+mod schema;
+mod source;
+mod synthesizer;
+mod tool;
+
+pub use call::{CallContext, ToolCallRequest};
+pub use capability::{Capability, CapabilityRule, CapabilityTable, ToolKind, extract_capabilities};
+pub use conversation::{ConversationQuery, Conversations, Message};
+pub use error::{ArgumentProblem, ErrorKind, ToolError};
+pub use hints::{EffectiveHints, ToolHints};
+pub use history::{CallOutcome, History};
+pub use output::{ContentBlock, Omitted, OutputMeta, ToolOutput, ToolResult, grouped};
+pub use raw_json::{NotJson, RawJson};
+pub use results::{ResultPage, ResultRef, Results, ResultsError};
+pub use schema::{Param, ParamType, compatible, params};
+pub use source::{SourceId, SourceInfo, SourceKind};
+pub use synthesizer::{SynthesisError, SynthesisPiece, SynthesisRequest, Synthesizer};
+pub use tool::{Tool, ToolSpec};
+
+/// A boxed future, the return type of the few traits that must be usable as objects.
+pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

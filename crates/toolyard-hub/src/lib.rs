@@ -1,0 +1,1 @@
+//! Decides and carries out one tool call.

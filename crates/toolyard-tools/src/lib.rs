@@ -1,0 +1,1 @@
+//! Tools that live in the process: native tools, function tools and skills.

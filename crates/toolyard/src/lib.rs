@@ -1,0 +1,1 @@
+//! One door between AI agents and every tool they may use.
