@@ -14,6 +14,8 @@ pub struct ToolOutput {
     pub content: Vec<ContentBlock>,
     /// The same facts as JSON, where the tool gave them.
     pub structured: Option<RawJson>,
+    /// Whether the tool chose the size of this answer itself, as a page of a result is; budgets leave it alone then.
+    pub sized: bool,
     /// Where it came from and what was done to it.
     pub meta: OutputMeta,
 }
@@ -89,11 +91,14 @@ impl ToolOutput {
     /// An answer of one JSON value, shown as its text.
     pub fn json(value: impl Into<RawJson>) -> Self {
         let raw = value.into();
-        Self {
-            content: vec![ContentBlock::text(raw.get())],
-            structured: Some(raw),
-            meta: OutputMeta::default(),
-        }
+        Self { content: vec![ContentBlock::text(raw.get())], structured: Some(raw), ..Self::default() }
+    }
+
+    /// The same answer, to be shown whole.
+    #[must_use]
+    pub fn sized(mut self) -> Self {
+        self.sized = true;
+        self
     }
 
     /// All text of the answer; blocks that are not text are named in brackets.

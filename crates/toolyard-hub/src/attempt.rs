@@ -1,0 +1,195 @@
+//! One call under way: single attempts, and repetition where that is safe.
+
+use std::{
+    borrow::Cow,
+    panic::AssertUnwindSafe,
+    sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
+};
+
+use futures_util::FutureExt as _;
+use tokio::time::{Instant, sleep, timeout_at};
+use toolyard_core::{
+    CallContext, CallOutcome, ErrorKind, History, OutputMeta, ToolCallRequest, ToolError, ToolOutput,
+};
+
+use crate::{
+    breaker::Permit,
+    candidate::ToolCandidate,
+    decision::{Trail, note},
+    retry::RetryPolicy,
+};
+
+/// What all attempts of one call share.
+pub(crate) struct Call<'a> {
+    pub(crate) request: &'a ToolCallRequest,
+    pub(crate) deadline: Instant,
+    pub(crate) patience: Duration,
+    pub(crate) retry: RetryPolicy,
+    pub(crate) history: &'a dyn History,
+    pub(crate) trail: Option<&'a Trail>,
+    pub(crate) attempts: AtomicU32,
+}
+
+impl Call<'_> {
+    /// Calls one candidate, again after a failure where that is safe, may help, and is within budget and deadline.
+    pub(crate) async fn with_retries(&self, candidate: &ToolCandidate) -> Result<ToolOutput, ToolError> {
+        let mut attempt = 1;
+        loop {
+            let error = match self.attempt(candidate, attempt).await {
+                Ok(output) => return Ok(output),
+                Err(error) => error,
+            };
+            let pause = self.retry.pause_after(attempt, fastrand::f64());
+            if let Err(why) = self.may_retry(candidate, &error, attempt, pause) {
+                self.note("retry", None, || (candidate.source_id().to_string(), format!("no: {why}")));
+                return Err(error);
+            }
+            attempt += 1;
+            self.note("retry", Some(pause), || {
+                (
+                    candidate.source_id().to_string(),
+                    format!("attempt {attempt} of {} after a pause", self.retry.attempts),
+                )
+            });
+            sleep(pause).await;
+        }
+    }
+
+    fn may_retry(
+        &self,
+        candidate: &ToolCandidate,
+        error: &ToolError,
+        attempt: u32,
+        pause: Duration,
+    ) -> Result<(), &'static str> {
+        if !candidate.hints.repeatable() {
+            Err("not known to be idempotent")
+        } else if !error.retryable() {
+            Err("another attempt would not help")
+        } else if attempt >= self.retry.attempts {
+            Err("no attempts left")
+        } else if Instant::now() + pause >= self.deadline {
+            Err("no time left")
+        } else if !candidate.source.state.retries.pay() {
+            Err("the source's retry budget is used up")
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Calls one candidate once: if its source is not left alone, when it is its turn, until the deadline.
+    pub(crate) async fn attempt(
+        &self,
+        candidate: &ToolCandidate,
+        attempt: u32,
+    ) -> Result<ToolOutput, ToolError> {
+        let started = Instant::now();
+        let outcome =
+            self.carried_out(candidate, attempt, started).await.map_err(|error| candidate.locate(error));
+        let elapsed = started.elapsed();
+        self.note("call", Some(elapsed), || {
+            let what = match &outcome {
+                Ok(_) => "answered".to_owned(),
+                Err(error) => error.message().to_owned(),
+            };
+            let hints = candidate.hints.word();
+            (
+                format!("{}@{}", candidate.name, candidate.source_id()),
+                format!("{hints}, attempt {attempt}: {what}"),
+            )
+        });
+        outcome
+    }
+
+    async fn carried_out(
+        &self,
+        candidate: &ToolCandidate,
+        attempt: u32,
+        started: Instant,
+    ) -> Result<ToolOutput, ToolError> {
+        let permit = candidate.breaker().admit(started).map_err(left_alone)?;
+        let state = &candidate.source.state;
+        let alone = candidate.source.info.exclusive && !candidate.hints.read_only;
+        let turn = match state.gate.try_enter(alone) {
+            Some(turn) => Some(turn),
+            None => timeout_at(self.deadline, state.gate.enter(alone)).await.ok().flatten(),
+        };
+        if turn.is_none() || Instant::now() >= self.deadline {
+            let message = "there was no time left to call it before the deadline";
+            return Err(ToolError::new(ErrorKind::Unavailable, message));
+        }
+        self.attempts.fetch_add(1, Ordering::Relaxed);
+        if attempt == 1 {
+            state.retries.earn();
+        }
+        let called = Instant::now();
+        let outcome = self.called(candidate, attempt).await;
+        self.settle(candidate, permit, &outcome, called.elapsed());
+        match outcome {
+            Ok(mut output) => {
+                output.meta = OutputMeta::of(candidate.source_id().clone(), 1);
+                Ok(output)
+            }
+            // Whoever waits must know that it may have happened; nobody may try it elsewhere.
+            Err(error) if !candidate.hints.repeatable() && leaves_outcome_open(&error) => {
+                Err(error.outcome_unknown())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The tool's own answer; a panic in it is a failure of this call and of nothing else.
+    async fn called(&self, candidate: &ToolCandidate, attempt: u32) -> Result<ToolOutput, ToolError> {
+        let request = if *self.request.tool_name == *candidate.name {
+            Cow::Borrowed(self.request)
+        } else {
+            Cow::Owned(ToolCallRequest { tool_name: candidate.name.to_string(), ..self.request.clone() })
+        };
+        let context = CallContext::until(self.deadline.into_std()).attempt(attempt);
+        let answer = AssertUnwindSafe(candidate.tool.call(&request, &context)).catch_unwind();
+        match timeout_at(self.deadline, answer).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(_panic)) => Err(ToolError::new(ErrorKind::Internal, "the tool panicked")
+                .with_hint("this is a fault in the tool; its message is on stderr")),
+            Err(_elapsed) => {
+                let message = format!("did not answer within {} s", self.patience.as_secs_f64());
+                Err(ToolError::new(ErrorKind::Timeout, message).with_hint("raise the limit with --timeout"))
+            }
+        }
+    }
+
+    fn settle(
+        &self,
+        candidate: &ToolCandidate,
+        permit: Permit,
+        outcome: &Result<ToolOutput, ToolError>,
+        elapsed: Duration,
+    ) {
+        match outcome {
+            Err(error) if error.blames_source() => permit.failed(Instant::now()),
+            _ => permit.succeeded(),
+        }
+        let error = outcome.as_ref().err().map(ToolError::kind);
+        self.history.record(&CallOutcome::new(&candidate.name, candidate.source_id(), error, elapsed));
+    }
+
+    /// Takes note of a decision about this call.
+    pub(crate) fn note(
+        &self,
+        stage: &'static str,
+        elapsed: Option<Duration>,
+        words: impl FnOnce() -> (String, String),
+    ) {
+        note(self.trail, &self.request.id, stage, elapsed, words);
+    }
+}
+
+fn left_alone(left: Duration) -> ToolError {
+    ToolError::new(ErrorKind::CircuitOpen, "it failed repeatedly and is left alone for a while")
+        .with_hint(format!("it is tried again in {} s", left.as_secs_f64().ceil()))
+}
+
+fn leaves_outcome_open(error: &ToolError) -> bool {
+    matches!(error.kind(), ErrorKind::Timeout | ErrorKind::Lost | ErrorKind::Internal)
+}

@@ -1,0 +1,170 @@
+//! Cuts an answer to what its kind is worth in a context window, at a place where a reader would pause.
+
+use toolyard_core::{ContentBlock, Omitted, ResultRef, ToolKind, ToolOutput};
+use unicode_segmentation::UnicodeSegmentation;
+
+/// How many characters of an answer are shown, by kind: the limits of the seed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Of a calculation.
+    pub calculate: usize,
+    /// Of a time.
+    pub time: usize,
+    /// Of search results.
+    pub search: usize,
+    /// Of past messages.
+    pub history: usize,
+    /// Of everything else.
+    pub other: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { calculate: 100, time: 200, search: 500, history: 1_000, other: 500 }
+    }
+}
+
+impl Limits {
+    /// The limit for one kind.
+    pub fn for_kind(&self, kind: ToolKind) -> usize {
+        match kind {
+            ToolKind::Calculate => self.calculate,
+            ToolKind::Time => self.time,
+            ToolKind::Search => self.search,
+            ToolKind::History => self.history,
+            ToolKind::Extract | ToolKind::Other => self.other,
+        }
+    }
+}
+
+/// How much of an answer the caller wants to see.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Budget {
+    /// All of it.
+    Whole,
+    /// What its kind is worth.
+    #[default]
+    ByKind,
+    /// At most so many characters.
+    Characters(usize),
+}
+
+/// What is left of a text: the part to show, and the counts in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cut<'a> {
+    pub(crate) kept: &'a str,
+    pub(crate) kept_characters: usize,
+    pub(crate) total_characters: usize,
+}
+
+/// The beginning of `text`, at most `limit` characters long, ending where a sentence, an item or a word ends, and
+/// never inside what a reader sees as one character. Nothing when the text fits.
+pub(crate) fn cut(text: &str, limit: usize) -> Option<Cut<'_>> {
+    let end_of_limit = text.char_indices().nth(limit).map(|(at, _)| at)?;
+    let window = text.get(..end_of_limit).unwrap_or_default();
+    let end = pause_in(text, window);
+    let kept = text.get(..end).unwrap_or_default().trim_end();
+    Some(Cut { kept, kept_characters: kept.chars().count(), total_characters: text.chars().count() })
+}
+
+/// The best place to stop in `window`, the beginning of `text`: the strongest pause in its second half, else the last
+/// boundary between visible characters.
+fn pause_in(text: &str, window: &str) -> usize {
+    let half = window.len() / 2;
+    let last = |places: &mut dyn Iterator<Item = usize>| places.filter(|at| *at > half).last();
+    let sentence = last(&mut window.split_sentence_bound_indices().map(|(at, _)| at));
+    let item =
+        || last(&mut window.char_indices().filter(|(_, c)| ends_item(*c)).map(|(at, c)| at + c.len_utf8()));
+    let word = || last(&mut window.char_indices().filter(|(_, c)| c.is_whitespace()).map(|(at, _)| at));
+    // A mark may belong to the comma or space before it, so every place is moved back to a visible boundary.
+    last_grapheme_boundary(text, sentence.or_else(item).or_else(word).unwrap_or(window.len()))
+}
+
+/// A character after which a list goes on with its next item.
+fn ends_item(character: char) -> bool {
+    matches!(character, '\n' | ',' | ';' | '，' | '；' | '、' | '،' | '}' | ']')
+}
+
+fn last_grapheme_boundary(text: &str, limit: usize) -> usize {
+    let mut boundaries = text.grapheme_indices(true).map(|(at, _)| at).take_while(|at| *at <= limit);
+    boundaries.by_ref().last().unwrap_or(0)
+}
+
+/// Replaces the text of an answer by its beginning and a line on what is missing. Blocks that are not text stay.
+pub(crate) fn show_part(output: &mut ToolOutput, cut: Cut<'_>, reference: Option<ResultRef>) {
+    let omitted = Omitted {
+        kept: cut.kept_characters,
+        omitted: cut.total_characters - cut.kept_characters,
+        total: cut.total_characters,
+        reference,
+    };
+    let mut content = vec![ContentBlock::text(cut.kept), ContentBlock::text(omitted.to_string())];
+    content.extend(output.content.drain(..).filter(|block| block.as_text().is_none()));
+    output.content = content;
+    output.structured = None;
+    output.meta.omitted = Some(omitted);
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn kept(text: &str, limit: usize) -> &str {
+        cut(text, limit).map_or(text, |cut| cut.kept)
+    }
+
+    #[test]
+    fn the_limits_of_the_seed() {
+        let limits = Limits::default();
+        let kinds =
+            [ToolKind::Calculate, ToolKind::Time, ToolKind::Search, ToolKind::History, ToolKind::Other];
+        assert_eq!(kinds.map(|kind| limits.for_kind(kind)), [100, 200, 500, 1_000, 500]);
+    }
+
+    #[test]
+    fn a_text_that_fits_is_left_alone() {
+        assert_eq!(cut("twelve chars", 12), None);
+        assert_eq!(cut("十二个字十二个字十二个字", 12), None);
+    }
+
+    #[test]
+    fn sentences_end_in_any_script() {
+        assert_eq!(kept("One sentence. Another sentence.", 20), "One sentence.");
+        assert_eq!(kept("今天天气很好。我们去公园散步吧。", 10), "今天天气很好。");
+        assert_eq!(kept("यह एक वाक्य है। यह दूसरा है।", 20), "यह एक वाक्य है।");
+        assert_eq!(kept("هل هذا سؤال؟ نعم هو سؤال.", 18), "هل هذا سؤال؟");
+    }
+
+    #[test]
+    fn lists_end_after_an_item_and_prose_after_a_word() {
+        assert_eq!(kept(r#"[{"name":"a"},{"name":"b"},{"name":"c"}]"#, 30), r#"[{"name":"a"},{"name":"b"},"#);
+        assert_eq!(kept("one long sentence without any end", 12), "one long");
+    }
+
+    #[test]
+    fn what_looks_like_one_character_is_never_split() {
+        assert_eq!(kept("👨‍👩‍👧‍👦👨‍👩‍👧‍👦", 9), "👨‍👩‍👧‍👦");
+        assert_eq!(kept(&"é".repeat(10).replace('é', "e\u{301}"), 5), "e\u{301}e\u{301}");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        #[test]
+        fn any_text_keeps_its_beginning_within_the_limit(text in "\\PC{0,300}", limit in 0_usize..200) {
+            match cut(&text, limit) {
+                None => prop_assert!(text.chars().count() <= limit),
+                Some(part) => {
+                    prop_assert!(text.starts_with(part.kept));
+                    prop_assert!(part.kept_characters <= limit);
+                    prop_assert_eq!(part.total_characters, text.chars().count());
+                    let end = part.kept.len();
+                    let whole_graphemes = text.grapheme_indices(true).any(|(at, _)| at == end) || end == text.len();
+                    prop_assert!(whole_graphemes, "cut inside a character at {}", end);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! Asks several candidates at the same time and keeps every success.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use toolyard_core::ToolError;
+
+use crate::{attempt::Call, candidate::ToolCandidate, synthesizer::Answer};
+
+/// All successes in the order the candidates were asked, and all failures.
+pub(crate) async fn gather(
+    call: &Call<'_>,
+    candidates: &[Arc<ToolCandidate>],
+) -> (Vec<Answer>, Vec<ToolError>) {
+    let outcomes = join_all(candidates.iter().map(|candidate| call.attempt(candidate, 1))).await;
+    let (mut answers, mut failures) = (Vec::new(), Vec::new());
+    for (candidate, outcome) in candidates.iter().zip(outcomes) {
+        match outcome {
+            Ok(output) => answers.push(Answer { source: candidate.source_id().clone(), output }),
+            Err(error) => failures.push(error),
+        }
+    }
+    (answers, failures)
+}
