@@ -40,7 +40,11 @@ pub(crate) async fn ask(
     let batch = strategy.first_batch(candidates.len());
     call.note("strategy", None, || {
         let order: Vec<String> = candidates.iter().map(|candidate| format!("{candidate:?}")).collect();
-        (strategy.word().to_owned(), format!("{batch} at first, in this order: {}", order.join(", ")))
+        let detail = match order.as_slice() {
+            [_only] => "one candidate".to_owned(),
+            several => format!("{batch} at first, in this order: {}", several.join(", ")),
+        };
+        (strategy.word().to_owned(), detail)
     });
     let (at_first, later) = candidates.split_at_checked(batch).unwrap_or((candidates, &[]));
     match strategy {

@@ -1,0 +1,99 @@
+//! Exact results, bombs, and recursion that must not end the process.
+
+use super::*;
+
+async fn calculate(expression: &str) -> Result<ToolOutput, ToolError> {
+    let context = CallContext::until(Instant::now() + Duration::from_secs(30));
+    Calculate::new()
+        .call(&ToolCallRequest::new("calculate", json!({"expression": expression})), &context)
+        .await
+}
+
+async fn text(expression: &str) -> String {
+    calculate(expression).await.unwrap().to_text()
+}
+
+#[tokio::test]
+async fn fractions_are_exact() {
+    assert_eq!(text("(3+4)*12/7").await, "12");
+    assert_eq!(text("0.1+0.2").await, "0.3");
+    assert_eq!(text("2^64").await, "18446744073709551616");
+    assert_eq!(text("5 km to m").await, "5000 m");
+    assert_eq!(calculate("1+1").await.unwrap().to_json(), json!({"result": "2", "exact": true}));
+}
+
+#[tokio::test]
+async fn inexact_results_say_so() {
+    assert!(text("sqrt(2)").await.starts_with("approx. 1.414"));
+    let output = calculate("1/3").await.unwrap();
+    assert_eq!(output.to_json()["exact"], json!(false), "{}", output.to_text());
+}
+
+#[tokio::test]
+async fn nonsense_is_a_failure_with_a_reason() {
+    for nonsense in ["", "  ", "1/0", "2 +", "hello there", "10 EUR to USD", "roll d20", "\u{0}", "🦀 * 2"]
+    {
+        let error = calculate(nonsense).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Failed, "{nonsense}");
+        assert!(!error.message().is_empty());
+    }
+    let long = "1+".repeat(3_000) + "1";
+    assert!(calculate(&long).await.unwrap_err().message().contains("longer than 4096"));
+}
+
+#[tokio::test]
+async fn bombs_end_soon() {
+    for bomb in ["9^9^9^9", "(10^6)!", "2^(10^8)", "1000000000!", "10^(10^9) mod 7", "9^9^9", "2^(10^7)"] {
+        let start = Instant::now();
+        let result = calculate(bomb).await;
+        assert!(start.elapsed() < Duration::from_secs(3), "{bomb} took {:?}", start.elapsed());
+        assert!(result.is_err(), "{bomb}: {result:?}");
+    }
+}
+
+#[tokio::test]
+async fn recursion_is_an_error_and_never_a_crash() {
+    let deep = [
+        "(x: x x) (x: x x)".to_owned(),
+        "f = x: f x; f 1".to_owned(),
+        "(".repeat(4_096),
+        "-".repeat(4_095) + "1",
+        format!("{}1{}", "(".repeat(2_047), ")".repeat(2_047)),
+        "2^".repeat(2_047) + "1",
+        "x:".repeat(2_047) + "1",
+        "sqrt ".repeat(800) + "1",
+        "1".to_owned() + &"!".repeat(4_000),
+        "1 ".repeat(2_000),
+        "1+".repeat(2_000) + "1",
+        "-1".repeat(2_000),
+        "\\x.".repeat(1_300) + "x",
+    ];
+    for expression in deep {
+        // Whether it has a result does not matter; that we are still here, and soon, does.
+        let start = Instant::now();
+        let _ = calculate(&expression).await;
+        assert!(start.elapsed() < Duration::from_secs(3), "took {:?}", start.elapsed());
+    }
+}
+
+#[tokio::test]
+async fn a_dropped_call_stops_the_calculation() {
+    let stop = Arc::new(AtomicBool::new(false));
+    drop(StopGuard(Arc::clone(&stop)));
+    let far = Instant::now() + Duration::from_secs(60);
+    let limits = Limits { stop, until: far, stack_top: stack_address() };
+    assert!(limits.should_interrupt());
+}
+
+#[tokio::test]
+async fn the_callers_deadline_counts_too() {
+    let context = CallContext::until(Instant::now() + Duration::from_millis(50));
+    let request = ToolCallRequest::new("calculate", json!({"expression": "9^9^9^9"}));
+    let error = Calculate::new().call(&request, &context).await.unwrap_err();
+    assert_eq!(error.message(), "the calculation takes too long");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_paused_clock_does_not_end_a_calculation() {
+    assert_eq!(text("2+2").await, "4");
+}

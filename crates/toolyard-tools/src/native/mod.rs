@@ -1,0 +1,91 @@
+//! The five tools that come with Toolyard.
+
+mod calculate;
+mod get_conversation_history;
+mod get_time;
+mod read_result;
+pub mod search;
+mod search_web;
+
+use std::sync::Arc;
+
+use toolyard_core::{Conversations, Results, Tool};
+
+pub use calculate::Calculate;
+pub use get_conversation_history::{ConversationLog, GetConversationHistory};
+pub use get_time::{Clock, GetTime};
+pub use read_result::ReadResult;
+pub use search::SearchSettings;
+pub use search_web::SearchWeb;
+
+/// What the operator may set about the native tools.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NativeTools {
+    /// IANA name of the zone `get_time` uses when a call names none; UTC when absent.
+    pub default_timezone: Option<String>,
+    /// Where `search_web` searches.
+    pub search: SearchSettings,
+}
+
+impl NativeTools {
+    /// All five tools. Nothing is connected or read before a call.
+    pub fn tools(
+        &self,
+        results: Arc<dyn Results>,
+        conversations: Option<Arc<dyn Conversations>>,
+    ) -> Vec<Arc<dyn Tool>> {
+        vec![
+            Arc::new(Calculate::new()),
+            Arc::new(GetTime::new(self.default_timezone.clone())),
+            Arc::new(SearchWeb::new(self.search.engine())),
+            Arc::new(GetConversationHistory::new(conversations)),
+            Arc::new(ReadResult::new(results)),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use toolyard_core::{BoxFuture, ResultPage, ResultRef, ResultsError, ToolKind};
+
+    use super::*;
+
+    struct Nowhere;
+
+    impl Results for Nowhere {
+        fn keep<'a>(&'a self, _whole: &'a str) -> BoxFuture<'a, Result<ResultRef, ResultsError>> {
+            Box::pin(async { Err(ResultsError::Failed("nowhere".to_owned())) })
+        }
+
+        fn read<'a>(
+            &'a self,
+            _reference: &'a ResultRef,
+            _offset: usize,
+            _limit: usize,
+        ) -> BoxFuture<'a, Result<ResultPage, ResultsError>> {
+            Box::pin(async { Err(ResultsError::Failed("nowhere".to_owned())) })
+        }
+    }
+
+    #[test]
+    fn all_five_are_there_read_only_and_of_the_right_kind() {
+        let tools = NativeTools::default().tools(Arc::new(Nowhere), None);
+        let kinds: Vec<(&str, ToolKind)> = tools
+            .iter()
+            .map(|tool| (tool.spec().name.as_ref(), ToolKind::of(&tool.spec().capabilities)))
+            .collect();
+        assert_eq!(
+            kinds,
+            [
+                ("calculate", ToolKind::Calculate),
+                ("get_time", ToolKind::Time),
+                ("search_web", ToolKind::Search),
+                ("get_conversation_history", ToolKind::History),
+                ("read_result", ToolKind::Other),
+            ]
+        );
+        assert!(tools.iter().all(|tool| tool.spec().hints.read_only == Some(true)));
+        let params: Vec<usize> = tools.iter().map(|tool| tool.spec().params().len()).collect();
+        assert_eq!(params, [1, 2, 2, 3, 3]);
+    }
+}

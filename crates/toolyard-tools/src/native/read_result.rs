@@ -1,0 +1,160 @@
+//! `read_result`: pages through a result that was too long to be shown whole.
+
+use std::{
+    fmt::{self, Write},
+    sync::Arc,
+};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use toolyard_core::{
+    BoxFuture, CallContext, ErrorKind, RawJson, ResultPage, ResultRef, Results, ResultsError, Tool,
+    ToolCallRequest, ToolError, ToolHints, ToolOutput, ToolSpec,
+};
+
+use crate::{
+    arguments::{read_arguments, schema_of},
+    text::{one_line, shortened},
+};
+
+const DEFAULT_LIMIT: usize = 8_000;
+const MAX_LIMIT: usize = 100_000;
+
+/// The arguments of `read_result`.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Arguments {
+    /// The name of the kept result, as a cut answer gives it
+    reference: String,
+    /// Where to begin, in bytes: the number after `next: offset` of the page before
+    #[serde(default)]
+    offset: usize,
+    /// How many bytes at most; the default is 8,000
+    limit: Option<usize>,
+}
+
+/// Reads results that were kept whole.
+pub struct ReadResult {
+    spec: ToolSpec,
+    results: Arc<dyn Results>,
+}
+
+impl ReadResult {
+    /// Reads from this place.
+    pub fn new(results: Arc<dyn Results>) -> Self {
+        let description = "Read the rest of a result that was too long to be shown whole, page by page";
+        let spec = ToolSpec::new("read_result", description)
+            .with_input_schema(schema_of::<Arguments>())
+            .with_hints(ToolHints { open_world: Some(false), ..ToolHints::READ_ONLY })
+            .with_capability("read");
+        Self { spec, results }
+    }
+}
+
+impl Tool for ReadResult {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        request: &'a ToolCallRequest,
+        _context: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            let arguments: Arguments = read_arguments(&request.arguments)?;
+            let limit = arguments.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
+            let reference = ResultRef::new(arguments.reference.trim());
+            let page = self.results.read(&reference, arguments.offset, limit).await.map_err(|error| match error {
+                ResultsError::Unknown(reference) => {
+                    let name = shortened(&one_line(reference.as_str()), 64);
+                    ToolError::failed(format!("there is no result `{name}`")).with_hint(
+                        "copy the reference from the line of the cut answer; call the tool again if the result is gone",
+                    )
+                }
+                other => ToolError::new(ErrorKind::Internal, other.to_string()),
+            })?;
+            Ok(shown(&page))
+        })
+    }
+}
+
+/// The page, and where the next one begins.
+fn shown(page: &ResultPage) -> ToolOutput {
+    let mut text = page.text.clone();
+    if let Some(next) = page.next {
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        let _ = write!(text, "next: offset {next} of {}", page.total);
+    }
+    let mut output = ToolOutput::text(text).sized();
+    output.structured = RawJson::from_serialize(page).ok();
+    output
+}
+
+impl fmt::Debug for ReadResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReadResult").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    struct One(String);
+
+    impl Results for One {
+        fn keep<'a>(&'a self, _whole: &'a str) -> BoxFuture<'a, Result<ResultRef, ResultsError>> {
+            Box::pin(async { Ok(ResultRef::new("r_1")) })
+        }
+
+        fn read<'a>(
+            &'a self,
+            reference: &'a ResultRef,
+            offset: usize,
+            limit: usize,
+        ) -> BoxFuture<'a, Result<ResultPage, ResultsError>> {
+            Box::pin(async move {
+                match reference.as_str() {
+                    "r_1" => Ok(ResultPage::of(&self.0, offset, limit)),
+                    _ => Err(ResultsError::Unknown(reference.clone())),
+                }
+            })
+        }
+    }
+
+    async fn read(whole: &str, arguments: Value) -> Result<ToolOutput, ToolError> {
+        let tool = ReadResult::new(Arc::new(One(whole.to_owned())));
+        let context = CallContext::until(Instant::now() + Duration::from_secs(5));
+        tool.call(&ToolCallRequest::new("read_result", arguments), &context).await
+    }
+
+    #[tokio::test]
+    async fn a_page_says_where_the_next_one_begins() {
+        let page = read("abcdef", json!({"reference": "r_1", "offset": 2, "limit": 2})).await.unwrap();
+        assert_eq!(page.to_text(), "cd\nnext: offset 4 of 6");
+        let last = read("abcdef", json!({"reference": " r_1 ", "offset": 4})).await.unwrap();
+        assert_eq!(last.to_text(), "ef");
+    }
+
+    #[tokio::test]
+    async fn an_unknown_reference_says_what_to_do() {
+        let error = read("", json!({"reference": "r_2\n\u{1b}[0m"})).await.unwrap_err();
+        assert_eq!(error.message(), "there is no result `r_2`");
+        assert!(error.hint().is_some());
+    }
+
+    #[tokio::test]
+    async fn limits_are_kept_in_bounds() {
+        let whole = "x".repeat(300_000);
+        let page = read(&whole, json!({"reference": "r_1", "limit": 9_000_000})).await.unwrap();
+        assert!(page.to_text().len() < MAX_LIMIT + 100);
+        let zero = read("中文", json!({"reference": "r_1", "limit": 0})).await.unwrap();
+        assert_eq!(zero.to_text(), "中\nnext: offset 3 of 6");
+    }
+}

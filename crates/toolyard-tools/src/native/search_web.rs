@@ -1,0 +1,101 @@
+//! `search_web`: asks the configured search engine and lists the best hits.
+
+use std::{fmt, sync::Arc};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use toolyard_core::{
+    BoxFuture, CallContext, ErrorKind, RawJson, Tool, ToolCallRequest, ToolError, ToolHints, ToolOutput,
+    ToolSpec,
+};
+
+use super::search::{SearchEngine, SearchHit};
+use crate::arguments::{read_arguments, schema_of};
+
+const DEFAULT_LIMIT: usize = 3;
+const MAX_LIMIT: usize = 20;
+const MAX_QUERY: usize = 1_000;
+
+/// The arguments of `search_web`.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Arguments {
+    /// What to search for
+    query: String,
+    /// How many results, 1 to 20; the default is 3
+    limit: Option<usize>,
+}
+
+/// Searches the web.
+pub struct SearchWeb {
+    spec: ToolSpec,
+    engine: Option<Arc<dyn SearchEngine>>,
+}
+
+impl SearchWeb {
+    /// Searches with this engine; without one, every call says how to set one.
+    pub fn new(engine: Option<Arc<dyn SearchEngine>>) -> Self {
+        let spec =
+            ToolSpec::new("search_web", "Search the web and list the best results with their addresses")
+                .with_input_schema(schema_of::<Arguments>())
+                .with_hints(ToolHints { open_world: Some(true), ..ToolHints::READ_ONLY })
+                .with_capability("search");
+        Self { spec, engine }
+    }
+
+    async fn search(&self, arguments: Arguments) -> Result<ToolOutput, ToolError> {
+        let Some(engine) = &self.engine else {
+            return Err(ToolError::new(ErrorKind::Unavailable, "no search engine is configured")
+                .with_retryable(false)
+                .with_hint("set `engine = \"searxng\"` and `url = \"…\"` under [search] (or brave or tavily, with `key`)"));
+        };
+        let query = arguments.query.trim();
+        if query.is_empty() || query.chars().count() > MAX_QUERY {
+            return Err(ToolError::failed(format!("a query has 1 to {MAX_QUERY} characters")));
+        }
+        let limit = arguments.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
+        let hits = engine.search(query, limit).await.map_err(|error| error.into_tool_error(engine.name()))?;
+        Ok(listed(&hits))
+    }
+}
+
+fn listed(hits: &[SearchHit]) -> ToolOutput {
+    let entry = |(index, hit): (usize, &SearchHit)| {
+        let mut entry = format!("{}. {}\n   {}", index + 1, hit.title, hit.url);
+        if !hit.snippet.is_empty() {
+            entry.push_str("\n   ");
+            entry.push_str(&hit.snippet);
+        }
+        entry
+    };
+    let entries: Vec<String> = hits.iter().enumerate().map(entry).collect();
+    let text = if entries.is_empty() { "nothing was found".to_owned() } else { entries.join("\n") };
+    let mut output = ToolOutput::text(text);
+    output.structured = Some(RawJson::from_value(&json!({"results": hits})));
+    output
+}
+
+impl Tool for SearchWeb {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        request: &'a ToolCallRequest,
+        _context: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move { self.search(read_arguments(&request.arguments)?).await })
+    }
+}
+
+impl fmt::Debug for SearchWeb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let engine = self.engine.as_ref().map(|engine| engine.name());
+        f.debug_struct("SearchWeb").field("engine", &engine).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+#[path = "search_web_tests.rs"]
+mod tests;
