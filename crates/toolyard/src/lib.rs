@@ -1,1 +1,51 @@
 //! One door between AI agents and every tool they may use.
+//!
+//! A [`Toolyard`] holds native tools, functions of your own and skills behind one hub. Name a tool and its arguments;
+//! the hub knows where the tool lives, which of several equals to ask, and how to survive the ones that fail.
+//!
+//! ```
+//! use toolyard::prelude::*;
+//!
+//! #[derive(Deserialize, JsonSchema)]
+//! struct Greet {
+//!     name: String,
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), toolyard::Error> {
+//! let yard = Toolyard::builder()
+//!     .tool("greet", "Greets somebody", |g: Greet| async move { format!("Hello, {}!", g.name) })
+//!     .build()
+//!     .await?;
+//!
+//! assert_eq!(yard.call("greet", json!({"name": "Ada"})).await?.to_text(), "Hello, Ada!");
+//! assert_eq!(yard.call("calculate", json!({"expression": "0.1+0.2"})).await?.to_text(), "0.3");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The rooms behind it: [`toolyard_core`] (words), [`toolyard_hub`] (one call), [`toolyard_tools`] (native tools,
+//! functions, skills). The program `toolyard` is this library and a command line.
+
+mod folder_results;
+pub mod settings;
+mod yard;
+
+pub use folder_results::FolderResults;
+pub use settings::{Settings, SettingsError, Span, schema};
+pub use toolyard_core as core;
+pub use toolyard_hub as hub;
+pub use toolyard_tools as tools;
+pub use yard::{Error, Surroundings, Toolyard, ToolyardBuilder};
+
+/// What most programs need.
+pub mod prelude {
+    pub use schemars::{self, JsonSchema};
+    pub use serde::{self, Deserialize, Serialize};
+    pub use serde_json::{self, json};
+    pub use toolyard_core::{Tool, ToolCallRequest, ToolError, ToolOutput};
+    pub use toolyard_hub::CallOptions;
+    pub use toolyard_tools::{Json, function};
+
+    pub use crate::{Error, Toolyard};
+}

@@ -1,0 +1,147 @@
+//! The words of the command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use toolyard::Span;
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 done · 1 the tool failed · 2 bad use · 3 nothing could be reached · 4 refused by policy or a person · \
+5 outcome unknown";
+
+const EXAMPLES: &str = "\
+Examples:
+  toolyard tools list                                        what there is
+  toolyard call calculate --args '{\"expression\":\"2^10\"}'     call a tool
+  toolyard call --capability time                            call whatever can tell the time
+  toolyard skills list                                       skills in your folders and this project
+  toolyard doctor                                            is everything as it should be?
+
+stdout carries data only; everything else goes to stderr.
+Exit codes: 0 done · 1 the tool failed · 2 bad use · 3 nothing could be reached · 4 refused by policy or a person · \
+5 outcome unknown";
+
+/// One door between AI agents and every tool they may use.
+#[derive(Debug, Parser)]
+#[command(name = "toolyard", version, about, after_help = EXAMPLES, max_term_width = 110)]
+pub(crate) struct Cli {
+    /// Use this settings file instead of the nearest toolyard.toml
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Log decisions to stderr; twice for everything
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List, show and search tools
+    #[command(subcommand)]
+    Tools(ToolsCommand),
+    /// Call a tool
+    Call(CallArgs),
+    /// List, show and trust skills
+    #[command(subcommand)]
+    Skills(SkillsCommand),
+    /// Check settings, tools and skills, and say what to do about problems
+    Doctor,
+    /// Print a completion script: source <(toolyard completions bash)
+    Completions {
+        /// For which shell
+        shell: clap_complete::Shell,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ToolsCommand {
+    /// List all tools
+    List {
+        /// Only tools of this source
+        #[arg(long)]
+        source: Option<String>,
+        /// Only tools with this capability
+        #[arg(long)]
+        capability: Option<String>,
+    },
+    /// Show what a tool does and takes, and where it lives
+    Show {
+        /// The tool's name
+        name: String,
+    },
+    /// Find tools by words
+    Search {
+        /// Words to look for in names, descriptions and capabilities
+        #[arg(required = true)]
+        words: Vec<String>,
+    },
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct CallArgs {
+    /// The tool's name; may be left out with --capability
+    #[arg(required_unless_present = "capability")]
+    pub(crate) name: Option<String>,
+    /// Its arguments: a JSON object, @FILE to read one, or - for standard input
+    #[arg(long, default_value = "{}", value_name = "JSON")]
+    pub(crate) args: String,
+    /// Ask this source and no other; normally left out
+    #[arg(long, value_name = "ID")]
+    pub(crate) source: Option<String>,
+    /// Any tool with this capability will do; with a name, only if the named tool fails without consequences
+    #[arg(long, value_name = "CAPABILITY")]
+    pub(crate) capability: Option<String>,
+    /// Give up after this time, such as 30s or 2m
+    #[arg(long, value_name = "TIME")]
+    pub(crate) timeout: Option<Span>,
+    /// Show every decision on stderr
+    #[arg(long)]
+    pub(crate) explain: bool,
+    /// Show at most this many characters of the answer
+    #[arg(long, value_name = "CHARACTERS", conflicts_with = "full")]
+    pub(crate) budget: Option<usize>,
+    /// Show the whole answer, however long
+    #[arg(long)]
+    pub(crate) full: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SkillsCommand {
+    /// List skills, whether they are trusted, and what is wrong with them
+    List,
+    /// Show one skill: its tools, its files, its instructions
+    Show {
+        /// The skill's name
+        name: String,
+    },
+    /// Let a skill's programs run, as they are now; a changed skill must be trusted again
+    Trust {
+        /// The skill's name
+        name: String,
+        /// Do not ask
+        #[arg(short, long)]
+        yes: bool,
+    },
+    /// Take trust back
+    Untrust {
+        /// The skill's name
+        name: String,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_holds_together() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,157 @@
+//! `toolyard tools`: what there is.
+
+use std::{fmt::Write as _, sync::Arc};
+
+use serde_json::{Value, json};
+use toolyard::Toolyard;
+use toolyard_core::{ErrorKind, Param, ToolCallRequest, ToolError};
+use toolyard_hub::{ToolCandidate, route};
+
+use crate::{
+    cli::ToolsCommand,
+    failure::Failure,
+    output::{Output, harmless},
+};
+
+/// Lists, shows or searches.
+pub(crate) fn run(command: ToolsCommand, yard: &Toolyard, output: &Output) -> Result<(), Failure> {
+    match command {
+        ToolsCommand::List { source, capability } => {
+            let mut tools = match source {
+                Some(source) => of_source(yard, &source)?,
+                None => yard.hub().specs(),
+            };
+            if let Some(wanted) = capability {
+                tools.retain(|tool| tool.capabilities.iter().any(|known| known.as_str() == wanted));
+            }
+            list(&tools, output);
+        }
+        ToolsCommand::Search { words } => list(&search(yard, &words), output),
+        ToolsCommand::Show { name } => show(yard, &name, output)?,
+    }
+    Ok(())
+}
+
+fn of_source(yard: &Toolyard, id: &str) -> Result<Vec<Arc<ToolCandidate>>, Failure> {
+    let mut sources = yard.hub().sources();
+    if let Some(at) = sources.iter().position(|source| source.info.id.as_str() == id) {
+        return Ok(sources.swap_remove(at).tools);
+    }
+    let known: Vec<&str> = sources.iter().map(|source| source.info.id.as_str()).collect();
+    let error = ToolError::new(ErrorKind::UnknownSource, format!("source `{id}` does not exist"));
+    Err(error.with_hint(format!("there are {}", known.join(", "))).into())
+}
+
+fn list(tools: &[Arc<ToolCandidate>], output: &Output) {
+    if output.wants_json() {
+        output.json(&tools.iter().map(|tool| facts(tool)).collect::<Vec<_>>());
+        return;
+    }
+    let row = |tool: &Arc<ToolCandidate>| {
+        [
+            harmless(&tool.name),
+            tool.source_id().to_string(),
+            tool.hints.word().to_owned(),
+            harmless(&tool.spec().description),
+        ]
+    };
+    if tools.is_empty() {
+        output.talk("no tools match");
+    } else {
+        output.table(["NAME", "SOURCE", "EFFECT", "DESCRIPTION"], &tools.iter().map(row).collect::<Vec<_>>());
+    }
+}
+
+fn facts(tool: &ToolCandidate) -> Value {
+    json!({
+        "name": tool.name,
+        "description": tool.spec().description,
+        "source": tool.source_id(),
+        "kind": tool.source.info.kind,
+        "trusted": tool.source.info.trusted,
+        "effect": tool.hints.word(),
+        "capabilities": tool.capabilities,
+    })
+}
+
+/// Tools that contain the words, most of them first. A word in the name counts for more than one in the text.
+fn search(yard: &Toolyard, words: &[String]) -> Vec<Arc<ToolCandidate>> {
+    let words: Vec<String> =
+        words.iter().flat_map(|word| word.split_whitespace()).map(str::to_lowercase).collect();
+    let score = |tool: &ToolCandidate| -> usize {
+        let (name, text) = (tool.name.to_lowercase(), tool.spec().description.to_lowercase());
+        let of_word = |word: &String| {
+            let tagged = tool.capabilities.iter().any(|tag| tag.as_str() == word);
+            3 * usize::from(name.contains(word.as_str()))
+                + 2 * usize::from(tagged)
+                + usize::from(text.contains(word.as_str()))
+        };
+        words.iter().map(of_word).sum()
+    };
+    let mut found: Vec<(usize, Arc<ToolCandidate>)> = yard
+        .hub()
+        .specs()
+        .into_iter()
+        .map(|tool| (score(&tool), tool))
+        .filter(|(score, _)| *score > 0)
+        .collect();
+    found.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
+    found.into_iter().map(|(_, tool)| tool).collect()
+}
+
+fn show(yard: &Toolyard, name: &str, output: &Output) -> Result<(), Failure> {
+    // Routing decides what exists and what was probably meant.
+    let snapshot = yard.hub().snapshot();
+    route(&snapshot, &ToolCallRequest::new(name, json!({})))?;
+    let (candidates, equals) = snapshot.find(name).unwrap_or((&[], 0));
+    if output.wants_json() {
+        let all: Vec<Value> = candidates
+            .iter()
+            .enumerate()
+            .map(|(at, tool)| json!({"used": at < equals, "facts": facts(tool), "definition": tool.spec()}))
+            .collect();
+        output.json(&all);
+        return Ok(());
+    }
+    for (at, tool) in candidates.iter().enumerate() {
+        let used = if at < equals { "" } else { "   (only when named as the source)" };
+        output.line(&format!("{}   {tool}, {}{used}", harmless(&tool.name), tool.hints.word()));
+        output.line(&indented(&harmless(tool.spec().description.trim())));
+        let tags: Vec<&str> = tool.capabilities.iter().map(toolyard_core::Capability::as_str).collect();
+        if !tags.is_empty() {
+            output.line(&format!("  Capabilities: {}", tags.join(", ")));
+        }
+        if !tool.params().is_empty() {
+            output.line("  Parameters:");
+            output.line(harmless(&parameters(tool.params(), 2)).trim_end());
+        }
+    }
+    Ok(())
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("  {}", line.trim())).collect::<Vec<_>>().join("\n")
+}
+
+fn parameters(params: &[Param], depth: usize) -> String {
+    let mut text = String::new();
+    for param in params {
+        let need = if param.required { "required" } else { "optional" };
+        let description = param.description.as_deref().unwrap_or_default().replace('\n', " ");
+        let choices: Vec<String> = param.choices.iter().map(ToString::to_string).collect();
+        let choices =
+            if choices.is_empty() { String::new() } else { format!(" one of {}", choices.join(", ")) };
+        let default = param.default.as_ref().map(|value| format!(" (default {value})")).unwrap_or_default();
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "{:indent$}- {} ({}): {description}{choices}{default} [{need}]",
+            "",
+            param.name,
+            param.kind,
+            indent = depth * 2
+        );
+        text.push_str(&parameters(&param.fields, depth + 1));
+    }
+    text
+}

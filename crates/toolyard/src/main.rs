@@ -1,0 +1,49 @@
+//! The program `toolyard`: reads the command line, runs one command, and says how it went.
+
+mod cli;
+mod commands;
+mod failure;
+mod folders;
+mod output;
+mod progress;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::{cli::Cli, output::Output};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    start_logging(cli.verbose);
+    let output = Output::new(cli.json);
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            output.error(&format!("failed to start: {error}"), None);
+            return ExitCode::FAILURE;
+        }
+    };
+    let outcome = runtime.block_on(commands::run(cli, &output));
+    // Whatever a dropped call left behind on other threads must not keep the program alive.
+    runtime.shutdown_background();
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.tell(&output);
+            failure.code()
+        }
+    }
+}
+
+/// Logs go to stderr: warnings by default, decisions with `-v`, everything with `-vv`.
+fn start_logging(verbose: u8) {
+    let level = match verbose {
+        0 => "error",
+        1 => "toolyard=debug,toolyard_hub=debug,toolyard_tools=debug,warn",
+        _ => "trace",
+    };
+    let filter = tracing_subscriber::EnvFilter::try_from_env("TOOLYARD_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(level));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
+}

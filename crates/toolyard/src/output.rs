@@ -1,0 +1,142 @@
+//! The only place that prints: data on stdout, talk on stderr, colour only on a terminal.
+
+use std::io::{IsTerminal as _, Write as _};
+
+use anstyle::{AnsiColor, Style};
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+/// Where a command puts what it has to say.
+#[derive(Debug)]
+pub(crate) struct Output {
+    json: bool,
+}
+
+const BOLD: Style = Style::new().bold();
+const ERROR: Style = AnsiColor::Red.on_default().bold();
+const HINT: Style = AnsiColor::Cyan.on_default();
+
+impl Output {
+    pub(crate) fn new(json: bool) -> Self {
+        Self { json }
+    }
+
+    /// Whether data is wanted as JSON.
+    pub(crate) fn wants_json(&self) -> bool {
+        self.json
+    }
+
+    /// Prints data as JSON.
+    pub(crate) fn json(&self, value: &impl serde::Serialize) {
+        if let Ok(text) = serde_json::to_string_pretty(value) {
+            self.line(&text);
+        }
+    }
+
+    /// Prints one line of data. Whoever reads it may stop early; that is no failure.
+    pub(crate) fn line(&self, text: &str) {
+        let _ = writeln!(anstream::stdout(), "{text}");
+    }
+
+    /// Prints a tool's own words: as they are into a file or pipe, made harmless for a terminal.
+    pub(crate) fn foreign(&self, text: &str) {
+        if std::io::stdout().is_terminal() { self.line(&harmless(text)) } else { self.line(text) }
+    }
+
+    /// Says something that is not data.
+    pub(crate) fn talk(&self, text: &str) {
+        let _ = writeln!(anstream::stderr(), "{text}");
+    }
+
+    /// Says what went wrong and what to do about it.
+    pub(crate) fn error(&self, message: &str, hint: Option<&str>) {
+        self.talk(&format!("{ERROR}error:{ERROR:#} {}", harmless(message)));
+        if let Some(hint) = hint {
+            self.talk(&format!("  {HINT}hint:{HINT:#} {}", harmless(hint)));
+        }
+    }
+
+    /// Prints rows under headings, the last column cut to the width of the terminal.
+    pub(crate) fn table<const N: usize>(&self, headings: [&str; N], rows: &[[String; N]]) {
+        let width = |column: usize| {
+            let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.width());
+            cells.chain(headings.get(column).map(|heading| heading.width())).max().unwrap_or(0)
+        };
+        let widths: [usize; N] = std::array::from_fn(width);
+        self.line(&format!("{BOLD}{}{BOLD:#}", row(&widths, &headings.map(str::to_owned))));
+        for cells in rows {
+            self.line(&row(&widths, cells));
+        }
+    }
+}
+
+fn row<const N: usize>(widths: &[usize; N], cells: &[String; N]) -> String {
+    let mut line = String::new();
+    for (at, (cell, width)) in cells.iter().zip(widths).enumerate() {
+        let cell =
+            if at + 1 == N { fitted(cell, line_width().saturating_sub(line.width())) } else { cell.clone() };
+        let gap = width.saturating_sub(cell.width()) + 2;
+        line.push_str(&cell);
+        if at + 1 < N {
+            line.extend(std::iter::repeat_n(' ', gap));
+        }
+    }
+    line.trim_end().to_owned()
+}
+
+/// How wide a line may be: a terminal's width where it is told, else what is comfortable to read.
+fn line_width() -> usize {
+    std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).unwrap_or(120).max(60)
+}
+
+/// One line of at most this width.
+fn fitted(text: &str, width: usize) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.width() <= width {
+        return line;
+    }
+    let (mut kept, mut used) = (String::new(), 1);
+    for letter in line.chars() {
+        used += letter.width().unwrap_or(0);
+        if used > width {
+            break;
+        }
+        kept.push(letter);
+    }
+    format!("{}…", kept.trim_end())
+}
+
+/// A text without anything that could steer a terminal or hide what it says.
+pub(crate) fn harmless(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if (letter.is_control() && !matches!(letter, '\n' | '\t')) || hides(letter) {
+            out.extend(letter.escape_unicode());
+        } else {
+            out.push(letter);
+        }
+    }
+    out
+}
+
+/// Zero-width, direction and tag characters.
+fn hides(letter: char) -> bool {
+    matches!(letter, '\u{200B}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{2069}'
+        | '\u{FEFF}' | '\u{E0000}'..='\u{E007F}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_cannot_be_steered() {
+        assert_eq!(harmless("a\u{1b}[31mred\u{202e}x\n"), "a\\u{1b}[31mred\\u{202e}x\n");
+        assert_eq!(harmless("中文 👨‍👩‍👧"), "中文 👨‍👩‍👧");
+    }
+
+    #[test]
+    fn lines_are_cut_by_width_not_by_bytes() {
+        assert_eq!(fitted("搜索网页并返回", 8), "搜索网…");
+        assert_eq!(fitted("two\n  lines", 20), "two lines");
+    }
+}

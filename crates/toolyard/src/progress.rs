@@ -1,0 +1,41 @@
+//! Shows on a terminal that something longer than a second is still under way.
+
+use std::{
+    io::{IsTerminal as _, Write as _},
+    time::Duration,
+};
+
+use crate::failure::{Code, Failure};
+
+/// Waits for `work`, says after each second that it does, and stops when ctrl-c is pressed: dropping the work ends it.
+pub(crate) async fn waiting<T>(what: &str, work: impl Future<Output = T>) -> Result<T, Failure> {
+    let mut work = std::pin::pin!(work);
+    let mut interrupted = std::pin::pin!(tokio::signal::ctrl_c());
+    let mut seconds = 0;
+    let shows = std::io::stderr().is_terminal();
+    loop {
+        tokio::select! {
+            done = &mut work => {
+                clear(shows && seconds > 0);
+                return Ok(done);
+            }
+            _ = &mut interrupted => {
+                clear(shows && seconds > 0);
+                return Err(Failure::new(Code::Interrupted, format!("{what} was stopped")));
+            }
+            () = tokio::time::sleep(Duration::from_secs(1)) => {
+                seconds += 1;
+                if shows {
+                    let _ = write!(anstream::stderr(), "\rwaiting for {what} … {seconds} s");
+                    let _ = anstream::stderr().flush();
+                }
+            }
+        }
+    }
+}
+
+fn clear(shown: bool) {
+    if shown {
+        let _ = write!(anstream::stderr(), "\r\u{1b}[K");
+    }
+}

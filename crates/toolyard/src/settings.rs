@@ -1,0 +1,305 @@
+//! `toolyard.toml` as plain data, and what the rooms make of it.
+
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolyard_core::{Capability, CapabilityRule, CapabilityTable, SourceId, ToolHints};
+use toolyard_hub::{Limits, Prefer, RetryPolicy, RoutingRules};
+use toolyard_tools::native::SearchSettings;
+
+/// Everything an operator may set. All of it may be left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(title = "toolyard.toml")]
+pub struct Settings {
+    /// How calls are carried out.
+    pub call: CallSettings,
+    /// Who answers when several sources have a tool of the same name.
+    pub routing: RoutingSettings,
+    /// Sources that may stand in for one another, by tool name: `search = ["brave", "tavily"]`.
+    pub equivalent: BTreeMap<String, Vec<String>>,
+    /// Effects of single tools, by source and tool name; they outweigh what the tool says of itself.
+    pub hints: BTreeMap<String, BTreeMap<String, HintSettings>>,
+    /// More keywords and the capabilities they stand for.
+    pub capability: Vec<CapabilitySettings>,
+    /// How many characters of an answer are shown, by kind of tool. The whole stays readable with `read_result`.
+    pub budget: BudgetSettings,
+    /// The tool `get_time`.
+    pub time: TimeSettings,
+    /// The tool `search_web`.
+    pub search: Option<SearchEngineSettings>,
+    /// Skills: folders with a SKILL.md.
+    pub skills: SkillFolderSettings,
+}
+
+/// How calls are carried out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct CallSettings {
+    /// Nothing of a call goes on longer than this, such as `30s` or `2m`.
+    pub timeout: Span,
+    /// How often a call that may be repeated safely is tried in all.
+    pub attempts: u32,
+}
+
+impl Default for CallSettings {
+    fn default() -> Self {
+        Self { timeout: Span(Duration::from_secs(30)), attempts: RetryPolicy::default().attempts }
+    }
+}
+
+/// A length of time, written as a person would: `30s`, `1m 30s`, `500ms`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Span(pub Duration);
+
+impl std::str::FromStr for Span {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parsed: Result<jiff::SignedDuration, _> = text.trim().parse();
+        let time = parsed.ok().and_then(|time| Duration::try_from(time).ok()).filter(|time| !time.is_zero());
+        time.map(Self).ok_or_else(|| format!("`{text}` is not a length of time; write it like `30s` or `2m`"))
+    }
+}
+
+impl TryFrom<String> for Span {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<Span> for String {
+    fn from(span: Span) -> Self {
+        format!("{}s", span.0.as_secs_f64())
+    }
+}
+
+impl JsonSchema for Span {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Span".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": "string", "examples": ["30s", "2m", "500ms"]})
+    }
+}
+
+/// Who answers when several sources have a tool of the same name.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct RoutingSettings {
+    /// Which kind of source goes first.
+    pub prefer: PreferSetting,
+    /// The source that answers for a tool name before all others: `search_web = "native"`.
+    pub pin: BTreeMap<String, String>,
+}
+
+/// Which kind of source goes first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PreferSetting {
+    /// Native tools, then skills, then servers: a server cannot capture a native name.
+    #[default]
+    NativeFirst,
+    /// The same turned round.
+    McpFirst,
+}
+
+/// The operator's word on one tool's effects.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct HintSettings {
+    /// It changes nothing.
+    pub read_only: Option<bool>,
+    /// It may be repeated without harm.
+    pub idempotent: Option<bool>,
+    /// It may destroy something.
+    pub destructive: Option<bool>,
+}
+
+/// Keywords and the capabilities they stand for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CapabilitySettings {
+    /// The capabilities a tool gets.
+    pub tags: Vec<String>,
+    /// Words in its name or description that earn them; `recipe*` accepts any ending.
+    pub keywords: Vec<String>,
+}
+
+/// How many characters of an answer are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[expect(missing_docs, reason = "the names are the kinds of tools")]
+pub struct BudgetSettings {
+    pub calculate: usize,
+    pub time: usize,
+    pub search: usize,
+    pub history: usize,
+    pub other: usize,
+}
+
+impl Default for BudgetSettings {
+    fn default() -> Self {
+        let Limits { calculate, time, search, history, other } = Limits::default();
+        Self { calculate, time, search, history, other }
+    }
+}
+
+/// The tool `get_time`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct TimeSettings {
+    /// The zone used when a call names none, such as `Europe/Berlin`; UTC when absent.
+    pub zone: Option<String>,
+}
+
+/// The tool `search_web`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SearchEngineSettings {
+    /// Which engine is asked.
+    pub engine: Engine,
+    /// Its address; required for SearXNG.
+    pub url: Option<String>,
+    /// Its key as a reference to an environment variable: `${BRAVE_API_KEY}`.
+    pub key: Option<String>,
+}
+
+/// A search engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "the names are those of the engines")]
+pub enum Engine {
+    Searxng,
+    Brave,
+    Tavily,
+}
+
+/// Skills: folders with a SKILL.md.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SkillFolderSettings {
+    /// More folders to look in; relative ones are relative to this file.
+    pub folders: Vec<PathBuf>,
+    /// Environment variables that programs of skills may see besides the usual harmless ones.
+    pub environment: Vec<String>,
+}
+
+/// Why settings cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SettingsError {
+    /// The file is not there or cannot be read.
+    #[error("failed to read {path}: {error}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// The file is not what it should be.
+    #[error("failed to understand {path}: {error}")]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// Where and why.
+        error: Box<toml::de::Error>,
+    },
+    /// Something is missing for the search engine.
+    #[error("[search] {0}")]
+    Search(String),
+}
+
+impl Settings {
+    /// Reads settings from a text; `path` is only for messages.
+    pub fn parse(text: &str, path: &std::path::Path) -> Result<Self, SettingsError> {
+        toml::from_str(text)
+            .map_err(|error| SettingsError::Invalid { path: path.to_owned(), error: Box::new(error) })
+    }
+
+    /// The rules for the hub.
+    pub fn rules(&self) -> RoutingRules {
+        let sources = |names: &Vec<String>| names.iter().map(|name| SourceId::from(name.as_str())).collect();
+        let hints = |tools: &BTreeMap<String, HintSettings>| {
+            tools.iter().map(|(tool, hints)| (tool.clone(), hints.hints())).collect()
+        };
+        RoutingRules {
+            prefer: match self.routing.prefer {
+                PreferSetting::NativeFirst => Prefer::NativeFirst,
+                PreferSetting::McpFirst => Prefer::McpFirst,
+            },
+            pins: self.routing.pin.iter().map(|(tool, id)| (tool.clone(), id.as_str().into())).collect(),
+            equivalent: self.equivalent.iter().map(|(tool, names)| (tool.clone(), sources(names))).collect(),
+            hints: self.hints.iter().map(|(source, tools)| (source.as_str().into(), hints(tools))).collect(),
+        }
+    }
+
+    /// The keyword table with the operator's rows.
+    pub fn capabilities(&self) -> CapabilityTable {
+        if self.capability.is_empty() {
+            return CapabilityTable::built_in().clone();
+        }
+        let rule = |row: &CapabilitySettings| CapabilityRule {
+            tags: row.tags.iter().map(|tag| Capability::from(tag.as_str())).collect(),
+            keywords: row.keywords.clone(),
+        };
+        CapabilityTable::with_rules(&self.capability.iter().map(rule).collect::<Vec<_>>())
+    }
+
+    /// How much of an answer is shown.
+    pub fn limits(&self) -> Limits {
+        let BudgetSettings { calculate, time, search, history, other } = self.budget;
+        Limits { calculate, time, search, history, other }
+    }
+
+    /// The search engine, its key looked up by the name of its variable.
+    pub fn search(&self, variable: impl Fn(&str) -> Option<String>) -> Result<SearchSettings, SettingsError> {
+        let Some(search) = &self.search else { return Ok(SearchSettings::None) };
+        let key = || {
+            let reference = search.key.as_deref().ok_or("needs `key = \"${VARIABLE}\"`".to_owned())?;
+            let name = reference.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')).ok_or(
+                "`key` must name an environment variable, like `${BRAVE_API_KEY}`: keys do not belong in files"
+                    .to_owned(),
+            )?;
+            variable(name).ok_or(format!("the environment variable `{name}` is not set"))
+        };
+        let settings = match search.engine {
+            Engine::Searxng => match &search.url {
+                Some(url) => Ok(SearchSettings::Searxng { url: url.clone() }),
+                None => Err("engine = \"searxng\" needs `url`".to_owned()),
+            },
+            Engine::Brave => {
+                key().map(|key| SearchSettings::Brave { key: key.into(), url: search.url.clone() })
+            }
+            Engine::Tavily => {
+                key().map(|key| SearchSettings::Tavily { key: key.into(), url: search.url.clone() })
+            }
+        };
+        settings.map_err(SettingsError::Search)
+    }
+}
+
+impl HintSettings {
+    fn hints(self) -> ToolHints {
+        ToolHints {
+            read_only: self.read_only,
+            destructive: self.destructive,
+            idempotent: self.idempotent,
+            open_world: None,
+        }
+    }
+}
+
+/// The JSON Schema of `toolyard.toml`.
+pub fn schema() -> serde_json::Value {
+    schemars::schema_for!(Settings).to_value()
+}
+
+#[cfg(test)]
+#[path = "settings_tests.rs"]
+mod tests;

@@ -1,0 +1,97 @@
+//! Settings as people write them, rightly and wrongly.
+
+use std::path::Path;
+
+use super::*;
+
+fn parse(text: &str) -> Result<Settings, String> {
+    Settings::parse(text, Path::new("toolyard.toml")).map_err(|error| error.to_string())
+}
+
+#[test]
+fn nothing_at_all_is_fine() {
+    assert_eq!(parse(""), Ok(Settings::default()));
+}
+
+#[test]
+fn everything_at_once() {
+    let settings = parse(
+        r#"
+        [call]
+        timeout = "1m 30s"
+        [routing]
+        prefer = "mcp-first"
+        pin = { search_web = "native" }
+        [equivalent]
+        search = ["brave", "tavily"]
+        [hints.excel.read_data_from_excel]
+        read_only = true
+        [[capability]]
+        tags = ["kitchen"]
+        keywords = ["recipe*"]
+        [budget]
+        search = 900
+        [time]
+        zone = "Asia/Shanghai"
+        [search]
+        engine = "brave"
+        key = "${BRAVE_API_KEY}"
+        [skills]
+        folders = ["skills"]
+        "#,
+    )
+    .unwrap();
+    assert_eq!(settings.call.timeout.0.as_secs(), 90);
+    assert!(settings.rules().pinned("search_web", &"native".into()));
+    assert!(settings.rules().declared_equal("search", &"tavily".into()));
+    assert_eq!(settings.rules().hints_for("read_data_from_excel", &"excel".into()).read_only, Some(true));
+    assert_eq!((settings.limits().search, settings.limits().other), (900, 500));
+    assert_eq!(settings.capabilities().extract("x", "Recipes"), ["kitchen".into()]);
+}
+
+#[test]
+fn a_misspelt_key_is_named_with_its_line() {
+    let error = parse("[budget]\nserach = 1\n").unwrap_err();
+    insta::assert_snapshot!(error, @r"
+    failed to understand toolyard.toml: TOML parse error at line 2, column 1
+      |
+    2 | serach = 1
+      | ^^^^^^
+    unknown field `serach`, expected one of `calculate`, `time`, `search`, `history`, `other`
+    ");
+}
+
+#[test]
+fn times_are_written_as_people_do() {
+    assert_eq!("500ms".parse::<Span>().unwrap().0, Duration::from_millis(500));
+    assert_eq!("2m".parse::<Span>().unwrap().0, Duration::from_secs(120));
+    assert!(
+        "0s".parse::<Span>().is_err() && "-3s".parse::<Span>().is_err() && "soon".parse::<Span>().is_err()
+    );
+}
+
+#[test]
+fn a_key_in_the_file_is_refused_and_not_repeated() {
+    let settings = parse("[search]\nengine = \"tavily\"\nkey = \"tvly-123\"\n").unwrap();
+    let error = settings.search(|_| None).unwrap_err().to_string();
+    assert!(error.contains("keys do not belong in files") && !error.contains("tvly-123"), "{error}");
+}
+
+#[test]
+fn a_missing_variable_is_named() {
+    let settings = parse("[search]\nengine = \"brave\"\nkey = \"${BRAVE}\"\n").unwrap();
+    assert!(settings.search(|_| None).unwrap_err().to_string().contains("`BRAVE` is not set"));
+    assert!(settings.search(|name| (name == "BRAVE").then(|| "k".to_owned())).is_ok());
+}
+
+/// The schema in the repository is the one the program has; `UPDATE_SCHEMA=1 cargo test` writes it anew.
+#[test]
+fn the_schema_file_is_up_to_date() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schema/toolyard.schema.json");
+    let generated = format!("{}\n", serde_json::to_string_pretty(&schema()).unwrap());
+    if std::env::var_os("UPDATE_SCHEMA").is_some() {
+        std::fs::write(&path, &generated).unwrap();
+    }
+    let stored = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(stored == generated, "schema/toolyard.schema.json is out of date: run `just schema`");
+}

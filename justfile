@@ -1,0 +1,32 @@
+# Recipes for people; `.ci/run` is what must pass.
+
+export PATH := `scripts/parts` + ":" + env("PATH")
+
+# List the recipes
+default:
+    @just --list
+
+# Everything CI does
+ci:
+    .ci/run
+
+# Format and lint, mending what can be mended
+tidy:
+    cargo fmt --all
+    cargo clippy --workspace --all-targets --fix --allow-dirty --allow-staged
+
+# Tests only
+test *ARGS:
+    cargo nextest run --workspace {{ ARGS }}
+
+# Write schema/toolyard.schema.json anew
+schema:
+    UPDATE_SCHEMA=1 cargo nextest run -p toolyard the_schema_file_is_up_to_date
+
+# Instruction counts of the hub (repeatable; figures in docs/benchmarks.md)
+instructions:
+    scripts/instructions
+
+# Times of the hub (only comparable within one run)
+bench:
+    cargo bench -p toolyard-hub --bench hub
