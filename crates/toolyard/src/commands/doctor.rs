@@ -95,9 +95,9 @@ fn tempfile_in(folder: &std::path::Path) -> std::io::Result<()> {
 
 fn tools(yard: &Toolyard) -> Vec<Finding> {
     let snapshot = yard.hub().snapshot();
-    let sources = yard.hub().sources().len();
-    let mut findings =
-        vec![Finding::new(State::Fine, "tools", format!("{} from {sources} sources", snapshot.names()))];
+    let count = |number: usize, word: &str| format!("{number} {word}{}", if number == 1 { "" } else { "s" });
+    let (names, sources) = (count(snapshot.names(), "tool"), count(yard.hub().sources().len(), "source"));
+    let mut findings = vec![Finding::new(State::Fine, "tools", format!("{names} from {sources}"))];
     for collision in snapshot.collisions() {
         let named = |tools: &[std::sync::Arc<toolyard_hub::ToolCandidate>]| {
             tools.iter().map(|tool| tool.source_id().to_string()).collect::<Vec<_>>().join(", ")

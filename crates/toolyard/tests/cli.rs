@@ -1,0 +1,320 @@
+//! The command line as a person meets it: what it prints, what it says, how it ends.
+
+#![expect(clippy::unwrap_used, reason = "a test helper fails its test")]
+
+use std::{
+    fmt::Write as _,
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+/// A home and a project of their own, so that nothing of the machine shows.
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("project/.git")).unwrap();
+        Self { folder }
+    }
+
+    fn project(&self) -> PathBuf {
+        self.folder.path().join("project")
+    }
+
+    fn write(&self, path: &str, text: &str) -> PathBuf {
+        let file = self.project().join(path);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, text).unwrap();
+        file
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let home = self.folder.path();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_toolyard"));
+        command
+            .args(words)
+            .current_dir(self.project())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("HOME", home)
+            .env("XDG_CONFIG_HOME", home.join("config"))
+            .env("XDG_DATA_HOME", home.join("data"))
+            .env("XDG_CACHE_HOME", home.join("cache"))
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Everything a person sees, and the exit code when it is not 0.
+    fn run(&self, words: &[&str]) -> String {
+        let output = self.command(words).output().unwrap();
+        let mut seen = String::from_utf8(output.stdout).unwrap();
+        let errors = String::from_utf8(output.stderr).unwrap();
+        if !errors.is_empty() {
+            let _ = write!(seen, "--- stderr\n{errors}");
+        }
+        if !output.status.success() {
+            let _ = write!(seen, "--- exit {}", output.status.code().unwrap_or(-1));
+        }
+        let home = self.folder.path().canonicalize().unwrap();
+        seen.replace(home.to_str().unwrap(), "HOME").replace(self.folder.path().to_str().unwrap(), "HOME")
+    }
+
+    fn copy_example_skills(&self) {
+        let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/skills");
+        let target = self.project().join(".agents/skills");
+        std::fs::create_dir_all(&target).unwrap();
+        let copied = Command::new("cp").arg("-r").arg(examples.join(".")).arg(&target).status().unwrap();
+        assert!(copied.success());
+    }
+}
+
+#[test]
+fn a_call_prints_its_answer_and_nothing_else() {
+    let place = Place::new();
+    insta::assert_snapshot!(place.run(&["call", "calculate", "--args", r#"{"expression":"(3+4)*12/7"}"#]), @"12");
+    insta::assert_snapshot!(place.run(&["call", "calculate", "--args", r#"{"expression":"0.1+0.2"}"#]), @"0.3");
+}
+
+#[test]
+fn the_tools_that_come_with_it() {
+    insta::assert_snapshot!(Place::new().run(&["tools", "list"]), @r"
+    NAME                      SOURCE  EFFECT     DESCRIPTION
+    calculate                 native  read-only  Calculate an arithmetic expression exactly; knows units, powers, roots, lo…
+    get_conversation_history  native  read-only  Recall earlier messages of this conversation, all of them or those that co…
+    get_time                  native  read-only  Tell the current date, time and weekday in a time zone
+    read_result               native  read-only  Read the rest of a result that was too long to be shown whole, page by page
+    search_web                native  read-only  Search the web and list the best results with their addresses
+    ");
+}
+
+#[test]
+fn a_misspelt_tool_is_suggested() {
+    insta::assert_snapshot!(Place::new().run(&["call", "calcualte"]), @r"
+    --- stderr
+    error: tool `calcualte` does not exist
+      hint: did you mean `calculate`? · list what there is: toolyard tools list
+    --- exit 2
+    ");
+}
+
+#[test]
+fn wrong_arguments_are_named() {
+    let place = Place::new();
+    insta::assert_snapshot!(place.run(&["call", "read_result", "--args", r#"{"reference":7}"#]), @r#"
+    --- stderr
+    error: read_result (native): invalid arguments: /reference: value is not of type "string"
+      hint: see what it takes: toolyard tools show read_result
+    --- exit 2
+    "#);
+    insta::assert_snapshot!(place.run(&["call", "calculate", "--args", "{expression: 1}"]), @r#"
+    --- stderr
+    error: failed to read --args: this is not JSON: key must be a string at line 1 column 2
+      hint: give a JSON object in single quotes: --args '{"expression":"1+1"}'
+    --- exit 2
+    "#);
+    insta::assert_snapshot!(place.run(&["call", "calculate", "--source", "nativ"]), @r"
+    --- stderr
+    error: calculate: source `nativ` does not exist
+      hint: did you mean `native`?
+    --- exit 2
+    ");
+}
+
+#[test]
+fn the_json_form_is_the_seeds_shape_also_for_failures() {
+    let place = Place::new();
+    insta::assert_snapshot!(place.run(&["call", "calculate", "--args", r#"{"expression":"1/0"}"#, "--json"]), @r#"
+    {
+      "success": false,
+      "result": null,
+      "error": "division by zero",
+      "_meta": {
+        "kind": "failed",
+        "tool": "calculate",
+        "source": "native",
+        "retryable": false,
+        "attempts": 1,
+        "hint": null
+      }
+    }
+    --- exit 1
+    "#);
+}
+
+#[test]
+fn a_call_is_explained_on_stderr() {
+    let seen = Place::new().run(&["call", "calculate", "--args", r#"{"expression":"1+1"}"#, "--explain"]);
+    let without_times =
+        seen.lines().map(|line| line.split("answered").next().unwrap()).collect::<Vec<_>>().join("\n");
+    insta::assert_snapshot!(without_times, @r"
+    2
+    --- stderr
+    route     calculate         1 candidate: native (trusted); source not given: automatic
+    strategy  direct            one candidate
+    call      calculate@native  read-only, attempt 1: 
+    result    calculate         shown whole
+    ");
+}
+
+#[test]
+fn a_capability_finds_a_tool() {
+    assert!(Place::new().run(&["call", "--capability", "time"]).contains("[UTC]"));
+    let fallback = ["call", "calc", "--capability", "calculate", "--args", r#"{"expression":"2*21"}"#];
+    insta::assert_snapshot!(Place::new().run(&fallback), @"42");
+}
+
+#[test]
+fn arguments_come_from_a_file_or_standard_input() {
+    let place = Place::new();
+    place.write("args.json", r#"{"expression":"6*7"}"#);
+    insta::assert_snapshot!(place.run(&["call", "calculate", "--args", "@args.json"]), @"42");
+    let mut child = place
+        .command(&["call", "calculate", "--args", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(br#"{"expression":"6*7"}"#).unwrap();
+    assert_eq!(child.wait_with_output().unwrap().stdout, b"42\n");
+}
+
+#[test]
+fn what_is_cut_away_can_be_read_by_the_next_process() {
+    let place = Place::new();
+    place.copy_example_skills();
+    let numbers = (0..400).map(|n| n.to_string()).collect::<Vec<_>>().join("+");
+    let arguments = serde_json::json!({ "expression": format!("({numbers}) to words") }).to_string();
+    let long = place.run(&["call", "calculate", "--args", &arguments, "--budget", "20", "--json"]);
+    let answer: serde_json::Value = serde_json::from_str(&long).unwrap();
+    let reference = answer["_meta"]["omitted"]["reference"].as_str().unwrap();
+    let whole = place.run(&["call", "read_result", "--args", &format!(r#"{{"reference":"{reference}"}}"#)]);
+    let full = place.run(&["call", "calculate", "--args", &arguments, "--full"]);
+    assert_eq!(whole, full);
+    assert!(full.len() > 30, "{full}");
+}
+
+#[test]
+fn settings_are_found_upwards_and_their_mistakes_are_named() {
+    let place = Place::new();
+    place.write("toolyard.toml", "[budget]\nsearhc = 3\n");
+    insta::assert_snapshot!(place.run(&["tools", "list"]), @r"
+    --- stderr
+    error: failed to understand HOME/project/toolyard.toml: TOML parse error at line 2, column 1
+      |
+    2 | searhc = 3
+      | ^^^^^^
+    unknown field `searhc`, expected one of `calculate`, `time`, `search`, `history`, `other`
+
+      hint: schema/toolyard.schema.json describes toolyard.toml; `toolyard doctor` checks it
+    --- exit 2
+    ");
+    place.write("toolyard.toml", "[time]\nzone = \"Asia/Shanghai\"\n");
+    let below = place.project().join("deep/down");
+    std::fs::create_dir_all(&below).unwrap();
+    let output = place.command(&["call", "get_time"]).current_dir(below).output().unwrap();
+    assert!(String::from_utf8(output.stdout).unwrap().contains("[Asia/Shanghai]"));
+}
+
+#[test]
+fn the_doctor_names_what_is_misspelt() {
+    let place = Place::new();
+    place.write("toolyard.toml", "[routing]\npin = { calculate = \"nativ\" }\n");
+    insta::assert_snapshot!(place.run(&["doctor"]), @r#"
+    ok       settings  HOME/project/toolyard.toml
+    ok       results   HOME/data/toolyard/results can be written
+    ok       tools     5 tools from 1 source
+    PROBLEM  settings  [routing.pin] calculate: there is no source `nativ`
+                       hint: see the ids with `toolyard tools list`
+    note     search    no search engine is set, so search_web cannot be used
+                       hint: [search] engine = "searxng", url = "http://localhost:8888"
+    ok       skills    0 found
+    --- stderr
+    error: 1 problem was found
+    --- exit 1
+    "#);
+}
+
+#[test]
+fn a_projects_programs_wait_for_trust() {
+    let place = Place::new();
+    place.copy_example_skills();
+    insta::assert_snapshot!(place.run(&["call", "count_words", "--args", r#"{"text":"a b"}"#]), @r"
+    --- stderr
+    error: tool `count_words` does not exist
+      hint: list what there is: toolyard tools list
+    --- exit 2
+    ");
+    insta::assert_snapshot!(place.run(&["skills", "trust", "word-count"]), @r"
+    --- stderr
+    error: word-count was not trusted: nobody can be asked here
+      hint: look at its files, then say it with --yes
+    --- exit 4
+    ");
+    insta::assert_snapshot!(place.run(&["skills", "trust", "word-count", "--yes"]), @r"
+    --- stderr
+    trusted word-count as it is now; a change must be trusted again
+    ");
+    insta::assert_snapshot!(place.run(&["call", "count_words", "--args", r#"{"text":"a b"}"#]), @r#"{"words": 2, "characters": 3, "lines": 1}"#);
+
+    place.write(".agents/skills/word-count/helper.py", "import os");
+    let changed = place.run(&["skills", "list"]);
+    assert!(
+        changed.contains("word-count: its programs are not run: the skill changed since it was trusted"),
+        "{changed}"
+    );
+}
+
+#[test]
+fn a_programs_children_do_not_outlive_ctrl_c() {
+    let place = Place::new();
+    let skill = place.write(".agents/skills/slow/SKILL.md", "---\nname: slow\ndescription: Sleeps\n---\n");
+    let program = skill.parent().unwrap().join("slow.sh");
+    let pid_file = place.project().join("pid");
+    let script = format!(
+        "#!/bin/sh\nif [ \"$1\" = --describe ]; then echo '{{\"name\":\"slow_one\",\"description\":\"d\"}}'; exit; fi\nsleep 300 &\necho $! > {}\nwait\n",
+        pid_file.display()
+    );
+    std::fs::write(&program, script).unwrap();
+    Command::new("chmod").arg("+x").arg(&program).status().unwrap();
+    place.run(&["skills", "trust", "slow", "--yes"]);
+    let mut child = place.command(&["call", "slow_one"]).stderr(Stdio::piped()).spawn().unwrap();
+    let grandchild = loop {
+        match std::fs::read_to_string(&pid_file) {
+            Ok(pid) if pid.ends_with('\n') => break pid.trim().to_owned(),
+            _ => std::thread::sleep(std::time::Duration::from_millis(20)),
+        }
+    };
+    Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let gone = (0..100).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let state = std::fs::read_to_string(format!("/proc/{grandchild}/stat")).unwrap_or_default();
+        state.is_empty() || state.contains(") Z ")
+    });
+    assert!(gone, "the sleeping grandchild {grandchild} is still there");
+}
+
+#[test]
+fn output_that_nobody_reads_is_no_crash() {
+    let place = Place::new();
+    let mut child = place
+        .command(&["tools", "list", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("panicked"));
+}
+
+#[test]
+fn completions_are_printed_for_every_shell() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        assert!(Place::new().run(&["completions", shell]).contains("toolyard"), "{shell}");
+    }
+}
