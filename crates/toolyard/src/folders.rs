@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use directories::{BaseDirs, ProjectDirs};
+use etcetera::{AppStrategy as _, AppStrategyArgs};
 use toolyard::{Settings, SettingsError, Surroundings};
 use toolyard_tools::skill::{SkillFolder, SkillScope};
 
@@ -26,8 +26,10 @@ pub(crate) struct Workplace {
 pub(crate) fn workplace(config: Option<&Path>) -> Result<Workplace, Failure> {
     let here = std::env::current_dir()
         .map_err(|error| Failure::new(Code::Failed, format!("failed to find the current folder: {error}")))?;
-    let user = ProjectDirs::from("", "", "toolyard").ok_or_else(|| {
-        Failure::new(Code::Failed, "failed to find your home folder").with_hint("set the variable HOME")
+    let name = AppStrategyArgs { app_name: "toolyard".to_owned(), ..AppStrategyArgs::default() };
+    let user = etcetera::choose_app_strategy(name).map_err(|error| {
+        Failure::new(Code::Failed, format!("failed to find your home folder: {error}"))
+            .with_hint("set the variable HOME")
     })?;
     let project_file = here.ancestors().map(|folder| folder.join(FILE_NAME)).find(|file| file.is_file());
     let user_file = Some(user.config_dir().join(FILE_NAME)).filter(|file| file.is_file());
@@ -39,7 +41,7 @@ pub(crate) fn workplace(config: Option<&Path>) -> Result<Workplace, Failure> {
         None => Settings::default(),
     };
     let project = project_folder(&here, settings_file.as_deref().filter(|_| of_project));
-    let mut skill_folders = skill_folders(user.config_dir(), &project);
+    let mut skill_folders = skill_folders(&user.config_dir(), &project);
     let base = settings_file.as_deref().and_then(Path::parent).unwrap_or(&here);
     let scope = if of_project { SkillScope::Project } else { SkillScope::Own };
     for folder in &settings.skills.folders {
@@ -73,7 +75,7 @@ fn project_folder(here: &Path, settings_file: Option<&Path>) -> PathBuf {
 fn skill_folders(config: &Path, project: &Path) -> Vec<SkillFolder> {
     const KNOWN: [&str; 2] = [".agents/skills", ".claude/skills"];
     let mut folders = vec![SkillFolder { path: config.join("skills"), scope: SkillScope::Own }];
-    let home = BaseDirs::new().map(|base| base.home_dir().to_owned());
+    let home = etcetera::home_dir().ok();
     let mut add = |folder: &Path, scope| {
         folders.extend(KNOWN.map(|name| SkillFolder { path: folder.join(name), scope }));
     };
