@@ -63,7 +63,7 @@ pub struct SourceEntry {
 pub struct Registration {
     /// How many tools the source now has.
     pub tools: usize,
-    /// Names that other sources have too; see [`Registry::collisions`].
+    /// Names that other sources have too; see [`Snapshot::collisions`].
     pub collisions: Vec<Arc<str>>,
     /// Tools that were left out, with the reason.
     pub rejected: Vec<(Arc<str>, String)>,
