@@ -12,7 +12,7 @@
 //! | [`ToolHints`], [`EffectiveHints`] | `hints.rs` |
 //! | [`Capability`], [`ToolKind`], [`extract_capabilities`] | `capability.rs` |
 //! | [`Param`]: JSON Schema as parameters | `schema.rs` |
-//! | [`History`], [`Results`], [`Conversations`], [`Synthesizer`]: what others plug in | a file each |
+//! | [`Journal`], [`Approvals`], [`Audit`], [`Servers`], [`History`], [`Results`], [`Conversations`], [`Synthesizer`]: what others plug in | a file each |
 //!
 //! ```
 //! use toolyard_core::{BoxFuture, CallContext, RawJson, Tool, ToolCallRequest, ToolError, ToolOutput, ToolSpec};
@@ -36,30 +36,43 @@
 //! assert_eq!(hello.spec().name.as_ref(), "hello");
 //! ```
 
+mod approval;
+mod audit;
 mod call;
 mod capability;
 mod conversation;
 mod error;
+mod hash;
 mod hints;
 mod history;
+mod journal;
 mod output;
 mod raw_json;
 mod results;
 mod schema;
+mod servers;
 mod source;
 mod synthesizer;
 mod tool;
 
+pub use approval::{Answer, Approvals, Question, QuestionKind};
+pub use audit::{Audit, AuditRecord};
 pub use call::{CallContext, ToolCallRequest};
 pub use capability::{Capability, CapabilityRule, CapabilityTable, ToolKind, extract_capabilities};
 pub use conversation::{ConversationQuery, Conversations, Message};
 pub use error::{ArgumentProblem, ErrorKind, ToolError};
+pub use hash::ContentHash;
 pub use hints::{EffectiveHints, ToolHints};
 pub use history::{CallOutcome, History};
+pub use journal::{
+    Begun, Intent, Journal, JournalError, JournalFuture, Lease, Recovery, Resolution, RunId, RunRecord,
+    RunState, StepOutcome, StepRecord, StepState, idempotency_key, recovery,
+};
 pub use output::{ContentBlock, Omitted, OutputMeta, ToolOutput, ToolResult, grouped};
 pub use raw_json::{NotJson, RawJson};
 pub use results::{ResultPage, ResultRef, Results, ResultsError};
 pub use schema::{Param, ParamType, compatible, params};
+pub use servers::{Descriptions, ProtocolEra, ServerRecord, Servers, ToolDefinition, TrustDecision};
 pub use source::{SourceId, SourceInfo, SourceKind};
 pub use synthesizer::{SynthesisError, SynthesisPiece, SynthesisRequest, Synthesizer};
 pub use tool::{Tool, ToolSpec};
