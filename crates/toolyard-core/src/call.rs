@@ -1,7 +1,10 @@
 //! One request to call a tool, and the circumstances under which it is carried out.
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -53,18 +56,28 @@ pub struct CallContext {
     pub deadline: Instant,
     /// 1 for the first attempt.
     pub attempt: u32,
+    /// A name for this call that stays the same however often it is tried, for tools that take one; only calls that
+    /// are journalled have it.
+    pub idempotency_key: Option<Arc<str>>,
 }
 
 impl CallContext {
     /// A first attempt with this deadline.
     pub fn until(deadline: Instant) -> Self {
-        Self { deadline, attempt: 1 }
+        Self { deadline, attempt: 1, idempotency_key: None }
     }
 
     /// The same circumstances for another attempt.
     #[must_use]
     pub fn attempt(mut self, attempt: u32) -> Self {
         self.attempt = attempt;
+        self
+    }
+
+    /// The same circumstances for a call that is journalled.
+    #[must_use]
+    pub fn with_idempotency_key(mut self, key: Option<Arc<str>>) -> Self {
+        self.idempotency_key = key;
         self
     }
 

@@ -1,10 +1,10 @@
 //! Why a call failed: what, on which tool and source, whether it may have taken effect, and what to do.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::SourceId;
+use crate::{SourceId, redact};
 
 /// A failed call, as a person or a model should hear of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,7 +23,7 @@ struct Facts {
 }
 
 /// The classes of failure that callers act on differently.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -73,11 +73,12 @@ impl fmt::Display for ArgumentProblem {
 }
 
 impl ToolError {
-    /// A failure of this kind, described by a lowercase fragment.
+    /// A failure of this kind, described by a lowercase fragment. Errors travel into logs, journals and answers, and
+    /// tools put into them what they were given: secrets are taken out here, once for all.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self(Box::new(Facts {
             kind,
-            message: message.into(),
+            message: without_secrets(message.into()),
             tool: None,
             source: None,
             hint: None,
@@ -118,7 +119,7 @@ impl ToolError {
     /// Adds what to do about it. A hint that is there already stays in front.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
-        let hint = hint.into();
+        let hint = without_secrets(hint.into());
         self.0.hint = Some(match self.0.hint.take() {
             Some(first) => format!("{first} · {hint}"),
             None => hint,
@@ -140,10 +141,11 @@ impl ToolError {
         self
     }
 
-    /// The same failure, now known to leave the outcome open.
+    /// The same failure, now known to leave the outcome open. Whatever the tool said of another attempt is void.
     #[must_use]
     pub fn outcome_unknown(mut self) -> Self {
         self.0.kind = ErrorKind::OutcomeUnknown;
+        self.0.retryable = Some(false);
         self.0.message.push_str(
             " (the call may have taken effect: it is not known to be idempotent, so it was not repeated)",
         );
@@ -203,6 +205,13 @@ impl ToolError {
     }
 }
 
+fn without_secrets(text: String) -> String {
+    match redact(&text) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(redacted) => redacted,
+    }
+}
+
 impl fmt::Display for ToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.0.tool, &self.0.source) {
@@ -259,5 +268,11 @@ mod tests {
     fn a_tool_may_say_that_another_attempt_helps() {
         assert!(!ToolError::failed("rate limited").retryable());
         assert!(ToolError::failed("rate limited").with_retryable(true).retryable());
+    }
+
+    #[test]
+    fn an_unknown_outcome_is_never_worth_another_attempt() {
+        let lost = ToolError::new(ErrorKind::Lost, "lost").with_retryable(true);
+        assert!(!lost.outcome_unknown().retryable());
     }
 }

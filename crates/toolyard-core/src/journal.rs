@@ -8,7 +8,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{BoxFuture, ContentHash, RawJson, SourceId};
+use crate::{BoxFuture, ContentHash, ErrorKind, RawJson, SourceId, ToolError, ToolOutput};
 
 /// The name of a run: a sequence of steps that is resumed as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -158,14 +158,22 @@ pub enum Recovery {
 
 /// What may be done about a step of which this is known. A call with side effects is never made on a guess: what was
 /// started, must not be repeated and is not known to be over, waits for a person.
-pub fn recovery(known: Option<&StepRecord>, now_repeatable: bool) -> Recovery {
-    match known.map(|step| (step.state, step.repeatable)) {
-        None | Some((StepState::NotDone, _)) => Recovery::Start,
-        Some((StepState::Done | StepState::Failed, _)) => Recovery::Reuse,
-        // Both must agree: a tool that was repeatable then and is not now may have changed in between.
-        Some((StepState::Started, true)) if now_repeatable => Recovery::Repeat,
-        Some((StepState::Started | StepState::Unknown, _)) => Recovery::Ask,
+pub fn recovery(known: Option<&StepRecord>, intent: &Intent) -> Recovery {
+    let Some(step) = known else { return Recovery::Start };
+    match step.state {
+        StepState::NotDone => Recovery::Start,
+        StepState::Done | StepState::Failed => Recovery::Reuse,
+        // All must agree: a tool or arguments that are not the same now make it another call.
+        StepState::Started if step.repeatable && intent.repeatable && is_same(step, intent) => {
+            Recovery::Repeat
+        }
+        StepState::Started | StepState::Unknown => Recovery::Ask,
     }
+}
+
+/// Whether a step was begun with the definition and arguments it has now.
+fn is_same(step: &StepRecord, intent: &Intent) -> bool {
+    step.definition == intent.definition && step.arguments == intent.arguments
 }
 
 /// What the journal answers to an intent.
@@ -186,6 +194,53 @@ pub struct StepOutcome {
     pub state: StepState,
     /// The answer or the error.
     pub outcome: RawJson,
+}
+
+/// What a call answered, as it is kept.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepAnswer {
+    /// The answer of a call that succeeded.
+    Output(Box<ToolOutput>),
+    /// Why it failed.
+    Error {
+        /// The class of failure.
+        kind: ErrorKind,
+        /// What failed.
+        message: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
+    /// A person's word on what happened.
+    Resolved(Resolution),
+}
+
+impl StepAnswer {
+    /// The form in which an outcome is kept.
+    pub fn of(outcome: &Result<ToolOutput, ToolError>) -> Self {
+        match outcome {
+            Ok(output) => Self::Output(Box::new(output.clone())),
+            Err(error) => Self::Error {
+                kind: error.kind(),
+                message: error.message().to_owned(),
+                hint: error.hint().map(str::to_owned),
+            },
+        }
+    }
+
+    /// The outcome that was kept.
+    pub fn into_outcome(self) -> Result<ToolOutput, ToolError> {
+        match self {
+            Self::Output(output) => Ok(*output),
+            Self::Error { kind, message, hint: None } => Err(ToolError::new(kind, message)),
+            Self::Error { kind, message, hint: Some(hint) } => {
+                Err(ToolError::new(kind, message).with_hint(hint))
+            }
+            Self::Resolved(_) => {
+                Ok(ToolOutput::text("a person said that this was done; its answer is not known"))
+            }
+        }
+    }
 }
 
 /// A person's word on a step whose outcome is unknown.
@@ -319,11 +374,30 @@ mod tests {
         }
     }
 
+    fn intent(repeatable: bool, definition: &str) -> Intent {
+        Intent {
+            step: "s".to_owned(),
+            tool: "t".to_owned(),
+            source: None,
+            definition: ContentHash::of(definition),
+            arguments: ContentHash::of(""),
+            shown_arguments: String::new(),
+            repeatable,
+        }
+    }
+
+    #[test]
+    fn a_changed_tool_is_not_called_again() {
+        let started = step(StepState::Started, true);
+        assert_eq!(recovery(Some(&started), &intent(true, "")), Recovery::Repeat);
+        assert_eq!(recovery(Some(&started), &intent(true, "changed")), Recovery::Ask);
+    }
+
     #[test]
     fn what_may_be_done_in_every_state() {
         use Recovery as R;
         use StepState as S;
-        assert_eq!(recovery(None, false), R::Start);
+        assert_eq!(recovery(None, &intent(false, "")), R::Start);
         for (state, repeatable, now, expected) in [
             (S::Started, true, true, R::Repeat),
             (S::Started, true, false, R::Ask),
@@ -336,7 +410,7 @@ mod tests {
             (S::NotDone, false, false, R::Start),
         ] {
             assert_eq!(
-                recovery(Some(&step(state, repeatable)), now),
+                recovery(Some(&step(state, repeatable)), &intent(now, "")),
                 expected,
                 "{state:?} {repeatable} {now}"
             );

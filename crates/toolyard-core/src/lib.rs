@@ -48,6 +48,7 @@ mod history;
 mod journal;
 mod output;
 mod raw_json;
+mod redact;
 mod results;
 mod schema;
 mod servers;
@@ -66,10 +67,11 @@ pub use hints::{EffectiveHints, ToolHints};
 pub use history::{CallOutcome, History};
 pub use journal::{
     Begun, Intent, Journal, JournalError, JournalFuture, Lease, Recovery, Resolution, RunId, RunRecord,
-    RunState, StepOutcome, StepRecord, StepState, idempotency_key, recovery,
+    RunState, StepAnswer, StepOutcome, StepRecord, StepState, idempotency_key, recovery,
 };
 pub use output::{ContentBlock, Omitted, OutputMeta, ToolOutput, ToolResult, grouped};
 pub use raw_json::{NotJson, RawJson};
+pub use redact::{redact, redact_json};
 pub use results::{ResultPage, ResultRef, Results, ResultsError};
 pub use schema::{Param, ParamType, compatible, params};
 pub use servers::{Descriptions, ProtocolEra, ServerRecord, Servers, ToolDefinition, TrustDecision};

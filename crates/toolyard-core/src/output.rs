@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::{RawJson, ResultRef, SourceId, ToolError};
 
 /// The answer of a tool that succeeded.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolOutput {
     /// What a model or a person reads.
     pub content: Vec<ContentBlock>,
@@ -110,18 +110,23 @@ impl ToolOutput {
         blocks.join("\n")
     }
 
-    /// The answer as one JSON value: the structured form, else the only text, else the list of blocks.
+    /// The answer as one JSON value: the structured form, else the only text, else the list of blocks. A text that
+    /// was cut stays one text: the line on what is missing belongs to it.
     pub fn to_json(&self) -> Value {
+        let cut = self.meta.omitted.is_some();
         match (&self.structured, self.content.as_slice()) {
             (Some(structured), _) => structured.to_value(),
             (None, [ContentBlock::Text { text }]) => Value::String(text.clone()),
+            (None, blocks) if cut && blocks.iter().all(|block| block.as_text().is_some()) => {
+                Value::String(self.to_text())
+            }
             (None, blocks) => json!(blocks),
         }
     }
 }
 
 /// Where an answer came from and what was done to it.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct OutputMeta {
     /// The source that answered, or the first of several.
     pub source: Option<SourceId>,
@@ -131,8 +136,11 @@ pub struct OutputMeta {
     pub source_count: usize,
     /// Which sources are in the answer.
     pub sources: Vec<SourceId>,
+    /// Who was asked too and failed, one line each: `send_email (mail): did not answer within 30 s`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<String>,
     /// What was cut away, and where the whole is.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub omitted: Option<Omitted>,
     /// How many calls were made for it, over all sources.
     pub attempts: u32,
@@ -152,7 +160,7 @@ impl OutputMeta {
 }
 
 /// How much of a text was left out, counted in characters.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Omitted {
     /// Characters that are shown.
     pub kept: usize,
@@ -161,7 +169,7 @@ pub struct Omitted {
     /// Both together.
     pub total: usize,
     /// Under which name the whole can be read with `read_result`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<ResultRef>,
 }
 
@@ -240,6 +248,27 @@ mod tests {
             omitted.to_string(),
             r#"[showing 500 of 12,480 characters, 11,980 omitted; the whole: read_result {"reference":"r_7f3k"}]"#
         );
+    }
+
+    #[test]
+    fn a_cut_text_stays_one_text_in_json() {
+        let omitted = Omitted { kept: 4, omitted: 6, total: 10, reference: None };
+        let mut output = ToolOutput {
+            content: vec![ContentBlock::text("four"), ContentBlock::text(omitted.to_string())],
+            ..ToolOutput::default()
+        };
+        assert!(output.to_json().is_array(), "two blocks that the tool made stay two");
+        output.meta.omitted = Some(omitted);
+        let expected = "four\n[showing 4 of 10 characters, 6 omitted; the whole could not be kept]";
+        assert_eq!(output.to_json(), json!(expected));
+    }
+
+    #[test]
+    fn who_failed_beside_an_answer_is_said_only_where_there_is_someone() {
+        let mut meta = OutputMeta::of("a".into(), 2);
+        assert_eq!(json!(meta).get("failed"), None);
+        meta.failed.push("send_email (mail): not reached".to_owned());
+        assert_eq!(json!(meta)["failed"], json!(["send_email (mail): not reached"]));
     }
 
     #[test]

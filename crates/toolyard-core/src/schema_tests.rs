@@ -93,6 +93,90 @@ fn a_bomb_of_all_of_ends() {
     assert_eq!(params(&schema), []);
 }
 
+/// Reads a hostile schema and says what it took. The limit is for a debug build on a busy machine.
+fn soon(schema: &Value) -> Vec<Param> {
+    let started = std::time::Instant::now();
+    let found = params(schema);
+    assert!(started.elapsed().as_millis() < 1_000, "took {:?}", started.elapsed());
+    found
+}
+
+/// Names and properties of the form that the hostile schemas use.
+fn many(count: usize, schema: &Value) -> Map<String, Value> {
+    (0..count).map(|index| (format!("p{index}"), schema.clone())).collect()
+}
+
+#[test]
+fn thousands_of_references_to_one_large_object_are_read_once() {
+    let names: Vec<String> = (0..1_999).map(|index| format!("p{index}")).collect();
+    let object = json!({"properties": many(1_999, &json!({"type": "string"})), "required": names});
+    let parts = vec![json!({"$ref": "#/$defs/object"}); 9_900];
+    let found = soon(&json!({"allOf": parts, "$defs": {"object": object}}));
+    assert_eq!(found.len(), 1_999);
+    assert!(found.iter().all(|param| param.required && param.kind == ParamType::String));
+}
+
+#[test]
+fn large_objects_that_are_merged_again_for_every_parameter_end() {
+    let object = json!({"properties": many(1_999, &json!({}))});
+    let reference = json!({"$ref": "#/$defs/object"});
+    let alternatives = json!({"anyOf": vec![reference; 32]});
+    let schema = json!({"properties": many(1_999, &alternatives), "$defs": {"object": object}});
+    assert_eq!(soon(&schema).len(), 1_999);
+    let words = json!({"$ref": "#/$defs/words"});
+    let schema = json!({"properties": many(1_999, &words), "$defs": {"words": many(50_000, &json!(1))}});
+    assert_eq!(soon(&schema).len(), 1_999);
+    let types = json!({"type": vec!["string"; 100_000]});
+    let schema =
+        json!({"properties": many(1_999, &json!({"$ref": "#/$defs/types"})), "$defs": {"types": types}});
+    assert_eq!(soon(&schema).len(), 1_999);
+    let far = json!({"$ref": format!("#/{}", "a/".repeat(500_000))});
+    let near = json!({"$ref": "#/$defs/far"});
+    assert_eq!(soon(&json!({"properties": many(1_999, &near), "$defs": {"far": far}})).len(), 1_999);
+}
+
+#[test]
+fn an_enormous_enum_is_not_copied_for_every_parameter() {
+    let choices: Vec<String> = (0..60_000).map(|index| format!("value-{index:06}")).collect();
+    let reference = json!({"$ref": "#/$defs/choices", "description": "one of many"});
+    let schema = json!({"properties": many(100, &reference), "$defs": {"choices": {"enum": choices}}});
+    let found = soon(&schema);
+    assert_eq!(found.len(), 100);
+    assert!(found.iter().all(|param| param.kind == ParamType::String && param.choices.is_empty()));
+    assert!(found.iter().all(|param| param.description.as_deref() == Some("one of many")));
+}
+
+#[test]
+fn what_is_copied_stays_within_one_budget() {
+    let long = "x".repeat(100_000);
+    for part in [
+        json!({"description": long}),
+        json!({"default": [long]}),
+        json!({"default": {"key": long}}),
+        json!({"enum": [long]}),
+        json!({"const": long}),
+        json!({"properties": {long.clone(): {}}}),
+    ] {
+        let schema =
+            json!({"properties": many(500, &json!({"$ref": "#/$defs/part"})), "$defs": {"part": part}});
+        let found = soon(&schema);
+        let size = serde_json::to_string(&found).unwrap().len();
+        assert_eq!(found.len(), 500, "only what is too large is left out");
+        assert!((900_000..=MAX_COPIED + 100_000).contains(&size), "{size}");
+    }
+}
+
+#[test]
+fn choices_are_shown_whole_or_not_at_all() {
+    let choices: Vec<String> = (0..600).map(|index| format!("zone-{index}")).collect();
+    let schema = json!({"properties": many(100, &json!({"$ref": "#/$defs/zone"})), "$defs": {"zone": {"enum": choices}}});
+    let counts: Vec<usize> = params(&schema).iter().map(|param| param.choices.len()).collect();
+    assert_eq!((counts[0], counts[99]), (600, 0));
+    assert!(counts.iter().all(|count| [0, 600].contains(count)));
+    assert_eq!(one(&json!({"const": 7})).choices, [json!(7)]);
+    assert_eq!(one(&json!({"const": [7]})).choices, [json!([7])]);
+}
+
 #[test]
 fn compatible_tools_take_each_others_calls() {
     let search = params(

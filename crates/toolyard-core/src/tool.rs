@@ -49,6 +49,9 @@ pub struct ToolSpec {
     /// Capabilities its author names; those found in name and description are added at registration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capabilities: Vec<Capability>,
+    /// No capabilities are looked for in its name and description.
+    #[serde(skip)]
+    pub untagged: bool,
 }
 
 impl ToolSpec {
@@ -62,6 +65,7 @@ impl ToolSpec {
             output_schema: None,
             hints: ToolHints::default(),
             capabilities: Vec::new(),
+            untagged: false,
         }
     }
 
@@ -86,6 +90,13 @@ impl ToolSpec {
         self
     }
 
+    /// The same tool, whose name and description say nothing about its capabilities; declared ones stay.
+    #[must_use]
+    pub fn without_capabilities(mut self) -> Self {
+        self.untagged = true;
+        self
+    }
+
     /// The arguments as parameters that can be shown to a person or a model.
     pub fn params(&self) -> Vec<Param> {
         params(&self.input_schema.to_value())
@@ -106,5 +117,13 @@ mod tests {
         let spec: ToolSpec = serde_json::from_str(text).unwrap();
         assert_eq!(spec.hints.read_only, Some(true));
         assert_eq!(serde_json::to_string(&spec).unwrap(), text);
+    }
+
+    #[test]
+    fn only_code_can_say_that_a_tool_is_untagged() {
+        let spec: ToolSpec = serde_json::from_str(r#"{"name":"t","untagged":true}"#).unwrap();
+        assert!(!spec.untagged);
+        let spec = spec.without_capabilities();
+        assert!(spec.untagged && !serde_json::to_string(&spec).unwrap().contains("untagged"));
     }
 }

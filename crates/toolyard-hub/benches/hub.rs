@@ -29,6 +29,24 @@ fn sizes(criterion: &mut Criterion) {
             );
         });
     }
+    for sources in [10, 5_000] {
+        let hub = catalogue::popular(sources);
+        criterion.bench_with_input(
+            BenchmarkId::new("replace one of a popular name", sources),
+            &sources,
+            |bench, _| {
+                let mut version = 1;
+                bench.iter_batched(
+                    || {
+                        version += 1;
+                        catalogue::popular_source(1, version)
+                    },
+                    |(info, tools)| hub.register(info, tools),
+                    BatchSize::SmallInput,
+                );
+            },
+        );
+    }
     criterion.bench_function("bare function", |bench| {
         bench.iter(|| runtime.block_on(catalogue::Nothing::answer(request.arguments.get())));
     });

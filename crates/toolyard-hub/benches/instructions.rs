@@ -41,6 +41,14 @@ fn main() {
         return;
     };
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_time().build() else { return };
+    if let "popular" | "popular_behind" = step.as_str() {
+        let hub = catalogue::popular(tools);
+        // One of the first, whose equals are worked out anew, or one that stands behind all that are looked at.
+        let number = if step == "popular" { 1 } else { tools - 2 };
+        let (info, tools) = catalogue::popular_source(number, 2);
+        black_box(measured_replace(&hub, info, tools));
+        std::process::exit(0);
+    }
     let request = catalogue::request();
     let hub = catalogue::hub_with(tools);
     // Once before the count: a first call compiles the tool's schema.

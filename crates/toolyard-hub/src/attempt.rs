@@ -3,7 +3,10 @@
 use std::{
     borrow::Cow,
     panic::AssertUnwindSafe,
-    sync::atomic::{AtomicU32, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
     time::Duration,
 };
 
@@ -17,6 +20,8 @@ use crate::{
     breaker::Permit,
     candidate::ToolCandidate,
     decision::{Trail, note},
+    failure::Failure,
+    options::Watch,
     retry::RetryPolicy,
 };
 
@@ -24,26 +29,39 @@ use crate::{
 pub(crate) struct Call<'a> {
     pub(crate) request: &'a ToolCallRequest,
     pub(crate) deadline: Instant,
+    /// How long the call may take in all.
     pub(crate) patience: Duration,
     pub(crate) retry: RetryPolicy,
     pub(crate) history: &'a dyn History,
     pub(crate) trail: Option<&'a Trail>,
+    pub(crate) watch: Option<&'a Watch>,
+    /// Only calls that are journalled have one.
+    pub(crate) idempotency_key: Option<Arc<str>>,
     pub(crate) attempts: AtomicU32,
 }
 
 impl Call<'_> {
+    /// How many calls were made so far.
+    pub(crate) fn attempts(&self) -> u32 {
+        self.attempts.load(Ordering::Relaxed)
+    }
+
     /// Calls one candidate, again after a failure where that is safe, may help, and is within budget and deadline.
-    pub(crate) async fn with_retries(&self, candidate: &ToolCandidate) -> Result<ToolOutput, ToolError> {
+    pub(crate) async fn with_retries(&self, candidate: &ToolCandidate) -> Result<ToolOutput, Failure> {
         let mut attempt = 1;
+        let mut no_effect = true;
         loop {
-            let error = match self.attempt(candidate, attempt).await {
+            let mut failure = match self.attempt(candidate, attempt).await {
                 Ok(output) => return Ok(output),
-                Err(error) => error,
+                Err(failure) => failure,
             };
+            // The last error alone does not tell what an earlier attempt did.
+            no_effect &= failure.no_effect;
             let pause = self.retry.pause_after(attempt, fastrand::f64());
-            if let Err(why) = self.may_retry(candidate, &error, attempt, pause) {
+            if let Err(why) = self.may_retry(candidate, &failure.error, attempt, pause) {
                 self.note("retry", None, || (candidate.source_id().to_string(), format!("no: {why}")));
-                return Err(error);
+                failure.no_effect = no_effect;
+                return Err(failure);
             }
             attempt += 1;
             self.note("retry", Some(pause), || {
@@ -71,8 +89,8 @@ impl Call<'_> {
             Err("no attempts left")
         } else if Instant::now() + pause >= self.deadline {
             Err("no time left")
-        } else if !candidate.source.state.retries.pay() {
-            Err("the source's retry budget is used up")
+        } else if !candidate.health.retries.pay() {
+            Err("the retry budget is used up")
         } else {
             Ok(())
         }
@@ -83,7 +101,7 @@ impl Call<'_> {
         &self,
         candidate: &ToolCandidate,
         attempt: u32,
-    ) -> Result<ToolOutput, ToolError> {
+    ) -> Result<ToolOutput, Failure> {
         let started = Instant::now();
         let outcome =
             self.carried_out(candidate, attempt, started).await.map_err(|error| candidate.locate(error));
@@ -99,7 +117,7 @@ impl Call<'_> {
                 format!("{hints}, attempt {attempt}: {what}"),
             )
         });
-        outcome
+        outcome.map_err(|error| Failure::of(candidate, error))
     }
 
     async fn carried_out(
@@ -108,12 +126,12 @@ impl Call<'_> {
         attempt: u32,
         started: Instant,
     ) -> Result<ToolOutput, ToolError> {
-        let permit = candidate.breaker().admit(started).map_err(left_alone)?;
-        let state = &candidate.source.state;
+        let permit = candidate.health.breaker.admit(started).map_err(left_alone)?;
+        let gate = candidate.gate();
         let alone = candidate.source.info.exclusive && !candidate.hints.read_only;
-        let turn = match state.gate.try_enter(alone) {
+        let turn = match gate.try_enter(alone) {
             Some(turn) => Some(turn),
-            None => timeout_at(self.deadline, state.gate.enter(alone)).await.ok().flatten(),
+            None => timeout_at(self.deadline, gate.enter(alone)).await.ok().flatten(),
         };
         if turn.is_none() || Instant::now() >= self.deadline {
             let message = "there was no time left to call it before the deadline";
@@ -121,7 +139,7 @@ impl Call<'_> {
         }
         self.attempts.fetch_add(1, Ordering::Relaxed);
         if attempt == 1 {
-            state.retries.earn();
+            candidate.health.retries.earn();
         }
         let called = Instant::now();
         let outcome = self.called(candidate, attempt).await;
@@ -146,16 +164,33 @@ impl Call<'_> {
         } else {
             Cow::Owned(ToolCallRequest { tool_name: candidate.name.to_string(), ..self.request.clone() })
         };
-        let context = CallContext::until(self.deadline.into_std()).attempt(attempt);
-        let answer = AssertUnwindSafe(candidate.tool.call(&request, &context)).catch_unwind();
-        match timeout_at(self.deadline, answer).await {
+        let patience = self.patience_with(candidate);
+        let until = self.deadline.min(Instant::now() + patience);
+        let context = CallContext::until(until.into_std()).attempt(attempt);
+        let context = context.with_idempotency_key(self.idempotency_key.clone());
+        // Inside the block, because a tool may panic before there is a future too.
+        let answer = AssertUnwindSafe(async { candidate.tool.call(&request, &context).await }).catch_unwind();
+        let risky = self.watch.filter(|_| !candidate.hints.repeatable());
+        risky.inspect(|watch| watch.set(true));
+        // Whoever is dropped while waiting here leaves the watch as it is: nobody knows how it ended.
+        let answered = timeout_at(until, answer).await;
+        risky.inspect(|watch| watch.set(false));
+        match answered {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(_panic)) => Err(ToolError::new(ErrorKind::Internal, "the tool panicked")
                 .with_hint("this is a fault in the tool; its message is on stderr")),
             Err(_elapsed) => {
-                let message = format!("did not answer within {} s", self.patience.as_secs_f64());
+                let message = format!("did not answer within {} s", patience.as_secs_f64());
                 Err(ToolError::new(ErrorKind::Timeout, message).with_hint("raise the limit with --timeout"))
             }
+        }
+    }
+
+    /// How long one attempt may take: the whole time of the call, or less where another attempt could follow.
+    fn patience_with(&self, candidate: &ToolCandidate) -> Duration {
+        match self.retry.attempt_timeout {
+            Some(limit) if candidate.hints.repeatable() => limit.min(self.patience),
+            _ => self.patience,
         }
     }
 

@@ -7,6 +7,10 @@ use std::{
 
 use serde::Serialize;
 use tokio::time::Instant;
+use toolyard_core::SourceId;
+
+/// No pause is longer, whatever the settings say: an instant that far away can still be counted.
+const LONGEST: Duration = Duration::from_hours(365 * 24);
 
 /// When a breaker opens and how long it stays so.
 #[derive(Debug, Clone, Copy)]
@@ -40,10 +44,24 @@ pub enum BreakerState {
     HalfOpen,
 }
 
-/// The breaker of one source.
+impl BreakerState {
+    /// Whichever of the two lets fewer calls pass.
+    pub(crate) fn or_worse(self, other: Self) -> Self {
+        let badness = |state: &Self| match state {
+            Self::Closed => (0, Duration::ZERO),
+            Self::HalfOpen => (1, Duration::ZERO),
+            Self::Open { retry_in } => (2, *retry_in),
+        };
+        if badness(&other) > badness(&self) { other } else { self }
+    }
+}
+
+/// The breaker of one source, or of one native tool.
 #[derive(Debug)]
 pub(crate) struct Breaker {
     settings: BreakerSettings,
+    source: SourceId,
+    tool: Option<Arc<str>>,
     inner: Mutex<Inner>,
 }
 
@@ -63,8 +81,8 @@ pub(crate) struct Permit {
 }
 
 impl Breaker {
-    pub(crate) fn new(settings: BreakerSettings) -> Self {
-        Self { settings, inner: Mutex::new(Inner::Closed { failures: 0 }) }
+    pub(crate) fn new(settings: BreakerSettings, source: SourceId, tool: Option<Arc<str>>) -> Self {
+        Self { settings, source, tool, inner: Mutex::new(Inner::Closed { failures: 0 }) }
     }
 
     /// A permit, or how long the source is still left alone.
@@ -79,6 +97,10 @@ impl Breaker {
             Inner::Open { until, .. } => return Err(until - now),
             Inner::Probing { .. } => return Err(Duration::ZERO),
         };
+        drop(inner);
+        if probe {
+            self.log_better("half_open", "one call may try");
+        }
         Ok(Permit { breaker: Arc::clone(self), probe, settled: false })
     }
 
@@ -96,12 +118,20 @@ impl Breaker {
     }
 
     fn pause(&self, trips: u32) -> Duration {
-        self.settings.pause.saturating_mul(1 << trips.min(16)).min(self.settings.longest_pause)
+        self.settings.pause.saturating_mul(1 << trips.min(16)).min(self.settings.longest_pause).min(LONGEST)
+    }
+
+    fn succeeded(&self) {
+        let before = std::mem::replace(&mut *self.lock(), Inner::Closed { failures: 0 });
+        if !matches!(before, Inner::Closed { .. }) {
+            self.log_better("closed", "calls pass again");
+        }
     }
 
     fn failed(&self, now: Instant, probe: bool) {
         let mut inner = self.lock();
-        *inner = match *inner {
+        let before = *inner;
+        let next = match before {
             Inner::Closed { failures } if failures + 1 >= self.settings.failures => {
                 Inner::Open { until: now + self.pause(0), trips: 0 }
             }
@@ -112,6 +142,18 @@ impl Breaker {
             // A call that set out before the breaker opened: nothing new.
             same @ (Inner::Open { .. } | Inner::Probing { .. }) => same,
         };
+        *inner = next;
+        drop(inner);
+        if let (Inner::Closed { .. } | Inner::Probing { .. }, Inner::Open { trips, .. }) = (before, next) {
+            let seconds = self.pause(trips).as_secs_f64();
+            let (source, tool) = (self.source.as_str(), self.tool.as_deref());
+            tracing::warn!(source, tool, state = "open", seconds, "left alone after repeated failures");
+        }
+    }
+
+    fn log_better(&self, state: &'static str, message: &'static str) {
+        let (source, tool) = (self.source.as_str(), self.tool.as_deref());
+        tracing::info!(source, tool, state, "{message}");
     }
 }
 
@@ -119,7 +161,7 @@ impl Permit {
     /// The source answered, whatever the answer.
     pub(crate) fn succeeded(mut self) {
         self.settled = true;
-        *self.breaker.lock() = Inner::Closed { failures: 0 };
+        self.breaker.succeeded();
     }
 
     /// The source failed.
@@ -142,69 +184,5 @@ impl Drop for Permit {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn breaker() -> Arc<Breaker> {
-        Arc::new(Breaker::new(BreakerSettings::default()))
-    }
-
-    async fn fail(breaker: &Arc<Breaker>, times: u32) {
-        for _ in 0..times {
-            breaker.admit(Instant::now()).unwrap().failed(Instant::now());
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn it_opens_on_consecutive_failures_only() {
-        let breaker = breaker();
-        fail(&breaker, 4).await;
-        breaker.admit(Instant::now()).unwrap().succeeded();
-        fail(&breaker, 4).await;
-        assert_eq!(breaker.state(Instant::now()), BreakerState::Closed);
-        fail(&breaker, 1).await;
-        assert_eq!(breaker.state(Instant::now()), BreakerState::Open { retry_in: Duration::from_secs(2) });
-        assert!(breaker.admit(Instant::now()).is_err());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn one_probe_at_a_time_and_longer_pauses_up_to_thirty_seconds() {
-        let breaker = breaker();
-        fail(&breaker, 5).await;
-        for pause in [2, 4, 8, 16, 30, 30] {
-            tokio::time::advance(Duration::from_secs(pause)).await;
-            assert_eq!(breaker.state(Instant::now()), BreakerState::HalfOpen);
-            let probe = breaker.admit(Instant::now()).unwrap();
-            assert!(breaker.admit(Instant::now()).is_err(), "only one call may try");
-            probe.failed(Instant::now());
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_healed_source_is_back_after_one_probe() {
-        let breaker = breaker();
-        fail(&breaker, 5).await;
-        tokio::time::advance(Duration::from_secs(2)).await;
-        breaker.admit(Instant::now()).unwrap().succeeded();
-        assert_eq!(breaker.state(Instant::now()), BreakerState::Closed);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_cancelled_probe_lets_the_next_call_try() {
-        let breaker = breaker();
-        fail(&breaker, 5).await;
-        tokio::time::advance(Duration::from_secs(2)).await;
-        drop(breaker.admit(Instant::now()).unwrap());
-        assert!(breaker.admit(Instant::now()).is_ok());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_late_failure_does_not_prolong_the_pause() {
-        let breaker = breaker();
-        let late = breaker.admit(Instant::now()).unwrap();
-        fail(&breaker, 5).await;
-        tokio::time::advance(Duration::from_secs(1)).await;
-        late.failed(Instant::now());
-        assert_eq!(breaker.state(Instant::now()), BreakerState::Open { retry_in: Duration::from_secs(1) });
-    }
-}
+#[path = "breaker_tests.rs"]
+mod tests;

@@ -1,6 +1,6 @@
 //! Cuts an answer to what its kind is worth in a context window, at a place where a reader would pause.
 
-use toolyard_core::{ContentBlock, Omitted, ResultRef, ToolKind, ToolOutput};
+use toolyard_core::ToolKind;
 use unicode_segmentation::UnicodeSegmentation;
 
 /// How many characters of an answer are shown, by kind: the limits of the seed.
@@ -49,22 +49,13 @@ pub enum Budget {
     Characters(usize),
 }
 
-/// What is left of a text: the part to show, and the counts in characters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Cut<'a> {
-    pub(crate) kept: &'a str,
-    pub(crate) kept_characters: usize,
-    pub(crate) total_characters: usize,
-}
-
 /// The beginning of `text`, at most `limit` characters long, ending where a sentence, an item or a word ends, and
 /// never inside what a reader sees as one character. Nothing when the text fits.
-pub(crate) fn cut(text: &str, limit: usize) -> Option<Cut<'_>> {
+pub(crate) fn cut(text: &str, limit: usize) -> Option<&str> {
     let end_of_limit = text.char_indices().nth(limit).map(|(at, _)| at)?;
     let window = text.get(..end_of_limit).unwrap_or_default();
     let end = pause_in(text, window);
-    let kept = text.get(..end).unwrap_or_default().trim_end();
-    Some(Cut { kept, kept_characters: kept.chars().count(), total_characters: text.chars().count() })
+    Some(text.get(..end).unwrap_or_default().trim_end())
 }
 
 /// The best place to stop in `window`, the beginning of `text`: the strongest pause in its second half, else the last
@@ -90,21 +81,6 @@ fn last_grapheme_boundary(text: &str, limit: usize) -> usize {
     boundaries.by_ref().last().unwrap_or(0)
 }
 
-/// Replaces the text of an answer by its beginning and a line on what is missing. Blocks that are not text stay.
-pub(crate) fn show_part(output: &mut ToolOutput, cut: Cut<'_>, reference: Option<ResultRef>) {
-    let omitted = Omitted {
-        kept: cut.kept_characters,
-        omitted: cut.total_characters - cut.kept_characters,
-        total: cut.total_characters,
-        reference,
-    };
-    let mut content = vec![ContentBlock::text(cut.kept), ContentBlock::text(omitted.to_string())];
-    content.extend(output.content.drain(..).filter(|block| block.as_text().is_none()));
-    output.content = content;
-    output.structured = None;
-    output.meta.omitted = Some(omitted);
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -112,7 +88,7 @@ mod tests {
     use super::*;
 
     fn kept(text: &str, limit: usize) -> &str {
-        cut(text, limit).map_or(text, |cut| cut.kept)
+        cut(text, limit).unwrap_or(text)
     }
 
     #[test]
@@ -156,11 +132,10 @@ mod tests {
         fn any_text_keeps_its_beginning_within_the_limit(text in "\\PC{0,300}", limit in 0_usize..200) {
             match cut(&text, limit) {
                 None => prop_assert!(text.chars().count() <= limit),
-                Some(part) => {
-                    prop_assert!(text.starts_with(part.kept));
-                    prop_assert!(part.kept_characters <= limit);
-                    prop_assert_eq!(part.total_characters, text.chars().count());
-                    let end = part.kept.len();
+                Some(kept) => {
+                    prop_assert!(text.starts_with(kept));
+                    prop_assert!(kept.chars().count() <= limit);
+                    let end = kept.len();
                     let whole_graphemes = text.grapheme_indices(true).any(|(at, _)| at == end) || end == text.len();
                     prop_assert!(whole_graphemes, "cut inside a character at {}", end);
                 }

@@ -5,15 +5,15 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+use serde_json::Value;
 use toolyard_core::{
-    Capability, CapabilityTable, EffectiveHints, Param, RawJson, SourceId, SourceInfo, Tool, ToolError,
+    Capability, CapabilityTable, EffectiveHints, Param, SourceId, SourceInfo, SourceKind, Tool, ToolError,
     ToolKind, ToolSpec, compatible,
 };
 
 use crate::{
-    breaker::{Breaker, BreakerSettings},
     gate::Gate,
-    retry::RetryBudget,
+    health::{Health, SourceState},
     rules::RoutingRules,
     validate::Validator,
 };
@@ -37,7 +37,7 @@ pub struct ToolCandidate {
     /// Whether the operator put it first for its name.
     pub pinned: bool,
     declared_equal: bool,
-    breaker: Arc<Breaker>,
+    pub(crate) health: Arc<Health>,
     params: OnceLock<Vec<Param>>,
     validator: OnceLock<Validator>,
 }
@@ -50,28 +50,8 @@ pub struct Source {
     pub(crate) state: Arc<SourceState>,
 }
 
-/// What is remembered of a source when its tools change.
-#[derive(Debug)]
-pub(crate) struct SourceState {
-    /// Sources registered earlier go first where nothing else decides.
-    pub(crate) sequence: u64,
-    pub(crate) breaker: Arc<Breaker>,
-    pub(crate) gate: Gate,
-    pub(crate) retries: RetryBudget,
-    pub(crate) breaker_settings: BreakerSettings,
-}
-
-impl SourceState {
-    pub(crate) fn new(sequence: u64, breaker_settings: BreakerSettings) -> Self {
-        Self {
-            sequence,
-            breaker: Arc::new(Breaker::new(breaker_settings)),
-            gate: Gate::default(),
-            retries: RetryBudget::default(),
-            breaker_settings,
-        }
-    }
-}
+/// Where a candidate stands among all of its name, whatever happened so far; smaller goes first.
+pub(crate) type Standing = (bool, u8, u64);
 
 impl ToolCandidate {
     pub(crate) fn new(
@@ -82,19 +62,10 @@ impl ToolCandidate {
     ) -> Self {
         let spec = tool.spec();
         let info = &source.info;
-        let mut named = spec.capabilities.clone();
-        named.extend(table.extract(&spec.name, ""));
-        let kind = ToolKind::of(&named);
-        let mut capabilities: Vec<Capability> = Vec::with_capacity(named.len());
-        for capability in named.into_iter().chain(table.tags_in(&spec.description)) {
-            if !capabilities.contains(&capability) {
-                capabilities.push(capability);
-            }
-        }
-        // Native tools have nothing in common but the process: one that fails must not shut out the others.
-        let breaker = match info.kind {
-            toolyard_core::SourceKind::Native => Arc::new(Breaker::new(source.state.breaker_settings)),
-            _ => Arc::clone(&source.state.breaker),
+        let (capabilities, kind) = capabilities_and_kind(spec, table);
+        let health = match info.kind {
+            SourceKind::Native => source.state.of_tool(&spec.name),
+            SourceKind::Skill | SourceKind::Mcp => Arc::clone(&source.state.shared),
         };
         Self {
             name: Arc::clone(&spec.name),
@@ -104,7 +75,7 @@ impl ToolCandidate {
             hints: EffectiveHints::of(spec.hints, info.trusted, rules.hints_for(&spec.name, &info.id)),
             pinned: rules.pinned(&spec.name, &info.id),
             declared_equal: rules.declared_equal(&spec.name, &info.id),
-            breaker,
+            health,
             params: OnceLock::new(),
             validator: OnceLock::new(),
             source: Arc::clone(source),
@@ -136,7 +107,7 @@ impl ToolCandidate {
     }
 
     /// Whether the arguments fit the schema.
-    pub(crate) fn check(&self, arguments: &RawJson) -> Result<(), ToolError> {
+    pub(crate) fn check(&self, arguments: &Value) -> Result<(), ToolError> {
         self.validator
             .get_or_init(|| Validator::compile(&self.spec().input_schema))
             .check(arguments)
@@ -148,13 +119,37 @@ impl ToolCandidate {
         error.on_tool(&self.name).on_source(self.source_id())
     }
 
-    pub(crate) fn breaker(&self) -> &Arc<Breaker> {
-        &self.breaker
+    /// Where a call waits for its turn: calls that exclude others exclude those to all tools of the source.
+    pub(crate) fn gate(&self) -> &Gate {
+        if self.source.info.exclusive { &self.source.state.shared.gate } else { &self.health.gate }
+    }
+
+    /// Pinned, then by priority, then whoever was registered first.
+    pub(crate) fn standing(&self) -> Standing {
+        (!self.pinned, self.priority, self.sequence())
     }
 
     pub(crate) fn sequence(&self) -> u64 {
         self.source.state.sequence
     }
+}
+
+/// Declared capabilities first, then those found in the name, then in the description; the first two tell the kind.
+fn capabilities_and_kind(spec: &ToolSpec, table: &CapabilityTable) -> (Vec<Capability>, ToolKind) {
+    let mut named = spec.capabilities.clone();
+    let mut described = Vec::new();
+    if !spec.untagged {
+        named.extend(table.extract(&spec.name, ""));
+        described = table.tags_in(&spec.description);
+    }
+    let kind = ToolKind::of(&named);
+    let mut capabilities: Vec<Capability> = Vec::with_capacity(named.len());
+    for capability in named.into_iter().chain(described) {
+        if !capabilities.contains(&capability) {
+            capabilities.push(capability);
+        }
+    }
+    (capabilities, kind)
 }
 
 impl fmt::Debug for ToolCandidate {

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use toolyard_core::{Capability, ErrorKind, Synthesizer, ToolError, ToolKind, ToolOutput};
+use toolyard_core::{Capability, Synthesizer, ToolKind, ToolOutput};
 
 use crate::{
     attempt::Call,
     candidate::ToolCandidate,
+    failure::{Failed, Failure, lines},
     gather::gather,
     race::race,
     strategy::Strategy,
-    synthesizer::{Answer, synthesize},
+    synthesizer::{Answer, Whole, synthesize},
 };
 
 /// The answer to a call before it is cut to size.
@@ -18,7 +19,15 @@ pub(crate) struct Asked {
     pub(crate) output: ToolOutput,
     pub(crate) kind: ToolKind,
     /// All that was said, where the output holds only a part of it.
-    pub(crate) whole: Option<String>,
+    pub(crate) whole: Option<Whole>,
+}
+
+impl Asked {
+    /// One candidate's answer, after others failed.
+    fn one(mut output: ToolOutput, kind: ToolKind, failures: &[Failure]) -> Self {
+        output.meta.failed = lines(failures);
+        Self { output, kind, whole: None }
+    }
 }
 
 /// Asks candidates that may stand in for one another, in this order.
@@ -27,10 +36,9 @@ pub(crate) async fn ask(
     candidates: &[Arc<ToolCandidate>],
     capability: Option<&Capability>,
     model: Option<&Arc<dyn Synthesizer>>,
-) -> Result<Asked, ToolError> {
-    let Some(first) = candidates.first() else {
-        return Err(ToolError::new(ErrorKind::Internal, "there is nobody to ask"));
-    };
+) -> Result<Asked, Failed> {
+    let failed = |failures| Failed::of(failures, call.attempts());
+    let Some(first) = candidates.first() else { return Err(failed(Vec::new())) };
     let kind = match ToolKind::of(capability) {
         ToolKind::Other => first.kind,
         kind => kind,
@@ -48,35 +56,36 @@ pub(crate) async fn ask(
     });
     let (at_first, later) = candidates.split_at_checked(batch).unwrap_or((candidates, &[]));
     match strategy {
-        Strategy::Direct => {
-            let output = call.with_retries(first).await.map_err(|error| one_error(vec![error], call))?;
-            Ok(Asked { output, kind, whole: None })
-        }
-        Strategy::InOrder => one_after_another(call, candidates, Vec::new(), kind).await,
-        Strategy::PickBest => match race(call, at_first).await {
-            Ok(output) => Ok(Asked { output, kind, whole: None }),
-            Err(failures) => one_after_another(call, later, failures, kind).await,
+        Strategy::Direct => match call.with_retries(first).await {
+            Ok(output) => Ok(Asked::one(output, kind, &[])),
+            Err(failure) => Err(failed(vec![failure])),
         },
-        Strategy::Synthesize => {
-            let (answers, failures) = gather(call, at_first).await;
-            if answers.is_empty() {
-                return one_after_another(call, later, failures, kind).await;
+        Strategy::InOrder => one_after_another(call, candidates, Vec::new(), kind).await.map_err(failed),
+        Strategy::PickBest => match race(call, at_first).await {
+            (Some(output), failures) => Ok(Asked::one(output, kind, &failures)),
+            (None, failures) => one_after_another(call, later, failures, kind).await.map_err(failed),
+        },
+        Strategy::Synthesize => match gather(call, at_first).await {
+            (answers, failures) if answers.is_empty() => {
+                one_after_another(call, later, failures, kind).await.map_err(failed)
             }
-            Ok(put_together(call, answers, kind, model).await)
-        }
+            (answers, failures) => Ok(put_together(call, answers, &failures, kind, model).await),
+        },
     }
 }
 
 async fn put_together(
     call: &Call<'_>,
     answers: Vec<Answer>,
+    failures: &[Failure],
     kind: ToolKind,
     model: Option<&Arc<dyn Synthesizer>>,
 ) -> Asked {
     let count = answers.len();
     let started = tokio::time::Instant::now();
-    let done = synthesize(answers, &call.request.tool_name, kind, model, call.deadline).await;
+    let mut done = synthesize(answers, &call.request.tool_name, kind, model, call.deadline).await;
     call.note("merge", Some(started.elapsed()), || (format!("{count} answers"), done.how.words().to_owned()));
+    done.output.meta.failed = lines(failures);
     Asked { output: done.output, kind, whole: done.whole }
 }
 
@@ -85,32 +94,20 @@ async fn put_together(
 async fn one_after_another(
     call: &Call<'_>,
     candidates: &[Arc<ToolCandidate>],
-    mut failures: Vec<ToolError>,
+    mut failures: Vec<Failure>,
     kind: ToolKind,
-) -> Result<Asked, ToolError> {
+) -> Result<Asked, Vec<Failure>> {
     for candidate in candidates {
         match call.attempt(candidate, 1).await {
-            Ok(output) => return Ok(Asked { output, kind, whole: None }),
-            Err(error) => {
-                let harmless = candidate.hints.repeatable() || error.had_no_effect();
-                failures.push(error);
+            Ok(output) => return Ok(Asked::one(output, kind, &failures)),
+            Err(failure) => {
+                let harmless = failure.harmless();
+                failures.push(failure);
                 if !harmless {
                     break;
                 }
             }
         }
     }
-    Err(one_error(failures, call))
-}
-
-/// The failure that says most: an unknown outcome before all others, else that of whoever was preferred.
-fn one_error(mut failures: Vec<ToolError>, call: &Call<'_>) -> ToolError {
-    let attempts = call.attempts.load(std::sync::atomic::Ordering::Relaxed);
-    let worst = failures.iter().position(|error| error.kind() == ErrorKind::OutcomeUnknown).unwrap_or(0);
-    if worst >= failures.len() {
-        return ToolError::new(ErrorKind::Internal, "nobody was asked").with_attempts(attempts);
-    }
-    let main = failures.swap_remove(worst).with_attempts(attempts);
-    let others: Vec<String> = failures.iter().map(ToString::to_string).collect();
-    if others.is_empty() { main } else { main.with_hint(format!("also failed: {}", others.join("; "))) }
+    Err(failures)
 }

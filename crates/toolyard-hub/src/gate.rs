@@ -1,11 +1,11 @@
-//! Lets calls to one source run side by side, or alone where the source asks for it.
+//! Lets calls to one source, or to one native tool, run side by side, or alone where the source asks for it.
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// More calls than this wait for one another at one source.
+/// More calls than this wait for one another at one gate.
 const WIDTH: u32 = 1_024;
 
-/// The gate of one source. Those who wait are let in in the order they came.
+/// The gate of one source or of one native tool. Those who wait are let in in the order they came.
 #[derive(Debug)]
 pub(crate) struct Gate(Semaphore);
 

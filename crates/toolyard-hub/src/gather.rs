@@ -3,21 +3,20 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use toolyard_core::ToolError;
 
-use crate::{attempt::Call, candidate::ToolCandidate, synthesizer::Answer};
+use crate::{attempt::Call, candidate::ToolCandidate, failure::Failure, synthesizer::Answer};
 
-/// All successes in the order the candidates were asked, and all failures.
+/// All successes and all failures, both in the order of the candidates.
 pub(crate) async fn gather(
     call: &Call<'_>,
     candidates: &[Arc<ToolCandidate>],
-) -> (Vec<Answer>, Vec<ToolError>) {
+) -> (Vec<Answer>, Vec<Failure>) {
     let outcomes = join_all(candidates.iter().map(|candidate| call.attempt(candidate, 1))).await;
     let (mut answers, mut failures) = (Vec::new(), Vec::new());
     for (candidate, outcome) in candidates.iter().zip(outcomes) {
         match outcome {
             Ok(output) => answers.push(Answer { source: candidate.source_id().clone(), output }),
-            Err(error) => failures.push(error),
+            Err(failure) => failures.push(failure),
         }
     }
     (answers, failures)

@@ -7,27 +7,34 @@ use std::{
 
 use tokio::time::Instant;
 use toolyard_core::{
-    Capability, CapabilityTable, ErrorKind, History, RawJson, Results, SourceId, SourceInfo, Synthesizer,
-    Tool, ToolCallRequest, ToolError, ToolKind, ToolOutput,
+    Audit, Capability, CapabilityTable, ErrorKind, History, RawJson, Results, SourceId, SourceInfo,
+    Synthesizer, Tool, ToolCallRequest, ToolError, ToolOutput,
 };
 
 use crate::{
     attempt::Call,
+    audit::audit_record,
     breaker::{BreakerSettings, BreakerState},
-    budget::{Budget, Cut, Limits, cut, show_part},
+    budget::{Budget, Limits},
     candidate::ToolCandidate,
-    capability_pick::pick,
-    decision::Trail,
+    capability_pick::{NotPicked, Picked, pick},
     execution::{Asked, ask},
+    explain::{name_one, not_asked, passed_over, route_words},
+    failure::Failed,
     history::RecentSuccess,
-    order::{Ties, order},
+    options::CallOptions,
+    order::{order, order_words},
     registry::{Registration, Registry, Snapshot, SourceEntry},
     results::MemoryResults,
     retry::RetryPolicy,
     router::{RouteCase, route},
     rules::RoutingRules,
-    suggest::listed,
+    show::show,
+    validate::read,
 };
+
+/// No call takes longer, whatever its options say: an instant that far away can still be counted.
+const LONGEST: Duration = Duration::from_hours(365 * 24);
 
 /// Everything a hub is made of, as plain data and the few things that are plugged in.
 #[derive(Clone)]
@@ -48,6 +55,8 @@ pub struct HubConfig {
     pub results: Arc<dyn Results>,
     /// The model that puts several answers together, if there is one.
     pub synthesizer: Option<Arc<dyn Synthesizer>>,
+    /// Where every call is recorded, if anywhere.
+    pub audit: Option<Arc<dyn Audit>>,
 }
 
 impl Default for HubConfig {
@@ -61,6 +70,7 @@ impl Default for HubConfig {
             history: Arc::new(RecentSuccess::default()),
             results: Arc::new(MemoryResults::default()),
             synthesizer: None,
+            audit: None,
         }
     }
 }
@@ -74,47 +84,6 @@ impl std::fmt::Debug for HubConfig {
     }
 }
 
-/// How one call is to be carried out.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct CallOptions {
-    /// Nothing of the call goes on longer than this.
-    pub timeout: Duration,
-    /// How much of the answer is shown.
-    pub budget: Budget,
-    /// Where decisions are written down, for whoever wants them explained.
-    pub trail: Option<Arc<Trail>>,
-}
-
-impl Default for CallOptions {
-    fn default() -> Self {
-        Self { timeout: Duration::from_secs(30), budget: Budget::default(), trail: None }
-    }
-}
-
-impl CallOptions {
-    /// The same options with another time limit.
-    #[must_use]
-    pub fn with_timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
-        self
-    }
-
-    /// The same options with another budget.
-    #[must_use]
-    pub fn with_budget(mut self, budget: Budget) -> Self {
-        self.budget = budget;
-        self
-    }
-
-    /// The same options with decisions written down.
-    #[must_use]
-    pub fn with_trail(mut self, trail: Arc<Trail>) -> Self {
-        self.trail = Some(trail);
-        self
-    }
-}
-
 /// A source as it can be seen from outside.
 #[derive(Debug, Clone)]
 pub struct SourceStatus {
@@ -122,8 +91,24 @@ pub struct SourceStatus {
     pub info: SourceInfo,
     /// Its tools.
     pub tools: Vec<Arc<ToolCandidate>>,
-    /// Whether it is left alone at the moment.
+    /// Whether it is left alone at the moment. Native tools have breakers of their own: of the native source, this is
+    /// the state of whichever is worst.
     pub breaker: BreakerState,
+    /// The native tools whose own breaker lets not every call pass.
+    pub open: Vec<(Arc<str>, BreakerState)>,
+}
+
+impl SourceStatus {
+    fn of(entry: &SourceEntry, now: Instant) -> Self {
+        let shared = &entry.source.state.shared;
+        let own = entry.tools.iter().filter(|tool| !Arc::ptr_eq(&tool.health, shared));
+        let open: Vec<_> = own
+            .map(|tool| (Arc::clone(&tool.name), tool.health.breaker.state(now)))
+            .filter(|(_, state)| *state != BreakerState::Closed)
+            .collect();
+        let breaker = open.iter().fold(shared.breaker.state(now), |worst, (_, state)| worst.or_worse(*state));
+        Self { info: entry.source.info.clone(), tools: entry.tools.to_vec(), breaker, open }
+    }
 }
 
 /// One registry of all tools, and the way every call takes.
@@ -177,12 +162,7 @@ impl ToolHub {
     /// All sources and how they are.
     pub fn sources(&self) -> Vec<SourceStatus> {
         let now = Instant::now();
-        let status = |entry: SourceEntry| SourceStatus {
-            info: entry.source.info.clone(),
-            tools: entry.tools.to_vec(),
-            breaker: entry.source.state.breaker.state(now),
-        };
-        self.registry.snapshot().sources().into_iter().map(status).collect()
+        self.registry.snapshot().sources().iter().map(|entry| SourceStatus::of(entry, now)).collect()
     }
 
     /// Carries out one call: finds who may answer, checks the arguments, asks, and shows what fits the budget.
@@ -191,11 +171,13 @@ impl ToolHub {
         request: &ToolCallRequest,
         options: &CallOptions,
     ) -> Result<ToolOutput, ToolError> {
-        self.by_name(&self.call(request, options), options).await
+        let call = self.call(request, options);
+        let outcome = self.by_name(&call, options).await.map_err(|failed| failed.error);
+        self.record(&call, options, outcome)
     }
 
-    /// Carries out a call when only the capability is known: every tool that has it and takes these arguments may
-    /// answer, under the same rules as tools of one name.
+    /// Carries out a call when only the capability is known. Trusted tools that only read and take these arguments may
+    /// answer together; any other is asked alone, and where there are several of those, none is.
     pub async fn execute_by_capability(
         &self,
         capability: &Capability,
@@ -203,11 +185,13 @@ impl ToolHub {
         options: &CallOptions,
     ) -> Result<ToolOutput, ToolError> {
         let request = ToolCallRequest::new(capability.as_str(), arguments);
-        self.by_capability(&self.call(&request, options), capability, options, |_| true).await
+        let call = self.call(&request, options);
+        let outcome = self.by_capability(&call, capability, options, |_| true).await;
+        self.record(&call, options, outcome.map_err(|failed| failed.error))
     }
 
-    /// The seeds' name → capability: a call by name, and where that fails without consequences, by capability. Only
-    /// trusted tools without side effects may stand in for the one that was named.
+    /// The seeds' name → capability: a call by name, and where that certainly changed nothing, by capability. Only
+    /// trusted tools that only read may stand in for the one that was named, and the answer says who failed.
     pub async fn execute_or_by_capability(
         &self,
         request: &ToolCallRequest,
@@ -215,36 +199,75 @@ impl ToolHub {
         options: &CallOptions,
     ) -> Result<ToolOutput, ToolError> {
         let call = self.call(request, options);
-        let error = match self.by_name(&call, options).await {
-            Ok(output) => return Ok(output),
-            Err(error) => error,
-        };
-        let named_a_source =
-            request.source.as_deref().is_some_and(|source| !SourceId::is_native_hint(source));
-        if named_a_source || matches!(error.kind(), ErrorKind::OutcomeUnknown | ErrorKind::Refused) {
-            return Err(error);
-        }
-        call.note("route", None, || {
-            (request.tool_name.clone(), format!("{}: trying the capability `{capability}`", error.message()))
-        });
-        let may_stand_in = |tool: &ToolCandidate| {
-            tool.source.info.trusted && tool.hints.repeatable() && *tool.name != *request.tool_name
-        };
-        // The failure under the name the caller used says more than the lack of a substitute.
-        self.by_capability(&call, capability, options, may_stand_in).await.map_err(|_| error)
+        let outcome = self.by_name_or_capability(&call, capability, options).await;
+        self.record(&call, options, outcome)
     }
 
-    async fn by_name(&self, call: &Call<'_>, options: &CallOptions) -> Result<ToolOutput, ToolError> {
-        let route = route(&self.registry.snapshot(), call.request)?;
+    async fn by_name_or_capability(
+        &self,
+        call: &Call<'_>,
+        capability: &Capability,
+        options: &CallOptions,
+    ) -> Result<ToolOutput, ToolError> {
+        let request = call.request;
+        let failed = match self.by_name(call, options).await {
+            Ok(output) => return Ok(output),
+            Err(failed) => failed,
+        };
+        if !may_be_stood_in_for(request, &failed) {
+            return Err(failed.error);
+        }
         call.note("route", None, || {
-            (call.request.tool_name.clone(), route_words(&route.candidates, route.case))
+            let why = failed.error.message();
+            (request.tool_name.clone(), format!("{why}: trying the capability `{capability}`"))
         });
-        let mut candidates = accepting(route.candidates, &call.request.arguments)?;
-        order(&mut candidates, &*self.config.history, Ties::Sequence);
+        let may_stand_in = |tool: &ToolCandidate| {
+            tool.source.info.trusted && tool.hints.read_only && *tool.name != *request.tool_name
+        };
+        match self.by_capability(call, capability, options, may_stand_in).await {
+            Ok(mut output) => {
+                output.meta.failed.splice(0..0, failed.lines);
+                Ok(output)
+            }
+            // The failure under the name the caller used says more than the lack of a substitute.
+            Err(_) => Err(failed.error),
+        }
+    }
+
+    async fn by_name(&self, call: &Call<'_>, options: &CallOptions) -> Result<ToolOutput, Failed> {
+        let prepared = self.prepared(call)?;
+        self.answered(call, &prepared, options).await
+    }
+
+    /// Who may answer a call by name, in the order in which they are asked.
+    pub(crate) fn prepared(&self, call: &Call<'_>) -> Result<Prepared, Failed> {
+        let mut route = route(&self.registry.snapshot(), call.request)?;
+        let Fitting { mut fit, unfit, objection } =
+            fitting(std::mem::take(&mut route.candidates), &call.request.arguments);
+        call.note("route", None, || {
+            let words = route_words(route.case, &fit, &unfit, passed_over(&route));
+            (call.request.tool_name.clone(), words)
+        });
+        if let (Some(objection), true) = (objection, fit.is_empty()) {
+            return Err(objection.into());
+        }
+        let history = &*self.config.history;
+        order(&mut fit, history);
+        call.note("order", None, || (call.request.tool_name.clone(), order_words(&fit, Some(history))));
+        Ok(Prepared { candidates: fit, not_asked: not_asked(&route) })
+    }
+
+    /// The answer of those who may answer, as much of it as is shown.
+    pub(crate) async fn answered(
+        &self,
+        call: &Call<'_>,
+        prepared: &Prepared,
+        options: &CallOptions,
+    ) -> Result<ToolOutput, Failed> {
         let asked =
-            self.ask(call, &candidates, None).await.map_err(|error| match route.passed_over.as_slice() {
-                [] => error,
-                others => error.with_hint(not_asked(others)),
+            self.ask(call, &prepared.candidates, None).await.map_err(|failed| match &prepared.not_asked {
+                None => failed,
+                Some(hint) => failed.with_hint(hint.clone()),
             })?;
         Ok(self.show(call, asked, options).await)
     }
@@ -255,12 +278,20 @@ impl ToolHub {
         capability: &Capability,
         options: &CallOptions,
         may_answer: impl Fn(&ToolCandidate) -> bool,
-    ) -> Result<ToolOutput, ToolError> {
+    ) -> Result<ToolOutput, Failed> {
         let mut found = self.registry.snapshot().find_by_capability(capability.as_str());
         found.retain(|candidate| may_answer(candidate));
-        let candidates = pick(found, &call.request.arguments, &*self.config.history)
-            .map_err(|refused| refused.unwrap_or_else(|| self.unknown_capability(capability)))?;
-        call.note("route", None, || (capability.to_string(), route_words(&candidates, RouteCase::Automatic)));
+        let arguments = read(&call.request.arguments)?;
+        let Picked { candidates, unfit } = pick(&found, &arguments).map_err(|why| match why {
+            NotPicked::Nobody => self.unknown_capability(capability),
+            NotPicked::Unfit(objection) => objection,
+            NotPicked::Several(several) => name_one(capability, &several),
+        })?;
+        let subject = || capability.to_string();
+        call.note("route", None, || {
+            (subject(), route_words(RouteCase::Automatic, &candidates, &unfit, None))
+        });
+        call.note("order", None, || (subject(), order_words(&candidates, None)));
         let asked = self.ask(call, &candidates, Some(capability)).await?;
         Ok(self.show(call, asked, options).await)
     }
@@ -270,8 +301,17 @@ impl ToolHub {
         call: &Call<'_>,
         candidates: &[Arc<ToolCandidate>],
         capability: Option<&Capability>,
-    ) -> Result<Asked, ToolError> {
+    ) -> Result<Asked, Failed> {
         ask(call, candidates, capability, self.config.synthesizer.as_ref()).await
+    }
+
+    async fn show(&self, call: &Call<'_>, asked: Asked, options: &CallOptions) -> ToolOutput {
+        let limit = match options.budget {
+            Budget::Whole => usize::MAX,
+            Budget::ByKind => self.config.limits.for_kind(asked.kind),
+            Budget::Characters(limit) => limit,
+        };
+        show(call, asked, limit, &*self.config.results).await
     }
 
     fn unknown_capability(&self, capability: &Capability) -> ToolError {
@@ -281,115 +321,70 @@ impl ToolHub {
             .with_hint(format!("there are {}", words.join(", ")))
     }
 
-    fn call<'a>(&'a self, request: &'a ToolCallRequest, options: &'a CallOptions) -> Call<'a> {
+    /// Writes the call down in the audit log, whatever came of it.
+    pub(crate) fn record(
+        &self,
+        call: &Call<'_>,
+        options: &CallOptions,
+        outcome: Result<ToolOutput, ToolError>,
+    ) -> Result<ToolOutput, ToolError> {
+        if let Some(audit) = &self.config.audit {
+            audit.record(audit_record(call, &options.who, &outcome));
+        }
+        outcome
+    }
+
+    pub(crate) fn call<'a>(&'a self, request: &'a ToolCallRequest, options: &'a CallOptions) -> Call<'a> {
+        let patience = options.timeout.min(LONGEST);
         Call {
             request,
-            deadline: Instant::now() + options.timeout,
-            patience: options.timeout,
+            deadline: Instant::now() + patience,
+            patience,
             retry: self.config.retry,
             history: &*self.config.history,
             trail: options.trail.as_deref(),
+            watch: options.watch.as_deref(),
+            idempotency_key: None,
             attempts: AtomicU32::new(0),
         }
     }
+}
 
-    /// Cuts what is too long for the budget, and keeps the whole where it can be read.
-    async fn show(&self, call: &Call<'_>, asked: Asked, options: &CallOptions) -> ToolOutput {
-        let Asked { mut output, kind, whole } = asked;
-        output.meta.attempts = call.attempts.load(std::sync::atomic::Ordering::Relaxed);
-        let limit = match options.budget {
-            Budget::Whole => usize::MAX,
-            Budget::ByKind => self.config.limits.for_kind(kind),
-            Budget::Characters(limit) => limit,
+/// Who may answer a call, and what to say of others when none of them can.
+pub(crate) struct Prepared {
+    pub(crate) candidates: Vec<Arc<ToolCandidate>>,
+    not_asked: Option<String>,
+}
+
+/// Nobody stands in for a source that was named, against a refusal, or where something may have been changed.
+fn may_be_stood_in_for(request: &ToolCallRequest, failed: &Failed) -> bool {
+    let named_a_source = request.source.as_deref().is_some_and(|source| !SourceId::is_native_hint(source));
+    let final_word = matches!(failed.error.kind(), ErrorKind::OutcomeUnknown | ErrorKind::Refused);
+    failed.no_effect && !named_a_source && !final_word
+}
+
+/// Candidates sorted by whether their schema takes the arguments.
+struct Fitting {
+    fit: Vec<Arc<ToolCandidate>>,
+    unfit: Vec<Arc<ToolCandidate>>,
+    /// What the first that does not take them says.
+    objection: Option<ToolError>,
+}
+
+fn fitting(candidates: Vec<Arc<ToolCandidate>>, arguments: &RawJson) -> Fitting {
+    let arguments = read(arguments);
+    let (mut fit, mut unfit, mut objection) = (candidates, Vec::new(), None);
+    fit.retain(|candidate| {
+        let checked = match &arguments {
+            Ok(arguments) => candidate.check(arguments),
+            Err(unreadable) => Err(candidate.locate(unreadable.clone())),
         };
-        if let Some(part) = part_to_show(&output, whole.as_deref(), limit) {
-            let cut =
-                Cut { kept: &part.kept, kept_characters: part.kept_characters, total_characters: part.total };
-            let reference = self.config.results.keep(&part.whole).await;
-            if let Err(error) = &reference {
-                tracing::warn!(%error, "the whole result is lost");
-            }
-            show_part(&mut output, cut, reference.ok());
-        }
-        call.note("result", None, || {
-            let shown =
-                output.meta.omitted.as_ref().map_or_else(|| "shown whole".to_owned(), ToString::to_string);
-            (kind_word(kind).to_owned(), shown)
+        let Err(error) = checked else { return true };
+        objection.get_or_insert_with(|| {
+            error.with_hint(format!("see what it takes: toolyard tools show {}", candidate.name))
         });
-        output
-    }
-}
-
-/// What is shown of an answer that does not fit.
-struct Part {
-    kept: String,
-    kept_characters: usize,
-    whole: String,
-    total: usize,
-}
-
-/// Nothing when all of it may be shown. What the sources said in full, where there is more than the text, is the whole.
-fn part_to_show(output: &ToolOutput, fuller: Option<&str>, limit: usize) -> Option<Part> {
-    if output.sized || (limit == usize::MAX && fuller.is_none()) {
-        return None;
-    }
-    let text = match &output.structured {
-        Some(structured) if output.content.is_empty() => structured.get().to_owned(),
-        _ => output.to_text(),
-    };
-    let fitted = cut(&text, limit);
-    if fitted.is_none() && fuller.is_none() {
-        return None;
-    }
-    let kept = fitted.map_or(text.as_str(), |part| part.kept).to_owned();
-    let kept_characters = kept.chars().count();
-    let whole = fuller.map_or(text, str::to_owned);
-    Some(Part { kept, kept_characters, total: whole.chars().count(), whole })
-}
-
-/// Those whose schema takes the arguments, or the first one's objection.
-fn accepting(
-    candidates: Vec<Arc<ToolCandidate>>,
-    arguments: &RawJson,
-) -> Result<Vec<Arc<ToolCandidate>>, ToolError> {
-    let mut objection = None;
-    let mut accepting = candidates;
-    accepting.retain(|candidate| match candidate.check(arguments) {
-        Ok(()) => true,
-        Err(error) => {
-            objection.get_or_insert_with(|| {
-                error.with_hint(format!("see what it takes: toolyard tools show {}", candidate.name))
-            });
-            false
-        }
+        unfit.push(Arc::clone(candidate));
+        false
     });
-    match objection {
-        Some(objection) if accepting.is_empty() => Err(objection),
-        _ => Ok(accepting),
-    }
-}
-
-fn route_words(candidates: &[Arc<ToolCandidate>], case: RouteCase) -> String {
-    let named: Vec<String> = candidates.iter().map(ToString::to_string).collect();
-    let word = if named.len() == 1 { "candidate" } else { "candidates" };
-    format!("{} {word}: {}; {}", named.len(), named.join(", "), case.words())
-}
-
-fn not_asked(others: &[SourceId]) -> String {
-    let names: Vec<&str> = others.iter().map(SourceId::as_str).collect();
-    format!(
-        "not asked, because not known to be equivalent: {}; name one as the source to use it",
-        listed(&names).replace(" or ", " and ")
-    )
-}
-
-fn kind_word(kind: ToolKind) -> &'static str {
-    match kind {
-        ToolKind::Calculate => "calculate",
-        ToolKind::Time => "time",
-        ToolKind::Search => "search",
-        ToolKind::Extract => "extract",
-        ToolKind::History => "history",
-        ToolKind::Other => "other",
-    }
+    Fitting { fit, unfit, objection }
 }

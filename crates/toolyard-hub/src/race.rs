@@ -3,23 +3,28 @@
 use std::sync::Arc;
 
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
-use toolyard_core::{ToolError, ToolOutput};
+use toolyard_core::ToolOutput;
 
-use crate::{attempt::Call, candidate::ToolCandidate};
+use crate::{attempt::Call, candidate::ToolCandidate, failure::Failure};
 
-/// The first success, or why all of them failed.
+/// The first success, if there is one, and all failures before it, in the order of the candidates.
 pub(crate) async fn race(
     call: &Call<'_>,
     candidates: &[Arc<ToolCandidate>],
-) -> Result<ToolOutput, Vec<ToolError>> {
+) -> (Option<ToolOutput>, Vec<Failure>) {
+    let attempt = async |at, candidate: &Arc<ToolCandidate>| (at, call.attempt(candidate, 1).await);
     let mut running: FuturesUnordered<_> =
-        candidates.iter().map(|candidate| call.attempt(candidate, 1)).collect();
-    let mut failures = Vec::new();
-    while let Some(outcome) = running.next().await {
+        candidates.iter().enumerate().map(|(at, candidate)| attempt(at, candidate)).collect();
+    let (mut winner, mut failures) = (None, Vec::new());
+    while let Some((at, outcome)) = running.next().await {
         match outcome {
-            Ok(output) => return Ok(output),
-            Err(error) => failures.push(error),
+            Ok(output) => {
+                winner = Some(output);
+                break;
+            }
+            Err(failure) => failures.push((at, failure)),
         }
     }
-    Err(failures)
+    failures.sort_by_key(|(at, _)| *at);
+    (winner, failures.into_iter().map(|(_, failure)| failure).collect())
 }

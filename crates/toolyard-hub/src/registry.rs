@@ -3,20 +3,25 @@
 //! The maps are persistent tries: replacing one source copies only the paths to its own tools, and readers go on
 //! with the snapshot they hold. See `docs/design/0002-persistent-registry.md`.
 
-use std::sync::{
-    Arc, Mutex, PoisonError,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use arc_swap::ArcSwap;
 use rpds::HashTrieMapSync;
-use toolyard_core::{Capability, CapabilityTable, SourceId, SourceInfo, Tool};
+use toolyard_core::{Capability, CapabilityTable, SourceId, SourceInfo, SourceKind, Tool};
 
 use crate::{
     breaker::BreakerSettings,
-    candidate::{Source, SourceState, ToolCandidate},
+    candidate::{Source, ToolCandidate},
+    health::SourceState,
+    names::{Found, NameEntry},
     rules::RoutingRules,
-    suggest::did_you_mean,
+    suggest::{Shape, did_you_mean},
 };
 
 /// The tools of all sources; reading never waits for a change, and a change costs what its own tools cost.
@@ -41,13 +46,6 @@ pub struct Snapshot {
 }
 
 type Candidates = Arc<[Arc<ToolCandidate>]>;
-
-/// One name: the preferred candidate, its equals right behind it, then the others.
-#[derive(Debug, Clone)]
-struct NameEntry {
-    candidates: Candidates,
-    equals: usize,
-}
 
 /// A source and the tools it has.
 #[derive(Debug, Clone)]
@@ -104,21 +102,24 @@ impl Registry {
         self.current.load()
     }
 
-    /// Registers a source, or replaces all tools it had. What is known of its health stays.
+    /// Registers a source, or replaces all tools it had. What is known of its health stays. An id that only hints at
+    /// native tools is for native tools: under any other source nothing is registered.
     pub fn replace(&self, info: SourceInfo, tools: Vec<Arc<dyn Tool>>) -> Registration {
+        if SourceId::is_native_hint(info.id.as_str()) && info.kind != SourceKind::Native {
+            return reserved(&info.id, &tools);
+        }
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut next = Snapshot::clone(&self.current.load());
         let state = match next.sources.get(&info.id) {
             Some(entry) => Arc::clone(&entry.source.state),
             None => {
                 let sequence = self.next_sequence.fetch_add(1, Ordering::Relaxed);
-                Arc::new(SourceState::new(sequence, self.breaker))
+                Arc::new(SourceState::new(sequence, &info.id, self.breaker))
             }
         };
         let source = Arc::new(Source { info, state });
         let mut registration = Registration::default();
         let candidates = self.candidates(&source, tools, &mut registration);
-        next.take_out(&source.info.id, &candidates);
         next.put_in(source, candidates, &mut registration);
         self.current.store(Arc::new(next));
         registration
@@ -128,11 +129,14 @@ impl Registry {
     pub fn remove(&self, source: &SourceId) -> bool {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut next = Snapshot::clone(&self.current.load());
-        let known = next.sources.contains_key(source);
-        next.take_out(source, &[]);
+        let Some(entry) = next.sources.get(source).cloned() else { return false };
+        for tool in entry.tools.iter() {
+            next.set_candidate(&tool.name, Some(tool), None);
+        }
+        next.forget_capabilities(&entry);
         next.sources.remove_mut(source);
         self.current.store(Arc::new(next));
-        known
+        true
     }
 
     fn candidates(
@@ -141,7 +145,7 @@ impl Registry {
         tools: Vec<Arc<dyn Tool>>,
         registration: &mut Registration,
     ) -> Vec<Arc<ToolCandidate>> {
-        let mut seen = std::collections::HashSet::with_capacity(tools.len());
+        let mut seen = HashSet::with_capacity(tools.len());
         let mut candidates = Vec::with_capacity(tools.len());
         for tool in tools {
             let name = Arc::clone(&tool.spec().name);
@@ -155,15 +159,24 @@ impl Registry {
                 candidates.push(Arc::new(ToolCandidate::new(source, tool, &self.rules, &self.table)));
             }
         }
+        source.state.keep_only(|tool| seen.contains(tool));
         candidates
     }
 }
 
 impl Snapshot {
-    /// The seeds' `find_tool_by_name`: all candidates of a name, and how many of the first are equals.
-    pub fn find(&self, name: &str) -> Option<(&[Arc<ToolCandidate>], usize)> {
-        let entry = self.by_name.get(name)?;
-        Some((&entry.candidates, entry.equals))
+    /// The seeds' `find_tool_by_name`: all candidates of a name, and which of them may answer.
+    pub fn find(&self, name: &str) -> Option<Found<'_>> {
+        self.by_name.get(name).map(NameEntry::found)
+    }
+
+    /// One source's tool of a name.
+    pub fn find_in(&self, name: &str, source: &str) -> Option<&Arc<ToolCandidate>> {
+        let standing = || {
+            let entry = self.sources.get(source)?;
+            Some((true, entry.tools.first()?.priority, entry.source.state.sequence))
+        };
+        self.by_name.get(name)?.of_source(source, standing())
     }
 
     /// All tools with a capability, whatever their names.
@@ -187,7 +200,7 @@ impl Snapshot {
     /// The preferred candidate of every name, by name.
     pub fn preferred(&self) -> Vec<Arc<ToolCandidate>> {
         let mut tools: Vec<_> =
-            self.by_name.values().filter_map(|entry| entry.candidates.first()).map(Arc::clone).collect();
+            self.by_name.values().filter_map(NameEntry::preferred).map(Arc::clone).collect();
         tools.sort_by(|one, other| one.name.cmp(&other.name));
         tools
     }
@@ -210,12 +223,11 @@ impl Snapshot {
             .collisions
             .keys()
             .filter_map(|name| {
-                let entry = self.by_name.get(name)?;
-                let (used, passed_over) = entry.candidates.split_at_checked(entry.equals)?;
+                let found = self.find(name)?;
                 Some(Collision {
                     name: Arc::clone(name),
-                    used: used.to_vec(),
-                    passed_over: passed_over.to_vec(),
+                    used: found.used.to_vec(),
+                    passed_over: found.not_used().map(Arc::clone).collect(),
                 })
             })
             .collect();
@@ -225,27 +237,22 @@ impl Snapshot {
 
     /// Tool names near to one that does not exist.
     pub fn names_near(&self, wanted: &str) -> Vec<&str> {
-        did_you_mean(self.by_name.keys().map(AsRef::as_ref), wanted)
+        did_you_mean(self.by_name.iter().map(|(name, entry)| (name.as_ref(), entry.shape)), wanted)
     }
 
-    /// Source ids near to one that does not exist.
+    /// Ids near to one that does not exist, of sources that can be named.
     pub fn sources_near(&self, wanted: &str) -> Vec<&str> {
-        did_you_mean(self.sources.keys().map(SourceId::as_str), wanted)
+        let nameable = self.sources.keys().map(SourceId::as_str).filter(|id| !SourceId::is_native_hint(id));
+        did_you_mean(nameable.map(|id| (id, Shape::of(id))), wanted)
     }
 
-    /// Takes a source's tools out of all indexes; names that `staying` has too are left for `put_in` to replace.
-    fn take_out(&mut self, id: &SourceId, staying: &[Arc<ToolCandidate>]) {
-        let Some(entry) = self.sources.get(id).cloned() else { return };
-        let staying: std::collections::HashSet<&str> =
-            staying.iter().map(|tool| tool.name.as_ref()).collect();
-        for tool in entry.tools.iter().filter(|tool| !staying.contains(tool.name.as_ref())) {
-            self.set_candidate(&tool.name, id, None);
-        }
-        let capabilities: std::collections::HashSet<&Capability> =
+    /// Takes a source's tools out of the capabilities.
+    fn forget_capabilities(&mut self, entry: &SourceEntry) {
+        let capabilities: HashSet<&Capability> =
             entry.tools.iter().flat_map(|tool| &tool.capabilities).collect();
         for capability in capabilities {
             let Some(mut by_source) = self.by_capability.get(capability).cloned() else { continue };
-            by_source.remove_mut(id);
+            by_source.remove_mut(&entry.source.info.id);
             if by_source.is_empty() {
                 self.by_capability.remove_mut(capability);
             } else {
@@ -254,6 +261,7 @@ impl Snapshot {
         }
     }
 
+    /// Puts a source's tools in place of those it had.
     fn put_in(
         &mut self,
         source: Arc<Source>,
@@ -261,15 +269,24 @@ impl Snapshot {
         registration: &mut Registration,
     ) {
         let id = source.info.id.clone();
-        let mut by_capability: std::collections::HashMap<&Capability, Vec<Arc<ToolCandidate>>> =
-            std::collections::HashMap::new();
+        let before = self.sources.get(&id).cloned();
+        let mut gone: HashMap<&str, &Arc<ToolCandidate>> = HashMap::new();
+        if let Some(entry) = &before {
+            self.forget_capabilities(entry);
+            gone.extend(entry.tools.iter().map(|tool| (tool.name.as_ref(), tool)));
+        }
+        let mut by_capability: HashMap<&Capability, Vec<Arc<ToolCandidate>>> = HashMap::new();
         for tool in &tools {
-            if self.set_candidate(&tool.name, &id, Some(tool)) {
+            let old = gone.remove(tool.name.as_ref());
+            if self.set_candidate(&tool.name, old, Some(tool)) {
                 registration.collisions.push(Arc::clone(&tool.name));
             }
             for capability in &tool.capabilities {
                 by_capability.entry(capability).or_default().push(Arc::clone(tool));
             }
+        }
+        for old in gone.into_values() {
+            self.set_candidate(&old.name, Some(old), None);
         }
         for (capability, candidates) in by_capability {
             let known = self.by_capability.get(capability);
@@ -285,18 +302,16 @@ impl Snapshot {
     fn set_candidate(
         &mut self,
         name: &Arc<str>,
-        source: &SourceId,
-        tool: Option<&Arc<ToolCandidate>>,
+        old: Option<&Arc<ToolCandidate>>,
+        new: Option<&Arc<ToolCandidate>>,
     ) -> bool {
-        let known: &[Arc<ToolCandidate>] =
-            self.by_name.get(name).map_or(&[], |entry| entry.candidates.as_ref());
-        let others = known.iter().filter(|candidate| candidate.source_id() != source);
-        let candidates: Vec<Arc<ToolCandidate>> = others.chain(tool).map(Arc::clone).collect();
-        let collides = candidates.len() > 1;
-        if candidates.is_empty() {
-            self.by_name.remove_mut(name);
-        } else {
-            self.by_name.insert_mut(Arc::clone(name), NameEntry::new(candidates));
+        let changed = NameEntry::changed(self.by_name.get(name), old.map(AsRef::as_ref), new);
+        let collides = changed.as_ref().is_some_and(|entry| entry.found().count() > 1);
+        match changed {
+            Some(entry) => self.by_name.insert_mut(Arc::clone(name), entry),
+            None => {
+                self.by_name.remove_mut(name);
+            }
         }
         if collides && !self.collisions.contains_key(name) {
             self.collisions.insert_mut(Arc::clone(name), ());
@@ -307,22 +322,15 @@ impl Snapshot {
     }
 }
 
-impl NameEntry {
-    /// Between candidates that are not equals, the operator's pin and the priority decide, never past success.
-    fn new(mut candidates: Vec<Arc<ToolCandidate>>) -> Self {
-        candidates.sort_by_key(|candidate| (!candidate.pinned, candidate.priority, candidate.sequence()));
-        let (mut equals, mut others) = (Vec::with_capacity(candidates.len()), Vec::new());
-        for candidate in candidates {
-            match equals.first() {
-                None => equals.push(candidate),
-                Some(preferred) if candidate.equivalent_to(preferred) => equals.push(candidate),
-                Some(_) => others.push(candidate),
-            }
-        }
-        let count = equals.len();
-        equals.append(&mut others);
-        Self { candidates: equals.into(), equals: count }
+/// Nothing is registered, and every tool hears why; without tools, the source does.
+fn reserved(id: &SourceId, tools: &[Arc<dyn Tool>]) -> Registration {
+    let reason = format!("the source id `{id}` is reserved for native tools; give the source another id");
+    let mut names: Vec<Arc<str>> = tools.iter().map(|tool| Arc::clone(&tool.spec().name)).collect();
+    if names.is_empty() {
+        names.push(id.as_str().into());
     }
+    let rejected = names.into_iter().map(|name| (name, reason.clone())).collect();
+    Registration { rejected, ..Registration::default() }
 }
 
 #[cfg(test)]

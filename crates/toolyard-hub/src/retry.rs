@@ -14,11 +14,22 @@ pub struct RetryPolicy {
     pub pause: Duration,
     /// No pause is longer.
     pub longest_pause: Duration,
+    /// How long one attempt at a tool that may be repeated can take at most. Without it an attempt may use up the
+    /// call's whole time, and a timeout leaves none for another.
+    pub attempt_timeout: Option<Duration>,
 }
+
+/// No pause is longer, whatever the policy says.
+const LONGEST: Duration = Duration::from_hours(24);
 
 impl Default for RetryPolicy {
     fn default() -> Self {
-        Self { attempts: 3, pause: Duration::from_millis(200), longest_pause: Duration::from_secs(5) }
+        Self {
+            attempts: 3,
+            pause: Duration::from_millis(200),
+            longest_pause: Duration::from_secs(5),
+            attempt_timeout: None,
+        }
     }
 }
 
@@ -26,7 +37,7 @@ impl RetryPolicy {
     /// The pause after `attempt` failed; `chance` in 0..1 spreads those who failed together.
     pub fn pause_after(&self, attempt: u32, chance: f64) -> Duration {
         let doubled = self.pause.saturating_mul(1 << attempt.saturating_sub(1).min(16));
-        doubled.min(self.longest_pause).mul_f64(0.5 + chance.clamp(0.0, 1.0) / 2.0)
+        doubled.min(self.longest_pause).min(LONGEST).mul_f64(0.5 + chance.clamp(0.0, 1.0) / 2.0)
     }
 }
 
@@ -78,6 +89,8 @@ mod tests {
         assert_eq!(policy.pause_after(2, 1.0), Duration::from_millis(400));
         assert_eq!(policy.pause_after(2, 0.0), Duration::from_millis(200));
         assert_eq!(policy.pause_after(30, 1.0), Duration::from_secs(5));
+        let endless = RetryPolicy { pause: Duration::MAX, longest_pause: Duration::MAX, ..policy };
+        assert_eq!(endless.pause_after(3, 1.0), Duration::from_hours(24), "and no panic");
     }
 
     proptest! {

@@ -6,6 +6,9 @@ use toolyard_core::{ErrorKind, SourceId, ToolCallRequest, ToolError};
 
 use crate::{candidate::ToolCandidate, registry::Snapshot, suggest::listed};
 
+/// More sources than this are not listed in a hint.
+pub(crate) const MOST_NAMED: usize = 8;
+
 /// Who may answer a call.
 #[derive(Debug)]
 pub struct Route {
@@ -13,8 +16,10 @@ pub struct Route {
     pub case: RouteCase,
     /// Equals, any of which may answer; never empty.
     pub candidates: Vec<Arc<ToolCandidate>>,
-    /// Others of the same name that must not be asked in their place.
+    /// Others of the same name that must not be asked in their place; at most some dozens, in order.
     pub passed_over: Vec<SourceId>,
+    /// How many more there are behind those.
+    pub passed_over_more: usize,
 }
 
 /// How a request named its source.
@@ -50,14 +55,14 @@ pub fn route(snapshot: &Snapshot, request: &ToolCallRequest) -> Result<Route, To
 }
 
 fn automatic(snapshot: &Snapshot, request: &ToolCallRequest, case: RouteCase) -> Result<Route, ToolError> {
-    let Some((candidates, equals)) = snapshot.find(&request.tool_name) else {
+    let Some(found) = snapshot.find(&request.tool_name) else {
         return Err(unknown_tool(snapshot, &request.tool_name));
     };
-    let (used, others) = candidates.split_at_checked(equals).unwrap_or((candidates, &[]));
     Ok(Route {
         case,
-        candidates: used.to_vec(),
-        passed_over: others.iter().map(|other| other.source_id().clone()).collect(),
+        candidates: found.used.to_vec(),
+        passed_over: found.passed_over.iter().map(|other| other.source_id().clone()).collect(),
+        passed_over_more: found.beyond(),
     })
 }
 
@@ -65,23 +70,28 @@ fn named(snapshot: &Snapshot, request: &ToolCallRequest, source: &str) -> Result
     if !snapshot.has_source(source) {
         return Err(unknown_source(snapshot, request, source));
     }
-    let Some((candidates, _)) = snapshot.find(&request.tool_name) else {
+    if let Some(selected) = snapshot.find_in(&request.tool_name, source) {
+        let candidates = vec![Arc::clone(selected)];
+        return Ok(Route {
+            case: RouteCase::Named,
+            candidates,
+            passed_over: Vec::new(),
+            passed_over_more: 0,
+        });
+    }
+    let Some(found) = snapshot.find(&request.tool_name) else {
         return Err(unknown_tool(snapshot, &request.tool_name));
     };
-    match candidates.iter().find(|candidate| candidate.source_id().as_str() == source) {
-        Some(selected) => Ok(Route {
-            case: RouteCase::Named,
-            candidates: vec![Arc::clone(selected)],
-            passed_over: Vec::new(),
-        }),
-        None => {
-            let having: Vec<&str> =
-                candidates.iter().map(|candidate| candidate.source_id().as_str()).collect();
-            Err(ToolError::new(ErrorKind::UnknownSource, format!("source `{source}` has no such tool"))
-                .on_tool(&request.tool_name)
-                .with_hint(format!("it is in {}; leave the source out to let it be found", listed(&having))))
-        }
-    }
+    let having: Vec<&str> =
+        found.all().take(MOST_NAMED).map(|candidate| candidate.source_id().as_str()).collect();
+    let more = match found.count().saturating_sub(having.len()) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let error = ToolError::new(ErrorKind::UnknownSource, format!("source `{source}` has no such tool"));
+    Err(error
+        .on_tool(&request.tool_name)
+        .with_hint(format!("it is in {}{more}; leave the source out to let it be found", listed(&having))))
 }
 
 fn unknown_tool(snapshot: &Snapshot, name: &str) -> ToolError {

@@ -1,46 +1,81 @@
 //! Finds the names somebody may have meant.
 
+use std::collections::BinaryHeap;
+
 /// At most this many are suggested.
 const MOST: usize = 3;
+/// At most this many names are compared letter by letter, those whose letters differ least.
+const MOST_COMPARED: usize = 2_000;
+/// A name longer than any tool may have is no typo; comparing it with every name would cost much.
+const LONGEST: usize = 256;
 
-/// The names nearest to `wanted`, nearest first; none when nothing is near.
-pub(crate) fn did_you_mean<'a>(names: impl Iterator<Item = &'a str>, wanted: &str) -> Vec<&'a str> {
-    // A name longer than any tool may have is no typo; comparing it with every name would cost much.
-    if wanted.len() > 256 {
+/// What can be told of a name at a glance: which letters and digits occur, and how many characters there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shape {
+    letters: u64,
+    length: usize,
+}
+
+impl Shape {
+    pub(crate) fn of(name: &str) -> Self {
+        let mut shape = Self { letters: 0, length: 0 };
+        for letter in folded(name) {
+            shape.length += 1;
+            shape.letters |= match letter {
+                'a'..='z' => 1 << (u32::from(letter) - u32::from('a')),
+                '0'..='9' => 1 << (26 + u32::from(letter) - u32::from('0')),
+                _ => 0,
+            };
+        }
+        shape
+    }
+}
+
+/// The names nearest to `wanted`, nearest first; none when nothing is near. The same for every order of `names`.
+pub(crate) fn did_you_mean<'a>(names: impl Iterator<Item = (&'a str, Shape)>, wanted: &str) -> Vec<&'a str> {
+    if wanted.len() > LONGEST {
         return Vec::new();
     }
-    let wanted_folded = folded(wanted);
-    let wanted_letters = letters(wanted);
-    let allowed = (wanted_folded.chars().count() / 3).clamp(1, 4);
-    let mut near: Vec<(usize, &str)> = Vec::new();
-    for name in names {
-        // Each edit changes at most two letters of the set, so most names are passed over without a comparison.
-        let different = (letters(name) ^ wanted_letters).count_ones() as usize;
-        if different > 2 * allowed || name.len().abs_diff(wanted.len()) > 8 * allowed {
-            continue;
-        }
-        let distance = strsim::damerau_levenshtein(&folded(name), &wanted_folded);
-        if distance <= allowed {
-            near.push((distance, name));
-        }
-    }
+    let shape = Shape::of(wanted);
+    let allowed = (shape.length / 3).clamp(1, 4);
+    let wanted: String = folded(wanted).collect();
+    let distance = |name: &str| strsim::osa_distance(&folded(name).collect::<String>(), &wanted);
+    let likely = most_likely(names, shape, allowed).into_iter().map(|(_, _, name)| (distance(name), name));
+    let mut near: Vec<(usize, &str)> = likely.filter(|(distance, _)| *distance <= allowed).collect();
     near.sort_unstable();
     near.truncate(MOST);
     near.into_iter().map(|(_, name)| name).collect()
 }
 
-/// The name without case and separators: `Get-Time` and `get_time` are the same to a person.
-fn folded(name: &str) -> String {
-    name.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+/// The names that can be near by their shapes, at most [`MOST_COMPARED`] of them: each edit changes the length by at
+/// most one and the set of letters by at most two.
+fn most_likely<'a>(
+    names: impl Iterator<Item = (&'a str, Shape)>,
+    wanted: Shape,
+    allowed: usize,
+) -> BinaryHeap<(usize, usize, &'a str)> {
+    let mut likely = BinaryHeap::new();
+    for (name, shape) in names {
+        let different = (shape.letters ^ wanted.letters).count_ones() as usize;
+        let longer = shape.length.abs_diff(wanted.length);
+        if different > 2 * allowed || longer > allowed {
+            continue;
+        }
+        let rank = (different, longer, name);
+        if likely.len() < MOST_COMPARED {
+            likely.push(rank);
+        } else if let Some(mut worst) = likely.peek_mut()
+            && rank < *worst
+        {
+            *worst = rank;
+        }
+    }
+    likely
 }
 
-/// Which letters and digits occur, as a set of bits.
-fn letters(name: &str) -> u64 {
-    name.bytes().fold(0, |set, byte| match byte.to_ascii_lowercase() {
-        letter @ b'a'..=b'z' => set | 1 << (letter - b'a'),
-        digit @ b'0'..=b'9' => set | 1 << (26 + digit - b'0'),
-        _ => set,
-    })
+/// The name without case and separators: `Get-Time` and `get_time` are the same to a person.
+fn folded(name: &str) -> impl Iterator<Item = char> {
+    name.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase)
 }
 
 /// `a`, `b` or `c` with each in backticks.
@@ -63,7 +98,7 @@ mod tests {
         ["calculate", "get_time", "search_web", "read_result", "read_data_from_excel", "get_weather"];
 
     fn suggested(wanted: &str) -> Vec<&str> {
-        did_you_mean(NAMES.into_iter(), wanted)
+        did_you_mean(NAMES.into_iter().map(|name| (name, Shape::of(name))), wanted)
     }
 
     #[test]
@@ -85,6 +120,22 @@ mod tests {
     fn several_are_listed_as_a_person_would() {
         assert_eq!(listed(&["a", "b", "c"]), "`a`, `b` or `c`");
         assert_eq!(listed(&["a"]), "`a`");
+    }
+
+    /// Ten thousand names with the same letters: far more than are compared.
+    #[test]
+    fn the_nearest_of_very_many_are_found_whatever_their_order() {
+        let mut names: Vec<String> = (0..10_000).map(|at| format!("read_document_{at}_0123456789")).collect();
+        names.push("send_mail".to_owned());
+        let near = |names: &[String], wanted: &str| -> Vec<String> {
+            let shaped = names.iter().map(|name| (name.as_str(), Shape::of(name)));
+            did_you_mean(shaped, wanted).into_iter().map(str::to_owned).collect()
+        };
+        let forwards = near(&names, "read_documnt_77_0123456789");
+        names.reverse();
+        assert_eq!(near(&names, "read_documnt_77_0123456789"), forwards);
+        assert_eq!(forwards.len(), 3);
+        assert_eq!(near(&names, "send_mial"), ["send_mail"]);
     }
 
     proptest! {

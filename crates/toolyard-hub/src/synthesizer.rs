@@ -30,8 +30,19 @@ pub(crate) struct Answer {
 pub(crate) struct Synthesis {
     pub(crate) output: ToolOutput,
     pub(crate) how: How,
-    pub(crate) whole: Option<String>,
+    pub(crate) whole: Option<Whole>,
 }
+
+/// Everything the sources said, where the answer shows only a part of it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Whole {
+    pub(crate) text: String,
+    /// Where in the answer a [`MORE`] stands that nobody said, in bytes.
+    pub(crate) marks: Vec<usize>,
+}
+
+/// Stands in a merge where an answer was cut.
+pub(crate) const MORE: &str = " …";
 
 /// How the answers were put together, for whoever wants it explained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +96,7 @@ pub(crate) async fn synthesize(
         let output = answers.pop().map(|answer| answer.output).unwrap_or_default();
         return Synthesis { output, how: How::OnlyOne, whole: None };
     }
-    let texts: Vec<String> = answers.iter().map(|answer| answer.output.to_text()).collect();
+    let texts: Vec<String> = answers.iter().map(|answer| all_text(&answer.output)).collect();
     let total = texts.iter().map(|text| text.chars().count()).sum();
     let (text, how) = match model {
         _ if !worth_a_model(total, answers.len()) => (None, How::TooMuchForModel),
@@ -104,29 +115,55 @@ pub(crate) async fn synthesize(
         }
     };
     let sources = || answers.iter().map(|answer| &answer.source).zip(&texts);
-    let cut_away = text.is_none() && texts.iter().any(|text| cut(text, MERGED).is_some());
-    let whole = cut_away.then(|| merge(sources(), usize::MAX));
-    let text = text.unwrap_or_else(|| simple_merge(sources()));
+    let shown_of_each = if text.is_some() { piece_limit(kind, answers.len()) } else { MERGED };
+    let is_cut = texts.iter().any(|text| cut(text, shown_of_each).is_some());
+    let all = is_cut.then(|| merge(sources(), usize::MAX).0);
+    let (text, whole) = match text {
+        // What the model wrote stands in front of what it was made of, so that the answer is a part of the whole.
+        Some(text) => {
+            let whole = all.map(|all| Whole { text: format!("{text}\n\n{all}"), marks: Vec::new() });
+            (text, whole)
+        }
+        None => {
+            let (text, marks) = simple_merge(sources());
+            (text, all.map(|all| Whole { text: all, marks }))
+        }
+    };
     Synthesis { output: joined(answers, text), how, whole }
 }
 
-/// The seeds' `_simple_merge_results`: each answer's beginning under the name of its source.
-pub(crate) fn simple_merge<'a>(answers: impl Iterator<Item = (&'a SourceId, &'a String)>) -> String {
+/// All that can be read of one answer; of one without content, its JSON.
+fn all_text(output: &ToolOutput) -> String {
+    match &output.structured {
+        Some(structured) if output.content.is_empty() => structured.get().to_owned(),
+        _ => output.to_text(),
+    }
+}
+
+/// The seeds' `_simple_merge_results`: each answer's beginning under the name of its source, and the places of the
+/// marks where one was cut.
+pub(crate) fn simple_merge<'a>(
+    answers: impl Iterator<Item = (&'a SourceId, &'a String)>,
+) -> (String, Vec<usize>) {
     merge(answers, MERGED)
 }
 
-fn merge<'a>(answers: impl Iterator<Item = (&'a SourceId, &'a String)>, limit: usize) -> String {
-    let mut merged = String::new();
+fn merge<'a>(
+    answers: impl Iterator<Item = (&'a SourceId, &'a String)>,
+    limit: usize,
+) -> (String, Vec<usize>) {
+    let (mut merged, mut marks) = (String::new(), Vec::new());
     for (source, text) in answers {
         let separator = if merged.is_empty() { "" } else { "\n\n" };
-        let (kept, more) = match cut(text, limit) {
-            Some(part) => (part.kept, " …"),
-            None => (text.as_str(), ""),
-        };
+        let part = cut(text, limit);
         // Writing to a string cannot fail.
-        let _ = write!(merged, "{separator}[{source}] {kept}{more}");
+        let _ = write!(merged, "{separator}[{source}] {}", part.unwrap_or(text));
+        if part.is_some() {
+            marks.push(merged.len());
+            merged.push_str(MORE);
+        }
     }
-    merged
+    (merged, marks)
 }
 
 fn request(answers: &[Answer], texts: &[String], subject: &str, kind: ToolKind) -> SynthesisRequest {
@@ -136,7 +173,7 @@ fn request(answers: &[Answer], texts: &[String], subject: &str, kind: ToolKind) 
         .zip(texts)
         .map(|(answer, text)| SynthesisPiece {
             source: answer.source.clone(),
-            text: cut(text, limit).map_or(text.as_str(), |part| part.kept).to_owned(),
+            text: cut(text, limit).unwrap_or(text).to_owned(),
         })
         .collect();
     SynthesisRequest { subject: subject.to_owned(), prompt: prompt(subject, &pieces), pieces }

@@ -113,8 +113,9 @@ fn the_cuts_of_the_seed() {
 #[test]
 fn the_simple_merge_shows_300_characters_of_each() {
     let (source, long) = (SourceId::from("s"), "w".repeat(400));
-    let merged = simple_merge([(&source, &long)].into_iter());
+    let (merged, marks) = simple_merge([(&source, &long)].into_iter());
     assert_eq!(merged, format!("[s] {} …", "w".repeat(300)));
+    assert_eq!(marks, [304], "where the answer was cut");
 }
 
 #[tokio::test(start_paused = true)]
@@ -122,5 +123,28 @@ async fn what_the_simple_merge_cuts_stays_whole() {
     let texts = ["a".repeat(400), "b".to_owned()];
     let done = synthesize(answers(&texts), "t", ToolKind::Other, None, Instant::now()).await;
     assert_eq!(done.how, How::NoModel);
-    assert_eq!(done.whole, Some(format!("[s0] {}\n\n[s1] b", "a".repeat(400))));
+    assert_eq!(done.whole.unwrap().text, format!("[s0] {}\n\n[s1] b", "a".repeat(400)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_model_saw_only_a_part_of_stays_whole() {
+    let texts = ["a".repeat(400), "b".to_owned()];
+    let by_model: Arc<dyn Synthesizer> = model(0, Ok("short"));
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let done = synthesize(answers(&texts), "t", ToolKind::Other, Some(&by_model), deadline).await;
+    assert_eq!(done.how, How::ByModel);
+    assert_eq!(done.whole.unwrap().text, format!("short\n\n[s0] {}\n\n[s1] b", "a".repeat(400)));
+
+    let texts = ["a".to_owned(), "b".to_owned()];
+    let done = synthesize(answers(&texts), "t", ToolKind::Other, Some(&by_model), deadline).await;
+    assert_eq!(done.whole, None, "the model saw all of it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_of_json_alone_is_not_lost_in_a_merge() {
+    let json = ToolOutput { structured: Some(serde_json::json!({"a": 1}).into()), ..ToolOutput::default() };
+    let mut both = answers(&["x".to_owned()]);
+    both.push(Answer { source: "s1".into(), output: json });
+    let done = synthesize(both, "t", ToolKind::Other, None, Instant::now()).await;
+    assert_eq!(done.output.to_text(), "[s0] x\n\n[s1] {\"a\":1}");
 }

@@ -13,7 +13,7 @@ use std::{
 use common::{Act, Ledger, Part, part, register, request};
 use proptest::prelude::*;
 use tokio::time::Instant;
-use toolyard_core::{ErrorKind, ToolCallRequest, ToolError, ToolHints, ToolOutput};
+use toolyard_core::{Capability, ErrorKind, RawJson, ToolCallRequest, ToolError, ToolHints, ToolOutput};
 use toolyard_hub::{CallOptions, ToolHub};
 
 /// Whether a scripted failure says that nothing happened.
@@ -29,13 +29,31 @@ fn any_act() -> impl Strategy<Value = Act> {
     ]
 }
 
+/// Ends, well or badly.
+fn any_ending() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        1 => Just(Act::Answer("fine".to_owned())),
+        4 => proptest::sample::select(FAILURES.to_vec()).prop_map(Act::Fail),
+        1 => Just(Act::Panic),
+        1 => Just(Act::PanicAtOnce),
+    ]
+}
+
 fn any_hints() -> impl Strategy<Value = ToolHints> {
     prop_oneof![Just(ToolHints::READ_ONLY), Just(ToolHints::IDEMPOTENT), Just(ToolHints::default())]
 }
 
 /// Up to eight sources of one tool, native, skills and servers, trusted and not.
 fn any_parts(hints: impl Strategy<Value = ToolHints>) -> impl Strategy<Value = Vec<Part>> {
-    let one = (any_act(), hints, 0_u64..40_000, 0..3_u8, proptest::bool::weighted(0.8));
+    parts_that(any_act(), hints, 0..40_000)
+}
+
+fn parts_that(
+    acts: impl Strategy<Value = Act>,
+    hints: impl Strategy<Value = ToolHints>,
+    takes: std::ops::Range<u64>,
+) -> impl Strategy<Value = Vec<Part>> {
+    let one = (acts, hints, takes, 0..3_u8, proptest::bool::weighted(0.8));
     let tool = proptest::sample::select(vec!["calculate", "search", "fetch"]);
     (tool, proptest::collection::vec(one, 1..8)).prop_map(|(tool, ones)| {
         let parts = ones.into_iter().enumerate().map(|(at, (act, hints, takes, kind, trusted))| {
@@ -57,25 +75,65 @@ struct Seen {
     passed_over: Vec<String>,
 }
 
-/// Runs one call on a clock that jumps from event to event.
+/// The three ways to make a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Name,
+    Capability,
+    Either,
+}
+
+fn any_way() -> impl Strategy<Value = Way> {
+    prop_oneof![Just(Way::Name), Just(Way::Capability), Just(Way::Either)]
+}
+
+/// Runs one call by name on a clock that jumps from event to event.
 fn run(parts: &[Part], timeout: Duration) -> Seen {
+    run_by(Way::Name, parts, timeout)
+}
+
+fn run_by(way: Way, parts: &[Part], timeout: Duration) -> Seen {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(async {
         let hub = ToolHub::default();
         let ledger = register(&hub, parts);
         let tool = &parts[0].tool;
-        let collisions = hub.snapshot().collisions();
         let names = |candidates: &[Arc<toolyard_hub::ToolCandidate>]| {
             candidates.iter().map(|candidate| candidate.source_id().to_string()).collect::<Vec<_>>()
         };
-        let (used, passed_over) = match collisions.first() {
-            Some(collision) => (names(&collision.used), names(&collision.passed_over)),
-            None => (names(&hub.specs()), Vec::new()),
-        };
+        let snapshot = hub.snapshot();
+        let found = snapshot.find(tool).unwrap();
+        let (used, passed_over) = (names(found.used), names(found.passed_over));
         let started = Instant::now();
-        let outcome = hub.execute(&request(tool), &CallOptions::default().with_timeout(timeout)).await;
+        let outcome = call_by(way, &hub, tool, timeout).await;
         Seen { outcome, ledger, took: started.elapsed(), used, passed_over }
+    })
+}
+
+async fn call_by(way: Way, hub: &ToolHub, tool: &str, timeout: Duration) -> Result<ToolOutput, ToolError> {
+    let options = CallOptions::default().with_timeout(timeout);
+    let capability = Capability::from(match tool {
+        "fetch" => "read",
+        other => other,
+    });
+    match way {
+        Way::Name => hub.execute(&request(tool), &options).await,
+        Way::Capability => hub.execute_by_capability(&capability, RawJson::empty_object(), &options).await,
+        Way::Either => hub.execute_or_by_capability(&request(tool), &capability, &options).await,
+    }
+}
+
+/// Like [`any_parts`], and some of the sources have a tool of another name with the same capability.
+fn any_mixed_parts(hints: impl Strategy<Value = ToolHints>) -> impl Strategy<Value = Vec<Part>> {
+    let others = proptest::collection::vec(any::<bool>(), 8);
+    (any_parts(hints), others).prop_map(|(mut parts, others)| {
+        for (part, other) in parts.iter_mut().zip(others).skip(1) {
+            if other {
+                part.tool.push_str("_more");
+            }
+        }
+        parts
     })
 }
 
@@ -104,18 +162,27 @@ proptest! {
         }
     }
 
+    /// Up to seven candidates that end within a second each, one after another if need be.
     #[test]
-    fn a_success_in_time_is_never_missed(parts in any_parts(Just(ToolHints::READ_ONLY))) {
+    fn a_success_in_time_is_never_missed(
+        parts in parts_that(any_ending(), Just(ToolHints::READ_ONLY), 0..1_000),
+        way in any_way(),
+    ) {
         quietly();
-        let seen = run(&parts, THIRTY);
-        let instant_success = parts.iter().any(|part| {
-            matches!(part.act, Act::Answer(_)) && part.takes < Duration::from_secs(1) && seen.used.contains(&part.source)
-        });
-        let others_fail_at_once = parts.iter().all(|part| {
-            part.takes < Duration::from_secs(1) && !matches!(part.act, Act::Hang)
-        });
-        if instant_success && others_fail_at_once {
-            prop_assert!(seen.outcome.is_ok());
+        let seen = run_by(way, &parts, THIRTY);
+        let all_trusted: Vec<&str> = parts.iter().filter(|part| part.trusted).map(|part| part.source.as_str()).collect();
+        let may_answer = |part: &Part| match way {
+            // By capability all trusted tools may answer, of which at most eight are picked.
+            Way::Capability => all_trusted.contains(&part.source.as_str()),
+            Way::Name | Way::Either => seen.used.contains(&part.source),
+        };
+        let succeeds = parts.iter().any(|part| matches!(part.act, Act::Answer(_)) && may_answer(part));
+        let wanted = match way {
+            Way::Capability => !all_trusted.is_empty(),
+            Way::Name | Way::Either => true,
+        };
+        if wanted {
+            prop_assert_eq!(seen.outcome.is_ok(), succeeds, "{:?}", seen.outcome);
         }
     }
 
@@ -221,6 +288,87 @@ proptest! {
             ledger.still_running()
         });
         prop_assert_eq!(running, 0);
+    }
+}
+
+/// Whether a call to this part certainly did nothing.
+fn without_effect(part: &Part) -> bool {
+    (part.trusted && part.hints == ToolHints::READ_ONLY)
+        || matches!(part.act, Act::Fail(ErrorKind::Unavailable))
+}
+
+fn reads(part: &Part) -> bool {
+    part.trusted && part.hints == ToolHints::READ_ONLY
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_500))]
+
+    #[test]
+    fn every_way_keeps_time_and_drops_all_losers(
+        parts in any_mixed_parts(any_hints()), way in any_way(), timeout in 0_u64..60_000
+    ) {
+        quietly();
+        let timeout = Duration::from_millis(timeout);
+        let seen = run_by(way, &parts, timeout);
+        prop_assert!(seen.took <= timeout + Duration::from_millis(1), "{:?} of {timeout:?}", seen.took);
+        prop_assert_eq!(seen.ledger.still_running(), 0);
+        let most = seen.ledger.most_running.load(Ordering::SeqCst);
+        prop_assert!(most <= 3, "{most} ran at once");
+    }
+
+    #[test]
+    fn by_no_way_anything_is_done_twice(parts in any_mixed_parts(any_hints()), way in any_way()) {
+        quietly();
+        let seen = run_by(way, &parts, THIRTY);
+        let calls = seen.ledger.calls();
+        let part_of = |source: &String| parts.iter().find(|part| part.source == *source).unwrap();
+        let repeatable = |part: &Part| part.trusted && part.hints != ToolHints::default();
+        for source in &calls {
+            let times = calls.iter().filter(|other| *other == source).count();
+            prop_assert!(times == 1 || repeatable(part_of(source)), "{source} of {calls:?}");
+        }
+        // After something that may have written, nobody of another name is asked any more.
+        if let Some(at) = calls.iter().position(|source| !without_effect(part_of(source)))
+            && way == Way::Either
+        {
+            let rest = &calls[at..];
+            prop_assert!(rest.iter().all(|source| part_of(source).tool == parts[0].tool), "{calls:?}");
+        }
+    }
+
+    #[test]
+    fn by_no_way_anybody_unselected_is_called(parts in any_mixed_parts(any_hints()), way in any_way()) {
+        quietly();
+        let seen = run_by(way, &parts, THIRTY);
+        let called: HashSet<String> = seen.ledger.calls().into_iter().collect();
+        let named = |source: &String| seen.used.contains(source);
+        let reading = |source: &String| parts.iter().any(|part| part.source == *source && reads(part));
+        match way {
+            Way::Name => prop_assert!(called.iter().all(named), "{called:?}"),
+            Way::Capability if parts.iter().any(reads) => prop_assert!(called.iter().all(reading), "{called:?}"),
+            Way::Capability => {
+                let trusted = parts.iter().filter(|part| part.trusted).count();
+                let alone = if trusted > 0 { trusted } else { parts.len() };
+                prop_assert_eq!(called.len(), usize::from(alone == 1), "{:?}", called);
+                let refused = seen.outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::Refused);
+                prop_assert_eq!(refused, alone > 1);
+            }
+            Way::Either => {
+                let substitute = |source: &String| {
+                    parts.iter().any(|part| part.source == *source && reads(part) && part.tool != parts[0].tool)
+                };
+                prop_assert!(called.iter().all(|source| named(source) || substitute(source)), "{called:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn by_no_way_untrusted_hints_cause_a_second_call(parts in any_mixed_parts(any_hints()), way in any_way()) {
+        quietly();
+        let untrusted: Vec<Part> = parts.into_iter().map(Part::untrusted).collect();
+        let seen = run_by(way, &untrusted, THIRTY);
+        prop_assert!(seen.ledger.calls().len() <= 1);
     }
 }
 

@@ -69,12 +69,13 @@ async fn seed_source_is_an_unknown_server_id() {
 
 #[tokio::test(start_paused = true)]
 async fn seed_priorities_native_then_skill_then_mcp() {
-    let slow = |source: &str| part("pick", source).takes(10).act(Act::Fail(ErrorKind::Failed));
-    let (hub, ledger) =
-        hub_with(&[slow("mcp-a").writes(), slow("skill-a").skill().writes(), slow("native").writes()]);
+    // Writers that could not be reached: each is asked after the one before it, so that the order can be seen.
+    let gone = |source: &str| part("pick", source).writes().act(Act::Fail(ErrorKind::Unavailable));
+    let (hub, ledger) = hub_with(&[gone("mcp-a"), gone("skill-a").skill(), gone("native")]);
     assert_eq!(hub.specs()[0].source_id().as_str(), "native");
-    let _ = call(&hub, "pick", None).await;
-    assert_eq!(ledger.calls(), ["native"]);
+    let error = hub.execute(&request("pick"), &CallOptions::default()).await.unwrap_err();
+    assert_eq!(ledger.calls(), ["native", "skill-a", "mcp-a"]);
+    assert_eq!(error.source_id(), Some(&SourceId::from("native")), "the failure of whoever was preferred");
 }
 
 #[tokio::test(start_paused = true)]
@@ -135,13 +136,14 @@ async fn seed_many_tools_by_capability_follow_their_kind() {
 #[tokio::test(start_paused = true)]
 async fn seed_same_priority_is_shuffled_by_capability() {
     let tools: Vec<Part> = (0..6).map(|at| part(&format!("math_{at}"), &format!("m{at}")).takes(0)).collect();
+    let (hub, ledger) = hub_with(&tools);
     let mut firsts = std::collections::HashSet::new();
     for _ in 0..40 {
-        let (hub, ledger) = hub_with(&tools);
+        let before = ledger.calls().len();
         by_capability(&hub, "calculate").await.unwrap();
-        firsts.insert(ledger.calls()[0].clone());
+        firsts.insert(ledger.calls()[before].clone());
     }
-    assert!(firsts.len() > 2, "{firsts:?}");
+    assert!(firsts.len() > 2, "a success does not settle who is asked from now on: {firsts:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -200,16 +202,53 @@ async fn seed_long_results_are_cut_and_stay_readable() {
 
 #[tokio::test(start_paused = true)]
 async fn every_decision_is_explained() {
-    let (hub, _) = hub_with(&[part("search", "a"), part("search", "b").act(Act::Fail(ErrorKind::Lost))]);
+    let (hub, _) = hub_with(&[
+        part("search", "a").act(Act::Fail(ErrorKind::Lost)),
+        part("search", "b"),
+        part("search", "needy").requires("key"),
+        part("search", "evil").untrusted(),
+        part("search", "last"),
+    ]);
     let trail = Arc::new(Trail::default());
     let options = CallOptions::default().with_trail(Arc::clone(&trail));
     hub.execute(&request("search"), &options).await.unwrap();
     let stages: Vec<&str> = trail.decisions().iter().map(|decision| decision.stage).collect();
-    assert_eq!(stages, ["route", "strategy", "call", "call", "merge", "result"]);
+    assert_eq!(stages, ["route", "order", "strategy", "call", "call", "call", "merge", "result"]);
     assert_eq!(
         trail.decisions()[0].detail,
-        "2 candidates: a (mcp, trusted), b (mcp, trusted); source not given: automatic"
+        "3 candidates: a (mcp, trusted), b (mcp, trusted), last (mcp, trusted); source not given: automatic; \
+         arguments do not fit: search@needy; passed over: `evil`"
     );
+    let order = |trail: &Trail| trail.decisions()[1].detail.clone();
+    let registered = "search@a: priority 2, as registered; search@b: priority 2, as registered; \
+                      search@last: priority 2, as registered";
+    assert_eq!(order(&trail), registered);
+    let again = Arc::new(Trail::default());
+    let _ = hub.execute(&request("search"), &CallOptions::default().with_trail(Arc::clone(&again))).await;
+    assert_eq!(
+        order(&again),
+        "search@last: succeeded last; search@b: succeeded before; search@a: priority 2"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn pins_and_chance_are_explained() {
+    let rules = RoutingRules { pins: [("search".to_owned(), "b".into())].into(), ..RoutingRules::default() };
+    let hub = ToolHub::new(HubConfig { rules, ..HubConfig::default() });
+    register(&hub, &[part("search", "a"), part("search", "b"), part("search", "skill-a").skill()]);
+    let (by_name, by_chance) = (Arc::new(Trail::default()), Arc::new(Trail::default()));
+    let options = CallOptions::default().with_trail(Arc::clone(&by_name));
+    hub.execute(&request("search"), &options).await.unwrap();
+    let words = "search@b: pinned; search@skill-a: priority 1; search@a: priority 2";
+    assert_eq!(by_name.decisions()[1].detail, words);
+
+    register(&hub, &[part("search_too", "c"), part("search_needy", "d").requires("key")]);
+    let options = CallOptions::default().with_trail(Arc::clone(&by_chance));
+    hub.execute_by_capability(&"search".into(), RawJson::empty_object(), &options).await.unwrap();
+    let [route, order] = [0, 1].map(|at| by_chance.decisions()[at].detail.clone());
+    assert!(route.ends_with("; arguments do not fit: search_needy@d"), "{route}");
+    assert!(order.starts_with("search@b: pinned; search@skill-a: priority 1; "), "{order}");
+    assert!(order.contains("search@a: priority 2, by chance"), "success does not count: {order}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -220,7 +259,10 @@ async fn a_squatter_on_a_name_gets_no_argument() {
     ]);
     let error = hub.execute(&request("calculate"), &CallOptions::default()).await.unwrap_err();
     assert!(ledger.calls().iter().all(|source| source == "native"), "{:?}", ledger.calls());
-    assert!(error.hint().unwrap().contains("not asked, because not known to be equivalent: `evil`"));
+    let hint = error.hint().unwrap();
+    let expected =
+        "not asked, because not known to be equivalent: `evil`; name `evil` as the source to use it";
+    assert!(hint.contains(expected), "{hint}");
     assert_eq!(hub.snapshot().collisions()[0].passed_over[0].source_id(), &SourceId::from("evil"));
 }
 
@@ -251,6 +293,43 @@ async fn a_panic_harms_its_own_call_only() {
     let (hub, _) = hub_with(&[part("bad", "a").act(Act::Panic), part("good", "a")]);
     assert_eq!(call(&hub, "bad", None).await, Err(ErrorKind::Internal));
     assert_eq!(call(&hub, "good", None).await, Ok("a".to_owned()));
+    let (hub, _) = hub_with(&[part("bad", "a").act(Act::PanicAtOnce), part("good", "a")]);
+    assert_eq!(call(&hub, "bad", None).await, Err(ErrorKind::Internal), "before there is a future, too");
+    assert_eq!(call(&hub, "good", None).await, Ok("a".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn native_is_pinned_and_not_named() {
+    let rules = RoutingRules { prefer: Prefer::McpFirst, ..RoutingRules::default() };
+    let hub = ToolHub::new(HubConfig { rules, ..HubConfig::default() });
+    let failing = part("calculate", "math").untrusted().act(Act::Fail(ErrorKind::Failed));
+    register(&hub, &[part("calculate", "native"), failing]);
+    let error = hub.execute(&request("calculate"), &CallOptions::default()).await.unwrap_err();
+    assert_eq!(
+        error.hint(),
+        Some(
+            "not asked, because not known to be equivalent: `native`; pin `native` for this name to use it: \
+             as a source it is only a hint"
+        )
+    );
+    let near = hub.execute(&request("calculate").from_source("nativ"), &CallOptions::default()).await;
+    assert!(!near.unwrap_err().hint().unwrap().contains("native"), "what selects nothing is not suggested");
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_server_takes_a_reserved_id() {
+    for id in ["native", "appflowy"] {
+        let (hub, _) = hub_with(&[part("calculate", "native")]);
+        let squatter = toolyard_core::SourceInfo::new(id, toolyard_core::SourceKind::Mcp);
+        let tools = vec![part("steal", id).tool(&Arc::default())];
+        let registration = hub.register(squatter.clone(), tools);
+        assert_eq!(registration.tools, 0);
+        assert_eq!(&*registration.rejected[0].0, "steal");
+        assert!(registration.rejected[0].1.contains("reserved"), "{:?}", registration.rejected);
+        assert_eq!(hub.register(squatter, Vec::new()).rejected.len(), 1, "said without tools, too");
+        assert_eq!(call(&hub, "steal", None).await, Err(ErrorKind::UnknownTool));
+        assert_eq!(call(&hub, "calculate", None).await, Ok("native".to_owned()), "who had the id keeps it");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,4 +1,35 @@
-//! Durable truth in SQL: journal, registry, history, results, audit, on SQLite or PostgreSQL.
+//! Durable truth in SQL: what must outlive a process, in one small store, on SQLite or PostgreSQL.
 //!
-//! This room is still empty. Its plan: it implements the traits `History`, `Results` and `Conversations` of
-//! `toolyard-core`, which stand in memory today.
+//! One [`Store`] implements the traits of `toolyard-core` that keep something: the journal of runs and steps, approvals,
+//! known servers and decisions on trust, whole results. [`StoredHistory`] and [`StoredAudit`] stand in the path of every
+//! call, so they take note in memory and write in batches.
+//!
+//! All writing goes through one place (`writer.rs`) that makes one commit out of the work of many; what must survive a
+//! loss of power is told only when it does.
+
+mod approvals;
+mod audit;
+mod compress;
+mod conversations;
+mod engine;
+mod error;
+mod history;
+mod journal;
+mod results;
+mod servers;
+mod store;
+mod tables;
+mod transfer;
+mod upkeep;
+mod words;
+mod writer;
+
+pub use audit::{AuditEntry, AuditQuery, StoredAudit, Verdict};
+pub use conversations::StoredConversation;
+pub use engine::{Engine, Location};
+pub use error::StoreError;
+pub use history::{Clock, Statistics, StoredHistory};
+pub use results::Keeping;
+pub use store::Store;
+pub use transfer::TransferError;
+pub use upkeep::Health;

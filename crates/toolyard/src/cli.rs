@@ -19,7 +19,7 @@ Examples:
 
 stdout carries data only; everything else goes to stderr.
 Exit codes: 0 done · 1 the tool failed · 2 bad use · 3 nothing could be reached · 4 refused by policy or a person · \
-5 outcome unknown";
+5 outcome unknown · 130 stopped by ctrl-c";
 
 /// One door between AI agents and every tool they may use.
 #[derive(Debug, Parser)]
@@ -48,6 +48,21 @@ pub(crate) enum Command {
     /// List, show and trust skills
     #[command(subcommand)]
     Skills(SkillsCommand),
+    /// Look at the audit log: who called what, and is it still what was written
+    #[command(subcommand)]
+    Audit(AuditCommand),
+    /// Look at journalled runs, and say what happened where nobody knows
+    #[command(subcommand)]
+    Runs(RunsCommand),
+    /// Look after the store: check, vacuum, back up, take it elsewhere
+    #[command(subcommand)]
+    Store(StoreCommand),
+    /// Trust this project's toolyard.toml, as it is now; a changed file must be trusted again
+    Trust {
+        /// Do not ask
+        #[arg(short, long)]
+        yes: bool,
+    },
     /// Check settings, tools and skills, and say what to do about problems
     Doctor,
     /// Print a completion script: source <(toolyard completions bash)
@@ -91,7 +106,7 @@ pub(crate) struct CallArgs {
     #[arg(long, default_value = "{}", value_name = "JSON")]
     pub(crate) args: String,
     /// Ask this source and no other; normally left out
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", requires = "name")]
     pub(crate) source: Option<String>,
     /// Any tool with this capability will do; with a name, only if the named tool fails without consequences
     #[arg(long, value_name = "CAPABILITY")]
@@ -108,6 +123,101 @@ pub(crate) struct CallArgs {
     /// Show the whole answer, however long
     #[arg(long)]
     pub(crate) full: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuditCommand {
+    /// Show the latest records
+    Tail {
+        /// How many
+        #[arg(short = 'n', long, default_value_t = 20)]
+        lines: i64,
+    },
+    /// Show the latest records that match
+    Search {
+        #[command(flatten)]
+        filter: AuditFilter,
+        /// How many
+        #[arg(short = 'n', long, default_value_t = 100)]
+        lines: i64,
+    },
+    /// Show that every record is there and as it was written
+    Verify {
+        /// What an earlier `verify` printed, NUMBER:HASH; finds a log that was written anew
+        #[arg(long, value_name = "NUMBER:HASH")]
+        expect: Option<String>,
+    },
+    /// Write all records as lines of JSON
+    Export {
+        /// Where to
+        file: PathBuf,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AuditFilter {
+    /// Only calls of this tool
+    #[arg(long)]
+    pub(crate) tool: Option<String>,
+    /// Only calls on this one's behalf
+    #[arg(long)]
+    pub(crate) who: Option<String>,
+    /// Only this outcome: ok, failed, timeout, …
+    #[arg(long)]
+    pub(crate) outcome: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RunsCommand {
+    /// List the latest runs
+    List,
+    /// Show a run and its steps
+    Show {
+        /// The run
+        run: String,
+    },
+    /// List steps of which nobody knows whether they took effect
+    Unknown,
+    /// Say whether a step took effect
+    Resolve {
+        /// The run
+        run: String,
+        /// The step
+        step: String,
+        /// What happened
+        outcome: Outcome,
+    },
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(crate) enum Outcome {
+    /// It took effect: it will not be called again
+    Done,
+    /// It did not: it may be called when the run goes on
+    NotDone,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum StoreCommand {
+    /// Look at every table and at the audit log
+    Check,
+    /// Write everything as lines of JSON
+    Export {
+        /// Where to
+        file: PathBuf,
+    },
+    /// Read an export into a store that is still empty
+    Import {
+        /// Where from
+        file: PathBuf,
+    },
+    /// Drop what is too old and give the room back
+    Vacuum,
+    /// Copy a SQLite store as it is at this moment
+    Backup {
+        /// Where to
+        file: PathBuf,
+    },
 }
 
 #[derive(Debug, Subcommand)]

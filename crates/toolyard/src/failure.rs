@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use toolyard::{Error, SettingsError};
-use toolyard_core::{ErrorKind, ToolError};
+use toolyard_core::{ErrorKind, JournalError, ToolError};
+use toolyard_store::StoreError;
 use toolyard_tools::skill::TrustError;
 
 use crate::output::Output;
@@ -44,9 +45,13 @@ impl Failure {
         self
     }
 
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     pub(crate) fn tell(&self, output: &Output) {
         if !self.message.is_empty() {
-            output.error(&self.message, self.hint.as_deref());
+            output.failure(&self.message, self.hint.as_deref(), self.code as u8);
         }
     }
 
@@ -78,7 +83,7 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         match error {
             Error::Settings(error) => error.into(),
-            Error::Trust(error) => error.into(),
+            Error::Store(error) => error.into(),
             Error::Call(error) => error.into(),
             other => Self::new(Code::Failed, other.to_string()),
         }
@@ -95,6 +100,26 @@ impl From<SettingsError> for Failure {
 impl From<TrustError> for Failure {
     fn from(error: TrustError) -> Self {
         Self::new(Code::Failed, error.to_string())
-            .with_hint("the file may be removed: skills are then untrusted")
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let failure = Self::new(Code::Failed, error.to_string());
+        match error.hint() {
+            Some(hint) => failure.with_hint(hint),
+            None => failure,
+        }
+    }
+}
+
+impl From<JournalError> for Failure {
+    fn from(error: JournalError) -> Self {
+        let code = match error {
+            JournalError::UnknownRun(_) | JournalError::NotWaiting { .. } => Code::BadUse,
+            _ => Code::Failed,
+        };
+        Self::new(code, error.to_string())
+            .with_hint("see what there is: toolyard runs list · toolyard runs unknown")
     }
 }

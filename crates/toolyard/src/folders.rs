@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use etcetera::{AppStrategy as _, AppStrategyArgs};
 use toolyard::{Settings, SettingsError, Surroundings};
+use toolyard_core::{ContentHash, Servers as _, TrustDecision};
+use toolyard_store::{Location, Store, StoreError};
 use toolyard_tools::skill::{SkillFolder, SkillScope};
 
 use crate::failure::{Code, Failure};
@@ -19,11 +21,19 @@ pub(crate) struct Workplace {
     pub(crate) settings: Settings,
     /// The file the settings came from; none when there is none.
     pub(crate) settings_file: Option<PathBuf>,
+    /// What a project's file says and is not done, because nobody trusted the file.
+    pub(crate) not_trusted: Vec<&'static str>,
     pub(crate) surroundings: Surroundings,
+    /// The store; none when the usual place cannot be written.
+    pub(crate) store: Option<Store>,
 }
 
-/// Finds settings (`--config`, then the project's folder upwards, then the user's folder) and the folders around them.
-pub(crate) fn workplace(config: Option<&Path>) -> Result<Workplace, Failure> {
+/// The kind of decision that trusts a project's settings.
+pub(crate) const SETTINGS: &str = "settings";
+
+/// Finds settings (`--config`, then the project's folder upwards, then the user's folder), the folders around them, and
+/// the store.
+pub(crate) async fn workplace(config: Option<&Path>) -> Result<Workplace, Failure> {
     let here = std::env::current_dir()
         .map_err(|error| Failure::new(Code::Failed, format!("failed to find the current folder: {error}")))?;
     let name = AppStrategyArgs { app_name: "toolyard".to_owned(), ..AppStrategyArgs::default() };
@@ -35,10 +45,13 @@ pub(crate) fn workplace(config: Option<&Path>) -> Result<Workplace, Failure> {
     let user_file = Some(user.config_dir().join(FILE_NAME)).filter(|file| file.is_file());
     // A file that came with a project speaks for the project, not for the user.
     let of_project = config.is_none() && project_file.is_some();
+    let operators_file = config.map(Path::to_owned).or_else(|| user_file.clone());
+    let operators = operators_file.as_deref().map(read).transpose()?.unwrap_or_default();
+    let store = open_store(&operators, operators_file.as_deref(), &user.data_dir()).await?;
     let settings_file = config.map(Path::to_owned).or(project_file).or(user_file);
-    let settings = match &settings_file {
-        Some(path) => read(path)?,
-        None => Settings::default(),
+    let (settings, not_trusted, store) = match &settings_file {
+        Some(path) if of_project => of_the_project(path, store).await?,
+        _ => (operators, Vec::new(), store),
     };
     let project = project_folder(&here, settings_file.as_deref().filter(|_| of_project));
     let mut skill_folders = skill_folders(&user.config_dir(), &project);
@@ -47,15 +60,64 @@ pub(crate) fn workplace(config: Option<&Path>) -> Result<Workplace, Failure> {
     for folder in &settings.skills.folders {
         skill_folders.push(SkillFolder { path: base.join(folder), scope });
     }
-    let surroundings = Surroundings {
-        skill_folders,
-        trust_file: user.data_dir().join("trusted-skills.json"),
-        cache_folder: user.cache_dir().join("skills"),
-        results_folder: user.data_dir().join("results"),
-        environment: environment(&settings.skills.environment),
-        working_directory: here,
+    let environment = environment(&settings.skills.environment);
+    let surroundings = Surroundings { skill_folders, environment, working_directory: here };
+    Ok(Workplace { settings, settings_file, not_trusted, surroundings, store })
+}
+
+/// A project's settings: whole if they were trusted as they are, else without what only the operator may decide.
+async fn of_the_project(
+    path: &Path,
+    store: Option<Store>,
+) -> Result<(Settings, Vec<&'static str>, Option<Store>), Failure> {
+    let settings = read(path)?;
+    let (harmless, taken) = settings.without_power();
+    if taken.is_empty() || !is_trusted(path, store.as_ref()).await? {
+        return Ok((harmless, taken, store));
+    }
+    let base = path.parent().unwrap_or(path);
+    let store = match settings.store_location(base, |name| std::env::var(name).ok())? {
+        Some(location) => Some(Store::open(location).await?),
+        None => store,
     };
-    Ok(Workplace { settings, settings_file, surroundings })
+    Ok((settings, Vec::new(), store))
+}
+
+async fn is_trusted(path: &Path, store: Option<&Store>) -> Result<bool, Failure> {
+    let Some(store) = store else { return Ok(false) };
+    let Ok(now) = trust_in(path, 0) else { return Ok(false) };
+    let decisions = store.trusted(SETTINGS).await.map_err(|error| Failure::new(Code::Failed, error))?;
+    Ok(decisions.iter().any(|known| known.subject == now.subject && known.content == now.content))
+}
+
+/// The decision to trust a settings file as it is now.
+pub(crate) fn trust_in(path: &Path, decided_at: i64) -> Result<TrustDecision, SettingsError> {
+    let unreadable = |error| SettingsError::Unreadable { path: path.to_owned(), error };
+    let canonical = path.canonicalize().map_err(unreadable)?;
+    let content = ContentHash::of(std::fs::read(&canonical).map_err(unreadable)?);
+    Ok(TrustDecision {
+        kind: SETTINGS.to_owned(),
+        subject: canonical.to_string_lossy().into_owned(),
+        content,
+        decided_at,
+    })
+}
+
+/// The operator's store: where the settings say, which must work, or the usual place, which should.
+async fn open_store(settings: &Settings, file: Option<&Path>, data: &Path) -> Result<Option<Store>, Failure> {
+    let base = file.and_then(Path::parent).unwrap_or(data);
+    if let Some(location) = settings.store_location(base, |name| std::env::var(name).ok())? {
+        return Ok(Some(Store::open(location).await?));
+    }
+    match Store::open(Location::Sqlite(data.join("toolyard.db"))).await {
+        Ok(store) => Ok(Some(store)),
+        // A store that was written by a later version is a reason to stop; a folder that cannot be written is not.
+        Err(error @ StoreError::Newer { .. }) => Err(error.into()),
+        Err(error) => {
+            tracing::warn!(%error, "nothing is kept beyond this process");
+            Ok(None)
+        }
+    }
 }
 
 fn read(path: &Path) -> Result<Settings, SettingsError> {

@@ -28,6 +28,10 @@ fn main() -> ExitCode {
     // Whatever a dropped call left behind on other threads must not keep the program alive.
     runtime.shutdown_background();
     match outcome {
+        Ok(()) if !output.is_complete() => {
+            output.error("the answer could not be written", Some("is the disk full?"));
+            ExitCode::FAILURE
+        }
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             failure.tell(&output);
@@ -39,11 +43,26 @@ fn main() -> ExitCode {
 /// Logs go to stderr: warnings by default, decisions with `-v`, everything with `-vv`.
 fn start_logging(verbose: u8) {
     let level = match verbose {
-        0 => "error",
+        0 => "warn",
         1 => "toolyard=debug,toolyard_hub=debug,toolyard_tools=debug,warn",
         _ => "trace",
     };
     let filter = tracing_subscriber::EnvFilter::try_from_env("TOOLYARD_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(level));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| Redacting).with_ansi(false).init();
+}
+
+/// Standard error, with secrets taken out of every line of the log.
+struct Redacting;
+
+impl std::io::Write for Redacting {
+    fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
+        let text = String::from_utf8_lossy(line);
+        std::io::stderr().write_all(toolyard_core::redact(&text).as_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        std::io::stderr().flush()
+    }
 }

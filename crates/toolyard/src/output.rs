@@ -1,14 +1,20 @@
 //! The only place that prints: data on stdout, talk on stderr, colour only on a terminal.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::{
+    cell::Cell,
+    io::{IsTerminal as _, Write as _},
+};
 
 use anstyle::{AnsiColor, Style};
+use toolyard_core::redact;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// Where a command puts what it has to say.
 #[derive(Debug)]
 pub(crate) struct Output {
     json: bool,
+    /// Whether data was lost on its way out.
+    lost: Cell<bool>,
 }
 
 const BOLD: Style = Style::new().bold();
@@ -17,7 +23,7 @@ const HINT: Style = AnsiColor::Cyan.on_default();
 
 impl Output {
     pub(crate) fn new(json: bool) -> Self {
-        Self { json }
+        Self { json, lost: Cell::new(false) }
     }
 
     /// Whether data is wanted as JSON.
@@ -32,9 +38,37 @@ impl Output {
         }
     }
 
-    /// Prints one line of data. Whoever reads it may stop early; that is no failure.
+    /// Prints one line of data as it is. Whoever reads it may stop early; that is no failure, a full disk is.
     pub(crate) fn line(&self, text: &str) {
-        let _ = writeln!(anstream::stdout(), "{text}");
+        self.note(writeln!(std::io::stdout(), "{text}"));
+    }
+
+    /// Prints one line of our own with colours, where a terminal shows them.
+    fn styled(&self, text: &str) {
+        self.note(writeln!(anstream::stdout(), "{text}"));
+    }
+
+    fn note(&self, written: std::io::Result<()>) {
+        if written.is_err_and(|error| error.kind() != std::io::ErrorKind::BrokenPipe) {
+            self.lost.set(true);
+        }
+    }
+
+    /// Whether all data went out.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.note(std::io::stdout().flush());
+        !self.lost.get()
+    }
+
+    /// A failed command: as data when data is JSON, else in words.
+    pub(crate) fn failure(&self, message: &str, hint: Option<&str>, code: u8) {
+        if self.json {
+            self.json(
+                &serde_json::json!({"error": redact(message), "hint": hint.map(redact), "exit_code": code}),
+            );
+        } else {
+            self.error(message, hint);
+        }
     }
 
     /// Prints a tool's own words: as they are into a file or pipe, made harmless for a terminal.
@@ -49,9 +83,9 @@ impl Output {
 
     /// Says what went wrong and what to do about it.
     pub(crate) fn error(&self, message: &str, hint: Option<&str>) {
-        self.talk(&format!("{ERROR}error:{ERROR:#} {}", harmless(message)));
+        self.talk(&format!("{ERROR}error:{ERROR:#} {}", harmless(&redact(message))));
         if let Some(hint) = hint {
-            self.talk(&format!("  {HINT}hint:{HINT:#} {}", harmless(hint)));
+            self.talk(&format!("  {HINT}hint:{HINT:#} {}", harmless(&redact(hint))));
         }
     }
 
@@ -62,7 +96,7 @@ impl Output {
             cells.chain(headings.get(column).map(|heading| heading.width())).max().unwrap_or(0)
         };
         let widths: [usize; N] = std::array::from_fn(width);
-        self.line(&format!("{BOLD}{}{BOLD:#}", row(&widths, &headings.map(str::to_owned))));
+        self.styled(&format!("{BOLD}{}{BOLD:#}", row(&widths, &headings.map(str::to_owned))));
         for cells in rows {
             self.line(&row(&widths, cells));
         }

@@ -10,7 +10,7 @@ use crate::failure::{Code, Failure};
 /// Waits for `work`, says after each second that it does, and stops when ctrl-c is pressed: dropping the work ends it.
 pub(crate) async fn waiting<T>(what: &str, work: impl Future<Output = T>) -> Result<T, Failure> {
     let mut work = std::pin::pin!(work);
-    let mut interrupted = std::pin::pin!(tokio::signal::ctrl_c());
+    let mut interrupted = std::pin::pin!(interrupted());
     let mut seconds = 0;
     let shows = std::io::stderr().is_terminal();
     loop {
@@ -19,7 +19,7 @@ pub(crate) async fn waiting<T>(what: &str, work: impl Future<Output = T>) -> Res
                 clear(shows && seconds > 0);
                 return Ok(done);
             }
-            _ = &mut interrupted => {
+            () = &mut interrupted => {
                 clear(shows && seconds > 0);
                 return Err(Failure::new(Code::Interrupted, format!("{what} was stopped")));
             }
@@ -32,6 +32,26 @@ pub(crate) async fn waiting<T>(what: &str, work: impl Future<Output = T>) -> Res
             }
         }
     }
+}
+
+/// Ctrl-c, or a polite request to end: the work is dropped, and with it whatever it started.
+async fn interrupted() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) =
+            (signal(SignalKind::interrupt()), signal(SignalKind::terminate()), signal(SignalKind::hangup()))
+        else {
+            return std::future::pending().await;
+        };
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = tokio::signal::ctrl_c().await;
 }
 
 fn clear(shown: bool) {

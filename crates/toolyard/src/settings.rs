@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolyard_core::{Capability, CapabilityRule, CapabilityTable, SourceId, ToolHints};
 use toolyard_hub::{Limits, Prefer, RetryPolicy, RoutingRules};
+use toolyard_store::Location;
 use toolyard_tools::native::SearchSettings;
 
 /// Everything an operator may set. All of it may be left out.
@@ -13,6 +14,11 @@ use toolyard_tools::native::SearchSettings;
 #[serde(default, deny_unknown_fields)]
 #[schemars(title = "toolyard.toml")]
 pub struct Settings {
+    /// Where everything that must outlive a process is kept: the path of a SQLite file (relative to this file), or
+    /// `postgres://…`, or a reference to an environment variable that holds either: `${TOOLYARD_STORE}`.
+    pub store: Option<String>,
+    /// Which calls are journalled.
+    pub journal: JournalSetting,
     /// How calls are carried out.
     pub call: CallSettings,
     /// Who answers when several sources have a tool of the same name.
@@ -31,6 +37,17 @@ pub struct Settings {
     pub search: Option<SearchEngineSettings>,
     /// Skills: folders with a SKILL.md.
     pub skills: SkillFolderSettings,
+}
+
+/// Which calls are journalled: written down before they are made and after, so that none is made twice by a crash.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum JournalSetting {
+    /// Those that Toolyard itself might repeat or resume.
+    #[default]
+    Runs,
+    /// All of them.
+    Always,
 }
 
 /// How calls are carried out.
@@ -210,6 +227,9 @@ pub enum SettingsError {
         /// Where and why.
         error: Box<toml::de::Error>,
     },
+    /// The store cannot be found.
+    #[error("store: {0}")]
+    Store(String),
     /// Something is missing for the search engine.
     #[error("[search] {0}")]
     Search(String),
@@ -220,6 +240,46 @@ impl Settings {
     pub fn parse(text: &str, path: &std::path::Path) -> Result<Self, SettingsError> {
         toml::from_str(text)
             .map_err(|error| SettingsError::Invalid { path: path.to_owned(), error: Box::new(error) })
+    }
+
+    /// These settings without what only the operator may decide, and the names of what was taken out: a file that came
+    /// with a project could send secrets elsewhere, declare a tool harmless, or hide what was done.
+    #[must_use]
+    pub fn without_power(&self) -> (Self, Vec<&'static str>) {
+        let mut harmless = self.clone();
+        harmless.store = None;
+        harmless.journal = JournalSetting::default();
+        harmless.routing = RoutingSettings::default();
+        harmless.equivalent = BTreeMap::new();
+        harmless.hints = BTreeMap::new();
+        harmless.search = None;
+        harmless.skills.environment = Vec::new();
+        let taken = [
+            ("store", self.store != harmless.store),
+            ("journal", self.journal != harmless.journal),
+            ("routing", self.routing != harmless.routing),
+            ("equivalent", self.equivalent != harmless.equivalent),
+            ("hints", self.hints != harmless.hints),
+            ("search", self.search != harmless.search),
+            ("skills.environment", self.skills.environment != harmless.skills.environment),
+        ];
+        (harmless, taken.into_iter().filter(|(_, changed)| *changed).map(|(name, _)| name).collect())
+    }
+
+    /// Where the store is, if it was said: a path relative to `base`, or an address.
+    pub fn store_location(
+        &self,
+        base: &std::path::Path,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Option<Location>, SettingsError> {
+        let Some(store) = &self.store else { return Ok(None) };
+        let said = match store.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')) {
+            Some(name) => variable(name).ok_or_else(|| {
+                SettingsError::Store(format!("the environment variable `{name}` is not set"))
+            })?,
+            None => store.clone(),
+        };
+        Ok(Some(Location::parse(&said, base)))
     }
 
     /// The rules for the hub.

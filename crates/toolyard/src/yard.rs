@@ -4,27 +4,24 @@ use std::{path::PathBuf, sync::Arc};
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-use toolyard_core::{RawJson, SourceInfo, Tool, ToolCallRequest, ToolError, ToolOutput};
+use toolyard_core::{
+    Descriptions, RawJson, Servers as _, SourceInfo, Tool, ToolCallRequest, ToolError, ToolOutput,
+};
 use toolyard_hub::{CallOptions, HubConfig, RetryPolicy, ToolHub};
+use toolyard_store::{Statistics, Store, StoreError, StoredAudit, StoredHistory};
 use toolyard_tools::{
     IntoOutput, function,
     native::{NativeTools, SearchSettings},
-    skill::{self, LoadedSkills, SkillFolder, TrustError, TrustFile},
+    skill::{self, LoadedSkills, MemoryDescriptions, SkillFolder, TrustBook},
 };
 
-use crate::{FolderResults, Settings, SettingsError};
+use crate::{Settings, SettingsError};
 
 /// What a yard may use of the machine it runs on. Nothing is looked up by the library itself.
 #[derive(Debug, Clone)]
 pub struct Surroundings {
     /// Where skills are looked for.
     pub skill_folders: Vec<SkillFolder>,
-    /// Which skills were trusted.
-    pub trust_file: PathBuf,
-    /// Where descriptions of skills' programs are remembered.
-    pub cache_folder: PathBuf,
-    /// Where whole results are kept.
-    pub results_folder: PathBuf,
     /// What programs of skills see of the environment.
     pub environment: Vec<(String, String)>,
     /// Where programs of skills run.
@@ -38,9 +35,9 @@ pub enum Error {
     /// The settings cannot be used.
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    /// The decisions on trust cannot be read.
+    /// The store cannot be used.
     #[error(transparent)]
-    Trust(#[from] TrustError),
+    Store(#[from] StoreError),
     /// A call failed.
     #[error(transparent)]
     Call(#[from] ToolError),
@@ -52,6 +49,15 @@ pub struct Toolyard {
     hub: ToolHub,
     options: CallOptions,
     skills: LoadedSkills,
+    kept: Option<Kept>,
+}
+
+/// What writes to the store in the background.
+#[derive(Debug)]
+struct Kept {
+    store: Store,
+    history: Arc<StoredHistory>,
+    audit: Arc<StoredAudit>,
 }
 
 /// What a yard is made of.
@@ -60,6 +66,7 @@ pub struct ToolyardBuilder {
     settings: Settings,
     search: SearchSettings,
     surroundings: Option<Surroundings>,
+    store: Option<Store>,
     tools: Vec<Arc<dyn Tool>>,
 }
 
@@ -78,6 +85,26 @@ impl Toolyard {
     /// Calls a tool by name.
     pub async fn call(&self, tool: &str, arguments: impl Into<RawJson>) -> Result<ToolOutput, ToolError> {
         self.hub.execute(&ToolCallRequest::new(tool, arguments), &self.options).await
+    }
+
+    /// Waits until everything that was noted is in the store. A yard that is dropped without this may lose its last second
+    /// of statistics and audit records.
+    pub async fn close(&self) -> Result<(), StoreError> {
+        if let Some(kept) = &self.kept {
+            kept.audit.flush().await;
+            kept.history.flush().await?;
+        }
+        Ok(())
+    }
+
+    /// The store, if there is one.
+    pub fn store(&self) -> Option<&Store> {
+        self.kept.as_ref().map(|kept| &kept.store)
+    }
+
+    /// How tools have been doing, by tool and source; empty without a store.
+    pub fn statistics(&self) -> Vec<Statistics> {
+        self.kept.as_ref().map(|kept| kept.history.statistics()).unwrap_or_default()
     }
 
     /// The hub, for everything else.
@@ -111,7 +138,14 @@ impl ToolyardBuilder {
         self
     }
 
-    /// Uses skills, and keeps results beyond the life of the process.
+    /// Keeps results, statistics, the audit log and decisions beyond the life of the process.
+    #[must_use]
+    pub fn store(mut self, store: Store) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    /// Uses skills.
     #[must_use]
     pub fn surroundings(mut self, surroundings: Surroundings) -> Self {
         self.surroundings = Some(surroundings);
@@ -145,8 +179,17 @@ impl ToolyardBuilder {
             retry: RetryPolicy { attempts: self.settings.call.attempts, ..RetryPolicy::default() },
             ..HubConfig::default()
         };
-        if let Some(surroundings) = &self.surroundings {
-            config.results = Arc::new(FolderResults::new(&surroundings.results_folder));
+        let kept = match &self.store {
+            Some(store) => {
+                let history = StoredHistory::open(store).await?;
+                Some(Kept { store: store.clone(), history, audit: Arc::new(StoredAudit::start(store)) })
+            }
+            None => None,
+        };
+        if let Some(kept) = &kept {
+            config.results = Arc::new(kept.store.clone());
+            config.history = Arc::clone(&kept.history) as _;
+            config.audit = Some(Arc::clone(&kept.audit) as _);
         }
         let native = NativeTools { default_timezone: self.settings.time.zone.clone(), search: self.search };
         // A function of one's own replaces the native tool of the same name: whoever writes it knows.
@@ -158,23 +201,29 @@ impl ToolyardBuilder {
         let hub = ToolHub::new(config);
         hub.register(SourceInfo::native(), tools);
         let mut skills = match &self.surroundings {
-            Some(surroundings) => load_skills(surroundings).await?,
+            Some(surroundings) => load_skills(surroundings, self.store.as_ref()).await?,
             None => LoadedSkills::default(),
         };
         for (source, tools) in std::mem::take(&mut skills.sources) {
             hub.register(source, tools);
         }
         let options = CallOptions::default().with_timeout(self.settings.call.timeout.0);
-        Ok(Toolyard { hub, options, skills })
+        Ok(Toolyard { hub, options, skills, kept })
     }
 }
 
-async fn load_skills(surroundings: &Surroundings) -> Result<LoadedSkills, TrustError> {
-    let trust = TrustFile::load(&surroundings.trust_file)?;
+async fn load_skills(surroundings: &Surroundings, store: Option<&Store>) -> Result<LoadedSkills, StoreError> {
+    let (trust, descriptions): (_, Arc<dyn Descriptions>) = match store {
+        Some(store) => {
+            let decisions = store.trusted(TrustBook::KIND).await.map_err(StoreError::Database)?;
+            (TrustBook::new(decisions), Arc::new(store.clone()))
+        }
+        None => (TrustBook::default(), Arc::new(MemoryDescriptions::default())),
+    };
     let settings = skill::SkillSettings {
         folders: surroundings.skill_folders.clone(),
         trust: &trust,
-        cache_folder: surroundings.cache_folder.clone(),
+        descriptions,
         environment: surroundings.environment.clone(),
         working_directory: surroundings.working_directory.clone(),
     };

@@ -119,7 +119,7 @@ fn wrong_arguments_are_named() {
     insta::assert_snapshot!(place.run(&["call", "calculate", "--source", "nativ"]), @r"
     --- stderr
     error: calculate: source `nativ` does not exist
-      hint: did you mean `native`?
+      hint: leave the source out to let the tool be found
     --- exit 2
     ");
 }
@@ -154,6 +154,7 @@ fn a_call_is_explained_on_stderr() {
     2
     --- stderr
     route     calculate         1 candidate: native (trusted); source not given: automatic
+    order     calculate         calculate@native: the only one
     strategy  direct            one candidate
     call      calculate@native  read-only, attempt 1: 
     result    calculate         shown whole
@@ -193,7 +194,7 @@ fn what_is_cut_away_can_be_read_by_the_next_process() {
     let reference = answer["_meta"]["omitted"]["reference"].as_str().unwrap();
     let whole = place.run(&["call", "read_result", "--args", &format!(r#"{{"reference":"{reference}"}}"#)]);
     let full = place.run(&["call", "calculate", "--args", &arguments, "--full"]);
-    assert_eq!(whole, full);
+    assert!(whole.starts_with(full.trim_end()), "{whole}");
     assert!(full.len() > 30, "{full}");
 }
 
@@ -220,12 +221,26 @@ fn settings_are_found_upwards_and_their_mistakes_are_named() {
 }
 
 #[test]
-fn the_doctor_names_what_is_misspelt() {
+fn a_projects_settings_decide_nothing_that_matters_until_they_are_trusted() {
     let place = Place::new();
     place.write("toolyard.toml", "[routing]\npin = { calculate = \"nativ\" }\n");
+    let note = "note: routing of this project's toolyard.toml are not used: toolyard trust";
+    assert!(place.run(&["tools", "list"]).contains(note));
     insta::assert_snapshot!(place.run(&["doctor"]), @r#"
     ok       settings  HOME/project/toolyard.toml
-    ok       results   HOME/data/toolyard/results can be written
+    note     settings  not used, because the file is not trusted: routing
+                       hint: look at it, then: toolyard trust
+    ok       store     HOME/data/toolyard/toolyard.db
+    ok       tools     5 tools from 1 source
+    note     search    no search engine is set, so search_web cannot be used
+                       hint: [search] engine = "searxng", url = "http://localhost:8888"
+    ok       skills    0 found
+    "#);
+    assert!(place.run(&["trust"]).contains("nobody can be asked here"));
+    place.run(&["trust", "--yes"]);
+    insta::assert_snapshot!(place.run(&["doctor"]), @r#"
+    ok       settings  HOME/project/toolyard.toml
+    ok       store     HOME/data/toolyard/toolyard.db
     ok       tools     5 tools from 1 source
     PROBLEM  settings  [routing.pin] calculate: there is no source `nativ`
                        hint: see the ids with `toolyard tools list`
@@ -236,6 +251,94 @@ fn the_doctor_names_what_is_misspelt() {
     error: 1 problem was found
     --- exit 1
     "#);
+    place.write("toolyard.toml", "[routing]\npin = { calculate = \"evil\" }\n");
+    assert!(place.run(&["tools", "list"]).contains(note), "a changed file must be trusted again");
+}
+
+#[test]
+fn the_doctor_is_there_when_settings_are_broken() {
+    let place = Place::new();
+    place.write("toolyard.toml", "store = [");
+    let seen = place.run(&["doctor"]);
+    assert!(seen.starts_with("PROBLEM  settings  failed to understand"), "{seen}");
+    let json: serde_json::Value =
+        serde_json::from_str(place.run(&["doctor", "--json"]).split("---").next().unwrap()).unwrap();
+    assert_eq!(json[0]["state"], "problem");
+}
+
+#[test]
+fn calls_are_audited_and_the_log_is_verified() {
+    let place = Place::new();
+    place.run(&["call", "calculate", "--args", r#"{"expression":"1+1"}"#]);
+    place.run(&["call", "calculate", "--args", r#"{"expression":"1/0"}"#]);
+    let tail: serde_json::Value = serde_json::from_str(&place.run(&["audit", "tail", "--json"])).unwrap();
+    let outcomes: Vec<&str> =
+        tail.as_array().unwrap().iter().map(|row| row["outcome"].as_str().unwrap()).collect();
+    assert_eq!(outcomes, ["ok", "failed"]);
+    assert_eq!((tail[0]["who"].as_str(), tail[0]["tool"].as_str()), (Some("cli"), Some("calculate")));
+    let found = place.run(&["audit", "search", "--outcome", "failed", "--json"]);
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&found).unwrap().as_array().unwrap().len(), 1);
+    let verified = place.run(&["audit", "verify"]);
+    assert!(verified.starts_with("2 records, all as they were written"), "{verified}");
+    let noted = verified.trim().rsplit(' ').next().unwrap();
+    assert!(place.run(&["audit", "verify", "--expect", noted]).starts_with("2 records"));
+    let other = noted.replace("2:", "1:");
+    assert!(
+        place.run(&["audit", "verify", "--expect", &other]).contains("the audit log is broken at record 1")
+    );
+}
+
+#[test]
+fn a_journalled_call_is_a_run_of_one_step() {
+    let place = Place::new();
+    let config = place.write("mine.toml", "journal = \"always\"\nstore = \"own.db\"\n");
+    let config = config.to_str().unwrap();
+    place.run(&["--config", config, "call", "calculate", "--args", r#"{"expression":"6*7"}"#]);
+    let runs: serde_json::Value =
+        serde_json::from_str(&place.run(&["--config", config, "runs", "list", "--json"])).unwrap();
+    assert_eq!(runs[0]["state"], "done");
+    let run = runs[0]["id"].as_str().unwrap();
+    let shown: serde_json::Value =
+        serde_json::from_str(&place.run(&["--config", config, "runs", "show", run, "--json"])).unwrap();
+    assert_eq!(shown["steps"][0]["state"], "done");
+    assert_eq!(shown["steps"][0]["outcome"]["output"]["content"][0]["text"], "42");
+    assert!(place.project().join("own.db").exists());
+    insta::assert_snapshot!(place.run(&["--config", config, "runs", "unknown"]), @r"
+    --- stderr
+    nothing is unknown
+    ");
+    insta::assert_snapshot!(place.run(&["--config", config, "runs", "resolve", "nowhere", "call", "done"]), @r"
+    --- stderr
+    error: step call of run nowhere is not waiting for this
+      hint: see what there is: toolyard runs list · toolyard runs unknown
+    --- exit 2
+    ");
+}
+
+#[test]
+fn the_store_is_checked_exported_and_imported() {
+    let place = Place::new();
+    place.run(&["call", "calculate", "--args", r#"{"expression":"1+1"}"#]);
+    assert!(place.run(&["store", "check"]).contains("audit      1 records, chain whole"));
+    place.run(&["store", "export", "all.jsonl"]);
+    place.run(&["store", "backup", "copy.db"]);
+    let config = place.write("other.toml", "store = \"other.db\"\n");
+    let config = config.to_str().unwrap();
+    let imported = place.run(&["--config", config, "store", "import", "all.jsonl"]);
+    assert!(imported.contains("imported"), "{imported}");
+    assert!(place.run(&["--config", config, "audit", "verify"]).starts_with("1 records"));
+    let again = place.run(&["--config", config, "store", "import", "all.jsonl"]);
+    assert!(again.contains("the store is not empty"), "{again}");
+    place.run(&["store", "vacuum"]);
+    assert!(place.project().join("copy.db").exists());
+}
+
+#[test]
+fn a_full_disk_is_not_a_success() {
+    let place = Place::new();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = place.command(&["tools", "list"]).stdout(full).stderr(Stdio::piped()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
 }
 
 #[test]
@@ -245,7 +348,7 @@ fn a_projects_programs_wait_for_trust() {
     insta::assert_snapshot!(place.run(&["call", "count_words", "--args", r#"{"text":"a b"}"#]), @r"
     --- stderr
     error: tool `count_words` does not exist
-      hint: list what there is: toolyard tools list
+      hint: programs of these skills wait for trust: disk-usage, word-count (toolyard skills trust NAME) · list what there is: toolyard tools list
     --- exit 2
     ");
     insta::assert_snapshot!(place.run(&["skills", "trust", "word-count"]), @r"
@@ -281,7 +384,7 @@ fn a_programs_children_do_not_outlive_ctrl_c() {
     std::fs::write(&program, script).unwrap();
     Command::new("chmod").arg("+x").arg(&program).status().unwrap();
     place.run(&["skills", "trust", "slow", "--yes"]);
-    let mut child = place.command(&["call", "slow_one"]).stderr(Stdio::piped()).spawn().unwrap();
+    let child = place.command(&["call", "slow_one"]).stderr(Stdio::piped()).spawn().unwrap();
     let grandchild = loop {
         match std::fs::read_to_string(&pid_file) {
             Ok(pid) if pid.ends_with('\n') => break pid.trim().to_owned(),
@@ -289,7 +392,9 @@ fn a_programs_children_do_not_outlive_ctrl_c() {
         }
     };
     Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(5), "it may have had an effect, and that is said");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("may have taken effect"));
     let gone = (0..100).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(20));
         let state = std::fs::read_to_string(format!("/proc/{grandchild}/stat")).unwrap_or_default();

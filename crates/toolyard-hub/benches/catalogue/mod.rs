@@ -34,8 +34,8 @@ impl Tool for Nothing {
     }
 }
 
-/// The tools of one server; `version` changes every description.
-pub(crate) fn server(number: usize, version: usize) -> (SourceInfo, Vec<Arc<dyn Tool>>) {
+/// One tool of one server; `version` changes its description.
+fn tool(number: usize, at: usize, version: usize) -> Arc<dyn Tool> {
     let schema = serde_json::json!({
         "type": "object",
         "properties": {
@@ -45,17 +45,19 @@ pub(crate) fn server(number: usize, version: usize) -> (SourceInfo, Vec<Arc<dyn 
         },
         "required": ["path"]
     });
-    let tool = |at: usize| -> Arc<dyn Tool> {
-        let spec = ToolSpec::new(
-            format!("read_document_{number}_{at}"),
-            format!(
-                "Reads document {at} of server {number} and returns its text, version {version}. Use it to look at what was written before."
-            ),
-        );
-        Arc::new(Nothing(spec.with_input_schema(schema.clone()).with_hints(ToolHints::READ_ONLY)))
-    };
+    let spec = ToolSpec::new(
+        format!("read_document_{number}_{at}"),
+        format!(
+            "Reads document {at} of server {number} and returns its text, version {version}. Use it to look at what was written before."
+        ),
+    );
+    Arc::new(Nothing(spec.with_input_schema(schema).with_hints(ToolHints::READ_ONLY)))
+}
+
+/// The tools of one server.
+pub(crate) fn server(number: usize, version: usize) -> (SourceInfo, Vec<Arc<dyn Tool>>) {
     let info = SourceInfo::new(format!("server-{number}"), SourceKind::Mcp).trusted(true);
-    (info, (0..PER_SERVER).map(tool).collect())
+    (info, (0..PER_SERVER).map(|at| tool(number, at, version)).collect())
 }
 
 /// A hub with this many tools.
@@ -63,6 +65,22 @@ pub(crate) fn hub_with(tools: usize) -> ToolHub {
     let hub = ToolHub::default();
     for number in 0..tools.div_ceil(PER_SERVER) {
         let (info, tools) = server(number, 1);
+        hub.register(info, tools);
+    }
+    hub
+}
+
+/// One source with one tool, whose name all sources of [`popular`] share.
+pub(crate) fn popular_source(number: usize, version: usize) -> (SourceInfo, Vec<Arc<dyn Tool>>) {
+    let info = SourceInfo::new(format!("popular-{number}"), SourceKind::Mcp).trusted(true);
+    (info, vec![tool(0, 0, version)])
+}
+
+/// A hub in which this many sources share one name.
+pub(crate) fn popular(sources: usize) -> ToolHub {
+    let hub = ToolHub::default();
+    for number in 0..sources {
+        let (info, tools) = popular_source(number, 1);
         hub.register(info, tools);
     }
     hub

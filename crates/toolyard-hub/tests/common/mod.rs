@@ -26,6 +26,10 @@ pub(crate) enum Act {
     Panic,
     /// Answers with its own arguments.
     Echo,
+    /// Fails with one after another, and with the last of them from then on.
+    FailInTurn(Vec<ErrorKind>),
+    /// Panics before there is anything to wait for.
+    PanicAtOnce,
 }
 
 /// What was done to all tools of one test together.
@@ -54,6 +58,7 @@ pub(crate) struct Scripted {
     source: String,
     takes: Duration,
     act: Act,
+    turn: AtomicUsize,
     ledger: Arc<Ledger>,
 }
 
@@ -82,6 +87,7 @@ impl Tool for Scripted {
         request: &'a ToolCallRequest,
         _context: &'a CallContext,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        assert!(!matches!(self.act, Act::PanicAtOnce), "as scripted");
         Box::pin(async move {
             self.ledger.calls.lock().unwrap().push(self.source.clone());
             let running = self.ledger.running.fetch_add(1, Ordering::SeqCst) + 1;
@@ -92,7 +98,11 @@ impl Tool for Scripted {
                 Act::Answer(text) => Ok(ToolOutput::text(text)),
                 Act::Fail(kind) => Err(ToolError::new(*kind, "as scripted")),
                 Act::Hang => std::future::pending().await,
-                Act::Panic => panic!("as scripted"),
+                Act::Panic | Act::PanicAtOnce => panic!("as scripted"),
+                Act::FailInTurn(kinds) => {
+                    let turn = self.turn.fetch_add(1, Ordering::SeqCst).min(kinds.len() - 1);
+                    Err(ToolError::new(*kinds.get(turn).unwrap(), "as scripted"))
+                }
                 Act::Echo => Ok(ToolOutput::text(request.arguments.get())),
             };
             running.finished = true;
@@ -113,6 +123,7 @@ pub(crate) struct Part {
     pub(crate) takes: Duration,
     pub(crate) act: Act,
     pub(crate) description: String,
+    pub(crate) schema: serde_json::Value,
 }
 
 /// A trusted, read-only server's tool that answers with the server's name.
@@ -127,6 +138,7 @@ pub(crate) fn part(tool: &str, source: &str) -> Part {
         takes: Duration::from_millis(10),
         act: Act::Answer(source.to_owned()),
         description: String::new(),
+        schema: serde_json::json!({"type": "object"}),
     }
 }
 
@@ -143,6 +155,17 @@ impl Part {
 
     pub(crate) fn writes(mut self) -> Self {
         self.hints = ToolHints::default();
+        self
+    }
+
+    pub(crate) fn idempotent(mut self) -> Self {
+        self.hints = ToolHints::IDEMPOTENT;
+        self
+    }
+
+    /// Takes only objects with this key.
+    pub(crate) fn requires(mut self, key: &str) -> Self {
+        self.schema = serde_json::json!({"type": "object", "required": [key]});
         self
     }
 
@@ -172,10 +195,13 @@ impl Part {
 
     pub(crate) fn tool(&self, ledger: &Arc<Ledger>) -> Arc<dyn Tool> {
         Arc::new(Scripted {
-            spec: ToolSpec::new(self.tool.as_str(), self.description.as_str()).with_hints(self.hints),
+            spec: ToolSpec::new(self.tool.as_str(), self.description.as_str())
+                .with_hints(self.hints)
+                .with_input_schema(self.schema.clone()),
             source: self.source.clone(),
             takes: self.takes,
             act: self.act.clone(),
+            turn: AtomicUsize::new(0),
             ledger: Arc::clone(ledger),
         })
     }

@@ -34,6 +34,7 @@ const STACK_LIMIT: usize = STACK_BYTES / 2;
 
 /// The arguments of `calculate`.
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct Arguments {
     /// The expression, such as `(3+4)*12/7`, `5 km to miles` or `sqrt(2)`
     expression: String,

@@ -21,6 +21,7 @@ const MAX_LIMIT: usize = 500;
 
 /// The arguments of `get_conversation_history`.
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct Arguments {
     /// Only messages that contain this text
     query: Option<String>,

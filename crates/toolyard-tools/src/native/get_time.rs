@@ -14,6 +14,7 @@ use toolyard_core::{
     BoxFuture, CallContext, RawJson, Tool, ToolCallRequest, ToolError, ToolHints, ToolOutput, ToolSpec,
 };
 
+use super::cities::zone_of_city;
 use crate::{
     arguments::{read_arguments, schema_of},
     text::{one_line, shortened},
@@ -23,6 +24,7 @@ const MAX_FORMAT_BYTES: usize = 256;
 
 /// The arguments of `get_time`.
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct Arguments {
     /// IANA name of a time zone, such as `Asia/Shanghai`; the default is the operator's, else UTC
     timezone: Option<String>,
@@ -83,9 +85,16 @@ impl GetTime {
             return Ok(TimeZone::UTC);
         }
         self.zones.get(name).map_err(|_| {
-            let near = near_names(name, self.zones.available().map(|zone| zone.to_string()));
-            ToolError::failed(format!("there is no time zone `{}`", shortened(&one_line(name), 64)))
-                .with_hint(format!("use an IANA name, such as {}", near.join(", ")))
+            let near = match zone_of_city(name) {
+                Some(zone) => vec![zone.to_owned()],
+                None => near_names(name, self.zones.available().map(|zone| zone.to_string())),
+            };
+            let hint = match near.as_slice() {
+                [] => "use an IANA name: a region and a city of it, such as Europe/Berlin".to_owned(),
+                near => format!("use an IANA name, perhaps {}", near.join(", ")),
+            };
+            let error = format!("there is no time zone `{}`", shortened(&one_line(name), 64));
+            ToolError::failed(error).with_hint(hint)
         })
     }
 }
@@ -105,23 +114,28 @@ fn formatted(format: &str, now: &Zoned) -> Result<String, ToolError> {
     })
 }
 
-/// The three zones whose names are nearest to what was asked for: a city alone is enough.
+/// Up to three zones whose cities are spelt nearly like the one asked for; a city alone is enough.
 fn near_names(asked: &str, known: impl Iterator<Item = String>) -> Vec<String> {
-    let asked: String =
-        asked.chars().take(64).map(|letter| if letter == ' ' { '_' } else { letter }).collect();
-    let asked = asked.to_lowercase();
-    let likeness = |name: &str| {
-        let name = name.to_lowercase();
-        let city = name.rsplit('/').next().unwrap_or(&name);
-        let of_whole = strsim::jaro_winkler(&asked, &name);
-        let of_city = strsim::jaro_winkler(asked.rsplit('/').next().unwrap_or(&asked), city);
-        of_whole.max(of_city)
+    let asked: String = asked.chars().take(64).collect();
+    let asked = asked.to_lowercase().replace(' ', "_");
+    let city = last_step(&asked);
+    // One wrong letter in three: more, and it is another word.
+    let bound = city.chars().count() / 3;
+    let distance = |name: String| {
+        let lowercase = name.to_lowercase();
+        let of_city = strsim::osa_distance(city, last_step(&lowercase));
+        // In `Etc/GMT+8` the sign is not what anyone expects, and no city is near to `GMT+0`.
+        let near = of_city <= bound && !last_step(&name).starts_with("GMT");
+        near.then(|| (of_city, strsim::osa_distance(&asked, &lowercase), name))
     };
-    let mut rated: Vec<(f64, String)> = known.map(|name| (likeness(&name), name)).collect();
-    rated.sort_by(|(left, left_name), (right, right_name)| {
-        right.total_cmp(left).then_with(|| left_name.cmp(right_name))
-    });
-    rated.into_iter().take(3).map(|(_, name)| name).collect()
+    let mut near: Vec<_> = known.filter_map(distance).collect();
+    near.sort();
+    near.into_iter().take(3).map(|(_, _, name)| name).collect()
+}
+
+/// The city in the name of a zone.
+fn last_step(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
 }
 
 impl Tool for GetTime {

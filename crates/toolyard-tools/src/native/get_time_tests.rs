@@ -41,6 +41,13 @@ async fn an_unknown_zone_names_the_near_ones() {
         ("shanghai", "Asia/Shanghai"),
         ("New York", "America/New_York"),
         ("Tokio", "Asia/Tokyo"),
+        ("Asai/Shanghai", "Asia/Shanghai"),
+        ("上海", "Asia/Shanghai"),
+        ("北京时间", "Asia/Shanghai"),
+        ("东京", "Asia/Tokyo"),
+        ("纽约市", "America/New_York"),
+        ("beijing", "Asia/Shanghai"),
+        ("San Francisco", "America/Los_Angeles"),
     ] {
         let error = ask(None, "2026-01-01T00:00:00Z", json!({"timezone": asked})).await.unwrap_err();
         assert!(error.hint().unwrap().contains(near), "{asked}: {:?}", error.hint());
@@ -48,6 +55,15 @@ async fn an_unknown_zone_names_the_near_ones() {
     let hostile = "../../etc/passwd\u{1b}[31m".to_owned() + &"x".repeat(10_000);
     let error = ask(None, "2026-01-01T00:00:00Z", json!({"timezone": hostile})).await.unwrap_err();
     assert!(error.message().len() < 200 && !error.message().contains('\u{1b}'));
+}
+
+#[tokio::test]
+async fn what_is_not_near_is_not_suggested() {
+    for asked in ["上", "火星", "Middle Earth", "qqq", "UTC+8", "GMT+8", "\u{1f552}", "x/y/z", "1"] {
+        let error = ask(None, "2026-01-01T00:00:00Z", json!({"timezone": asked})).await.unwrap_err();
+        let hint = error.hint().unwrap();
+        assert_eq!(hint, "use an IANA name: a region and a city of it, such as Europe/Berlin", "{asked}");
+    }
 }
 
 #[tokio::test]

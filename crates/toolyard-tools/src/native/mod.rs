@@ -1,6 +1,7 @@
 //! The five tools that come with Toolyard.
 
 mod calculate;
+mod cities;
 mod get_conversation_history;
 mod get_time;
 mod read_result;
@@ -46,7 +47,12 @@ impl NativeTools {
 
 #[cfg(test)]
 mod tests {
-    use toolyard_core::{BoxFuture, ResultPage, ResultRef, ResultsError, ToolKind};
+    use std::time::{Duration, Instant};
+
+    use serde_json::json;
+    use toolyard_core::{
+        BoxFuture, CallContext, ErrorKind, ResultPage, ResultRef, ResultsError, ToolCallRequest, ToolKind,
+    };
 
     use super::*;
 
@@ -87,5 +93,25 @@ mod tests {
         assert!(tools.iter().all(|tool| tool.spec().hints.read_only == Some(true)));
         let params: Vec<usize> = tools.iter().map(|tool| tool.spec().params().len()).collect();
         assert_eq!(params, [1, 2, 2, 3, 3]);
+    }
+
+    #[tokio::test]
+    async fn a_misspelt_argument_is_an_error_and_a_whole_number_is_an_integer() {
+        let tools = NativeTools::default().tools(Arc::new(Nowhere), None);
+        let context = CallContext::until(Instant::now() + Duration::from_secs(5));
+        for tool in &tools {
+            let schema = tool.spec().input_schema.to_value();
+            assert_eq!(schema["additionalProperties"], json!(false), "{}", tool.spec().name);
+            let mut arguments = json!({"tz": "Asia/Shanghai"});
+            for required in schema["required"].as_array().into_iter().flatten() {
+                arguments[required.as_str().unwrap()] = json!("1");
+            }
+            let request = ToolCallRequest::new(tool.spec().name.as_ref(), arguments);
+            let error = tool.call(&request, &context).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidArguments, "{}", tool.spec().name);
+            assert!(error.message().contains("unknown field `tz`"), "{}", error.message());
+        }
+        let request = ToolCallRequest::new("get_conversation_history", json!({"limit": 1.0}));
+        assert!(tools[3].call(&request, &context).await.is_ok());
     }
 }

@@ -22,6 +22,7 @@ const MAX_LIMIT: usize = 100_000;
 
 /// The arguments of `read_result`.
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct Arguments {
     /// The name of the kept result, as a cut answer gives it
     reference: String,

@@ -19,6 +19,7 @@ const MAX_QUERY: usize = 1_000;
 
 /// The arguments of `search_web`.
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct Arguments {
     /// What to search for
     query: String,

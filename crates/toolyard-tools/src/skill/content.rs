@@ -1,28 +1,18 @@
-//! Names content by its hash, so that a changed program is a different program.
+//! Names skills and programs by the hash of their content, so that a changed program is a different program.
 
 use std::{
+    ffi::OsStr,
     fs, io,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
 };
 
-use serde::{Deserialize, Serialize};
+use toolyard_core::ContentHash;
 
 use super::folder::{ResourceError, open_inside};
 
 /// A skill with more files than this cannot be trusted: nobody has looked at all of them.
 const MAX_FILES: usize = 4_096;
-
-/// A blake3 hash in hexadecimal form.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub(super) struct ContentHash(String);
-
-impl ContentHash {
-    pub(super) fn as_str(&self) -> &str {
-        &self.0
-    }
-}
 
 /// What trust in a skill is bound to: every file of its folder, by path and content. A program may load any of them.
 pub(super) fn of_skill(folder: &Path) -> Result<ContentHash, ResourceError> {
@@ -43,7 +33,7 @@ pub(super) fn of_skill(folder: &Path) -> Result<ContentHash, ResourceError> {
             hasher.update(&length.to_le_bytes()).update(hash.as_bytes());
         }
     }
-    Ok(ContentHash(hasher.finalize().to_hex().to_string()))
+    Ok(finished(&hasher))
 }
 
 /// All plain files and links below a folder, hidden ones too, relative and sorted.
@@ -69,14 +59,21 @@ fn everything_in(folder: &Path) -> Result<Vec<PathBuf>, ResourceError> {
     Ok(found)
 }
 
-/// The content of one program.
-pub(super) fn of_program(folder: &Path, program: &Path) -> Result<ContentHash, ResourceError> {
-    hash_file(folder, program).map(|(_, hash)| ContentHash(hash.to_hex().to_string()))
+/// What a program's description is bound to: all of its skill, for it may be a mere wrapper of another file, and its
+/// own name, for one file may be several programs.
+pub(super) fn of_program(skill: &ContentHash, program: &Path) -> ContentHash {
+    let name = program.file_name().map(OsStr::as_encoded_bytes).unwrap_or_default();
+    ContentHash::of_parts([&skill.as_bytes()[..], name])
 }
 
-fn hash_file(folder: &Path, path: &Path) -> Result<(u64, blake3::Hash), ResourceError> {
+/// The length and content of one file, however large it is.
+fn hash_file(folder: &Path, path: &Path) -> Result<(u64, ContentHash), ResourceError> {
     let (mut file, _) = open_inside(folder, path)?;
     let mut hasher = blake3::Hasher::new();
     let length = io::copy(&mut file, &mut hasher)?;
-    Ok((length, hasher.finalize()))
+    Ok((length, finished(&hasher)))
+}
+
+fn finished(hasher: &blake3::Hasher) -> ContentHash {
+    ContentHash::from(*hasher.finalize().as_bytes())
 }

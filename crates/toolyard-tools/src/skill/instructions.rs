@@ -25,6 +25,7 @@ const MAX_LISTED: usize = 512;
 
 /// The arguments of a skill's tool.
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct Arguments {
     /// A file of the skill to read, such as `references/style.md`; without it, the instructions themselves
     resource: Option<String>,
@@ -42,7 +43,9 @@ impl SkillTool {
     pub fn new(skill: &Skill) -> Self {
         let spec = ToolSpec::new(skill.name.as_str(), skill.manifest.description.as_str())
             .with_input_schema(schema_of::<Arguments>())
-            .with_hints(ToolHints { open_world: Some(false), ..ToolHints::READ_ONLY });
+            .with_hints(ToolHints { open_world: Some(false), ..ToolHints::READ_ONLY })
+            // It tells how to do what its description says, and does not do it.
+            .without_capabilities();
         Self { spec, folder: skill.path.clone() }
     }
 }

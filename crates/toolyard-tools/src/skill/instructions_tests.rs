@@ -50,6 +50,16 @@ async fn instructions_come_with_the_list_of_files() {
     assert_eq!(tool.spec().name.as_ref(), "demo");
     assert_eq!(tool.spec().description, "Shows.");
     assert_eq!(tool.spec().hints.read_only, Some(true));
+    assert!(tool.spec().untagged, "instructions about time are no clock");
+}
+
+#[tokio::test]
+async fn a_misspelt_argument_is_an_error() {
+    let (_root, tool) = demo();
+    assert_eq!(tool.spec().input_schema.to_value()["additionalProperties"], json!(false));
+    let error = call(&tool, json!({"file": "secret.md"})).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArguments);
+    assert!(!error.message().contains("secret"), "{}", error.message());
 }
 
 #[tokio::test]

@@ -53,6 +53,13 @@ fn line_ends_and_marks_of_other_systems_are_accepted() {
 }
 
 #[test]
+fn invisible_characters_are_left_out() {
+    let text = "---\nname: a\u{200b}b\ndescription: Use\u{202e} it\u{e0041}\u{2060} well\n---\n";
+    let manifest = read(text).unwrap();
+    assert_eq!((manifest.name.as_deref(), manifest.description.as_str()), (Some("ab"), "Use it well"));
+}
+
+#[test]
 fn a_colon_without_quotes_is_repaired() {
     let manifest = read("---\nname: a\ndescription: Use when: it's needed\n---\n").unwrap();
     assert_eq!(manifest.description, "Use when: it's needed");

@@ -3,16 +3,17 @@
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use serde_json::Value;
 use toolyard_core::{
-    BoxFuture, CallContext, ErrorKind, RawJson, Tool, ToolCallRequest, ToolError, ToolOutput, ToolSpec,
+    BoxFuture, CallContext, ContentHash, ErrorKind, RawJson, Tool, ToolCallRequest, ToolError, ToolOutput,
+    ToolSpec,
 };
 
 use super::{
-    content::{ContentHash, of_skill},
+    content::of_skill,
     description::{Description, understand},
     process::{Finished, Job, ProcessError, run},
 };
@@ -20,7 +21,6 @@ use crate::text::{one_line, shortened};
 
 const OUTPUT_LIMIT: usize = 10 << 20;
 const DESCRIPTION_LIMIT: usize = 1 << 20;
-const DESCRIPTION_TIME: Duration = Duration::from_secs(10);
 const LAST_LINES: usize = 10;
 
 /// In which surroundings programs run; nothing is taken from the process's own environment.
@@ -40,16 +40,60 @@ pub(super) struct Program {
     pub(super) trusted_content: Option<ContentHash>,
 }
 
+/// Why a program did not describe itself.
+#[derive(Debug)]
+pub(super) struct NotDescribed {
+    pub(super) message: String,
+    /// Whether the same program would fail again.
+    pub(super) lasting: bool,
+    /// Whether it ran out of time.
+    pub(super) too_late: bool,
+}
+
+/// Why a program did not come to its own end.
+#[derive(Debug, thiserror::Error)]
+enum NotFinished {
+    /// It was not even started.
+    #[error("the skill changed since it was trusted")]
+    Changed,
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+}
+
+impl From<NotFinished> for ToolError {
+    fn from(error: NotFinished) -> Self {
+        let failure = |kind| Self::new(kind, error.to_string());
+        match &error {
+            NotFinished::Changed => {
+                failure(ErrorKind::Refused).with_hint("look at the skill again, then trust it again")
+            }
+            NotFinished::Process(ProcessError::Start(_)) => failure(ErrorKind::Unavailable),
+            NotFinished::Process(ProcessError::DeadlinePassed) => failure(ErrorKind::Timeout),
+            // What it did until it was stopped is done; another attempt would write as much again.
+            NotFinished::Process(ProcessError::TooMuchOutput { .. }) => {
+                failure(ErrorKind::Lost).with_retryable(false)
+            }
+            NotFinished::Process(ProcessError::Broken(_) | ProcessError::GivenUp) => failure(ErrorKind::Lost),
+        }
+    }
+}
+
 impl Program {
-    /// Asks the program what it can do.
-    pub(super) async fn describe(&self) -> Result<Description, String> {
-        let deadline = Instant::now() + DESCRIPTION_TIME;
-        let finished = self
-            .run("--describe", Vec::new(), DESCRIPTION_LIMIT, deadline)
-            .await
-            .map_err(|error| error.message().to_owned())?;
-        let text = output_text(&finished).map_err(|error| error.message().to_owned())?;
-        understand(&text)
+    /// Asks the program what it can do. A description without a single sound tool is none.
+    pub(super) async fn describe(&self, deadline: Instant) -> Result<Description, NotDescribed> {
+        let failed = |message| NotDescribed { message, lasting: true, too_late: false };
+        let answer = self.run("--describe", Vec::new(), DESCRIPTION_LIMIT, deadline).await;
+        let finished = answer.map_err(|error| {
+            let too_late = matches!(error, NotFinished::Process(ProcessError::DeadlinePassed));
+            let too_much = matches!(error, NotFinished::Process(ProcessError::TooMuchOutput { .. }));
+            NotDescribed { message: error.to_string(), lasting: too_late || too_much, too_late }
+        })?;
+        let text = output_text(&finished).map_err(|error| failed(error.message().to_owned()))?;
+        let description = understand(&text).map_err(failed)?;
+        if description.tools.is_empty() {
+            return Err(failed(description.problems.join("; ")));
+        }
+        Ok(description)
     }
 
     async fn run(
@@ -58,7 +102,7 @@ impl Program {
         input: Vec<u8>,
         output_limit: usize,
         deadline: Instant,
-    ) -> Result<Finished, ToolError> {
+    ) -> Result<Finished, NotFinished> {
         self.check_content().await?;
         let job = Job {
             program: &self.path,
@@ -70,27 +114,19 @@ impl Program {
             output_limit,
             deadline,
         };
-        run(job).await.map_err(|error| {
-            let kind = match &error {
-                ProcessError::Start(_) => ErrorKind::Unavailable,
-                ProcessError::DeadlinePassed => ErrorKind::Timeout,
-                ProcessError::TooMuchOutput { .. } => ErrorKind::Failed,
-                ProcessError::Broken(_) | ProcessError::GivenUp => ErrorKind::Lost,
-            };
-            ToolError::new(kind, error.to_string())
-        })
+        Ok(run(job).await?)
     }
 
     /// Trust was given to a content; it may have changed since.
-    async fn check_content(&self) -> Result<(), ToolError> {
-        let Some(trusted) = self.trusted_content.clone() else { return Ok(()) };
+    async fn check_content(&self) -> Result<(), NotFinished> {
+        let Some(trusted) = self.trusted_content else { return Ok(()) };
         let folder = self.skill_folder.clone();
         let current = tokio::task::spawn_blocking(move || of_skill(&folder)).await;
         if matches!(current, Ok(Ok(current)) if current == trusted) {
-            return Ok(());
+            Ok(())
+        } else {
+            Err(NotFinished::Changed)
         }
-        Err(ToolError::new(ErrorKind::Refused, "the skill changed since it was trusted")
-            .with_hint("look at the skill again, then trust it again"))
     }
 }
 
@@ -123,10 +159,7 @@ impl Tool for ProgramTool {
             let text = output_text(&finished)?;
             let result = RawJson::parse(text).map_err(|_| {
                 let seen = String::from_utf8_lossy(&finished.output);
-                ToolError::failed(format!(
-                    "the program printed no JSON: {}",
-                    shortened(&one_line(&seen), 200)
-                ))
+                unreadable(format!("the program printed no JSON: {}", shortened(&one_line(&seen), 200)))
             })?;
             understood(result)
         })
@@ -140,14 +173,21 @@ fn output_text(finished: &Finished) -> Result<String, ToolError> {
         let told = serde_json::from_str(&text).ok().and_then(|value: Value| error_message(&value));
         let told = told.unwrap_or_else(|| last_lines(&finished.last_words));
         let ending = ending(finished);
-        return Err(ToolError::failed(if told.is_empty() { ending } else { format!("{ending}: {told}") }));
+        // A code is the program's own word that it failed; a signal may have come after it did its work.
+        let kind = if finished.status.code().is_some() { ErrorKind::Failed } else { ErrorKind::Lost };
+        return Err(ToolError::new(kind, if told.is_empty() { ending } else { format!("{ending}: {told}") }));
     }
     if text.is_empty() {
         let words = last_lines(&finished.last_words);
         let words = if words.is_empty() { String::new() } else { format!(": {words}") };
-        return Err(ToolError::failed(format!("the program printed nothing{words}")));
+        return Err(unreadable(format!("the program printed nothing{words}")));
     }
     Ok(text)
+}
+
+/// It says that it succeeded, but not with what: the answer is lost, and the next one would be no better.
+fn unreadable(message: String) -> ToolError {
+    ToolError::new(ErrorKind::Lost, message).with_retryable(false)
 }
 
 /// A text is shown as text; the object whose only key is `error` is a failure; anything else is shown as JSON.

@@ -1,6 +1,10 @@
 //! Programs that behave, and programs that do not.
 
-use std::{fs, os::unix::fs::PermissionsExt, time::Instant};
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    time::{Duration, Instant},
+};
 
 use serde_json::json;
 use tempfile::TempDir;
@@ -99,6 +103,22 @@ async fn failures_say_what_the_program_said() {
     );
     let lines = text("seq 1 1000 >&2; exit 1").await.unwrap_err();
     assert!(lines.ends_with("999\n1000") && lines.lines().count() == 10, "{lines}");
+}
+
+#[tokio::test]
+async fn only_a_program_that_says_that_it_failed_is_known_to_have_failed() {
+    for (body, kind, retryable) in [
+        ("exit 3", ErrorKind::Failed, false),
+        (r#"echo '{"error": "no"}'"#, ErrorKind::Failed, false),
+        ("kill -9 $$", ErrorKind::Lost, true),
+        ("echo '1'; kill -15 $$", ErrorKind::Lost, true),
+        ("yes", ErrorKind::Lost, false),
+        ("echo saved", ErrorKind::Lost, false),
+        ("exit 0", ErrorKind::Lost, false),
+    ] {
+        let error = shell(body).call(json!({})).await.unwrap_err();
+        assert_eq!((error.kind(), error.retryable()), (kind, retryable), "{body}");
+    }
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! Finds skills in folders; reads their frontmatter and nothing else.
 
 use std::{
+    cmp::Reverse,
     collections::{BTreeMap, HashSet, VecDeque},
     fs, io,
     path::{Path, PathBuf},
@@ -114,35 +115,47 @@ pub struct Scan {
 }
 
 /// Looks through the folders. Project overrides own overrides shared; within a scope the earlier folder wins.
+///
+/// Trust is not looked at here: [`load()`](super::load()) prefers a skill that may run programs to one of the same name
+/// that may not, whatever their scopes.
 pub fn scan(folders: &[SkillFolder]) -> Scan {
-    let mut rejected = Vec::new();
-    let mut found = Vec::new();
+    let (mut found, rejected) = everything(folders);
+    // A stable sort: within a scope, the order of the folders decides.
+    found.sort_by_key(|skill| Reverse(skill.scope));
+    let (skills, shadowed) = first_of_each_name(found, |skill| skill);
+    Scan { skills, rejected, shadowed }
+}
+
+/// All skills in the order of the folders, several of one name among them, and what was not accepted.
+pub(super) fn everything(folders: &[SkillFolder]) -> (Vec<Skill>, Vec<RejectedSkill>) {
+    let (mut found, mut rejected) = (Vec::new(), Vec::new());
     for folder in folders {
         let mut walk = Walk { scope: folder.scope, found: &mut found, rejected: &mut rejected };
         walk.through(&folder.path);
     }
-    let (skills, shadowed) = chosen(found);
-    Scan { skills, rejected, shadowed }
+    (found, rejected)
 }
 
-/// Decides which of several skills of one name is used.
-fn chosen(mut found: Vec<Skill>) -> (Vec<Skill>, Vec<ShadowedSkill>) {
-    // A stable sort: within a scope, the order of the folders decides.
-    found.sort_by_key(|skill| std::cmp::Reverse(skill.scope));
-    let mut used: BTreeMap<String, Skill> = BTreeMap::new();
+/// The first skill of each name, sorted by name, and all others as shadowed by it.
+pub(super) fn first_of_each_name<T>(
+    found: Vec<T>,
+    skill: impl Fn(&T) -> &Skill,
+) -> (Vec<T>, Vec<ShadowedSkill>) {
+    let mut used: BTreeMap<String, T> = BTreeMap::new();
     let mut shadowed = Vec::new();
-    for skill in found {
-        match used.get(&skill.name) {
+    for next in found {
+        let this = skill(&next);
+        match used.get(&this.name).map(&skill) {
             // The same folder may be reached twice.
-            Some(winner) if winner.path == skill.path => {}
+            Some(winner) if winner.path == this.path => {}
             Some(winner) => shadowed.push(ShadowedSkill {
                 by: winner.path.clone(),
-                name: skill.name,
-                path: skill.path,
-                scope: skill.scope,
+                name: this.name.clone(),
+                path: this.path.clone(),
+                scope: this.scope,
             }),
             None => {
-                used.insert(skill.name.clone(), skill);
+                used.insert(this.name.clone(), next);
             }
         }
     }

@@ -1,21 +1,15 @@
 //! Which skills may run programs: the operator's own by nature, all others once they were trusted as they are.
 
-use std::{
-    collections::BTreeMap,
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, path::PathBuf};
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use toolyard_core::{ContentHash, TrustDecision};
 
 use super::{
-    content::{ContentHash, of_skill},
-    durable::write_atomically,
+    content::of_skill,
     folder::ResourceError,
     scan::{Skill, SkillScope},
 };
-
-const VERSION: u32 = 1;
 
 /// Whether a skill's programs may run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -38,27 +32,11 @@ impl TrustState {
     }
 }
 
-/// Why a decision could not be read or kept.
-#[derive(Debug, thiserror::Error)]
+/// Why nothing can be said or decided about a skill.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrustError {
-    /// The file of decisions could not be read.
-    #[error("failed to read the trust file {path}: {reason}")]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
-    /// The file of decisions could not be written.
-    #[error("failed to write the trust file {path}: {source}")]
-    Unwritable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// The skill itself could not be read.
+    /// The skill could not be read.
     #[error("failed to read the skill in {path}: {source}")]
     Skill {
         /// Its folder.
@@ -66,92 +44,76 @@ pub enum TrustError {
         /// Why.
         source: ResourceError,
     },
-    /// Decisions are kept as text.
-    #[error("the path {0} is not UTF-8 text")]
+    /// Decisions name folders as text.
+    #[error("the skill in {0} cannot be trusted: its path is not UTF-8 text")]
     NotText(PathBuf),
 }
 
-/// The operator's decisions, in a file of their own.
-#[derive(Debug, Clone)]
-pub struct TrustFile {
-    path: PathBuf,
-    /// Canonical folder to the content that was trusted.
+/// The operator's decisions on skills, as plain data; whoever has a store fills it from there.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TrustBook {
+    /// Canonical folder to the content that was trusted: a moved or copied skill is a different one.
     trusted: BTreeMap<String, ContentHash>,
 }
 
-/// The form on disk.
-#[derive(Serialize, Deserialize)]
-struct Form {
-    version: u32,
-    trusted: BTreeMap<String, ContentHash>,
-}
+impl TrustBook {
+    /// The [`TrustDecision::kind`] of decisions on skills.
+    pub const KIND: &str = "skill";
 
-impl TrustFile {
-    /// Reads the decisions. A missing file means that none was made; a broken one is an error.
-    pub fn load(path: impl Into<PathBuf>) -> Result<Self, TrustError> {
-        let path = path.into();
-        let unreadable = |reason: String| TrustError::Unreadable { path: path.clone(), reason };
-        let trusted = match fs::read(&path) {
-            Ok(bytes) => {
-                let form: Form =
-                    serde_json::from_slice(&bytes).map_err(|error| unreadable(error.to_string()))?;
-                if form.version != VERSION {
-                    return Err(unreadable(format!("version {} is not known", form.version)));
-                }
-                form.trusted
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
-            Err(error) => return Err(unreadable(error.to_string())),
-        };
-        Ok(Self { path, trusted })
+    /// The book of these decisions; those of another kind say nothing about skills and are left out.
+    pub fn new(decisions: Vec<TrustDecision>) -> Self {
+        let mut book = Self::default();
+        for decision in decisions {
+            book.insert(decision);
+        }
+        book
     }
 
-    /// Writes the decisions, all or nothing, readable by the operator alone.
-    pub fn save(&self) -> Result<(), TrustError> {
-        let unwritable = |source| TrustError::Unwritable { path: self.path.clone(), source };
-        let form = Form { version: VERSION, trusted: self.trusted.clone() };
-        let text = serde_json::to_string_pretty(&form).map_err(|error| unwritable(error.into()))?;
-        write_atomically(&self.path, text.as_bytes()).map_err(unwritable)
+    /// The [`TrustDecision::subject`] of decisions on this skill: its folder as text.
+    pub fn subject(skill: &Skill) -> Result<&str, TrustError> {
+        skill.path.to_str().ok_or_else(|| TrustError::NotText(skill.path.clone()))
     }
 
-    /// Trusts a skill as it is now. Call [`TrustFile::save`] to keep the decision.
-    pub fn trust(&mut self, skill: &Skill) -> Result<(), TrustError> {
-        let content = self.content(skill)?;
-        self.trusted.insert(key(&skill.path)?, content);
-        Ok(())
+    /// The decision to trust a skill as it is now, made at `decided_at` (milliseconds since 1970).
+    ///
+    /// It changes nothing until it is [inserted](Self::insert) and kept in a store. Reads all files of the skill.
+    pub fn decision_for(skill: &Skill, decided_at: i64) -> Result<TrustDecision, TrustError> {
+        let subject = Self::subject(skill)?.to_owned();
+        Ok(TrustDecision { kind: Self::KIND.to_owned(), subject, content: content(skill)?, decided_at })
     }
 
-    /// Takes trust away; says whether there was any.
-    pub fn revoke(&mut self, skill: &Skill) -> bool {
-        key(&skill.path).is_ok_and(|key| self.trusted.remove(&key).is_some())
+    /// Adds a decision, replacing an earlier one on the same skill; one of another kind is left out.
+    pub fn insert(&mut self, decision: TrustDecision) {
+        if decision.kind == Self::KIND {
+            self.trusted.insert(decision.subject, decision.content);
+        }
     }
 
-    /// Whether a skill's programs may run as they are now.
+    /// Takes trust away; says whether there was any. It needs nothing of the skill but its path.
+    pub fn remove(&mut self, skill: &Skill) -> bool {
+        Self::subject(skill).is_ok_and(|subject| self.trusted.remove(subject).is_some())
+    }
+
+    /// Whether a skill's programs may run as they are now. Reads all files of a skill that was trusted.
     pub fn state(&self, skill: &Skill) -> Result<TrustState, TrustError> {
         if skill.scope == SkillScope::Own {
             return Ok(TrustState::ByNature);
         }
-        match self.trusted_content(skill) {
+        match self.trusted.get(Self::subject(skill)?) {
             None => Ok(TrustState::Untrusted),
-            Some(trusted) if *trusted == self.content(skill)? => Ok(TrustState::Trusted),
+            Some(trusted) if *trusted == content(skill)? => Ok(TrustState::Trusted),
             Some(_) => Ok(TrustState::Changed),
         }
     }
 
     /// The content that was trusted, whether or not it is still the same.
-    pub(super) fn trusted_content(&self, skill: &Skill) -> Option<&ContentHash> {
-        self.trusted.get(&key(&skill.path).ok()?)
-    }
-
-    fn content(&self, skill: &Skill) -> Result<ContentHash, TrustError> {
-        of_skill(&skill.path).map_err(|source| TrustError::Skill { path: skill.path.clone(), source })
+    pub(super) fn trusted_content(&self, skill: &Skill) -> Option<ContentHash> {
+        self.trusted.get(Self::subject(skill).ok()?).copied()
     }
 }
 
-/// The canonical folder: a moved or copied skill is a different one.
-fn key(folder: &Path) -> Result<String, TrustError> {
-    let canonical = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-    canonical.to_str().map(str::to_owned).ok_or(TrustError::NotText(canonical))
+fn content(skill: &Skill) -> Result<ContentHash, TrustError> {
+    of_skill(&skill.path).map_err(|source| TrustError::Skill { path: skill.path.clone(), source })
 }
 
 #[cfg(test)]

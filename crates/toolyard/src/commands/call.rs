@@ -1,35 +1,53 @@
 //! `toolyard call`: one call, and what went on inside.
 
-use std::{io::Read as _, sync::Arc};
+use std::{io::Read as _, sync::Arc, time::Duration};
 
-use toolyard::Toolyard;
-use toolyard_core::{Capability, RawJson, ToolCallRequest, ToolError, ToolOutput, ToolResult};
-use toolyard_hub::{Budget, CallOptions, Decision, Trail};
+use serde_json::json;
+use toolyard::{Toolyard, settings::JournalSetting};
+use toolyard_core::{
+    Capability, ErrorKind, Journal as _, RawJson, RunState, ToolCallRequest, ToolError, ToolOutput,
+    ToolResult,
+};
+use toolyard_hub::{Budget, CallOptions, Decision, Trail, Watch};
 
 use crate::{
     cli::CallArgs,
     failure::{Code, Failure},
+    folders::Workplace,
     output::{Output, harmless},
     progress::waiting,
 };
 
 /// Calls a tool and prints its answer.
-pub(crate) async fn run(call: CallArgs, yard: &Toolyard, output: &Output) -> Result<(), Failure> {
+pub(crate) async fn run(
+    call: CallArgs,
+    yard: &Toolyard,
+    workplace: &Workplace,
+    output: &Output,
+) -> Result<(), Failure> {
     let arguments = read_arguments(&call.args)?;
     let trail = call.explain.then(|| Arc::new(Trail::default()));
-    let options = options(&call, yard, trail.as_ref());
+    let watch = Arc::new(Watch::default());
+    let options = options(&call, yard, trail.as_ref()).with_watch(Arc::clone(&watch));
     let what = call.name.as_deref().or(call.capability.as_deref()).unwrap_or_default();
-    let outcome = waiting(what, execute(&call, arguments, yard, &options)).await?;
-    if let Some(trail) = trail {
-        explain(&trail.decisions(), output);
-    }
-    tell(outcome, output)
+    let executed = waiting(what, execute(&call, arguments, yard, workplace, &options)).await;
+    let outcome = match executed {
+        Ok(outcome) => outcome.map_err(|error| with_skill_hint(error, yard)),
+        // Stopped by a person while something with side effects was under way: it may have happened.
+        Err(_stopped) if watch.is_unsettled() => {
+            Err(ToolError::new(ErrorKind::Lost, "it was stopped").on_tool(what).outcome_unknown())
+        }
+        Err(stopped) => return Err(stopped),
+    };
+    let decisions = trail.map(|trail| trail.decisions()).unwrap_or_default();
+    tell(outcome, &decisions, output)
 }
 
 async fn execute(
     call: &CallArgs,
     arguments: RawJson,
     yard: &Toolyard,
+    workplace: &Workplace,
     options: &CallOptions,
 ) -> Result<ToolOutput, ToolError> {
     let capability = call.capability.as_deref().map(Capability::from);
@@ -42,6 +60,9 @@ async fn execute(
         (Some(request), Some(capability)) => {
             yard.hub().execute_or_by_capability(&request, &capability, options).await
         }
+        (Some(request), None) if workplace.settings.journal == JournalSetting::Always => {
+            journalled(&request, yard, options).await
+        }
         (Some(request), None) => yard.hub().execute(&request, options).await,
         (None, capability) => {
             let capability = capability.unwrap_or_else(|| Capability::from(""));
@@ -50,8 +71,42 @@ async fn execute(
     }
 }
 
+/// A call as a run of one step: written down before it is made and after.
+async fn journalled(
+    request: &ToolCallRequest,
+    yard: &Toolyard,
+    options: &CallOptions,
+) -> Result<ToolOutput, ToolError> {
+    let unwritable = |error: toolyard_core::JournalError| {
+        ToolError::new(
+            ErrorKind::Refused,
+            format!("it was not called, because it cannot be journalled: {error}"),
+        )
+        .on_tool(&request.tool_name)
+        .with_hint("`journal = \"always\"` needs a store that can be written")
+    };
+    let Some(store) = yard.store() else {
+        return Err(unwritable(toolyard_core::JournalError::Failed("there is no store".to_owned())));
+    };
+    let detail = RawJson::from(json!({"tool": request.tool_name}));
+    let run = store.create_run("call", &detail).await.map_err(unwritable)?;
+    let owner = format!("cli-{}", std::process::id());
+    let lease = options.timeout.saturating_add(Duration::from_secs(60));
+    let lease = store.claim(&run, &owner, lease).await.map_err(unwritable)?;
+    let outcome = yard.hub().execute_step(store, &lease, "call", request, options).await;
+    let state = match &outcome {
+        Ok(_) => RunState::Done,
+        Err(error) if error.kind() == ErrorKind::OutcomeUnknown => RunState::Open,
+        Err(_) => RunState::Failed,
+    };
+    if let Err(error) = store.release(&lease, state).await {
+        tracing::warn!(%error, "the run was not closed");
+    }
+    outcome
+}
+
 fn options(call: &CallArgs, yard: &Toolyard, trail: Option<&Arc<Trail>>) -> CallOptions {
-    let mut options = yard.options().clone().with_budget(match call.budget {
+    let mut options = yard.options().clone().on_behalf_of("cli").with_budget(match call.budget {
         _ if call.full => Budget::Whole,
         Some(characters) => Budget::Characters(characters),
         None => Budget::ByKind,
@@ -85,12 +140,39 @@ fn read_arguments(given: &str) -> Result<RawJson, Failure> {
     })
 }
 
-/// The answer on stdout; with `--json` in the seeds' shape, failures too.
-fn tell(outcome: Result<ToolOutput, ToolError>, output: &Output) -> Result<(), Failure> {
+/// A tool that is not there may be a program that may not run yet.
+fn with_skill_hint(error: ToolError, yard: &Toolyard) -> ToolError {
+    let waiting: Vec<&str> = yard
+        .skills()
+        .skills
+        .iter()
+        .filter(|skill| !skill.trust.allows_programs() && !skill.problems.is_empty())
+        .map(|skill| skill.name.as_str())
+        .collect();
+    if error.kind() != ErrorKind::UnknownTool || waiting.is_empty() {
+        return error;
+    }
+    error.with_hint(format!(
+        "programs of these skills wait for trust: {} (toolyard skills trust NAME)",
+        waiting.join(", ")
+    ))
+}
+
+/// The answer on stdout; with `--json` in the seeds' shape, failures too. Decisions go to stderr, or into the JSON.
+fn tell(
+    outcome: Result<ToolOutput, ToolError>,
+    decisions: &[Decision],
+    output: &Output,
+) -> Result<(), Failure> {
     if output.wants_json() {
-        output.json(&ToolResult::of(&outcome));
+        let mut shape = json!(ToolResult::of(&outcome));
+        if let (Some(shape), [_, ..]) = (shape.as_object_mut(), decisions) {
+            shape.insert("explain".to_owned(), json!(decisions));
+        }
+        output.json(&shape);
         return outcome.map(|_| ()).map_err(|error| Failure::from(error).silent());
     }
+    explain(decisions, output);
     output.foreign(&outcome?.to_text());
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! `toolyard doctor`: is everything as it should be, and what to do if not.
 
+use std::path::Path;
+
 use serde::Serialize;
 use toolyard::Toolyard;
 use toolyard_tools::skill::TrustState;
@@ -7,7 +9,7 @@ use toolyard_tools::skill::TrustState;
 use crate::{
     commands::open,
     failure::{Code, Failure},
-    folders::Workplace,
+    folders::{Workplace, workplace},
     output::{Output, harmless},
 };
 
@@ -41,33 +43,47 @@ impl Finding {
 }
 
 /// Looks at everything and says what it found; fails when something is broken.
-pub(crate) async fn run(workplace: &Workplace, output: &Output) -> Result<(), Failure> {
-    let yard = open(workplace).await?;
-    let mut findings = vec![settings(workplace), results(workplace)];
-    findings.extend(tools(&yard));
-    findings.extend(unknown_names(workplace, &yard));
-    findings.push(search(workplace));
-    findings.extend(skills(&yard));
+pub(crate) async fn run(config: Option<&Path>, output: &Output) -> Result<(), Failure> {
+    let mut findings = Vec::new();
+    match workplace(config).await {
+        Ok(workplace) => {
+            findings.push(settings(&workplace));
+            findings.extend(not_trusted(&workplace));
+            findings.push(store(&workplace).await);
+            let yard = open(&workplace).await?;
+            findings.extend(tools(&yard));
+            findings.extend(unknown_names(&workplace, &yard));
+            findings.extend(zone(&workplace));
+            findings.push(search(&workplace));
+            findings.extend(skills(&yard));
+        }
+        Err(failure) => findings.push(
+            Finding::new(State::Problem, "settings", failure.message()).hint("nothing else was looked at"),
+        ),
+    }
     let problems = findings.iter().filter(|finding| finding.state == State::Problem).count();
     if output.wants_json() {
         output.json(&findings);
     } else {
-        for finding in &findings {
-            let word = match finding.state {
-                State::Fine => "ok",
-                State::Note => "note",
-                State::Problem => "PROBLEM",
-            };
-            output.line(&harmless(&format!("{word:<8} {:<9} {}", finding.about, finding.detail)));
-            if let Some(hint) = &finding.hint {
-                output.line(&harmless(&format!("{:<8} {:<9} hint: {hint}", "", "")));
-            }
-        }
+        findings.iter().for_each(|finding| tell(finding, output));
     }
-    match problems {
-        0 => Ok(()),
-        1 => Err(Failure::new(Code::Failed, "1 problem was found")),
-        more => Err(Failure::new(Code::Failed, format!("{more} problems were found"))),
+    let failure = match problems {
+        0 => return Ok(()),
+        1 => Failure::new(Code::Failed, "1 problem was found"),
+        more => Failure::new(Code::Failed, format!("{more} problems were found")),
+    };
+    Err(if output.wants_json() { failure.silent() } else { failure })
+}
+
+fn tell(finding: &Finding, output: &Output) {
+    let word = match finding.state {
+        State::Fine => "ok",
+        State::Note => "note",
+        State::Problem => "PROBLEM",
+    };
+    output.line(&harmless(&format!("{word:<8} {:<9} {}", finding.about, finding.detail)));
+    if let Some(hint) = &finding.hint {
+        output.line(&harmless(&format!("{:<8} {:<9} hint: {hint}", "", "")));
     }
 }
 
@@ -78,19 +94,24 @@ fn settings(workplace: &Workplace) -> Finding {
     }
 }
 
-fn results(workplace: &Workplace) -> Finding {
-    let folder = &workplace.surroundings.results_folder;
-    match std::fs::create_dir_all(folder).and_then(|()| tempfile_in(folder)) {
-        Ok(()) => Finding::new(State::Fine, "results", format!("{} can be written", folder.display())),
-        Err(error) => Finding::new(State::Problem, "results", format!("{}: {error}", folder.display()))
-            .hint("long answers are cut and the rest is lost; make the folder writable"),
-    }
+fn not_trusted(workplace: &Workplace) -> Option<Finding> {
+    let names = workplace.not_trusted.join(", ");
+    let finding =
+        Finding::new(State::Note, "settings", format!("not used, because the file is not trusted: {names}"));
+    (!names.is_empty()).then(|| finding.hint("look at it, then: toolyard trust"))
 }
 
-fn tempfile_in(folder: &std::path::Path) -> std::io::Result<()> {
-    let probe = folder.join(".probe");
-    std::fs::write(&probe, "")?;
-    std::fs::remove_file(probe)
+async fn store(workplace: &Workplace) -> Finding {
+    let Some(store) = &workplace.store else {
+        return Finding::new(State::Problem, "store", "the usual folder cannot be written; nothing is kept")
+            .hint("set `store` in toolyard.toml, or make the folder writable");
+    };
+    match store.check().await {
+        Ok(health) if health.is_sound() => Finding::new(State::Fine, "store", store.location().to_string()),
+        Ok(_) => Finding::new(State::Problem, "store", format!("{} is not sound", store.location()))
+            .hint("toolyard store check"),
+        Err(error) => Finding::new(State::Problem, "store", error.to_string()),
+    }
 }
 
 fn tools(yard: &Toolyard) -> Vec<Finding> {
@@ -114,14 +135,17 @@ fn tools(yard: &Toolyard) -> Vec<Finding> {
     findings
 }
 
-/// Pins and equals that name nobody are most likely misspelt.
+/// Pins, equals and hints that name nobody are most likely misspelt; a server may just not be here yet.
 fn unknown_names(workplace: &Workplace, yard: &Toolyard) -> Vec<Finding> {
     let snapshot = yard.hub().snapshot();
-    let pins = workplace.settings.routing.pin.iter().map(|(tool, source)| ("routing.pin", tool, source));
-    let equals = workplace.settings.equivalent.iter();
+    let settings = &workplace.settings;
+    let pins = settings.routing.pin.iter().map(|(tool, source)| ("routing.pin", tool, source));
+    let equals = settings.equivalent.iter();
     let equals =
         equals.flat_map(|(tool, sources)| sources.iter().map(move |source| ("equivalent", tool, source)));
-    let missing = pins.chain(equals).filter(|(_, _, source)| !snapshot.has_source(source));
+    let hints = settings.hints.iter();
+    let hints = hints.flat_map(|(source, tools)| tools.keys().map(move |tool| ("hints", tool, source)));
+    let missing = pins.chain(equals).chain(hints).filter(|(_, _, source)| !snapshot.has_source(source));
     missing
         .map(|(table, tool, source)| {
             Finding::new(
@@ -134,7 +158,17 @@ fn unknown_names(workplace: &Workplace, yard: &Toolyard) -> Vec<Finding> {
         .collect()
 }
 
+fn zone(workplace: &Workplace) -> Option<Finding> {
+    let zone = workplace.settings.time.zone.as_deref()?;
+    let unknown = jiff::tz::TimeZone::get(zone).is_err();
+    unknown.then(|| Finding::new(State::Problem, "settings", format!("[time] there is no zone `{zone}`")))
+}
+
 fn search(workplace: &Workplace) -> Finding {
+    if let Err(error) = workplace.settings.search(|name| std::env::var(name).ok()) {
+        return Finding::new(State::Problem, "search", error.to_string())
+            .hint("search_web cannot be used until then");
+    }
     match &workplace.settings.search {
         Some(search) => Finding::new(State::Fine, "search", format!("{:?}", search.engine).to_lowercase()),
         None => Finding::new(State::Note, "search", "no search engine is set, so search_web cannot be used")

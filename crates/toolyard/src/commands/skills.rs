@@ -1,15 +1,13 @@
 //! `toolyard skills`: which there are, what they may do, and whether their programs may run.
 
-use std::io::{BufRead as _, IsTerminal as _, Write as _};
-
 use serde_json::json;
-use toolyard_core::ToolCallRequest;
+use toolyard_core::{Servers as _, ToolCallRequest};
 use toolyard_hub::{Budget, CallOptions};
-use toolyard_tools::skill::{LoadedSkills, Skill, SkillStatus, TrustFile, TrustState, scan};
+use toolyard_tools::skill::{LoadedSkills, Skill, SkillStatus, TrustBook, TrustState, scan};
 
 use crate::{
     cli::SkillsCommand,
-    commands::open,
+    commands::{kept, open, trust::agreed},
     failure::{Code, Failure},
     folders::Workplace,
     output::{Output, harmless},
@@ -27,8 +25,8 @@ pub(crate) async fn run(
             Ok(())
         }
         SkillsCommand::Show { name } => show(&name, workplace, output).await,
-        SkillsCommand::Trust { name, yes } => trust(&name, yes, workplace, output),
-        SkillsCommand::Untrust { name } => untrust(&name, workplace, output),
+        SkillsCommand::Trust { name, yes } => trust(&name, yes, workplace, output).await,
+        SkillsCommand::Untrust { name } => untrust(&name, workplace, output).await,
     }
 }
 
@@ -119,10 +117,12 @@ async fn show(name: &str, workplace: &Workplace, output: &Output) -> Result<(), 
     Ok(())
 }
 
-fn trust(name: &str, yes: bool, workplace: &Workplace, output: &Output) -> Result<(), Failure> {
+async fn trust(name: &str, yes: bool, workplace: &Workplace, output: &Output) -> Result<(), Failure> {
     let skill = find(name, workplace)?;
-    let mut file = TrustFile::load(&workplace.surroundings.trust_file)?;
-    match file.state(&skill)? {
+    let store = kept(workplace)?;
+    let decisions =
+        store.trusted(TrustBook::KIND).await.map_err(|error| Failure::new(Code::Failed, error))?;
+    match TrustBook::new(decisions).state(&skill)? {
         TrustState::ByNature => {
             output.talk(&format!("{name} is in your own folder: its programs may run already"));
             return Ok(());
@@ -133,24 +133,28 @@ fn trust(name: &str, yes: bool, workplace: &Workplace, output: &Output) -> Resul
         }
         TrustState::Untrusted | TrustState::Changed => {}
     }
-    if !yes && !agreed(&skill, output)? {
+    // What is trusted is what was there before the question; a change in between is not.
+    let decision = TrustBook::decision_for(&skill, jiff::Timestamp::now().as_millisecond())?;
+    let about = format!("{} in {}", skill.name, skill.path.display());
+    let question = "Its programs will run with your rights when its tools are listed or called.";
+    if !yes && !agreed(name, &about, question, output)? {
         return Err(Failure::new(Code::Refused, format!("{name} was not trusted")));
     }
-    file.trust(&skill)?;
-    file.save()?;
+    store.put_trust(&decision).await.map_err(|error| Failure::new(Code::Failed, error))?;
     output.talk(&format!("trusted {name} as it is now; a change must be trusted again"));
     Ok(())
 }
 
-fn untrust(name: &str, workplace: &Workplace, output: &Output) -> Result<(), Failure> {
+async fn untrust(name: &str, workplace: &Workplace, output: &Output) -> Result<(), Failure> {
     let skill = find(name, workplace)?;
-    let mut file = TrustFile::load(&workplace.surroundings.trust_file)?;
-    if file.revoke(&skill) {
-        file.save()?;
-        output.talk(&format!("{name} is no longer trusted"));
+    let subject = TrustBook::subject(&skill)?;
+    let removed = kept(workplace)?.remove_trust(TrustBook::KIND, subject).await;
+    let removed = removed.map_err(|error| Failure::new(Code::Failed, error))?;
+    output.talk(&if removed {
+        format!("{name} is no longer trusted")
     } else {
-        output.talk(&format!("{name} was not trusted"));
-    }
+        format!("{name} was not trusted")
+    });
     Ok(())
 }
 
@@ -162,20 +166,4 @@ fn find(name: &str, workplace: &Workplace) -> Result<Skill, Failure> {
 fn unknown(name: &str) -> Failure {
     Failure::new(Code::BadUse, format!("skill `{name}` does not exist"))
         .with_hint("list what there is: toolyard skills list")
-}
-
-fn agreed(skill: &Skill, output: &Output) -> Result<bool, Failure> {
-    if !std::io::stdin().is_terminal() {
-        return Err(Failure::new(
-            Code::Refused,
-            format!("{} was not trusted: nobody can be asked here", skill.name),
-        )
-        .with_hint("look at its files, then say it with --yes"));
-    }
-    output.talk(&format!("{} in {}", skill.name, skill.path.display()));
-    output.talk("Its programs will run with your rights when its tools are listed or called.");
-    let _ = write!(anstream::stderr(), "Trust it as it is now? [y/N] ");
-    let mut answer = String::new();
-    let read = std::io::stdin().lock().read_line(&mut answer);
-    Ok(read.is_ok() && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }

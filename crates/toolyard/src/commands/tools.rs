@@ -4,7 +4,7 @@ use std::{fmt::Write as _, sync::Arc};
 
 use serde_json::{Value, json};
 use toolyard::Toolyard;
-use toolyard_core::{ErrorKind, Param, ToolCallRequest, ToolError};
+use toolyard_core::{CapabilityTable, ErrorKind, Param, ToolCallRequest, ToolError};
 use toolyard_hub::{ToolCandidate, route};
 
 use crate::{
@@ -76,6 +76,7 @@ fn facts(tool: &ToolCandidate) -> Value {
 
 /// Tools that contain the words, most of them first. A word in the name counts for more than one in the text.
 fn search(yard: &Toolyard, words: &[String]) -> Vec<Arc<ToolCandidate>> {
+    let tags = CapabilityTable::built_in().tags_in(&words.join(" "));
     let words: Vec<String> =
         words.iter().flat_map(|word| word.split_whitespace()).map(str::to_lowercase).collect();
     let score = |tool: &ToolCandidate| -> usize {
@@ -86,7 +87,8 @@ fn search(yard: &Toolyard, words: &[String]) -> Vec<Arc<ToolCandidate>> {
                 + 2 * usize::from(tagged)
                 + usize::from(text.contains(word.as_str()))
         };
-        words.iter().map(of_word).sum()
+        let meant = tags.iter().filter(|tag| tool.capabilities.contains(tag)).count();
+        meant + words.iter().map(of_word).sum::<usize>()
     };
     let mut found: Vec<(usize, Arc<ToolCandidate>)> = yard
         .hub()
@@ -103,7 +105,8 @@ fn show(yard: &Toolyard, name: &str, output: &Output) -> Result<(), Failure> {
     // Routing decides what exists and what was probably meant.
     let snapshot = yard.hub().snapshot();
     route(&snapshot, &ToolCallRequest::new(name, json!({})))?;
-    let (candidates, equals) = snapshot.find(name).unwrap_or((&[], 0));
+    let Some(found) = snapshot.find(name) else { return Ok(()) };
+    let (candidates, equals): (Vec<_>, usize) = (found.all().collect(), found.used.len());
     if output.wants_json() {
         let all: Vec<Value> = candidates
             .iter()

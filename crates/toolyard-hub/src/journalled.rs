@@ -1,0 +1,109 @@
+//! A call as a step of a run: written down before it is made and after, so that a crash never makes it twice.
+
+use toolyard_core::{
+    Begun, ContentHash, ErrorKind, Intent, Journal, JournalError, Lease, RawJson, StepAnswer, StepOutcome,
+    StepRecord, StepState, ToolCallRequest, ToolError, ToolOutput, idempotency_key, redact_json,
+};
+
+use crate::{
+    hub::{Prepared, ToolHub},
+    options::CallOptions,
+};
+
+impl ToolHub {
+    /// Carries out one step of a run, unless the journal knows that it was done, or may have been. Its answer is the
+    /// one it gave the first time; a step whose outcome is unknown is never made again by itself.
+    pub async fn execute_step(
+        &self,
+        journal: &dyn Journal,
+        lease: &Lease,
+        step: &str,
+        request: &ToolCallRequest,
+        options: &CallOptions,
+    ) -> Result<ToolOutput, ToolError> {
+        let mut call = self.call(request, options);
+        call.idempotency_key = Some(idempotency_key(&lease.run, step).into());
+        let prepared = self.prepared(&call).map_err(|failed| failed.error)?;
+        let intent = intent(step, &prepared, request);
+        match journal.begin(lease, &intent).await {
+            Ok(Begun::Call) => {}
+            Ok(Begun::Reuse(known)) => return reused(&known, &intent),
+            Ok(Begun::Unknown(known)) => return Err(unknown(&known)),
+            Err(error) => return Err(not_begun(&error, request)),
+        }
+        let outcome = self.answered(&call, &prepared, options).await.map_err(|failed| failed.error);
+        let outcome = self.record(&call, options, outcome);
+        match journal.finish(lease, step, &step_outcome(&outcome)).await {
+            Ok(()) => outcome,
+            Err(error) => Err(not_finished(&error, request, intent.repeatable)),
+        }
+    }
+}
+
+fn intent(step: &str, prepared: &Prepared, request: &ToolCallRequest) -> Intent {
+    let first = prepared.candidates.first();
+    let definition =
+        first.and_then(|candidate| serde_json::to_vec(candidate.spec()).ok()).unwrap_or_default();
+    Intent {
+        step: step.to_owned(),
+        tool: request.tool_name.clone(),
+        source: first.map(|candidate| candidate.source_id().clone()),
+        definition: ContentHash::of(definition),
+        arguments: ContentHash::of(request.arguments.get()),
+        shown_arguments: redact_json(&request.arguments).0.get().to_owned(),
+        repeatable: prepared.candidates.iter().all(|candidate| candidate.hints.repeatable()),
+    }
+}
+
+/// What the step answered the first time. A step that was made with other arguments is not this step.
+fn reused(known: &StepRecord, intent: &Intent) -> Result<ToolOutput, ToolError> {
+    if known.arguments != intent.arguments {
+        let message = format!("step {} was made before with other arguments", known.step);
+        return Err(ToolError::new(ErrorKind::Refused, message)
+            .on_tool(&intent.tool)
+            .with_hint("give a step with other arguments another name"));
+    }
+    if known.definition != intent.definition {
+        tracing::warn!(run = %known.run, step = known.step, tool = intent.tool, "the tool changed since this step was made");
+    }
+    let kept = known.outcome.as_ref().map(RawJson::read::<StepAnswer>);
+    match kept {
+        Some(Ok(answer)) => answer.into_outcome().map_err(|error| error.on_tool(&intent.tool)),
+        Some(Err(error)) => {
+            Err(ToolError::new(ErrorKind::Internal, format!("the journal cannot be understood: {error}")))
+        }
+        None => Ok(ToolOutput::default()),
+    }
+}
+
+fn unknown(known: &StepRecord) -> ToolError {
+    let message =
+        format!("step {} of run {} was begun before and nobody knows how it ended", known.step, known.run);
+    ToolError::new(ErrorKind::Lost, message)
+        .outcome_unknown()
+        .on_tool(&known.tool)
+        .with_hint("find out, then say it: toolyard runs unknown")
+}
+
+/// Nothing was called: without an intent there is no call.
+fn not_begun(error: &JournalError, request: &ToolCallRequest) -> ToolError {
+    ToolError::new(ErrorKind::Refused, format!("it was not called: {error}")).on_tool(&request.tool_name)
+}
+
+/// It was called, and what came of it could not be written down.
+fn not_finished(error: &JournalError, request: &ToolCallRequest, repeatable: bool) -> ToolError {
+    let lost = ToolError::new(ErrorKind::Lost, format!("its outcome could not be journalled: {error}"));
+    let lost = lost.on_tool(&request.tool_name);
+    if repeatable { lost } else { lost.outcome_unknown() }
+}
+
+fn step_outcome(outcome: &Result<ToolOutput, ToolError>) -> StepOutcome {
+    let state = match outcome {
+        Ok(_) => StepState::Done,
+        Err(error) if error.kind() == ErrorKind::OutcomeUnknown => StepState::Unknown,
+        Err(_) => StepState::Failed,
+    };
+    let answer =
+        RawJson::from_serialize(&StepAnswer::of(outcome)).unwrap_or_else(|_| RawJson::empty_object());
+    StepOutcome { state, outcome: answer }
+}

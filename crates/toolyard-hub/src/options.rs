@@ -1,0 +1,91 @@
+//! How one call is to be carried out, and what can be seen of it from outside while it is.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use crate::{budget::Budget, decision::Trail};
+
+/// How one call is to be carried out.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct CallOptions {
+    /// Nothing of the call goes on longer than this.
+    pub timeout: Duration,
+    /// How much of the answer is shown.
+    pub budget: Budget,
+    /// Where decisions are written down, for whoever wants them explained.
+    pub trail: Option<Arc<Trail>>,
+    /// Knows whether the call may be dropped without a question left open.
+    pub watch: Option<Arc<Watch>>,
+    /// On whose behalf the call is made, for the audit log.
+    pub who: Arc<str>,
+}
+
+impl Default for CallOptions {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(30),
+            budget: Budget::default(),
+            trail: None,
+            watch: None,
+            who: Arc::from("library"),
+        }
+    }
+}
+
+impl CallOptions {
+    /// The same options with another time limit.
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// The same options with another budget.
+    #[must_use]
+    pub fn with_budget(mut self, budget: Budget) -> Self {
+        self.budget = budget;
+        self
+    }
+
+    /// The same options with decisions written down.
+    #[must_use]
+    pub fn with_trail(mut self, trail: Arc<Trail>) -> Self {
+        self.trail = Some(trail);
+        self
+    }
+
+    /// The same options with somebody who watches.
+    #[must_use]
+    pub fn with_watch(mut self, watch: Arc<Watch>) -> Self {
+        self.watch = Some(watch);
+        self
+    }
+
+    /// The same options on behalf of somebody else.
+    #[must_use]
+    pub fn on_behalf_of(mut self, who: impl Into<Arc<str>>) -> Self {
+        self.who = who.into();
+        self
+    }
+}
+
+/// Knows whether something that must not be repeated is under way: who drops the call then leaves its outcome unknown.
+#[derive(Debug, Default)]
+pub struct Watch(AtomicBool);
+
+impl Watch {
+    /// Whether a call with side effects was begun and has not ended.
+    pub fn is_unsettled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set(&self, unsettled: bool) {
+        self.0.store(unsettled, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,83 @@
+//! Every change of a breaker's state is logged once; alone in its file, because the log is the process's.
+
+mod common;
+
+use std::{
+    fmt::{Debug, Write as _},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use common::{Act, part, register, request};
+use toolyard_core::ErrorKind;
+use toolyard_hub::{CallOptions, ToolHub};
+use tracing::{
+    Event, Metadata, Subscriber,
+    field::Field,
+    span::{Attributes, Id, Record},
+};
+
+/// Writes down the level and fields of every event that has a state.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<String>>>);
+
+impl Subscriber for Log {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = event.metadata().level().to_string();
+        event.record(&mut |field: &Field, value: &dyn Debug| {
+            if field.name() != "message" {
+                let _ = write!(line, " {}={value:?}", field.name());
+            }
+        });
+        if line.contains(" state=") {
+            self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(line);
+        }
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_change_of_state_is_logged_once() {
+    let log = Log::default();
+    tracing::subscriber::set_global_default(log.clone()).unwrap();
+    let hub = ToolHub::default();
+    let failures = vec![ErrorKind::Lost, ErrorKind::Lost, ErrorKind::Lost, ErrorKind::Lost, ErrorKind::Lost];
+    let then_fine = failures.into_iter().chain([ErrorKind::Lost, ErrorKind::Failed]).collect();
+    let search = part("search_web", "native").writes().takes(0).act(Act::FailInTurn(then_fine));
+    register(&hub, &[search, part("fetch", "server").writes().takes(0).act(Act::Fail(ErrorKind::Lost))]);
+    let call = async |tool: &str| {
+        let _ = hub.execute(&request(tool), &CallOptions::default()).await;
+    };
+    for pause in [0, 0, 0, 0, 0, 1, 2, 4, 0] {
+        tokio::time::advance(Duration::from_secs(pause)).await;
+        call("search_web").await;
+    }
+    for _ in 0..6 {
+        call("fetch").await;
+    }
+    let whose = r#"source="native" tool="search_web""#;
+    let expected = [
+        format!(r#"WARN {whose} state="open" seconds=2.0"#),
+        format!(r#"INFO {whose} state="half_open""#),
+        format!(r#"WARN {whose} state="open" seconds=4.0"#),
+        format!(r#"INFO {whose} state="half_open""#),
+        format!(r#"INFO {whose} state="closed""#),
+        r#"WARN source="server" state="open" seconds=2.0"#.to_owned(),
+    ];
+    assert_eq!(*log.0.lock().unwrap(), expected);
+}

@@ -1,0 +1,147 @@
+//! What journalling costs against the bare engine's own commit of a row of the same size, side by side in one run.
+//!
+//! `scripts/with-postgres cargo bench -p toolyard-store --bench journal_cost`
+
+#![expect(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::cast_precision_loss,
+    reason = "a bench talks and fails loudly"
+)]
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use sqlx::{AnyPool, Connection as _, Executor as _, any::AnyPoolOptions};
+use toolyard_core::{ContentHash, Intent, Journal, Lease, RawJson, StepOutcome, StepState};
+use toolyard_store::{Location, Store};
+
+/// The size of a stored outcome: a usual small answer.
+const OUTCOME: usize = 400;
+const ROUNDS: usize = 8;
+const PER_ROUND: usize = 60;
+const CLIENTS: usize = 64;
+
+fn main() {
+    let words: Vec<String> = std::env::args().collect();
+    if words.iter().any(|word| word == "--test") {
+        return;
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        sqlx::any::install_default_drivers();
+        let folder = tempfile::tempdir_in(".").unwrap();
+        sqlite(folder.path()).await;
+        match std::env::var("TOOLYARD_TEST_POSTGRES") {
+            Ok(server) => postgres(&server).await,
+            Err(_) => println!("PostgreSQL: not measured, TOOLYARD_TEST_POSTGRES is not set"),
+        }
+    });
+}
+
+async fn sqlite(folder: &std::path::Path) {
+    let bare = AnyPoolOptions::new()
+        .max_connections(1)
+        .test_before_acquire(false)
+        .after_connect(|connection, _| {
+            Box::pin(async move {
+                let pragmas = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL";
+                connection.execute(sqlx::raw_sql(pragmas)).await.map(|_| ())
+            })
+        })
+        .connect(&format!("sqlite://{}?mode=rwc", folder.join("bare.db").display()))
+        .await
+        .unwrap();
+    let store = Store::open(Location::Sqlite(folder.join("store.db"))).await.unwrap();
+    compare("SQLite (FULL)", &bare, &store).await;
+}
+
+async fn postgres(server: &str) {
+    let mut connection = sqlx::AnyConnection::connect(&format!("{server}/postgres")).await.unwrap();
+    for name in ["bench_bare", "bench_store"] {
+        connection
+            .execute(sqlx::query(sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}"))))
+            .await
+            .unwrap();
+    }
+    let bare = AnyPoolOptions::new()
+        .max_connections(1)
+        .test_before_acquire(false)
+        .connect(&format!("{server}/bench_bare"))
+        .await
+        .unwrap();
+    let store = Store::open(Location::Postgres(format!("{server}/bench_store"))).await.unwrap();
+    compare("PostgreSQL", &bare, &store).await;
+}
+
+async fn compare(engine: &str, bare: &AnyPool, store: &Store) {
+    bare.execute("CREATE TABLE bare (id TEXT PRIMARY KEY, outcome TEXT NOT NULL)").await.unwrap();
+    let run = store.create_run("bench", &RawJson::empty_object()).await.unwrap();
+    let lease = Arc::new(store.claim(&run, "bench", Duration::from_secs(3_600)).await.unwrap());
+    let mut times: [Vec<f64>; 3] = Default::default();
+    for round in 0..ROUNDS {
+        let [bare_times, reads, writes] = &mut times;
+        bare_times.push(seconds(bare_commits(bare, round)).await);
+        reads.push(seconds(journalled(store, &lease, &format!("r{round}"), true)).await);
+        writes.push(seconds(journalled(store, &lease, &format!("w{round}"), false)).await);
+    }
+    let [bare_time, read, write] = times.map(median);
+    println!("{engine}: one client, {PER_ROUND} calls a round, medians of {ROUNDS} rounds in turn");
+    println!("  the engine's own commit of such a row           1.00");
+    println!("  a journalled call that may be repeated          {:.2}", read / bare_time);
+    println!("  a journalled call that must not (two syncs)     {:.2}", write / bare_time);
+    let alone = PER_ROUND as f64 / read;
+    let together = Instant::now();
+    let mut clients = tokio::task::JoinSet::new();
+    for client in 0..CLIENTS {
+        let (store, lease) = (store.clone(), Arc::clone(&lease));
+        clients.spawn(async move { journalled(&store, &lease, &format!("c{client}"), true).await });
+    }
+    clients.join_all().await;
+    let rate = (CLIENTS * PER_ROUND) as f64 / together.elapsed().as_secs_f64();
+    println!("  {CLIENTS} clients against 1, calls a second               {:.1}", rate / alone);
+}
+
+async fn seconds(work: impl Future<Output = ()>) -> f64 {
+    let started = Instant::now();
+    work.await;
+    started.elapsed().as_secs_f64()
+}
+
+fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times.get(times.len() / 2).copied().unwrap_or_default()
+}
+
+async fn bare_commits(pool: &AnyPool, round: usize) {
+    let outcome = "x".repeat(OUTCOME);
+    for number in 0..PER_ROUND {
+        let query = sqlx::query("INSERT INTO bare (id, outcome) VALUES ($1, $2)");
+        query.bind(format!("{round}-{number}")).bind(outcome.as_str()).execute(pool).await.unwrap();
+    }
+}
+
+async fn journalled(store: &Store, lease: &Lease, name: &str, repeatable: bool) {
+    let outcome = RawJson::from(serde_json::json!(random_text(OUTCOME)));
+    for number in 0..PER_ROUND {
+        let intent = Intent {
+            step: format!("{name}-{number}"),
+            tool: "bench".to_owned(),
+            source: Some("bench".into()),
+            definition: ContentHash::of("definition"),
+            arguments: ContentHash::of("arguments"),
+            shown_arguments: "{}".to_owned(),
+            repeatable,
+        };
+        store.begin(lease, &intent).await.unwrap();
+        let done = StepOutcome { state: StepState::Done, outcome: outcome.clone() };
+        store.finish(lease, &intent.step, &done).await.unwrap();
+    }
+}
+
+/// Text that does not become smaller when it is compressed.
+fn random_text(length: usize) -> String {
+    (0..length).map(|_| fastrand::alphanumeric()).collect()
+}

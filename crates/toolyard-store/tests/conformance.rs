@@ -1,0 +1,520 @@
+//! What every store must do, whatever its engine: each test runs on SQLite and on a real PostgreSQL.
+
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test helper fails its test")]
+
+mod common;
+
+use std::{
+    collections::HashSet,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+use common::{Place, intent, json};
+use sqlx::Executor as _;
+use toolyard_core::{
+    Answer, Approvals, Audit, AuditRecord, Begun, CallOutcome, ContentHash, ConversationQuery, Conversations,
+    Descriptions, ErrorKind, History, Journal, JournalError, Message, ProtocolEra, QuestionKind, RawJson,
+    Resolution, ResultRef, Results, ResultsError, RunState, ServerRecord, Servers, SourceId, StepOutcome,
+    StepState, ToolDefinition, TrustDecision,
+};
+use toolyard_store::{
+    AuditQuery, Engine, Keeping, Location, Store, StoreError, StoredAudit, StoredHistory, Verdict,
+};
+
+on_both_engines!(
+    a_step_is_called_once_and_then_reused,
+    a_started_write_becomes_unknown_and_waits_for_a_person,
+    a_started_read_is_repeated,
+    a_person_says_done_or_not_done,
+    an_old_owner_cannot_write,
+    a_lease_is_held_until_it_is_over,
+    many_claim_and_each_run_goes_to_one,
+    a_thousand_steps_at_once_are_all_there,
+    unknown_runs_are_refused,
+    questions_are_answered_once,
+    servers_and_definitions_are_remembered,
+    trust_and_descriptions_are_remembered,
+    results_are_paged_deduplicated_and_expire,
+    conversations_are_recalled,
+    history_survives_and_fades,
+    the_audit_log_is_chained_and_searched,
+    export_and_import_keep_everything,
+    opening_again_changes_nothing_and_a_newer_store_is_refused,
+    check_vacuum_and_backup,
+);
+
+const LEASE: Duration = Duration::from_secs(60);
+
+fn done(text: &str) -> StepOutcome {
+    StepOutcome { state: StepState::Done, outcome: json(serde_json::json!({ "text": text })) }
+}
+
+async fn new_run(store: &Store, owner: &str) -> toolyard_core::Lease {
+    let run = store.create_run("test", &RawJson::empty_object()).await.unwrap();
+    store.claim(&run, owner, LEASE).await.unwrap()
+}
+
+/// Ends a lease as time would.
+async fn expire_lease(store: &Store, lease: &toolyard_core::Lease) {
+    store.renew(lease, Duration::ZERO).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(5)).await;
+}
+
+async fn a_step_is_called_once_and_then_reused(engine: Engine) {
+    let place = Place::new(engine).await;
+    let store = place.open().await;
+    let lease = new_run(&store, "one").await;
+    assert_eq!(store.begin(&lease, &intent("a", false)).await, Ok(Begun::Call));
+    store.finish(&lease, "a", &done("written")).await.unwrap();
+    let Begun::Reuse(step) = store.begin(&lease, &intent("a", false)).await.unwrap() else { unreachable!() };
+    assert_eq!(step.outcome.unwrap().get(), r#"{"text":"written"}"#);
+    assert_eq!((step.state, step.redacted), (StepState::Done, false));
+    let again = store.finish(&lease, "a", &done("twice")).await;
+    assert!(again.is_err(), "a finished step is not finished again");
+
+    store.release(&lease, RunState::Done).await.unwrap();
+    assert_eq!(place.open().await.run(&lease.run).await.unwrap().state, RunState::Done);
+    assert_eq!(store.runs(10).await.unwrap().len(), 1);
+}
+
+async fn a_started_write_becomes_unknown_and_waits_for_a_person(engine: Engine) {
+    let store_place = Place::new(engine).await;
+    let store = store_place.open().await;
+    let first = new_run(&store, "one").await;
+    store.begin(&first, &intent("w", false)).await.unwrap();
+    assert!(store.unknown().await.unwrap().is_empty(), "its owner may still be at it");
+    expire_lease(&store, &first).await;
+    assert_eq!(store.unknown().await.unwrap().len(), 1, "its owner is gone");
+
+    let second = store.claim(&first.run, "two", LEASE).await.unwrap();
+    for _ in 0..3 {
+        let begun = store.begin(&second, &intent("w", false)).await.unwrap();
+        assert!(matches!(begun, Begun::Unknown(_)), "{begun:?}");
+    }
+    let waiting = store.unknown().await.unwrap();
+    assert_eq!((waiting.len(), waiting[0].state), (1, StepState::Unknown));
+    // A tool that claims to be repeatable now was not when it was called.
+    assert!(matches!(store.begin(&second, &intent("w", true)).await.unwrap(), Begun::Unknown(_)));
+}
+
+async fn a_started_read_is_repeated(engine: Engine) {
+    let store_place = Place::new(engine).await;
+    let store = store_place.open().await;
+    let first = new_run(&store, "one").await;
+    store.begin(&first, &intent("r", true)).await.unwrap();
+    expire_lease(&store, &first).await;
+    let second = store.claim(&first.run, "two", LEASE).await.unwrap();
+    assert_eq!(store.begin(&second, &intent("r", true)).await, Ok(Begun::Call));
+    assert_eq!(store.steps(&first.run).await.unwrap()[0].fence, second.fence);
+    store.finish(&second, "r", &done("read")).await.unwrap();
+    assert!(store.unknown().await.unwrap().is_empty());
+}
+
+async fn a_person_says_done_or_not_done(engine: Engine) {
+    let store_place = Place::new(engine).await;
+    let store = store_place.open().await;
+    let lease = new_run(&store, "one").await;
+    for step in ["a", "b"] {
+        store.begin(&lease, &intent(step, false)).await.unwrap();
+        let unknown =
+            StepOutcome { state: StepState::Unknown, outcome: json(serde_json::json!({"error": "lost"})) };
+        store.finish(&lease, step, &unknown).await.unwrap();
+    }
+    store.resolve(&lease.run, "a", Resolution::Done, "ada").await.unwrap();
+    store.resolve(&lease.run, "b", Resolution::NotDone, "ada").await.unwrap();
+    assert!(matches!(store.begin(&lease, &intent("a", false)).await.unwrap(), Begun::Reuse(_)));
+    assert_eq!(store.begin(&lease, &intent("b", false)).await, Ok(Begun::Call));
+    let twice = store.resolve(&lease.run, "a", Resolution::NotDone, "bob").await;
+    assert!(matches!(twice, Err(JournalError::NotWaiting { .. })), "the first word counts: {twice:?}");
+}
+
+async fn an_old_owner_cannot_write(engine: Engine) {
+    let store_place = Place::new(engine).await;
+    let store = store_place.open().await;
+    let old = new_run(&store, "one").await;
+    store.begin(&old, &intent("a", true)).await.unwrap();
+    expire_lease(&store, &old).await;
+    let new = store.claim(&old.run, "two", LEASE).await.unwrap();
+    assert!(new.fence > old.fence);
+    let lost = Err(JournalError::LeaseLost(old.run.clone()));
+    assert_eq!(store.finish(&old, "a", &done("late")).await, lost);
+    assert_eq!(store.begin(&old, &intent("b", false)).await.map(|_| ()), lost);
+    assert_eq!(store.renew(&old, LEASE).await, lost);
+    assert_eq!(store.release(&old, RunState::Done).await, lost);
+    assert_eq!(
+        store.steps(&old.run).await.unwrap()[0].state,
+        StepState::Started,
+        "nothing of it was written"
+    );
+    // Even under its old name: the number decides.
+    expire_lease(&store, &new).await;
+    let third = store.claim(&old.run, "one", LEASE).await.unwrap();
+    assert_eq!(store.finish(&old, "a", &done("late")).await, lost);
+    assert_eq!(store.begin(&third, &intent("a", true)).await, Ok(Begun::Call));
+}
+
+async fn a_lease_is_held_until_it_is_over(engine: Engine) {
+    let store_place = Place::new(engine).await;
+    let store = store_place.open().await;
+    let lease = new_run(&store, "one").await;
+    let held = store.claim(&lease.run, "two", LEASE).await;
+    assert_eq!(held, Err(JournalError::Held { run: lease.run.clone(), owner: "one".to_owned() }));
+    assert_eq!(store.claim_next("test", "two", LEASE).await, Ok(None));
+    store.renew(&lease, LEASE).await.unwrap();
+    store.release(&lease, RunState::Open).await.unwrap();
+    assert!(store.claim_next("other", "two", LEASE).await.unwrap().is_none());
+    assert_eq!(store.claim_next("test", "two", LEASE).await.unwrap().unwrap().run, lease.run);
+}
+
+async fn many_claim_and_each_run_goes_to_one(engine: Engine) {
+    let place = Place::new(engine).await;
+    let store = place.open().await;
+    for _ in 0..40 {
+        store.create_run("job", &RawJson::empty_object()).await.unwrap();
+    }
+    let mut workers = tokio::task::JoinSet::new();
+    for worker in 0..8 {
+        let store = place.open().await;
+        workers.spawn(async move {
+            let mut taken = Vec::new();
+            while let Some(lease) = store.claim_next("job", &format!("w{worker}"), LEASE).await.unwrap() {
+                taken.push(lease.run);
+            }
+            taken
+        });
+    }
+    let all: Vec<_> = workers.join_all().await.into_iter().flatten().collect();
+    let distinct: HashSet<_> = all.iter().collect();
+    assert_eq!((all.len(), distinct.len()), (40, 40));
+}
+
+async fn a_thousand_steps_at_once_are_all_there(engine: Engine) {
+    let place = Place::new(engine).await;
+    let store = place.open().await;
+    let lease = Arc::new(new_run(&store, "one").await);
+    let mut writers = tokio::task::JoinSet::new();
+    for number in 0..1_000 {
+        let (store, lease) = (store.clone(), Arc::clone(&lease));
+        writers.spawn(async move {
+            let step = format!("s{number}");
+            store.begin(&lease, &intent(&step, number % 2 == 0)).await.unwrap();
+            store.finish(&lease, &step, &done(&step)).await.unwrap();
+        });
+    }
+    writers.join_all().await;
+    let steps = place.open().await.steps(&lease.run).await.unwrap();
+    assert_eq!(steps.len(), 1_000);
+    for step in steps {
+        assert_eq!(step.outcome.unwrap().to_value()["text"], step.step, "results never mix");
+    }
+}
+
+async fn unknown_runs_are_refused(engine: Engine) {
+    let store_place = Place::new(engine).await;
+    let store = store_place.open().await;
+    let run = toolyard_core::RunId::from("nowhere");
+    assert_eq!(store.run(&run).await, Err(JournalError::UnknownRun(run.clone())));
+    assert_eq!(store.claim(&run, "one", LEASE).await, Err(JournalError::UnknownRun(run.clone())));
+    let lease = toolyard_core::Lease { run: run.clone(), owner: "one".to_owned(), fence: 1 };
+    assert_eq!(store.begin(&lease, &intent("a", false)).await, Err(JournalError::UnknownRun(run)));
+}
+
+async fn questions_are_answered_once(engine: Engine) {
+    let place = Place::new(engine).await;
+    let store = place.open().await;
+    let run = store.create_run("test", &RawJson::empty_object()).await.unwrap();
+    let id = store.ask(&run, Some("write"), QuestionKind::Approval, "write B12?").await.unwrap();
+    let stop = store.ask(&run, None, QuestionKind::Cancellation, "stop?").await.unwrap();
+    assert_eq!(store.waiting().await.unwrap().len(), 2);
+    let answers = futures_util::future::join_all((0..8).map(|n| {
+        let store = store.clone();
+        async move {
+            store.answer(id, if n % 2 == 0 { Answer::Allow } else { Answer::Deny }, "ada").await.unwrap()
+        }
+    }));
+    assert_eq!(answers.await.into_iter().filter(|first| *first).count(), 1, "the first answer counts");
+    let question = place.open().await.question(id).await.unwrap().unwrap();
+    assert!(question.answer.is_some() && question.by.as_deref() == Some("ada"));
+    assert_eq!(store.waiting().await.unwrap()[0].id, stop);
+    assert_eq!(store.question(stop + 100).await.unwrap(), None);
+}
+
+async fn servers_and_definitions_are_remembered(engine: Engine) {
+    let place = Place::new(engine).await;
+    let store = place.open().await;
+    let id = SourceId::from("excel");
+    let tool = r#"{"name":"read","inputSchema":{"z":1.50,"a":1}}"#;
+    let mut server = ServerRecord {
+        id: id.clone(),
+        configuration: ContentHash::of("uvx excel"),
+        era: Some(ProtocolEra::Legacy),
+        cached_tools: vec![RawJson::parse(tool.to_owned()).unwrap()],
+        seen_at: 7,
+    };
+    store.put_server(&server).await.unwrap();
+    server.era = None;
+    store.put_server(&server).await.unwrap();
+    let known = place.open().await.servers().await.unwrap();
+    assert_eq!(known, [server]);
+    assert_eq!(known[0].cached_tools[0].get(), tool, "as it was sent");
+
+    let definition = |text: &str, approved, at| ToolDefinition {
+        tool: "read".to_owned(),
+        hash: ContentHash::of(text),
+        definition: json(serde_json::json!({ "text": text })),
+        approved,
+        first_seen_at: at,
+    };
+    store.put_definition(&id, &definition("one", true, 1)).await.unwrap();
+    store.put_definition(&id, &definition("two", false, 2)).await.unwrap();
+    store.put_definition(&id, &definition("one", false, 3)).await.unwrap();
+    let known = store.definitions(&id).await.unwrap();
+    let seen: Vec<_> = known.iter().map(|known| (known.approved, known.first_seen_at)).collect();
+    assert_eq!(seen, [(true, 1), (false, 2)], "approval and first date stay");
+    assert!(store.forget_server(&id).await.unwrap() && !store.forget_server(&id).await.unwrap());
+    assert!(store.definitions(&id).await.unwrap().is_empty());
+}
+
+async fn trust_and_descriptions_are_remembered(engine: Engine) {
+    let place = Place::new(engine).await;
+    let store = place.open().await;
+    let decision = |content: &str| TrustDecision {
+        kind: "skill".to_owned(),
+        subject: "/home/ada/skill".to_owned(),
+        content: ContentHash::of(content),
+        decided_at: 1,
+    };
+    store.put_trust(&decision("before")).await.unwrap();
+    store.put_trust(&decision("after")).await.unwrap();
+    assert_eq!(place.open().await.trusted("skill").await.unwrap(), [decision("after")]);
+    assert!(store.trusted("server").await.unwrap().is_empty());
+    assert!(store.remove_trust("skill", "/home/ada/skill").await.unwrap());
+    assert!(!store.remove_trust("skill", "/home/ada/skill").await.unwrap());
+
+    let (program, tools) = (ContentHash::of("program"), json(serde_json::json!([{"name": "t"}])));
+    assert_eq!(store.description(&program).await, None);
+    store.keep_description(&program, &tools).await;
+    assert_eq!(place.open().await.description(&program).await, Some(tools));
+}
+
+async fn results_are_paged_deduplicated_and_expire(engine: Engine) {
+    let place = Place::new(engine).await;
+    let store = place.open().await;
+    // Three bytes a character, so that parts cannot end where their size would have them end.
+    let whole: String = (0..300_000).map(|n| char::from_u32(0x4E00 + n % 20_000).unwrap()).collect();
+    let reference = store.keep(&whole).await.unwrap();
+    assert_eq!(store.keep(&whole).await.unwrap(), reference, "the same content has the same name");
+    let other = place.open().await;
+    let (mut read, mut offset) = (String::new(), Some(0));
+    while let Some(at) = offset {
+        let page = other.read(&reference, at, 100_001).await.unwrap();
+        assert_eq!((page.offset, page.total), (at, whole.len()));
+        read.push_str(&page.text);
+        offset = page.next;
+    }
+    assert!(read == whole, "pages put together are the whole");
+    let beyond = other.read(&reference, usize::MAX, 10).await.unwrap();
+    assert_eq!((beyond.text.as_str(), beyond.next), ("", None));
+    assert_eq!(store.keep("").await.map(|_| ()), Ok(()));
+
+    let unknown = ResultRef::new("r_nothing");
+    assert_eq!(store.read(&unknown, 0, 1).await, Err(ResultsError::Unknown(unknown.clone())));
+    assert_eq!(store.expire_results(Keeping::default()).await.unwrap(), 0);
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    let young = store.keep("young").await.unwrap();
+    store.expire_results(Keeping { bytes: 100, ..Keeping::default() }).await.unwrap();
+    assert!(store.read(&young, 0, 9).await.is_ok(), "the newest stay");
+    assert!(store.read(&reference, 0, 9).await.is_err(), "what is beyond the room goes");
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    store.expire_results(Keeping { age: 0, ..Keeping::default() }).await.unwrap();
+    assert!(store.read(&young, 0, 9).await.is_err());
+}
+
+async fn conversations_are_recalled(engine: Engine) {
+    let place = Place::new(engine).await;
+    let store = place.open().await;
+    let conversation = store.conversation("c1");
+    for (role, text) in [("user", "Hello"), ("assistant", "Hi"), ("user", "hello again")] {
+        conversation.push(&Message { role: role.to_owned(), text: text.to_owned() }).await.unwrap();
+    }
+    let recall = |containing: Option<&str>, limit| {
+        let query = ConversationQuery { containing: containing.map(str::to_owned), role: None, limit };
+        let conversation = store.conversation("c1");
+        async move { conversation.recall(&query).await.unwrap().into_iter().map(|m| m.text).collect::<Vec<_>>() }
+    };
+    assert_eq!(recall(None, 2).await, ["Hi", "hello again"]);
+    assert_eq!(recall(Some("HELLO"), 9).await, ["Hello", "hello again"]);
+    assert!(
+        place.open().await.conversation("c2").recall(&ConversationQuery::default()).await.unwrap().is_empty()
+    );
+}
+
+async fn history_survives_and_fades(engine: Engine) {
+    const WEEK: i64 = 7 * 24 * 60 * 60 * 1_000;
+    let place = Place::new(engine).await;
+    let store = place.open().await;
+    let time = Arc::new(AtomicI64::new(1_000_000));
+    let clock: toolyard_store::Clock = {
+        let time = Arc::clone(&time);
+        Arc::new(move || time.load(Ordering::SeqCst))
+    };
+    let history = StoredHistory::with_clock(&store, Arc::clone(&clock)).await.unwrap();
+    let (a, b) = (SourceId::from("a"), SourceId::from("b"));
+    let note = |source: &SourceId, error| {
+        history.record(&CallOutcome::new("t", source, error, Duration::from_millis(20)));
+    };
+    for _ in 0..10 {
+        note(&a, Some(ErrorKind::Timeout));
+    }
+    time.fetch_add(52 * WEEK, Ordering::SeqCst);
+    note(&a, None);
+    note(&b, None);
+    time.fetch_add(1, Ordering::SeqCst);
+    note(&b, Some(ErrorKind::Lost));
+    assert!(history.last_success("t", &a).is_some() && history.last_success("t", &b).is_none());
+    history.flush().await.unwrap();
+
+    let again = StoredHistory::with_clock(&place.open().await, clock).await.unwrap();
+    assert_eq!(again.last_success("t", &a), history.last_success("t", &a), "the same after a restart");
+    assert_eq!(again.last_success("t", &b), None);
+    let statistics = again.statistics();
+    assert_eq!(statistics.len(), 2);
+    assert!(statistics[0].success_rate > 0.99, "a year ago hardly counts: {:?}", statistics[0]);
+    assert!((statistics[1].success_rate - 0.5).abs() < 0.01);
+    assert_eq!(statistics[1].errors.keys().collect::<Vec<_>>(), ["lost"]);
+    assert!((statistics[1].median_milliseconds - 20.0).abs() < 1.0, "{:?}", statistics[1]);
+}
+
+fn record(number: i64) -> AuditRecord {
+    AuditRecord {
+        at: 1_700_000_000_000 + number * 60_000,
+        who: "cli".to_owned(),
+        call: format!("call_{number}"),
+        tool: if number % 2 == 0 { "read" } else { "write" }.to_owned(),
+        sources: vec!["excel".into()],
+        arguments: ContentHash::of(number.to_le_bytes()),
+        result: Some(ContentHash::of("result")),
+        outcome: "ok".to_owned(),
+        milliseconds: number,
+    }
+}
+
+async fn the_audit_log_is_chained_and_searched(engine: Engine) {
+    let place = Place::new(engine).await;
+    let store = place.open().await;
+    let audit = StoredAudit::start(&store);
+    // Over more than two days, so that PostgreSQL needs several partitions.
+    for number in 1..=3_500 {
+        audit.record(record(number));
+    }
+    audit.flush().await;
+    let Verdict::Whole { records, head } = store.verify_audit(None).await.unwrap() else { unreachable!() };
+    assert_eq!(records, 3_500);
+    assert_eq!(store.verify_audit(Some((3_500, head))).await.unwrap(), Verdict::Whole { records, head });
+    assert!(matches!(
+        store.verify_audit(Some((3_600, head))).await.unwrap(),
+        Verdict::Broken { number: 3_501, .. }
+    ));
+
+    let query = AuditQuery { tool: Some("write".to_owned()), limit: 3, ..AuditQuery::default() };
+    let found: Vec<i64> = store.audit(&query).await.unwrap().iter().map(|entry| entry.number).collect();
+    assert_eq!(found, [3_495, 3_497, 3_499]);
+    let none = AuditQuery { who: Some("nobody".to_owned()), limit: 3, ..AuditQuery::default() };
+    assert!(store.audit(&none).await.unwrap().is_empty());
+
+    // Several processes write to one chain.
+    let mut writers = tokio::task::JoinSet::new();
+    for _ in 0..4 {
+        let store = place.open().await;
+        writers.spawn(async move {
+            for number in 0..50 {
+                store.append_audit(vec![record(number); 5]).await.unwrap();
+            }
+        });
+    }
+    writers.join_all().await;
+    assert!(matches!(store.verify_audit(None).await.unwrap(), Verdict::Whole { records: 4_500, .. }));
+}
+
+async fn export_and_import_keep_everything(engine: Engine) {
+    let store_place = Place::new(engine).await;
+    let store = store_place.open().await;
+    let lease = new_run(&store, "one").await;
+    store.begin(&lease, &intent("a", false)).await.unwrap();
+    store.finish(&lease, "a", &done("kept")).await.unwrap();
+    store.ask(&lease.run, None, QuestionKind::Approval, "?").await.unwrap();
+    store.append_audit((1..=1_200).map(record).collect()).await.unwrap();
+    let reference = store.keep(&"long ".repeat(100_000)).await.unwrap();
+    let history = StoredHistory::with_clock(&store, Arc::new(|| 1)).await.unwrap();
+    history.record(&CallOutcome::new("t", &"s".into(), None, Duration::from_millis(3)));
+    history.flush().await.unwrap();
+    let mut export = Vec::new();
+    let rows = store.export(&mut export).await.unwrap();
+
+    // Into the other engine, and back.
+    let other = match engine {
+        Engine::Sqlite => Engine::Postgres,
+        Engine::Postgres => Engine::Sqlite,
+    };
+    let copy_place = Place::new(other).await;
+    let copy = copy_place.open().await;
+    assert_eq!(copy.import(&mut export.as_slice()).await.unwrap(), rows);
+    assert_eq!(copy.steps(&lease.run).await.unwrap(), store.steps(&lease.run).await.unwrap());
+    assert_eq!(copy.verify_audit(None).await.unwrap(), store.verify_audit(None).await.unwrap());
+    assert_eq!(copy.read(&reference, 300_000, 20).await, store.read(&reference, 300_000, 20).await);
+    copy.append_audit(vec![record(1)]).await.unwrap();
+    assert!(copy.ask(&lease.run, None, QuestionKind::Approval, "?").await.unwrap() > 1);
+    assert!(copy.import(&mut export.as_slice()).await.is_err(), "only into an empty store");
+    let fresh_place = Place::new(engine).await;
+    let fresh = fresh_place.open().await;
+    let broken =
+        String::from_utf8(export).unwrap().replacen("\"table\":\"runs\"", "\"table\":\"pg_user\"", 1);
+    assert!(
+        fresh.import(&mut broken.as_bytes()).await.unwrap_err().to_string().contains("cannot be understood")
+    );
+}
+
+async fn opening_again_changes_nothing_and_a_newer_store_is_refused(engine: Engine) {
+    let place = Place::new(engine).await;
+    let run = place.open().await.create_run("test", &RawJson::empty_object()).await.unwrap();
+    assert!(place.open().await.run(&run).await.is_ok());
+    let address = match &place.location {
+        Location::Sqlite(path) => format!("sqlite://{}", path.display()),
+        Location::Postgres(address) => address.clone(),
+    };
+    let pool = sqlx::AnyPool::connect(&address).await.unwrap();
+    let newer = match engine {
+        Engine::Sqlite => {
+            "INSERT INTO _sqlx_migrations VALUES (9999, 'later', CURRENT_TIMESTAMP, 1, x'00', 1)"
+        }
+        Engine::Postgres => "INSERT INTO _sqlx_migrations VALUES (9999, 'later', now(), true, '\\x00', 1)",
+    };
+    pool.execute(newer).await.unwrap();
+    let refused = Store::open(place.location.clone()).await.unwrap_err();
+    assert!(matches!(refused, StoreError::Newer { found: 9_999, .. }), "{refused}");
+    assert!(refused.hint().is_some());
+}
+
+async fn check_vacuum_and_backup(engine: Engine) {
+    let place = Place::new(engine).await;
+    let store = place.open().await;
+    store.keep("something").await.unwrap();
+    let health = store.check().await.unwrap();
+    assert!(health.is_sound(), "{health:?}");
+    assert!(health.rows.contains(&("results", 1)));
+    store.vacuum(Keeping::default()).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("copy.db");
+    match engine {
+        Engine::Sqlite => {
+            store.backup(&copy).await.unwrap();
+            let copy = Store::open(Location::Sqlite(copy)).await.unwrap();
+            assert!(copy.check().await.unwrap().rows.contains(&("results", 1)));
+        }
+        Engine::Postgres => assert!(store.backup(&copy).await.unwrap_err().to_string().contains("pg_dump")),
+    }
+}
