@@ -17,7 +17,7 @@ tidy:
 
 # Tests only
 test *ARGS:
-    cargo nextest run --workspace {{ ARGS }}
+    scripts/with-postgres cargo nextest run --workspace {{ ARGS }}
 
 # Write schema/toolyard.schema.json anew
 schema:
@@ -26,6 +26,15 @@ schema:
 # Instruction counts of the hub (repeatable; figures in docs/benchmarks.md)
 instructions:
     scripts/instructions
+
+# What journalling costs against the bare engines, as ratios of one run
+bench-journal:
+    scripts/with-postgres cargo bench -p toolyard-store --bench journal_cost
+
+# Kill and pause processes at every point of the journal, more often than CI does
+crash KILLS="2000" FIGHTS="500" FLOODS="300":
+    TOOLYARD_RANDOM_KILLS={{ KILLS }} TOOLYARD_FIGHTS={{ FIGHTS }} TOOLYARD_FLOODS={{ FLOODS }} \
+        scripts/with-postgres cargo nextest run -p toolyard-store --test crash --no-capture
 
 # Times of the hub (only comparable within one run)
 bench:

@@ -101,7 +101,10 @@ async fn compare(engine: &str, bare: &AnyPool, store: &Store) {
     }
     clients.join_all().await;
     let rate = (CLIENTS * PER_ROUND) as f64 / together.elapsed().as_secs_f64();
-    println!("  {CLIENTS} clients against 1, calls a second               {:.1}", rate / alone);
+    println!(
+        "  {CLIENTS} clients against 1, calls a second               {:.1}  ({alone:.0}/s alone, {rate:.0}/s together)",
+        rate / alone
+    );
 }
 
 async fn seconds(work: impl Future<Output = ()>) -> f64 {

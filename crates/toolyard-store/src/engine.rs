@@ -140,7 +140,7 @@ pub(crate) async fn open(location: &Location) -> Result<AnyPool, StoreError> {
             Box::pin(async move {
                 if engine == Engine::Sqlite {
                     let pragmas =
-                        "PRAGMA journal_mode = WAL; PRAGMA busy_timeout = 10000; PRAGMA foreign_keys = ON";
+                        "PRAGMA journal_mode = WAL; PRAGMA busy_timeout = 10000; PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = 8000";
                     connection.execute(sqlx::raw_sql(pragmas)).await?;
                 }
                 Ok(())

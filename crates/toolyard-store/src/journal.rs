@@ -12,9 +12,13 @@ use crate::{
     compress::{compressed, uncompressed},
     engine::{Durability, Engine, statement},
     error::StoreError,
+    outcomes::OutcomeRow,
     store::{Store, now},
     words::{read_word, word},
 };
+
+/// Calls shorter than this need not be seen under way.
+const MOMENT: Duration = Duration::from_millis(50);
 
 impl Journal for Store {
     fn create_run<'a>(&'a self, kind: &'a str, detail: &'a RawJson) -> JournalFuture<'a, RunId> {
@@ -42,7 +46,7 @@ impl Journal for Store {
             let taken =
                 self.write(Durability::Synced, claim, |connection, claim| Box::pin(take(connection, claim)));
             match taken.await? {
-                Some(lease) => Ok(lease),
+                Some(lease) => self.now_held(lease).await,
                 None => {
                     let known = self.run(run).await?;
                     Err(JournalError::Held { run: run.clone(), owner: known.owner.unwrap_or_default() })
@@ -61,7 +65,10 @@ impl Journal for Store {
         Box::pin(async move {
             let taken =
                 self.write(Durability::Synced, claim, |connection, claim| Box::pin(take(connection, claim)));
-            Ok(taken.await?)
+            match taken.await? {
+                Some(lease) => self.now_held(lease).await.map(Some),
+                None => Ok(None),
+            }
         })
     }
 
@@ -93,19 +100,26 @@ impl Journal for Store {
                     Ok(query.execute(connection).await?.rows_affected() == 1)
                 })
             });
-            held(released.await?, lease)
+            let released = released.await?;
+            self.leases().over(lease);
+            held(released, lease)
         })
     }
 
     fn begin<'a>(&'a self, lease: &'a Lease, intent: &'a Intent) -> JournalFuture<'a, Begun> {
-        // A call that may be repeated need not be remembered beyond a loss of power: it is made again then.
-        let durability = if intent.repeatable { Durability::Relaxed } else { Durability::Synced };
-        let data = Arc::new((self.engine(), lease.clone(), intent.clone()));
         Box::pin(async move {
+            // A call that may be repeated is made again when nothing is known of it, so its intent need not stand first.
+            if intent.repeatable && self.leases().begin(lease, intent, now()) {
+                tokio::spawn(show_later(self.clone(), lease.clone(), intent.step.clone()));
+                return Ok(Begun::Call);
+            }
+            let durability = if intent.repeatable { Durability::Relaxed } else { Durability::Synced };
+            let data = Arc::new((self.engine(), lease.clone(), intent.clone()));
             let new = self.write_one(durability, Arc::clone(&data), |connection, data| {
                 Box::pin(insert_intent(connection, data.0, &data.1, &data.2))
             });
             if new.await? {
+                self.leases().written(lease, &intent.step);
                 return Ok(Begun::Call);
             }
             let known = self.write(durability, data, |connection, data| {
@@ -123,17 +137,15 @@ impl Journal for Store {
     ) -> JournalFuture<'a, ()> {
         Box::pin(async move {
             let (shown, redacted) = redact_json(&outcome.outcome);
-            let data = Finish {
-                engine: self.engine(),
-                lease: lease.clone(),
-                step: step.to_owned(),
-                state: word(&outcome.state),
-                outcome: compressed(shown.get().as_bytes())?,
-                redacted,
+            let content = compressed(shown.get().as_bytes())?;
+            let row = OutcomeRow::new(lease, step, word(&outcome.state), content, redacted, now());
+            let row = match self.leases().pending(lease, step) {
+                Some(begun) => row.with_intent(begun),
+                None => row,
             };
-            let done =
-                self.write(Durability::Synced, data, |connection, data| Box::pin(finish(connection, data)));
-            held(done.await?, lease)
+            let written = self.write_outcome(row).await?;
+            self.leases().ended(lease, step);
+            held(written, lease)
         })
     }
 
@@ -206,6 +218,18 @@ impl Journal for Store {
             }
             Err(JournalError::NotWaiting { run: run.clone(), step: step.to_owned() })
         })
+    }
+}
+
+impl Store {
+    /// Looks once at what a run that was just taken has, so that new steps are known as such.
+    async fn now_held(&self, lease: Lease) -> Result<Lease, JournalError> {
+        let query = sqlx::query("SELECT step FROM steps WHERE run = $1").bind(lease.run.as_str());
+        let rows = query.fetch_all(self.pool()).await.map_err(StoreError::from)?;
+        let steps =
+            rows.iter().map(|row| row.try_get("step")).collect::<Result<_, _>>().map_err(StoreError::from)?;
+        self.leases().taken(&lease, steps);
+        Ok(lease)
     }
 }
 
@@ -357,32 +381,18 @@ async fn check_lease(
     }
 }
 
-struct Finish {
-    engine: Engine,
-    lease: Lease,
-    step: String,
-    state: String,
-    outcome: Vec<u8>,
-    redacted: bool,
-}
-
-/// Whether the outcome was written: only by the owner that started the step, while nobody has taken the run.
-async fn finish(connection: &mut AnyConnection, data: &Finish) -> Result<bool, StoreError> {
-    let set = "state = $5, outcome = $6, redacted = $7, ended_at = $8";
-    let started = "step = $4 AND steps.fence = $3 AND steps.state = 'started'";
-    let sql = match data.engine {
-        Engine::Sqlite => format!(
-            "UPDATE steps SET {set} WHERE run = $1 AND {started}
-             AND EXISTS (SELECT 1 FROM runs WHERE id = $1 AND owner = $2 AND fence = $3)"
-        ),
-        Engine::Postgres => format!(
-            "WITH lease AS (SELECT id FROM runs WHERE id = $1 AND owner = $2 AND fence = $3 FOR SHARE)
-             UPDATE steps SET {set} FROM lease WHERE steps.run = lease.id AND {started}"
-        ),
-    };
-    let query = with_lease(sqlx::query(statement(sql)), &data.lease).bind(data.step.as_str());
-    let query = query.bind(data.state.as_str()).bind(data.outcome.as_slice()).bind(i64::from(data.redacted));
-    Ok(query.bind(now()).execute(connection).await?.rows_affected() == 1)
+/// A call that takes longer than a moment can be seen while it is under way.
+async fn show_later(store: Store, lease: Lease, step: String) {
+    tokio::time::sleep(MOMENT).await;
+    if let Some(begun) = store.leases().pending(&lease, &step) {
+        let data = (store.engine(), lease, begun.intent);
+        let shown = store.write_one(Durability::Relaxed, data, |connection, (engine, lease, intent)| {
+            Box::pin(insert_intent(connection, *engine, lease, intent))
+        });
+        if let Err(error) = shown.await {
+            tracing::warn!(%error, "a step under way cannot be seen");
+        }
+    }
 }
 
 struct Resolve {

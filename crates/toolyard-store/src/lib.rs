@@ -15,6 +15,8 @@ mod engine;
 mod error;
 mod history;
 mod journal;
+mod leases;
+mod outcomes;
 mod results;
 mod servers;
 mod store;

@@ -10,6 +10,8 @@ use sqlx::AnyPool;
 use crate::{
     engine::{self, Durability, Engine, Location},
     error::StoreError,
+    leases::Leases,
+    outcomes::OutcomeRow,
     writer::{Work, Writer},
 };
 
@@ -24,6 +26,7 @@ struct Inner {
     location: Location,
     pool: AnyPool,
     writer: Writer,
+    leases: Leases,
 }
 
 impl Store {
@@ -31,7 +34,7 @@ impl Store {
     pub async fn open(location: Location) -> Result<Self, StoreError> {
         let pool = engine::open(&location).await?;
         let writer = Writer::start(&pool, location.engine());
-        Ok(Self { inner: Arc::new(Inner { location, pool, writer }) })
+        Ok(Self { inner: Arc::new(Inner { location, pool, writer, leases: Leases::default() }) })
     }
 
     /// Where it is.
@@ -47,6 +50,16 @@ impl Store {
     /// For reading; all writing goes through [`Self::write`].
     pub(crate) fn pool(&self) -> &AnyPool {
         &self.inner.pool
+    }
+
+    /// What this process knows of the runs it holds.
+    pub(crate) fn leases(&self) -> &Leases {
+        &self.inner.leases
+    }
+
+    /// Writes what came of a step, durably; whether it was this lease's to write.
+    pub(crate) async fn write_outcome(&self, row: OutcomeRow) -> Result<bool, StoreError> {
+        self.inner.writer.write_outcome(row).await
     }
 
     /// Does work in the next commit and answers when that stands.

@@ -1,6 +1,6 @@
 //! Makes one commit out of the work of many: a group commit, told to each only when it stands.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use sqlx::{Any, AnyConnection, AnyPool, Executor as _, pool::PoolConnection};
 use tokio::sync::{mpsc, oneshot};
@@ -9,6 +9,7 @@ use toolyard_core::BoxFuture;
 use crate::{
     engine::{Durability, Engine},
     error::StoreError,
+    outcomes::{OutcomeRow, write_outcomes},
 };
 
 /// No commit holds more work than this.
@@ -26,14 +27,57 @@ pub(crate) struct Writer {
 }
 
 struct Queued {
-    job: Box<dyn Job>,
+    item: Item,
     durability: Durability,
 }
+
+enum Item {
+    Job(Box<dyn Job>),
+    /// Outcomes of one batch become one statement.
+    Outcome(Box<OutcomeRow>, Reply),
+}
+
+type Reply = oneshot::Sender<Result<bool, StoreError>>;
 
 trait Job: Send {
     fn run<'c>(&'c mut self, connection: &'c mut AnyConnection) -> BoxFuture<'c, Result<(), StoreError>>;
     fn settle(self: Box<Self>, outcome: Result<(), StoreError>);
     fn is_one_statement(&self) -> bool;
+    /// The same work in smaller jobs, for when it fails as a whole.
+    fn split(self: Box<Self>) -> Vec<Box<dyn Job>>;
+}
+
+/// The outcomes of one batch.
+struct Outcomes {
+    engine: Engine,
+    rows: Vec<(Box<OutcomeRow>, Reply)>,
+    written: HashSet<(String, String)>,
+}
+
+impl Job for Outcomes {
+    fn run<'c>(&'c mut self, connection: &'c mut AnyConnection) -> BoxFuture<'c, Result<(), StoreError>> {
+        Box::pin(async move {
+            let rows: Vec<&OutcomeRow> = self.rows.iter().map(|(row, _)| &**row).collect();
+            self.written = write_outcomes(connection, self.engine, &rows).await?;
+            Ok(())
+        })
+    }
+
+    fn settle(self: Box<Self>, outcome: Result<(), StoreError>) {
+        for (row, reply) in self.rows {
+            let _ = reply.send(outcome.clone().map(|()| self.written.contains(&row.key())));
+        }
+    }
+
+    fn is_one_statement(&self) -> bool {
+        self.rows.len() == 1
+    }
+
+    fn split(self: Box<Self>) -> Vec<Box<dyn Job>> {
+        let engine = self.engine;
+        let alone = |row| Box::new(Self { engine, rows: vec![row], written: HashSet::new() }) as Box<dyn Job>;
+        self.rows.into_iter().map(alone).collect()
+    }
 }
 
 struct Task<D, T> {
@@ -62,6 +106,10 @@ impl<D: Send + Sync + 'static, T: Send + 'static> Job for Task<D, T> {
     fn is_one_statement(&self) -> bool {
         self.one_statement
     }
+
+    fn split(self: Box<Self>) -> Vec<Box<dyn Job>> {
+        vec![self]
+    }
 }
 
 impl Writer {
@@ -89,7 +137,16 @@ impl Writer {
     ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
         let job = Box::new(Task { data: Arc::new(data), work, done: None, one_statement, reply });
-        self.queue.send(Queued { job, durability }).await.map_err(|_| StoreError::Closed)?;
+        let queued = Queued { item: Item::Job(job), durability };
+        self.queue.send(queued).await.map_err(|_| StoreError::Closed)?;
+        answer.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// Writes what came of a step, durably; whether it was this lease's to write.
+    pub(crate) async fn write_outcome(&self, row: OutcomeRow) -> Result<bool, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        let queued = Queued { item: Item::Outcome(Box::new(row), reply), durability: Durability::Synced };
+        self.queue.send(queued).await.map_err(|_| StoreError::Closed)?;
         answer.await.map_err(|_| StoreError::Closed)?
     }
 }
@@ -108,9 +165,19 @@ async fn write(pool: AnyPool, engine: Engine, work: Arc<tokio::sync::Mutex<mpsc:
         if received == 0 {
             return;
         }
-        let jobs = std::mem::take(&mut batch);
-        let durability = jobs.iter().map(|queued| queued.durability).max().unwrap_or(Durability::Synced);
-        let jobs = jobs.into_iter().map(|queued| queued.job).collect();
+        let durability = batch.iter().map(|queued| queued.durability).max().unwrap_or(Durability::Synced);
+        let mut jobs: Vec<Box<dyn Job>> = Vec::with_capacity(batch.len());
+        let mut outcomes = Outcomes { engine, rows: Vec::new(), written: HashSet::new() };
+        for queued in batch.drain(..) {
+            match queued.item {
+                Item::Job(job) => jobs.push(job),
+                Item::Outcome(row, reply) => outcomes.rows.push((row, reply)),
+            }
+        }
+        // After the jobs: an outcome may belong to an intent of the same batch.
+        if !outcomes.rows.is_empty() {
+            jobs.push(Box::new(outcomes));
+        }
         if let Some(lane) = lanes.iter_mut().find(|lane| lane.durability == durability) {
             lane.commit(jobs).await;
         }
@@ -130,8 +197,11 @@ impl Lane {
     async fn commit(&mut self, mut jobs: Vec<Box<dyn Job>>) {
         match self.together(&mut jobs).await {
             Ok(()) => jobs.into_iter().for_each(|job| job.settle(Ok(()))),
-            Err(error) if jobs.len() == 1 => jobs.into_iter().for_each(|job| job.settle(Err(error.clone()))),
-            Err(_) => {
+            Err(error) => {
+                let jobs: Vec<Box<dyn Job>> = jobs.into_iter().flat_map(Job::split).collect();
+                if let [_only] = jobs.as_slice() {
+                    return jobs.into_iter().for_each(|job| job.settle(Err(error.clone())));
+                }
                 for job in jobs {
                     let mut alone = vec![job];
                     let outcome = self.together(&mut alone).await;

@@ -1,0 +1,113 @@
+//! Which of two equals is asked first follows how they have been doing, and is remembered across a restart.
+
+#![expect(clippy::unwrap_used, reason = "a test helper fails its test")]
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+use toolyard_core::{
+    BoxFuture, CallContext, ErrorKind, SourceInfo, SourceKind, Tool, ToolCallRequest, ToolError, ToolHints,
+    ToolOutput, ToolSpec,
+};
+use toolyard_hub::{BreakerSettings, CallOptions, HubConfig, ToolHub, Trail};
+use toolyard_store::{Clock, Location, Store, StoredHistory};
+
+/// A calculator that may be broken.
+struct Calculator {
+    spec: ToolSpec,
+    takes: Duration,
+    broken: Arc<AtomicBool>,
+}
+
+impl Tool for Calculator {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        _request: &'a ToolCallRequest,
+        _context: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            if self.broken.load(Ordering::SeqCst) {
+                return Err(ToolError::new(ErrorKind::Lost, "the connection broke"));
+            }
+            tokio::time::sleep(self.takes).await;
+            Ok(ToolOutput::text("42"))
+        })
+    }
+}
+
+/// A hub with two equals: `quick`, which may be broken, and `slow`.
+async fn hub(store: &Store, clock: &Clock, broken: &Arc<AtomicBool>) -> (ToolHub, Arc<StoredHistory>) {
+    let history = StoredHistory::with_clock(store, Arc::clone(clock)).await.unwrap();
+    let breaker = BreakerSettings {
+        pause: Duration::from_millis(1),
+        longest_pause: Duration::from_millis(2),
+        ..BreakerSettings::default()
+    };
+    let hub = ToolHub::new(HubConfig { history: Arc::clone(&history) as _, breaker, ..HubConfig::default() });
+    for (source, takes, broken) in [("quick", 1, Arc::clone(broken)), ("slow", 60, Arc::default())] {
+        let spec = ToolSpec::new("calculate", "").with_hints(ToolHints::READ_ONLY);
+        let tool = Calculator { spec, takes: Duration::from_millis(takes), broken };
+        hub.register(SourceInfo::new(source, SourceKind::Mcp).trusted(true), vec![Arc::new(tool)]);
+    }
+    (hub, history)
+}
+
+/// Makes one call, a while after the last one; who was to be asked first.
+async fn first_asked(hub: &ToolHub, time: &AtomicI64) -> String {
+    time.fetch_add(20_000, Ordering::SeqCst);
+    tokio::time::sleep(Duration::from_millis(3)).await;
+    let trail = Arc::new(Trail::default());
+    let options = CallOptions::default().with_trail(Arc::clone(&trail));
+    hub.execute(&ToolCallRequest::new("calculate", serde_json::json!({})), &options).await.unwrap();
+    let decisions = trail.decisions();
+    let strategy = decisions.iter().find(|decision| decision.stage == "strategy").unwrap();
+    let at = |source: &str| strategy.detail.find(&format!("calculate@{source}")).unwrap();
+    if at("quick") < at("slow") { "quick".to_owned() } else { "slow".to_owned() }
+}
+
+#[tokio::test]
+async fn the_order_follows_failure_and_healing_and_survives_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let location = Location::Sqlite(folder.path().join("toolyard.db"));
+    let store = Store::open(location.clone()).await.unwrap();
+    let time = Arc::new(AtomicI64::new(1_700_000_000_000));
+    let clock: Clock = {
+        let time = Arc::clone(&time);
+        Arc::new(move || time.load(Ordering::SeqCst))
+    };
+    let broken = Arc::new(AtomicBool::new(false));
+    let (healthy_hub, history) = hub(&store, &clock, &broken).await;
+    for _ in 0..3 {
+        assert_eq!(first_asked(&healthy_hub, &time).await, "quick");
+    }
+    broken.store(true, Ordering::SeqCst);
+    let mut seen = Vec::new();
+    // Ten minutes, a call every twenty seconds.
+    for _ in 0..30 {
+        seen.push(first_asked(&healthy_hub, &time).await);
+    }
+    assert!(seen.iter().skip(3).all(|first| first == "slow"), "the order changes within 3 calls: {seen:?}");
+
+    history.flush().await.unwrap();
+    let (restarted, _) = hub(&Store::open(location.clone()).await.unwrap(), &clock, &broken).await;
+    assert_eq!(first_asked(&restarted, &time).await, "slow", "the same after a restart");
+
+    broken.store(false, Ordering::SeqCst);
+    let mut seen = Vec::new();
+    for _ in 0..4 {
+        seen.push(first_asked(&healthy_hub, &time).await);
+    }
+    assert_eq!(seen.last().unwrap(), "quick", "it returns when it is well again: {seen:?}");
+    history.flush().await.unwrap();
+    let (restarted, _) = hub(&Store::open(location).await.unwrap(), &clock, &broken).await;
+    assert_eq!(first_asked(&restarted, &time).await, "quick", "the same after a restart");
+}
