@@ -145,6 +145,10 @@ impl Journal for Store {
             };
             let written = self.write_outcome(row).await?;
             self.leases().ended(lease, step);
+            if !written {
+                // Most likely the lease is lost; what was known of the run is of no use then.
+                self.leases().over(lease);
+            }
             held(written, lease)
         })
     }

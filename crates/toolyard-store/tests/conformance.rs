@@ -147,11 +147,12 @@ async fn an_old_owner_cannot_write(engine: Engine) {
     let new = store.claim(&old.run, "two", LEASE).await.unwrap();
     assert!(new.fence > old.fence);
     let lost = Err(JournalError::LeaseLost(old.run.clone()));
-    assert_eq!(store.finish(&old, "a", &done("late")).await, lost);
-    assert_eq!(store.begin(&old, &intent("b", false)).await.map(|_| ()), lost);
     // One that may be repeated may be made in vain, but not written.
     assert_eq!(store.begin(&old, &intent("c", true)).await, Ok(Begun::Call));
     assert_eq!(store.finish(&old, "c", &done("late")).await, lost);
+    assert_eq!(store.begin(&old, &intent("d", true)).await.map(|_| ()), lost, "by now it knows");
+    assert_eq!(store.finish(&old, "a", &done("late")).await, lost);
+    assert_eq!(store.begin(&old, &intent("b", false)).await.map(|_| ()), lost);
     assert_eq!(store.finish(&old, "never begun", &done("late")).await, lost);
     assert_eq!(store.renew(&old, LEASE).await, lost);
     assert_eq!(store.release(&old, RunState::Done).await, lost);
