@@ -157,7 +157,7 @@ proptest! {
     #[test]
     fn no_path_leads_out(path in "[./a\\\\\0 ~\u{4e2d}-]{0,24}") {
         if let Ok(steps) = steps_downwards(&path) {
-            let root = Path::new("/root/skill");
+            let root = Path::new("/anywhere/skill");
             prop_assert!(root.join(&steps).starts_with(root));
             prop_assert!(steps.components().all(|step| matches!(step, std::path::Component::Normal(_))));
         }
