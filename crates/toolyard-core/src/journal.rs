@@ -212,7 +212,12 @@ pub enum StepAnswer {
         hint: Option<String>,
     },
     /// A person's word on what happened.
-    Resolved(Resolution),
+    Resolved {
+        /// What the person said.
+        resolution: Resolution,
+        /// Who it was.
+        by: String,
+    },
 }
 
 impl StepAnswer {
@@ -236,7 +241,7 @@ impl StepAnswer {
             Self::Error { kind, message, hint: Some(hint) } => {
                 Err(ToolError::new(kind, message).with_hint(hint))
             }
-            Self::Resolved(_) => {
+            Self::Resolved { .. } => {
                 Ok(ToolOutput::text("a person said that this was done; its answer is not known"))
             }
         }

@@ -203,7 +203,7 @@ impl Journal for Store {
         by: &'a str,
     ) -> JournalFuture<'a, ()> {
         Box::pin(async move {
-            let note = serde_json::json!({"resolved": resolution});
+            let note = serde_json::json!({"resolved": {"resolution": resolution, "by": by}});
             tracing::info!(%run, step, ?resolution, by, "a person said what happened");
             let data = Resolve {
                 engine: self.engine(),

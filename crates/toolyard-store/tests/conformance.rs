@@ -133,6 +133,9 @@ async fn a_person_says_done_or_not_done(engine: Engine) {
     store.resolve(&lease.run, "a", Resolution::Done, "ada").await.unwrap();
     store.resolve(&lease.run, "b", Resolution::NotDone, "ada").await.unwrap();
     assert!(matches!(store.begin(&lease, &intent("a", false)).await.unwrap(), Begun::Reuse(_)));
+    let word = store.steps(&lease.run).await.unwrap()[0].outcome.clone().unwrap();
+    assert_eq!(word.get(), r#"{"resolved":{"resolution":"done","by":"ada"}}"#, "who said it stays");
+    assert!(word.read::<toolyard_core::StepAnswer>().unwrap().into_outcome().is_ok());
     assert_eq!(store.begin(&lease, &intent("b", false)).await, Ok(Begun::Call));
     let twice = store.resolve(&lease.run, "a", Resolution::NotDone, "bob").await;
     assert!(matches!(twice, Err(JournalError::NotWaiting { .. })), "the first word counts: {twice:?}");
