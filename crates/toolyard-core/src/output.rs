@@ -16,6 +16,9 @@ pub struct ToolOutput {
     pub structured: Option<RawJson>,
     /// Whether the tool chose the size of this answer itself, as a page of a result is; budgets leave it alone then.
     pub sized: bool,
+    /// The answer as its server sent it, byte for byte, while nothing of it was cut. It is passed on and never kept.
+    #[serde(skip)]
+    pub raw: Option<RawJson>,
     /// Where it came from and what was done to it.
     pub meta: OutputMeta,
 }
@@ -53,6 +56,14 @@ pub enum ContentBlock {
         /// What it is called.
         name: String,
     },
+    /// Something that can be read, sent along.
+    Resource {
+        /// Its address, kind and content.
+        resource: Value,
+    },
+    /// A kind of content that is not known here.
+    #[serde(untagged)]
+    Other(Value),
 }
 
 impl ContentBlock {
@@ -78,6 +89,24 @@ impl fmt::Display for ContentBlock {
                 write!(f, "[{mime_type}, {} characters of base64]", grouped(data.len()))
             }
             Self::ResourceLink { uri, name } => write!(f, "[{name}: {uri}]"),
+            Self::Resource { resource } => write_resource(f, resource),
+            Self::Other(value) => match value.get("type").and_then(Value::as_str) {
+                Some(kind) => write!(f, "[content of the unknown type {kind}]"),
+                None => f.write_str("[content without a type]"),
+            },
+        }
+    }
+}
+
+/// An embedded resource as its text, or named in brackets where it has none.
+fn write_resource(f: &mut fmt::Formatter<'_>, resource: &Value) -> fmt::Result {
+    let word = |key| resource.get(key).and_then(Value::as_str);
+    match (word("text"), word("blob")) {
+        (Some(text), _) => f.write_str(text),
+        (None, blob) => {
+            let kind = word("mimeType").unwrap_or("resource");
+            let (uri, length) = (word("uri").unwrap_or_default(), blob.map_or(0, str::len));
+            write!(f, "[{kind}, {} characters of base64: {uri}]", grouped(length))
         }
     }
 }

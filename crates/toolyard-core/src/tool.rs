@@ -52,6 +52,9 @@ pub struct ToolSpec {
     /// No capabilities are looked for in its name and description.
     #[serde(skip)]
     pub untagged: bool,
+    /// The definition as its server sent it, byte for byte; none for tools that were not sent.
+    #[serde(skip)]
+    pub raw: Option<RawJson>,
 }
 
 impl ToolSpec {
@@ -66,6 +69,7 @@ impl ToolSpec {
             hints: ToolHints::default(),
             capabilities: Vec::new(),
             untagged: false,
+            raw: None,
         }
     }
 
@@ -94,6 +98,13 @@ impl ToolSpec {
     #[must_use]
     pub fn without_capabilities(mut self) -> Self {
         self.untagged = true;
+        self
+    }
+
+    /// The same tool with the definition it was read from.
+    #[must_use]
+    pub fn with_raw(mut self, raw: RawJson) -> Self {
+        self.raw = Some(raw);
         self
     }
 

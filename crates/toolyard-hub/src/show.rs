@@ -108,6 +108,7 @@ fn show_part(output: &mut ToolOutput, part: Part, reference: Option<ResultRef>) 
     content.extend(output.content.drain(..).filter(|block| block.as_text().is_none()));
     output.content = content;
     output.structured = None;
+    output.raw = None;
     output.meta.omitted = Some(omitted);
 }
 

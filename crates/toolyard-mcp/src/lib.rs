@@ -1,8 +1,12 @@
 //! Everything that speaks the Model Context Protocol, and nothing else does.
 //!
-//! This room is still empty. Its plan:
-//!
-//! - `wire/`: the JSON-RPC envelope over raw JSON, framing, hard limits.
-//! - `client/`: connections to servers (stdio, Streamable HTTP, HTTP+SSE) and the manager that starts them when needed.
-//! - `server/`: serves any hub to any MCP client, in both protocol eras.
-//! - `config/`: `mcp.json` and the formats of the clients people already use.
+//! - [`wire`]: the JSON-RPC envelope over raw JSON, framing, hard limits. Payloads are never rewritten.
+//! - [`client`]: connections to servers (stdio, Streamable HTTP, HTTP+SSE) in both protocol eras, and the manager that
+//!   starts them when they are needed.
+//! - [`config`]: `mcp.json` and the formats of the clients people already use.
+//! - [`definition`]: what a tool definition is once its spelling is taken away, and how two of them differ.
+
+pub mod client;
+pub mod config;
+pub mod definition;
+pub mod wire;

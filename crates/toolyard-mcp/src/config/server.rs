@@ -1,0 +1,112 @@
+//! One server as the operator describes it.
+
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+
+use toolyard_core::{ContentHash, ProtocolEra, SourceId};
+
+/// One configured server. Values may hold `${VAR}` references; they are looked up when it is started, never before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct McpServerConfig {
+    /// The operator's name for it; never what the server calls itself.
+    pub id: SourceId,
+    /// How it is reached.
+    pub transport: TransportConfig,
+    /// Whether it is used at all.
+    pub enabled: bool,
+    /// Whether its hints are believed and it may stand in for other trusted sources.
+    pub trusted: bool,
+    /// Whether a call that is not read-only must have it to itself.
+    pub exclusive: bool,
+    /// Whether even its first definitions wait for a person.
+    pub strict: bool,
+    /// The protocol era, where the operator knows better than detection.
+    pub era: Option<ProtocolEra>,
+    /// How long it may take until it answers for the first time.
+    pub startup_timeout: Duration,
+    /// How long a call may be silent; progress starts this anew.
+    pub call_timeout: Option<Duration>,
+    /// How long it may be idle before it is stopped; none for never.
+    pub idle_stop: Option<Duration>,
+    /// Which of its tools are used.
+    pub tools: ToolFilter,
+}
+
+/// How a server is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TransportConfig {
+    /// A program that talks over its standard input and output.
+    Stdio {
+        /// The program.
+        command: String,
+        /// Its arguments.
+        args: Vec<String>,
+        /// Variables it gets besides the harmless ones.
+        env: BTreeMap<String, String>,
+        /// Variables of ours it may see besides the harmless ones.
+        inherit: Vec<String>,
+        /// Where it runs.
+        cwd: Option<PathBuf>,
+    },
+    /// An address.
+    Http {
+        /// Where.
+        url: String,
+        /// More headers, such as `Authorization = "Bearer ${TOKEN}"`.
+        headers: BTreeMap<String, String>,
+        /// Which of the HTTP transports.
+        kind: HttpKind,
+    },
+}
+
+/// Which of the HTTP transports.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum HttpKind {
+    /// Found out by asking.
+    #[default]
+    Auto,
+    /// Streamable HTTP.
+    Streamable,
+    /// The HTTP+SSE of 2024-11-05.
+    Sse,
+}
+
+/// Which tools of a server are used.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolFilter {
+    /// Only these; none for all.
+    pub only: Option<Vec<String>>,
+    /// Not these.
+    pub without: Vec<String>,
+}
+
+impl ToolFilter {
+    /// Whether a tool of this name is used.
+    pub fn admits(&self, tool: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| only.iter().any(|name| name == tool))
+            && !self.without.iter().any(|name| name == tool)
+    }
+}
+
+impl McpServerConfig {
+    /// A server with the usual settings.
+    pub fn new(id: impl Into<SourceId>, transport: TransportConfig) -> Self {
+        Self {
+            id: id.into(),
+            transport,
+            enabled: true,
+            trusted: false,
+            exclusive: false,
+            strict: false,
+            era: None,
+            startup_timeout: Duration::from_secs(60),
+            call_timeout: None,
+            idle_stop: Some(Duration::from_secs(300)),
+            tools: ToolFilter::default(),
+        }
+    }
+
+    /// The hash of what makes it this server and no other: how it is reached. References stay references in it.
+    pub fn fingerprint(&self) -> ContentHash {
+        ContentHash::of(format!("{:?}", self.transport))
+    }
+}
