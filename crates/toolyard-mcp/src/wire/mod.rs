@@ -4,8 +4,10 @@ mod error;
 mod id;
 mod limits;
 mod message;
+mod sse;
 
 pub use error::WireError;
 pub use id::RequestId;
 pub use limits::WireLimits;
 pub use message::{Message, RpcError};
+pub use sse::{SseEvent, SseParser};
