@@ -17,6 +17,16 @@ pub trait Transport: Send + Sync + std::fmt::Debug {
     /// Takes the connection down, politely first. Returns when nothing of it is left.
     fn close(&self) -> BoxFuture<'_, ()>;
 
+    /// The protocol version that was agreed, or is tried; HTTP transports say it in a header and know the era by it. None takes
+    /// it back.
+    fn set_protocol_version(&self, version: Option<&str>) {
+        let _ = version;
+    }
+
+    /// Asks for a stream on which a server of the legacy era tells things unasked, where the transport has none by nature.
+    /// Nothing happens if the server does not offer one.
+    fn open_listen_stream(&self) {}
+
     /// The end of what the server said on its side channel (stderr), if it has one.
     fn last_words(&self) -> Option<String> {
         None
@@ -78,6 +88,12 @@ pub enum TransportError {
     /// An HTTP answer that is neither JSON nor events, or is compressed though nobody asked for that.
     #[error("it answered with {0}, which is not the protocol")]
     NotTheProtocol(String),
+    /// The server does not know our session any more: a new one must be initialized before the message is sent again.
+    #[error("it does not know this session any more")]
+    SessionGone,
+    /// A server wants our messages posted to another server.
+    #[error("it wants messages sent to another origin, which is refused: {0}")]
+    ForeignEndpoint(String),
     /// Too many requests are waited for already.
     #[error("{0} requests are waited for already")]
     Busy(usize),
@@ -87,7 +103,7 @@ impl TransportError {
     /// Whether it is certain that nothing of the request reached the server.
     pub fn had_no_effect(&self) -> bool {
         match self {
-            Self::Unreachable(_) | Self::Busy(_) => true,
+            Self::Unreachable(_) | Self::Busy(_) | Self::SessionGone | Self::ForeignEndpoint(_) => true,
             // Whoever is not let in has done nothing.
             Self::Status { status, .. } => matches!(status, 401 | 403 | 404 | 405 | 406 | 415 | 429),
             _ => false,

@@ -1,0 +1,259 @@
+//! One HTTP request and its answer: redirects, challenges and error statuses, before anything of a body is believed.
+
+use std::time::Duration;
+
+use reqwest::{
+    Client, Method, Request, Response, StatusCode,
+    header::{
+        ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, WWW_AUTHENTICATE,
+    },
+    redirect::Policy,
+};
+use url::Url;
+
+use super::{
+    HttpTarget, TransportError,
+    http_target::{harmless, shown},
+};
+use crate::wire::{Message, RpcError, WireError, WireLimits};
+
+const CONNECT_LIMIT: Duration = Duration::from_secs(30);
+/// Node and uvicorn drop a connection that was idle for 5 s; one that is dropped while we write to it costs a call.
+const IDLE_LIMIT: Duration = Duration::from_secs(4);
+const MOST_REDIRECTS: usize = 3;
+/// How long the body of an error status is waited for: the status itself says enough.
+const ERROR_BODY_LIMIT: Duration = Duration::from_secs(2);
+
+/// A client fit for [`super::StreamableHttp`] and [`super::LegacySse`]: it follows no redirect by itself, unpacks nothing and
+/// takes no proxy from the environment. One is enough for all servers.
+pub fn http_client() -> Result<Client, TransportError> {
+    Client::builder()
+        .redirect(Policy::none())
+        .referer(false)
+        .no_proxy()
+        .connect_timeout(CONNECT_LIMIT)
+        .pool_idle_timeout(IDLE_LIMIT)
+        .build()
+        .map_err(|error| TransportError::Unreachable(cause(error)))
+}
+
+/// Makes requests to one server.
+#[derive(Debug)]
+pub(super) struct HttpCaller {
+    client: Client,
+    pub(super) target: HttpTarget,
+    pub(super) limits: WireLimits,
+}
+
+/// What kind of body an answer has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BodyKind {
+    Json,
+    Events,
+}
+
+impl HttpCaller {
+    pub(super) fn new(client: Client, target: HttpTarget, limits: WireLimits) -> Self {
+        Self { client, target, limits }
+    }
+
+    /// Sends a request with the headers of the target under those given. Gives the answer if its status is a success.
+    pub(super) async fn call(
+        &self,
+        method: Method,
+        url: &Url,
+        headers: HeaderMap,
+        body: Option<Vec<u8>>,
+    ) -> Result<Response, TransportError> {
+        let request = self.request(method, url, headers, body)?;
+        let response = self.send(request).await?;
+        if !response.status().is_success() {
+            return Err(self.status_error(response).await);
+        }
+        let encoding = response.headers().get(CONTENT_ENCODING).map(|value| text(Some(value)));
+        match encoding {
+            Some(encoding) if !encoding.eq_ignore_ascii_case("identity") => {
+                Err(TransportError::NotTheProtocol(format!("{encoding} compression")))
+            }
+            _ => Ok(response),
+        }
+    }
+
+    fn request(
+        &self,
+        method: Method,
+        url: &Url,
+        mut headers: HeaderMap,
+        body: Option<Vec<u8>>,
+    ) -> Result<Request, TransportError> {
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        // Later headers replace earlier ones of the same name.
+        let mut request =
+            self.client.request(method, url.clone()).headers(self.target.headers.clone()).headers(headers);
+        if let Some(body) = body {
+            request = request.body(body);
+        }
+        request.build().map_err(failed)
+    }
+
+    /// Sends it, to where same-origin redirects point, and once more after each kind of challenge that was met: whoever was
+    /// not let in has done nothing yet.
+    async fn send(&self, mut request: Request) -> Result<Response, TransportError> {
+        let (mut redirects, mut challenges) = (0, Vec::new());
+        loop {
+            if let Some(authorizer) = &self.target.authorizer
+                && let Some(header) = authorizer.token().await
+            {
+                request.headers_mut().insert(header.name, header.value);
+            }
+            let Some(attempt) = request.try_clone() else {
+                return Err(TransportError::Unreachable("its body cannot be sent".to_owned()));
+            };
+            let response = self.client.execute(attempt).await.map_err(failed)?;
+            let status = response.status();
+            if status.is_redirection() {
+                redirects += 1;
+                *request.url_mut() = next_url(request.url(), &response, redirects)?;
+            } else if is_challenge(&response) && !challenges.contains(&status) {
+                challenges.push(status);
+                if !self.challenged(&response).await? {
+                    return Ok(response);
+                }
+            } else {
+                return Ok(response);
+            }
+        }
+    }
+
+    async fn challenged(&self, response: &Response) -> Result<bool, TransportError> {
+        let Some(authorizer) = &self.target.authorizer else { return Ok(false) };
+        let (status, challenge) = (response.status().as_u16(), challenge(response.headers()));
+        authorizer.challenged(status, challenge.as_deref()).await.map_err(|reason| TransportError::Status {
+            status,
+            error: None,
+            excerpt: Some(harmless(&reason)),
+            challenge,
+        })
+    }
+
+    /// What an error status and the beginning of its body say.
+    async fn status_error(&self, mut response: Response) -> TransportError {
+        let status = response.status().as_u16();
+        let challenge = challenge(response.headers());
+        let mut body = Vec::new();
+        if !response.headers().contains_key(CONTENT_ENCODING) {
+            // Whatever came in time is enough.
+            let _ = tokio::time::timeout(ERROR_BODY_LIMIT, async {
+                while let Ok(Some(chunk)) = response.chunk().await {
+                    let room = self.limits.noise_bytes.saturating_sub(body.len());
+                    body.extend(chunk.iter().take(room));
+                    if chunk.len() >= room {
+                        break;
+                    }
+                }
+            })
+            .await;
+        }
+        let body = String::from_utf8_lossy(&body).into_owned();
+        let excerpt = Some(self.target.without_secrets(harmless(&body))).filter(|text| !text.is_empty());
+        TransportError::Status { status, error: rpc_error(body, &self.limits), excerpt, challenge }
+    }
+
+    /// Reads a whole body, never more of it than a message may have.
+    pub(super) async fn body(&self, mut response: Response) -> Result<String, TransportError> {
+        let limit = self.limits.message_bytes;
+        let too_long = || TransportError::Wire(WireError::TooLong { what: "an answer", limit });
+        let announced = response.content_length().map_or(Ok(0), usize::try_from).unwrap_or(usize::MAX);
+        if announced > limit {
+            return Err(too_long());
+        }
+        let mut body = Vec::with_capacity(announced);
+        while let Some(chunk) = response.chunk().await.map_err(broken)? {
+            if body.len().saturating_add(chunk.len()) > limit {
+                return Err(too_long());
+            }
+            body.extend_from_slice(&chunk);
+        }
+        String::from_utf8(body).map_err(|_| WireError::NotText.into())
+    }
+}
+
+/// What kind of body it is; anything but JSON and events is not the protocol.
+pub(super) fn body_kind(headers: &HeaderMap) -> Result<BodyKind, TransportError> {
+    let full = text(headers.get(CONTENT_TYPE));
+    match full.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
+        "application/json" => Ok(BodyKind::Json),
+        "text/event-stream" => Ok(BodyKind::Events),
+        "" => Err(TransportError::NotTheProtocol("a body of no type".to_owned())),
+        other => Err(TransportError::NotTheProtocol(other.to_owned())),
+    }
+}
+
+/// A request that did not get its answer: never reached anyone, or broke later.
+pub(super) fn failed(error: reqwest::Error) -> TransportError {
+    if error.is_connect() || error.is_builder() {
+        TransportError::Unreachable(cause(error))
+    } else {
+        TransportError::Broken(cause(error))
+    }
+}
+
+/// A body that broke off.
+pub(super) fn broken(error: reqwest::Error) -> TransportError {
+    TransportError::Broken(cause(error))
+}
+
+/// The innermost cause, without the address, which may hold a password.
+fn cause(error: reqwest::Error) -> String {
+    let error = error.without_url();
+    let innermost =
+        std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source()).last();
+    harmless(&innermost.map_or_else(|| error.to_string(), ToString::to_string))
+}
+
+fn is_challenge(response: &Response) -> bool {
+    match response.status() {
+        StatusCode::UNAUTHORIZED => true,
+        StatusCode::FORBIDDEN => {
+            challenge(response.headers()).is_some_and(|text| text.contains("insufficient_scope"))
+        }
+        _ => false,
+    }
+}
+
+fn challenge(headers: &HeaderMap) -> Option<String> {
+    let all: Vec<_> =
+        headers.get_all(WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok()).collect();
+    (!all.is_empty()).then(|| all.join(", "))
+}
+
+/// Where a redirect goes, if it keeps the method and stays with the same origin.
+fn next_url(from: &Url, response: &Response, redirects: usize) -> Result<Url, TransportError> {
+    let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
+    let Some(mut next) = location.and_then(|location| from.join(location).ok()) else {
+        return Err(TransportError::Redirect("nowhere".to_owned()));
+    };
+    let keeps_method =
+        matches!(response.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
+    if !keeps_method || next.origin() != from.origin() {
+        return Err(TransportError::Redirect(shown(&next)));
+    }
+    if redirects > MOST_REDIRECTS {
+        return Err(TransportError::Redirect(format!("{} (after {MOST_REDIRECTS} others)", shown(&next))));
+    }
+    // What it says about users is not ours to send. Neither call fails for an address with a host.
+    let _ = next.set_username("");
+    let _ = next.set_password(None);
+    Ok(next)
+}
+
+fn rpc_error(body: String, limits: &WireLimits) -> Option<RpcError> {
+    Message::read(body, limits).ok()?.into_iter().find_map(|message| match message {
+        Message::Response { outcome: Err(error), .. } => Some(error),
+        _ => None,
+    })
+}
+
+fn text(value: Option<&HeaderValue>) -> String {
+    value.map(|value| harmless(&String::from_utf8_lossy(value.as_bytes()))).unwrap_or_default()
+}

@@ -1,0 +1,92 @@
+//! The events of one HTTP body, and when there have been too many that nobody asked for.
+
+use std::time::Duration;
+
+use reqwest::Response;
+
+use super::{TransportError, http_caller::broken};
+use crate::wire::{SseEvent, SseParser, WireError, WireLimits};
+
+const LAST_MOMENT: Duration = Duration::from_millis(200);
+const MOST_AFTERWARDS: usize = 64 << 10;
+
+/// What one event was.
+#[derive(Debug)]
+pub(super) enum Told<T> {
+    /// Nothing anyone waits for.
+    Noise,
+    /// Something worth hearing.
+    Heard,
+    /// What the stream was read for.
+    Done(T),
+}
+
+/// One body of events being read.
+#[derive(Debug)]
+pub(super) struct EventStream {
+    response: Response,
+    parser: SseParser,
+    /// Bytes so far that were not what is waited for.
+    noise: usize,
+    limit: usize,
+    long_lived: bool,
+}
+
+impl EventStream {
+    /// The events of a request's answer. All events before the answer together may be as long as one message.
+    pub(super) fn new(response: Response, limits: &WireLimits) -> Self {
+        let limit = limits.message_bytes.saturating_mul(2);
+        Self { response, parser: SseParser::new(limits), noise: 0, limit, long_lived: false }
+    }
+
+    /// The same for a stream that is there to be listened to: what is heard does not count.
+    pub(super) fn long_lived(mut self) -> Self {
+        self.long_lived = true;
+        self
+    }
+
+    /// Gives each event to `each` until that is done. None when the stream ends before.
+    pub(super) async fn read<T>(
+        &mut self,
+        mut each: impl FnMut(SseEvent) -> Told<T>,
+    ) -> Result<Option<T>, TransportError> {
+        while let Some(chunk) = self.response.chunk().await.map_err(broken)? {
+            self.noise = self.noise.saturating_add(chunk.len());
+            let mut rest = chunk.as_ref();
+            while let Some(event) = self.parser.next(&mut rest)? {
+                let bytes = event.data.len();
+                match each(event) {
+                    Told::Done(done) => return Ok(Some(done)),
+                    Told::Heard if self.long_lived => self.noise = self.noise.saturating_sub(bytes),
+                    Told::Heard | Told::Noise => {}
+                }
+            }
+            if self.noise > self.limit {
+                let what = "a stream without what it was opened for";
+                return Err(WireError::TooLong { what, limit: self.limit }.into());
+            }
+        }
+        Ok(None)
+    }
+
+    /// Waits a moment for the end of a stream that has given what it was opened for: a connection whose stream has ended can be
+    /// used again, one that is cut off cannot.
+    pub(super) async fn finish(mut self) {
+        let rest = async {
+            let mut bytes = 0_usize;
+            while let Ok(Some(chunk)) = self.response.chunk().await {
+                bytes = bytes.saturating_add(chunk.len());
+                if bytes > MOST_AFTERWARDS {
+                    break;
+                }
+            }
+        };
+        // Whether it ended in time only decides about the connection.
+        let _ = tokio::time::timeout(LAST_MOMENT, rest).await;
+    }
+
+    /// The id to resume after, and how long to wait before.
+    pub(super) fn resume_point(&self) -> (Option<&str>, Option<Duration>) {
+        (self.parser.last_event_id(), self.parser.retry())
+    }
+}
