@@ -1,0 +1,213 @@
+//! Nothing of a server survives: not its close, not its crash, not the violent death of the hub.
+
+use std::{process::Stdio, time::Duration};
+
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::Command,
+};
+use toolyard_mcp::client::{Transport, TransportError};
+
+use crate::yard::{Link, Yard, example, guardian, link};
+
+/// What the issue promises.
+const PROMISED: Duration = Duration::from_secs(2);
+/// A server as bad as can be: a wrapper, children in the background, in sessions of their own, deaf ones, daemons, and
+/// one that starts others all the time. None of them ends when its input does.
+const TREE: &str = r#"
+trap '' TERM
+sleep 300 &
+setsid sleep 301 &
+setsid sh -c 'trap "" TERM HUP; while :; do sleep 302; done' &
+python3 - <<'DAEMON'
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        null = os.open("/dev/null", os.O_RDWR)
+        for place in range(3):
+            os.dup2(null, place)
+        time.sleep(303)
+    os._exit(0)
+DAEMON
+setsid sh -c 'trap "" TERM; while :; do sleep 0.01 & sleep 0.02; done' &
+while :; do sleep 304; done
+"#;
+/// Guardian, shell, four sleeps in it and its children, two deaf shells, daemon.
+const TREE_PROCESSES: usize = 9;
+
+async fn grown(yard: &Yard) {
+    yard.until_processes(|count| count >= TREE_PROCESSES, Duration::from_secs(10)).await;
+}
+
+#[tokio::test]
+async fn after_close_nothing_is_left() {
+    let yard = Yard::new();
+    let link = link(yard.shell(TREE)).await;
+    grown(&yard).await;
+    let start = std::time::Instant::now();
+    link.transport.close().await;
+    println!("closing took {:?}", start.elapsed());
+    assert!(start.elapsed() < PROMISED);
+    assert_eq!(yard.processes().len(), 0, "nothing may be left when close returns");
+    assert_eq!(link.exchange.closed(), Some(TransportError::Closed));
+}
+
+#[tokio::test]
+async fn after_a_drop_nothing_is_left() {
+    let yard = Yard::new();
+    let Link { transport, exchange, heard } = link(yard.shell(TREE)).await;
+    grown(&yard).await;
+    drop((transport, exchange, heard));
+    println!("gone after {:?}", yard.until_processes(|count| count == 0, PROMISED).await);
+}
+
+#[test]
+fn after_the_end_of_the_runtime_nothing_is_left() {
+    let yard = Yard::new();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let link = runtime.block_on(async {
+        let link = link(yard.shell(TREE)).await;
+        grown(&yard).await;
+        link
+    });
+    runtime.shutdown_background();
+    let other = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    other.block_on(async {
+        // The guardian itself is a zombie of this process then, which has no folder any more.
+        println!("gone after {:?}", yard.until_processes(|count| count == 0, PROMISED).await);
+    });
+    drop(link);
+}
+
+#[tokio::test]
+async fn after_a_violent_death_of_the_hub_nothing_is_left() {
+    let yard = Yard::new();
+    let launch = yard.shell(TREE);
+    let mut hub = Command::new(example())
+        .arg("hub")
+        .arg(&launch.command)
+        .args(&launch.args)
+        .current_dir(yard.path(""))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(hub.stdout.take().unwrap()).read_line(&mut line).await.unwrap();
+    assert_eq!(line, "started\n");
+    // The hub works in this folder as well.
+    yard.until_processes(|count| count > TREE_PROCESSES, Duration::from_secs(10)).await;
+    hub.start_kill().unwrap();
+    hub.wait().await.unwrap();
+    println!("gone after {:?}", yard.until_processes(|count| count == 0, PROMISED).await);
+}
+
+#[tokio::test]
+async fn after_a_crash_of_the_server_nothing_is_left() {
+    let yard = Yard::new();
+    let crash = TREE.replace("while :; do sleep 304; done", "sleep 304 & sleep 0.5; kill -9 $$");
+    let link = link(yard.shell(&crash)).await;
+    grown(&yard).await;
+    let error = link.ask("{}").await.unwrap_err();
+    assert!(
+        matches!(&error, TransportError::Ended { status, .. } if status.contains("signal 9")),
+        "{error:?}"
+    );
+    println!("gone after {:?}", yard.until_processes(|count| count == 0, PROMISED).await);
+}
+
+#[tokio::test]
+async fn a_guardian_that_is_told_to_end_takes_everything_with_it() {
+    let yard = Yard::new();
+    let link = link(yard.shell(TREE)).await;
+    grown(&yard).await;
+    let guardian = rustix::process::Pid::from_raw(child_of_ours(&yard)).unwrap();
+    rustix::process::kill_process(guardian, rustix::process::Signal::TERM).unwrap();
+    println!("gone after {:?}", yard.until_processes(|count| count == 0, PROMISED).await);
+    assert!(matches!(link.ask("{}").await, Err(TransportError::Ended { .. })));
+}
+
+/// A guardian that is stopped cannot do its work; the hub does it then.
+#[tokio::test]
+async fn a_guardian_that_hangs_is_not_waited_for() {
+    let yard = Yard::new();
+    let link = link(yard.shell(TREE)).await;
+    grown(&yard).await;
+    let guardian = rustix::process::Pid::from_raw(child_of_ours(&yard)).unwrap();
+    rustix::process::kill_process(guardian, rustix::process::Signal::STOP).unwrap();
+    link.transport.close().await;
+    yard.until_processes(|count| count == 0, PROMISED).await;
+}
+
+#[tokio::test]
+async fn without_a_guardian_the_group_is_ended() {
+    let yard = Yard::new();
+    let mut launch = yard.shell("trap '' TERM; sleep 300 & sleep 301 & while :; do sleep 302; done");
+    launch.guard = None;
+    let first = link(launch.clone()).await;
+    yard.until_processes(|count| count == 4, Duration::from_secs(5)).await;
+    first.transport.close().await;
+    yard.until_processes(|count| count == 0, Duration::from_millis(100)).await;
+    let second = link(launch).await;
+    yard.until_processes(|count| count == 4, Duration::from_secs(5)).await;
+    drop(second);
+    yard.until_processes(|count| count == 0, PROMISED).await;
+}
+
+/// Nobody but the hub may hold the other end of a server's input, or its end would never be seen.
+#[tokio::test]
+async fn closing_one_leaves_the_others() {
+    let yards = [Yard::new(), Yard::new(), Yard::new()];
+    let mut links = Vec::new();
+    for yard in &yards {
+        links.push(link(yard.python(crate::yard::ECHO)).await);
+    }
+    for link in &links {
+        assert_eq!(link.ask("{}").await, Ok("{}".to_owned()));
+    }
+    while let Some(first) = (!links.is_empty()).then(|| links.remove(0)) {
+        let start = std::time::Instant::now();
+        first.transport.close().await;
+        assert!(
+            start.elapsed() < Duration::from_millis(600),
+            "a polite server ends at once: {:?}",
+            start.elapsed()
+        );
+        for link in &links {
+            assert_eq!(link.ask("{}").await, Ok("{}".to_owned()));
+        }
+    }
+}
+
+#[tokio::test]
+async fn file_descriptors_stay_flat() {
+    let cycles = std::env::var("TOOLYARD_CYCLES").ok().and_then(|count| count.parse().ok()).unwrap_or(1_000);
+    let yard = Yard::new();
+    let open = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let start = std::time::Instant::now();
+    let (mut before, mut after) = (0, 0);
+    for cycle in 0..cycles {
+        let mut launch = yard.launch("cat", Vec::new());
+        launch.guard = Some(guardian());
+        let link = link(launch).await;
+        link.transport.close().await;
+        drop(link);
+        after = open();
+        if cycle == 0 {
+            before = after;
+        }
+    }
+    println!("{cycles} cycles in {:?}, {before} then {after} descriptors", start.elapsed());
+    assert_eq!(before, after);
+    assert_eq!(yard.processes().len(), 0);
+}
+
+/// The guardian: the one child of this process that works in the folder.
+fn child_of_ours(yard: &Yard) -> i32 {
+    let ours = std::process::id().to_string();
+    let is_ours = |process: &u32| {
+        let line = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        line.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1)) == Some(ours.as_str())
+    };
+    yard.processes().into_iter().find(is_ours).unwrap().try_into().unwrap()
+}
