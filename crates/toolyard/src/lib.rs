@@ -27,12 +27,15 @@
 //! The rooms behind it: [`toolyard_core`] (words), [`toolyard_hub`] (one call), [`toolyard_tools`] (native tools,
 //! functions, skills). The program `toolyard` is this library and a command line.
 
+mod servers;
 pub mod settings;
 mod yard;
 
+pub use servers::ServersSetup;
 pub use settings::{Settings, SettingsError, Span, schema};
 pub use toolyard_core as core;
 pub use toolyard_hub as hub;
+pub use toolyard_mcp as mcp;
 pub use toolyard_store as store;
 pub use toolyard_tools as tools;
 pub use yard::{Error, Surroundings, Toolyard, ToolyardBuilder};

@@ -8,6 +8,7 @@ use toolyard_core::{
     Descriptions, RawJson, Servers as _, SourceInfo, Tool, ToolCallRequest, ToolError, ToolOutput,
 };
 use toolyard_hub::{CallOptions, HubConfig, RetryPolicy, ToolHub};
+use toolyard_mcp::client::McpManager;
 use toolyard_store::{Statistics, Store, StoreError, StoredAudit, StoredHistory};
 use toolyard_tools::{
     IntoOutput, function,
@@ -15,7 +16,7 @@ use toolyard_tools::{
     skill::{self, LoadedSkills, MemoryDescriptions, SkillFolder, TrustBook},
 };
 
-use crate::{Settings, SettingsError};
+use crate::{ServersSetup, Settings, SettingsError};
 
 /// What a yard may use of the machine it runs on. Nothing is looked up by the library itself.
 #[derive(Debug, Clone)]
@@ -46,7 +47,8 @@ pub enum Error {
 /// A hub with its tools.
 #[derive(Debug)]
 pub struct Toolyard {
-    hub: ToolHub,
+    hub: Arc<ToolHub>,
+    servers: Option<McpManager>,
     options: CallOptions,
     skills: LoadedSkills,
     kept: Option<Kept>,
@@ -67,6 +69,7 @@ pub struct ToolyardBuilder {
     search: SearchSettings,
     surroundings: Option<Surroundings>,
     store: Option<Store>,
+    servers: Option<ServersSetup>,
     tools: Vec<Arc<dyn Tool>>,
 }
 
@@ -87,9 +90,12 @@ impl Toolyard {
         self.hub.execute(&ToolCallRequest::new(tool, arguments), &self.options).await
     }
 
-    /// Waits until everything that was noted is in the store. A yard that is dropped without this may lose its last second
+    /// Stops all servers and waits until everything that was noted is in the store. A yard that is dropped without this may lose its last second
     /// of statistics and audit records.
     pub async fn close(&self) -> Result<(), StoreError> {
+        if let Some(servers) = &self.servers {
+            servers.close().await;
+        }
         if let Some(kept) = &self.kept {
             kept.audit.flush().await;
             kept.history.flush().await?;
@@ -115,6 +121,11 @@ impl Toolyard {
     /// How calls are carried out unless somebody says otherwise.
     pub fn options(&self) -> &CallOptions {
         &self.options
+    }
+
+    /// The MCP servers, if any were configured.
+    pub fn servers(&self) -> Option<&McpManager> {
+        self.servers.as_ref()
     }
 
     /// The skills that were found, and what is wrong with them.
@@ -149,6 +160,13 @@ impl ToolyardBuilder {
     #[must_use]
     pub fn surroundings(mut self, surroundings: Surroundings) -> Self {
         self.surroundings = Some(surroundings);
+        self
+    }
+
+    /// Uses MCP servers. None is started before one of its tools is called.
+    #[must_use]
+    pub fn servers(mut self, servers: ServersSetup) -> Self {
+        self.servers = Some(servers);
         self
     }
 
@@ -198,7 +216,7 @@ impl ToolyardBuilder {
         let built_in = native.tools(Arc::clone(&config.results), None);
         tools.extend(built_in.into_iter().filter(|tool| !own.contains(&tool.spec().name)));
 
-        let hub = ToolHub::new(config);
+        let hub = Arc::new(ToolHub::new(config));
         hub.register(SourceInfo::native(), tools);
         let mut skills = match &self.surroundings {
             Some(surroundings) => load_skills(surroundings, self.store.as_ref()).await?,
@@ -207,8 +225,12 @@ impl ToolyardBuilder {
         for (source, tools) in std::mem::take(&mut skills.sources) {
             hub.register(source, tools);
         }
+        let servers = match self.servers {
+            Some(setup) => Some(setup.start(&hub, self.store.as_ref()).await?),
+            None => None,
+        };
         let options = CallOptions::default().with_timeout(self.settings.call.timeout.0);
-        Ok(Toolyard { hub, options, skills, kept })
+        Ok(Toolyard { hub, servers, options, skills, kept })
     }
 }
 

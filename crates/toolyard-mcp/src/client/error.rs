@@ -1,0 +1,72 @@
+//! Why a request to a server failed, and what that means for the call it was made for.
+
+use std::time::Duration;
+
+use toolyard_core::{ErrorKind, SourceId, ToolError};
+
+use super::TransportError;
+use crate::wire::{RpcError, WireError};
+
+/// Why a request brought no result.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// It did not get through, or its answer did not.
+    #[error(transparent)]
+    Transport(#[from] TransportError),
+    /// The server answered with an error of the protocol.
+    #[error("MCP error: {0}")]
+    Rpc(#[from] RpcError),
+    /// The server was silent for too long; progress would have counted as an answer.
+    #[error("it was silent for {} s", .0.as_secs_f64())]
+    Silent(Duration),
+    /// The server's answer is not one.
+    #[error(transparent)]
+    Malformed(#[from] WireError),
+    /// The server asks back again and again.
+    #[error("it asked back {0} times without an answer to the call")]
+    AsksWithoutEnd(usize),
+    /// The server needs an answer that nobody here can give.
+    #[error("it needs an answer before it goes on, and {0}")]
+    NobodyToAsk(String),
+}
+
+impl RequestError {
+    /// Whether it is certain that the call had no effect on the server.
+    pub fn had_no_effect(&self) -> bool {
+        matches!(self, Self::Transport(error) if error.had_no_effect())
+    }
+
+    /// The session this request was made in is gone, and the request was not looked at: it may be made in a new one.
+    pub fn session_is_gone(&self) -> bool {
+        matches!(self, Self::Transport(TransportError::SessionGone))
+    }
+
+    /// The failure of a call to a tool of `server`.
+    pub fn into_tool_error(self, server: &SourceId) -> ToolError {
+        let logs = format!("logs: toolyard servers logs {server}");
+        let error = match &self {
+            Self::Transport(TransportError::Status { status: 401 | 403, .. }) => {
+                ToolError::new(ErrorKind::Unavailable, self.to_string())
+                    .with_hint(format!("log in with `toolyard servers login {server}` or set its headers"))
+                    .with_retryable(false)
+            }
+            Self::Transport(failure) if failure.had_no_effect() => {
+                ToolError::new(ErrorKind::Unavailable, self.to_string()).with_hint(logs)
+            }
+            Self::Transport(TransportError::Ended { last_words, .. }) => {
+                let words = if last_words.is_empty() { String::new() } else { format!(": {last_words}") };
+                ToolError::new(ErrorKind::Lost, format!("{self} while it was called{words}")).with_hint(logs)
+            }
+            Self::Transport(_) => ToolError::new(ErrorKind::Lost, self.to_string()).with_hint(logs),
+            Self::Silent(_) => ToolError::new(ErrorKind::Timeout, self.to_string()).with_hint(logs),
+            Self::Rpc(_) => ToolError::failed(self.to_string()).with_retryable(false),
+            // Something was done; what, nobody can read.
+            Self::Malformed(_) => ToolError::new(ErrorKind::Lost, self.to_string()).with_retryable(false),
+            Self::AsksWithoutEnd(_) | Self::NobodyToAsk(_) => {
+                ToolError::failed(self.to_string()).with_retryable(false)
+            }
+        };
+        error.on_source(server)
+    }
+}

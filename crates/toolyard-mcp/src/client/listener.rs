@@ -1,0 +1,95 @@
+//! Hears what a server tells or asks unasked, and answers it.
+
+use std::{collections::HashMap, sync::Arc};
+
+use tokio::{
+    sync::{mpsc, watch},
+    task::{AbortHandle, JoinSet},
+};
+use toolyard_core::RawJson;
+
+use super::{
+    Heard, InputRequest,
+    input::METHOD_NOT_FOUND,
+    session::{News, Parts},
+};
+use crate::wire::{self, Progress, RequestId, RpcError};
+
+/// How many questions of a server are worked on at once; a server that asks more is told to wait.
+const AT_ONCE: usize = 8;
+/// JSON-RPC's code for trouble on our side.
+const INTERNAL: i64 = -32603;
+
+/// Listens until the connection is gone.
+pub(super) async fn listen(parts: Arc<Parts>, mut heard: mpsc::Receiver<Heard>, news: watch::Sender<News>) {
+    let mut answering: JoinSet<()> = JoinSet::new();
+    let mut under_way: HashMap<String, AbortHandle> = HashMap::new();
+    while let Some(heard) = heard.recv().await {
+        while answering.try_join_next().is_some() {}
+        under_way.retain(|_, task| !task.is_finished());
+        match heard {
+            Heard::Notification { method, params } => {
+                if method == "notifications/cancelled" {
+                    let stopped = cancelled(params.as_ref()).and_then(|id| under_way.remove(&id));
+                    stopped.inspect(AbortHandle::abort);
+                } else {
+                    notified(&parts, &news, &method, params.as_ref());
+                }
+            }
+            Heard::Request { id, method, params } => {
+                if method != "ping" && answering.len() >= AT_ONCE {
+                    let body = wire::error_response(&id, INTERNAL, "too many questions at once");
+                    parts.respond(body).await;
+                    continue;
+                }
+                let key = id.0.get().to_owned();
+                let task = answering.spawn(answer(Arc::clone(&parts), id, method, params));
+                under_way.insert(key, task);
+            }
+            Heard::Closed(error) => {
+                news.send_modify(|news| news.closed = Some(error));
+                return;
+            }
+        }
+    }
+}
+
+fn notified(parts: &Parts, news: &watch::Sender<News>, method: &str, params: Option<&RawJson>) {
+    match method {
+        "notifications/progress" => {
+            if let Some(progress) = params.and_then(|params| Progress::read(params).ok()) {
+                parts.beats.beat(progress.token);
+            }
+        }
+        "notifications/tools/list_changed" => news.send_modify(|news| news.tools_changed += 1),
+        _ => tracing::trace!(server = %parts.server, method, "notification"),
+    }
+}
+
+fn cancelled(params: Option<&RawJson>) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Cancelled {
+        request_id: RawJson,
+    }
+    params?.read::<Cancelled>().ok().map(|cancelled| cancelled.request_id.get().to_owned())
+}
+
+async fn answer(parts: Arc<Parts>, id: RequestId, method: String, params: Option<RawJson>) {
+    let outcome = match method.as_str() {
+        "ping" => Ok(RawJson::empty_object()),
+        "elicitation/create" | "sampling/createMessage" | "roots/list" => {
+            let request = InputRequest { server: &parts.server, method: &method, params: params.as_ref() };
+            parts.input.answer(request).await
+        }
+        _ => {
+            let message = format!("{method} is not offered by this client");
+            Err(RpcError { code: METHOD_NOT_FOUND, message, data: None })
+        }
+    };
+    let body = match outcome {
+        Ok(result) => wire::response(&id, &result),
+        Err(error) => wire::error_response(&id, error.code, &error.message),
+    };
+    parts.respond(body).await;
+}

@@ -1,0 +1,68 @@
+//! What every message says about us, in the words of the era that is spoken.
+
+use serde_json::json;
+use toolyard_core::{ProtocolEra, RawJson};
+
+use super::{era::MODERN, headers};
+use crate::wire::JsonObject;
+
+/// Who speaks, and how.
+#[derive(Debug, Clone)]
+pub(super) struct Speaker {
+    pub(super) era: ProtocolEra,
+    pub(super) version: &'static str,
+    /// What can be asked of us.
+    capabilities: RawJson,
+}
+
+impl Speaker {
+    /// A speaker of the modern era.
+    pub(super) fn modern(capabilities: RawJson) -> Self {
+        Self { era: ProtocolEra::Modern, version: MODERN, capabilities }
+    }
+
+    /// The same speaker in the legacy era.
+    pub(super) fn legacy(&self, version: &'static str) -> Self {
+        Self { era: ProtocolEra::Legacy, version, ..self.clone() }
+    }
+
+    /// The parameters of `initialize`.
+    pub(super) fn introduction(&self) -> JsonObject {
+        JsonObject::new()
+            .with_text("protocolVersion", self.version)
+            .with_raw("capabilities", &self.capabilities)
+            .with_object("clientInfo", &client_info())
+    }
+
+    /// The parameters of a request; one that may report progress says under which number.
+    pub(super) fn params(&self, fields: JsonObject, progress: Option<u64>) -> JsonObject {
+        let mut meta = JsonObject::new();
+        if self.era == ProtocolEra::Modern {
+            meta = meta
+                .with_text("io.modelcontextprotocol/protocolVersion", self.version)
+                .with_object("io.modelcontextprotocol/clientInfo", &client_info())
+                .with_raw("io.modelcontextprotocol/clientCapabilities", &self.capabilities);
+        }
+        if let Some(token) = progress {
+            meta = meta.with_value("progressToken", &json!(token));
+        }
+        if meta.is_empty() { fields } else { fields.with_object("_meta", &meta) }
+    }
+
+    /// What the modern era repeats in headers: the method, and the name it is about.
+    pub(super) fn headers(&self, method: &str, name: Option<&str>) -> Vec<(String, String)> {
+        if self.era == ProtocolEra::Legacy {
+            return Vec::new();
+        }
+        let mut headers = vec![("Mcp-Method".to_owned(), method.to_owned())];
+        headers.extend(name.map(|name| ("Mcp-Name".to_owned(), headers::value(name))));
+        headers
+    }
+}
+
+fn client_info() -> JsonObject {
+    JsonObject::new()
+        .with_text("name", "toolyard")
+        .with_text("title", "Toolyard")
+        .with_text("version", env!("CARGO_PKG_VERSION"))
+}

@@ -1,0 +1,361 @@
+//! One configured server: started when it is needed, by one start for everyone who waits, and minded while it lives.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep, sleep_until},
+};
+use toolyard_core::{ContentHash, ProtocolEra, RawJson, SourceInfo, SourceKind, Tool, ToolError};
+
+use super::{
+    ConnectError, ConnectOptions, ServerState, Session, connect,
+    host::Host,
+    state::Lifecycle,
+    tool::McpTool,
+};
+use crate::{
+    cache::{self, Shelf},
+    config::McpServerConfig,
+};
+
+/// How long a list may take, once the server answers at all.
+const LIST_PATIENCE: Duration = Duration::from_secs(30);
+/// Changes of a list within this time are read together.
+const SETTLING: Duration = Duration::from_millis(200);
+/// A server that nobody asked for anything for this long is not revived any more; the next call starts it.
+const REVIVED_FOR: Duration = Duration::from_secs(600);
+
+/// One configured server.
+#[derive(Debug)]
+pub struct Server {
+    pub(super) config: McpServerConfig,
+    pub(super) host: Arc<Host>,
+    lifecycle: Mutex<Lifecycle>,
+    slot: Mutex<Slot>,
+    shelf: ArcSwap<Shelf>,
+    era: Mutex<Option<ProtocolEra>>,
+    used: Mutex<Instant>,
+    reviving: AtomicBool,
+    retired: AtomicBool,
+}
+
+type Start = watch::Receiver<Option<Result<Arc<Session>, ConnectError>>>;
+
+#[derive(Debug)]
+enum Slot {
+    Empty,
+    Starting(Start),
+    Live(Arc<Session>),
+}
+
+/// Who wants a server to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// A call: a server that failed a moment ago is left alone.
+    Call,
+    /// A person, or the plan to try again: it is started in any case.
+    Anyway,
+}
+
+impl Server {
+    /// A server with what was known of it.
+    pub(super) fn new(config: McpServerConfig, host: Arc<Host>, known: Option<cache::Known>) -> Arc<Self> {
+        let era = config.era.or(known.as_ref().and_then(|known| known.era));
+        let lifecycle = Lifecycle::new(config.enabled, known.is_some());
+        let shelf = known.map(|known| known.shelf).unwrap_or_default();
+        let server = Arc::new(Self {
+            config,
+            host,
+            lifecycle: Mutex::new(lifecycle),
+            slot: Mutex::new(Slot::Empty),
+            shelf: ArcSwap::from_pointee(shelf),
+            era: Mutex::new(era),
+            used: Mutex::new(Instant::now()),
+            reviving: AtomicBool::new(false),
+            retired: AtomicBool::new(false),
+        });
+        server.register();
+        server
+    }
+
+    /// Where it is in its life.
+    pub fn state(&self) -> ServerState {
+        locked(&self.lifecycle).state().clone()
+    }
+
+    /// Its configuration.
+    pub fn config(&self) -> &McpServerConfig {
+        &self.config
+    }
+
+    /// Its tools: in service, out of service, quarantined.
+    pub fn shelf(&self) -> Arc<Shelf> {
+        self.shelf.load_full()
+    }
+
+    /// The era it spoke last.
+    pub fn era(&self) -> Option<ProtocolEra> {
+        *locked(&self.era)
+    }
+
+    /// The live session, if there is one.
+    pub fn live(&self) -> Option<Arc<Session>> {
+        match &*locked(&self.slot) {
+            Slot::Live(session) if session.closed().is_none() => Some(Arc::clone(session)),
+            _ => None,
+        }
+    }
+
+    /// A live session: the one there is, the one somebody is waiting for already, or a new one.
+    pub(super) async fn session(self: &Arc<Self>, wanted: Wanted) -> Result<Arc<Session>, ConnectError> {
+        self.touch();
+        let mut start = {
+            let mut slot = locked(&self.slot);
+            match &*slot {
+                Slot::Live(session) if session.closed().is_none() => return Ok(Arc::clone(session)),
+                Slot::Starting(start) => start.clone(),
+                _ => {
+                    self.admit(wanted)?;
+                    let (sender, start) = watch::channel(None);
+                    *slot = Slot::Starting(start.clone());
+                    locked(&self.lifecycle).starting(Instant::now());
+                    // A task of its own: whoever asked first may give up, the others still wait.
+                    tokio::spawn(Arc::clone(self).start(sender));
+                    start
+                }
+            }
+        };
+        let outcome = start.wait_for(Option::is_some).await.ok().and_then(|outcome| outcome.clone());
+        outcome.unwrap_or_else(|| Err(ConnectError::Configuration("its start was given up".to_owned())))
+    }
+
+    fn admit(&self, wanted: Wanted) -> Result<(), ConnectError> {
+        let allowed = locked(&self.lifecycle).may_start(Instant::now());
+        match (allowed, wanted) {
+            (Err((reason, left)), Wanted::Call) => Err(ConnectError::Resting { reason, left }),
+            (Err((reason, Duration::ZERO)), Wanted::Anyway) if !self.config.enabled => {
+                Err(ConnectError::Resting { reason, left: Duration::ZERO })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn start(self: Arc<Self>, done: watch::Sender<Option<Result<Arc<Session>, ConnectError>>>) {
+        let outcome = self.connected().await;
+        {
+            let mut slot = locked(&self.slot);
+            *slot = match &outcome {
+                Ok(session) if !self.retired.load(Ordering::Acquire) => Slot::Live(Arc::clone(session)),
+                _ => Slot::Empty,
+            };
+        }
+        match &outcome {
+            Ok(session) => {
+                tracing::info!(server = %self.config.id, era = ?session.era(), "server ready");
+                tokio::spawn(Arc::clone(&self).mind(Arc::clone(session)));
+            }
+            Err(error) => self.went_down(error.to_string()),
+        }
+        // Whoever waited may have given up.
+        let _ = done.send(Some(outcome));
+    }
+
+    /// Starts it, reads its tools and compares them with what was approved. Nothing is called before that.
+    async fn connected(self: &Arc<Self>) -> Result<Arc<Session>, ConnectError> {
+        let link = self.host.link(&self.config)?;
+        let options = ConnectOptions {
+            server: self.config.id.clone(),
+            era: self.era(),
+            startup_timeout: self.config.startup_timeout,
+            limits: self.host.limits,
+            input: Arc::clone(&self.host.input),
+        };
+        let session = Arc::new(connect(link, &options).await?);
+        if let Err(error) = self.refresh(&session).await {
+            session.close().await;
+            return Err(error);
+        }
+        Ok(session)
+    }
+
+    /// Reads the list anew and puts on the shelf what may be used of it.
+    async fn refresh(self: &Arc<Self>, session: &Session) -> Result<(), ConnectError> {
+        let list = if session.facts().tools { session.list_tools(LIST_PATIENCE).await? } else { Vec::new() };
+        let era = session.era();
+        *locked(&self.era) = Some(era);
+        let shelf = self.host.review(&self.config, era, &list).await?;
+        let concern = shelf.concern();
+        self.shelf.store(Arc::new(shelf));
+        self.register();
+        locked(&self.lifecycle).ready(Instant::now(), concern);
+        Ok(())
+    }
+
+    /// Hands the tools in service to whoever routes calls, all at once.
+    fn register(self: &Arc<Self>) {
+        if !self.config.enabled || self.retired.load(Ordering::Acquire) {
+            return;
+        }
+        let shelf = self.shelf();
+        let tools = shelf
+            .in_service
+            .iter()
+            .filter(|tool| self.config.tools.admits(&tool.spec.name))
+            .map(|tool| Arc::new(McpTool::new(tool.clone(), Arc::clone(self))) as Arc<dyn Tool>)
+            .collect();
+        let source = SourceInfo::new(self.config.id.clone(), SourceKind::Mcp)
+            .trusted(self.config.trusted)
+            .exclusive(self.config.exclusive);
+        self.host.registrar.replace(source, tools);
+    }
+
+    /// Watches over a live session: changed tools, its end, and whether anyone still needs it.
+    async fn mind(self: Arc<Self>, session: Arc<Session>) {
+        let mut news = session.news();
+        let mut seen = news.borrow_and_update().tools_changed;
+        loop {
+            let idle = self.config.idle_stop.map(|limit| *locked(&self.used) + limit);
+            tokio::select! {
+                changed = news.changed() => {
+                    let now = news.borrow_and_update().clone();
+                    if let Some(error) = now.closed.or_else(|| changed.err().and(session.closed())) {
+                        return self.lost(&session, error.to_string());
+                    }
+                    if now.tools_changed != seen {
+                        sleep(SETTLING).await;
+                        seen = news.borrow_and_update().tools_changed;
+                        if let Err(error) = self.refresh(&session).await {
+                            let concern = format!("its changed list could not be read: {error}");
+                            locked(&self.lifecycle).ready(Instant::now(), Some(concern));
+                        }
+                    }
+                }
+                () = until(idle) => {
+                    let due = self.config.idle_stop.is_some_and(|limit| locked(&self.used).elapsed() >= limit);
+                    if due && session.busy() == 0 {
+                        tracing::info!(server = %self.config.id, "server stopped, nobody needs it");
+                        return self.stop().await;
+                    }
+                    // A call that takes longer than the limit keeps it alive.
+                    self.touch();
+                }
+            }
+        }
+    }
+
+    /// The session is of no use any more, whatever the reason; the next call gets another one.
+    pub(super) fn lost(self: &Arc<Self>, session: &Arc<Session>, reason: String) {
+        {
+            let mut slot = locked(&self.slot);
+            match &*slot {
+                Slot::Live(live) if Arc::ptr_eq(live, session) => *slot = Slot::Empty,
+                // Somebody noticed before.
+                _ => return,
+            }
+        }
+        let gone = Arc::clone(session);
+        tokio::spawn(async move { gone.close().await });
+        self.went_down(reason);
+    }
+
+    /// The session ended in good order: the next call begins a new one at once.
+    pub(super) fn expired(&self, session: &Arc<Session>) {
+        let mut slot = locked(&self.slot);
+        if matches!(&*slot, Slot::Live(live) if Arc::ptr_eq(live, session)) {
+            *slot = Slot::Empty;
+            let gone = Arc::clone(session);
+            tokio::spawn(async move { gone.close().await });
+        }
+    }
+
+    fn went_down(self: &Arc<Self>, reason: String) {
+        if self.retired.load(Ordering::Acquire) {
+            return;
+        }
+        tracing::warn!(server = %self.config.id, reason, "server down");
+        locked(&self.lifecycle).failed(Instant::now(), reason, fastrand::f64());
+        if !self.reviving.swap(true, Ordering::AcqRel) {
+            tokio::spawn(Arc::clone(self).revive());
+        }
+    }
+
+    /// Tries again and again, ever more slowly, while anyone still wants it.
+    async fn revive(self: Arc<Self>) {
+        loop {
+            let state = self.state();
+            let ServerState::Down { retry_at, .. } = state else { break };
+            sleep_until(retry_at).await;
+            if self.retired.load(Ordering::Acquire) {
+                break;
+            }
+            let used = *locked(&self.used);
+            if used.elapsed() > REVIVED_FOR {
+                locked(&self.lifecycle).rest();
+                break;
+            }
+            let revived = self.session(Wanted::Anyway).await.is_ok();
+            // Trying again is not using.
+            *locked(&self.used) = used;
+            if revived {
+                break;
+            }
+        }
+        self.reviving.store(false, Ordering::Release);
+    }
+
+    /// Stops it; its tools stay known.
+    pub async fn stop(self: &Arc<Self>) {
+        let slot = std::mem::replace(&mut *locked(&self.slot), Slot::Empty);
+        if let Slot::Live(session) = slot {
+            session.close().await;
+        }
+        if self.config.enabled {
+            locked(&self.lifecycle).rest();
+        }
+    }
+
+    /// Stops it for good: it is not configured any more.
+    pub(super) async fn retire(self: &Arc<Self>) {
+        self.retired.store(true, Ordering::Release);
+        self.host.registrar.remove(&self.config.id);
+        self.stop().await;
+    }
+
+    /// Judges its tools anew by what is approved now.
+    pub(super) async fn reconsider(self: &Arc<Self>, list: &[RawJson]) -> Result<(), ConnectError> {
+        let era = self.era().unwrap_or(ProtocolEra::Legacy);
+        let shelf = self.host.review(&self.config, era, list).await?;
+        self.shelf.store(Arc::new(shelf));
+        self.register();
+        Ok(())
+    }
+
+    /// Whether a tool may be called with this definition now.
+    pub(super) fn check(&self, tool: &str, pin: ContentHash) -> Result<(), ToolError> {
+        self.shelf.load().check(tool, pin).map_err(|error| error.on_source(&self.config.id))
+    }
+
+    fn touch(&self) {
+        *locked(&self.used) = Instant::now();
+    }
+}
+
+async fn until(instant: Option<Instant>) {
+    match instant {
+        Some(instant) => sleep_until(instant).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,323 @@
+//! One live connection to a server whose era is known: requests, answers, and what the server asks back.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use tokio::{sync::watch, task::AbortHandle};
+use toolyard_core::{ProtocolEra, RawJson, SourceId};
+
+use super::{
+    Exchange, InputHandler, InputRequest, Outgoing, RequestError, Transport, TransportError,
+    beats::Beats,
+    params::Speaker,
+};
+use crate::wire::{
+    self, CallResult, JsonObject, Outcome, Question, ServerFacts, ToolsPage, WireError, WireLimits,
+};
+
+/// The request that stays open for as long as a session of the modern era lives.
+pub(super) const SUBSCRIPTION: &str = "subscriptions/listen";
+/// How often a server may ask back during one call.
+const ROUNDS: usize = 10;
+
+/// What happened to a session since it began.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct News {
+    /// How often the server said that its tools changed.
+    pub tools_changed: u64,
+    /// Why the connection is gone, once it is.
+    pub closed: Option<TransportError>,
+}
+
+/// One live connection to a server.
+#[derive(Debug)]
+pub struct Session {
+    pub(super) parts: Arc<Parts>,
+    pub(super) tasks: Mutex<Vec<AbortHandle>>,
+    pub(super) news: watch::Receiver<News>,
+    facts: ServerFacts,
+}
+
+/// What a session and its background tasks share.
+#[derive(Debug)]
+pub(super) struct Parts {
+    pub(super) server: SourceId,
+    pub(super) exchange: Arc<Exchange>,
+    pub(super) transport: Box<dyn Transport>,
+    pub(super) speaker: ArcSwap<Speaker>,
+    pub(super) beats: Beats,
+    pub(super) input: Arc<dyn InputHandler>,
+    pub(super) limits: WireLimits,
+}
+
+/// One call of a tool.
+#[derive(Debug, Clone, Copy)]
+pub struct ToolCall<'a> {
+    /// The tool's name on the server.
+    pub name: &'a str,
+    /// Its arguments as they came.
+    pub arguments: &'a RawJson,
+    /// Arguments that HTTP transports repeat in headers.
+    pub headers: &'a [(String, String)],
+    /// How long the server may be silent; progress starts this anew.
+    pub silence: Option<Duration>,
+}
+
+impl Session {
+    pub(super) fn new(parts: Arc<Parts>, news: watch::Receiver<News>, facts: ServerFacts) -> Self {
+        Self { parts, tasks: Mutex::default(), news, facts }
+    }
+
+    /// Which protocol is spoken.
+    pub fn era(&self) -> ProtocolEra {
+        self.parts.speaker.load().era
+    }
+
+    /// Which revision of it.
+    pub fn version(&self) -> &'static str {
+        self.parts.speaker.load().version
+    }
+
+    /// What the server says about itself.
+    pub fn facts(&self) -> &ServerFacts {
+        &self.facts
+    }
+
+    /// What happened since it began, and what will.
+    pub fn news(&self) -> watch::Receiver<News> {
+        self.news.clone()
+    }
+
+    /// Why the connection is gone, if it is.
+    pub fn closed(&self) -> Option<TransportError> {
+        self.parts.exchange.closed()
+    }
+
+    /// How many answers somebody waits for; what a session keeps open for itself does not count.
+    pub fn busy(&self) -> usize {
+        self.parts.beats.count()
+    }
+
+    /// The end of what the server said on its side channel.
+    pub fn last_words(&self) -> Option<String> {
+        self.parts.transport.last_words()
+    }
+
+    /// All tools, over all pages, each as the server wrote it.
+    pub async fn list_tools(&self, silence: Duration) -> Result<Vec<RawJson>, RequestError> {
+        let limits = &self.parts.limits;
+        let (mut tools, mut bytes, mut cursor): (Vec<RawJson>, usize, Option<String>) = (Vec::new(), 0, None);
+        for _ in 0..limits.pages {
+            let mut ask = Ask::new("tools/list").silence(Some(silence));
+            if let Some(cursor) = &cursor {
+                ask.fields = ask.fields.with_text("cursor", cursor);
+            }
+            let raw = self.parts.request(ask).await?;
+            bytes = bytes.saturating_add(raw.get().len());
+            if bytes > limits.list_bytes {
+                return Err(WireError::TooLong { what: "the list of tools", limit: limits.list_bytes }.into());
+            }
+            let page = ToolsPage::read(&raw)?;
+            tools.extend(page.tools);
+            if tools.len() > limits.tools {
+                return Err(WireError::TooMany { what: "tools", limit: limits.tools }.into());
+            }
+            match page.next_cursor {
+                // A cursor that leads to itself would never end.
+                Some(next) if cursor.as_deref() == Some(next.as_str()) => break,
+                Some(next) => cursor = Some(next),
+                None => return Ok(tools),
+            }
+        }
+        Err(WireError::TooMany { what: "pages of tools", limit: limits.pages }.into())
+    }
+
+    /// Calls a tool; questions the server asks back are answered on the way.
+    pub async fn call_tool(&self, call: ToolCall<'_>) -> Result<CallResult, RequestError> {
+        let mut answers: Option<(JsonObject, Option<String>)> = None;
+        for _ in 0..ROUNDS {
+            let mut ask = Ask::new("tools/call").about(call.name).silence(call.silence);
+            ask.headers = call.headers;
+            ask.fields = ask.fields.with_text("name", call.name).with_raw("arguments", call.arguments);
+            if let Some((responses, state)) = &answers {
+                ask.fields = ask.fields.with_object("inputResponses", responses);
+                if let Some(state) = state {
+                    ask.fields = ask.fields.with_text("requestState", state);
+                }
+            }
+            let raw = self.parts.request(ask).await?;
+            let result = CallResult::read(&raw)?;
+            let Outcome::InputRequired { requests, state } = &result.outcome else { return Ok(result) };
+            answers = Some((self.parts.ask(requests).await?, state.clone()));
+        }
+        Err(RequestError::AsksWithoutEnd(ROUNDS))
+    }
+
+    /// Makes any other request: for tests, bridges, and what has no word here yet.
+    pub async fn request(
+        &self,
+        method: &'static str,
+        about: Option<&str>,
+        fields: JsonObject,
+        silence: Option<Duration>,
+    ) -> Result<RawJson, RequestError> {
+        self.parts.request(Ask { method, fields, about, headers: &[], silence }).await
+    }
+
+    /// Takes the connection down, politely first. Returns when nothing of it is left.
+    pub async fn close(&self) {
+        for task in self.tasks.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            task.abort();
+        }
+        self.parts.exchange.close(&TransportError::Closed);
+        self.parts.transport.close().await;
+    }
+
+    pub(super) fn keep(&self, task: AbortHandle) {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).push(task);
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        for task in self.tasks.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            task.abort();
+        }
+    }
+}
+
+/// One request on its way.
+pub(super) struct Ask<'a> {
+    pub(super) method: &'static str,
+    pub(super) fields: JsonObject,
+    /// The name it is about, which HTTP transports repeat in a header.
+    about: Option<&'a str>,
+    headers: &'a [(String, String)],
+    silence: Option<Duration>,
+}
+
+impl<'a> Ask<'a> {
+    pub(super) fn new(method: &'static str) -> Self {
+        Self { method, fields: JsonObject::new(), about: None, headers: &[], silence: None }
+    }
+
+    pub(super) fn with(mut self, fields: JsonObject) -> Self {
+        self.fields = fields;
+        self
+    }
+
+    fn about(mut self, name: &'a str) -> Self {
+        self.about = Some(name);
+        self
+    }
+
+    fn silence(mut self, limit: Option<Duration>) -> Self {
+        self.silence = limit;
+        self
+    }
+
+    fn outgoing(self, speaker: &Speaker, id: u64) -> Outgoing {
+        let mut headers = speaker.headers(self.method, self.about);
+        headers.extend(self.headers.iter().cloned());
+        let params = speaker.params(self.fields, (self.method == "tools/call").then_some(id));
+        Outgoing { id: Some(id), method: self.method, body: wire::request(id, self.method, &params), headers }
+    }
+}
+
+impl Parts {
+    /// Makes one request and waits for its answer. Whoever drops this cancels the request.
+    pub(super) async fn request(self: &Arc<Self>, ask: Ask<'_>) -> Result<RawJson, RequestError> {
+        let speaker = self.speaker.load_full();
+        self.request_as(&speaker, ask).await
+    }
+
+    /// The same in the words of another speaker than the one that was agreed on.
+    pub(super) async fn request_as(
+        self: &Arc<Self>,
+        speaker: &Speaker,
+        ask: Ask<'_>,
+    ) -> Result<RawJson, RequestError> {
+        let mut waiting = self.exchange.wait()?;
+        let (id, method, silence) = (waiting.id, ask.method, ask.silence);
+        let mut request = UnderWay { parts: Arc::clone(self), id, method, sent: true };
+        // What a session keeps open for itself is nothing that anyone waits for.
+        let beat = (method != SUBSCRIPTION).then(|| self.beats.follow(id));
+        let message = ask.outgoing(speaker, id);
+        let answered = async {
+            self.transport.send(message).await?;
+            waiting.answer().await
+        };
+        let answer = match (silence, beat) {
+            (Some(limit), Some(beat)) => {
+                beat.unless_silent(limit, answered).await.ok_or(RequestError::Silent(limit))?
+            }
+            _ => answered.await,
+        };
+        request.sent = false;
+        Ok(answer??)
+    }
+
+    /// Answers the questions of one `input_required` result.
+    async fn ask(&self, requests: &[(String, RawJson)]) -> Result<JsonObject, RequestError> {
+        let mut responses = JsonObject::new();
+        for (key, request) in requests {
+            let question = Question::read(request)?;
+            let asked = InputRequest {
+                server: &self.server,
+                method: &question.method,
+                params: question.params.as_ref(),
+            };
+            let answer = self.input.answer(asked).await;
+            let answer = answer.map_err(|error| RequestError::NobodyToAsk(error.message))?;
+            responses = responses.with_raw(key, &answer);
+        }
+        Ok(responses)
+    }
+
+    /// Sends a notification; one that does not get through is not missed.
+    pub(super) async fn notify(&self, method: &'static str, fields: JsonObject) {
+        let headers = self.speaker.load().headers(method, None);
+        let body = wire::notification(method, &fields);
+        let sent = self.transport.send(Outgoing { id: None, method, body, headers }).await;
+        if let Err(error) = sent {
+            tracing::debug!(server = %self.server, method, %error, "notification not sent");
+        }
+    }
+
+    /// Sends an answer to something the server asked.
+    pub(super) async fn respond(&self, body: Vec<u8>) {
+        let message = Outgoing { id: None, method: "", body, headers: Vec::new() };
+        if let Err(error) = self.transport.send(message).await {
+            tracing::debug!(server = %self.server, %error, "answer not sent");
+        }
+    }
+}
+
+/// A request that is told to the server as cancelled when nobody waits for it any more.
+struct UnderWay {
+    parts: Arc<Parts>,
+    id: u64,
+    method: &'static str,
+    sent: bool,
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.parts.beats.forget(self.id);
+        let waited = self.parts.exchange.forget(self.id);
+        if !self.sent || !waited || self.parts.transport.forget(self.id) || self.method == "initialize" {
+            return;
+        }
+        // Without a runtime there is nobody left who could send it.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let (parts, id) = (Arc::clone(&self.parts), self.id);
+            runtime.spawn(async move {
+                let fields = JsonObject::new().with_value("requestId", &id.into());
+                parts.notify("notifications/cancelled", fields).await;
+            });
+        }
+    }
+}
