@@ -4,6 +4,7 @@ mod encode;
 mod error;
 mod id;
 mod limits;
+mod lines;
 mod message;
 mod rpc_error;
 
@@ -11,5 +12,6 @@ pub use encode::{JsonObject, error_response, notification, request, response};
 pub use error::WireError;
 pub use id::RequestId;
 pub use limits::WireLimits;
+pub use lines::{Line, LineError, Lines};
 pub use message::Message;
 pub use rpc_error::RpcError;
