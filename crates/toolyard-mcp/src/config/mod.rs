@@ -1,5 +1,20 @@
 //! What is known of a server before it is asked anything: how to reach it and how far it may go.
+//!
+//! Everything here is a function of texts: files are read, variables are looked up and people are asked elsewhere.
 
+mod error;
+mod expand;
+mod hidden;
+mod name;
+mod secret;
 mod server;
+mod settings;
+mod span;
 
-pub use server::{HttpKind, McpServerConfig, ToolFilter, TransportConfig};
+pub use error::ConfigError;
+pub use expand::{ExpandError, ReferenceProblem, Resolved, SecretText, Template};
+pub use name::{LONGEST_NAME, NameProblem, check_name, free_name, valid_name};
+pub use secret::Lifted;
+pub use server::{HttpKind, McpServerConfig, OauthConfig, ToolFilter, TransportConfig};
+pub use settings::{EraSetting, OauthSettings, ServerSettings, TransportSetting};
+pub use span::{IdleStop, NotASpan, Span};

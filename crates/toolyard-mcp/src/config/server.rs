@@ -1,8 +1,10 @@
 //! One server as the operator describes it.
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
 
 use toolyard_core::{ContentHash, ProtocolEra, SourceId};
+
+use super::hidden::{Address, Names};
 
 /// One configured server. Values may hold `${VAR}` references; they are looked up when it is started, never before.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,10 +31,25 @@ pub struct McpServerConfig {
     pub idle_stop: Option<Duration>,
     /// Which of its tools are used.
     pub tools: ToolFilter,
+    /// How one signs in, where the server does not say enough itself.
+    pub oauth: Option<OauthConfig>,
 }
 
-/// How a server is reached.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// How one signs in.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct OauthConfig {
+    /// The client's id, where it was registered by hand.
+    pub client_id: Option<String>,
+    /// The client's secret.
+    pub client_secret: Option<String>,
+    /// What to ask for.
+    pub scopes: Vec<String>,
+    /// The port of the loopback callback.
+    pub callback_port: Option<u16>,
+}
+
+/// How a server is reached. It is shown without values: they may be secrets, above all once variables are looked up.
+#[derive(Clone, PartialEq, Eq)]
 pub enum TransportConfig {
     /// A program that talks over its standard input and output.
     Stdio {
@@ -102,11 +119,64 @@ impl McpServerConfig {
             call_timeout: None,
             idle_stop: Some(Duration::from_secs(300)),
             tools: ToolFilter::default(),
+            oauth: None,
         }
     }
 
     /// The hash of what makes it this server and no other: how it is reached. References stay references in it.
     pub fn fingerprint(&self) -> ContentHash {
-        ContentHash::of(format!("{:?}", self.transport))
+        ContentHash::of_parts(self.transport.parts().iter().map(String::as_bytes))
+    }
+}
+
+impl TransportConfig {
+    /// Everything that makes it this way of reaching a server and no other, in order. Maps and lists begin with their
+    /// length, so that nothing can move from one to the next unseen.
+    fn parts(&self) -> Vec<String> {
+        let list = |items: &[String]| [items.len().to_string()].into_iter().chain(items.to_vec());
+        let map = |items: &BTreeMap<String, String>| {
+            let pairs = items.iter().flat_map(|(name, value)| [name.clone(), value.clone()]);
+            [items.len().to_string()].into_iter().chain(pairs).collect::<Vec<_>>()
+        };
+        match self {
+            Self::Stdio { command, args, env, inherit, cwd } => ["stdio".to_owned(), command.clone()]
+                .into_iter()
+                .chain(list(args))
+                .chain(map(env))
+                .chain(list(inherit))
+                .chain(cwd.iter().map(|cwd| cwd.to_string_lossy().into_owned()))
+                .collect(),
+            Self::Http { url, headers, kind } => ["http".to_owned(), format!("{kind:?}"), url.clone()]
+                .into_iter()
+                .chain(map(headers))
+                .collect(),
+        }
+    }
+}
+
+impl fmt::Debug for TransportConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stdio { command, args, env, inherit, cwd } => f
+                .debug_struct("Stdio")
+                .field("command", &super::secret::without_secrets(command))
+                .field("args", &args.len())
+                .field("env", &Names(env))
+                .field("inherit", inherit)
+                .field("cwd", cwd)
+                .finish(),
+            Self::Http { url, headers, kind } => f
+                .debug_struct("Http")
+                .field("url", &Address(url))
+                .field("headers", &Names(headers))
+                .field("kind", kind)
+                .finish(),
+        }
+    }
+}
+
+impl fmt::Debug for OauthConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OauthConfig").field("scopes", &self.scopes.len()).finish_non_exhaustive()
     }
 }
