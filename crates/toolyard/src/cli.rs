@@ -14,6 +14,8 @@ Examples:
   toolyard tools list                                        what there is
   toolyard call calculate --args '{\"expression\":\"2^10\"}'     call a tool
   toolyard call --capability time                            call whatever can tell the time
+  toolyard import                                            take over the servers of your editors
+  toolyard servers list                                      MCP servers and how they are
   toolyard skills list                                       skills in your folders and this project
   toolyard doctor                                            is everything as it should be?
 
@@ -48,6 +50,11 @@ pub(crate) enum Command {
     /// List, show and trust skills
     #[command(subcommand)]
     Skills(SkillsCommand),
+    /// List, add, test and approve MCP servers
+    #[command(subcommand)]
+    Servers(ServersCommand),
+    /// Take over the MCP servers of Claude, Cursor, VS Code, Codex, Gemini or a registry's server.json
+    Import(ImportArgs),
     /// Look at the audit log: who called what, and is it still what was written
     #[command(subcommand)]
     Audit(AuditCommand),
@@ -87,6 +94,9 @@ pub(crate) enum ToolsCommand {
     Show {
         /// The tool's name
         name: String,
+        /// All definitions a server ever sent under this name, with their dates
+        #[arg(long)]
+        history: bool,
     },
     /// Find tools by words
     Search {
@@ -123,6 +133,116 @@ pub(crate) struct CallArgs {
     /// Show the whole answer, however long
     #[arg(long)]
     pub(crate) full: bool,
+    /// Print a server's own answer, byte for byte
+    #[arg(long, conflicts_with_all = ["budget", "json"])]
+    pub(crate) raw: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ServersCommand {
+    /// List servers and how they are; nothing is started
+    List,
+    /// Show one server: how it is reached, its tools, what is wrong with it
+    Show {
+        /// The server's name
+        name: String,
+    },
+    /// Add a server to your settings: toolyard servers add time -- uvx mcp-server-time
+    Add(AddServer),
+    /// Remove a server from your settings, and forget what was known of it
+    Remove {
+        /// The server's name
+        name: String,
+    },
+    /// Start a server, read its tools anew and say how it went
+    Connect {
+        /// The server's name
+        name: String,
+    },
+    /// Stop a server, whichever toolyard of yours runs it
+    Stop {
+        /// The server's name
+        name: String,
+    },
+    /// Start servers, read their tools and stop them again; all of them if none is named
+    Test {
+        /// The servers' names
+        names: Vec<String>,
+    },
+    /// Show what changed in a server's tools, and put them into service as they are now
+    Approve {
+        /// The server's name
+        name: String,
+        /// Only these tools
+        tools: Vec<String>,
+        /// Do not ask
+        #[arg(short, long)]
+        yes: bool,
+    },
+    /// Show what a server said on its standard error
+    Logs {
+        /// The server's name
+        name: String,
+        /// How many lines
+        #[arg(short = 'n', long, default_value_t = 50)]
+        lines: usize,
+    },
+    /// Sign in to a server in the browser (OAuth)
+    Login {
+        /// The server's name
+        name: String,
+    },
+    /// Forget the tokens for a server
+    Logout {
+        /// The server's name
+        name: String,
+    },
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  toolyard servers add time -- uvx mcp-server-time
+  toolyard servers add excel --env EXCEL_FILES_PATH=/data -- excel-mcp-server stdio
+  toolyard servers add github --url https://api.example.com/mcp --header 'Authorization=Bearer ${GITHUB_TOKEN}'")]
+pub(crate) struct AddServer {
+    /// Your name for it
+    pub(crate) name: String,
+    /// Its address, for a server that is asked over HTTP
+    #[arg(long, conflicts_with = "command")]
+    pub(crate) url: Option<String>,
+    /// A header to send, NAME=VALUE; values may refer to variables: ${TOKEN}
+    #[arg(long = "header", value_name = "NAME=VALUE", requires = "url")]
+    pub(crate) headers: Vec<String>,
+    /// A variable it gets, NAME=VALUE; values may refer to variables: ${TOKEN}
+    #[arg(long = "env", value_name = "NAME=VALUE")]
+    pub(crate) env: Vec<String>,
+    /// Where it runs
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) cwd: Option<String>,
+    /// Believe its hints, and let it stand in for other trusted sources
+    #[arg(long)]
+    pub(crate) trusted: bool,
+    /// Let even its first tools wait for your approval
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// The program and its arguments
+    #[arg(last = true, required_unless_present = "url")]
+    pub(crate) command: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// A file to take servers from; without one, all clients on this machine are looked at
+    pub(crate) file: Option<PathBuf>,
+    /// Only this client: claude-desktop, claude-code, cursor, vscode, codex, gemini
+    #[arg(long)]
+    pub(crate) from: Option<String>,
+    /// Show what would be written, and write nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Do not ask
+    #[arg(short, long)]
+    pub(crate) yes: bool,
 }
 
 #[derive(Debug, Subcommand)]

@@ -21,9 +21,19 @@ pub(crate) struct Workplace {
     pub(crate) settings: Settings,
     /// The file the settings came from; none when there is none.
     pub(crate) settings_file: Option<PathBuf>,
-    /// What a project's file says and is not done, because nobody trusted the file.
-    pub(crate) not_trusted: Vec<&'static str>,
+    /// What files of a project say and is not done, because nobody trusted them.
+    pub(crate) not_trusted: Vec<String>,
+    /// Files of a project that may be trusted, as they are now.
+    pub(crate) trustable: Vec<PathBuf>,
+    /// The MCP servers that may be started, from all files together.
+    pub(crate) servers: Vec<McpServerConfig>,
+    /// What is wrong with descriptions of servers.
+    pub(crate) server_problems: Vec<String>,
     pub(crate) surroundings: Surroundings,
+    /// Where the user's settings are.
+    pub(crate) config_folder: PathBuf,
+    /// Where the user's data is.
+    pub(crate) data_folder: PathBuf,
     /// The store; none when the usual place cannot be written.
     pub(crate) store: Option<Store>,
 }

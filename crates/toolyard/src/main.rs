@@ -4,6 +4,7 @@ mod cli;
 mod commands;
 mod failure;
 mod folders;
+mod guardian;
 mod output;
 mod progress;
 
@@ -14,6 +15,11 @@ use clap::Parser as _;
 use crate::{cli::Cli, output::Output};
 
 fn main() -> ExitCode {
+    // A guardian of a server is this program too; it needs nothing else of it.
+    let mut words = std::env::args_os().skip(1);
+    if words.next().is_some_and(|word| word == guardian::WORD) {
+        return guardian::run(words);
+    }
     let cli = Cli::parse();
     start_logging(cli.verbose);
     let output = Output::new(cli.json);
@@ -44,7 +50,7 @@ fn main() -> ExitCode {
 fn start_logging(verbose: u8) {
     let level = match verbose {
         0 => "warn",
-        1 => "toolyard=debug,toolyard_hub=debug,toolyard_tools=debug,warn",
+        1 => "toolyard=debug,toolyard_hub=debug,toolyard_mcp=debug,toolyard_tools=debug,warn",
         _ => "trace",
     };
     let filter = tracing_subscriber::EnvFilter::try_from_env("TOOLYARD_LOG")

@@ -6,6 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolyard_core::{Capability, CapabilityRule, CapabilityTable, SourceId, ToolHints};
 use toolyard_hub::{Limits, Prefer, RetryPolicy, RoutingRules};
+pub use toolyard_mcp::config::Span;
+use toolyard_mcp::config::{McpServerConfig, ServerSettings};
 use toolyard_store::Location;
 use toolyard_tools::native::SearchSettings;
 
@@ -37,6 +39,8 @@ pub struct Settings {
     pub search: Option<SearchEngineSettings>,
     /// Skills: folders with a SKILL.md.
     pub skills: SkillFolderSettings,
+    /// MCP servers, by the name you give them: a program to start or an address to ask.
+    pub servers: BTreeMap<String, ServerSettings>,
 }
 
 /// Which calls are journalled: written down before they are made and after, so that none is made twice by a crash.
@@ -63,45 +67,6 @@ pub struct CallSettings {
 impl Default for CallSettings {
     fn default() -> Self {
         Self { timeout: Span(Duration::from_secs(30)), attempts: RetryPolicy::default().attempts }
-    }
-}
-
-/// A length of time, written as a person would: `30s`, `1m 30s`, `500ms`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct Span(pub Duration);
-
-impl std::str::FromStr for Span {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let parsed: Result<jiff::SignedDuration, _> = text.trim().parse();
-        let time = parsed.ok().and_then(|time| Duration::try_from(time).ok()).filter(|time| !time.is_zero());
-        time.map(Self).ok_or_else(|| format!("`{text}` is not a length of time; write it like `30s` or `2m`"))
-    }
-}
-
-impl TryFrom<String> for Span {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
-
-impl From<Span> for String {
-    fn from(span: Span) -> Self {
-        format!("{}s", span.0.as_secs_f64())
-    }
-}
-
-impl JsonSchema for Span {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Span".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({"type": "string", "examples": ["30s", "2m", "500ms"]})
     }
 }
 
@@ -254,6 +219,7 @@ impl Settings {
         harmless.hints = BTreeMap::new();
         harmless.search = None;
         harmless.skills.environment = Vec::new();
+        harmless.servers = BTreeMap::new();
         let taken = [
             ("store", self.store != harmless.store),
             ("journal", self.journal != harmless.journal),
@@ -261,6 +227,7 @@ impl Settings {
             ("equivalent", self.equivalent != harmless.equivalent),
             ("hints", self.hints != harmless.hints),
             ("search", self.search != harmless.search),
+            ("servers", self.servers != harmless.servers),
             ("skills.environment", self.skills.environment != harmless.skills.environment),
         ];
         (harmless, taken.into_iter().filter(|(_, changed)| *changed).map(|(name, _)| name).collect())
@@ -280,6 +247,18 @@ impl Settings {
             None => store.clone(),
         };
         Ok(Some(Location::parse(&said, base)))
+    }
+
+    /// The servers, relative paths taken from `base`, and what is wrong with those that cannot be used.
+    pub fn servers(&self, base: &std::path::Path) -> (Vec<McpServerConfig>, Vec<String>) {
+        let (mut configs, mut problems) = (Vec::new(), Vec::new());
+        for (name, settings) in &self.servers {
+            match settings.clone().into_config(name, base) {
+                Ok(config) => configs.push(config),
+                Err(error) => problems.push(error.to_string()),
+            }
+        }
+        (configs, problems)
     }
 
     /// The rules for the hub.

@@ -49,6 +49,13 @@ pub struct GuardProgram {
 }
 
 impl GuardProgram {
+    /// The same program with one more word of its own: whom it guards, for whoever looks at the list of processes.
+    #[must_use]
+    pub fn named(mut self, server: &str) -> Self {
+        self.args.push(server.into());
+        self
+    }
+
     /// Everything the program is called with.
     pub(super) fn words(&self, job: Job) -> Vec<OsString> {
         let mut words = self.args.clone();

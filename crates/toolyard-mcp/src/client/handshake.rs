@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     config::HttpKind,
-    wire::{DiscoverResult, InitializeResult, JsonObject, RpcError, ServerFacts, WireError, WireLimits},
+    wire::{AboutServer, DiscoverResult, InitializeResult, JsonObject, RpcError, WireError, WireLimits},
 };
 
 /// How long a program may ignore `server/discover` before `initialize` is sent as well. Whoever is merely slow answers
@@ -203,7 +203,7 @@ async fn over_http(
 /// What a server turned out to be.
 struct Found {
     speaker: Speaker,
-    facts: ServerFacts,
+    about: AboutServer,
 }
 
 enum Discovered {
@@ -259,7 +259,7 @@ async fn discover(parts: &Arc<Parts>) -> Result<Discovered, ConnectError> {
         Ok(raw) => {
             let result = DiscoverResult::read(&raw)?;
             if era::speaks_modern(&result.supported_versions) {
-                return Ok(Discovered::Modern(Found { speaker, facts: result.facts }));
+                return Ok(Discovered::Modern(Found { speaker, about: result.about }));
             }
             let legacy = result.supported_versions.iter().any(|version| era::legacy_version(version).is_some());
             if !legacy {
@@ -286,7 +286,7 @@ async fn initialize(parts: &Arc<Parts>) -> Result<Found, ConnectError> {
     let result = InitializeResult::read(&raw)?;
     let version = era::legacy_version(&result.protocol_version)
         .ok_or_else(|| ConnectError::UnknownVersion(result.protocol_version.clone()))?;
-    Ok(Found { speaker: speaker.legacy(version), facts: result.facts })
+    Ok(Found { speaker: speaker.legacy(version), about: result.about })
 }
 
 /// A connection whose era is not known yet.
@@ -339,14 +339,14 @@ impl Opening {
         let (era, version) = (found.speaker.era, found.speaker.version);
         self.parts.transport.set_protocol_version(Some(version));
         self.parts.speaker.store(Arc::new(found.speaker));
-        let session = Session::new(Arc::clone(&self.parts), self.news, found.facts);
+        let session = Session::new(Arc::clone(&self.parts), self.news, found.about);
         session.keep(self.listener);
         match era {
             ProtocolEra::Legacy => {
                 self.parts.notify("notifications/initialized", JsonObject::new()).await;
                 self.parts.transport.open_listen_stream();
             }
-            ProtocolEra::Modern if session.facts().tools_change => {
+            ProtocolEra::Modern if session.about().capabilities.tools_changed => {
                 session.keep(tokio::spawn(subscription::follow(self.parts)).abort_handle());
             }
             ProtocolEra::Modern => {}

@@ -1,17 +1,15 @@
 //! What servers need from the house they run in. The library looks nothing up by itself.
 
-use std::{fmt, path::PathBuf, sync::Arc};
+use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc};
 
-use toolyard_core::{ProtocolEra, RawJson, Servers, SourceId, SourceInfo, Tool};
+use toolyard_core::{Servers, SourceId, SourceInfo, Tool};
 
 use super::{
-    Authorizer, ConnectError, InputHandler, Link,
-    http::HttpTarget,
-    stdio::{GuardProgram, StdioLaunch},
+    Authorizer, ConnectError, GuardProgram, HttpTarget, InputHandler, LastWords, Link, StdioLaunch,
+    environment::allowed,
 };
 use crate::{
-    cache::{self, Shelf},
-    config::{McpServerConfig, TransportConfig, expand},
+    config::{McpServerConfig, TransportConfig},
     wire::WireLimits,
 };
 
@@ -24,7 +22,7 @@ pub trait Registrar: Send + Sync {
     fn remove(&self, source: &SourceId);
 }
 
-/// Finds who lets us in at a server, and keeps what a server says on its side channel.
+/// Looks up what only the house knows.
 pub trait Surroundings: Send + Sync {
     /// The value of a variable that a configuration refers to.
     fn variable(&self, name: &str) -> Option<String>;
@@ -33,11 +31,6 @@ pub trait Surroundings: Send + Sync {
     fn authorizer(&self, server: &McpServerConfig) -> Option<Arc<dyn Authorizer>> {
         let _ = server;
         None
-    }
-
-    /// One line a server said on its side channel, made harmless.
-    fn said(&self, server: &SourceId, line: &str) {
-        let _ = (server, line);
     }
 }
 
@@ -64,5 +57,37 @@ pub struct Host {
 impl fmt::Debug for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Host").field("working_directory", &self.working_directory).finish_non_exhaustive()
+    }
+}
+
+impl Host {
+    /// Where a server is, with its variables looked up: just before it is started, every time anew.
+    pub(super) fn link(&self, config: &McpServerConfig, last_words: &Arc<LastWords>) -> Result<Link, ConnectError> {
+        let resolved = config
+            .resolve(|name| self.surroundings.variable(name))
+            .map_err(|error| ConnectError::Configuration(error.to_string()))?;
+        match resolved.transport {
+            TransportConfig::Stdio { command, args, env, inherit, cwd } => {
+                let mut launch = StdioLaunch::new(command);
+                launch.args = args;
+                launch.environment = self.environment_of(&inherit, &env);
+                launch.working_directory = Some(cwd.unwrap_or_else(|| self.working_directory.clone()));
+                launch.guard = self.guard.clone().map(|guard| guard.named(config.id.as_str()));
+                launch.last_words = Arc::clone(last_words);
+                Ok(Link::Stdio(launch))
+            }
+            TransportConfig::Http { url, headers, kind } => {
+                let mut target = HttpTarget::new(&url, headers)?;
+                if let Some(authorizer) = self.surroundings.authorizer(config) {
+                    target = target.with_authorizer(authorizer);
+                }
+                Ok(Link::Http(target, kind))
+            }
+        }
+    }
+
+    fn environment_of(&self, inherit: &[String], extra: &BTreeMap<String, String>) -> Vec<(String, String)> {
+        let named = inherit.iter().filter_map(|name| Some((name.clone(), self.surroundings.variable(name)?)));
+        allowed(self.environment.iter().cloned().chain(named), inherit, extra)
     }
 }

@@ -57,8 +57,8 @@ pub(super) async fn listen(parts: Arc<Parts>, mut heard: mpsc::Receiver<Heard>, 
 fn notified(parts: &Parts, news: &watch::Sender<News>, method: &str, params: Option<&RawJson>) {
     match method {
         "notifications/progress" => {
-            if let Some(progress) = params.and_then(|params| Progress::read(params).ok()) {
-                parts.beats.beat(progress.token);
+            if let Some(token) = params.and_then(|params| Progress::read(params).token) {
+                parts.beats.beat(token);
             }
         }
         "notifications/tools/list_changed" => news.send_modify(|news| news.tools_changed += 1),

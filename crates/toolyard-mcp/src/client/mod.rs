@@ -1,28 +1,56 @@
-//! Connections to servers, in both protocol eras, over all transports.
+//! Connections to servers, in both protocol eras, over all transports, and the manager that starts them when needed.
+//!
+//! A call travels: [`McpTool`] → [`Server`] (starts it if need be, once for everyone) → [`Session`] (one request, its
+//! answer, what the server asks back) → [`Exchange`] (who waits for what) → a [`Transport`].
 
+mod beats;
 mod environment;
+pub mod era;
+mod error;
 mod exchange;
 mod guard;
+mod handshake;
+mod headers;
+mod host;
 mod http;
 mod http_caller;
 mod http_events;
 mod http_streams;
 mod http_target;
+mod input;
 mod last_words;
+mod listener;
+mod manager;
+mod params;
 mod process;
 mod program;
+mod server;
+mod session;
+mod shelf;
 mod sse;
-mod stand_in;
+mod state;
 mod stdio;
+mod subscription;
+mod tool;
 mod transport;
 
 pub use environment::{HARMLESS, allowed};
+pub use error::RequestError;
 pub use exchange::{Exchange, Heard, Waiting};
 pub use guard::{GRACE, GuardProgram, guard};
+pub use handshake::{ConnectError, ConnectOptions, Link, connect};
+pub use host::{Host, Registrar, Surroundings};
 pub use http::StreamableHttp;
 pub use http_caller::http_client;
 pub use http_target::{Authorizer, HttpTarget, SecretHeader};
+pub use input::{InputHandler, InputRequest, NobodyToAsk};
 pub use last_words::LastWords;
+pub use manager::{Applied, McpManager};
+pub use server::Server;
+pub use session::{News, Session, ToolCall};
+pub use shelf::{InService, OutOfService, Quarantined, Shelf};
 pub use sse::LegacySse;
-pub use stdio::{StdioLaunch, StdioTransport, connect};
+pub use state::ServerState;
+pub use stdio::{StdioLaunch, StdioTransport, connect as connect_stdio};
+pub use tool::McpTool;
 pub use transport::{Outgoing, Transport, TransportError};

@@ -19,13 +19,12 @@ use toolyard_core::{ContentHash, ProtocolEra, RawJson, SourceInfo, SourceKind, T
 use super::{
     ConnectError, ConnectOptions, ServerState, Session, connect,
     host::Host,
+    last_words::LastWords,
+    shelf::Shelf,
     state::Lifecycle,
     tool::McpTool,
 };
-use crate::{
-    cache::{self, Shelf},
-    config::McpServerConfig,
-};
+use crate::config::McpServerConfig;
 
 /// How long a list may take, once the server answers at all.
 const LIST_PATIENCE: Duration = Duration::from_secs(30);
@@ -33,6 +32,13 @@ const LIST_PATIENCE: Duration = Duration::from_secs(30);
 const SETTLING: Duration = Duration::from_millis(200);
 /// A server that nobody asked for anything for this long is not revived any more; the next call starts it.
 const REVIVED_FOR: Duration = Duration::from_secs(600);
+
+/// What is remembered of a server.
+#[derive(Debug)]
+pub(super) struct Known {
+    pub(super) era: Option<ProtocolEra>,
+    pub(super) shelf: Shelf,
+}
 
 /// One configured server.
 #[derive(Debug)]
@@ -43,6 +49,7 @@ pub struct Server {
     slot: Mutex<Slot>,
     shelf: ArcSwap<Shelf>,
     era: Mutex<Option<ProtocolEra>>,
+    last_words: Arc<LastWords>,
     used: Mutex<Instant>,
     reviving: AtomicBool,
     retired: AtomicBool,
@@ -68,7 +75,7 @@ pub(super) enum Wanted {
 
 impl Server {
     /// A server with what was known of it.
-    pub(super) fn new(config: McpServerConfig, host: Arc<Host>, known: Option<cache::Known>) -> Arc<Self> {
+    pub(super) fn new(config: McpServerConfig, host: Arc<Host>, known: Option<Known>) -> Arc<Self> {
         let era = config.era.or(known.as_ref().and_then(|known| known.era));
         let lifecycle = Lifecycle::new(config.enabled, known.is_some());
         let shelf = known.map(|known| known.shelf).unwrap_or_default();
@@ -79,6 +86,7 @@ impl Server {
             slot: Mutex::new(Slot::Empty),
             shelf: ArcSwap::from_pointee(shelf),
             era: Mutex::new(era),
+            last_words: Arc::default(),
             used: Mutex::new(Instant::now()),
             reviving: AtomicBool::new(false),
             retired: AtomicBool::new(false),
@@ -105,6 +113,11 @@ impl Server {
     /// The era it spoke last.
     pub fn era(&self) -> Option<ProtocolEra> {
         *locked(&self.era)
+    }
+
+    /// What it said on its side channel.
+    pub fn last_words(&self) -> &LastWords {
+        &self.last_words
     }
 
     /// The live session, if there is one.
@@ -171,7 +184,7 @@ impl Server {
 
     /// Starts it, reads its tools and compares them with what was approved. Nothing is called before that.
     async fn connected(self: &Arc<Self>) -> Result<Arc<Session>, ConnectError> {
-        let link = self.host.link(&self.config)?;
+        let link = self.host.link(&self.config, &self.last_words)?;
         let options = ConnectOptions {
             server: self.config.id.clone(),
             era: self.era(),
@@ -189,7 +202,7 @@ impl Server {
 
     /// Reads the list anew and puts on the shelf what may be used of it.
     async fn refresh(self: &Arc<Self>, session: &Session) -> Result<(), ConnectError> {
-        let list = if session.facts().tools { session.list_tools(LIST_PATIENCE).await? } else { Vec::new() };
+        let list = if session.about().capabilities.tools { session.list_tools(LIST_PATIENCE).await? } else { Vec::new() };
         let era = session.era();
         *locked(&self.era) = Some(era);
         let shelf = self.host.review(&self.config, era, &list).await?;

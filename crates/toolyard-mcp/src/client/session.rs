@@ -15,7 +15,7 @@ use super::{
     params::Speaker,
 };
 use crate::wire::{
-    self, CallResult, JsonObject, Outcome, Question, ServerFacts, ToolsPage, WireError, WireLimits,
+    self, AboutServer, CallResult, InputRequired, JsonObject, ResultKind, ToolsPage, WireError, WireLimits,
 };
 
 /// The request that stays open for as long as a session of the modern era lives.
@@ -38,7 +38,7 @@ pub struct Session {
     pub(super) parts: Arc<Parts>,
     pub(super) tasks: Mutex<Vec<AbortHandle>>,
     pub(super) news: watch::Receiver<News>,
-    facts: ServerFacts,
+    about: AboutServer,
 }
 
 /// What a session and its background tasks share.
@@ -67,8 +67,8 @@ pub struct ToolCall<'a> {
 }
 
 impl Session {
-    pub(super) fn new(parts: Arc<Parts>, news: watch::Receiver<News>, facts: ServerFacts) -> Self {
-        Self { parts, tasks: Mutex::default(), news, facts }
+    pub(super) fn new(parts: Arc<Parts>, news: watch::Receiver<News>, about: AboutServer) -> Self {
+        Self { parts, tasks: Mutex::default(), news, about }
     }
 
     /// Which protocol is spoken.
@@ -82,8 +82,8 @@ impl Session {
     }
 
     /// What the server says about itself.
-    pub fn facts(&self) -> &ServerFacts {
-        &self.facts
+    pub fn about(&self) -> &AboutServer {
+        &self.about
     }
 
     /// What happened since it began, and what will.
@@ -120,10 +120,10 @@ impl Session {
             if bytes > limits.list_bytes {
                 return Err(WireError::TooLong { what: "the list of tools", limit: limits.list_bytes }.into());
             }
-            let page = ToolsPage::read(&raw)?;
+            let page = ToolsPage::read(&raw, limits)?;
             tools.extend(page.tools);
             if tools.len() > limits.tools {
-                return Err(WireError::TooMany { what: "tools", limit: limits.tools }.into());
+                return Err(too_many("tools", limits.tools));
             }
             match page.next_cursor {
                 // A cursor that leads to itself would never end.
@@ -132,7 +132,7 @@ impl Session {
                 None => return Ok(tools),
             }
         }
-        Err(WireError::TooMany { what: "pages of tools", limit: limits.pages }.into())
+        Err(too_many("pages of tools", limits.pages))
     }
 
     /// Calls a tool; questions the server asks back are answered on the way.
@@ -149,8 +149,10 @@ impl Session {
                 }
             }
             let raw = self.parts.request(ask).await?;
-            let result = CallResult::read(&raw)?;
-            let Outcome::InputRequired { requests, state } = &result.outcome else { return Ok(result) };
+            let result = CallResult::read(&raw);
+            let ResultKind::InputRequired(InputRequired { requests, state }) = &result.kind else {
+                return Ok(result);
+            };
             answers = Some((self.parts.ask(requests).await?, state.clone()));
         }
         Err(RequestError::AsksWithoutEnd(ROUNDS))
@@ -187,6 +189,19 @@ impl Drop for Session {
             task.abort();
         }
     }
+}
+
+fn too_many(what: &str, limit: usize) -> RequestError {
+    let problem = format!("there are more than {limit} {what}, or they never end");
+    WireError::NotAnAnswer { method: "tools/list", problem }.into()
+}
+
+/// A question inside an `input_required` result.
+#[derive(serde::Deserialize)]
+struct Question {
+    method: String,
+    #[serde(default)]
+    params: Option<RawJson>,
 }
 
 /// One request on its way.
@@ -264,7 +279,10 @@ impl Parts {
     async fn ask(&self, requests: &[(String, RawJson)]) -> Result<JsonObject, RequestError> {
         let mut responses = JsonObject::new();
         for (key, request) in requests {
-            let question = Question::read(request)?;
+            let question: Question = request.read().map_err(|error| WireError::NotAnAnswer {
+                method: "tools/call",
+                problem: format!("its question `{key}` cannot be read: {error}"),
+            })?;
             let asked = InputRequest {
                 server: &self.server,
                 method: &question.method,

@@ -11,9 +11,9 @@ use super::{
     ConnectError, RequestError, Session, ToolCall,
     headers::header_values,
     server::{Server, Wanted},
+    shelf::InService,
 };
 use crate::{
-    cache::Approved,
     definition::{MirroredParameter, mirrored_parameters},
     wire::CallResult,
 };
@@ -24,13 +24,13 @@ const MARGIN: Duration = Duration::from_millis(50);
 /// A tool of a server.
 #[derive(Debug)]
 pub struct McpTool {
-    tool: Approved,
+    tool: InService,
     headers: Vec<MirroredParameter>,
     server: Arc<Server>,
 }
 
 impl McpTool {
-    pub(super) fn new(tool: Approved, server: Arc<Server>) -> Self {
+    pub(super) fn new(tool: InService, server: Arc<Server>) -> Self {
         // Tools whose marks are wrong are quarantined where headers are used; elsewhere the marks mean nothing.
         let headers = mirrored_parameters(&tool.spec.input_schema).unwrap_or_default();
         Self { tool, headers, server }
