@@ -70,7 +70,10 @@ fn braces(inner: &str, place: Place<'_>, template: &mut Template, notes: &mut Ve
         "workspaceFolder" | "workspaceRoot" => match place.workspace {
             Some(folder) => template.push_text(folder),
             None => {
-                notes.push("the project's folder is not known: set the environment variable `WORKSPACE_FOLDER`".into());
+                notes.push(
+                    "the project's folder is not known: set the environment variable `WORKSPACE_FOLDER`"
+                        .into(),
+                );
                 reference("WORKSPACE_FOLDER", None);
             }
         },
@@ -89,7 +92,8 @@ fn braces(inner: &str, place: Place<'_>, template: &mut Template, notes: &mut Ve
 
 /// The variable a text begins with.
 fn bare_variable(text: &str) -> Option<(&str, &str)> {
-    let end = text.bytes().position(|byte| !byte.is_ascii_alphanumeric() && byte != b'_').unwrap_or(text.len());
+    let end =
+        text.bytes().position(|byte| !byte.is_ascii_alphanumeric() && byte != b'_').unwrap_or(text.len());
     let (variable, rest) = text.split_at_checked(end)?;
     is_variable(variable).then_some((variable, rest))
 }
@@ -128,7 +132,10 @@ mod tests {
         assert_eq!(translated("a/$TOKEN/${B}$", Dialect::Dollar).0, "a/${TOKEN}/${B}$$");
         assert_eq!(translated("${TOKEN}", Dialect::Literal).0, "$${TOKEN}");
         assert_eq!(translated("${input:github-token} ${command:pick}", Dialect::Braces).1.len(), 2);
-        assert_eq!(translate("${workspaceFolder}", Dialect::Braces, Place::default(), &mut vec![]), "${WORKSPACE_FOLDER}");
+        assert_eq!(
+            translate("${workspaceFolder}", Dialect::Braces, Place::default(), &mut vec![]),
+            "${WORKSPACE_FOLDER}"
+        );
     }
 
     proptest! {
@@ -142,7 +149,7 @@ mod tests {
             }
             let literal = Template::parse(&translated(&text, Dialect::Literal).0).unwrap();
             let value = literal.expand(|_| None);
-            prop_assert_eq!(value.unwrap().expose(), text);
+            prop_assert_eq!(value.unwrap().into_exposed(), text);
         }
     }
 }

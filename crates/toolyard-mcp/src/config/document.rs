@@ -52,9 +52,9 @@ pub(super) enum Node {
     Flag(bool),
     Number(f64),
     Text(String),
-    List(Vec<Node>),
+    List(Vec<Self>),
     /// In the order of the text; a name may stand there twice.
-    Map(Vec<(String, Node)>),
+    Map(Vec<(String, Self)>),
 }
 
 impl Node {
@@ -89,7 +89,12 @@ impl Node {
     /// What stands under a name; the last one counts, as in every client.
     pub(super) fn get(&self, name: &str) -> Option<&Self> {
         let Self::Map(entries) = self else { return None };
-        entries.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value).filter(|value| **value != Self::Null)
+        entries
+            .iter()
+            .rev()
+            .find(|(key, _)| key == name)
+            .map(|(_, value)| value)
+            .filter(|value| **value != Self::Null)
     }
 
     /// The first of several names that something stands under.
@@ -143,9 +148,9 @@ impl Node {
             Self::Number(number) => whole(*number).map_or_else(|| (*number).into(), Into::into),
             Self::Text(text) => text.as_str().into(),
             Self::List(items) => items.iter().map(Self::to_json).collect(),
-            Self::Map(entries) => {
-                serde_json::Value::Object(entries.iter().map(|(name, node)| (name.clone(), node.to_json())).collect())
-            }
+            Self::Map(entries) => serde_json::Value::Object(
+                entries.iter().map(|(name, node)| (name.clone(), node.to_json())).collect(),
+            ),
         }
     }
 }
@@ -270,7 +275,17 @@ mod tests {
         ]
         .join("\n");
         assert!(!messages.contains("swordfish"), "{messages}");
-        insta::assert_snapshot!(messages, @"");
+        insta::assert_snapshot!(messages, @"
+        the file is not JSON: unexpected token (line 1, column 7)
+        the file is not JSON: unterminated string literal (line 1, column 7)
+        the file is not JSON: text cannot contain more than one json value (line 1, column 10)
+        the file is not JSON: maximum nesting depth exceeded (line 1, column 513)
+        the file is not JSON: maximum nesting depth exceeded (line 1, column 2561)
+        the file is larger than 16 MiB
+        the file is not TOML: string values must be quoted, expected literal string (line 1)
+        the file is not TOML: unclosed table, expected `]` (line 2)
+        the file is not TOML: cannot recurse further; max recursion depth met (line 1)
+        ");
     }
 
     proptest! {

@@ -2,17 +2,26 @@
 //!
 //! Everything here is a function of texts: files are read, variables are looked up and people are asked elsewhere.
 
+mod dialect;
+mod document;
+mod draft;
+mod entry;
 mod error;
 mod expand;
 mod hidden;
+mod mcp_json;
 mod name;
 mod secret;
 mod server;
 mod settings;
 mod span;
 
+pub use dialect::Place;
+pub use document::{DocumentError, LARGEST_FILE};
+pub use entry::{EntryProblem, Problem};
 pub use error::ConfigError;
 pub use expand::{ExpandError, ReferenceProblem, Resolved, SecretText, Template};
+pub use mcp_json::{FileServer, FileServers, read_mcp_json};
 pub use name::{LONGEST_NAME, NameProblem, check_name, free_name, valid_name};
 pub use secret::Lifted;
 pub use server::{HttpKind, McpServerConfig, OauthConfig, ToolFilter, TransportConfig};
