@@ -6,6 +6,8 @@ mod http_caller;
 mod http_events;
 mod http_streams;
 mod http_target;
+#[cfg(test)]
+mod http_test_server;
 mod sse;
 mod transport;
 
