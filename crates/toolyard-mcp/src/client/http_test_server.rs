@@ -230,7 +230,7 @@ impl<T: Transport> Peer<T> {
     }
 
     pub(crate) async fn result(&self, method: &'static str) -> Value {
-        serde_json::from_str(self.ask(method).await.unwrap().unwrap().as_str()).unwrap()
+        serde_json::from_str(self.ask(method).await.unwrap().unwrap().get()).unwrap()
     }
 
     pub(crate) async fn error(&self, method: &'static str) -> TransportError {

@@ -64,7 +64,7 @@ async fn an_answer_may_come_as_events_after_other_things() {
         "{told:?}"
     );
     let asked = peer.heard.recv().await.unwrap();
-    assert!(matches!(&asked, Heard::Request { id, .. } if id.0.as_str() == "\"s-1\""), "{asked:?}");
+    assert!(matches!(&asked, Heard::Request { id, .. } if id.0.get() == "\"s-1\""), "{asked:?}");
 }
 
 #[tokio::test]
@@ -182,7 +182,7 @@ async fn an_error_status_says_what_its_body_says() {
         panic!("{error:?}")
     };
     assert_eq!((error.code, error.message.as_str()), (-32022, "unsupported"));
-    assert_eq!(error.data.unwrap().as_str(), r#"{"supported":["2025-11-25"]}"#);
+    assert_eq!(error.data.unwrap().get(), r#"{"supported":["2025-11-25"]}"#);
     assert_eq!(challenge.as_deref(), Some("Bearer realm=\"x\""));
 }
 
@@ -525,7 +525,7 @@ async fn a_thousand_answers_out_of_order_are_never_crossed() {
         tasks.push(tokio::spawn(async move {
             peer.transport.send(request(waiting.id, "tools/call")).await.unwrap();
             let answer = waiting.answer().await.unwrap().unwrap();
-            assert_eq!(answer.as_str(), json!({"echo": waiting.id}).to_string());
+            assert_eq!(answer.get(), json!({"echo": waiting.id}).to_string());
         }));
     }
     for task in tasks {
