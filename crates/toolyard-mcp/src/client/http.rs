@@ -329,3 +329,11 @@ fn denies_session(error: &TransportError) -> bool {
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+#[path = "http_tests.rs"]
+mod tests;
+
+#[cfg(test)]
+#[path = "http_hostile_tests.rs"]
+mod hostile_tests;

@@ -145,7 +145,7 @@ pub(super) fn harmless(text: &str) -> String {
         if !line.is_empty() && !word.is_empty() {
             line.push(' ');
         }
-        line.extend(word.chars().filter(|&character| is_visible(character)).take(LONGEST));
+        line.extend(word.chars().filter(|&character| is_visible(character)).take(LONGEST + 1));
     }
     if let Some((end, _)) = line.char_indices().nth(LONGEST) {
         line.truncate(end);

@@ -17,6 +17,8 @@ mod http_caller;
 mod http_events;
 mod http_streams;
 mod http_target;
+#[cfg(test)]
+mod http_test_server;
 mod input;
 mod last_words;
 mod listener;

@@ -196,3 +196,7 @@ fn endpoint_url(base: &Url, endpoint: &str) -> Result<Url, TransportError> {
     url.set_fragment(None);
     Ok(url)
 }
+
+#[cfg(test)]
+#[path = "sse_tests.rs"]
+mod tests;

@@ -7,6 +7,8 @@ use super::{WireError, WireLimits};
 const BYTE_ORDER_MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
 /// No field name that means anything is longer.
 const LONGEST_NAME: usize = 5;
+/// How much unused room an event may keep; whoever takes it may keep it for long.
+const SPARE: usize = 4_096;
 
 /// One event of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -272,7 +274,10 @@ impl SseParser {
         if !std::mem::take(&mut self.has_data) {
             return Ok(None);
         }
-        let data = String::from_utf8(std::mem::take(&mut self.data)).map_err(|_| WireError::NotText)?;
+        let mut data = String::from_utf8(std::mem::take(&mut self.data)).map_err(|_| WireError::NotText)?;
+        if data.capacity() - data.len() > SPARE {
+            data.shrink_to_fit();
+        }
         Ok(Some(SseEvent { event: String::from_utf8_lossy(&event).into_owned(), data }))
     }
 }
