@@ -6,9 +6,14 @@ use etcetera::{AppStrategy as _, AppStrategyArgs};
 use toolyard::{Settings, SettingsError, Surroundings};
 use toolyard_core::{ContentHash, Servers as _, TrustDecision};
 use toolyard_store::{Location, Store, StoreError};
+use toolyard_mcp::config::McpServerConfig;
 use toolyard_tools::skill::{SkillFolder, SkillScope};
 
-use crate::failure::{Code, Failure};
+
+use crate::{
+    failure::{Code, Failure},
+    server_files::Gathered,
+};
 
 /// The name of the settings file.
 const FILE_NAME: &str = "toolyard.toml";
@@ -61,9 +66,22 @@ pub(crate) async fn workplace(config: Option<&Path>) -> Result<Workplace, Failur
     let settings_file = config.map(Path::to_owned).or(project_file).or(user_file);
     let (settings, not_trusted, store) = match &settings_file {
         Some(path) if of_project => of_the_project(path, store).await?,
-        _ => (operators, Vec::new(), store),
+        _ => (operators.clone(), Vec::new(), store),
     };
     let project = project_folder(&here, settings_file.as_deref().filter(|_| of_project));
+    let mut gathered = Gathered::default();
+    gathered.not_trusted.extend(not_trusted.iter().map(|name| format!("{name} of {FILE_NAME}")));
+    if config.is_none() {
+        gathered.mcp_file(&user.config_dir().join("mcp.json"));
+    }
+    gathered.settings(&operators, operators_file.as_deref());
+    if config.is_none() {
+        gathered.of_project(&project, store.as_ref()).await?;
+    }
+    if of_project {
+        gathered.trustable.extend(settings_file.clone().filter(|_| !not_trusted.is_empty()));
+        gathered.settings(&settings, settings_file.as_deref());
+    }
     let mut skill_folders = skill_folders(&user.config_dir(), &project);
     let base = settings_file.as_deref().and_then(Path::parent).unwrap_or(&here);
     let scope = if of_project { SkillScope::Project } else { SkillScope::Own };
@@ -72,7 +90,18 @@ pub(crate) async fn workplace(config: Option<&Path>) -> Result<Workplace, Failur
     }
     let environment = environment(&settings.skills.environment);
     let surroundings = Surroundings { skill_folders, environment, working_directory: here };
-    Ok(Workplace { settings, settings_file, not_trusted, surroundings, store })
+    Ok(Workplace {
+        settings,
+        settings_file,
+        not_trusted: gathered.not_trusted,
+        trustable: gathered.trustable,
+        servers: gathered.servers.into_values().collect(),
+        server_problems: gathered.problems,
+        surroundings,
+        config_folder: user.config_dir(),
+        data_folder: user.data_dir(),
+        store,
+    })
 }
 
 /// A project's settings: whole if they were trusted as they are, else without what only the operator may decide.
@@ -93,7 +122,7 @@ async fn of_the_project(
     Ok((settings, Vec::new(), store))
 }
 
-async fn is_trusted(path: &Path, store: Option<&Store>) -> Result<bool, Failure> {
+pub(crate) async fn is_trusted(path: &Path, store: Option<&Store>) -> Result<bool, Failure> {
     let Some(store) = store else { return Ok(false) };
     let Ok(now) = trust_in(path, 0) else { return Ok(false) };
     let decisions = store.trusted(SETTINGS).await.map_err(|error| Failure::new(Code::Failed, error))?;

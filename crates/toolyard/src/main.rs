@@ -5,8 +5,11 @@ mod commands;
 mod failure;
 mod folders;
 mod guardian;
+mod logs;
+mod machine;
 mod output;
 mod progress;
+mod server_files;
 
 use std::process::ExitCode;
 

@@ -1,23 +1,33 @@
 //! The commands, a file each.
 
+mod approve;
 mod audit;
 mod call;
 mod doctor;
+mod edit_servers;
+mod import;
+mod login;
 mod runs;
+mod servers;
 mod skills;
 mod store;
 mod tools;
 mod trust;
 
+use std::sync::Arc;
+
 use clap::CommandFactory as _;
-use toolyard::Toolyard;
+use toolyard::{ServersSetup, Toolyard};
+use toolyard_mcp::client::{Server, ServerState};
 use toolyard_store::Store;
 
 use crate::{
     cli::{Cli, Command},
     failure::{Code, Failure},
     folders::{Workplace, workplace},
-    output::Output,
+    guardian, logs,
+    machine::Machine,
+    output::{Output, harmless},
     progress::waiting,
 };
 
@@ -35,7 +45,7 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
     let workplace = workplace(cli.config.as_deref()).await?;
     if let [_, ..] = workplace.not_trusted.as_slice() {
         let names = workplace.not_trusted.join(", ");
-        output.talk(&format!("note: {names} of this project's toolyard.toml are not used: toolyard trust"));
+        output.talk(&format!("note: not used, because nobody trusted it: {names}; look at it, then: toolyard trust"));
     }
     match cli.command {
         Command::Audit(command) => audit::run(command, kept(&workplace)?, output).await,
@@ -43,11 +53,19 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
         Command::Store(command) => store::run(command, kept(&workplace)?, output).await,
         Command::Trust { yes } => trust::run(yes, &workplace, output).await,
         Command::Skills(command) => skills::run(command, &workplace, output).await,
-        Command::Tools(command) => tools::run(command, &open(&workplace).await?, output),
+        Command::Servers(command) => servers::run(command, &workplace, output).await,
+        Command::Import(arguments) => import::run(arguments, &workplace, output).await,
+        Command::Tools(command) => {
+            let yard = open(&workplace).await?;
+            discover(&yard, output).await?;
+            let outcome = tools::run(command, &yard, output).await;
+            close(&yard, &workplace).await?;
+            outcome
+        }
         Command::Call(arguments) => {
             let yard = open(&workplace).await?;
             let outcome = call::run(arguments, &yard, &workplace, output).await;
-            yard.close().await?;
+            close(&yard, &workplace).await?;
             outcome
         }
         Command::Doctor | Command::Completions { .. } => Ok(()),
@@ -62,6 +80,39 @@ pub(crate) fn kept(workplace: &Workplace) -> Result<&Store, Failure> {
     })
 }
 
+/// Starts the servers that were never seen, so that their tools are known; it says so, because it takes time.
+async fn discover(yard: &Toolyard, output: &Output) -> Result<(), Failure> {
+    let Some(manager) = yard.servers() else { return Ok(()) };
+    let unseen = |server: &Arc<Server>| server.state() == ServerState::Configured;
+    let names: Vec<String> =
+        manager.servers().iter().filter(|server| unseen(server)).map(|server| server.config().id.to_string()).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let started = waiting(&names.join(", "), manager.discover()).await?;
+    for (id, outcome) in started {
+        let Some(server) = manager.server(id.as_str()) else { continue };
+        match outcome {
+            Ok(_) => output.talk(&harmless(&first_sight(&server))),
+            Err(error) => output.talk(&harmless(&format!("note: {id} could not be used: {error}"))),
+        }
+    }
+    Ok(())
+}
+
+fn first_sight(server: &Server) -> String {
+    let (id, shelf) = (&server.config().id, server.shelf());
+    let names: Vec<&str> = shelf.in_service.iter().map(|tool| &*tool.spec.name).collect();
+    let concern = shelf.concern().map(|concern| format!("; {concern}: toolyard servers show {id}")).unwrap_or_default();
+    format!("note: {id} was seen for the first time, its {} tools are in service: {}{concern}", names.len(), names.join(", "))
+}
+
+/// Stops what was started, and keeps what was said.
+async fn close(yard: &Toolyard, workplace: &Workplace) -> Result<(), Failure> {
+    logs::keep(yard, workplace);
+    Ok(yard.close().await?)
+}
+
 /// The yard as the settings describe it.
 async fn open(workplace: &Workplace) -> Result<Toolyard, Failure> {
     // A search engine that cannot be used costs its own tool and nothing else; the doctor says why.
@@ -69,9 +120,20 @@ async fn open(workplace: &Workplace) -> Result<Toolyard, Failure> {
     let mut builder = Toolyard::builder()
         .settings(workplace.settings.clone())
         .search(search)
-        .surroundings(workplace.surroundings.clone());
+        .surroundings(workplace.surroundings.clone())
+        .servers(setup(workplace));
     if let Some(store) = &workplace.store {
         builder = builder.store(store.clone());
     }
     Ok(waiting("skills to describe themselves", builder.build()).await??)
+}
+
+/// What servers may use of this machine.
+fn setup(workplace: &Workplace) -> ServersSetup {
+    let mut setup =
+        ServersSetup::new(workplace.servers.clone(), workplace.surroundings.working_directory.clone());
+    setup.environment = std::env::vars().collect();
+    setup.guard = guardian::program();
+    setup.surroundings = Arc::new(Machine::new(workplace));
+    setup
 }
