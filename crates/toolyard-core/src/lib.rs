@@ -70,7 +70,7 @@ pub use journal::{
     RunState, StepAnswer, StepOutcome, StepRecord, StepState, idempotency_key, recovery,
 };
 pub use output::{ContentBlock, Omitted, OutputMeta, ToolOutput, ToolResult, grouped};
-pub use raw_json::{NotJson, RawJson};
+pub use raw_json::{JsonCursor, JsonFault, JsonKind, JsonText, NotJson, RawJson, SharedText};
 pub use redact::{redact, redact_json};
 pub use results::{ResultPage, ResultRef, Results, ResultsError};
 pub use schema::{Param, ParamType, compatible, params};

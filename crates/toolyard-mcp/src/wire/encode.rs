@@ -1,0 +1,134 @@
+//! JSON-RPC messages of our own as bytes: one line each, raw payloads as they are.
+
+use serde_json::Value;
+use toolyard_core::RawJson;
+
+use super::RequestId;
+
+/// An object that is being written: raw JSON goes in as it is, so nothing of it can fail or change.
+///
+/// ```
+/// # use toolyard_core::RawJson;
+/// # use toolyard_mcp::wire::{JsonObject, request};
+/// let arguments = RawJson::parse(r#"{"b":1.0,"a":2}"#.to_owned())?;
+/// let params = JsonObject::new().with_text("name", "add").with_raw("arguments", &arguments);
+/// assert_eq!(
+///     request(7, "tools/call", &params),
+///     br#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"add","arguments":{"b":1.0,"a":2}}}"#
+/// );
+/// # Ok::<(), toolyard_core::NotJson>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct JsonObject {
+    /// Everything between the braces.
+    inside: String,
+}
+
+impl JsonObject {
+    /// An empty object.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The same with one more field that holds a text.
+    #[must_use]
+    pub fn with_text(self, key: &str, text: &str) -> Self {
+        self.with_json(key, &quoted(text))
+    }
+
+    /// The same with one more field that holds raw JSON.
+    #[must_use]
+    pub fn with_raw(self, key: &str, raw: &RawJson) -> Self {
+        self.with_json(key, raw.get())
+    }
+
+    /// The same with one more field that holds a value.
+    #[must_use]
+    pub fn with_value(self, key: &str, value: &Value) -> Self {
+        self.with_json(key, &value.to_string())
+    }
+
+    /// The same with one more field that holds another object.
+    #[must_use]
+    pub fn with_object(self, key: &str, object: &Self) -> Self {
+        self.with_json(key, &object.to_string())
+    }
+
+    /// Whether nothing is in it.
+    pub fn is_empty(&self) -> bool {
+        self.inside.is_empty()
+    }
+
+    fn with_json(mut self, key: &str, json: &str) -> Self {
+        if !self.inside.is_empty() {
+            self.inside.push(',');
+        }
+        self.inside.push_str(&quoted(key));
+        self.inside.push(':');
+        self.inside.push_str(json);
+        self
+    }
+}
+
+impl std::fmt::Display for JsonObject {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{{{}}}", self.inside)
+    }
+}
+
+/// A request with a number of our own.
+pub fn request(id: u64, method: &str, params: &JsonObject) -> Vec<u8> {
+    message(&format!(r#""id":{id},"method":{}"#, quoted(method)), Some(("params", "{", &params.inside, "}")))
+}
+
+/// A notification. Parameters that say nothing are left out.
+pub fn notification(method: &str, params: &JsonObject) -> Vec<u8> {
+    let params = (!params.is_empty()).then_some(("params", "{", params.inside.as_str(), "}"));
+    message(&format!(r#""method":{}"#, quoted(method)), params)
+}
+
+/// The answer to a request of the other side.
+pub fn response(id: &RequestId, result: &RawJson) -> Vec<u8> {
+    message(&format!(r#""id":{}"#, id.0.get()), Some(("result", "", result.get(), "")))
+}
+
+/// The answer to a request of the other side that cannot be answered.
+pub fn error_response(id: &RequestId, code: i64, text: &str) -> Vec<u8> {
+    let inside = format!(r#""code":{code},"message":{}"#, quoted(text));
+    message(&format!(r#""id":{}"#, id.0.get()), Some(("error", "{", &inside, "}")))
+}
+
+/// The version, the head, and one more field: its key, and its JSON in three pieces so that it is copied only once.
+fn message(head: &str, field: Option<(&str, &str, &str, &str)>) -> Vec<u8> {
+    let length = field.map_or(0, |(key, _, json, _)| key.len() + json.len());
+    let mut text = String::with_capacity(head.len() + length + 32);
+    text.push_str(r#"{"jsonrpc":"2.0","#);
+    text.push_str(head);
+    if let Some((key, before, json, after)) = field {
+        for piece in [",\"", key, "\":", before, json, after] {
+            text.push_str(piece);
+        }
+    }
+    text.push('}');
+    one_line(text.into_bytes())
+}
+
+/// The same JSON on one line. Line ends may stand only between the tokens of JSON text, never inside a string, so a
+/// blank in their place changes nothing that it says.
+fn one_line(mut json: Vec<u8>) -> Vec<u8> {
+    let mut rest = json.as_mut_slice();
+    while let Some(at) = memchr::memchr2(b'\n', b'\r', rest) {
+        let Some((end, after)) = rest.get_mut(at..).and_then(<[u8]>::split_first_mut) else { break };
+        *end = b' ';
+        rest = after;
+    }
+    json
+}
+
+fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
+}
+
+#[cfg(test)]
+#[path = "encode_tests.rs"]
+mod tests;
