@@ -86,7 +86,7 @@ impl Reading {
     }
 
     /// How the items of an array are read.
-    fn of_items(self) -> Self {
+    pub(crate) fn of_items(self) -> Self {
         match self {
             // `items` of older drafts may be an array of schemas.
             Self::Schema | Self::Schemas => Self::Schema,

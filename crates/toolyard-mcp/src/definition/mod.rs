@@ -8,6 +8,15 @@
 //! - `difference`: how two definitions differ, in lines that a person reads.
 
 mod canonical;
+mod headers;
+mod hidden;
+mod judge;
+mod text;
 mod tree;
+mod weight;
 
+pub use headers::{HeaderProblem, MirroredParameter, mirrored_parameters};
+pub use hidden::HiddenText;
+pub use judge::{JudgeRules, Judged, JudgedList, Quarantine, QuarantinedTool, UsableTool, judge, judge_list};
 pub use tree::TreeError;
+pub use weight::TooHeavy;

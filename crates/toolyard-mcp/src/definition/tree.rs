@@ -82,7 +82,7 @@ impl Tree {
             Self::Number(digits) => out.push_str(digits),
             Self::Text(text) => write_text(text, out),
             Self::List(items) => {
-                write_between(out, ['[', ']'], items, |item, out| item.write(out));
+                write_between(out, ['[', ']'], items, Tree::write);
             }
             Self::Object(fields) => write_between(out, ['{', '}'], fields, |(key, value), out| {
                 write_text(key, out);
