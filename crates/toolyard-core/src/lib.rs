@@ -11,6 +11,7 @@
 //! | [`SourceKind`], [`SourceId`], [`SourceInfo`] | `source.rs` |
 //! | [`ToolHints`], [`EffectiveHints`] | `hints.rs` |
 //! | [`Capability`], [`ToolKind`], [`extract_capabilities`] | `capability.rs` |
+//! | [`Hidden`], [`without_hidden`], [`shown`]: text that people do not see | `hidden.rs` |
 //! | [`Param`]: JSON Schema as parameters | `schema.rs` |
 //! | [`Journal`], [`Approvals`], [`Audit`], [`Servers`], [`History`], [`Results`], [`Conversations`], [`Synthesizer`]: what others plug in | a file each |
 //!
@@ -43,6 +44,7 @@ mod capability;
 mod conversation;
 mod error;
 mod hash;
+mod hidden;
 mod hints;
 mod history;
 mod journal;
@@ -63,6 +65,7 @@ pub use capability::{Capability, CapabilityRule, CapabilityTable, ToolKind, extr
 pub use conversation::{ConversationQuery, Conversations, Message};
 pub use error::{ArgumentProblem, ErrorKind, ToolError};
 pub use hash::ContentHash;
+pub use hidden::{Hidden, HiddenPlace, hidden_places, is_hostile, shown, without_hidden};
 pub use hints::{EffectiveHints, ToolHints};
 pub use history::{CallOutcome, History};
 pub use journal::{

@@ -1,1 +1,0 @@
-//! Tool definitions: their canonical form, their pins, and how two of them differ.
