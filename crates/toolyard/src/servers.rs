@@ -1,6 +1,10 @@
 //! MCP servers of a yard: what they may use of the machine, and how their tools reach the hub.
 
-use std::{fmt, path::PathBuf, sync::Arc};
+use std::{
+    fmt,
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+};
 
 use toolyard_core::{Servers, SourceId, SourceInfo, Tool};
 use toolyard_hub::ToolHub;
@@ -43,7 +47,11 @@ impl ServersSetup {
     }
 
     /// A manager of these servers, whose known tools are in the hub afterwards. Nothing is started.
-    pub(crate) async fn start(self, hub: &Arc<ToolHub>, store: Option<&Store>) -> Result<McpManager, StoreError> {
+    pub(crate) async fn start(
+        self,
+        hub: &Arc<ToolHub>,
+        store: Option<&Store>,
+    ) -> Result<McpManager, StoreError> {
         let memory: Arc<dyn Servers> = match store {
             Some(store) => Arc::new(store.clone()),
             None => Arc::new(MemoryServers::default()),
@@ -57,6 +65,7 @@ impl ServersSetup {
             input: self.input,
             surroundings: self.surroundings,
             limits: WireLimits::default(),
+            http: OnceLock::new(),
         });
         manager.apply(self.configs).await.map_err(StoreError::Database)?;
         Ok(manager)

@@ -50,7 +50,9 @@ pub fn after_error(error: RpcError) -> AfterDiscover {
 pub fn after_failure(failure: TransportError) -> AfterDiscover {
     match failure {
         TransportError::Status { error: Some(error), status: 400..=499, .. } => after_error(error),
-        TransportError::Status { status: 401 | 403 | 407 | 429 | 502..=504, .. } => AfterDiscover::Failed(failure),
+        TransportError::Status { status: 401 | 403 | 407 | 429 | 502..=504, .. } => {
+            AfterDiscover::Failed(failure)
+        }
         TransportError::Status { .. } | TransportError::NotTheProtocol(_) => AfterDiscover::Initialize,
         other => AfterDiscover::Failed(other),
     }

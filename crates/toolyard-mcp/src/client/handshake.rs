@@ -15,10 +15,10 @@ use super::{
     beats::Beats,
     era::{self, AfterDiscover, AfterInitialize, LEGACY},
     http::StreamableHttp,
+    http_caller::http_client,
     http_target::HttpTarget,
     listener,
     params::Speaker,
-    http_caller::http_client,
     session::{Ask, News, Parts, Session},
     sse::LegacySse,
     stdio::{self, StdioLaunch},
@@ -110,7 +110,11 @@ fn said(words: &str) -> String {
 }
 
 fn retry(left: &Duration) -> String {
-    if left.is_zero() { String::new() } else { format!("; it is tried again in {} s", left.as_secs_f64().ceil()) }
+    if left.is_zero() {
+        String::new()
+    } else {
+        format!("; it is tried again in {} s", left.as_secs_f64().ceil())
+    }
 }
 
 impl From<RequestError> for ConnectError {
@@ -174,7 +178,8 @@ async fn over_http(
 ) -> Result<Option<Session>, ConnectError> {
     let (exchange, heard) = Exchange::new(options.limits.in_flight);
     let exchange = Arc::new(exchange);
-    let transport = StreamableHttp::new(target.clone(), Arc::clone(&exchange), options.limits, options.client()?);
+    let transport =
+        StreamableHttp::new(target.clone(), Arc::clone(&exchange), options.limits, options.client()?);
     let opening = Opening::new(options, exchange, Box::new(transport), heard);
     let found = timeout_at(deadline, async {
         if options.era != Some(ProtocolEra::Legacy) {
@@ -261,7 +266,8 @@ async fn discover(parts: &Arc<Parts>) -> Result<Discovered, ConnectError> {
             if era::speaks_modern(&result.supported_versions) {
                 return Ok(Discovered::Modern(Found { speaker, about: result.about }));
             }
-            let legacy = result.supported_versions.iter().any(|version| era::legacy_version(version).is_some());
+            let legacy =
+                result.supported_versions.iter().any(|version| era::legacy_version(version).is_some());
             if !legacy {
                 return Err(ConnectError::UnknownVersion(result.supported_versions.join(", ")));
             }

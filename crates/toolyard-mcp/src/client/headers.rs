@@ -48,7 +48,10 @@ mod tests {
         let arguments = RawJson::from(json!({"region": "eu west", "where": {"zone": 3}, "secret": "x"}));
         assert_eq!(
             header_values(&crate::definition::mirrored_parameters(&schema).unwrap(), &arguments),
-            [("Mcp-Param-Region".to_owned(), "eu west".to_owned()), ("Mcp-Param-Zone".to_owned(), "3".to_owned())]
+            [
+                ("Mcp-Param-Region".to_owned(), "eu west".to_owned()),
+                ("Mcp-Param-Zone".to_owned(), "3".to_owned())
+            ]
         );
     }
 

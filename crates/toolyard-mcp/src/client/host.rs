@@ -1,12 +1,17 @@
 //! What servers need from the house they run in. The library looks nothing up by itself.
 
-use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+};
 
 use toolyard_core::{Servers, SourceId, SourceInfo, Tool};
 
 use super::{
     Authorizer, ConnectError, GuardProgram, HttpTarget, InputHandler, LastWords, Link, StdioLaunch,
-    environment::allowed,
+    TransportError, environment::allowed, http_client,
 };
 use crate::{
     config::{McpServerConfig, TransportConfig},
@@ -52,6 +57,8 @@ pub struct Host {
     pub surroundings: Arc<dyn Surroundings>,
     /// How much servers may send.
     pub limits: WireLimits,
+    /// Made when the first server at an address is asked, and shared by all.
+    pub http: OnceLock<reqwest::Client>,
 }
 
 impl fmt::Debug for Host {
@@ -62,7 +69,11 @@ impl fmt::Debug for Host {
 
 impl Host {
     /// Where a server is, with its variables looked up: just before it is started, every time anew.
-    pub(super) fn link(&self, config: &McpServerConfig, last_words: &Arc<LastWords>) -> Result<Link, ConnectError> {
+    pub(super) fn link(
+        &self,
+        config: &McpServerConfig,
+        last_words: &Arc<LastWords>,
+    ) -> Result<Link, ConnectError> {
         let resolved = config
             .resolve(|name| self.surroundings.variable(name))
             .map_err(|error| ConnectError::Configuration(error.to_string()))?;
@@ -84,6 +95,14 @@ impl Host {
                 Ok(Link::Http(target, kind))
             }
         }
+    }
+
+    pub(super) fn http(&self) -> Result<reqwest::Client, TransportError> {
+        if let Some(client) = self.http.get() {
+            return Ok(client.clone());
+        }
+        let client = http_client()?;
+        Ok(self.http.get_or_init(|| client).clone())
     }
 
     fn environment_of(&self, inherit: &[String], extra: &BTreeMap<String, String>) -> Vec<(String, String)> {

@@ -11,9 +11,10 @@ use toolyard_core::SourceId;
 use super::{
     ConnectError, ServerState, Session,
     host::Host,
+    review,
     server::{Server, Wanted},
 };
-use crate::{cache, config::McpServerConfig};
+use crate::config::McpServerConfig;
 
 /// How many servers are started at the same time when many are wanted at once.
 const STARTS_AT_ONCE: usize = 8;
@@ -48,7 +49,7 @@ impl McpManager {
     /// on undisturbed, calls under way included.
     pub async fn apply(&self, configs: Vec<McpServerConfig>) -> Result<Applied, String> {
         let _one_at_a_time = self.applying.lock().await;
-        let mut known = cache::load(&*self.host.memory, &configs).await?;
+        let mut known = review::load(&*self.host.memory, &configs).await?;
         let mut applied = Applied::default();
         let mut wanted: BTreeMap<SourceId, McpServerConfig> =
             configs.into_iter().map(|config| (config.id.clone(), config)).collect();

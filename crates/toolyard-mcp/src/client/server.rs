@@ -1,7 +1,6 @@
 //! One configured server: started when it is needed, by one start for everyone who waits, and minded while it lives.
 
 use std::{
-    collections::BTreeMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -17,12 +16,8 @@ use tokio::{
 use toolyard_core::{ContentHash, ProtocolEra, RawJson, SourceInfo, SourceKind, Tool, ToolError};
 
 use super::{
-    ConnectError, ConnectOptions, ServerState, Session, connect,
-    host::Host,
-    last_words::LastWords,
-    shelf::Shelf,
-    state::Lifecycle,
-    tool::McpTool,
+    ConnectError, ConnectOptions, Link, ServerState, Session, connect, host::Host, last_words::LastWords,
+    shelf::Shelf, state::Lifecycle, tool::McpTool,
 };
 use crate::config::McpServerConfig;
 
@@ -191,6 +186,10 @@ impl Server {
             startup_timeout: self.config.startup_timeout,
             limits: self.host.limits,
             input: Arc::clone(&self.host.input),
+            client: match &link {
+                Link::Http(..) => Some(self.host.http()?),
+                Link::Stdio(_) => None,
+            },
         };
         let session = Arc::new(connect(link, &options).await?);
         if let Err(error) = self.refresh(&session).await {
@@ -202,7 +201,11 @@ impl Server {
 
     /// Reads the list anew and puts on the shelf what may be used of it.
     async fn refresh(self: &Arc<Self>, session: &Session) -> Result<(), ConnectError> {
-        let list = if session.about().capabilities.tools { session.list_tools(LIST_PATIENCE).await? } else { Vec::new() };
+        let list = if session.about().capabilities.tools {
+            session.list_tools(LIST_PATIENCE).await?
+        } else {
+            Vec::new()
+        };
         let era = session.era();
         *locked(&self.era) = Some(era);
         let shelf = self.host.review(&self.config, era, &list).await?;

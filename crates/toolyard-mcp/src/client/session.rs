@@ -10,8 +10,7 @@ use tokio::{sync::watch, task::AbortHandle};
 use toolyard_core::{ProtocolEra, RawJson, SourceId};
 
 use super::{
-    Exchange, InputHandler, InputRequest, Outgoing, RequestError, Transport, TransportError,
-    beats::Beats,
+    Exchange, InputHandler, InputRequest, Outgoing, RequestError, Transport, TransportError, beats::Beats,
     params::Speaker,
 };
 use crate::wire::{

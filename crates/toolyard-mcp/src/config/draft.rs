@@ -59,7 +59,8 @@ impl Drafts {
 
     /// Adds one server under a valid name of its own.
     pub(super) fn add(&mut self, name: &str, draft: Result<(ServerSettings, Vec<String>), EntryProblem>) {
-        let is_taken = |valid: &str| self.taken.contains(valid) || valid != name && self.reserved.contains(valid);
+        let is_taken =
+            |valid: &str| self.taken.contains(valid) || valid != name && self.reserved.contains(valid);
         let valid = free_name(&valid_name(name), is_taken);
         let checked = draft.and_then(|(settings, notes)| {
             settings.clone().into_config(&valid, Path::new("/"))?;
