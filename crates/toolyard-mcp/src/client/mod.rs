@@ -6,7 +6,6 @@ mod guard;
 mod last_words;
 mod process;
 mod program;
-mod stand_in;
 mod stdio;
 mod transport;
 
