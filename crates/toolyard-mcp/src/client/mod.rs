@@ -31,7 +31,6 @@ mod server;
 mod session;
 mod shelf;
 mod sse;
-mod stand_in;
 mod state;
 mod stdio;
 mod subscription;

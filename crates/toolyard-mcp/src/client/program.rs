@@ -94,7 +94,7 @@ mod tests {
 
     fn at(path: &Path) -> Found {
         match path.to_str().unwrap() {
-            "/usr/bin/npx" | "/opt/bin/npx" | "/home/me/server" | "/bin/true" => Found::Program,
+            "/usr/bin/npx" | "/opt/bin/npx" | "/home/me/./server" | "/bin/true" => Found::Program,
             "/opt/bin/readme" => Found::NotExecutable,
             "/home/me" | "/opt/bin/folder" => Found::Folder,
             _ => Found::Nothing,

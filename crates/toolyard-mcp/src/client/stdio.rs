@@ -11,13 +11,12 @@ use tokio::{
 };
 use toolyard_core::BoxFuture;
 
-use super::stand_in::{Line, LineReader, Message};
 use super::{
     Exchange, LastWords, Outgoing, Transport, TransportError,
     guard::{GRACE, GuardProgram},
     process::{Pipes, ServerProcess},
 };
-use crate::wire::{WireError, WireLimits};
+use crate::wire::{Line, LineError, Lines, Message, WireError, WireLimits};
 
 /// How many bytes may wait for a server that does not read.
 const QUEUE_BYTES: u32 = 1 << 20;
@@ -201,7 +200,7 @@ impl Conversation {
         // Only when the writer is gone is the server's input closed.
         let _ = writer.await;
         self.process.end().await;
-        let _ = timeout(DRAIN, &mut listener).await;
+        drained(&mut listener).await;
         listener.abort();
     }
 
@@ -230,7 +229,7 @@ impl Conversation {
             return TransportError::Broken("it closed its standard output, but did not end".to_owned());
         };
         // What it said at the very end matters most.
-        let _ = timeout(DRAIN, listener).await;
+        drained(listener).await;
         TransportError::Ended { status, last_words: self.last_words.text() }
     }
 }
@@ -241,6 +240,13 @@ async fn asked_to_stop(stopped: &mut watch::Receiver<bool>) {
     let _ = stopped.wait_for(|stop| *stop).await;
 }
 
+/// Waits for what the server said last; someone may hold its stderr open for ever.
+async fn drained(listener: &mut JoinHandle<()>) {
+    if !listener.is_finished() {
+        let _ = timeout(DRAIN, listener).await;
+    }
+}
+
 /// Hands everything the server says to the exchange, up to the end of its output.
 async fn read(
     stdout: ChildStdout,
@@ -248,17 +254,22 @@ async fn read(
     exchange: &Exchange,
     last_words: &LastWords,
 ) -> Result<(), TransportError> {
-    let mut lines = LineReader::new(stdout, limits);
+    let mut lines = Lines::new(stdout, &limits);
     let mut unreadable = 0;
-    while let Some(line) = lines.next().await? {
-        let text = match line {
-            Line::Message(text) => text,
-            Line::Noise(text) => {
+    loop {
+        let messages = match lines.next().await {
+            Ok(None) => return Ok(()),
+            Ok(Some(Line::Json(text))) => Message::read(text, &limits),
+            // The server ended in the middle of it, or forgot the line end; what is whole counts.
+            Ok(Some(Line::Unfinished(text))) => Ok(Message::read(text, &limits).unwrap_or_default()),
+            Ok(Some(Line::Noise(text))) => {
                 last_words.note(&noted("stdout: ", &text));
                 continue;
             }
+            Err(LineError::Wire(error)) => Err(error),
+            Err(LineError::Broken(error)) => return Err(TransportError::Broken(error.to_string())),
         };
-        match Message::read(text, &limits) {
+        match messages {
             Ok(messages) => {
                 unreadable = 0;
                 messages.into_iter().for_each(|message| exchange.deliver(message));
@@ -273,7 +284,6 @@ async fn read(
             }
         }
     }
-    Ok(())
 }
 
 /// Writes what is queued. Whatever goes wrong with a server's input shows in its output, too.

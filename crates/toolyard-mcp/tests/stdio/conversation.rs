@@ -2,9 +2,10 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use tokio::time::timeout;
 use toolyard_mcp::client::{Heard, Transport, TransportError, allowed};
 
-use crate::yard::{ECHO, Yard, link, request};
+use crate::yard::{ECHO, SOON, Yard, link, request};
 
 #[tokio::test]
 async fn requests_get_their_answers() {
@@ -36,7 +37,9 @@ async fn only_the_allowed_environment_is_seen() {
     let extra = BTreeMap::from([("MODE".to_owned(), "fast".to_owned())]);
     launch.environment = allowed(std::env::vars(), &[], &extra);
     let mut link = link(launch).await;
-    let Some(Heard::Notification { params: Some(params), .. }) = link.heard.recv().await else {
+    let Some(Heard::Notification { params: Some(params), .. }) =
+        timeout(SOON, link.heard.recv()).await.expect("in time")
+    else {
         panic!("nothing")
     };
     let seen: BTreeMap<String, String> = params.read().unwrap();

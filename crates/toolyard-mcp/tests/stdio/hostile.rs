@@ -8,12 +8,14 @@ use toolyard_mcp::{
     wire::{WireError, WireLimits},
 };
 
-use crate::yard::{ECHO, Link, Yard, link, link_within, request};
+use crate::yard::{ECHO, Link, SOON, Yard, link, link_within, request};
 
-const SOON: Duration = Duration::from_secs(5);
-
+/// What a call fails with; afterwards nothing of the connection may be left.
 async fn error_of(link: &Link) -> TransportError {
-    timeout(SOON, link.ask("{}")).await.expect("an answer in time").unwrap_err()
+    let error = link.ask("{}").await.unwrap_err();
+    timeout(SOON, link.transport.close()).await.expect("an end in time");
+    assert!(format!("{:?}", link.transport).contains("gone: true"));
+    error
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use std::{
 };
 
 use tempfile::TempDir;
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::timeout};
 use toolyard_mcp::{
     client::{
         Exchange, GuardProgram, Heard, Outgoing, StdioLaunch, StdioTransport, Transport, TransportError,
@@ -19,6 +19,9 @@ use toolyard_mcp::{
     },
     wire::WireLimits,
 };
+
+/// How long anything may take that does not wait for a limit.
+pub(crate) const SOON: Duration = Duration::from_secs(10);
 
 /// A server that answers every request with its own parameters.
 pub(crate) const ECHO: &str = r#"
@@ -132,7 +135,8 @@ impl Link {
     pub(crate) async fn ask(&self, params: &str) -> Result<String, TransportError> {
         let mut waiting = self.exchange.wait()?;
         self.transport.send(request(waiting.id, params)).await?;
-        waiting.answer().await.map(|outcome| outcome.unwrap().get().to_owned())
+        let answer = timeout(SOON, waiting.answer()).await.expect("an answer in time");
+        answer.map(|outcome| outcome.unwrap().get().to_owned())
     }
 }
 
