@@ -8,15 +8,19 @@
 //! - `difference`: how two definitions differ, in lines that a person reads.
 
 mod canonical;
+mod difference;
 mod headers;
 mod hidden;
 mod judge;
+mod pins;
 mod text;
 mod tree;
 mod weight;
 
+pub use difference::difference;
 pub use headers::{HeaderProblem, MirroredParameter, mirrored_parameters};
 pub use hidden::HiddenText;
 pub use judge::{JudgeRules, Judged, JudgedList, Quarantine, QuarantinedTool, UsableTool, judge, judge_list};
+pub use pins::{Blocked, BlockedTool, FirstSight, NotBlocked, PinDecision, decide};
 pub use tree::TreeError;
 pub use weight::TooHeavy;

@@ -11,6 +11,8 @@ use super::{canonical::Reading, tree::Tree};
 const MAX_WEIGHT: u64 = 10_000;
 /// References and combinations that lead from one to the next; a longer way exhausts the stack of whoever follows it.
 const MAX_WAY: usize = 200;
+/// Objects with fewer fields are searched from end to end.
+const FEW_FIELDS: usize = 16;
 
 /// A schema that is too much work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -31,7 +33,7 @@ pub enum TooHeavy {
 
 /// Whether arguments can be checked against a schema in reasonable time.
 pub(crate) fn check(schema: &Tree) -> Result<(), TooHeavy> {
-    let mut scale = Scale { root: schema, loads: HashMap::new(), below: vec![schema] };
+    let mut scale = Scale { root: schema, loads: HashMap::new(), below: vec![schema], fields: HashMap::new() };
     // Schemas of parts are weighed on their own; weighing one adds those of its parts.
     while let Some(schema) = scale.below.pop() {
         scale.weigh(schema, 0)?;
@@ -54,6 +56,8 @@ struct Scale<'a> {
     loads: HashMap<*const Tree, Option<Load>>,
     /// Schemas that only parts of a value are held against.
     below: Vec<&'a Tree>,
+    /// The fields of large objects, by address.
+    fields: HashMap<*const Tree, HashMap<&'a str, &'a Tree>>,
 }
 
 impl<'a> Scale<'a> {
@@ -101,15 +105,24 @@ impl<'a> Scale<'a> {
     }
 
     /// The schema that a reference within the document means.
-    fn found(&self, reference: &str) -> Option<&'a Tree> {
+    fn found(&mut self, reference: &str) -> Option<&'a Tree> {
         let pointer = unescaped(reference.strip_prefix('#')?);
         pointer.split('/').skip(1).try_fold(self.root, |tree, part| {
             let part = part.replace("~1", "/").replace("~0", "~");
             match tree {
                 Tree::List(items) => items.get(part.parse::<usize>().ok()?),
-                _ => tree.get(&part),
+                _ => self.field(tree, &part),
             }
         })
+    }
+
+    /// A field of an object; large ones are read once and not at every reference.
+    fn field(&mut self, object: &'a Tree, key: &str) -> Option<&'a Tree> {
+        if object.fields().len() < FEW_FIELDS {
+            return object.get(key);
+        }
+        let by_key = || object.fields().iter().map(|(key, value)| (key.as_str(), value)).collect();
+        self.fields.entry(object).or_insert_with(by_key).get(key).copied()
     }
 }
 
