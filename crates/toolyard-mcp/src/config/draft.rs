@@ -93,7 +93,9 @@ fn read_one(
     let mut settings = fields(&mut entry)?;
     let mut notes = entry.finish();
     make_consistent(&mut settings, &mut notes);
-    translate_all(&mut settings, dialect, place, &mut notes);
+    for text in texts_mut(&mut settings) {
+        *text = translate(text, dialect, place, &mut notes);
+    }
     notes.dedup();
     Ok((settings, notes))
 }
@@ -144,15 +146,10 @@ pub(super) fn make_consistent(settings: &mut ServerSettings, notes: &mut Vec<Str
     }
 }
 
-fn translate_all(settings: &mut ServerSettings, dialect: Dialect, place: Place<'_>, notes: &mut Vec<String>) {
+/// Every value that may hold references.
+pub(super) fn texts_mut(settings: &mut ServerSettings) -> impl Iterator<Item = &mut String> {
     let oauth = settings.oauth.iter_mut().flat_map(|oauth| [&mut oauth.client_id, &mut oauth.client_secret]);
     let single =
         [&mut settings.command, &mut settings.cwd, &mut settings.url].into_iter().chain(oauth).flatten();
-    let texts = single
-        .chain(&mut settings.args)
-        .chain(settings.env.values_mut())
-        .chain(settings.headers.values_mut());
-    for text in texts {
-        *text = translate(text, dialect, place, notes);
-    }
+    single.chain(&mut settings.args).chain(settings.env.values_mut()).chain(settings.headers.values_mut())
 }
