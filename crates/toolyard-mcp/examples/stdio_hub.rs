@@ -7,7 +7,7 @@
 use std::{ffi::OsString, process::ExitCode, sync::Arc};
 
 use toolyard_mcp::{
-    client::{Exchange, GuardProgram, StdioLaunch, connect, guard},
+    client::{Exchange, GuardProgram, StdioLaunch, connect_stdio, guard},
     wire::WireLimits,
 };
 
@@ -32,7 +32,7 @@ async fn hub(words: Vec<String>) -> ExitCode {
     launch.guard =
         Some(GuardProgram { program: std::env::current_exe().unwrap(), args: vec![OsString::from("guard")] });
     let (exchange, _heard) = Exchange::new(16);
-    let transport = connect(launch, Arc::new(exchange), WireLimits::default()).await.unwrap();
+    let transport = connect_stdio(launch, Arc::new(exchange), WireLimits::default()).await.unwrap();
     println!("started");
     std::future::pending::<()>().await;
     drop(transport);

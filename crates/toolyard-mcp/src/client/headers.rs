@@ -7,7 +7,7 @@ use toolyard_core::RawJson;
 use crate::definition::MirroredParameter;
 
 /// The headers for one call. An argument that is absent or null has none.
-pub fn header_values(wanted: &[MirroredParameter], arguments: &RawJson) -> Vec<(String, String)> {
+pub(super) fn header_values(wanted: &[MirroredParameter], arguments: &RawJson) -> Vec<(String, String)> {
     if wanted.is_empty() {
         return Vec::new();
     }

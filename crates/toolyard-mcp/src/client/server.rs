@@ -13,7 +13,7 @@ use tokio::{
     sync::watch,
     time::{Instant, sleep, sleep_until},
 };
-use toolyard_core::{ContentHash, ProtocolEra, RawJson, SourceInfo, SourceKind, Tool, ToolError};
+use toolyard_core::{ContentHash, ProtocolEra, SourceInfo, SourceKind, Tool, ToolError};
 
 use super::{
     ConnectError, ConnectOptions, Link, ServerState, Session, connect, host::Host, last_words::LastWords,
@@ -346,10 +346,10 @@ impl Server {
         self.stop().await;
     }
 
-    /// Judges its tools anew by what is approved now.
-    pub(super) async fn reconsider(self: &Arc<Self>, list: &[RawJson]) -> Result<(), ConnectError> {
+    /// Puts tools into service that waited for a person, as the server sent them last.
+    pub async fn approve(self: &Arc<Self>, tools: &[String]) -> Result<(), String> {
         let era = self.era().unwrap_or(ProtocolEra::Legacy);
-        let shelf = self.host.review(&self.config, era, list).await?;
+        let shelf = self.host.approve(&self.config, era, tools).await?;
         self.shelf.store(Arc::new(shelf));
         self.register();
         Ok(())

@@ -75,7 +75,7 @@ async fn what_cannot_be_started_is_named() {
             let (exchange, _heard) = toolyard_mcp::client::Exchange::new(1);
             let exchange = std::sync::Arc::new(exchange);
             let error =
-                toolyard_mcp::client::connect(launch, exchange, Default::default()).await.unwrap_err();
+                toolyard_mcp::client::connect_stdio(launch, exchange, Default::default()).await.unwrap_err();
             assert!(matches!(&error, TransportError::Unreachable(why) if why.contains(words)), "{error:?}");
             assert!(error.had_no_effect());
         }

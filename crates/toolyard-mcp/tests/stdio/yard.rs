@@ -15,7 +15,7 @@ use tokio::{sync::mpsc, time::timeout};
 use toolyard_mcp::{
     client::{
         Exchange, GuardProgram, Heard, Outgoing, StdioLaunch, StdioTransport, Transport, TransportError,
-        connect,
+        connect_stdio,
     },
     wire::WireLimits,
 };
@@ -126,7 +126,7 @@ pub(crate) async fn link(launch: StdioLaunch) -> Link {
 pub(crate) async fn link_within(launch: StdioLaunch, limits: WireLimits) -> Link {
     let (exchange, heard) = Exchange::new(limits.in_flight);
     let exchange = Arc::new(exchange);
-    let transport = connect(launch, Arc::clone(&exchange), limits).await.unwrap();
+    let transport = connect_stdio(launch, Arc::clone(&exchange), limits).await.unwrap();
     Link { transport, exchange, heard }
 }
 
