@@ -25,7 +25,7 @@ use std::{
 pub(super) use tree::descendants;
 
 /// How long a server may take to end by itself once its input is closed.
-pub const GRACE: Duration = Duration::from_millis(700);
+pub(super) const GRACE: Duration = Duration::from_millis(700);
 
 /// The exit code when the guardian itself could not do its work.
 const GUARD_FAILED: i32 = 125;
@@ -80,11 +80,11 @@ pub fn guard(words: impl IntoIterator<Item = OsString>) -> i32 {
         complain("it wants to hear: [--grace-ms N] -- COMMAND [ARGS…]");
         return GUARD_FAILED;
     };
-    run(job)
+    run(&job)
 }
 
 #[cfg(target_os = "linux")]
-fn run(job: Job) -> i32 {
+fn run(job: &Job) -> i32 {
     let signals = match watch::Signals::listen() {
         Ok(signals) => signals,
         Err(error) => {
@@ -96,7 +96,7 @@ fn run(job: Job) -> i32 {
         complain(&format!("orphans cannot be taken care of: {error}"));
         return GUARD_FAILED;
     }
-    match start(&job) {
+    match start(job) {
         Ok(child) => watch::Watch::new(&child, job.grace, signals).until_nothing_is_left(),
         Err(code) => code,
     }
@@ -104,8 +104,8 @@ fn run(job: Job) -> i32 {
 
 /// Without subreapers a guardian could not keep its promise; the server just runs.
 #[cfg(not(target_os = "linux"))]
-fn run(job: Job) -> i32 {
-    match start(&job).map(|mut child| child.wait()) {
+fn run(job: &Job) -> i32 {
+    match start(job).map(|mut child| child.wait()) {
         Ok(Ok(status)) => status.code().unwrap_or(GUARD_FAILED),
         Ok(Err(_)) => GUARD_FAILED,
         Err(code) => code,

@@ -1,17 +1,16 @@
 //! Connections to servers, in both protocol eras, over all transports.
 
-mod environment;
+pub mod environment;
 mod exchange;
 mod guard;
 mod last_words;
 mod process;
 mod program;
-mod stdio;
+pub mod stdio;
 mod transport;
 
-pub use environment::{HARMLESS, allowed};
 pub use exchange::{Exchange, Heard, Waiting};
-pub use guard::{GRACE, GuardProgram, guard};
+pub use guard::{GuardProgram, guard};
 pub use last_words::LastWords;
-pub use stdio::{StdioLaunch, StdioTransport, connect};
+pub use stdio::{StdioLaunch, StdioTransport};
 pub use transport::{Outgoing, Transport, TransportError};
