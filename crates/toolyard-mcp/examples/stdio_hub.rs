@@ -29,8 +29,7 @@ async fn hub(words: Vec<String>) -> ExitCode {
     let mut launch = StdioLaunch::new(words.next().unwrap());
     launch.args = words.collect();
     launch.environment = std::env::vars().filter(|(name, _)| name == "PATH" || name == "YARD").collect();
-    launch.guard =
-        Some(GuardProgram { program: std::env::current_exe().unwrap(), args: vec![OsString::from("guard")] });
+    launch.guard = Some(GuardProgram::this_program([OsString::from("guard")]));
     let (exchange, _heard) = Exchange::new(16);
     let transport = connect(launch, Arc::new(exchange), WireLimits::default()).await.unwrap();
     println!("started");

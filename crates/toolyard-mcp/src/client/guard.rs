@@ -49,6 +49,12 @@ pub struct GuardProgram {
 }
 
 impl GuardProgram {
+    /// The program that runs now, which must call [`guard`] when it hears `args`. It is found even when its file was
+    /// replaced by a newer one meanwhile.
+    pub fn this_program(args: impl IntoIterator<Item = OsString>) -> Self {
+        Self { program: PathBuf::from("/proc/self/exe"), args: args.into_iter().collect() }
+    }
+
     /// Everything the program is called with.
     pub(super) fn words(&self, job: Job) -> Vec<OsString> {
         let mut words = self.args.clone();

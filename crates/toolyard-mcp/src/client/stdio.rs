@@ -23,7 +23,7 @@ const QUEUE_BYTES: u32 = 1 << 20;
 /// What a waiting message costs besides its bytes.
 const QUEUED_OVERHEAD: usize = 64;
 /// How many bytes are written at once.
-const WRITE_BYTES: usize = 32 << 10;
+const WRITE_BYTES: usize = 8 << 10;
 /// How long what was said before the end may still be on its way.
 const DRAIN: Duration = Duration::from_millis(250);
 /// How long a server may take to end after it closed its input or output.
