@@ -2,6 +2,8 @@
 
 use toolyard_core::{JsonCursor, JsonFault, JsonKind, JsonText, RawJson, SharedText};
 
+use super::walk::shortened;
+
 /// No message of an error is kept beyond this many bytes; it travels into logs, journals and prompts.
 const MAX_MESSAGE: usize = 16 << 10;
 /// What else an error says is dropped beyond this many bytes.
@@ -63,11 +65,5 @@ fn number(code: JsonText<'_>) -> i64 {
 
 /// What a text says, or the JSON of anything else.
 fn words(value: JsonText<'_>) -> String {
-    let mut words = value.string().unwrap_or(value.get().into()).into_owned();
-    if words.len() > MAX_MESSAGE {
-        let end = (0..=MAX_MESSAGE).rev().find(|end| words.is_char_boundary(*end)).unwrap_or(0);
-        words.truncate(end);
-        words.push('…');
-    }
-    words
+    shortened(&value.string().unwrap_or(value.get().into()), MAX_MESSAGE)
 }

@@ -1,0 +1,161 @@
+//! The result of `tools/call`, read leniently: content as blocks, structured content and the whole as they came.
+
+use toolyard_core::{ContentBlock, JsonCursor, JsonFault, JsonKind, RawJson, ToolError, ToolOutput};
+
+use super::{
+    content::read_content,
+    walk::{each_field, short_text, shortened},
+};
+
+/// More questions than this are never asked at once.
+const MAX_QUESTIONS: usize = 100;
+/// What identifies a question, or a kind of result.
+const MAX_NAME: usize = 256;
+/// What a tool says about its failure is kept up to this many bytes.
+const MAX_FAILURE: usize = 64 << 10;
+
+/// What a tool answered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CallResult {
+    /// All of it as it came.
+    pub raw: RawJson,
+    /// What kind of answer it is.
+    pub kind: ResultKind,
+    /// Whether the tool says that it failed.
+    pub is_error: bool,
+    /// What a model or a person reads.
+    pub content: Vec<ContentBlock>,
+    /// The same facts as JSON, where the tool gave them.
+    pub structured: Option<RawJson>,
+    /// What is said about the answer.
+    pub meta: Option<RawJson>,
+}
+
+/// What kind of answer a result is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ResultKind {
+    /// The answer.
+    Complete,
+    /// The server needs to know more first.
+    InputRequired(InputRequired),
+    /// Something that is not known here, such as `task`.
+    Other(String),
+}
+
+/// What a server needs to know before it goes on.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct InputRequired {
+    /// The questions under the server's own keys, as they came.
+    pub requests: Vec<(String, RawJson)>,
+    /// To be given back as it came, with the answers.
+    pub state: Option<String>,
+}
+
+impl CallResult {
+    /// Reads the result of `tools/call`. Whatever it is, something can be said about it.
+    pub fn read(result: &RawJson) -> Self {
+        let mut call = Self {
+            raw: result.clone(),
+            kind: ResultKind::Complete,
+            is_error: false,
+            content: Vec::new(),
+            structured: None,
+            meta: None,
+        };
+        if call.read_fields().is_err() {
+            // Our own messages are never nested so deeply.
+            call.kind = ResultKind::Other("too deeply nested".to_owned());
+        }
+        call
+    }
+
+    fn read_fields(&mut self) -> Result<(), JsonFault> {
+        let raw = self.raw.clone();
+        let mut cursor = JsonCursor::new(raw.get(), usize::MAX);
+        let mut input = InputRequired::default();
+        let (content, structured, meta) = (&mut self.content, &mut self.structured, &mut self.meta);
+        let (mut kind, is_error) = (None, &mut self.is_error);
+        let part = |cursor: &mut JsonCursor<'_>| {
+            let value = cursor.skip()?;
+            Ok((value.kind() != JsonKind::Null).then(|| raw.part(value)))
+        };
+        let is_object = each_field(&mut cursor, |key, cursor| {
+            match key {
+                "content" => *content = read_content(cursor)?,
+                "structuredContent" => *structured = part(cursor)?,
+                // What says that it failed, however it is spelt, is not taken for done.
+                "isError" => *is_error = matches!(cursor.skip()?.get(), "true" | "\"true\"" | "1"),
+                "resultType" => kind = short_text(cursor, MAX_NAME)?,
+                "inputRequests" => input.requests = read_questions(cursor, &raw)?,
+                "requestState" => input.state = cursor.skip()?.string().map(std::borrow::Cow::into_owned),
+                "_meta" => *meta = part(cursor)?,
+                _ => drop(cursor.skip()?),
+            }
+            Ok(())
+        })?;
+        if !is_object {
+            *content = read_content(&mut cursor)?;
+        }
+        self.kind = match kind.as_deref() {
+            // The specification: what says nothing is complete.
+            None | Some("complete" | "") => ResultKind::Complete,
+            Some("input_required") => ResultKind::InputRequired(input),
+            Some(other) => ResultKind::Other(other.to_owned()),
+        };
+        Ok(())
+    }
+
+    /// The answer as the hub takes it: the tool's failure is an error, and so is anything that is no answer.
+    pub fn into_output(self) -> Result<ToolOutput, ToolError> {
+        match &self.kind {
+            ResultKind::Complete if self.is_error => return Err(self.failure()),
+            ResultKind::Complete => {}
+            ResultKind::InputRequired(_) => {
+                return Err(ToolError::failed("the server asks for something before it answers")
+                    .with_hint("call the tool where someone can answer its questions"));
+            }
+            ResultKind::Other(kind) => {
+                return Err(ToolError::failed(format!(
+                    "it answered with a result of the kind `{kind}`, which is not known here"
+                )));
+            }
+        }
+        let mut output =
+            ToolOutput { content: self.content, structured: self.structured, ..ToolOutput::default() };
+        output.raw = Some(self.raw);
+        if let (true, Some(structured)) = (output.content.is_empty(), &output.structured) {
+            // Servers should say the same as text for whoever reads no JSON; those that do not are helped.
+            output.content.push(ContentBlock::text(structured.get()));
+        }
+        Ok(output)
+    }
+
+    fn failure(self) -> ToolError {
+        let said = ToolOutput { content: self.content, ..ToolOutput::default() }.to_text();
+        let said = match (said.trim(), &self.structured) {
+            ("", Some(structured)) => structured.get(),
+            ("", None) => "the tool failed and did not say why",
+            (said, _) => said,
+        };
+        ToolError::failed(shortened(said, MAX_FAILURE))
+    }
+}
+
+fn read_questions(cursor: &mut JsonCursor<'_>, raw: &RawJson) -> Result<Vec<(String, RawJson)>, JsonFault> {
+    let mut questions = Vec::new();
+    let is_object = each_field(cursor, |key, cursor| {
+        let question = cursor.skip()?;
+        if questions.len() < MAX_QUESTIONS && key.len() <= MAX_NAME {
+            questions.push((key.to_owned(), raw.part(question)));
+        }
+        Ok(())
+    })?;
+    if !is_object {
+        cursor.skip()?;
+    }
+    Ok(questions)
+}
+
+#[cfg(test)]
+#[path = "call_result_tests.rs"]
+mod tests;
