@@ -5,6 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     process::Command,
@@ -125,8 +126,8 @@ async fn a_guardian_that_is_told_to_end_takes_everything_with_it() {
     let yard = Yard::new();
     let link = link(yard.shell(TREE)).await;
     grown(&yard).await;
-    let guardian = rustix::process::Pid::from_raw(child_of_ours(&yard)).unwrap();
-    rustix::process::kill_process(guardian, rustix::process::Signal::TERM).unwrap();
+    let guardian = Pid::from_raw(child_of_ours(&yard)).unwrap();
+    kill_process(guardian, Signal::TERM).unwrap();
     println!("gone after {:?}", yard.until_processes(|count| count == 0, PROMISED).await);
     assert!(matches!(link.ask("{}").await, Err(TransportError::Ended { .. })));
 }
@@ -149,10 +150,23 @@ async fn a_guardian_that_hangs_is_not_waited_for() {
     let yard = Yard::new();
     let link = link(yard.shell(TREE)).await;
     grown(&yard).await;
-    let guardian = rustix::process::Pid::from_raw(child_of_ours(&yard)).unwrap();
-    rustix::process::kill_process(guardian, rustix::process::Signal::STOP).unwrap();
+    let guardian = Pid::from_raw(child_of_ours(&yard)).unwrap();
+    kill_process(guardian, Signal::STOP).unwrap();
     link.transport.close().await;
     yard.until_processes(|count| count == 0, PROMISED).await;
+}
+
+/// Nobody is left then to whom orphans come, but the group is known.
+#[tokio::test]
+async fn a_guardian_that_is_killed_takes_the_group_with_it() {
+    let yard = Yard::new();
+    let link = link(yard.shell("trap '' TERM; sleep 300 & sleep 301 & while :; do sleep 302; done")).await;
+    yard.until_processes(|count| count == 5, Duration::from_secs(10)).await;
+    let guardian = Pid::from_raw(child_of_ours(&yard)).unwrap();
+    kill_process(guardian, Signal::KILL).unwrap();
+    yard.until_processes(|count| count == 0, PROMISED).await;
+    let error = link.ask("{}").await.unwrap_err();
+    assert!(matches!(&error, TransportError::Ended { status, .. } if status == "signal 9"), "{error:?}");
 }
 
 #[tokio::test]
