@@ -39,7 +39,7 @@ mod transport;
 
 pub use error::RequestError;
 pub use exchange::{Exchange, Heard, Waiting};
-pub use guard::{GRACE, GuardProgram, guard};
+pub use guard::{GuardProgram, guard};
 pub use handshake::{ConnectError, ConnectOptions, Link, connect};
 pub use host::{Host, Registrar, Surroundings};
 pub use http::StreamableHttp;
