@@ -10,6 +10,7 @@ use super::{
     dialect::{Dialect, Place, translate},
     document::Node,
     entry::{Entry, EntryProblem, Problem},
+    expand::Template,
     free_name,
     hidden::shown,
     valid_name,
@@ -59,7 +60,8 @@ impl Drafts {
 
     /// Adds one server under a valid name of its own.
     pub(super) fn add(&mut self, name: &str, draft: Result<(ServerSettings, Vec<String>), EntryProblem>) {
-        let is_taken = |valid: &str| self.taken.contains(valid) || valid != name && self.reserved.contains(valid);
+        let is_taken =
+            |valid: &str| self.taken.contains(valid) || valid != name && self.reserved.contains(valid);
         let valid = free_name(&valid_name(name), is_taken);
         let checked = draft.and_then(|(settings, notes)| {
             settings.clone().into_config(&valid, Path::new("/"))?;
@@ -92,9 +94,30 @@ fn read_one(
     let mut settings = fields(&mut entry)?;
     let mut notes = entry.finish();
     make_consistent(&mut settings, &mut notes);
-    translate_all(&mut settings, dialect, place, &mut notes);
+    for text in texts_mut(&mut settings) {
+        *text = translate(text, dialect, place, &mut notes);
+    }
+    anchor(&mut settings, place, &mut notes);
     notes.dedup();
     Ok((settings, notes))
+}
+
+/// Relative paths were relative to the project, which our own file need not be in.
+fn anchor(settings: &mut ServerSettings, place: Place<'_>, notes: &mut Vec<String>) {
+    let is_whole = |path: &str| path.starts_with(['/', '\\', '~', '$']) || path.get(1..2) == Some(":");
+    let paths = [("cwd", &mut settings.cwd), ("command", &mut settings.command)];
+    for (field, path) in paths.into_iter().filter_map(|(field, path)| Some((field, path.as_mut()?))) {
+        if is_whole(path) || field == "command" && !path.starts_with('.') {
+            continue;
+        }
+        match place.workspace {
+            Some(folder) => {
+                let rest = path.trim_start_matches("./");
+                *path = format!("{}/{rest}", Template::escape(folder.trim_end_matches('/')));
+            }
+            None => notes.push(format!("`{field}` is a relative path: make it a whole one")),
+        }
+    }
 }
 
 /// Clients ignore what has no meaning beside the rest; so does this, but it says so.
@@ -143,15 +166,10 @@ pub(super) fn make_consistent(settings: &mut ServerSettings, notes: &mut Vec<Str
     }
 }
 
-fn translate_all(settings: &mut ServerSettings, dialect: Dialect, place: Place<'_>, notes: &mut Vec<String>) {
+/// Every value that may hold references.
+pub(super) fn texts_mut(settings: &mut ServerSettings) -> impl Iterator<Item = &mut String> {
     let oauth = settings.oauth.iter_mut().flat_map(|oauth| [&mut oauth.client_id, &mut oauth.client_secret]);
     let single =
         [&mut settings.command, &mut settings.cwd, &mut settings.url].into_iter().chain(oauth).flatten();
-    let texts = single
-        .chain(&mut settings.args)
-        .chain(settings.env.values_mut())
-        .chain(settings.headers.values_mut());
-    for text in texts {
-        *text = translate(text, dialect, place, notes);
-    }
+    single.chain(&mut settings.args).chain(settings.env.values_mut()).chain(settings.headers.values_mut())
 }

@@ -165,7 +165,7 @@ pub(super) fn shared_fields(entry: &mut Entry<'_>) -> Result<ServerSettings, Ent
         command,
         args,
         cwd: entry.text(&["cwd"])?,
-        env: entry.map(&["env", "environment", "env_vars"])?,
+        env: entry.map(&["env", "environment"])?,
         url: entry.text(&["url", "serverUrl"])?,
         headers: entry.map(&["headers"])?,
         transport: kind.as_deref().map(|kind| transport(kind, entry)).transpose()?.flatten(),

@@ -82,10 +82,12 @@ fn file_fields(entry: &mut Entry<'_>) -> Result<ServerSettings, EntryProblem> {
     for node in [entry.node(&["stdio_config"]), entry.node(&["http_config"])].into_iter().flatten() {
         let mut inner = Entry::new(node)?;
         let part = shared_fields(&mut inner)?;
+        let variables = inner.map(&["env_vars"])?;
         entry.notes.extend(inner.finish());
         settings.command = settings.command.or(part.command);
         settings.args.extend(part.args);
         settings.env.extend(part.env);
+        settings.env.extend(variables);
         settings.cwd = settings.cwd.or(part.cwd);
         settings.url = settings.url.or(part.url);
         settings.headers.extend(part.headers);

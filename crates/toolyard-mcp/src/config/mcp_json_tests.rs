@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use proptest::prelude::*;
 
 use super::*;
-use crate::config::{LARGEST_FILE, TransportConfig};
+use crate::config::LARGEST_FILE;
 
 fn read(text: &str) -> FileServers {
     read_mcp_json(text, Path::new("/home/ann/project")).unwrap()
@@ -47,7 +47,7 @@ fn good_servers_are_used_and_bad_ones_told() {
     let told = told(&file);
     assert!(!told.contains("swordfish") && !format!("{file:?}").contains("swordfish"));
     insta::assert_snapshot!(told, @r#"
-    excel-files Stdio { command: "uvx", args: 3, env: {"PORT"}, inherit: [], cwd: None }
+    excel-files-2 Stdio { command: "uvx", args: 3, env: {"PORT"}, inherit: [], cwd: None }
       it was called `Excel Files`
     github Http { url: https://example.org/…, headers: {"Authorization"}, kind: Streamable }
       server `github`: headers.Authorization looks like a secret that stands in the file: write `${GITHUB_TOKEN}` and set that variable
@@ -57,14 +57,13 @@ fn good_servers_are_used_and_bad_ones_told() {
     off Stdio { command: "a", args: 0, env: {}, inherit: [], cwd: None }
       not understood and left out: `colour`, `evil�[31m`
     twice Stdio { command: "b", args: 0, env: {}, inherit: [], cwd: None }
-    excel-files-2 Stdio { command: "other", args: 0, env: {}, inherit: [], cwd: None }
-      it was called `excel-files`
+    excel-files Stdio { command: "other", args: 0, env: {}, inherit: [], cwd: None }
     home Stdio { command: "/home/ann/project/bin/x", args: 2, env: {}, inherit: [], cwd: None }
       VS Code asks for a value here: set the environment variable `API_KEY`
     `both` is left out: server `both` has both `command` and `url`: keep one, or make it two servers
     `neither` is left out: server `neither` has neither `command` nor `url`: give the program to start or the address to ask
-    `wrong` is left out: `command` must be a list of texts, not a table
-    `list` is left out: `the server` must be a table, not a list
+    `wrong` is left out: `command` must be a text, not a table
+    `list` is left out: it must be a table, not a list
     `ws` is left out: WebSocket is no transport of the protocol; ask for an `http` address
     `github2` is left out: server `github2`: `url` must begin with `http://` or `https://`
     `twice` is left out: it is given again further down, and that one counts
@@ -110,8 +109,10 @@ fn ten_thousand_servers_and_ten_megabytes_are_read() {
     let long = "x".repeat(10 << 20);
     let file =
         read(&format!("{{\"mcpServers\": {{\"a\": {{\"command\": \"a\", \"args\": [\"{long}\"]}}}}}}"));
-    let TransportConfig::Stdio { args, .. } = &file.servers[0].config.transport else { panic!("{file:?}") };
-    assert_eq!(args[0].len(), long.len());
+    assert_eq!(
+        file.problems[0].to_string(),
+        "`a` is left out: server `a`: args[0] is longer than 128 KiB, which no program can be given"
+    );
     let same = "\"a\": {\"command\": \"a\"},".repeat(10_000);
     let file = read(&format!("{{\"mcpServers\": {{{same}}}}}"));
     assert_eq!((file.servers.len(), file.problems.len()), (1, 9_999));
