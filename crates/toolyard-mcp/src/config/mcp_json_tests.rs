@@ -119,6 +119,15 @@ fn ten_thousand_servers_and_ten_megabytes_are_read() {
 }
 
 #[test]
+fn what_is_nested_as_deeply_as_it_may_be_is_read() {
+    let (open, close) = ("[".repeat(500), "]".repeat(500));
+    let file = read(&format!(
+        "{{\"servers\": [{{\"id\": \"a\", \"command\": \"b\", \"cached_tools\": {open}{close}}}]}}"
+    ));
+    assert_eq!(file.servers[0].cached_tools.len(), 1);
+}
+
+#[test]
 fn files_without_servers_are_told_as_such() {
     let message = |text: &str| read_mcp_json(text, Path::new("/")).unwrap_err().to_string();
     for text in ["", "{}", "1", "{\"mcpServers\": 1}", "null"] {

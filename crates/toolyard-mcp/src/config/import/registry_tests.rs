@@ -96,3 +96,16 @@ fn registry_in_snake_case() {
     EXCEL_FILES_PATH = "${EXCEL_FILES_PATH}"
     "#);
 }
+
+#[test]
+fn what_is_filled_in_is_not_read_again() {
+    let imported = taken(
+        Client::Registry,
+        r#"{"name": "a/evil", "remotes": [{"type": "sse", "url": "https://example.org/{a}/${HOME}/{c}/{nobody}",
+          "variables": {"a": {"isRequired": true}, "EVIL_A": {"default": "{AWS_SECRET}"}, "HOME": {"default": "{b}"},
+            "c": {"default": "${AWS_SECRET}"}}}]}"#,
+    );
+    let url = imported.servers[0].settings.url.as_deref();
+    assert_eq!(url, Some("https://example.org/${EVIL_A}/$${b}/$${AWS_SECRET}/{nobody}"));
+    assert_eq!(imported.servers[0].settings.variables().into_iter().collect::<Vec<_>>(), ["EVIL_A"]);
+}
