@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 use etcetera::{AppStrategy as _, AppStrategyArgs};
 use toolyard::{Settings, SettingsError, Surroundings};
 use toolyard_core::{ContentHash, Servers as _, TrustDecision};
-use toolyard_store::{Location, Store, StoreError};
 use toolyard_mcp::config::McpServerConfig;
+use toolyard_store::{Location, Store, StoreError};
 use toolyard_tools::skill::{SkillFolder, SkillScope};
-
 
 use crate::{
     failure::{Code, Failure},

@@ -9,8 +9,8 @@ use std::{
 use serde_json::json;
 use toolyard::{Toolyard, settings::JournalSetting};
 use toolyard_core::{
-    Capability, ErrorKind, Journal as _, RawJson, RunState, SourceKind, ToolCallRequest, ToolError, ToolOutput,
-    ToolResult,
+    Capability, ErrorKind, Journal as _, RawJson, RunState, SourceKind, ToolCallRequest, ToolError,
+    ToolOutput, ToolResult,
 };
 use toolyard_hub::{Budget, CallOptions, Decision, ToolCandidate, Trail, Watch};
 

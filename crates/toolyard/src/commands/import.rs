@@ -8,6 +8,10 @@ use crate::{
 };
 
 /// Not written yet.
-pub(crate) async fn run(_arguments: ImportArgs, _workplace: &Workplace, _output: &Output) -> Result<(), Failure> {
+pub(crate) async fn run(
+    _arguments: ImportArgs,
+    _workplace: &Workplace,
+    _output: &Output,
+) -> Result<(), Failure> {
     Err(Failure::new(Code::Failed, "not written yet"))
 }

@@ -152,7 +152,8 @@ async fn history(yard: &Toolyard, name: &str, output: &Output) -> Result<(), Fai
         let definitions = store.definitions(id).await.map_err(|error| Failure::new(Code::Failed, error))?;
         let mut before: Option<ToolDefinition> = None;
         for known in definitions.into_iter().filter(|known| known.tool == name) {
-            let lines = before.as_ref().and_then(|before| difference(&before.definition, &known.definition).ok());
+            let lines =
+                before.as_ref().and_then(|before| difference(&before.definition, &known.definition).ok());
             all.push((id.clone(), known.clone(), lines.unwrap_or_default()));
             before = Some(known);
         }
