@@ -174,7 +174,7 @@ fn first_sight(config: &McpServerConfig) -> FirstSight {
     if config.strict { FirstSight::Ask } else { FirstSight::Trust }
 }
 
-fn failed(server: impl ToString) -> impl FnOnce(String) -> CacheError {
+fn failed(server: &(impl ToString + ?Sized)) -> impl FnOnce(String) -> CacheError {
     let server = server.to_string();
     move |message| CacheError::Store { server, message }
 }

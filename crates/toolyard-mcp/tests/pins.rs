@@ -3,6 +3,13 @@
 //! The real definitions are not part of this repository. They are looked for in `TOOLYARD_DATA`, then in `shared/data`
 //! beside the repository. Without them the same tests run over the few definitions of `tests/definitions`, and say so.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    reason = "helpers of tests: what is missing or malformed ends the test, and a part that did not run says so"
+)]
+
 use std::{
     fmt::Write as _,
     fs,
