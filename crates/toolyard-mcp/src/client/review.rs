@@ -37,9 +37,9 @@ impl Host {
         configs: &[McpServerConfig],
     ) -> Result<BTreeMap<SourceId, Known>, String> {
         let all = self.cache.recall_all(configs).await.map_err(|error| error.to_string())?;
-        let known = all.into_iter().map(|(id, known)| {
-            (id, Known { era: known.record.era, shelf: shelf(known.decision) })
-        });
+        let known = all
+            .into_iter()
+            .map(|(id, known)| (id, Known { era: known.record.era, shelf: shelf(known.decision) }));
         Ok(known.collect())
     }
 }
