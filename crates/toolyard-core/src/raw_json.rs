@@ -70,6 +70,20 @@ impl RawJson {
         self.whole.part(part)
     }
 
+    /// The items of a JSON array, as parts of its text.
+    pub fn items(array: String) -> Result<Vec<Self>, JsonFault> {
+        let text = SharedText::from(array);
+        let mut cursor = JsonCursor::new(text.as_str(), usize::MAX);
+        let mut items = Vec::new();
+        if !cursor.enter_array()? {
+            return Err(JsonFault::NotJson(0));
+        }
+        while cursor.next_item()? {
+            items.push(text.part(cursor.skip()?));
+        }
+        cursor.end().map(|()| items)
+    }
+
     /// The text itself.
     pub fn get(&self) -> &str {
         // The range was taken from this very text.

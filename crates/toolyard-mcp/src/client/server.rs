@@ -17,9 +17,9 @@ use toolyard_core::{ContentHash, ProtocolEra, SourceInfo, SourceKind, Tool, Tool
 
 use super::{
     ConnectError, ConnectOptions, Link, ServerState, Session, connect, host::Host, last_words::LastWords,
-    shelf::Shelf, state::Lifecycle, tool::McpTool,
+    state::Lifecycle, tool::McpTool,
 };
-use crate::config::McpServerConfig;
+use crate::{config::McpServerConfig, shelf::Shelf};
 
 /// How much is remembered of what a server says on its side channel.
 const LAST_WORDS: usize = 16 << 10;
