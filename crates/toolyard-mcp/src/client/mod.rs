@@ -4,6 +4,7 @@
 //! answer, what the server asks back) → [`Exchange`] (who waits for what) → a [`Transport`].
 
 mod beats;
+mod elicitation;
 mod environment;
 pub mod era;
 mod error;
@@ -37,6 +38,7 @@ mod subscription;
 mod tool;
 mod transport;
 
+pub use elicitation::{Form, FormError, FormField, declined};
 pub use environment::{HARMLESS, allowed};
 pub use error::RequestError;
 pub use exchange::{Exchange, Heard, Waiting};
