@@ -8,6 +8,7 @@ mod http_streams;
 mod http_target;
 #[cfg(test)]
 mod http_test_server;
+pub mod oauth;
 mod sse;
 mod transport;
 
