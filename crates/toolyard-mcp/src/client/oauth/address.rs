@@ -27,7 +27,7 @@ pub(super) enum Reach {
 
 impl AddressPolicy {
     pub(super) fn new(server: &Url, private_network: bool) -> Self {
-        let own = server.host().map(literal_reach);
+        let own = server.host().map(|host| literal_reach(&host));
         Self {
             server_host: plain_host(server.host_str().unwrap_or_default()),
             loopback: own == Some(Some(Reach::Loopback)),
@@ -42,7 +42,7 @@ impl AddressPolicy {
         if !url.username().is_empty() || url.password().is_some() {
             return refused("it has a user's name in it");
         }
-        let reach = literal_reach(host);
+        let reach = literal_reach(&host);
         match url.scheme() {
             "https" => {}
             "http" if self.loopback && reach == Some(Reach::Loopback) => {}
@@ -79,10 +79,10 @@ fn plain_host(host: &str) -> String {
 }
 
 /// What can be told from a host without asking for its name.
-fn literal_reach(host: Host<&str>) -> Option<Reach> {
+fn literal_reach(host: &Host<&str>) -> Option<Reach> {
     match host {
-        Host::Ipv4(address) => Some(reach(address.into())),
-        Host::Ipv6(address) => Some(reach(address.into())),
+        Host::Ipv4(address) => Some(reach((*address).into())),
+        Host::Ipv6(address) => Some(reach((*address).into())),
         Host::Domain(name) => {
             let name = plain_host(name);
             (name == "localhost" || name.ends_with(".localhost")).then_some(Reach::Loopback)

@@ -51,6 +51,12 @@ pub enum OAuthError {
     /// Nothing could be found out about the authorization server.
     #[error("its authorization server could not be found: {0}")]
     Discovery(String),
+    /// The server names another issuer than the configured one.
+    #[error("it wants tokens of {issuer}, which is not the issuer it was configured with")]
+    OtherIssuer {
+        /// The issuer it names.
+        issuer: String,
+    },
     /// The client could not be registered.
     #[error("the client could not be registered ({0}): register one by hand and set `oauth.client_id`")]
     Registration(String),

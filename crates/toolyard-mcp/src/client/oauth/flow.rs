@@ -7,7 +7,7 @@ use rmcp::transport::auth::{
     InMemoryCredentialStore, OAuthClientConfig, OAuthTokenResponse, StoredCredentials,
 };
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use tracing::{Dispatch, instrument::WithSubscriber};
 use url::Url;
 
@@ -83,6 +83,9 @@ impl Flow<'_> {
         }
         let issuer =
             metadata.issuer.clone().unwrap_or_else(|| self.server.url.origin().ascii_serialization());
+        if self.server.issuer.as_ref().is_some_and(|wanted| *wanted != issuer) {
+            return Err(OAuthError::OtherIssuer { issuer: harmless(&issuer) });
+        }
         manager.set_metadata(metadata.clone());
         Ok(Found { manager, metadata, issuer })
     }
@@ -295,6 +298,14 @@ impl Found {
         self.metadata.additional_fields.get("client_id_metadata_document_supported") == Some(&json!(true))
     }
 
+    /// Some give a secret to whoever registers and then do not want to see it.
+    fn takes_secrets(&self) -> bool {
+        let methods = self.metadata.additional_fields.get("token_endpoint_auth_methods_supported");
+        methods.and_then(Value::as_array).is_none_or(|methods| {
+            methods.contains(&json!("client_secret_basic")) || methods.contains(&json!("client_secret_post"))
+        })
+    }
+
     async fn register(
         &mut self,
         name: &str,
@@ -312,7 +323,7 @@ impl Found {
             .map_err(|error| told(error, &[]))?;
         Ok(Client {
             id: registered.client_id,
-            secret: registered.client_secret.map(HiddenText::new),
+            secret: registered.client_secret.map(HiddenText::new).filter(|_| self.takes_secrets()),
             redirect_uri: Some(redirect_uri),
         })
     }
@@ -336,7 +347,7 @@ pub(super) fn wanted_scopes(
 ) -> Vec<String> {
     let mut scopes: Vec<String> = Vec::new();
     let offline = "offline_access".to_owned();
-    for scope in base.iter().chain(before).chain(more) {
+    for scope in before.iter().chain(base).chain(more) {
         if !scope.is_empty() && !scopes.contains(scope) && scopes.len() < MOST_SCOPES {
             scopes.push(scope.clone());
         }

@@ -13,6 +13,9 @@ pub struct OAuthServer {
     pub url: Url,
     /// Who we are to the authorization server.
     pub identity: ClientIdentity,
+    /// The only issuer whose tokens are wanted, where the operator says so: what is registered with one is then shown to no
+    /// other, whatever the server says.
+    pub issuer: Option<String>,
     /// The name people read when they are asked for consent.
     pub client_name: String,
     /// What to ask for; what the server says it needs when empty.
@@ -70,6 +73,7 @@ impl OAuthServer {
             id: id.into(),
             url,
             identity: ClientIdentity::Unregistered { metadata_url: None },
+            issuer: None,
             client_name: "Toolyard".to_owned(),
             scopes: Vec::new(),
             callback_port: None,
