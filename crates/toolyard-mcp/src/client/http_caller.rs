@@ -12,7 +12,7 @@ use reqwest::{
 use url::Url;
 
 use super::{
-    HttpTarget, TransportError,
+    HttpTarget, SecretHeader, TransportError,
     http_target::{harmless, shown},
 };
 use crate::wire::{Message, RpcError, WireError, WireLimits};
@@ -101,9 +101,11 @@ impl HttpCaller {
     async fn send(&self, mut request: Request) -> Result<Response, TransportError> {
         let (mut redirects, mut challenges) = (0, Vec::new());
         loop {
-            if let Some(authorizer) = &self.target.authorizer
-                && let Some(header) = authorizer.token().await
-            {
+            let sent = match &self.target.authorizer {
+                Some(authorizer) => authorizer.token().await,
+                None => None,
+            };
+            if let Some(header) = sent.clone() {
                 request.headers_mut().insert(header.name, header.value);
             }
             let Some(attempt) = request.try_clone() else {
@@ -116,7 +118,7 @@ impl HttpCaller {
                 *request.url_mut() = next_url(request.url(), &response, redirects)?;
             } else if is_challenge(&response) && !challenges.contains(&status) {
                 challenges.push(status);
-                if !self.challenged(&response).await? {
+                if !self.challenged(sent.as_ref(), &response).await? {
                     return Ok(response);
                 }
             } else {
@@ -125,15 +127,18 @@ impl HttpCaller {
         }
     }
 
-    async fn challenged(&self, response: &Response) -> Result<bool, TransportError> {
+    async fn challenged(
+        &self,
+        sent: Option<&SecretHeader>,
+        response: &Response,
+    ) -> Result<bool, TransportError> {
         let Some(authorizer) = &self.target.authorizer else { return Ok(false) };
         let (status, challenge) = (response.status().as_u16(), challenge(response.headers()));
-        authorizer.challenged(status, challenge.as_deref()).await.map_err(|reason| TransportError::Status {
-            status,
-            error: None,
-            excerpt: Some(harmless(&reason)),
-            challenge,
-        })
+        let reason = match authorizer.challenged(sent, status, challenge.as_deref()).await {
+            Ok(again) => return Ok(again),
+            Err(reason) => harmless(&reason),
+        };
+        Err(TransportError::Status { status, error: None, excerpt: Some(reason), challenge })
     }
 
     /// What an error status and the beginning of its body say.

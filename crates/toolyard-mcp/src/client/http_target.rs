@@ -21,17 +21,19 @@ pub trait Authorizer: Send + Sync {
     /// The header to send with the next request, if there is a token already.
     fn token(&self) -> BoxFuture<'_, Option<SecretHeader>>;
 
-    /// The server answered 401, or 403 for want of scope. Whether it is worth sending the same message once more; an
-    /// error says why not.
+    /// The server answered 401, or 403 for want of scope, to a request that carried `sent`: a token that was replaced in the
+    /// meantime needs no more than another try. Whether it is worth sending the same message once more; an error says why
+    /// not.
     fn challenged<'a>(
         &'a self,
+        sent: Option<&'a SecretHeader>,
         status: u16,
         www_authenticate: Option<&'a str>,
     ) -> BoxFuture<'a, Result<bool, String>>;
 }
 
 /// A header whose value nothing shows.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct SecretHeader {
     pub(super) name: HeaderName,
     pub(super) value: HeaderValue,

@@ -319,7 +319,12 @@ impl crate::client::Authorizer for Doorman {
         )
     }
 
-    fn challenged<'a>(&'a self, status: u16, text: Option<&'a str>) -> BoxFuture<'a, Result<bool, String>> {
+    fn challenged<'a>(
+        &'a self,
+        _: Option<&'a crate::client::SecretHeader>,
+        status: u16,
+        text: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<bool, String>> {
         lock(&self.challenges).push((status, text.map(str::to_owned)));
         let answer = if self.refuses { Err("nobody signed in".to_owned()) } else { Ok(true) };
         Box::pin(async move { answer })

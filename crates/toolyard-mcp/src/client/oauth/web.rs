@@ -1,0 +1,109 @@
+//! The requests of an authorization flow: bounded, and only to addresses that may be called.
+
+use std::{net::SocketAddr, time::Duration};
+
+use reqwest::{
+    Body, Client, Request, Response,
+    dns::{Addrs, Name, Resolve, Resolving},
+    header::{ACCEPT, CONTENT_TYPE},
+    redirect::Policy,
+};
+use rmcp::transport::auth::{OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRequest};
+use serde_json::Value;
+use url::Url;
+
+use super::{OAuthError, address::AddressPolicy};
+use crate::client::http_target::harmless;
+
+const TIME_LIMIT: Duration = Duration::from_secs(30);
+const MOST_BYTES: usize = 1024 * 1024;
+
+/// Makes the requests of a flow. It follows no redirect: rmcp follows those of discovery itself, within one origin, and
+/// whoever redirects a registration or a request for a token wants it to end up elsewhere.
+#[derive(Debug)]
+pub(super) struct FlowWeb {
+    client: Client,
+    policy: AddressPolicy,
+}
+
+impl FlowWeb {
+    pub(super) fn new(policy: AddressPolicy) -> Result<Self, OAuthError> {
+        let client = Client::builder()
+            .redirect(Policy::none())
+            .referer(false)
+            .no_proxy()
+            .timeout(TIME_LIMIT)
+            .dns_resolver(FilteredNames(policy.clone()))
+            .build()
+            .map_err(|error| OAuthError::Unavailable(error.to_string()))?;
+        Ok(Self { client, policy })
+    }
+
+    /// Sends a form to a token endpoint and gives the body of its answer.
+    pub(super) async fn post_form(&self, url: &str, form: String) -> Result<Vec<u8>, OAuthError> {
+        let url =
+            Url::parse(url).map_err(|_| OAuthError::Discovery("it has no usable addresses".to_owned()))?;
+        let request = self
+            .client
+            .post(url)
+            .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+            .header(ACCEPT, "application/json")
+            .body(form)
+            .build()
+            .map_err(|_| OAuthError::Unavailable("it could not be asked".to_owned()))?;
+        let unreachable = |_| OAuthError::Unavailable("it could not be reached".to_owned());
+        let (response, body) = self.send(request).await.map_err(unreachable)?;
+        if response.status().is_success() {
+            return Ok(body);
+        }
+        let said = |name: &str| {
+            let value: Value = serde_json::from_slice(&body).ok()?;
+            value.get(name)?.as_str().map(harmless)
+        };
+        let error = said("error").unwrap_or_else(|| format!("HTTP status {}", response.status().as_u16()));
+        Err(OAuthError::Refused(format!("{error} {}", said("error_description").unwrap_or_default())))
+    }
+
+    async fn send(&self, request: Request) -> Result<(Response, Vec<u8>), OAuthHttpClientError> {
+        self.policy.check(request.url())?;
+        let mut response = self.client.execute(request).await?;
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await? {
+            if chunk.len() > MOST_BYTES - body.len() {
+                return Err(format!("its answer is longer than {MOST_BYTES} bytes").into());
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok((response, body))
+    }
+}
+
+impl OAuthHttpClient for FlowWeb {
+    fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
+        Box::pin(async move {
+            let (response, body) = self.send(Request::try_from(request.request)?).await?;
+            Ok(http::Response::<Body>::from(response).map(|_| body))
+        })
+    }
+}
+
+/// Looks names up and keeps only the addresses that may be connected to: a name that looks public may lead inside.
+struct FilteredNames(AddressPolicy);
+
+impl Resolve for FilteredNames {
+    fn resolve(&self, name: Name) -> Resolving {
+        let policy = self.0.clone();
+        Box::pin(async move {
+            let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0))
+                .await?
+                .filter(|address| policy.allows_address(name.as_str(), address.ip()))
+                .collect();
+            if found.is_empty() {
+                return Err(
+                    format!("{} has no address that may be asked for authorization", name.as_str()).into()
+                );
+            }
+            Ok(Box::new(found.into_iter()) as Addrs)
+        })
+    }
+}
