@@ -7,6 +7,7 @@
 
 #![expect(clippy::print_stderr, reason = "a program for a test suite, which keeps what it says")]
 
+mod auth;
 mod house;
 mod person;
 mod scenario;

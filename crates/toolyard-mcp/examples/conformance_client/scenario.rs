@@ -15,7 +15,7 @@ use toolyard_mcp::{
 };
 
 use crate::{
-    Failure,
+    Failure, auth,
     house::{House, Memory, Tools},
     person::Agreeable,
 };
@@ -38,6 +38,9 @@ impl Scenario {
     /// Connects, which reads the list of tools too.
     pub(crate) async fn open(url: &str, name: String, context: Value) -> Result<Self, Failure> {
         let tools = Arc::new(Tools::default());
+        let asks_for_tokens = name.starts_with("auth/");
+        let authorizer =
+            asks_for_tokens.then(|| auth::authorizer(SERVER, url, &name, &context)).transpose()?;
         let manager = McpManager::new(Host {
             environment: Vec::new(),
             working_directory: PathBuf::from("."),
@@ -45,7 +48,7 @@ impl Scenario {
             memory: Arc::new(Memory::default()),
             registrar: Arc::clone(&tools) as _,
             input: Arc::new(Agreeable),
-            surroundings: Arc::new(House { authorizer: None }),
+            surroundings: Arc::new(House { authorizer }),
             limits: WireLimits::default(),
             http: OnceLock::new(),
         });
