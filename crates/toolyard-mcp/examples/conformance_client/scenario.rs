@@ -78,6 +78,10 @@ impl Scenario {
             "http-custom-headers" => self.listed_calls().await,
             "http-invalid-tool-headers" => self.every_tool().await,
             "json-schema-2020-12-preservation" => self.echo_schema().await,
+            "sep-2640-client-no-prefetch" => {
+                self.session.list_skills(PATIENCE).await.map(drop).map_err(Into::into)
+            }
+            name if name.starts_with("sep-2640-client-verify-") => self.use_skills().await,
             name if name.starts_with("auth/") => self.call("test-tool", json!({})).await.map(drop),
             name => Err(format!("nothing is known about the scenario {name}").into()),
         }
@@ -150,5 +154,16 @@ impl Scenario {
         let schema = &tool.ok_or("the tool with the schema is missing")?.spec.input_schema;
         let arguments = RawJson::parse(JsonObject::new().with_raw("schema", schema).to_string())?;
         self.call("json_schema_echo", arguments).await.map(drop)
+    }
+
+    /// Loads every skill, and then every file of it.
+    async fn use_skills(&self) -> Result<(), Failure> {
+        for entry in self.session.list_skills(PATIENCE).await?.skills {
+            let skill = self.session.load_skill(&entry, PATIENCE).await?;
+            for file in &entry.files {
+                self.session.read_skill_file(&skill, &file.uri, PATIENCE).await?;
+            }
+        }
+        Ok(())
     }
 }

@@ -32,6 +32,7 @@ mod review;
 mod server;
 mod session;
 mod shelf;
+mod skills;
 mod sse;
 mod state;
 mod stdio;
@@ -55,6 +56,10 @@ pub use manager::{Applied, McpManager};
 pub use server::Server;
 pub use session::{News, Session, ToolCall};
 pub use shelf::{InService, OutOfService, Quarantined, Shelf};
+pub use skills::{
+    LoadedSkill, MOST_SKILL_BYTES, MOST_SKILL_FILES, SKILLS_EXTENSION, SkillEntry, SkillError, SkillFile,
+    SkillListing,
+};
 pub use sse::LegacySse;
 pub use state::ServerState;
 pub use stdio::{StdioLaunch, StdioTransport, connect as connect_stdio};
