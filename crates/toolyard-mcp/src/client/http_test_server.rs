@@ -76,7 +76,7 @@ impl Reply {
     pub(crate) async fn head(&mut self, status: u16, headers: &[(&str, &str)]) {
         let mut head = format!("HTTP/1.1 {status} Status\r\n");
         for (name, value) in headers {
-            head += &format!("{name}: {value}\r\n");
+            head.extend([*name, ": ", *value, "\r\n"]);
         }
         self.raw(head + "\r\n").await;
     }
