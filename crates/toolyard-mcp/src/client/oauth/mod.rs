@@ -14,6 +14,7 @@ mod browser;
 mod callback;
 mod error;
 mod flow;
+mod machine;
 mod seal;
 mod server;
 mod tokens;
