@@ -31,4 +31,6 @@ pub use tokens::{TokenStore, TokenStoreError};
 #[cfg(test)]
 mod flow_tests;
 #[cfg(test)]
+mod hostile_tests;
+#[cfg(test)]
 mod test_servers;
