@@ -257,6 +257,7 @@ impl Keeper {
         let account = work.account.clone().ok_or_else(login_needed)?;
         let flow = self.flow();
         let found = flow.discover(challenge).await?;
+        flow.check_issuer(&found, Some(&kept))?;
         let renewed = match &self.server.identity {
             ClientIdentity::Machine { client_id, proof } => {
                 flow.machine(found, client_id, proof, &account.requested_scopes).await?
@@ -291,14 +292,17 @@ impl Keeper {
         scopes: &[String],
     ) -> Result<Account, OAuthError> {
         let flow = self.flow();
+        if self.browser.is_none() && !self.is_machine() {
+            return Err(OAuthError::LoginNeeded { server: self.server.id.clone() });
+        }
+        let found = flow.discover(challenge).await?;
+        flow.check_issuer(&found, kept)?;
         if let ClientIdentity::Machine { client_id, proof } = &self.server.identity {
-            let found = flow.discover(challenge).await?;
             return flow.machine(found, client_id, proof, scopes).await;
         }
         let Some(browser) = &self.browser else {
             return Err(OAuthError::LoginNeeded { server: self.server.id.clone() });
         };
-        let found = flow.discover(challenge).await?;
         tracing::info!(server = self.server.id, issuer = found.issuer, "asking a person for consent");
         let known = kept.and_then(|kept| kept.account_of(&self.server.resource(), &found.issuer));
         flow.login(found, browser.as_ref(), known, scopes).await

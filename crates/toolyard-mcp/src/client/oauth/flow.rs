@@ -13,7 +13,11 @@ use url::Url;
 
 use super::{
     Browser, BrowserUrl, CallbackError, ClientIdentity, HiddenText, LoopbackCallback, OAuthError,
-    OAuthServer, Redirected, address::AddressPolicy, callback::redirect_port, tokens::Account, web::FlowWeb,
+    OAuthServer, Redirected,
+    address::AddressPolicy,
+    callback::redirect_port,
+    tokens::{Account, Kept},
+    web::FlowWeb,
 };
 use crate::client::http_target::harmless;
 
@@ -79,7 +83,7 @@ impl Flow<'_> {
         let issuer =
             metadata.issuer.clone().unwrap_or_else(|| self.server.url.origin().ascii_serialization());
         if self.server.issuer.as_ref().is_some_and(|wanted| *wanted != issuer) {
-            return Err(OAuthError::OtherIssuer { issuer: harmless(&issuer) });
+            return Err(self.other_issuer(&issuer));
         }
         manager.set_metadata(metadata.clone());
         Ok(Found { manager, metadata, issuer })
@@ -165,6 +169,30 @@ impl Flow<'_> {
         .await
         .map_err(|error| told(error, &secrets))?;
         account_of(&issued, &found.issuer, client, scopes)
+    }
+
+    /// Refuses to show a client that one issuer knows to another, unless the operator named that one: a server that was taken
+    /// over could collect its secret.
+    pub(super) fn check_issuer(&self, found: &Found, kept: Option<&Kept>) -> Result<(), OAuthError> {
+        let (ClientIdentity::Registered { client_id, .. } | ClientIdentity::Machine { client_id, .. }, None) =
+            (&self.server.identity, &self.server.issuer)
+        else {
+            return Ok(());
+        };
+        let mut known = kept
+            .iter()
+            .flat_map(|kept| &kept.accounts)
+            .filter(|account| account.client_id == *client_id)
+            .map(|account| &account.issuer)
+            .peekable();
+        if known.peek().is_none() || known.any(|issuer| *issuer == found.issuer) {
+            return Ok(());
+        }
+        Err(self.other_issuer(&found.issuer))
+    }
+
+    fn other_issuer(&self, issuer: &str) -> OAuthError {
+        OAuthError::OtherIssuer { server: self.server.id.clone(), issuer: harmless(issuer) }
     }
 
     /// Whether what is kept belongs to the client that is configured now.

@@ -297,3 +297,31 @@ async fn what_was_begun_is_brought_to_its_end_though_nobody_waits() {
     assert_eq!(peer.result("tools/list").await, json!({"let": "in"}));
     assert_eq!(world.counts(), [1, 1, 1]);
 }
+
+#[tokio::test]
+async fn a_secret_given_by_hand_is_shown_to_no_other_issuer() {
+    let secret = || HiddenText::new("by-hand-secret");
+    for identity in [
+        ClientIdentity::Registered { client_id: "by-hand".to_owned(), client_secret: Some(secret()) },
+        ClientIdentity::Machine { client_id: "by-hand".to_owned(), proof: ClientProof::Secret(secret()) },
+    ] {
+        let world = World::start().await;
+        let mut server = world.oauth_server();
+        server.identity = identity;
+        let authorizer = OAuthAuthorizer::new(server, TokenStore::in_memory()).unwrap();
+        let authorizer = Arc::new(authorizer.with_browser(Arc::new(Person::default())));
+        let peer = world.peer_of(&authorizer);
+        peer.result("tools/list").await;
+        let second = issuer(&world.rules).await;
+        world.rules().issuer = address(&second);
+        world.rules().good.clear();
+        let error = peer.error("tools/list").await;
+        assert!(error.to_string().contains("not the issuer that knows this client"), "{error}");
+        assert!(
+            second.seen().iter().all(|seen| seen.method == "GET" && !seen.path.starts_with("/authorize"))
+        );
+        // Unless somebody says so.
+        authorizer.login(&[]).await.unwrap();
+        peer.result("tools/list").await;
+    }
+}
