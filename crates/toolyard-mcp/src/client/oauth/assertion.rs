@@ -9,7 +9,6 @@ use base64::{
     engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
 };
 use serde_json::json;
-use url::form_urlencoded;
 
 use super::{HiddenText, OAuthError};
 
@@ -38,19 +37,6 @@ pub(super) fn assertion(
     );
     let signature = sign(algorithm, &key_bytes(pem)?, said.as_bytes())?;
     Ok(format!("{said}.{}", URL_SAFE_NO_PAD.encode(signature)))
-}
-
-/// The body of the request for a token. The client is named by its assertion alone.
-pub(super) fn grant(assertion: &str, scopes: &[String], resource: &str) -> String {
-    let mut body = form_urlencoded::Serializer::new(String::new());
-    body.append_pair("grant_type", "client_credentials")
-        .append_pair("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
-        .append_pair("client_assertion", assertion)
-        .append_pair("resource", resource);
-    if !scopes.is_empty() {
-        body.append_pair("scope", &scopes.join(" "));
-    }
-    body.finish()
 }
 
 fn sign(algorithm: &str, key: &[u8], said: &[u8]) -> Result<Vec<u8>, OAuthError> {

@@ -16,7 +16,7 @@ use super::{
     flow::{Flow, now},
     tokens::{Account, Kept},
 };
-use crate::client::{Authorizer, SecretHeader};
+use crate::client::{Authorizer, SecretHeader, http_target::harmless};
 
 /// How long before its end a token is renewed, in seconds; a tenth of its life, if that is less.
 const AHEAD: u64 = 60;
@@ -26,9 +26,16 @@ const REST: Duration = Duration::from_secs(30);
 const MOST_RENEWALS: (usize, Duration) = (2, Duration::from_mins(1));
 /// And a person is asked this often within the window, then nobody is.
 const MOST_CONSENTS: (usize, Duration) = (3, Duration::from_mins(10));
+/// The same for programs, whose tokens may be short-lived and whom nobody is bothered with.
+const MOST_GRANTS: (usize, Duration) = (5, Duration::from_mins(1));
 
-/// The [`Authorizer`] of one server. One at a time renews or logs in; the others wait for the result.
-pub struct OAuthAuthorizer {
+/// The [`Authorizer`] of one server. One at a time renews or logs in; the others wait for the result. What was begun is
+/// brought to its end even if nobody waits any more: a refresh token may be used up by then, or a person be on the way back.
+#[derive(Debug)]
+pub struct OAuthAuthorizer(Arc<Keeper>);
+
+/// Whoever keeps the tokens.
+struct Keeper {
     server: OAuthServer,
     policy: AddressPolicy,
     store: TokenStore,
@@ -55,6 +62,7 @@ pub struct LoginState {
 struct Hand {
     header: SecretHeader,
     renew_at: Option<u64>,
+    ends_at: Option<u64>,
 }
 
 /// What whoever renews or logs in knows.
@@ -76,43 +84,83 @@ impl OAuthAuthorizer {
         let _ = address.set_username("");
         let _ = address.set_password(None);
         policy.check(&address)?;
-        Ok(Self { server, policy, store, browser: None, hand: Mutex::default(), work: AsyncMutex::default() })
+        Ok(Self(Arc::new(Keeper::new(server, policy, store, None))))
     }
 
-    /// The same, with a person who can be asked.
+    /// A new one for the same server, with a person who can be asked.
     #[must_use]
-    pub fn with_browser(mut self, browser: Arc<dyn Browser>) -> Self {
-        self.browser = Some(browser);
-        self
+    pub fn with_browser(self, browser: Arc<dyn Browser>) -> Self {
+        let Keeper { server, policy, store, .. } = &*self.0;
+        Self(Arc::new(Keeper::new(server.clone(), policy.clone(), store.clone(), Some(browser))))
     }
 
     /// Asks a person for consent, to what the server needs and these scopes. Nothing that was known before is used.
     pub async fn login(&self, scopes: &[String]) -> Result<(), OAuthError> {
-        let mut work = self.work.lock().await;
-        let account = Box::pin(self.obtain(None, None, scopes)).await?;
-        self.keep(&mut work, account).await?;
+        let mut work = self.0.work.lock().await;
+        let account = Box::pin(self.0.obtain(None, None, scopes)).await?;
+        self.0.keep(&mut work, account).await?;
         Ok(())
     }
 
     /// Parts with the tokens. Whether there were any.
     pub async fn logout(&self) -> Result<bool, OAuthError> {
-        let mut work = self.work.lock().await;
-        let there_was = self.store.forget(&self.server.id)?;
+        let mut work = self.0.work.lock().await;
+        let there_was = self.0.store.forget(&self.0.server.id)?;
         *work = Work::default();
-        self.put_in_hand(None);
+        self.0.put_in_hand(None);
         Ok(there_was)
     }
 
     /// Whether and how someone is logged in.
     pub async fn state(&self) -> Result<Option<LoginState>, OAuthError> {
-        let mut work = self.work.lock().await;
-        self.load(&mut work)?;
+        let mut work = self.0.work.lock().await;
+        self.0.load(&mut work)?;
         Ok(work.account.as_ref().map(|account| LoginState {
             issuer: account.issuer.clone(),
             scopes: account.granted_scopes.clone(),
-            ends_at: account.lifetime.map(|lifetime| account.obtained_at.saturating_add(lifetime)),
-            renewable: account.refresh_token.is_some() || self.is_machine(),
+            ends_at: account.ends_at(),
+            renewable: account.refresh_token.is_some() || self.0.is_machine(),
         }))
+    }
+}
+
+impl Authorizer for OAuthAuthorizer {
+    fn token(&self) -> BoxFuture<'_, Option<SecretHeader>> {
+        Box::pin(async {
+            if let Some(header) = self.0.fresh() {
+                return Some(header);
+            }
+            let keeper = Arc::clone(&self.0);
+            tokio::spawn(async move { keeper.current().await }).await.unwrap_or_default()
+        })
+    }
+
+    fn challenged<'a>(
+        &'a self,
+        sent: Option<&'a SecretHeader>,
+        status: u16,
+        www_authenticate: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<bool, String>> {
+        let (keeper, sent) = (Arc::clone(&self.0), sent.cloned());
+        let challenge = www_authenticate.unwrap_or_default().to_owned();
+        Box::pin(async move {
+            let met = tokio::spawn(async move { keeper.meet(sent.as_ref(), status, &challenge).await });
+            match met.await {
+                Ok(met) => met.map_err(|error| error.to_string()),
+                Err(_) => Err("authorization ended unexpectedly".to_owned()),
+            }
+        })
+    }
+}
+
+impl Keeper {
+    fn new(
+        server: OAuthServer,
+        policy: AddressPolicy,
+        store: TokenStore,
+        browser: Option<Arc<dyn Browser>>,
+    ) -> Self {
+        Self { server, policy, store, browser, hand: Mutex::default(), work: AsyncMutex::default() }
     }
 
     fn flow(&self) -> Flow<'_> {
@@ -151,7 +199,7 @@ impl OAuthAuthorizer {
             account.obtained_at.saturating_add(lifetime.saturating_sub(ahead))
         });
         let header = SecretHeader::bearer(account.access_token.reveal());
-        self.put_in_hand(header.map(|header| Hand { header, renew_at }));
+        self.put_in_hand(header.map(|header| Hand { header, renew_at, ends_at: account.ends_at() }));
         work.account = Some(account);
         work.loaded = true;
         work.rest_until = None;
@@ -166,16 +214,23 @@ impl OAuthAuthorizer {
         held.save(kept)
     }
 
+    /// The token at hand, if it need not be renewed yet.
+    fn fresh(&self) -> Option<SecretHeader> {
+        self.at_hand().filter(|hand| hand.renew_at.is_none_or(|at| now() < at)).map(|hand| hand.header)
+    }
+
+    /// The token to send, renewed if that is due. While someone else is at work, one that is still good will do.
     async fn current(&self) -> Option<SecretHeader> {
-        let fresh = |hand: Hand| (hand.renew_at.is_none_or(|at| now() < at)).then_some(hand.header);
-        if let Some(header) = self.at_hand().and_then(fresh) {
-            return Some(header);
-        }
-        let mut work = self.work.lock().await;
+        let good = self.at_hand().filter(|hand| hand.ends_at.is_some_and(|at| now() < at));
+        let mut work = match (self.work.try_lock(), good) {
+            (Ok(work), _) => work,
+            (Err(_), Some(hand)) => return Some(hand.header),
+            (Err(_), None) => self.work.lock().await,
+        };
         if let Err(error) = self.load(&mut work) {
             tracing::warn!(server = self.server.id, %error, "kept tokens cannot be used");
         }
-        if let Some(header) = self.at_hand().and_then(fresh) {
+        if let Some(header) = self.fresh() {
             return Some(header);
         }
         let resting = work.rest_until.is_some_and(|until| Instant::now() < until);
@@ -202,6 +257,7 @@ impl OAuthAuthorizer {
         let account = work.account.clone().ok_or_else(login_needed)?;
         let flow = self.flow();
         let found = flow.discover(challenge).await?;
+        flow.check_issuer(&found, Some(&kept))?;
         let renewed = match &self.server.identity {
             ClientIdentity::Machine { client_id, proof } => {
                 flow.machine(found, client_id, proof, &account.requested_scopes).await?
@@ -236,14 +292,17 @@ impl OAuthAuthorizer {
         scopes: &[String],
     ) -> Result<Account, OAuthError> {
         let flow = self.flow();
+        if self.browser.is_none() && !self.is_machine() {
+            return Err(OAuthError::LoginNeeded { server: self.server.id.clone() });
+        }
+        let found = flow.discover(challenge).await?;
+        flow.check_issuer(&found, kept)?;
         if let ClientIdentity::Machine { client_id, proof } = &self.server.identity {
-            let found = flow.discover(challenge).await?;
             return flow.machine(found, client_id, proof, scopes).await;
         }
         let Some(browser) = &self.browser else {
             return Err(OAuthError::LoginNeeded { server: self.server.id.clone() });
         };
-        let found = flow.discover(challenge).await?;
         tracing::info!(server = self.server.id, issuer = found.issuer, "asking a person for consent");
         let known = kept.and_then(|kept| kept.account_of(&self.server.resource(), &found.issuer));
         flow.login(found, browser.as_ref(), known, scopes).await
@@ -294,7 +353,7 @@ impl OAuthAuthorizer {
     async fn insufficient(&self, work: &mut Work, challenge: &str, wanted: &str) -> Result<(), OAuthError> {
         let scopes: Vec<String> = wanted.split_whitespace().map(str::to_owned).collect();
         let asked = work.account.as_ref().map(|account| account.requested_scopes.clone()).unwrap_or_default();
-        let wanted = crate::client::http_target::harmless(wanted);
+        let wanted = if wanted.is_empty() { asked.join(" ") } else { harmless(wanted) };
         if scopes.iter().all(|scope| asked.contains(scope)) {
             return Err(OAuthError::StillRefused { server: self.server.id.clone(), scopes: wanted });
         }
@@ -314,8 +373,9 @@ impl OAuthAuthorizer {
         if self.browser.is_none() && !self.is_machine() {
             return Err(OAuthError::LoginNeeded { server: self.server.id.clone() });
         }
-        if !may_again(&mut work.consents, MOST_CONSENTS, Instant::now()) {
-            return Err(OAuthError::TooOften { server: self.server.id.clone(), times: MOST_CONSENTS.0 });
+        let limit = if self.is_machine() { MOST_GRANTS } else { MOST_CONSENTS };
+        if !may_again(&mut work.consents, limit, Instant::now()) {
+            return Err(OAuthError::TooOften { server: self.server.id.clone(), times: limit.0 });
         }
         let kept = self.store.load(&self.server.id)?;
         let account = Box::pin(self.obtain(Some(challenge), kept.as_ref(), scopes)).await?;
@@ -326,28 +386,10 @@ impl OAuthAuthorizer {
     }
 }
 
-impl Authorizer for OAuthAuthorizer {
-    fn token(&self) -> BoxFuture<'_, Option<SecretHeader>> {
-        Box::pin(self.current())
-    }
-
-    fn challenged<'a>(
-        &'a self,
-        sent: Option<&'a SecretHeader>,
-        status: u16,
-        www_authenticate: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<bool, String>> {
-        Box::pin(async move {
-            let met = self.meet(sent, status, www_authenticate.unwrap_or_default()).await;
-            met.map_err(|error| error.to_string())
-        })
-    }
-}
-
-impl fmt::Debug for OAuthAuthorizer {
+impl fmt::Debug for Keeper {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
-            .debug_struct("OAuthAuthorizer")
+            .debug_struct("Keeper")
             .field("server", &self.server.id)
             .field("browser", &self.browser.is_some())
             .finish_non_exhaustive()

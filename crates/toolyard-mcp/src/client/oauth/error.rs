@@ -51,9 +51,14 @@ pub enum OAuthError {
     /// Nothing could be found out about the authorization server.
     #[error("its authorization server could not be found: {0}")]
     Discovery(String),
-    /// The server names another issuer than the configured one.
-    #[error("it wants tokens of {issuer}, which is not the issuer it was configured with")]
+    /// The server names another issuer than the one that knows the client.
+    #[error(
+        "{server} now wants tokens of {issuer}, which is not the issuer that knows this client: if that is right, set \
+         `oauth.issuer` or run `toolyard servers login {server}`"
+    )]
     OtherIssuer {
+        /// The server.
+        server: String,
         /// The issuer it names.
         issuer: String,
     },

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::SystemTime};
 
 use rmcp::transport::auth::{
-    AuthError, AuthorizationManager, AuthorizationMetadata, ClientCredentialsConfig, CredentialStore,
-    InMemoryCredentialStore, OAuthClientConfig, OAuthTokenResponse, StoredCredentials,
+    AuthError, AuthorizationManager, AuthorizationMetadata, CredentialStore, InMemoryCredentialStore,
+    OAuthClientConfig, OAuthTokenResponse, StoredCredentials,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -12,12 +12,11 @@ use tracing::{Dispatch, instrument::WithSubscriber};
 use url::Url;
 
 use super::{
-    Browser, BrowserUrl, CallbackError, ClientIdentity, ClientProof, HiddenText, LoopbackCallback,
-    OAuthError, OAuthServer, Redirected,
+    Browser, BrowserUrl, CallbackError, ClientIdentity, HiddenText, LoopbackCallback, OAuthError,
+    OAuthServer, Redirected,
     address::AddressPolicy,
-    assertion::{assertion, grant},
     callback::redirect_port,
-    tokens::Account,
+    tokens::{Account, Kept},
     web::FlowWeb,
 };
 use crate::client::http_target::harmless;
@@ -32,18 +31,18 @@ pub(super) struct Flow<'a> {
 
 /// An authorization server that was found and may be used.
 pub(super) struct Found {
-    manager: AuthorizationManager,
-    metadata: AuthorizationMetadata,
+    pub(super) manager: AuthorizationManager,
+    pub(super) metadata: AuthorizationMetadata,
     /// Who issues the tokens. A server of the first revision names nobody: then it is the server itself.
     pub(super) issuer: String,
 }
 
 /// The client a code is asked for.
-struct Client {
-    id: String,
-    secret: Option<HiddenText>,
+pub(super) struct Client {
+    pub(super) id: String,
+    pub(super) secret: Option<HiddenText>,
     /// Set where it was registered on the way.
-    redirect_uri: Option<String>,
+    pub(super) redirect_uri: Option<String>,
 }
 
 /// The parts of an answer of the token endpoint that we keep.
@@ -84,7 +83,7 @@ impl Flow<'_> {
         let issuer =
             metadata.issuer.clone().unwrap_or_else(|| self.server.url.origin().ascii_serialization());
         if self.server.issuer.as_ref().is_some_and(|wanted| *wanted != issuer) {
-            return Err(OAuthError::OtherIssuer { issuer: harmless(&issuer) });
+            return Err(self.other_issuer(&issuer));
         }
         manager.set_metadata(metadata.clone());
         Ok(Found { manager, metadata, issuer })
@@ -172,43 +171,28 @@ impl Flow<'_> {
         account_of(&issued, &found.issuer, client, scopes)
     }
 
-    /// A token for a program that has an account of its own.
-    pub(super) async fn machine(
-        &self,
-        mut found: Found,
-        client_id: &str,
-        proof: &ClientProof,
-        more_scopes: &[String],
-    ) -> Result<Account, OAuthError> {
-        let initial = found.manager.select_initial_scopes(&[]).await;
-        let base = if self.server.scopes.is_empty() { &initial } else { &self.server.scopes };
-        // A token of this kind is never renewed, so there is nothing to ask offline access for.
-        let mut scopes = wanted_scopes(base, &[], more_scopes, &[]);
-        scopes.retain(|scope| scope != "offline_access" || self.server.scopes.contains(scope));
-        let client = Client { id: client_id.to_owned(), secret: None, redirect_uri: None };
-        let issued = match proof {
-            ClientProof::Secret(secret) => {
-                let config = ClientCredentialsConfig::ClientSecret {
-                    client_id: client_id.to_owned(),
-                    client_secret: secret.reveal().to_owned(),
-                    scopes: scopes.clone(),
-                    resource: Some(self.server.resource()),
-                };
-                let told = |error| told(error, &[Some(secret)]);
-                found.manager.validate_client_credentials_metadata(&config).map_err(told)?;
-                found.manager.configure_client_credentials(&config).map_err(told)?;
-                quiet(found.manager.exchange_client_credentials(&config)).await.map_err(told)?
-            }
-            ClientProof::Key { pem, algorithm } => {
-                let signed = assertion(client_id, &found.issuer, pem, algorithm, now())?;
-                let body = grant(&signed, &scopes, &self.server.resource());
-                let answer = FlowWeb::new(self.policy.clone())?
-                    .post_form(&found.metadata.token_endpoint, body)
-                    .await?;
-                serde_json::from_slice(&answer).map_err(|_| no_token())?
-            }
+    /// Refuses to show a client that one issuer knows to another, unless the operator named that one: a server that was taken
+    /// over could collect its secret.
+    pub(super) fn check_issuer(&self, found: &Found, kept: Option<&Kept>) -> Result<(), OAuthError> {
+        let (ClientIdentity::Registered { client_id, .. } | ClientIdentity::Machine { client_id, .. }, None) =
+            (&self.server.identity, &self.server.issuer)
+        else {
+            return Ok(());
         };
-        account_of(&issued, &found.issuer, client, scopes)
+        let mut known = kept
+            .iter()
+            .flat_map(|kept| &kept.accounts)
+            .filter(|account| account.client_id == *client_id)
+            .map(|account| &account.issuer)
+            .peekable();
+        if known.peek().is_none() || known.any(|issuer| *issuer == found.issuer) {
+            return Ok(());
+        }
+        Err(self.other_issuer(&found.issuer))
+    }
+
+    fn other_issuer(&self, issuer: &str) -> OAuthError {
+        OAuthError::OtherIssuer { server: self.server.id.clone(), issuer: harmless(issuer) }
     }
 
     /// Whether what is kept belongs to the client that is configured now.
@@ -359,12 +343,12 @@ pub(super) fn wanted_scopes(
 }
 
 /// Runs rmcp without its log: at its lowest levels it writes codes and answers of token endpoints.
-async fn quiet<T>(work: impl Future<Output = T>) -> T {
+pub(super) async fn quiet<T>(work: impl Future<Output = T>) -> T {
     work.with_subscriber(Dispatch::none()).await
 }
 
 /// What rmcp's error says to people, without secrets and harmless.
-fn told(error: AuthError, secrets: &[Option<&HiddenText>]) -> OAuthError {
+pub(super) fn told(error: AuthError, secrets: &[Option<&HiddenText>]) -> OAuthError {
     let safe = |text: &str| {
         let mut text = harmless(text);
         for secret in secrets.iter().flatten().filter(|secret| !secret.reveal().is_empty()) {
@@ -394,7 +378,7 @@ fn told(error: AuthError, secrets: &[Option<&HiddenText>]) -> OAuthError {
     }
 }
 
-fn no_token() -> OAuthError {
+pub(super) fn no_token() -> OAuthError {
     OAuthError::Unavailable("its answer is no token".to_owned())
 }
 
@@ -406,7 +390,7 @@ fn state_of(page: &BrowserUrl) -> Result<HiddenText, OAuthError> {
     .ok_or_else(|| OAuthError::Discovery("its page cannot be told apart from others".to_owned()))
 }
 
-fn account_of(
+pub(super) fn account_of(
     issued: &OAuthTokenResponse,
     issuer: &str,
     client: Client,

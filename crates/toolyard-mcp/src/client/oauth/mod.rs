@@ -14,6 +14,7 @@ mod browser;
 mod callback;
 mod error;
 mod flow;
+mod machine;
 mod seal;
 mod server;
 mod tokens;
@@ -29,5 +30,7 @@ pub use tokens::{TokenStore, TokenStoreError};
 
 #[cfg(test)]
 mod flow_tests;
+#[cfg(test)]
+mod hostile_tests;
 #[cfg(test)]
 mod test_servers;

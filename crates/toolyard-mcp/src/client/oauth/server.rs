@@ -43,7 +43,7 @@ pub enum ClientIdentity {
         /// Its secret, if it has one.
         client_secret: Option<HiddenText>,
     },
-    /// A program with an account of its own: no person is ever asked.
+    /// A program with an account of its own, or with someone's word for it: no person is ever asked.
     Machine {
         /// The client's id.
         client_id: String,
@@ -63,6 +63,19 @@ pub enum ClientProof {
         pem: HiddenText,
         /// `ES256` or `RS256`.
         algorithm: String,
+    },
+    /// By the word of someone the authorization server trusts: a signed statement about the program (RFC 7523).
+    Assertion(HiddenText),
+    /// By the word of a company's identity provider, at which a person has logged in (enterprise-managed authorization).
+    Company {
+        /// The client's secret at the authorization server.
+        client_secret: HiddenText,
+        /// Where the identity provider gives its word.
+        token_endpoint: Url,
+        /// The client's id at the identity provider.
+        client_id: String,
+        /// What the person got from logging in there.
+        id_token: HiddenText,
     },
 }
 

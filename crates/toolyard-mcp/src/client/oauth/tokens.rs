@@ -111,6 +111,13 @@ pub(super) struct Account {
     pub(super) granted_scopes: Vec<String>,
 }
 
+impl Account {
+    /// When the token ends, in seconds since 1970, if that was said.
+    pub(super) fn ends_at(&self) -> Option<u64> {
+        self.lifetime.map(|lifetime| self.obtained_at.saturating_add(lifetime))
+    }
+}
+
 impl Kept {
     /// The account in use, if it is for this address.
     pub(super) fn account(&self, resource: &str) -> Option<&Account> {

@@ -10,9 +10,9 @@ use reqwest::{
 };
 use rmcp::transport::auth::{OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRequest};
 use serde_json::Value;
-use url::Url;
+use url::{Url, form_urlencoded};
 
-use super::{OAuthError, address::AddressPolicy};
+use super::{HiddenText, OAuthError, address::AddressPolicy};
 use crate::client::http_target::harmless;
 
 const TIME_LIMIT: Duration = Duration::from_secs(30);
@@ -40,17 +40,27 @@ impl FlowWeb {
     }
 
     /// Sends a form to a token endpoint and gives the body of its answer.
-    pub(super) async fn post_form(&self, url: &str, form: String) -> Result<Vec<u8>, OAuthError> {
+    pub(super) async fn post_form(
+        &self,
+        url: &str,
+        form: &[(&str, &str)],
+        account: Option<(&str, &HiddenText)>,
+    ) -> Result<Vec<u8>, OAuthError> {
         let url =
             Url::parse(url).map_err(|_| OAuthError::Discovery("it has no usable addresses".to_owned()))?;
-        let request = self
+        let mut request = self
             .client
             .post(url)
             .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
             .header(ACCEPT, "application/json")
-            .body(form)
-            .build()
-            .map_err(|_| OAuthError::Unavailable("it could not be asked".to_owned()))?;
+            .body(form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish());
+        if let Some((name, secret)) = account {
+            // RFC 6749 wants both encoded like a form before they are joined.
+            let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
+            request = request.basic_auth(encoded(name), Some(encoded(secret.reveal())));
+        }
+        let request =
+            request.build().map_err(|_| OAuthError::Unavailable("it could not be asked".to_owned()))?;
         let unreachable = |_| OAuthError::Unavailable("it could not be reached".to_owned());
         let (response, body) = self.send(request).await.map_err(unreachable)?;
         if response.status().is_success() {
