@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 use etcetera::{AppStrategy as _, AppStrategyArgs};
 use toolyard::{Settings, SettingsError, Surroundings};
 use toolyard_core::{ContentHash, Servers as _, TrustDecision};
-use toolyard_store::{Location, Store, StoreError};
 use toolyard_mcp::config::McpServerConfig;
+use toolyard_store::{Location, Store, StoreError};
 use toolyard_tools::skill::{SkillFolder, SkillScope};
-
 
 use crate::{
     failure::{Code, Failure},
@@ -35,8 +34,12 @@ pub(crate) struct Workplace {
     /// What is wrong with descriptions of servers.
     pub(crate) server_problems: Vec<String>,
     pub(crate) surroundings: Surroundings,
+    /// The folder of the project we stand in.
+    pub(crate) project: PathBuf,
     /// Where the user's settings are.
     pub(crate) config_folder: PathBuf,
+    /// The file in which the user's own servers stand, whether it is there yet or not.
+    pub(crate) operators_file: PathBuf,
     /// Where the user's data is.
     pub(crate) data_folder: PathBuf,
     /// The store; none when the usual place cannot be written.
@@ -98,6 +101,8 @@ pub(crate) async fn workplace(config: Option<&Path>) -> Result<Workplace, Failur
         servers: gathered.servers.into_values().collect(),
         server_problems: gathered.problems,
         surroundings,
+        project,
+        operators_file: operators_file.unwrap_or_else(|| user.config_dir().join(FILE_NAME)),
         config_folder: user.config_dir(),
         data_folder: user.data_dir(),
         store,

@@ -54,6 +54,19 @@ fn identity(scenario: &str, context: &Value) -> Result<ClientIdentity, Failure> 
                 algorithm: text("signing_algorithm")?,
             },
         },
+        "auth/wif-jwt-bearer" => ClientIdentity::Machine {
+            client_id: text("client_id")?,
+            proof: ClientProof::Assertion(secret("valid_jwt")?),
+        },
+        "auth/enterprise-managed-authorization" => ClientIdentity::Machine {
+            client_id: text("client_id")?,
+            proof: ClientProof::Company {
+                client_secret: secret("client_secret")?,
+                token_endpoint: Url::parse(&text("idp_token_endpoint")?)?,
+                client_id: text("idp_client_id")?,
+                id_token: secret("idp_id_token")?,
+            },
+        },
         _ => ClientIdentity::Unregistered { metadata_url: Some(METADATA.to_owned()) },
     })
 }

@@ -9,6 +9,7 @@ use std::{
 use serde_json::{Value, json};
 use toolyard_core::{CallContext, RawJson, ToolCallRequest, ToolOutput};
 use toolyard_mcp::{
+    cache::ServerCache,
     client::{Host, McpManager, Session, Shelf},
     config::{HttpKind, McpServerConfig, TransportConfig},
     wire::{JsonObject, WireLimits},
@@ -16,7 +17,7 @@ use toolyard_mcp::{
 
 use crate::{
     Failure, auth,
-    house::{House, Memory, Tools},
+    house::{House, Tools},
     person::Agreeable,
 };
 
@@ -45,7 +46,7 @@ impl Scenario {
             environment: Vec::new(),
             working_directory: PathBuf::from("."),
             guard: None,
-            memory: Arc::new(Memory::default()),
+            cache: ServerCache::in_memory(),
             registrar: Arc::clone(&tools) as _,
             input: Arc::new(Agreeable),
             surroundings: Arc::new(House { authorizer }),

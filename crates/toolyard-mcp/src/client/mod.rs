@@ -5,7 +5,7 @@
 
 mod beats;
 mod elicitation;
-mod environment;
+pub mod environment;
 pub mod era;
 mod error;
 mod exchange;
@@ -35,16 +35,15 @@ mod shelf;
 mod skills;
 mod sse;
 mod state;
-mod stdio;
+pub mod stdio;
 mod subscription;
 mod tool;
 mod transport;
 
 pub use elicitation::{Form, FormError, FormField, declined};
-pub use environment::{HARMLESS, allowed};
 pub use error::RequestError;
 pub use exchange::{Exchange, Heard, Waiting};
-pub use guard::{GRACE, GuardProgram, guard};
+pub use guard::{GuardProgram, guard};
 pub use handshake::{ConnectError, ConnectOptions, Link, connect};
 pub use host::{Host, Registrar, Surroundings};
 pub use http::StreamableHttp;
@@ -62,6 +61,6 @@ pub use skills::{
 };
 pub use sse::LegacySse;
 pub use state::ServerState;
-pub use stdio::{StdioLaunch, StdioTransport, connect as connect_stdio};
+pub use stdio::{StdioLaunch, StdioTransport};
 pub use tool::McpTool;
 pub use transport::{Outgoing, Transport, TransportError};

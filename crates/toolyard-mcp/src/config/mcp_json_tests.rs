@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use proptest::prelude::*;
 
 use super::*;
-use crate::config::{LARGEST_FILE, TransportConfig};
+use crate::config::LARGEST_FILE;
 
 fn read(text: &str) -> FileServers {
     read_mcp_json(text, Path::new("/home/ann/project")).unwrap()
@@ -54,13 +54,13 @@ fn good_servers_are_used_and_bad_ones_told() {
     sse Http { url: https://example.org/…, headers: {}, kind: Sse }
       `autoApprove` was left out: trust is decided here: `trusted = true`
       `env` was left out: it has no meaning for an address
+    both Http { url: https://example.org/…, headers: {}, kind: Auto }
     off Stdio { command: "a", args: 0, env: {}, inherit: [], cwd: None }
       not understood and left out: `colour`, `evil�[31m`
     twice Stdio { command: "b", args: 0, env: {}, inherit: [], cwd: None }
     excel-files Stdio { command: "other", args: 0, env: {}, inherit: [], cwd: None }
     home Stdio { command: "/home/ann/project/bin/x", args: 2, env: {}, inherit: [], cwd: None }
       VS Code asks for a value here: set the environment variable `API_KEY`
-    `both` is left out: server `both` has both `command` and `url`: keep one, or make it two servers
     `neither` is left out: server `neither` has neither `command` nor `url`: give the program to start or the address to ask
     `wrong` is left out: `command` must be a text, not a table
     `list` is left out: it must be a table, not a list
@@ -109,11 +109,22 @@ fn ten_thousand_servers_and_ten_megabytes_are_read() {
     let long = "x".repeat(10 << 20);
     let file =
         read(&format!("{{\"mcpServers\": {{\"a\": {{\"command\": \"a\", \"args\": [\"{long}\"]}}}}}}"));
-    let TransportConfig::Stdio { args, .. } = &file.servers[0].config.transport else { panic!("{file:?}") };
-    assert_eq!(args[0].len(), long.len());
+    assert_eq!(
+        file.problems[0].to_string(),
+        "`a` is left out: server `a`: args[0] is longer than 128 KiB, which no program can be given"
+    );
     let same = "\"a\": {\"command\": \"a\"},".repeat(10_000);
     let file = read(&format!("{{\"mcpServers\": {{{same}}}}}"));
     assert_eq!((file.servers.len(), file.problems.len()), (1, 9_999));
+}
+
+#[test]
+fn what_is_nested_as_deeply_as_it_may_be_is_read() {
+    let (open, close) = ("[".repeat(500), "]".repeat(500));
+    let file = read(&format!(
+        "{{\"servers\": [{{\"id\": \"a\", \"command\": \"b\", \"cached_tools\": {open}{close}}}]}}"
+    ));
+    assert_eq!(file.servers[0].cached_tools.len(), 1);
 }
 
 #[test]

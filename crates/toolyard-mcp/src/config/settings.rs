@@ -18,11 +18,14 @@ use super::{
     secret, valid_name,
 };
 
-/// One server: a program to start (`command`) or an address to ask (`url`).
+/// The longest single value: Linux hands no longer one to a program, and no server takes a longer header.
+const LONGEST_VALUE: usize = 128 << 10;
+
+/// One server: a program to start (`command`), an address to ask (`url`), or a program that is asked at its address.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerSettings {
-    /// The program to start.
+    /// The program to start; with `url` too, it is started when the address does not answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
     /// Its arguments; `${VAR}` and `${VAR:-default}` are looked up when it is started, `$$` is a dollar sign.
@@ -41,7 +44,7 @@ pub struct ServerSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transport: Option<TransportSetting>,
     /// Whether it is used at all.
-    #[serde(skip_serializing_if = "Clone::clone")]
+    #[serde(skip_serializing_if = "is_on")]
     pub enabled: bool,
     /// Whether its hints are believed, and it may stand in for other trusted sources.
     #[serde(skip_serializing_if = "is_off")]
@@ -124,6 +127,11 @@ pub struct OauthSettings {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_on(flag: &bool) -> bool {
+    *flag
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
 fn is_off(flag: &bool) -> bool {
     !flag
 }
@@ -163,7 +171,9 @@ impl ServerSettings {
             better: valid_name(name),
         })?;
         let usual = McpServerConfig::new(name, self.reach(name, base)?);
+        let program = self.url.as_ref().and_then(|_| self.program(base));
         Ok(McpServerConfig {
+            program,
             enabled: self.enabled,
             trusted: self.trusted,
             exclusive: self.exclusive,
@@ -206,15 +216,9 @@ impl ServerSettings {
     fn reach(&self, server: &str, base: &Path) -> Result<TransportConfig, ConfigError> {
         self.check_contradictions(server)?;
         self.check_references(server)?;
-        match (&self.command, &self.url) {
-            (Some(command), None) => Ok(TransportConfig::Stdio {
-                command: command.clone(),
-                args: self.args.clone(),
-                env: self.env.clone(),
-                inherit: self.inherit.clone(),
-                cwd: self.cwd.as_deref().map(|cwd| folder(cwd, base)),
-            }),
-            (None, Some(url)) => Ok(TransportConfig::Http {
+        match (self.program(base), &self.url) {
+            (Some(program), None) => Ok(program),
+            (_, Some(url)) => Ok(TransportConfig::Http {
                 url: url.clone(),
                 headers: self.headers.clone(),
                 kind: match self.transport {
@@ -223,9 +227,19 @@ impl ServerSettings {
                     _ => HttpKind::Auto,
                 },
             }),
-            (Some(_), Some(_)) => Err(ConfigError::TwoTransports { server: server.to_owned() }),
             (None, None) => Err(ConfigError::NoTransport { server: server.to_owned() }),
         }
+    }
+
+    /// The program that is started.
+    fn program(&self, base: &Path) -> Option<TransportConfig> {
+        Some(TransportConfig::Stdio {
+            command: self.command.clone()?,
+            args: self.args.clone(),
+            env: self.env.clone(),
+            inherit: self.inherit.clone(),
+            cwd: self.cwd.as_deref().map(|cwd| folder(cwd, base)),
+        })
     }
 
     fn check_contradictions(&self, server: &str) -> Result<(), ConfigError> {
@@ -268,6 +282,9 @@ impl ServerSettings {
             return Err(value(format!("`{}`", shown(name)), "cannot be the name of a header"));
         }
         for (field, text) in self.texts() {
+            if text.len() > LONGEST_VALUE {
+                return Err(value(field, "is longer than 128 KiB, which no program can be given"));
+            }
             let template = Template::parse(text).map_err(|problem| ConfigError::Reference {
                 server: server.to_owned(),
                 field: field.clone(),

@@ -37,6 +37,7 @@ fn a_program_is_read_whole() {
     assert_eq!(config.era, Some(ProtocolEra::Legacy));
     assert!(config.trusted && config.exclusive && config.enabled && !config.strict);
     assert!(!config.tools.admits("delete_sheet") && config.tools.admits("read_sheet"));
+    assert_eq!(config.variables().into_iter().collect::<Vec<_>>(), ["LANG", "TOKEN"]);
     let resolved = config.resolve(|name| (name == "TOKEN").then(|| "hunter2".to_owned())).unwrap();
     let TransportConfig::Stdio { env, cwd, .. } = &resolved.transport else { panic!("{resolved:?}") };
     assert_eq!(env["TOKEN"], "hunter2");
@@ -61,10 +62,20 @@ fn an_address_is_read_with_its_kind() {
 }
 
 #[test]
+fn a_program_with_an_address_is_started_when_the_address_does_not_answer() {
+    let read = |text: &str| read(text).into_config("excel", Path::new("/yard")).unwrap();
+    let both = read("command = 'excel-mcp-server'\nargs = ['sse']\nurl = 'http://127.0.0.1:8000/sse'");
+    assert!(matches!(both.transport, TransportConfig::Http { .. }));
+    assert!(matches!(&both.program, Some(TransportConfig::Stdio { args, .. }) if args == &["sse"]));
+    let alone = read("url = 'http://127.0.0.1:8000/sse'");
+    assert_eq!(alone.program, None);
+    assert_ne!(alone.fingerprint(), both.fingerprint(), "another program is another server");
+}
+
+#[test]
 fn nonsense_is_told_with_what_to_do() {
     let texts = [
         "",
-        "command = 'a'\nurl = 'https://example.org'",
         "command = 'a'\nheaders = {A = 'b'}",
         "url = 'https://example.org'\ntransport = 'stdio'",
         "command = 'a'\ntransport = 'sse'",
@@ -79,7 +90,6 @@ fn nonsense_is_told_with_what_to_do() {
     ];
     insta::assert_snapshot!(texts.map(problem).join("\n"), @r#"
     server `excel` has neither `command` nor `url`: give the program to start or the address to ask
-    server `excel` has both `command` and `url`: keep one, or make it two servers
     server `excel`: `headers` has no meaning beside `command`: take one of them away
     server `excel`: `transport = "stdio"` has no meaning beside `url`: take one of them away
     server `excel`: `transport = "sse"` has no meaning beside `command`: take one of them away
@@ -128,4 +138,12 @@ fn the_fingerprint_is_of_references_and_nothing_moves_unseen() {
     {
         assert_ne!(one, fingerprint(other), "{other}");
     }
+}
+
+#[test]
+fn the_schema_names_every_field_and_no_more() {
+    let schema = schemars::schema_for!(ServerSettings).to_value();
+    let fields: Vec<&str> = schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+    insta::assert_snapshot!(fields.join(" "), @"command args cwd inherit url transport enabled trusted exclusive strict era startup_timeout call_timeout idle_stop tools without_tools env headers oauth");
+    assert_eq!(schema["additionalProperties"], false);
 }
