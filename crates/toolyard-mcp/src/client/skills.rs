@@ -136,10 +136,10 @@ impl Session {
                     WireError::TooLong { what: "the list of skills", limit: limits.list_bytes }.into()
                 );
             }
-            let page: Page = raw.read().map_err(|error| not_a_list(error.to_string()))?;
+            let page: Page = raw.read().map_err(|error| not_a_list(&error.to_string()))?;
             page.skills.iter().for_each(|entry| listing.add(entry));
             if listing.skills.len() + listing.refused.len() > limits.tools {
-                return Err(not_a_list(format!("there are more than {} skills", limits.tools)));
+                return Err(not_a_list(&format!("there are more than {} skills", limits.tools)));
             }
             match page.next_cursor {
                 None => return Ok(listing),
@@ -147,7 +147,7 @@ impl Session {
                 next => cursor = next,
             }
         }
-        Err(not_a_list("its pages never end".to_owned()))
+        Err(not_a_list("its pages never end"))
     }
 
     /// Reads the SKILL.md of a skill and verifies it: size, digest, and frontmatter.
@@ -372,8 +372,8 @@ fn same_frontmatter(listed: &Map<String, Value>, found: &Map<String, Value>) -> 
     }
 }
 
-fn not_a_list(problem: String) -> RequestError {
-    WireError::NotAnAnswer { method: "skills/list", problem: harmless(&problem) }.into()
+fn not_a_list(problem: &str) -> RequestError {
+    WireError::NotAnAnswer { method: "skills/list", problem: harmless(problem) }.into()
 }
 
 #[cfg(test)]
