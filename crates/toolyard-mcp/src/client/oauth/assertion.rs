@@ -8,7 +8,7 @@ use base64::{
     Engine,
     engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{HiddenText, OAuthError};
 
@@ -30,13 +30,15 @@ pub(super) fn assertion(
         "iss": client_id, "sub": client_id, "aud": audience,
         "iat": now, "exp": now + LIFETIME, "jti": URL_SAFE_NO_PAD.encode(id),
     });
-    let said = format!(
-        "{}.{}",
-        URL_SAFE_NO_PAD.encode(header.to_string()),
-        URL_SAFE_NO_PAD.encode(claims.to_string())
-    );
+    let said = encoded(&header, &claims);
     let signature = sign(algorithm, &key_bytes(pem)?, said.as_bytes())?;
     Ok(format!("{said}.{}", URL_SAFE_NO_PAD.encode(signature)))
+}
+
+/// What is said in a JSON Web Token, ready to be signed.
+pub(super) fn encoded(header: &Value, claims: &Value) -> String {
+    let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+    format!("{}.{}", part(header), part(claims))
 }
 
 fn sign(algorithm: &str, key: &[u8], said: &[u8]) -> Result<Vec<u8>, OAuthError> {
@@ -73,7 +75,6 @@ fn key_bytes(pem: &HiddenText) -> Result<Vec<u8>, OAuthError> {
 #[cfg(test)]
 mod tests {
     use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, KeyPair, UnparsedPublicKey};
-    use serde_json::Value;
 
     use super::*;
 

@@ -9,10 +9,12 @@ use std::{
 use rmcp::transport::auth::WWWAuthenticateParams;
 use tokio::{sync::Mutex as AsyncMutex, time::Instant};
 use toolyard_core::BoxFuture;
+use url::Url;
 
 use super::{
     Browser, ClientIdentity, OAuthError, OAuthServer, TokenStore, TokenStoreError,
     address::AddressPolicy,
+    dpop::{ProofKey, usable_nonce},
     flow::{Flow, now},
     tokens::{Account, Kept},
 };
@@ -29,6 +31,9 @@ const MOST_CONSENTS: (usize, Duration) = (3, Duration::from_mins(10));
 /// The same for programs, whose tokens may be short-lived and whom nobody is bothered with.
 const MOST_GRANTS: (usize, Duration) = (5, Duration::from_mins(1));
 
+/// How a token that is bound to a key is sent.
+const BOUND: &str = "DPoP ";
+
 /// The [`Authorizer`] of one server. One at a time renews or logs in; the others wait for the result. What was begun is
 /// brought to its end even if nobody waits any more: a refresh token may be used up by then, or a person be on the way back.
 #[derive(Debug)]
@@ -41,6 +46,8 @@ struct Keeper {
     store: TokenStore,
     browser: Option<Arc<dyn Browser>>,
     hand: Mutex<Option<Hand>>,
+    /// What the server wants to see in the next proof.
+    nonce: Mutex<Option<String>>,
     work: AsyncMutex<Work>,
 }
 
@@ -63,6 +70,8 @@ struct Hand {
     header: SecretHeader,
     renew_at: Option<u64>,
     ends_at: Option<u64>,
+    /// What the token is bound to.
+    key: Option<Arc<ProofKey>>,
 }
 
 /// What whoever renews or logs in knows.
@@ -135,6 +144,20 @@ impl Authorizer for OAuthAuthorizer {
         })
     }
 
+    fn proof(&self, token: &SecretHeader, method: &str, url: &Url) -> Option<SecretHeader> {
+        let key = self.0.at_hand().filter(|hand| hand.header == *token)?.key?;
+        let token = token.value.to_str().ok()?.strip_prefix(BOUND)?;
+        let nonce = self.0.nonce.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let proof = key.proof(method, url, Some(token), nonce.as_deref(), now()).ok()?;
+        SecretHeader::new("dpop", &proof)
+    }
+
+    fn nonce(&self, nonce: &str) {
+        if let Some(nonce) = usable_nonce(nonce) {
+            *self.0.nonce.lock().unwrap_or_else(PoisonError::into_inner) = Some(nonce);
+        }
+    }
+
     fn challenged<'a>(
         &'a self,
         sent: Option<&'a SecretHeader>,
@@ -160,7 +183,15 @@ impl Keeper {
         store: TokenStore,
         browser: Option<Arc<dyn Browser>>,
     ) -> Self {
-        Self { server, policy, store, browser, hand: Mutex::default(), work: AsyncMutex::default() }
+        Self {
+            server,
+            policy,
+            store,
+            browser,
+            hand: Mutex::default(),
+            nonce: Mutex::default(),
+            work: AsyncMutex::default(),
+        }
     }
 
     fn flow(&self) -> Flow<'_> {
@@ -198,8 +229,13 @@ impl Keeper {
             let ahead = AHEAD.min(lifetime / 10);
             account.obtained_at.saturating_add(lifetime.saturating_sub(ahead))
         });
-        let header = SecretHeader::bearer(account.access_token.reveal());
-        self.put_in_hand(header.map(|header| Hand { header, renew_at, ends_at: account.ends_at() }));
+        let key = account.proof_key.as_ref().and_then(|key| ProofKey::restore(key).ok()).map(Arc::new);
+        let token = account.access_token.reveal();
+        let header = match &key {
+            Some(_) => SecretHeader::new("authorization", &format!("{BOUND}{token}")),
+            None => SecretHeader::bearer(token),
+        };
+        self.put_in_hand(header.map(|header| Hand { header, renew_at, ends_at: account.ends_at(), key }));
         work.account = Some(account);
         work.loaded = true;
         work.rest_until = None;

@@ -16,6 +16,7 @@ use super::{
     OAuthServer, Redirected,
     address::AddressPolicy,
     callback::redirect_port,
+    dpop::{ProofKey, key_for},
     tokens::{Account, Kept},
     web::FlowWeb,
 };
@@ -33,6 +34,9 @@ pub(super) struct Flow<'a> {
 pub(super) struct Found {
     pub(super) manager: AuthorizationManager,
     pub(super) metadata: AuthorizationMetadata,
+    pub(super) web: Arc<FlowWeb>,
+    /// What tokens are bound to, where the server wants that.
+    key: Option<Arc<ProofKey>>,
     /// Who issues the tokens. A server of the first revision names nobody: then it is the server itself.
     pub(super) issuer: String,
 }
@@ -60,9 +64,10 @@ impl Flow<'_> {
     pub(super) async fn discover(&self, challenge: Option<&str>) -> Result<Found, OAuthError> {
         let web = Arc::new(FlowWeb::new(self.policy.clone())?);
         let resource = self.server.resource();
-        let mut manager = AuthorizationManager::new_with_oauth_http_client(resource.as_str(), web)
-            .await
-            .map_err(|error| told(error, &[]))?;
+        let mut manager =
+            AuthorizationManager::new_with_oauth_http_client(resource.as_str(), Arc::clone(&web) as _)
+                .await
+                .map_err(|error| told(error, &[]))?;
         let resolution = quiet(manager.resolve_metadata_from_challenge(challenge))
             .await
             .map_err(|error| told(error, &[]))?;
@@ -86,7 +91,12 @@ impl Flow<'_> {
             return Err(self.other_issuer(&issuer));
         }
         manager.set_metadata(metadata.clone());
-        Ok(Found { manager, metadata, issuer })
+        let key = key_for(challenge, metadata.additional_fields.get("dpop_signing_alg_values_supported"))?;
+        let mut found = Found { manager, metadata, web, key: None, issuer };
+        if let Some(key) = key {
+            found.prove_with(key)?;
+        }
+        Ok(found)
     }
 
     /// A new token for an old one, from the issuer of the old one.
@@ -100,6 +110,9 @@ impl Flow<'_> {
             ClientIdentity::Registered { client_secret, .. } => client_secret.clone(),
             _ => account.client_secret.clone(),
         };
+        if let Some(key) = &account.proof_key {
+            found.prove_with(Arc::new(ProofKey::restore(key)?))?;
+        }
         // The redirect is not used for this, but the configuration wants one.
         let redirect_uri = account.redirect_uri.clone().unwrap_or_else(|| self.server.resource());
         found.configure(
@@ -131,7 +144,7 @@ impl Flow<'_> {
             secret: account.client_secret.clone(),
             redirect_uri: account.redirect_uri.clone(),
         };
-        let mut renewed = account_of(&issued, &found.issuer, client, account.granted_scopes.clone())?;
+        let mut renewed = account_of(&issued, &found, client, account.granted_scopes.clone())?;
         renewed.requested_scopes.clone_from(&account.requested_scopes);
         Ok(renewed)
     }
@@ -168,7 +181,7 @@ impl Flow<'_> {
         ))
         .await
         .map_err(|error| told(error, &secrets))?;
-        account_of(&issued, &found.issuer, client, scopes)
+        account_of(&issued, &found, client, scopes)
     }
 
     /// Refuses to show a client that one issuer knows to another, unless the operator named that one: a server that was taken
@@ -278,6 +291,13 @@ impl Flow<'_> {
 }
 
 impl Found {
+    /// Binds tokens to this key from now on.
+    fn prove_with(&mut self, key: Arc<ProofKey>) -> Result<(), OAuthError> {
+        self.web.prove(&self.metadata.token_endpoint, Arc::clone(&key))?;
+        self.key = Some(key);
+        Ok(())
+    }
+
     fn takes_metadata_documents(&self) -> bool {
         self.metadata.additional_fields.get("client_id_metadata_document_supported") == Some(&json!(true))
     }
@@ -392,18 +412,21 @@ fn state_of(page: &BrowserUrl) -> Result<HiddenText, OAuthError> {
 
 pub(super) fn account_of(
     issued: &OAuthTokenResponse,
-    issuer: &str,
+    found: &Found,
     client: Client,
     requested: Vec<String>,
 ) -> Result<Account, OAuthError> {
     let value = serde_json::to_value(issued).map_err(|_| no_token())?;
     let issued: Issued = serde_json::from_value(value).map_err(|_| no_token())?;
-    if !issued.token_type.eq_ignore_ascii_case("bearer") || issued.access_token.reveal().is_empty() {
+    // A key that was proved binds the token only if the answer says so.
+    let bound = found.key.as_ref().filter(|_| issued.token_type.eq_ignore_ascii_case("dpop"));
+    let usable = bound.is_some() || issued.token_type.eq_ignore_ascii_case("bearer");
+    if !usable || issued.access_token.reveal().is_empty() {
         return Err(no_token());
     }
     let granted = issued.scope.map(|scope| scope.split_whitespace().map(str::to_owned).collect());
     Ok(Account {
-        issuer: issuer.to_owned(),
+        issuer: found.issuer.clone(),
         client_id: client.id,
         client_secret: client.secret.filter(|_| client.redirect_uri.is_some()),
         redirect_uri: client.redirect_uri,
@@ -413,6 +436,7 @@ pub(super) fn account_of(
         lifetime: issued.expires_in,
         granted_scopes: granted.unwrap_or_else(|| requested.clone()),
         requested_scopes: requested,
+        proof_key: bound.map(|key| key.kept().clone()),
     })
 }
 

@@ -57,7 +57,7 @@ impl Flow<'_> {
             }
         };
         let client = Client { id: client_id.to_owned(), secret: None, redirect_uri: None };
-        account_of(&issued, &found.issuer, client, scopes)
+        account_of(&issued, &found, client, scopes)
     }
 
     async fn by_secret(
@@ -93,8 +93,7 @@ impl Flow<'_> {
         if !scope.is_empty() {
             form.push(("scope", &scope));
         }
-        let web = FlowWeb::new(self.policy.clone())?;
-        let answer = web.post_form(&found.metadata.token_endpoint, &form, account).await?;
+        let answer = found.web.post_form(&found.metadata.token_endpoint, &form, account).await?;
         serde_json::from_slice(&answer).map_err(|_| no_token())
     }
 

@@ -12,6 +12,7 @@ mod assertion;
 mod authorizer;
 mod browser;
 mod callback;
+mod dpop;
 mod error;
 mod flow;
 mod machine;

@@ -109,6 +109,9 @@ pub(super) struct Account {
     pub(super) lifetime: Option<u64>,
     pub(super) requested_scopes: Vec<String>,
     pub(super) granted_scopes: Vec<String>,
+    /// The key without which the token is of no use (PKCS#8 in Base64), where it is bound to one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) proof_key: Option<HiddenText>,
 }
 
 impl Account {

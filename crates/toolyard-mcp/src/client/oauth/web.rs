@@ -1,19 +1,28 @@
 //! The requests of an authorization flow: bounded, and only to addresses that may be called.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use reqwest::{
-    Body, Client, Request, Response,
+    Body, Client, Request, Response, StatusCode,
     dns::{Addrs, Name, Resolve, Resolving},
-    header::{ACCEPT, CONTENT_TYPE},
+    header::{ACCEPT, CONTENT_TYPE, HeaderValue},
     redirect::Policy,
 };
 use rmcp::transport::auth::{OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRequest};
 use serde_json::Value;
 use url::{Url, form_urlencoded};
 
-use super::{HiddenText, OAuthError, address::AddressPolicy};
-use crate::client::http_target::harmless;
+use super::{
+    HiddenText, OAuthError,
+    address::AddressPolicy,
+    dpop::{ProofKey, USE_NONCE, usable_nonce},
+    flow::now,
+};
+use crate::client::http_target::{DPOP, DPOP_NONCE, harmless};
 
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 const MOST_BYTES: usize = 1024 * 1024;
@@ -24,6 +33,8 @@ const MOST_BYTES: usize = 1024 * 1024;
 pub(super) struct FlowWeb {
     client: Client,
     policy: AddressPolicy,
+    /// Where a proof is wanted, and what makes it.
+    proofs: Mutex<Option<(Url, Arc<ProofKey>)>>,
 }
 
 impl FlowWeb {
@@ -36,7 +47,15 @@ impl FlowWeb {
             .dns_resolver(FilteredNames(policy.clone()))
             .build()
             .map_err(|error| OAuthError::Unavailable(error.to_string()))?;
-        Ok(Self { client, policy })
+        Ok(Self { client, policy, proofs: Mutex::default() })
+    }
+
+    /// Proves from now on to this token endpoint that the key is ours.
+    pub(super) fn prove(&self, token_endpoint: &str, key: Arc<ProofKey>) -> Result<(), OAuthError> {
+        let url = Url::parse(token_endpoint)
+            .map_err(|_| OAuthError::Discovery("it has no usable addresses".to_owned()))?;
+        *self.proofs.lock().unwrap_or_else(PoisonError::into_inner) = Some((url, key));
+        Ok(())
     }
 
     /// Sends a form to a token endpoint and gives the body of its answer.
@@ -74,8 +93,36 @@ impl FlowWeb {
         Err(OAuthError::Refused(format!("{error} {}", said("error_description").unwrap_or_default())))
     }
 
-    async fn send(&self, request: Request) -> Result<(Response, Vec<u8>), OAuthHttpClientError> {
+    /// Sends a request, with a proof where one is wanted, and once more where the proof must have a nonce in it.
+    async fn send(&self, mut request: Request) -> Result<(Response, Vec<u8>), OAuthHttpClientError> {
         self.policy.check(request.url())?;
+        let proofs = self.proofs.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some((_, key)) = proofs.filter(|(url, _)| url == request.url()) else {
+            return self.send_once(request).await;
+        };
+        let proof = |request: &Request, nonce: Option<&str>| {
+            let proof = key.proof(request.method().as_str(), request.url(), None, nonce, now())?;
+            Ok::<_, OAuthHttpClientError>(HeaderValue::from_str(&proof)?)
+        };
+        let first = proof(&request, None)?;
+        request.headers_mut().insert(DPOP, first);
+        let Some(mut again) = request.try_clone() else { return self.send_once(request).await };
+        let (response, body) = self.send_once(request).await?;
+        let nonce = response.headers().get(DPOP_NONCE).and_then(|nonce| usable_nonce(nonce.to_str().ok()?));
+        let wants_nonce = response.status() == StatusCode::BAD_REQUEST
+            && serde_json::from_slice::<Value>(&body)
+                .is_ok_and(|body| body.get("error") == Some(&USE_NONCE.into()));
+        match nonce {
+            Some(nonce) if wants_nonce => {
+                let second = proof(&again, Some(&nonce))?;
+                again.headers_mut().insert(DPOP, second);
+                self.send_once(again).await
+            }
+            _ => Ok((response, body)),
+        }
+    }
+
+    async fn send_once(&self, request: Request) -> Result<(Response, Vec<u8>), OAuthHttpClientError> {
         let mut response = self.client.execute(request).await?;
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await? {
