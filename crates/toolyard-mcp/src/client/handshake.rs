@@ -6,9 +6,9 @@ use arc_swap::ArcSwap;
 use tokio::{
     sync::{mpsc, watch},
     task::AbortHandle,
-    time::{Instant, error::Elapsed, sleep, timeout_at},
+    time::{Instant, error::Elapsed, sleep, timeout, timeout_at},
 };
-use toolyard_core::{ProtocolEra, SourceId};
+use toolyard_core::{ProtocolEra, RawJson, SourceId};
 
 use super::{
     Exchange, Heard, InputHandler, RequestError, Transport, TransportError,
@@ -33,6 +33,8 @@ use crate::{
 /// the first one first, so nothing is decided by this.
 const QUIET: Duration = Duration::from_secs(10);
 
+/// How long a session waits for the stream on which a server of the legacy era asks things.
+const LISTEN_PATIENCE: Duration = Duration::from_secs(1);
 /// Between two attempts to reach a program that is still starting.
 const PROGRAM_PAUSE: Duration = Duration::from_millis(100);
 
@@ -322,28 +324,48 @@ async fn or_initialize(discovered: Discovered, parts: &Arc<Parts>) -> Result<Fou
 async fn discover(parts: &Arc<Parts>) -> Result<Discovered, ConnectError> {
     let speaker = Speaker::modern(parts.input.capabilities());
     parts.transport.set_protocol_version(Some(speaker.version));
-    let answer = parts.request_as(&speaker, Ask::new("server/discover")).await;
-    let verdict = match answer {
-        Ok(raw) => {
-            let result = DiscoverResult::read(&raw)?;
-            if era::speaks_modern(&result.supported_versions) {
-                return Ok(Discovered::Modern(Found { speaker, about: result.about }));
-            }
-            let legacy =
-                result.supported_versions.iter().any(|version| era::legacy_version(version).is_some());
-            if !legacy {
-                return Err(ConnectError::UnknownVersion(result.supported_versions.join(", ")));
-            }
-            AfterDiscover::Initialize
+    let mut verdict = ask_modern(parts, &speaker).await?;
+    if let Answered::Otherwise(AfterDiscover::Again(_)) = verdict {
+        verdict = ask_modern(parts, &speaker).await?;
+    }
+    match verdict {
+        Answered::Modern(about) => Ok(Discovered::Modern(Found { speaker, about })),
+        Answered::Otherwise(AfterDiscover::Initialize) => Ok(Discovered::Legacy),
+        Answered::Otherwise(AfterDiscover::Refused(error) | AfterDiscover::Again(error)) => {
+            Err(ConnectError::Refused(error))
         }
-        Err(RequestError::Rpc(error)) => era::after_error(error),
-        Err(RequestError::Transport(failure)) => era::after_failure(failure),
+        Answered::Otherwise(AfterDiscover::Failed(failure)) => Err(failure.into()),
+    }
+}
+
+/// What came back on `server/discover`.
+enum Answered {
+    Modern(AboutServer),
+    Otherwise(AfterDiscover),
+}
+
+async fn ask_modern(parts: &Arc<Parts>, speaker: &Speaker) -> Result<Answered, ConnectError> {
+    let result = match parts.request_as(speaker, Ask::new("server/discover")).await {
+        Ok(raw) => DiscoverResult::read(&raw),
+        Err(RequestError::Rpc(error)) => return Ok(Answered::Otherwise(era::after_error(error))),
+        Err(RequestError::Transport(failure)) => {
+            return Ok(Answered::Otherwise(era::after_failure(failure)));
+        }
         Err(other) => return Err(other.into()),
     };
-    match verdict {
-        AfterDiscover::Initialize => Ok(Discovered::Legacy),
-        AfterDiscover::Refused(error) => Err(ConnectError::Refused(error)),
-        AfterDiscover::Failed(failure) => Err(failure.into()),
+    let versions = match result {
+        Ok(result) if era::speaks_modern(&result.supported_versions) => {
+            return Ok(Answered::Modern(result.about));
+        }
+        Ok(result) => result.supported_versions,
+        // Some servers of the legacy era answer what they do not know with an empty result.
+        Err(WireError::NotAnAnswer { .. }) => return Ok(Answered::Otherwise(AfterDiscover::Initialize)),
+        Err(error) => return Err(error.into()),
+    };
+    if versions.iter().any(|version| era::legacy_version(version).is_some()) {
+        Ok(Answered::Otherwise(AfterDiscover::Initialize))
+    } else {
+        Err(ConnectError::UnknownVersion(versions.join(", ")))
     }
 }
 
@@ -413,7 +435,12 @@ impl Opening {
         match era {
             ProtocolEra::Legacy => {
                 self.parts.notify("notifications/initialized", JsonObject::new()).await;
-                self.parts.transport.open_listen_stream();
+                let listening = self.parts.transport.open_listen_stream();
+                // What a server asks before anyone listens is lost. Where nobody can be asked, nothing is.
+                if *self.parts.input.capabilities().get() != *RawJson::empty_object().get() {
+                    // Whoever takes longer gets a session all the same.
+                    let _ = timeout(LISTEN_PATIENCE, listening).await;
+                }
             }
             ProtocolEra::Modern if session.about().capabilities.tools_changed => {
                 session.keep(tokio::spawn(subscription::follow(self.parts)).abort_handle());
