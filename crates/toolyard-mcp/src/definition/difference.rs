@@ -50,7 +50,8 @@ struct Changes {
 
 impl Changes {
     fn object(&mut self, old: &Tree, new: &Tree, reading: impl Fn(&str) -> Reading) {
-        let after: HashMap<&str, &Tree> = new.fields().iter().map(|(key, value)| (key.as_str(), value)).collect();
+        let after: HashMap<&str, &Tree> =
+            new.fields().iter().map(|(key, value)| (key.as_str(), value)).collect();
         for (key, before) in old.fields() {
             self.path.push(key.clone());
             match after.get(key.as_str()) {

@@ -33,7 +33,8 @@ pub enum TooHeavy {
 
 /// Whether arguments can be checked against a schema in reasonable time.
 pub(crate) fn check(schema: &Tree) -> Result<(), TooHeavy> {
-    let mut scale = Scale { root: schema, loads: HashMap::new(), below: vec![schema], fields: HashMap::new() };
+    let mut scale =
+        Scale { root: schema, loads: HashMap::new(), below: vec![schema], fields: HashMap::new() };
     // Schemas of parts are weighed on their own; weighing one adds those of its parts.
     while let Some(schema) = scale.below.pop() {
         scale.weigh(schema, 0)?;

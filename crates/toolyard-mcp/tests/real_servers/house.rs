@@ -11,7 +11,7 @@ use std::{
 use serde_json::{Value, json};
 use toolyard_core::{
     BoxFuture, CallContext, RawJson, ServerRecord, Servers, SourceId, SourceInfo, Tool, ToolCallRequest,
-    ToolDefinition, ToolError, ToolOutput, TrustDecision,
+    ToolDefinition, ToolError, ToolOutput, ToolSpec, TrustDecision,
 };
 use toolyard_mcp::{
     client::{
@@ -90,9 +90,14 @@ impl House {
         self.manager.connect(NAME).await.unwrap()
     }
 
-    /// The names of all tools that can be called.
+    /// All tools that can be called.
+    pub(crate) fn specs(&self) -> Vec<ToolSpec> {
+        self.tools.0.lock().unwrap().iter().map(|tool| tool.spec().clone()).collect()
+    }
+
+    /// Their names.
     pub(crate) fn names(&self) -> Vec<String> {
-        self.tools.0.lock().unwrap().iter().map(|tool| tool.spec().name.to_string()).collect()
+        self.specs().iter().map(|spec| spec.name.to_string()).collect()
     }
 
     pub(crate) fn tool(&self, name: &str) -> Arc<dyn Tool> {
@@ -125,7 +130,11 @@ impl House {
     }
 
     /// Calls anything under any name, beside the shelf.
-    pub(crate) async fn call_anything(&self, name: &str, arguments: Value) -> Result<CallResult, RequestError> {
+    pub(crate) async fn call_anything(
+        &self,
+        name: &str,
+        arguments: Value,
+    ) -> Result<CallResult, RequestError> {
         let session = self.session().await;
         let arguments = RawJson::from(arguments);
         let call = ToolCall { name, arguments: &arguments, headers: &[], silence: Some(PATIENCE) };

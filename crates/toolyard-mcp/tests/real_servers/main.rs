@@ -10,11 +10,11 @@
     reason = "a test helper fails its test"
 )]
 
-
+mod asking;
+mod eras;
 mod house;
-
+mod lossless;
 mod matrix;
 mod parts;
 mod place;
 mod row;
-

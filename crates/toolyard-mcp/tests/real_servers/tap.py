@@ -55,12 +55,12 @@ class Between(http.server.BaseHTTPRequestHandler):
         whole = b""
         try:
             while data := answer.read1(65536):
-                self.wfile.write(data)
-                self.wfile.flush()
                 whole += data
                 if whole.endswith(b"\n"):
                     keep(self.server.file, whole)
                     whole = b""
+                self.wfile.write(data)
+                self.wfile.flush()
         finally:
             keep(self.server.file, whole + b"\n")
             server.close()
