@@ -18,6 +18,9 @@ use crate::{
     row::{Row, Wire},
 };
 
+/// What a server at an address says on its side channel.
+const LOG: &str = "server.log";
+
 /// A folder, and the server at an address that works in it. Programs are started by the client itself.
 pub(crate) struct Place {
     row: Row,
@@ -57,12 +60,12 @@ impl Place {
         let (command, args) = self.row.command(self.path(), self.port);
         let mut server = Command::new(command);
         server.args(args).envs(self.row.environment(self.path(), self.port));
-        self.server = Some(self.run(server, "server.log"));
-        listening(self.port, &self.path().join("server.log")).await;
+        self.server = Some(self.run(server, LOG));
+        listening(self.port, &self.path().join(LOG)).await;
     }
 
     fn run(&self, mut command: Command, log: &str) -> Ours {
-        let log = File::create(self.path().join(log)).unwrap();
+        let log = File::options().create(true).append(true).open(self.path().join(log)).unwrap();
         let command = command.current_dir(self.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         Ours(command.spawn().unwrap())
     }
@@ -155,6 +158,15 @@ impl Place {
             }
         }
         found
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let log = fs::read_to_string(self.path().join(LOG)).unwrap_or_default();
+            eprintln!("what the server said:\n{log}");
+        }
     }
 }
 
