@@ -70,7 +70,7 @@ pub fn hidden_places(text: &str) -> Vec<HiddenPlace> {
     }
     let mut finder = Finder { text, right_to_left: None, places: Vec::new() };
     let mut letters = text.char_indices();
-    // The last character that stays: what is taken out must not excuse what follows it.
+    // The character before this one, unless it is hidden: what is taken out must not excuse what follows it.
     let mut before = None;
     while let Some((start, letter)) = letters.next() {
         let rest = letters.as_str();
@@ -83,8 +83,10 @@ pub fn hidden_places(text: &str) -> Vec<HiddenPlace> {
             let length = escape_length(letter, rest);
             letters.by_ref().take(length).for_each(drop);
             finder.found(Hidden::Escape, start, text.len() - letters.as_str().len());
+            before = None;
         } else if let Some(kind) = finder.hides(before, letter, rest) {
             finder.found(kind, start, start + letter.len_utf8());
+            before = None;
         } else {
             before = Some(letter);
         }

@@ -136,5 +136,6 @@ proptest! {
         prop_assert!(!clean.chars().any(bad));
         prop_assert_eq!(hidden_places(&clean), []);
         prop_assert!(!shown(&text).chars().any(bad));
+        prop_assert_eq!(hidden_places(&shown(&text)), []);
     }
 }

@@ -7,7 +7,7 @@
 use std::{ffi::OsString, process::ExitCode, sync::Arc};
 
 use toolyard_mcp::{
-    client::{Exchange, GuardProgram, StdioLaunch, connect_stdio, guard},
+    client::{Exchange, GuardProgram, StdioLaunch, guard, stdio::connect},
     wire::WireLimits,
 };
 
@@ -32,11 +32,10 @@ async fn hub(words: Vec<String>) -> ExitCode {
     let mut words = words.into_iter();
     let mut launch = StdioLaunch::new(words.next().unwrap());
     launch.args = words.collect();
-    launch.environment = vec![("PATH".to_owned(), std::env::var("PATH").unwrap())];
-    launch.guard =
-        Some(GuardProgram { program: std::env::current_exe().unwrap(), args: vec![OsString::from("guard")] });
+    launch.environment = std::env::vars().filter(|(name, _)| name == "PATH" || name == "YARD").collect();
+    launch.guard = Some(GuardProgram::this_program([OsString::from("guard")]));
     let (exchange, _heard) = Exchange::new(16);
-    let transport = connect_stdio(launch, Arc::new(exchange), WireLimits::default()).await.unwrap();
+    let transport = connect(launch, Arc::new(exchange), WireLimits::default()).await.unwrap();
     println!("started");
     std::future::pending::<()>().await;
     drop(transport);

@@ -4,8 +4,10 @@
 //! - [`client`]: connections to servers (stdio, Streamable HTTP, HTTP+SSE) in both protocol eras, and the manager that
 //!   starts them when they are needed.
 //! - [`config`]: `mcp.json` and the formats of the clients people already use.
-//! - [`definition`]: what a tool definition is once its spelling is taken away, and how two of them differ.
+//! - [`definition`]: what a tool definition says, whether it may serve, and how two of them differ.
+//! - [`cache`]: what is remembered of servers between processes.
 
+pub mod cache;
 pub mod client;
 pub mod config;
 pub mod definition;

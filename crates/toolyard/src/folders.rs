@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 use etcetera::{AppStrategy as _, AppStrategyArgs};
 use toolyard::{Settings, SettingsError, Surroundings};
 use toolyard_core::{ContentHash, Servers as _, TrustDecision};
-use toolyard_store::{Location, Store, StoreError};
 use toolyard_mcp::config::McpServerConfig;
+use toolyard_store::{Location, Store, StoreError};
 use toolyard_tools::skill::{SkillFolder, SkillScope};
-
 
 use crate::{
     failure::{Code, Failure},
@@ -37,6 +36,8 @@ pub(crate) struct Workplace {
     pub(crate) surroundings: Surroundings,
     /// Where the user's settings are.
     pub(crate) config_folder: PathBuf,
+    /// The file in which the user's own servers stand, whether it is there yet or not.
+    pub(crate) operators_file: PathBuf,
     /// Where the user's data is.
     pub(crate) data_folder: PathBuf,
     /// The store; none when the usual place cannot be written.
@@ -98,6 +99,7 @@ pub(crate) async fn workplace(config: Option<&Path>) -> Result<Workplace, Failur
         servers: gathered.servers.into_values().collect(),
         server_problems: gathered.problems,
         surroundings,
+        operators_file: operators_file.unwrap_or_else(|| user.config_dir().join(FILE_NAME)),
         config_folder: user.config_dir(),
         data_folder: user.data_dir(),
         store,

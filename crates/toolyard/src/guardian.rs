@@ -46,7 +46,8 @@ pub(crate) fn of_server(_name: &str) -> Vec<i32> {
 #[cfg(unix)]
 pub(crate) fn ask_to_stop(number: i32) -> bool {
     let process = rustix::process::Pid::from_raw(number);
-    process.is_some_and(|process| rustix::process::kill_process(process, rustix::process::Signal::TERM).is_ok())
+    process
+        .is_some_and(|process| rustix::process::kill_process(process, rustix::process::Signal::TERM).is_ok())
 }
 
 /// Elsewhere there are no guardians.

@@ -21,7 +21,9 @@ const LONGEST: u64 = 1 << 20;
 pub(crate) fn keep(yard: &Toolyard, workplace: &Workplace) {
     for server in yard.servers().iter().flat_map(|manager| manager.servers()) {
         let (_, lines) = server.last_words().lines_after(0);
-        if let (false, Err(error)) = (lines.is_empty(), append(&file(workplace, server.config().id.as_str()), &lines)) {
+        if let (false, Err(error)) =
+            (lines.is_empty(), append(&file(workplace, server.config().id.as_str()), &lines))
+        {
             tracing::warn!(%error, server = %server.config().id, "what the server said was not kept");
         }
     }

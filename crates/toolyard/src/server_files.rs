@@ -44,7 +44,8 @@ impl Gathered {
             Ok(read) => {
                 let said = |problem| format!("{}: {problem}", file.display());
                 self.problems.extend(read.problems.iter().map(said));
-                self.servers.extend(read.servers.into_iter().map(|server| (server.config.id.clone(), server.config)));
+                self.servers
+                    .extend(read.servers.into_iter().map(|server| (server.config.id.clone(), server.config)));
             }
             Err(error) => self.problems.push(format!("{}: {error}", file.display())),
         }

@@ -6,10 +6,10 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use toolyard_core::{Servers, SourceId, SourceInfo, Tool};
+use toolyard_core::{SourceId, SourceInfo, Tool};
 use toolyard_hub::ToolHub;
 use toolyard_mcp::{
-    cache::MemoryServers,
+    cache::ServerCache,
     client::{GuardProgram, Host, InputHandler, McpManager, NobodyToAsk, Registrar, Surroundings},
     config::McpServerConfig,
     wire::WireLimits,
@@ -52,15 +52,15 @@ impl ServersSetup {
         hub: &Arc<ToolHub>,
         store: Option<&Store>,
     ) -> Result<McpManager, StoreError> {
-        let memory: Arc<dyn Servers> = match store {
-            Some(store) => Arc::new(store.clone()),
-            None => Arc::new(MemoryServers::default()),
+        let cache = match store {
+            Some(store) => ServerCache::new(Arc::new(store.clone())),
+            None => ServerCache::in_memory(),
         };
         let manager = McpManager::new(Host {
             environment: self.environment,
             working_directory: self.working_directory,
             guard: self.guard,
-            memory,
+            cache,
             registrar: Arc::new(IntoHub(Arc::clone(hub))),
             input: self.input,
             surroundings: self.surroundings,

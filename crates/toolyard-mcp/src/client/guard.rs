@@ -25,7 +25,7 @@ use std::{
 pub(super) use tree::descendants;
 
 /// How long a server may take to end by itself once its input is closed.
-pub const GRACE: Duration = Duration::from_millis(700);
+pub(super) const GRACE: Duration = Duration::from_millis(700);
 
 /// The exit code when the guardian itself could not do its work.
 const GUARD_FAILED: i32 = 125;
@@ -54,6 +54,12 @@ impl GuardProgram {
     pub fn named(mut self, server: &str) -> Self {
         self.args.push(server.into());
         self
+    }
+
+    /// The program that runs now, which must call [`guard`] when it hears `args`. It is found even when its file was
+    /// replaced by a newer one meanwhile.
+    pub fn this_program(args: impl IntoIterator<Item = OsString>) -> Self {
+        Self { program: PathBuf::from("/proc/self/exe"), args: args.into_iter().collect() }
     }
 
     /// Everything the program is called with.
@@ -87,11 +93,11 @@ pub fn guard(words: impl IntoIterator<Item = OsString>) -> i32 {
         complain("it wants to hear: [--grace-ms N] -- COMMAND [ARGS…]");
         return GUARD_FAILED;
     };
-    run(job)
+    run(&job)
 }
 
 #[cfg(target_os = "linux")]
-fn run(job: Job) -> i32 {
+fn run(job: &Job) -> i32 {
     let signals = match watch::Signals::listen() {
         Ok(signals) => signals,
         Err(error) => {
@@ -103,7 +109,7 @@ fn run(job: Job) -> i32 {
         complain(&format!("orphans cannot be taken care of: {error}"));
         return GUARD_FAILED;
     }
-    match start(&job) {
+    match start(job) {
         Ok(child) => watch::Watch::new(&child, job.grace, signals).until_nothing_is_left(),
         Err(code) => code,
     }
@@ -111,8 +117,8 @@ fn run(job: Job) -> i32 {
 
 /// Without subreapers a guardian could not keep its promise; the server just runs.
 #[cfg(not(target_os = "linux"))]
-fn run(job: Job) -> i32 {
-    match start(&job).map(|mut child| child.wait()) {
+fn run(job: &Job) -> i32 {
+    match start(job).map(|mut child| child.wait()) {
         Ok(Ok(status)) => status.code().unwrap_or(GUARD_FAILED),
         Ok(Err(_)) => GUARD_FAILED,
         Err(code) => code,

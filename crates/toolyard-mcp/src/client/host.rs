@@ -7,13 +7,14 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use toolyard_core::{Servers, SourceId, SourceInfo, Tool};
+use toolyard_core::{SourceId, SourceInfo, Tool};
 
 use super::{
     Authorizer, ConnectError, GuardProgram, HttpTarget, InputHandler, LastWords, Link, StdioLaunch,
     TransportError, environment::allowed, http_client,
 };
 use crate::{
+    cache::ServerCache,
     config::{McpServerConfig, TransportConfig},
     wire::WireLimits,
 };
@@ -48,7 +49,7 @@ pub struct Host {
     /// The program that sees to it that nothing survives us.
     pub guard: Option<GuardProgram>,
     /// Where tools, eras and approvals are remembered.
-    pub memory: Arc<dyn Servers>,
+    pub cache: ServerCache,
     /// Where tools go.
     pub registrar: Arc<dyn Registrar>,
     /// Who answers what servers ask back.

@@ -1,6 +1,6 @@
 //! One HTTP request and its answer: redirects, challenges and error statuses, before anything of a body is believed.
 
-use std::time::Duration;
+use std::{sync::Mutex, time::Duration};
 
 use reqwest::{
     Client, Method, Request, Response, StatusCode,
@@ -13,7 +13,8 @@ use url::Url;
 
 use super::{
     HttpTarget, TransportError,
-    http_target::{harmless, shown},
+    http::lock,
+    http_target::{harmless, shown, without_tags},
 };
 use crate::wire::{Message, RpcError, WireError, WireLimits};
 
@@ -43,6 +44,8 @@ pub(super) struct HttpCaller {
     client: Client,
     pub(super) target: HttpTarget,
     pub(super) limits: WireLimits,
+    /// The last token that was sent, so that no message of ours repeats it.
+    token: Mutex<Option<HeaderValue>>,
 }
 
 /// What kind of body an answer has.
@@ -54,7 +57,7 @@ pub(super) enum BodyKind {
 
 impl HttpCaller {
     pub(super) fn new(client: Client, target: HttpTarget, limits: WireLimits) -> Self {
-        Self { client, target, limits }
+        Self { client, target, limits, token: Mutex::default() }
     }
 
     /// Sends a request with the headers of the target under those given. Gives the answer if its status is a success.
@@ -104,6 +107,7 @@ impl HttpCaller {
             if let Some(authorizer) = &self.target.authorizer
                 && let Some(header) = authorizer.token().await
             {
+                *lock(&self.token) = Some(header.value.clone());
                 request.headers_mut().insert(header.name, header.value);
             }
             let Some(attempt) = request.try_clone() else {
@@ -154,9 +158,17 @@ impl HttpCaller {
             })
             .await;
         }
-        let body = String::from_utf8_lossy(&body).into_owned();
-        let excerpt = Some(self.target.without_secrets(harmless(&body))).filter(|text| !text.is_empty());
-        TransportError::Status { status, error: rpc_error(body, &self.limits), excerpt, challenge }
+        let token = lock(&self.token).clone();
+        let body = self.target.without_secrets(token.as_ref(), String::from_utf8_lossy(&body).into_owned());
+        let page = without_tags(&body);
+        let error = rpc_error(body, &self.limits);
+        let excerpt = harmless(&error.as_ref().map_or(page, ToString::to_string));
+        TransportError::Status {
+            status,
+            error,
+            excerpt: Some(excerpt).filter(|text| !text.is_empty()),
+            challenge,
+        }
     }
 
     /// Reads a whole body, never more of it than a message may have.

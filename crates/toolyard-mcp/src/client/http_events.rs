@@ -26,7 +26,7 @@ pub(super) enum Told<T> {
 pub(super) struct EventStream {
     response: Response,
     parser: SseParser,
-    /// Bytes so far that were not what is waited for.
+    /// Bytes that were not what is waited for: all so far, or all since something was heard.
     noise: usize,
     limit: usize,
     long_lived: bool,
@@ -39,7 +39,7 @@ impl EventStream {
         Self { response, parser: SseParser::new(limits), noise: 0, limit, long_lived: false }
     }
 
-    /// The same for a stream that is there to be listened to: what is heard does not count.
+    /// The same for a stream that is there to be listened to: whatever is heard starts the count anew.
     pub(super) fn long_lived(mut self) -> Self {
         self.long_lived = true;
         self
@@ -54,10 +54,9 @@ impl EventStream {
             self.noise = self.noise.saturating_add(chunk.len());
             let mut rest = chunk.as_ref();
             while let Some(event) = self.parser.next(&mut rest)? {
-                let bytes = event.data.len();
                 match each(event) {
                     Told::Done(done) => return Ok(Some(done)),
-                    Told::Heard if self.long_lived => self.noise = self.noise.saturating_sub(bytes),
+                    Told::Heard if self.long_lived => self.noise = rest.len(),
                     Told::Heard | Told::Noise => {}
                 }
             }

@@ -122,6 +122,10 @@ async fn a_body_or_a_stream_that_breaks_off_is_broken() {
                 reply.raw("{").await;
                 reply.reset();
             }
+            "head" => {
+                reply.raw("HTTP/1.1 200 OK\r\n").await;
+                reply.flood(b"X-Noise: 0123456789\r\n").await;
+            }
             "half" => {
                 reply.events().await;
                 reply.raw("data: {\"jsonrpc\":").await;
@@ -132,7 +136,7 @@ async fn a_body_or_a_stream_that_breaks_off_is_broken() {
     })
     .await;
     let peer = Peer::new(&server.url);
-    for method in ["body", "half", "nothing"] {
+    for method in ["body", "head", "half", "nothing"] {
         let error = peer.error(method).await;
         assert!(matches!(error, TransportError::Broken(_)), "{method}: {error:?}");
     }
@@ -292,4 +296,43 @@ async fn what_never_ends_is_cut_at_the_limit_and_costs_little_memory() {
         println!("{method}: {error}; {} kB more memory after {:?}", extra >> 10, start.elapsed());
         assert!(extra < 32 << 20, "{method}: {extra} bytes");
     }
+}
+
+#[tokio::test]
+async fn a_stream_to_listen_to_may_tell_as_much_as_it_likes() {
+    let server = TestServer::start(|seen, mut reply| async move {
+        reply.events().await;
+        for _ in 0..500 {
+            reply.event(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#).await;
+        }
+        reply.event(seen.answer(&json!("end"))).await;
+        None
+    })
+    .await;
+    let limits = WireLimits { message_bytes: 4_000, ..WireLimits::default() };
+    let peer = Peer::with(HttpTarget::new(&server.url, []).unwrap(), limits);
+    assert_eq!(peer.result("subscriptions/listen").await, json!("end"));
+    let error = peer.error("tools/call").await;
+    assert!(matches!(error, TransportError::Wire(WireError::TooLong { limit: 8_000, .. })), "{error:?}");
+}
+
+#[tokio::test]
+async fn nobody_comes_back_for_an_answer_that_is_not_wanted() {
+    let server = TestServer::start(|_, mut reply| async move {
+        reply.events().await;
+        reply.raw("id: 1\nretry: 20\ndata:\n\n").await;
+        None
+    })
+    .await;
+    let peer = Peer::new(&server.url);
+    let waiting = peer.exchange.wait().unwrap();
+    peer.transport.send(request(waiting.id, "tools/call")).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert!(server.seen().len() > 1, "it comes back while someone waits");
+    peer.exchange.forget(waiting.id);
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let before = server.seen().len();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(server.seen().len(), before);
+    assert_eq!(lock(&peer.transport.inner.tasks).len(), 0);
 }

@@ -75,17 +75,24 @@ impl Inner {
             }
             // The old connection is of no use any more.
             drop(events);
-            events = self.resume(&mut mark).await?;
+            match self.resume(id, &mut mark).await? {
+                Some(continued) => events = continued,
+                None => return Ok(()),
+            }
         }
     }
 
-    async fn resume(&self, mark: &mut Mark) -> Result<EventStream, TransportError> {
+    /// The stream that continues one that ended; none if nobody waits for the answer any more.
+    async fn resume(&self, id: u64, mark: &mut Mark) -> Result<Option<EventStream>, TransportError> {
         loop {
             sleep(mark.wait()).await;
+            if !self.exchange.awaits(id) {
+                return Ok(None);
+            }
             match self.get_events(mark.last_event_id.as_deref()).await {
                 Ok(response) => {
                     mark.failures = 0;
-                    return Ok(EventStream::new(response, &self.caller.limits));
+                    return Ok(Some(EventStream::new(response, &self.caller.limits)));
                 }
                 // The request itself was sent, whatever happens to the fetching of its answer.
                 Err(error) if is_final(&error) || mark.failures >= MOST_FAILURES => {

@@ -95,9 +95,9 @@ impl HttpTarget {
         shown(&self.url)
     }
 
-    /// `text` without any of the header values, should the server repeat them.
-    pub(super) fn without_secrets(&self, mut text: String) -> String {
-        for value in self.headers.values().filter_map(|value| value.to_str().ok()) {
+    /// `text` without any of the header values or the token, should the server repeat them.
+    pub(super) fn without_secrets(&self, token: Option<&HeaderValue>, mut text: String) -> String {
+        for value in self.headers.values().chain(token).filter_map(|value| value.to_str().ok()) {
             // `Bearer abc` is a scheme and a secret; the secret alone may be repeated too.
             let last = value.rsplit(' ').next().unwrap_or(value);
             for secret in [value, last].into_iter().filter(|secret| secret.len() >= 6) {
@@ -154,6 +154,26 @@ pub(super) fn harmless(text: &str) -> String {
     line
 }
 
+/// The words of a page; any other text stays as it is.
+pub(super) fn without_tags(text: &str) -> String {
+    if !text.trim_start().starts_with('<') {
+        return text.to_owned();
+    }
+    let mut inside = false;
+    let words = text.chars().filter_map(|character| match character {
+        '<' => {
+            inside = true;
+            Some(' ')
+        }
+        '>' => {
+            inside = false;
+            None
+        }
+        character => (!inside).then_some(character),
+    });
+    words.collect()
+}
+
 /// Whether a character can be seen: no bidirectional controls, zero widths, tags or variation selectors.
 fn is_visible(character: char) -> bool {
     !matches!(character,
@@ -182,9 +202,9 @@ mod tests {
             assert!(!debug.contains(secret), "{debug}");
         }
         assert_eq!(target.shown(), "https://example.org:8443/mcp?key=…&flag=…");
-        let echoed =
-            target.without_secrets("you sent Bearer abc-def-ghi, abc-def-ghi and s3cret-value".to_owned());
-        assert_eq!(echoed, "you sent …, … and …");
+        let token = SecretHeader::bearer("token-1").unwrap();
+        let echoed = "you sent Bearer abc-def-ghi, abc-def-ghi, token-1 and s3cret-value".to_owned();
+        assert_eq!(target.without_secrets(Some(&token.value), echoed), "you sent …, …, … and …");
     }
 
     #[test]
@@ -207,5 +227,8 @@ mod tests {
         assert_eq!(harmless("a\u{1b}[31m\r\n\r\n b\u{202e}\u{e0041}c"), "a [31m bc");
         assert_eq!(harmless(&"é".repeat(500)).chars().count(), 201);
         assert_eq!(harmless(""), "");
+        let page = "<!DOCTYPE html>\n<html><title>Error</title>\n<pre>Cannot POST /sse</pre></html>";
+        assert_eq!(harmless(&without_tags(page)), "Error Cannot POST /sse");
+        assert_eq!(without_tags("1 < 2"), "1 < 2", "not a page");
     }
 }

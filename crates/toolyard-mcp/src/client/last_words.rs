@@ -14,7 +14,7 @@ use toolyard_core::redact;
 /// How much is remembered if nobody says otherwise.
 const BYTES: usize = 16 << 10;
 /// How much is read at once.
-const CHUNK: usize = 8 << 10;
+const CHUNK: usize = 4 << 10;
 /// Values shorter than this are too likely to be ordinary words.
 const SHORTEST_SECRET: usize = 6;
 const SECRET: &str = "[redacted:environment]";

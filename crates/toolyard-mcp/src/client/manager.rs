@@ -11,7 +11,6 @@ use toolyard_core::SourceId;
 use super::{
     ConnectError, ServerState, Session,
     host::Host,
-    review,
     server::{Server, Wanted},
 };
 use crate::config::McpServerConfig;
@@ -49,7 +48,7 @@ impl McpManager {
     /// on undisturbed, calls under way included.
     pub async fn apply(&self, configs: Vec<McpServerConfig>) -> Result<Applied, String> {
         let _one_at_a_time = self.applying.lock().await;
-        let mut known = review::load(&self.host, &configs).await?;
+        let mut known = self.host.recall(&configs).await?;
         let mut applied = Applied::default();
         let mut wanted: BTreeMap<SourceId, McpServerConfig> =
             configs.into_iter().map(|config| (config.id.clone(), config)).collect();

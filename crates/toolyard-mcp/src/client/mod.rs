@@ -4,7 +4,7 @@
 //! answer, what the server asks back) → [`Exchange`] (who waits for what) → a [`Transport`].
 
 mod beats;
-mod environment;
+pub mod environment;
 pub mod era;
 mod error;
 mod exchange;
@@ -32,15 +32,14 @@ mod session;
 mod shelf;
 mod sse;
 mod state;
-mod stdio;
+pub mod stdio;
 mod subscription;
 mod tool;
 mod transport;
 
-pub use environment::{HARMLESS, allowed};
 pub use error::RequestError;
 pub use exchange::{Exchange, Heard, Waiting};
-pub use guard::{GRACE, GuardProgram, guard};
+pub use guard::{GuardProgram, guard};
 pub use handshake::{ConnectError, ConnectOptions, Link, connect};
 pub use host::{Host, Registrar, Surroundings};
 pub use http::StreamableHttp;
@@ -54,6 +53,6 @@ pub use session::{News, Session, ToolCall};
 pub use shelf::{InService, OutOfService, Quarantined, Shelf};
 pub use sse::LegacySse;
 pub use state::ServerState;
-pub use stdio::{StdioLaunch, StdioTransport, connect as connect_stdio};
+pub use stdio::{StdioLaunch, StdioTransport};
 pub use tool::McpTool;
 pub use transport::{Outgoing, Transport, TransportError};

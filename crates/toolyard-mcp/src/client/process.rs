@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::{
     process::{Child, ChildStderr, ChildStdin, ChildStdout, Command},
     time::{sleep, timeout},
@@ -191,7 +191,7 @@ impl Group {
     fn kill_descendants(&self) {
         let below = self.id.filter(|_| self.guarded).and_then(|id| super::guard::descendants(id).ok());
         for process in below.unwrap_or_default() {
-            let _ = kill_process(process, Signal::KILL);
+            let _ = rustix::process::kill_process(process, Signal::KILL);
         }
     }
 

@@ -1,8 +1,8 @@
-//! Compares the tools a server sent with what was approved, and remembers both: the seeds' `cached_tools`.
+//! What may be used of a server's tools, out of what it sent and what was approved: the shelf.
 
 use std::collections::BTreeMap;
 
-use toolyard_core::{ProtocolEra, RawJson, ServerRecord, SourceId};
+use toolyard_core::{ProtocolEra, RawJson, SourceId};
 
 use super::{
     ConnectError,
@@ -10,10 +10,7 @@ use super::{
     server::Known,
     shelf::{InService, OutOfService, Quarantined, Shelf},
 };
-use crate::{
-    config::{HttpKind, McpServerConfig, TransportConfig},
-    definition::{FirstSight, JudgeRules, PinDecision, decide, judge_list},
-};
+use crate::{config::McpServerConfig, definition::PinDecision};
 
 impl Host {
     /// What may be used of a list that a server sent just now. It is remembered before anything of it serves.
@@ -21,55 +18,30 @@ impl Host {
         &self,
         config: &McpServerConfig,
         era: ProtocolEra,
-        list: &[RawJson],
+        list: Vec<RawJson>,
     ) -> Result<Shelf, ConnectError> {
-        let decision = self.decision(config, era, list).await.map_err(ConnectError::Memory)?;
-        for record in &decision.records {
-            self.memory.put_definition(&config.id, record).await.map_err(ConnectError::Memory)?;
-        }
-        let record = ServerRecord {
-            id: config.id.clone(),
-            configuration: config.fingerprint(),
-            era: Some(era),
-            cached_tools: list.to_vec(),
-            seen_at: now(),
-        };
-        self.memory.put_server(&record).await.map_err(ConnectError::Memory)?;
-        Ok(shelf(decision))
+        let decision = self.cache.take_in(config, Some(era), list, now()).await;
+        decision.map(shelf).map_err(|error| ConnectError::Memory(error.to_string()))
     }
 
     /// Approves tools as they were sent last; the shelf afterwards.
-    pub(super) async fn approve(
-        &self,
-        config: &McpServerConfig,
-        era: ProtocolEra,
-        tools: &[String],
-    ) -> Result<Shelf, String> {
-        let servers = self.memory.servers().await?;
-        let list = servers.into_iter().find(|server| server.id == config.id);
-        let list = list.map(|server| server.cached_tools).unwrap_or_default();
-        let decision = self.decision(config, era, &list).await?;
-        for record in decision.approval(Some(tools), now()).map_err(|error| error.to_string())? {
-            self.memory.put_definition(&config.id, &record).await?;
-        }
-        Ok(shelf(self.decision(config, era, &list).await?))
+    pub(super) async fn approve(&self, config: &McpServerConfig, tools: &[String]) -> Result<Shelf, String> {
+        let approved = self.cache.approve(config, Some(tools), now()).await;
+        approved.map(|known| shelf(known.decision)).map_err(|error| error.to_string())
     }
 
-    async fn decision(
+    /// What is remembered of these servers, as far as they are still configured as they were: a server that is reached
+    /// in another way is a server never seen.
+    pub(super) async fn recall(
         &self,
-        config: &McpServerConfig,
-        era: ProtocolEra,
-        list: &[RawJson],
-    ) -> Result<PinDecision, String> {
-        let history = self.memory.definitions(&config.id).await?;
-        let first_sight = if config.strict { FirstSight::Ask } else { FirstSight::Trust };
-        Ok(decide(&history, judge_list(list, rules(config, era)), first_sight, now()))
+        configs: &[McpServerConfig],
+    ) -> Result<BTreeMap<SourceId, Known>, String> {
+        let all = self.cache.recall_all(configs).await.map_err(|error| error.to_string())?;
+        let known = all
+            .into_iter()
+            .map(|(id, known)| (id, Known { era: known.record.era, shelf: shelf(known.decision) }));
+        Ok(known.collect())
     }
-}
-
-fn rules(config: &McpServerConfig, era: ProtocolEra) -> JudgeRules {
-    let over_http = matches!(&config.transport, TransportConfig::Http { kind, .. } if *kind != HttpKind::Sse);
-    JudgeRules { mirrored_headers: over_http && era == ProtocolEra::Modern }
 }
 
 fn shelf(decision: PinDecision) -> Shelf {
@@ -92,30 +64,6 @@ fn shelf(decision: PinDecision) -> Shelf {
             .collect(),
         first_seen: decision.first_seen,
     }
-}
-
-/// What is remembered of these servers, as far as they are still configured as they were: a server that is reached in
-/// another way is a server never seen.
-pub(super) async fn load(
-    host: &Host,
-    configs: &[McpServerConfig],
-) -> Result<BTreeMap<SourceId, Known>, String> {
-    let mut all = BTreeMap::new();
-    if configs.is_empty() {
-        return Ok(all);
-    }
-    let mut records: BTreeMap<SourceId, ServerRecord> =
-        host.memory.servers().await?.into_iter().map(|record| (record.id.clone(), record)).collect();
-    for config in configs {
-        let Some(record) = records.remove(&config.id) else { continue };
-        if record.configuration != config.fingerprint() {
-            continue;
-        }
-        let era = record.era.unwrap_or(ProtocolEra::Legacy);
-        let shelf = shelf(host.decision(config, era, &record.cached_tools).await?);
-        all.insert(config.id.clone(), Known { era: record.era, shelf });
-    }
-    Ok(all)
 }
 
 fn now() -> i64 {

@@ -208,7 +208,7 @@ impl Server {
         };
         let era = session.era();
         *locked(&self.era) = Some(era);
-        let shelf = self.host.review(&self.config, era, &list).await?;
+        let shelf = self.host.review(&self.config, era, list).await?;
         let concern = shelf.concern();
         self.shelf.store(Arc::new(shelf));
         self.register();
@@ -348,8 +348,7 @@ impl Server {
 
     /// Puts tools into service that waited for a person, as the server sent them last.
     pub async fn approve(self: &Arc<Self>, tools: &[String]) -> Result<(), String> {
-        let era = self.era().unwrap_or(ProtocolEra::Legacy);
-        let shelf = self.host.approve(&self.config, era, tools).await?;
+        let shelf = self.host.approve(&self.config, tools).await?;
         self.shelf.store(Arc::new(shelf));
         self.register();
         Ok(())

@@ -190,6 +190,14 @@ impl Drop for Session {
     }
 }
 
+/// On a connection that is gone already, nothing is sent any more.
+fn not_sent(error: TransportError) -> TransportError {
+    match error {
+        TransportError::Busy(_) => error,
+        gone => TransportError::Unreachable(format!("the connection is gone: {gone}")),
+    }
+}
+
 fn too_many(what: &str, limit: usize) -> RequestError {
     let problem = format!("there are more than {limit} {what}, or they never end");
     WireError::NotAnAnswer { method: "tools/list", problem }.into()
@@ -254,7 +262,7 @@ impl Parts {
         speaker: &Speaker,
         ask: Ask<'_>,
     ) -> Result<RawJson, RequestError> {
-        let mut waiting = self.exchange.wait()?;
+        let mut waiting = self.exchange.wait().map_err(not_sent)?;
         let (id, method, silence) = (waiting.id, ask.method, ask.silence);
         let mut request = UnderWay { parts: Arc::clone(self), id, method, sent: true };
         // What a session keeps open for itself is nothing that anyone waits for.

@@ -55,16 +55,7 @@ impl LegacySse {
                 return Err(TransportError::Unreachable(format!("no endpoint event within {waited} s")));
             }
         };
-        let endpoint = endpoint_url(&caller.target.url, &endpoint)?;
         Ok(Self { caller, exchange, endpoint, version: Mutex::default(), reader: Mutex::new(Some(reader)) })
-    }
-
-    /// Whether a server that answered a POST like this may speak HTTP+SSE, so that connecting is worth a try.
-    pub fn may_be_spoken_after(error: &TransportError) -> bool {
-        matches!(
-            error,
-            TransportError::Status { status: 400 | 404 | 405, .. } | TransportError::NotTheProtocol(_)
-        )
     }
 }
 
@@ -131,7 +122,7 @@ struct Reader {
     caller: Arc<HttpCaller>,
     exchange: Arc<Exchange>,
     /// Who waits for the endpoint, until it is known.
-    tell: Option<oneshot::Sender<Result<String, TransportError>>>,
+    tell: Option<oneshot::Sender<Result<Url, TransportError>>>,
 }
 
 impl Reader {
@@ -155,15 +146,16 @@ impl Reader {
         if body_kind(response.headers())? != BodyKind::Events {
             return Err(TransportError::NotTheProtocol("JSON instead of events".to_owned()));
         }
+        let opened_at = response.url().clone();
         let mut events = EventStream::new(response, &caller.limits).long_lived();
-        events.read(|event| self.hear(event)).await?.unwrap_or(Ok(()))
+        events.read(|event| self.hear(&opened_at, event)).await?.unwrap_or(Ok(()))
     }
 
-    fn hear(&mut self, event: SseEvent) -> Told<Result<(), TransportError>> {
+    fn hear(&mut self, opened_at: &Url, event: SseEvent) -> Told<Result<(), TransportError>> {
         if event.event == "endpoint" {
             if let Some(tell) = self.tell.take() {
                 // Whoever gave up waiting has closed the stream too.
-                let _ = tell.send(Ok(event.data));
+                let _ = tell.send(endpoint_url(&self.caller.target.url, opened_at, &event.data));
             }
             return Told::Noise;
         }
@@ -181,9 +173,10 @@ impl Reader {
     }
 }
 
-/// Where to post to. An address at another origin would get our messages and headers, so it is refused.
-fn endpoint_url(base: &Url, endpoint: &str) -> Result<Url, TransportError> {
-    let named = base
+/// Where to post to, as named on a stream that was opened at a place. An address at another origin would get our messages and
+/// headers, so it is refused.
+fn endpoint_url(base: &Url, opened_at: &Url, endpoint: &str) -> Result<Url, TransportError> {
+    let named = opened_at
         .join(endpoint.trim())
         .map_err(|_| TransportError::NotTheProtocol("an endpoint that is no address".to_owned()))?;
     if named.origin() != base.origin() {

@@ -122,10 +122,12 @@ fn an_endpoint_is_only_a_place_on_the_same_server() {
         ("http://other:one@h:80/m#part", "http://user:word@h/m"),
         ("?s=2", "http://user:word@h/a/sse?s=2"),
     ] {
-        assert_eq!(endpoint_url(&base, endpoint).unwrap().as_str(), url, "{endpoint}");
+        assert_eq!(endpoint_url(&base, &base, endpoint).unwrap().as_str(), url, "{endpoint}");
     }
-    assert!(endpoint_url(&base, "http://[").is_err());
-    assert!(endpoint_url(&base, "http://h:81/m").is_err());
+    assert!(endpoint_url(&base, &base, "http://[").is_err());
+    assert!(endpoint_url(&base, &base, "http://h:81/m").is_err());
+    let redirected = Url::parse("http://h/a/sse/").unwrap();
+    assert_eq!(endpoint_url(&base, &redirected, "m").unwrap().path(), "/a/sse/m");
 }
 
 #[tokio::test]
@@ -215,17 +217,4 @@ async fn a_post_that_is_refused_fails_alone() {
     let peer = connect(&server.url, Duration::from_secs(5)).await.unwrap();
     assert!(matches!(peer.error("tools/list").await, TransportError::Status { status: 404, .. }));
     assert_eq!(peer.exchange.closed(), None);
-}
-
-#[test]
-fn a_post_that_fails_tells_whether_it_may_be_spoken() {
-    let status = |status| TransportError::Status { status, error: None, excerpt: None, challenge: None };
-    for code in [400, 404, 405] {
-        assert!(LegacySse::may_be_spoken_after(&status(code)));
-    }
-    for error in
-        [status(401), status(500), TransportError::SessionGone, TransportError::Unreachable(String::new())]
-    {
-        assert!(!LegacySse::may_be_spoken_after(&error));
-    }
 }

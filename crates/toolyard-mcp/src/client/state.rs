@@ -7,6 +7,8 @@ use tokio::time::Instant;
 /// After the first failure; each further one doubles it.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// A server that lived this long does not fail at once.
+const PROVEN: Duration = Duration::from_secs(5);
 
 /// Where a server is in its life: configured → known → starting → ready → degraded → down.
 #[derive(Debug, Clone, PartialEq)]
@@ -104,17 +106,22 @@ impl Lifecycle {
             ServerState::Ready { since } | ServerState::Degraded { since, .. } => since,
             _ => now,
         };
-        (self.known, self.failures) = (true, 0);
+        self.known = true;
         self.state = match concern {
             Some(reason) => ServerState::Degraded { since, reason },
             None => ServerState::Ready { since },
         };
     }
 
-    /// It could not be started, or is gone. `jitter` is between 0 and 1.
+    /// It could not be started, or is gone. `jitter` is between 0 and 1. Whoever worked for a while and is gone may come
+    /// back at once; whoever fails again and again is given ever more time.
     pub(super) fn failed(&mut self, now: Instant, reason: String, jitter: f64) {
-        self.failures = self.failures.saturating_add(1);
-        let retry_at = now + pause_after(self.failures, jitter);
+        let worked = match self.state {
+            ServerState::Ready { since } | ServerState::Degraded { since, .. } => now - since >= PROVEN,
+            _ => false,
+        };
+        self.failures = if worked { 0 } else { self.failures.saturating_add(1) };
+        let retry_at = if worked { now } else { now + pause_after(self.failures, jitter) };
         self.state = ServerState::Down { reason, failures: self.failures, retry_at };
     }
 
@@ -155,6 +162,20 @@ mod tests {
         life.failed(now, "it ended".to_owned(), 1.0);
         assert_eq!(life.may_start(now), Err(("it ended".to_owned(), Duration::from_secs(1))));
         assert_eq!(life.may_start(now + Duration::from_secs(1)), Ok(()));
+    }
+
+    #[test]
+    fn who_worked_for_a_while_may_come_back_at_once_and_who_dies_at_once_may_not() {
+        let now = Instant::now();
+        let mut life = Lifecycle::new(true, true);
+        life.ready(now, None);
+        life.failed(now + PROVEN, "it ended".to_owned(), 1.0);
+        assert_eq!(life.may_start(now + PROVEN), Ok(()));
+        for pause in [1, 2, 4] {
+            life.ready(now, None);
+            life.failed(now, "it ended".to_owned(), 1.0);
+            assert_eq!(life.may_start(now), Err(("it ended".to_owned(), Duration::from_secs(pause))));
+        }
     }
 
     #[test]

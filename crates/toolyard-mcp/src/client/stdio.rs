@@ -7,7 +7,7 @@ use tokio::{
     process::{ChildStdin, ChildStdout},
     sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch},
     task::JoinHandle,
-    time::timeout,
+    time::{sleep, timeout},
 };
 use toolyard_core::BoxFuture;
 
@@ -23,11 +23,11 @@ const QUEUE_BYTES: u32 = 1 << 20;
 /// What a waiting message costs besides its bytes.
 const QUEUED_OVERHEAD: usize = 64;
 /// How many bytes are written at once.
-const WRITE_BYTES: usize = 32 << 10;
+const WRITE_BYTES: usize = 8 << 10;
 /// How long what was said before the end may still be on its way.
 const DRAIN: Duration = Duration::from_millis(250);
-/// How long a server may take to end after it closed its output.
-const OUTPUT_CLOSED: Duration = Duration::from_secs(1);
+/// How long a server may take to end after it closed its input or output.
+const PIPE_CLOSED: Duration = Duration::from_millis(500);
 /// How many lines in a row may be no message before the server is not taken for one any more.
 const UNREADABLE_IN_A_ROW: u32 = 1_000;
 /// How much of a line that is no message is remembered.
@@ -41,7 +41,7 @@ pub struct StdioLaunch {
     pub command: String,
     /// Its arguments.
     pub args: Vec<String>,
-    /// Its whole environment; [`super::allowed`] makes one.
+    /// Its whole environment; [`super::environment::allowed`] makes one.
     pub environment: Vec<(String, String)>,
     /// Where it runs; ours if none is given.
     pub working_directory: Option<PathBuf>,
@@ -129,7 +129,7 @@ pub async fn connect(
 
 impl StdioTransport {
     fn why_closed(&self) -> TransportError {
-        self.exchange.closed().unwrap_or(TransportError::Closed)
+        self.exchange.closed().unwrap_or_else(input_closed)
     }
 
     async fn enqueue(&self, message: Outgoing) -> Result<(), TransportError> {
@@ -190,15 +190,17 @@ impl Conversation {
         queued: mpsc::UnboundedReceiver<Queued>,
         stopped: watch::Receiver<bool>,
     ) {
-        let writer = tokio::spawn(write(pipes.stdin, queued));
+        let mut writer = tokio::spawn(write(pipes.stdin, queued));
         let last_words = Arc::clone(&self.last_words);
         let mut listener = tokio::spawn(async move { last_words.fill(pipes.stderr).await });
-        let error = self.follow(pipes.stdout, stopped, &mut listener).await;
+        let error = self.follow(pipes.stdout, stopped, &mut writer, &mut listener).await;
         self.exchange.close(&error);
         self.room.close();
         writer.abort();
-        // Only when the writer is gone is the server's input closed.
-        let _ = writer.await;
+        if !writer.is_finished() {
+            // Only when the writer is gone is the server's input closed.
+            let _ = writer.await;
+        }
         self.process.end().await;
         drained(&mut listener).await;
         listener.abort();
@@ -209,6 +211,7 @@ impl Conversation {
         &mut self,
         stdout: ChildStdout,
         mut stopped: watch::Receiver<bool>,
+        writer: &mut JoinHandle<()>,
         listener: &mut JoinHandle<()>,
     ) -> TransportError {
         let exchange = Arc::clone(&self.exchange);
@@ -216,9 +219,10 @@ impl Conversation {
         let mut reading = std::pin::pin!(read(stdout, self.limits, &exchange, &last_words));
         let status = tokio::select! {
             () = asked_to_stop(&mut stopped) => return TransportError::Closed,
+            () = input_stays_closed(writer) => return input_closed(),
             outcome = &mut reading => match outcome {
                 Err(error) => return error,
-                Ok(()) => timeout(OUTPUT_CLOSED, self.process.ended()).await.ok(),
+                Ok(()) => timeout(PIPE_CLOSED, self.process.ended()).await.ok(),
             },
             status = self.process.ended() => match timeout(DRAIN, &mut reading).await {
                 Ok(Err(error)) => return error,
@@ -238,6 +242,16 @@ impl Conversation {
 async fn asked_to_stop(stopped: &mut watch::Receiver<bool>) {
     // An error means that the other end is gone.
     let _ = stopped.wait_for(|stop| *stop).await;
+}
+
+/// Waits until nothing can be written any more. A server that is about to end shows that otherwise, and soon.
+async fn input_stays_closed(writer: &mut JoinHandle<()>) {
+    let _ = writer.await;
+    sleep(PIPE_CLOSED).await;
+}
+
+fn input_closed() -> TransportError {
+    TransportError::Broken("it closed its standard input".to_owned())
 }
 
 /// Waits for what the server said last; someone may hold its stderr open for ever.
@@ -286,7 +300,7 @@ async fn read(
     }
 }
 
-/// Writes what is queued. Whatever goes wrong with a server's input shows in its output, too.
+/// Writes what is queued, as long as the server's input is open.
 async fn write(stdin: ChildStdin, mut queued: mpsc::UnboundedReceiver<Queued>) {
     let mut stdin = BufWriter::with_capacity(WRITE_BYTES, stdin);
     while let Some(message) = queued.recv().await {

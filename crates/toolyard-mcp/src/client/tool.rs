@@ -51,7 +51,9 @@ impl McpTool {
         let session = self.session(context).await?;
         let result = match self.ask(&session, call).await {
             // It was not looked at in a session that is gone, so it may be sent in a new one.
-            Err(error) if error.session_is_gone() => {
+            Err(error)
+                if error.session_is_gone() || (error.had_no_effect() && session.closed().is_some()) =>
+            {
                 self.server.expired(&session);
                 let session = self.session(context).await?;
                 self.ask(&session, call).await

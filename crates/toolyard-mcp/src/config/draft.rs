@@ -10,6 +10,7 @@ use super::{
     dialect::{Dialect, Place, translate},
     document::Node,
     entry::{Entry, EntryProblem, Problem},
+    expand::Template,
     free_name,
     hidden::shown,
     valid_name,
@@ -96,8 +97,27 @@ fn read_one(
     for text in texts_mut(&mut settings) {
         *text = translate(text, dialect, place, &mut notes);
     }
+    anchor(&mut settings, place, &mut notes);
     notes.dedup();
     Ok((settings, notes))
+}
+
+/// Relative paths were relative to the project, which our own file need not be in.
+fn anchor(settings: &mut ServerSettings, place: Place<'_>, notes: &mut Vec<String>) {
+    let is_whole = |path: &str| path.starts_with(['/', '\\', '~', '$']) || path.get(1..2) == Some(":");
+    let paths = [("cwd", &mut settings.cwd), ("command", &mut settings.command)];
+    for (field, path) in paths.into_iter().filter_map(|(field, path)| Some((field, path.as_mut()?))) {
+        if is_whole(path) || field == "command" && !path.starts_with('.') {
+            continue;
+        }
+        match place.workspace {
+            Some(folder) => {
+                let rest = path.trim_start_matches("./");
+                *path = format!("{}/{rest}", Template::escape(folder.trim_end_matches('/')));
+            }
+            None => notes.push(format!("`{field}` is a relative path: make it a whole one")),
+        }
+    }
 }
 
 /// Clients ignore what has no meaning beside the rest; so does this, but it says so.

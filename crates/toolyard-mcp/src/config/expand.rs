@@ -3,7 +3,11 @@
 //! There is one form: `${VAR}`, `${VAR:-default}` for a variable that may be unset or empty, and `$$` for a dollar sign.
 //! A `$` before anything else is itself.
 
-use std::{collections::BTreeMap, fmt, path::PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    path::{Path, PathBuf},
+};
 
 use super::{McpServerConfig, OauthConfig, TransportConfig, name::is_variable, settings::is_web};
 
@@ -223,6 +227,30 @@ pub struct Resolved {
 }
 
 impl McpServerConfig {
+    /// The variables whose values this server would get to see: what a person should know before trusting a file.
+    pub fn variables(&self) -> BTreeSet<String> {
+        let mut texts: Vec<&str> = Vec::new();
+        let mut inherited: &[String] = &[];
+        match &self.transport {
+            TransportConfig::Stdio { command, args, env, inherit, cwd } => {
+                texts.push(command);
+                texts.extend(args.iter().chain(env.values()).map(String::as_str));
+                texts.extend(cwd.as_deref().and_then(Path::to_str));
+                inherited = inherit;
+            }
+            TransportConfig::Http { url, headers, .. } => {
+                texts.push(url);
+                texts.extend(headers.values().map(String::as_str));
+            }
+        }
+        let oauth = self.oauth.iter().flat_map(|oauth| [&oauth.client_id, &oauth.client_secret]);
+        texts.extend(oauth.flatten().map(String::as_str));
+        let templates = texts.into_iter().filter_map(|text| Template::parse(text).ok());
+        let names =
+            |template: Template| template.variables().map(|(name, _)| name.to_owned()).collect::<Vec<_>>();
+        templates.flat_map(names).chain(inherited.iter().cloned()).collect()
+    }
+
     /// Looks up the variables this server's configuration refers to: just before it is started, every time anew.
     pub fn resolve(&self, lookup: impl Fn(&str) -> Option<String>) -> Result<Resolved, ExpandError> {
         let resolver = Resolver { server: self.id.as_str(), lookup };
@@ -294,7 +322,7 @@ impl<F: Fn(&str) -> Option<String>> Resolver<'_, F> {
         Ok(values)
     }
 
-    fn folder(&self, cwd: &std::path::Path) -> Result<PathBuf, ExpandError> {
+    fn folder(&self, cwd: &Path) -> Result<PathBuf, ExpandError> {
         let Some(text) = cwd.to_str() else { return Ok(cwd.to_owned()) };
         let folder = PathBuf::from(self.argument("cwd", text)?);
         if folder.is_absolute() { Ok(folder) } else { self.wrong("cwd", "is not a whole path") }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use proptest::prelude::*;
 
 use super::*;
-use crate::config::{LARGEST_FILE, TransportConfig};
+use crate::config::LARGEST_FILE;
 
 fn read(text: &str) -> FileServers {
     read_mcp_json(text, Path::new("/home/ann/project")).unwrap()
@@ -109,11 +109,22 @@ fn ten_thousand_servers_and_ten_megabytes_are_read() {
     let long = "x".repeat(10 << 20);
     let file =
         read(&format!("{{\"mcpServers\": {{\"a\": {{\"command\": \"a\", \"args\": [\"{long}\"]}}}}}}"));
-    let TransportConfig::Stdio { args, .. } = &file.servers[0].config.transport else { panic!("{file:?}") };
-    assert_eq!(args[0].len(), long.len());
+    assert_eq!(
+        file.problems[0].to_string(),
+        "`a` is left out: server `a`: args[0] is longer than 128 KiB, which no program can be given"
+    );
     let same = "\"a\": {\"command\": \"a\"},".repeat(10_000);
     let file = read(&format!("{{\"mcpServers\": {{{same}}}}}"));
     assert_eq!((file.servers.len(), file.problems.len()), (1, 9_999));
+}
+
+#[test]
+fn what_is_nested_as_deeply_as_it_may_be_is_read() {
+    let (open, close) = ("[".repeat(500), "]".repeat(500));
+    let file = read(&format!(
+        "{{\"servers\": [{{\"id\": \"a\", \"command\": \"b\", \"cached_tools\": {open}{close}}}]}}"
+    ));
+    assert_eq!(file.servers[0].cached_tools.len(), 1);
 }
 
 #[test]

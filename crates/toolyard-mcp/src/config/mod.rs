@@ -18,6 +18,7 @@ mod secret;
 mod server;
 mod settings;
 mod span;
+mod summary;
 
 pub use dialect::Place;
 pub use document::{DocumentError, LARGEST_FILE};

@@ -188,9 +188,10 @@ fn lines(settings: &ServerSettings) -> BTreeMap<String, String> {
         }
     }
     for secret in lifted {
+        let reference = format!("${{{}}}", secret.variable);
         let field = secret.place.split('[').next().unwrap_or_default();
         if let Some(line) = lines.get_mut(field) {
-            line.push_str("  (a secret stands in the file)");
+            *line = line.replace(&reference, "[a secret in this file]");
         }
     }
     lines

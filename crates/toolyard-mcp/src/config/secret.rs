@@ -117,8 +117,8 @@ impl Lifter<'_> {
             };
             let follows_flag = before.starts_with('-') && !before.contains('=') && !text.starts_with('-');
             let pair = serde_json::to_string(&[before.as_str(), text.as_str()]).unwrap_or_default();
-            if follows_flag && (is_telling(flag) || redact(&pair) != pair) && has_word(&literal(&read(text)))
-            {
+            let is_value = follows_flag && has_word(&literal(&read(text)));
+            if is_value && is_place_for_secrets(flag, text) {
                 let variable = variable(flag);
                 self.value(place.clone(), "password", text, &variable);
             } else if let Some((start, key, value)) = split_assignment(text) {
@@ -126,6 +126,9 @@ impl Lifter<'_> {
                 let (start, key, mut value) = (start.to_owned(), key.to_owned(), value.to_owned());
                 self.value(place.clone(), &key, &mut value, &variable);
                 *text = format!("{start}{value}");
+            } else if is_value && redact(&pair) != pair {
+                let variable = variable(flag);
+                self.value(place.clone(), "password", text, &variable);
             } else if super::settings::is_web(text) {
                 self.url(&place, text);
             }
@@ -258,7 +261,7 @@ fn is_secret(key: &str, literal: &str) -> bool {
     let (_, bare) = split_scheme(literal);
     has_word(bare)
         && !is_switch(bare)
-        && (is_telling(key)
+        && (is_place_for_secrets(key, bare)
             || is_redacted_under(key, literal)
             || redact(literal) != literal
             || has_long_token(bare))
@@ -274,6 +277,17 @@ fn is_switch(value: &str) -> bool {
         .iter()
         .any(|word| value.eq_ignore_ascii_case(word))
         || value.len() <= 3 && value.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Whether what stands under this name is meant to be secret: by the rules, or by the last word of a name that an
+/// operator chose for a server, unless it is a path.
+fn is_place_for_secrets(key: &str, value: &str) -> bool {
+    const WORDS: [&str; 10] =
+        ["key", "apikey", "pat", "pwd", "pass", "dsn", "auth", "cookie", "credential", "credentials"];
+    let is_public = key.to_ascii_lowercase().contains("public");
+    let last = key.rsplit(['_', '-', '.']).next().unwrap_or_default();
+    let is_named = WORDS.iter().any(|word| last.eq_ignore_ascii_case(word));
+    is_telling(key) || is_named && !is_public && !value.starts_with(['/', '~', '.', '\\'])
 }
 
 /// Whether whatever stands under this name is a secret: the rules are asked with a word that is none by its looks.

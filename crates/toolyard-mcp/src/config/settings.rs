@@ -18,6 +18,9 @@ use super::{
     secret, valid_name,
 };
 
+/// The longest single value: Linux hands no longer one to a program, and no server takes a longer header.
+const LONGEST_VALUE: usize = 128 << 10;
+
 /// One server: a program to start (`command`) or an address to ask (`url`).
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -41,7 +44,7 @@ pub struct ServerSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transport: Option<TransportSetting>,
     /// Whether it is used at all.
-    #[serde(skip_serializing_if = "Clone::clone")]
+    #[serde(skip_serializing_if = "is_on")]
     pub enabled: bool,
     /// Whether its hints are believed, and it may stand in for other trusted sources.
     #[serde(skip_serializing_if = "is_off")]
@@ -121,6 +124,11 @@ pub struct OauthSettings {
     /// The port of the loopback callback, where it was registered by hand.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub callback_port: Option<u16>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_on(flag: &bool) -> bool {
+    *flag
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
@@ -268,6 +276,9 @@ impl ServerSettings {
             return Err(value(format!("`{}`", shown(name)), "cannot be the name of a header"));
         }
         for (field, text) in self.texts() {
+            if text.len() > LONGEST_VALUE {
+                return Err(value(field, "is longer than 128 KiB, which no program can be given"));
+            }
             let template = Template::parse(text).map_err(|problem| ConfigError::Reference {
                 server: server.to_owned(),
                 field: field.clone(),

@@ -37,6 +37,7 @@ fn a_program_is_read_whole() {
     assert_eq!(config.era, Some(ProtocolEra::Legacy));
     assert!(config.trusted && config.exclusive && config.enabled && !config.strict);
     assert!(!config.tools.admits("delete_sheet") && config.tools.admits("read_sheet"));
+    assert_eq!(config.variables().into_iter().collect::<Vec<_>>(), ["LANG", "TOKEN"]);
     let resolved = config.resolve(|name| (name == "TOKEN").then(|| "hunter2".to_owned())).unwrap();
     let TransportConfig::Stdio { env, cwd, .. } = &resolved.transport else { panic!("{resolved:?}") };
     assert_eq!(env["TOKEN"], "hunter2");
@@ -128,4 +129,12 @@ fn the_fingerprint_is_of_references_and_nothing_moves_unseen() {
     {
         assert_ne!(one, fingerprint(other), "{other}");
     }
+}
+
+#[test]
+fn the_schema_names_every_field_and_no_more() {
+    let schema = schemars::schema_for!(ServerSettings).to_value();
+    let fields: Vec<&str> = schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+    insta::assert_snapshot!(fields.join(" "), @"command args cwd inherit url transport enabled trusted exclusive strict era startup_timeout call_timeout idle_stop tools without_tools env headers oauth");
+    assert_eq!(schema["additionalProperties"], false);
 }

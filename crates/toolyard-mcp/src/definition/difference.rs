@@ -57,7 +57,7 @@ impl Changes {
             match after.get(key.as_str()) {
                 Some(after) => self.value(before, after, reading(key)),
                 None => {
-                    self.changed(&format!("{} -> removed{}", value(before), self.risk(Some(before), None)))
+                    self.changed(&format!("{} -> removed{}", value(before), self.risk(Some(before), None)));
                 }
             }
             self.path.pop();

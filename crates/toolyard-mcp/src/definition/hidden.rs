@@ -33,6 +33,9 @@ pub(crate) fn check_name(name: &str) -> Result<(), HiddenText> {
 
 /// Takes hidden text out of all words for readers; a note for each place.
 pub(crate) fn clean(definition: &mut Tree) -> Result<Vec<String>, HiddenText> {
+    if !hides(definition) {
+        return Ok(Vec::new());
+    }
     let mut cleaner = Cleaner { path: Vec::new(), notes: Vec::new() };
     let Tree::Object(fields) = definition else { return Ok(Vec::new()) };
     for (key, value) in fields {
@@ -43,6 +46,18 @@ pub(crate) fn clean(definition: &mut Tree) -> Result<Vec<String>, HiddenText> {
         cleaner.field(key, value, place)?;
     }
     Ok(cleaner.notes)
+}
+
+/// Whether there is anything to take out or refuse; almost never, so this is looked at first.
+fn hides(value: &Tree) -> bool {
+    match value {
+        Tree::Text(text) => !hidden_places(text).is_empty(),
+        Tree::List(items) => items.iter().any(hides),
+        Tree::Object(fields) => {
+            fields.iter().any(|(key, value)| !hidden_places(key).is_empty() || hides(value))
+        }
+        Tree::Null | Tree::Bool(_) | Tree::Number(_) => false,
+    }
 }
 
 /// What a value is to its reader.

@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use memchr::memchr2;
+
 /// Objects with fewer keys than this are searched for duplicates without a set.
 const FEW_KEYS: usize = 8;
 
@@ -82,7 +84,7 @@ impl Tree {
             Self::Number(digits) => out.push_str(digits),
             Self::Text(text) => write_text(text, out),
             Self::List(items) => {
-                write_between(out, ['[', ']'], items, Tree::write);
+                write_between(out, ['[', ']'], items, Self::write);
             }
             Self::Object(fields) => write_between(out, ['{', '}'], fields, |(key, value), out| {
                 write_text(key, out);
@@ -119,7 +121,13 @@ pub(crate) fn write_between<T>(
 
 /// Writes a JSON string.
 pub(crate) fn write_text(text: &str, out: &mut String) {
-    out.push_str(&serde_json::Value::from(text).to_string());
+    if text.bytes().any(|byte| byte < b' ' || matches!(byte, b'"' | b'\\')) {
+        out.push_str(&serde_json::Value::from(text).to_string());
+    } else {
+        out.push('"');
+        out.push_str(text);
+        out.push('"');
+    }
 }
 
 struct Reader<'a> {
@@ -179,15 +187,23 @@ impl<'a> Reader<'a> {
 
     /// A string literal. Its end is looked for here; what escapes mean is left to `serde_json`.
     fn text(&mut self) -> Result<String, TreeError> {
-        let mut escaped = false;
-        let mut inner = self.rest.bytes().enumerate().skip(1);
-        let end = inner.find_map(|(index, byte)| {
-            let closes = byte == b'"' && !escaped;
-            escaped = byte == b'\\' && !escaped;
-            closes.then_some(index + 1)
-        });
-        let literal = self.split(end.ok_or(TreeError::Malformed)?)?;
-        serde_json::from_str(literal).map_err(|_| TreeError::Malformed)
+        let inner = self.rest.strip_prefix('"').ok_or(TreeError::Malformed)?;
+        let mut end = 0;
+        let mut escapes = false;
+        loop {
+            let rest = inner.as_bytes().get(end..).ok_or(TreeError::Malformed)?;
+            end += memchr2(b'"', b'\\', rest).ok_or(TreeError::Malformed)?;
+            if inner.as_bytes().get(end) == Some(&b'"') {
+                break;
+            }
+            escapes = true;
+            end += 2;
+        }
+        let literal = self.split(end + 2)?;
+        match literal.get(1..=end) {
+            Some(plain) if !escapes && !plain.bytes().any(|byte| byte < b' ') => Ok(plain.to_owned()),
+            _ => serde_json::from_str(literal).map_err(|_| TreeError::Malformed),
+        }
     }
 
     fn number(&mut self) -> Result<Tree, TreeError> {

@@ -37,9 +37,10 @@ async fn half_a_line_then_exit() {
 #[tokio::test]
 async fn an_answer_just_before_the_end_is_taken() {
     let yard = Yard::new();
-    for _ in 0..20 {
-        let link =
-            link(yard.shell(r#"read line; echo '{"jsonrpc":"2.0","id":1,"result":{}}'; exit 1"#)).await;
+    for round in 0..40 {
+        let mut launch = yard.shell(r#"read line; echo '{"jsonrpc":"2.0","id":1,"result":{}}'; exit 1"#);
+        launch.guard = launch.guard.filter(|_| round % 2 == 0);
+        let link = link(launch).await;
         assert_eq!(link.ask("{}").await, Ok("{}".to_owned()));
         assert!(matches!(error_of(&link).await, TransportError::Ended { .. }));
     }
@@ -52,6 +53,28 @@ async fn output_closed_but_alive() {
     let error = error_of(&link).await;
     assert!(matches!(error, TransportError::Broken(_)), "{error:?}");
     yard.until_processes(|count| count == 0, Duration::from_secs(2)).await;
+}
+
+#[tokio::test]
+async fn input_closed_but_alive() {
+    let yard = Yard::new();
+    let mut launch = yard.shell("exec 0<&-; echo closed; sleep 300");
+    launch.guard = None;
+    let link = link(launch).await;
+    let start = Instant::now();
+    while !link.transport.last_words().unwrap().contains("closed") && start.elapsed() < SOON {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let error = error_of(&link).await;
+    assert!(matches!(error, TransportError::Broken(_)), "{error:?}");
+    assert_eq!(yard.processes().len(), 0);
+}
+
+#[tokio::test]
+async fn an_answer_without_a_line_end_is_taken() {
+    let yard = Yard::new();
+    let link = link(yard.shell(r#"read line; printf '{"jsonrpc":"2.0","id":1,"result":{}}'; exit 1"#)).await;
+    assert_eq!(link.ask("{}").await, Ok("{}".to_owned()));
 }
 
 #[tokio::test]

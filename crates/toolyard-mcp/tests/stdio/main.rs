@@ -1,11 +1,6 @@
 //! Real processes behind the stdio transport: talking servers, hostile ones, and whole trees that must not survive.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "a test helper fails its test and tells its figures"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, clippy::expect_used, reason = "a test helper fails its test")]
 
 mod conversation;
 mod hostile;

@@ -15,7 +15,7 @@ use tokio::{sync::mpsc, time::timeout};
 use toolyard_mcp::{
     client::{
         Exchange, GuardProgram, Heard, Outgoing, StdioLaunch, StdioTransport, Transport, TransportError,
-        connect_stdio,
+        stdio::connect,
     },
     wire::WireLimits,
 };
@@ -42,7 +42,7 @@ pub(crate) fn guardian() -> GuardProgram {
     GuardProgram { program: example(), args: vec![OsString::from("guard")] }
 }
 
-/// A folder of scripts. Every process started from it carries its path in its arguments or its folder.
+/// A folder of scripts. Every process started from it is known by a variable in its environment, wherever it goes.
 pub(crate) struct Yard {
     folder: TempDir,
 }
@@ -75,27 +75,35 @@ impl Yard {
     pub(crate) fn launch(&self, command: &str, args: Vec<String>) -> StdioLaunch {
         let mut launch = StdioLaunch::new(command);
         launch.args = args;
-        launch.environment = vec![("PATH".to_owned(), std::env::var("PATH").unwrap())];
+        launch.environment = vec![("PATH".to_owned(), std::env::var("PATH").unwrap()), self.mark()];
         launch.working_directory = Some(self.folder.path().to_owned());
         launch.guard = Some(guardian());
         launch
     }
 
-    /// The processes that work in this folder: servers and whatever they started, wherever it went.
+    /// The variable by which everything started from here is known.
+    pub(crate) fn mark(&self) -> (String, String) {
+        ("YARD".to_owned(), self.folder.path().to_str().unwrap().to_owned())
+    }
+
+    /// The processes started from here: guardians, servers and whatever they started.
     pub(crate) fn processes(&self) -> HashSet<u32> {
+        let (name, value) = self.mark();
+        let mark = format!("{name}={value}").into_bytes();
         let mut found = HashSet::new();
         for entry in fs::read_dir("/proc").unwrap().flatten() {
             let Some(process) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
                 continue;
             };
-            if fs::read_link(entry.path().join("cwd")).is_ok_and(|folder| folder == self.folder.path()) {
+            let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
+            if environment.split(|byte| *byte == 0).any(|variable| variable == mark) {
                 found.insert(process);
             }
         }
         found
     }
 
-    /// Waits until this many processes work in this folder.
+    /// Waits until there are this many processes of this yard.
     pub(crate) async fn until_processes(&self, wanted: impl Fn(usize) -> bool, within: Duration) -> Duration {
         let start = Instant::now();
         loop {
@@ -126,7 +134,7 @@ pub(crate) async fn link(launch: StdioLaunch) -> Link {
 pub(crate) async fn link_within(launch: StdioLaunch, limits: WireLimits) -> Link {
     let (exchange, heard) = Exchange::new(limits.in_flight);
     let exchange = Arc::new(exchange);
-    let transport = connect_stdio(launch, Arc::clone(&exchange), limits).await.unwrap();
+    let transport = connect(launch, Arc::clone(&exchange), limits).await.unwrap();
     Link { transport, exchange, heard }
 }
 

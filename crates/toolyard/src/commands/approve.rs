@@ -52,7 +52,8 @@ pub(crate) async fn run(
     if output.wants_json() {
         output.json(&json!({"server": id, "approved": waiting}));
     } else {
-        output.talk(&format!("approved {} as it is now; a change must be approved again", waiting.join(", ")));
+        output
+            .talk(&format!("approved {} as it is now; a change must be approved again", waiting.join(", ")));
     }
     Ok(())
 }

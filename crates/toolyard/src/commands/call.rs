@@ -1,17 +1,22 @@
 //! `toolyard call`: one call, and what went on inside.
 
-use std::{io::Read as _, sync::Arc, time::Duration};
+use std::{
+    io::Read as _,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use serde_json::json;
 use toolyard::{Toolyard, settings::JournalSetting};
 use toolyard_core::{
-    Capability, ErrorKind, Journal as _, RawJson, RunState, ToolCallRequest, ToolError, ToolOutput,
-    ToolResult,
+    Capability, ErrorKind, Journal as _, RawJson, RunState, SourceKind, ToolCallRequest, ToolError,
+    ToolOutput, ToolResult,
 };
-use toolyard_hub::{Budget, CallOptions, Decision, Trail, Watch};
+use toolyard_hub::{Budget, CallOptions, Decision, ToolCandidate, Trail, Watch};
 
 use crate::{
     cli::CallArgs,
+    commands::discover,
     failure::{Code, Failure},
     folders::Workplace,
     output::{Output, harmless},
@@ -27,6 +32,7 @@ pub(crate) async fn run(
 ) -> Result<(), Failure> {
     let arguments = read_arguments(&call.args)?;
     let trail = call.explain.then(|| Arc::new(Trail::default()));
+    ready(&call, yard, output).await?;
     let watch = Arc::new(Watch::default());
     let options = options(&call, yard, trail.as_ref()).with_watch(Arc::clone(&watch));
     let what = call.name.as_deref().or(call.capability.as_deref()).unwrap_or_default();
@@ -40,7 +46,38 @@ pub(crate) async fn run(
         Err(stopped) => return Err(stopped),
     };
     let decisions = trail.map(|trail| trail.decisions()).unwrap_or_default();
+    if let (true, Ok(ToolOutput { raw: Some(raw), .. })) = (call.raw, &outcome) {
+        output.foreign(raw.get());
+        return Ok(());
+    }
     tell(outcome, &decisions, output)
+}
+
+/// Sees to it that whoever will answer is there: servers that were never seen are asked for their tools when nobody known
+/// has this one, and the server of the tool is started before the time for the call begins to run.
+async fn ready(call: &CallArgs, yard: &Toolyard, output: &Output) -> Result<(), Failure> {
+    let Some(manager) = yard.servers() else { return Ok(()) };
+    let known = |name: &str| yard.hub().snapshot().find(name).is_some();
+    if call.name.as_deref().is_none_or(|name| !known(name)) {
+        discover(yard, output).await?;
+    }
+    let Some(name) = &call.name else { return Ok(()) };
+    let snapshot = yard.hub().snapshot();
+    let wanted = |tool: &Arc<ToolCandidate>| match &call.source {
+        Some(source) => tool.source_id().as_str() == source,
+        None => true,
+    };
+    let found = snapshot.find(name);
+    let tool = found.as_ref().and_then(|found| found.all().find(|tool| wanted(tool)));
+    let Some(tool) = tool.filter(|tool| tool.source.info.kind == SourceKind::Mcp) else { return Ok(()) };
+    let id = tool.source_id().clone();
+    let started = Instant::now();
+    let session = waiting(id.as_str(), manager.connect(id.as_str())).await?;
+    if let (true, Ok(session)) = (call.explain, session) {
+        let seconds = started.elapsed().as_secs_f64();
+        output.talk(&format!("connect   {id}   started, protocol {}   {seconds:.1} s", session.version()));
+    }
+    Ok(())
 }
 
 async fn execute(
@@ -107,7 +144,7 @@ async fn journalled(
 
 fn options(call: &CallArgs, yard: &Toolyard, trail: Option<&Arc<Trail>>) -> CallOptions {
     let mut options = yard.options().clone().on_behalf_of("cli").with_budget(match call.budget {
-        _ if call.full => Budget::Whole,
+        _ if call.full || call.raw => Budget::Whole,
         Some(characters) => Budget::Characters(characters),
         None => Budget::ByKind,
     });

@@ -45,7 +45,9 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
     let workplace = workplace(cli.config.as_deref()).await?;
     if let [_, ..] = workplace.not_trusted.as_slice() {
         let names = workplace.not_trusted.join(", ");
-        output.talk(&format!("note: not used, because nobody trusted it: {names}; look at it, then: toolyard trust"));
+        output.talk(&format!(
+            "note: not used, because nobody trusted it: {names}; look at it, then: toolyard trust"
+        ));
     }
     match cli.command {
         Command::Audit(command) => audit::run(command, kept(&workplace)?, output).await,
@@ -84,8 +86,12 @@ pub(crate) fn kept(workplace: &Workplace) -> Result<&Store, Failure> {
 async fn discover(yard: &Toolyard, output: &Output) -> Result<(), Failure> {
     let Some(manager) = yard.servers() else { return Ok(()) };
     let unseen = |server: &Arc<Server>| server.state() == ServerState::Configured;
-    let names: Vec<String> =
-        manager.servers().iter().filter(|server| unseen(server)).map(|server| server.config().id.to_string()).collect();
+    let names: Vec<String> = manager
+        .servers()
+        .iter()
+        .filter(|server| unseen(server))
+        .map(|server| server.config().id.to_string())
+        .collect();
     if names.is_empty() {
         return Ok(());
     }
@@ -103,8 +109,13 @@ async fn discover(yard: &Toolyard, output: &Output) -> Result<(), Failure> {
 fn first_sight(server: &Server) -> String {
     let (id, shelf) = (&server.config().id, server.shelf());
     let names: Vec<&str> = shelf.in_service.iter().map(|tool| &*tool.spec.name).collect();
-    let concern = shelf.concern().map(|concern| format!("; {concern}: toolyard servers show {id}")).unwrap_or_default();
-    format!("note: {id} was seen for the first time, its {} tools are in service: {}{concern}", names.len(), names.join(", "))
+    let concern =
+        shelf.concern().map(|concern| format!("; {concern}: toolyard servers show {id}")).unwrap_or_default();
+    format!(
+        "note: {id} was seen for the first time, its {} tools are in service: {}{concern}",
+        names.len(),
+        names.join(", ")
+    )
 }
 
 /// Stops what was started, and keeps what was said.

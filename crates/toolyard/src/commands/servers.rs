@@ -151,7 +151,8 @@ fn state_words(state: &ServerState) -> String {
 fn reached(config: &McpServerConfig) -> String {
     match &config.transport {
         TransportConfig::Stdio { command, args, .. } => {
-            let words: Vec<&str> = std::iter::once(command.as_str()).chain(args.iter().map(String::as_str)).collect();
+            let words: Vec<&str> =
+                std::iter::once(command.as_str()).chain(args.iter().map(String::as_str)).collect();
             toolyard_core::redact(&words.join(" ")).into_owned()
         }
         TransportConfig::Http { url, .. } => toolyard_core::redact(url).into_owned(),
@@ -255,7 +256,8 @@ fn tell_tested(
         Ok(session) => {
             let tools = shelf.in_service.len();
             let version = session.version();
-            output.line(&format!("{}   ready in {seconds:.1} s, protocol {version}, {tools} tools", config.id));
+            output
+                .line(&format!("{}   ready in {seconds:.1} s, protocol {version}, {tools} tools", config.id));
             if !shelf.first_seen.is_empty() {
                 let names = shelf.first_seen.join(", ");
                 output.talk(&harmless(&format!("  seen for the first time and in service: {names}")));
@@ -274,7 +276,8 @@ fn stop(name: &str, workplace: &Workplace, output: &Output) -> Result<(), Failur
         return Err(Failure::new(Code::BadUse, format!("server `{name}` does not exist"))
             .with_hint("list what there is: toolyard servers list"));
     }
-    let stopped = guardian::of_server(name).into_iter().filter(|number| guardian::ask_to_stop(*number)).count();
+    let stopped =
+        guardian::of_server(name).into_iter().filter(|number| guardian::ask_to_stop(*number)).count();
     output.talk(&match stopped {
         0 => format!("{name} was not running"),
         1 => format!("{name} is being stopped"),

@@ -4,17 +4,21 @@ use std::{fmt::Write as _, sync::Arc};
 
 use serde_json::{Value, json};
 use toolyard::Toolyard;
-use toolyard_core::{CapabilityTable, ErrorKind, Param, ToolCallRequest, ToolError};
+use toolyard_core::{
+    CapabilityTable, ErrorKind, Param, RawJson, Servers as _, SourceId, ToolCallRequest, ToolDefinition,
+    ToolError,
+};
 use toolyard_hub::{ToolCandidate, route};
+use toolyard_mcp::{client::McpManager, definition::difference};
 
 use crate::{
     cli::ToolsCommand,
-    failure::Failure,
+    failure::{Code, Failure},
     output::{Output, harmless},
 };
 
 /// Lists, shows or searches.
-pub(crate) fn run(command: ToolsCommand, yard: &Toolyard, output: &Output) -> Result<(), Failure> {
+pub(crate) async fn run(command: ToolsCommand, yard: &Toolyard, output: &Output) -> Result<(), Failure> {
     match command {
         ToolsCommand::List { source, capability } => {
             let mut tools = match source {
@@ -27,7 +31,8 @@ pub(crate) fn run(command: ToolsCommand, yard: &Toolyard, output: &Output) -> Re
             list(&tools, output);
         }
         ToolsCommand::Search { words } => list(&search(yard, &words), output),
-        ToolsCommand::Show { name } => show(yard, &name, output)?,
+        ToolsCommand::Show { name, history: true } => history(yard, &name, output).await?,
+        ToolsCommand::Show { name, history: false } => show(yard, &name, output)?,
     }
     Ok(())
 }
@@ -111,7 +116,7 @@ fn show(yard: &Toolyard, name: &str, output: &Output) -> Result<(), Failure> {
         let all: Vec<Value> = candidates
             .iter()
             .enumerate()
-            .map(|(at, tool)| json!({"used": at < equals, "facts": facts(tool), "definition": tool.spec()}))
+            .map(|(at, tool)| json!({"used": at < equals, "facts": facts(tool), "definition": definition(tool)}))
             .collect();
         output.json(&all);
         return Ok(());
@@ -128,6 +133,48 @@ fn show(yard: &Toolyard, name: &str, output: &Output) -> Result<(), Failure> {
             output.line("  Parameters:");
             output.line(harmless(&parameters(tool.params(), 2)).trim_end());
         }
+    }
+    Ok(())
+}
+
+/// A definition as its server sent it, else as we would send it.
+fn definition(tool: &ToolCandidate) -> Value {
+    let spec = tool.spec();
+    spec.raw.as_ref().map_or_else(|| json!(spec), RawJson::to_value)
+}
+
+/// All definitions that servers ever sent under a name, the oldest first, and how each differs from the one before.
+async fn history(yard: &Toolyard, name: &str, output: &Output) -> Result<(), Failure> {
+    let mut all = Vec::new();
+    for server in yard.servers().map(McpManager::servers).unwrap_or_default() {
+        let id = &server.config().id;
+        let Some(store) = yard.store() else { continue };
+        let definitions = store.definitions(id).await.map_err(|error| Failure::new(Code::Failed, error))?;
+        let mut before: Option<ToolDefinition> = None;
+        for known in definitions.into_iter().filter(|known| known.tool == name) {
+            let lines =
+                before.as_ref().and_then(|before| difference(&before.definition, &known.definition).ok());
+            all.push((id.clone(), known.clone(), lines.unwrap_or_default()));
+            before = Some(known);
+        }
+    }
+    if all.is_empty() {
+        let message = format!("no server ever sent a tool `{name}`");
+        return Err(Failure::new(Code::BadUse, message).with_hint("list what there is: toolyard tools list"));
+    }
+    if output.wants_json() {
+        let facts = |(server, known, lines): &(SourceId, ToolDefinition, Vec<String>)| {
+            json!({"server": server, "first_seen_at": known.first_seen_at, "approved": known.approved,
+                "hash": known.hash.to_string(), "difference": lines, "definition": known.definition.to_value()})
+        };
+        output.json(&all.iter().map(facts).collect::<Vec<_>>());
+        return Ok(());
+    }
+    for (server, known, lines) in &all {
+        let date = jiff::Timestamp::from_millisecond(known.first_seen_at).map(|time| time.to_string());
+        let state = if known.approved { "approved" } else { "not approved" };
+        output.line(&format!("{}   {server}, {state}, {}", date.unwrap_or_default(), known.hash));
+        lines.iter().for_each(|line| output.line(&harmless(&format!("  {line}"))));
     }
     Ok(())
 }

@@ -207,7 +207,7 @@ impl ImportedServer {
         for secret in &self.secrets {
             let Lifted { place, variable, .. } = secret;
             let note = format!(
-                "the value of {place} was not copied: set the environment variable `{variable}` to it"
+                "the secret in {place} was not copied: set the environment variable `{variable}` to it"
             );
             if !self.notes.contains(&note) {
                 self.notes.push(note);
@@ -216,6 +216,12 @@ impl ImportedServer {
     }
 }
 
+#[cfg(test)]
+mod hostile_tests;
+#[cfg(test)]
+mod merge_tests;
+#[cfg(test)]
+mod registry_tests;
 #[cfg(test)]
 #[path = "import_tests.rs"]
 mod tests;

@@ -2,8 +2,8 @@
 
 use super::{Candidate, registry_package as package};
 use crate::config::{
-    DocumentError, ServerSettings, TransportSetting, document::Node, draft::Drafts, entry::EntryProblem,
-    hidden::shown, name::variable_name,
+    DocumentError, ServerSettings, Template, TransportSetting, document::Node, draft::Drafts,
+    entry::EntryProblem, hidden::shown, name::variable_name,
 };
 
 pub(super) const CANDIDATES: &[Candidate] = &[Candidate::project("server.json")];
@@ -97,7 +97,7 @@ impl Filler<'_> {
         }
         let default = input.get("default").and_then(Node::plain).filter(|_| !is_secret);
         if let Some(default) = default {
-            return Some(crate::config::Template::escape(&default));
+            return Some(Template::escape(&default));
         }
         let variable = if is_own { variable_name(&[self.server, name]) } else { variable_name(&[name]) };
         let what = input.get("description").and_then(Node::text).map(|text| format!(" ({})", shown(text)));
@@ -111,18 +111,27 @@ impl Filler<'_> {
         }
     }
 
-    /// A text whose `{name}` stand for inputs described beside it.
+    /// A text whose `{name}` stand for inputs described beside it. What is filled in is not read again: a default could
+    /// make itself a reference to a variable of the person's.
     pub(super) fn placeholders(&mut self, text: &str, owner: &Node) -> String {
-        let variables = owner.get("variables").map(Node::entries).unwrap_or_default();
-        let mut filled = crate::config::Template::escape(text);
-        for (name, input) in variables {
-            let place = format!("{{{name}}}");
-            if !name.is_empty() && filled.contains(&place) {
+        let variables = owner.get("variables");
+        let mut filled = String::new();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once('{') {
+            filled.push_str(&Template::escape(before));
+            let named = after.split_once('}').filter(|(name, _)| !name.is_empty());
+            let found = named.and_then(|(name, left)| Some((name, variables?.get(name)?, left)));
+            if let Some((name, input, left)) = found {
                 let value = self.input(input, name, true);
-                let value = value.unwrap_or_else(|| format!("${{{}}}", variable_name(&[self.server, name])));
-                filled = filled.replace(&place, &value);
+                let open = || format!("${{{}}}", variable_name(&[self.server, name]));
+                filled.push_str(&value.unwrap_or_else(open));
+                rest = left;
+            } else {
+                filled.push('{');
+                rest = after;
             }
         }
+        filled.push_str(&Template::escape(rest));
         filled
     }
 

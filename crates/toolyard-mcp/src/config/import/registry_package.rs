@@ -68,6 +68,13 @@ impl Start {
             })
             .collect();
         let runtime_arguments = arguments(list(&["runtimeArguments", "runtime_arguments"]), filler);
+        if !runtime_arguments.is_empty() {
+            let note = format!(
+                "its file gives options to `{}` itself: look at them before you use it",
+                self.runtime
+            );
+            filler.notes.push(note);
+        }
         let mut args = Vec::new();
         if self.kind == Kind::Image && runtime_arguments.first().is_none_or(|first| first != "run") {
             args.extend(["run", "-i", "--rm"].map(str::to_owned));

@@ -1,0 +1,262 @@
+//! What is remembered of servers between processes: their lists, their pins, and every definition they ever had.
+//!
+//! A server is remembered together with the hash of how it is reached. One that is configured anew is a server never
+//! seen: nothing of the old one counts for it.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use futures_util::future::try_join_all;
+use toolyard_core::{
+    BoxFuture, ContentHash, ProtocolEra, RawJson, ServerRecord, Servers, SourceId, ToolDefinition,
+    TrustDecision,
+};
+
+use crate::{
+    config::{HttpKind, McpServerConfig, TransportConfig},
+    definition::{FirstSight, JudgeRules, NotBlocked, PinDecision, decide, judge_list},
+};
+
+/// Why something could not be remembered or found.
+#[derive(Debug, thiserror::Error)]
+pub enum CacheError {
+    /// The store failed.
+    #[error("the store failed to remember or find server {server}: {message}")]
+    Store {
+        /// Which server; `all` for the list of them.
+        server: String,
+        /// What the store said.
+        message: String,
+    },
+    /// There is no list of tools to approve.
+    #[error("server {0} was never seen as it is configured; connect it first")]
+    NeverSeen(SourceId),
+    /// Nothing to approve.
+    #[error(transparent)]
+    NotBlocked(#[from] NotBlocked),
+}
+
+/// A server as it was last seen, and what follows from that for its tools.
+#[derive(Debug, Clone)]
+pub struct Remembered {
+    /// What was stored.
+    pub record: ServerRecord,
+    /// Which of its tools serve, wait, or are quarantined.
+    pub decision: PinDecision,
+}
+
+/// Remembers servers by way of a store.
+#[derive(Clone)]
+pub struct ServerCache {
+    servers: Arc<dyn Servers>,
+}
+
+impl std::fmt::Debug for ServerCache {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServerCache").finish_non_exhaustive()
+    }
+}
+
+impl ServerCache {
+    /// A cache over this store.
+    pub fn new(servers: Arc<dyn Servers>) -> Self {
+        Self { servers }
+    }
+
+    /// A cache that forgets everything when the process ends.
+    pub fn in_memory() -> Self {
+        Self::new(Arc::<MemoryServers>::default())
+    }
+
+    /// All servers of these that were seen as they are configured now, with their tools. Nothing is started for it, and
+    /// all of them cost the store one question for the lists and one for the pins of each.
+    pub async fn recall_all<'a>(
+        &self,
+        configs: impl IntoIterator<Item = &'a McpServerConfig>,
+    ) -> Result<HashMap<SourceId, Remembered>, CacheError> {
+        let records = self.servers.servers().await.map_err(failed("all"))?;
+        let mut records: HashMap<SourceId, ServerRecord> =
+            records.into_iter().map(|record| (record.id.clone(), record)).collect();
+        let known = configs.into_iter().filter_map(|config| {
+            let record = records.remove(&config.id)?;
+            (record.configuration == config.fingerprint()).then_some((config, record))
+        });
+        let remembered = known.map(|(config, record)| async move {
+            let history = self.definitions(&config.id).await?;
+            let list = judge_list(&record.cached_tools, rules(config, record.era));
+            let decision = decide(&history, list, first_sight(config), record.seen_at);
+            Ok::<_, CacheError>((config.id.clone(), Remembered { record, decision }))
+        });
+        Ok(try_join_all(remembered).await?.into_iter().collect())
+    }
+
+    /// One server, if it was seen as it is configured now.
+    pub async fn recall(&self, config: &McpServerConfig) -> Result<Option<Remembered>, CacheError> {
+        Ok(self.recall_all([config]).await?.remove(&config.id))
+    }
+
+    /// Decides on the list that a server just sent and remembers it. Pins are written before the list, so that no tool
+    /// ever serves, now or after a crash, with a definition that is not remembered.
+    pub async fn take_in(
+        &self,
+        config: &McpServerConfig,
+        era: Option<ProtocolEra>,
+        tools: Vec<RawJson>,
+        now: i64,
+    ) -> Result<PinDecision, CacheError> {
+        let history = self.history_of(config).await?;
+        let decision = decide(&history, judge_list(&tools, rules(config, era)), first_sight(config), now);
+        self.put(&config.id, &decision.records).await?;
+        let record = ServerRecord {
+            id: config.id.clone(),
+            configuration: config.fingerprint(),
+            era,
+            cached_tools: tools,
+            seen_at: now,
+        };
+        self.servers.put_server(&record).await.map_err(failed(&config.id))?;
+        Ok(decision)
+    }
+
+    /// Approves what waits for a person in the remembered list: everything, or the tools of these names. The answer is
+    /// how things stand afterwards.
+    pub async fn approve(
+        &self,
+        config: &McpServerConfig,
+        tools: Option<&[String]>,
+        now: i64,
+    ) -> Result<Remembered, CacheError> {
+        let never_seen = || CacheError::NeverSeen(config.id.clone());
+        let before = self.recall(config).await?.ok_or_else(never_seen)?;
+        self.put(&config.id, &before.decision.approval(tools, now)?).await?;
+        self.recall(config).await?.ok_or_else(never_seen)
+    }
+
+    /// Every definition a server ever had, by tool and oldest first, with dates.
+    pub async fn definitions(&self, server: &SourceId) -> Result<Vec<ToolDefinition>, CacheError> {
+        self.servers.definitions(server).await.map_err(failed(server))
+    }
+
+    /// Forgets a server and its pins; whether there was one.
+    pub async fn forget(&self, server: &SourceId) -> Result<bool, CacheError> {
+        self.servers.forget_server(server).await.map_err(failed(server))
+    }
+
+    /// The definitions that count for a server as it is configured now. What is known of another configuration is
+    /// forgotten here: its approvals must not count for the new one.
+    async fn history_of(&self, config: &McpServerConfig) -> Result<Vec<ToolDefinition>, CacheError> {
+        let records = self.servers.servers().await.map_err(failed(&config.id))?;
+        let fingerprint = config.fingerprint();
+        if records.iter().any(|record| record.id == config.id && record.configuration == fingerprint) {
+            return self.definitions(&config.id).await;
+        }
+        self.forget(&config.id).await?;
+        Ok(Vec::new())
+    }
+
+    /// All at once, so that a store can make one commit of them.
+    async fn put(&self, server: &SourceId, records: &[ToolDefinition]) -> Result<(), CacheError> {
+        let writes = records.iter().map(|record| self.servers.put_definition(server, record));
+        try_join_all(writes).await.map_err(failed(server)).map(drop)
+    }
+}
+
+/// What a list is judged by: mirrored headers exist in the modern era over Streamable HTTP only.
+fn rules(config: &McpServerConfig, era: Option<ProtocolEra>) -> JudgeRules {
+    let streamable =
+        matches!(config.transport, TransportConfig::Http { kind: HttpKind::Auto | HttpKind::Streamable, .. });
+    JudgeRules { mirrored_headers: streamable && era == Some(ProtocolEra::Modern) }
+}
+
+fn first_sight(config: &McpServerConfig) -> FirstSight {
+    if config.strict { FirstSight::Ask } else { FirstSight::Trust }
+}
+
+fn failed(server: &(impl ToString + ?Sized)) -> impl FnOnce(String) -> CacheError {
+    let server = server.to_string();
+    move |message| CacheError::Store { server, message }
+}
+
+/// Servers remembered as long as the process lives.
+#[derive(Debug, Default)]
+pub struct MemoryServers(Mutex<Memory>);
+
+#[derive(Debug, Default)]
+struct Memory {
+    servers: BTreeMap<SourceId, ServerRecord>,
+    definitions: BTreeMap<SourceId, BTreeMap<(String, ContentHash), ToolDefinition>>,
+    trust: BTreeMap<(String, String), TrustDecision>,
+}
+
+type Answer<'a, T> = BoxFuture<'a, Result<T, String>>;
+
+impl MemoryServers {
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn answer<T: Send + 'static>(&self, act: impl FnOnce(&mut Memory) -> T) -> Answer<'static, T> {
+        let answer = act(&mut self.memory());
+        Box::pin(async { Ok(answer) })
+    }
+}
+
+impl Servers for MemoryServers {
+    fn put_server<'a>(&'a self, server: &'a ServerRecord) -> Answer<'a, ()> {
+        self.answer(|memory| {
+            memory.servers.insert(server.id.clone(), server.clone());
+        })
+    }
+
+    fn servers(&self) -> Answer<'_, Vec<ServerRecord>> {
+        self.answer(|memory| memory.servers.values().cloned().collect())
+    }
+
+    fn forget_server<'a>(&'a self, id: &'a SourceId) -> Answer<'a, bool> {
+        self.answer(|memory| {
+            memory.definitions.remove(id);
+            memory.servers.remove(id).is_some()
+        })
+    }
+
+    fn put_definition<'a>(&'a self, server: &'a SourceId, definition: &'a ToolDefinition) -> Answer<'a, ()> {
+        self.answer(|memory| {
+            let known = memory.definitions.entry(server.clone()).or_default();
+            let key = (definition.tool.clone(), definition.hash);
+            known.entry(key).or_insert_with(|| definition.clone()).approved |= definition.approved;
+        })
+    }
+
+    fn definitions<'a>(&'a self, server: &'a SourceId) -> Answer<'a, Vec<ToolDefinition>> {
+        self.answer(|memory| {
+            let known = memory.definitions.get(server).into_iter().flat_map(BTreeMap::values);
+            let mut known: Vec<ToolDefinition> = known.cloned().collect();
+            known.sort_by(|one, other| {
+                (&one.tool, one.first_seen_at, one.hash).cmp(&(&other.tool, other.first_seen_at, other.hash))
+            });
+            known
+        })
+    }
+
+    fn put_trust<'a>(&'a self, decision: &'a TrustDecision) -> Answer<'a, ()> {
+        self.answer(|memory| {
+            memory.trust.insert((decision.kind.clone(), decision.subject.clone()), decision.clone());
+        })
+    }
+
+    fn remove_trust<'a>(&'a self, kind: &'a str, subject: &'a str) -> Answer<'a, bool> {
+        self.answer(|memory| memory.trust.remove(&(kind.to_owned(), subject.to_owned())).is_some())
+    }
+
+    fn trusted<'a>(&'a self, kind: &'a str) -> Answer<'a, Vec<TrustDecision>> {
+        self.answer(|memory| {
+            memory.trust.values().filter(|decision| decision.kind == kind).cloned().collect()
+        })
+    }
+}
+
+#[cfg(test)]
+#[path = "cache_tests.rs"]
+mod tests;
