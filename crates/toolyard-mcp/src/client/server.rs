@@ -162,23 +162,23 @@ impl Server {
         {
             let mut slot = locked(&self.slot);
             *slot = match &outcome {
-                Ok(session) if !self.retired.load(Ordering::Acquire) => Slot::Live(Arc::clone(session)),
+                Ok((session, _)) if !self.retired.load(Ordering::Acquire) => Slot::Live(Arc::clone(session)),
                 _ => Slot::Empty,
             };
         }
         match &outcome {
-            Ok(session) => {
+            Ok((session, heard)) => {
                 tracing::info!(server = %self.config.id, era = ?session.era(), "server ready");
-                tokio::spawn(Arc::clone(&self).mind(Arc::clone(session)));
+                tokio::spawn(Arc::clone(&self).mind(Arc::clone(session), *heard));
             }
             Err(error) => self.went_down(error.to_string()),
         }
         // Whoever waited may have given up.
-        let _ = done.send(Some(outcome));
+        let _ = done.send(Some(outcome.map(|(session, _)| session)));
     }
 
     /// Starts it, reads its tools and compares them with what was approved. Nothing is called before that.
-    async fn connected(self: &Arc<Self>) -> Result<Arc<Session>, ConnectError> {
+    async fn connected(self: &Arc<Self>) -> Result<(Arc<Session>, u64), ConnectError> {
         let link = self.host.link(&self.config, &self.last_words)?;
         let options = ConnectOptions {
             server: self.config.id.clone(),
@@ -192,15 +192,18 @@ impl Server {
             },
         };
         let session = Arc::new(connect(link, &options).await?);
-        if let Err(error) = self.refresh(&session).await {
-            session.close().await;
-            return Err(error);
+        match self.refresh(&session).await {
+            Ok(heard) => Ok((session, heard)),
+            Err(error) => {
+                session.close().await;
+                Err(error)
+            }
         }
-        Ok(session)
     }
 
     /// Reads the list anew and puts on the shelf what may be used of it.
-    async fn refresh(self: &Arc<Self>, session: &Session) -> Result<(), ConnectError> {
+    async fn refresh(self: &Arc<Self>, session: &Session) -> Result<u64, ConnectError> {
+        let heard = session.news().borrow().tools_changed;
         let list = if session.about().capabilities.tools {
             session.list_tools(LIST_PATIENCE).await?
         } else {
@@ -213,7 +216,7 @@ impl Server {
         self.shelf.store(Arc::new(shelf));
         self.register();
         locked(&self.lifecycle).ready(Instant::now(), concern);
-        Ok(())
+        Ok(heard)
     }
 
     /// Hands the tools in service to whoever routes calls, all at once.
@@ -235,9 +238,9 @@ impl Server {
     }
 
     /// Watches over a live session: changed tools, its end, and whether anyone still needs it.
-    async fn mind(self: Arc<Self>, session: Arc<Session>) {
+    /// `seen` is how many changes were heard before the list was read: some servers tell of one at once.
+    async fn mind(self: Arc<Self>, session: Arc<Session>, mut seen: u64) {
         let mut news = session.news();
-        let mut seen = news.borrow_and_update().tools_changed;
         loop {
             let idle = self.config.idle_stop.map(|limit| *locked(&self.used) + limit);
             tokio::select! {
