@@ -10,7 +10,10 @@ use std::{
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 use toolyard_core::{ContentBlock, RawJson};
-use toolyard_mcp::client::{RequestError, ToolCall};
+use toolyard_mcp::{
+    cache::ServerCache,
+    client::{RequestError, ToolCall},
+};
 
 use crate::{
     house::{House, Somebody},
@@ -45,7 +48,7 @@ async fn converse(wire: Wire) {
     config.call_timeout = Some(SILENCE);
     let somebody = Arc::new(Somebody::default());
     let input = Arc::clone(&somebody);
-    let house = House::furnished(config, place.path(), input, Arc::default()).await;
+    let house = House::furnished(config, place.path(), input, ServerCache::in_memory()).await;
     house.session().await;
     house.until_tools(TOOLS).await;
     content_is_read(&house).await;

@@ -3,10 +3,10 @@
 use std::{sync::Arc, time::Instant};
 
 use toolyard_core::ProtocolEra;
-use toolyard_mcp::{client::NobodyToAsk, config::TransportConfig};
+use toolyard_mcp::{cache::ServerCache, client::NobodyToAsk, config::TransportConfig};
 
 use crate::{
-    house::{House, Memory},
+    house::House,
     place::Place,
     row::{Kind, Wire, forced, row},
 };
@@ -42,7 +42,7 @@ async fn a_slow_start_decides_nothing(kind: Kind, era: ProtocolEra) {
 #[tokio::test]
 async fn a_server_that_changes_its_era_keeps_its_tools() {
     for kind in [Kind::NewExcel, Kind::Time] {
-        let memory: Arc<Memory> = Arc::default();
+        let memory = ServerCache::in_memory();
         let modern = row(kind, Wire::Stdio);
         let place = Place::open(modern).await;
         let legacy = forced(kind, Wire::Stdio, ProtocolEra::Legacy);
@@ -50,8 +50,7 @@ async fn a_server_that_changes_its_era_keeps_its_tools() {
         {
             let mut config = place.config();
             config.era = era;
-            let house =
-                House::furnished(config, place.path(), Arc::new(NobodyToAsk), Arc::clone(&memory)).await;
+            let house = House::furnished(config, place.path(), Arc::new(NobodyToAsk), memory.clone()).await;
             let session = house.session().await;
             assert_eq!(session.era(), era.unwrap_or(ProtocolEra::Modern));
             let shelf = house.server().shelf();
@@ -65,11 +64,11 @@ async fn a_server_that_changes_its_era_keeps_its_tools() {
 
 #[tokio::test]
 async fn what_is_remembered_is_there_before_anything_runs() {
-    let memory: Arc<Memory> = Arc::default();
+    let memory = ServerCache::in_memory();
     let row = row(Kind::Time, Wire::Stdio);
     let place = Place::open(row).await;
     let house = |memory| House::furnished(place.config(), place.path(), Arc::new(NobodyToAsk), memory);
-    let first = house(Arc::clone(&memory)).await;
+    let first = house(memory.clone()).await;
     first.session().await;
     first.manager.close().await;
     let second = house(memory).await;

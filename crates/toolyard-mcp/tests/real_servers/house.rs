@@ -1,7 +1,6 @@
 //! A house around the manager: remembers in memory, keeps the tools, answers questions, calls.
 
 use std::{
-    collections::BTreeMap,
     ffi::OsString,
     path::Path,
     sync::{Arc, Mutex, OnceLock},
@@ -10,10 +9,11 @@ use std::{
 
 use serde_json::{Value, json};
 use toolyard_core::{
-    BoxFuture, CallContext, RawJson, ServerRecord, Servers, SourceId, SourceInfo, Tool, ToolCallRequest,
-    ToolDefinition, ToolError, ToolOutput, ToolSpec, TrustDecision,
+    BoxFuture, CallContext, RawJson, SourceId, SourceInfo, Tool, ToolCallRequest, ToolError, ToolOutput,
+    ToolSpec,
 };
 use toolyard_mcp::{
+    cache::ServerCache,
     client::{
         GuardProgram, Host, InputHandler, InputRequest, McpManager, NobodyToAsk, Registrar, RequestError,
         Server, ServerState, Session, Surroundings, ToolCall,
@@ -57,21 +57,21 @@ impl Surroundings for Nothing {
 impl House {
     /// A house without anyone to ask.
     pub(crate) async fn new(config: McpServerConfig, folder: &Path) -> Self {
-        Self::furnished(config, folder, Arc::new(NobodyToAsk), Arc::default()).await
+        Self::furnished(config, folder, Arc::new(NobodyToAsk), ServerCache::in_memory()).await
     }
 
     pub(crate) async fn furnished(
         config: McpServerConfig,
         folder: &Path,
         input: Arc<dyn InputHandler>,
-        memory: Arc<Memory>,
+        cache: ServerCache,
     ) -> Self {
         let tools = Arc::new(Tools::default());
         let manager = McpManager::new(Host {
             environment: std::env::vars().collect(),
             working_directory: folder.to_owned(),
             guard: Some(guardian()),
-            memory,
+            cache,
             registrar: Arc::clone(&tools) as Arc<dyn Registrar>,
             input,
             surroundings: Arc::new(Nothing),
@@ -177,63 +177,5 @@ impl InputHandler for Somebody {
             _ => json!({"roots": [{"uri": "file:///tmp/a-root", "name": "a root"}]}),
         };
         Box::pin(async move { Ok(answer.into()) })
-    }
-}
-
-/// What is remembered, for as long as it lives.
-#[derive(Default)]
-pub(crate) struct Memory {
-    servers: Mutex<BTreeMap<SourceId, ServerRecord>>,
-    definitions: Mutex<Vec<(SourceId, ToolDefinition)>>,
-}
-
-impl Servers for Memory {
-    fn put_server<'a>(&'a self, server: &'a ServerRecord) -> BoxFuture<'a, Result<(), String>> {
-        self.servers.lock().unwrap().insert(server.id.clone(), server.clone());
-        Box::pin(async { Ok(()) })
-    }
-
-    fn servers(&self) -> BoxFuture<'_, Result<Vec<ServerRecord>, String>> {
-        let all = self.servers.lock().unwrap().values().cloned().collect();
-        Box::pin(async move { Ok(all) })
-    }
-
-    fn forget_server<'a>(&'a self, id: &'a SourceId) -> BoxFuture<'a, Result<bool, String>> {
-        let known = self.servers.lock().unwrap().remove(id).is_some();
-        Box::pin(async move { Ok(known) })
-    }
-
-    fn put_definition<'a>(
-        &'a self,
-        server: &'a SourceId,
-        definition: &'a ToolDefinition,
-    ) -> BoxFuture<'a, Result<(), String>> {
-        let mut all = self.definitions.lock().unwrap();
-        let same = |(of, known): &&mut (SourceId, ToolDefinition)| {
-            of == server && known.tool == definition.tool && known.hash == definition.hash
-        };
-        match all.iter_mut().find(same) {
-            Some((_, known)) => known.approved |= definition.approved,
-            None => all.push((server.clone(), definition.clone())),
-        }
-        Box::pin(async { Ok(()) })
-    }
-
-    fn definitions<'a>(&'a self, server: &'a SourceId) -> BoxFuture<'a, Result<Vec<ToolDefinition>, String>> {
-        let all = self.definitions.lock().unwrap();
-        let of = all.iter().filter(|(of, _)| of == server).map(|(_, known)| known.clone()).collect();
-        Box::pin(async move { Ok(of) })
-    }
-
-    fn put_trust<'a>(&'a self, _decision: &'a TrustDecision) -> BoxFuture<'a, Result<(), String>> {
-        Box::pin(async { Ok(()) })
-    }
-
-    fn remove_trust<'a>(&'a self, _kind: &'a str, _subject: &'a str) -> BoxFuture<'a, Result<bool, String>> {
-        Box::pin(async { Ok(false) })
-    }
-
-    fn trusted<'a>(&'a self, _kind: &'a str) -> BoxFuture<'a, Result<Vec<TrustDecision>, String>> {
-        Box::pin(async { Ok(Vec::new()) })
     }
 }
