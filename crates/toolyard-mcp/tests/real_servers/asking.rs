@@ -132,5 +132,6 @@ async fn cancelling_is_told(house: &House, place: &Place) {
         sleep(Duration::from_millis(20)).await;
     }
     house.call("echo", json!({"message": "still there"})).await.unwrap();
-    assert!(Arc::ptr_eq(&session, &house.session().await) && session.busy() == 0);
+    assert!(Arc::ptr_eq(&session, &house.session().await), "the connection is the same");
+    house.until_idle().await;
 }

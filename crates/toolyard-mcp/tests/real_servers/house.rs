@@ -108,18 +108,23 @@ impl House {
 
     /// Waits until this many tools are there: a server may tell of some only after it was introduced.
     pub(crate) async fn until_tools(&self, count: usize) {
-        let limit = Instant::now() + Duration::from_secs(10);
-        while self.names().len() != count {
-            assert!(Instant::now() < limit, "not {count} tools but {:?}", self.names());
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        self.until(|| self.names().len() == count).await;
     }
 
     /// Waits until the server is ready, without asking it for anything.
     pub(crate) async fn until_ready(&self) {
+        self.until(|| matches!(self.server().state(), ServerState::Ready { .. })).await;
+    }
+
+    /// Waits until no answer is waited for, not even to a list that is read once more.
+    pub(crate) async fn until_idle(&self) {
+        self.until(|| self.server().live().is_some_and(|session| session.busy() == 0)).await;
+    }
+
+    async fn until(&self, reached: impl Fn() -> bool) {
         let limit = Instant::now() + PATIENCE;
-        while !matches!(self.server().state(), ServerState::Ready { .. }) {
-            assert!(Instant::now() < limit, "{:?}", self.server().state());
+        while !reached() {
+            assert!(Instant::now() < limit, "{:?} with {:?}", self.server().state(), self.names());
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }

@@ -178,7 +178,6 @@ async fn a_call_given_up_hurts_nobody(row: Row, place: &Place, house: &House) {
     place.hold();
     let given_up = timeout(UNDER_WAY, house.call(tool, arguments.clone())).await;
     assert!(given_up.is_err(), "it was held: {given_up:?}");
-    assert_eq!(session.busy(), 0);
     place.let_go();
     if row.kind == Kind::OldExcel {
         // Its SDK ends the whole session when it hears of the cancelling at the moment of the answer.
@@ -188,6 +187,7 @@ async fn a_call_given_up_hurts_nobody(row: Row, place: &Place, house: &House) {
         house.call(tool, arguments.clone()).await.unwrap();
     }
     assert!(Arc::ptr_eq(&session, &house.session().await), "the connection is the same");
+    house.until_idle().await;
 }
 
 async fn a_killed_server_comes_back(row: Row, place: &mut Place, house: &House) {
