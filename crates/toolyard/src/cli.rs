@@ -234,12 +234,15 @@ pub(crate) struct AddServer {
 pub(crate) struct ImportArgs {
     /// A file to take servers from; without one, all clients on this machine are looked at
     pub(crate) file: Option<PathBuf>,
-    /// Only this client: claude-desktop, claude-code, cursor, vscode, codex, gemini
+    /// Only this client: claude-code, claude-desktop, cursor, vscode, codex, gemini, registry
     #[arg(long)]
     pub(crate) from: Option<String>,
     /// Show what would be written, and write nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// Replace servers of yours whose name is there for something else
+    #[arg(long)]
+    pub(crate) replace: bool,
     /// Do not ask
     #[arg(short, long)]
     pub(crate) yes: bool,

@@ -34,6 +34,8 @@ pub(crate) struct Workplace {
     /// What is wrong with descriptions of servers.
     pub(crate) server_problems: Vec<String>,
     pub(crate) surroundings: Surroundings,
+    /// The folder of the project we stand in.
+    pub(crate) project: PathBuf,
     /// Where the user's settings are.
     pub(crate) config_folder: PathBuf,
     /// The file in which the user's own servers stand, whether it is there yet or not.
@@ -99,6 +101,7 @@ pub(crate) async fn workplace(config: Option<&Path>) -> Result<Workplace, Failur
         servers: gathered.servers.into_values().collect(),
         server_problems: gathered.problems,
         surroundings,
+        project,
         operators_file: operators_file.unwrap_or_else(|| user.config_dir().join(FILE_NAME)),
         config_folder: user.config_dir(),
         data_folder: user.data_dir(),

@@ -33,6 +33,9 @@ use crate::{
 /// the first one first, so nothing is decided by this.
 const QUIET: Duration = Duration::from_secs(10);
 
+/// Between two attempts to reach a program that is still starting.
+const PROGRAM_PAUSE: Duration = Duration::from_millis(100);
+
 /// Where a server is, with everything looked up that its configuration only refers to.
 #[derive(Debug)]
 pub enum Link {
@@ -40,6 +43,8 @@ pub enum Link {
     Stdio(StdioLaunch),
     /// An address.
     Http(HttpTarget, HttpKind),
+    /// An address, and the program to start when it does not answer.
+    Program(StdioLaunch, HttpTarget, HttpKind),
 }
 
 /// How a connection is made.
@@ -134,13 +139,71 @@ pub async fn connect(link: Link, options: &ConnectOptions) -> Result<Session, Co
     let deadline = Instant::now() + options.startup_timeout;
     match link {
         Link::Stdio(launch) => over_stdio(launch, options, deadline).await,
-        Link::Http(target, HttpKind::Sse) => over_sse(target, options, deadline).await,
-        Link::Http(target, kind) => match over_http(&target, options, deadline).await? {
-            Some(session) => Ok(session),
-            None if kind == HttpKind::Auto => over_sse(target, options, deadline).await,
-            None => Err(TransportError::NotTheProtocol("neither era of Streamable HTTP".to_owned()).into()),
+        Link::Http(target, kind) => at_address(&target, kind, options, deadline).await,
+        Link::Program(launch, target, kind) => match at_address(&target, kind, options, deadline).await {
+            Err(ConnectError::Transport(TransportError::Unreachable(_))) => {
+                started(launch, &target, kind, options, deadline).await
+            }
+            // Whoever answers there already is the server.
+            answered => answered,
         },
     }
+}
+
+async fn at_address(
+    target: &HttpTarget,
+    kind: HttpKind,
+    options: &ConnectOptions,
+    deadline: Instant,
+) -> Result<Session, ConnectError> {
+    if kind == HttpKind::Sse {
+        return over_sse(target.clone(), options, deadline).await;
+    }
+    match over_http(target, options, deadline).await? {
+        Some(session) => Ok(session),
+        None if kind == HttpKind::Auto => over_sse(target.clone(), options, deadline).await,
+        None => Err(TransportError::NotTheProtocol("neither era of Streamable HTTP".to_owned()).into()),
+    }
+}
+
+/// Starts the program behind an address and asks there until it answers. It lives and dies with the session.
+async fn started(
+    launch: StdioLaunch,
+    target: &HttpTarget,
+    kind: HttpKind,
+    options: &ConnectOptions,
+    deadline: Instant,
+) -> Result<Session, ConnectError> {
+    // Nothing is asked over its standard input; all that comes over its pipes is its end.
+    let (exchange, mut heard) = Exchange::new(0);
+    let exchange = Arc::new(exchange);
+    let program = stdio::connect(launch, Arc::clone(&exchange), options.limits).await?;
+    let session = loop {
+        if let Some(error) = exchange.closed() {
+            return Err(error.into());
+        }
+        match at_address(target, kind, options, deadline).await {
+            Err(ConnectError::Transport(TransportError::Unreachable(_))) if Instant::now() < deadline => {
+                sleep(PROGRAM_PAUSE).await;
+            }
+            Err(error) => {
+                program.close().await;
+                return Err(error);
+            }
+            Ok(session) => break session,
+        }
+    };
+    let parts = Arc::clone(&session.parts);
+    let watching = tokio::spawn(async move {
+        while let Some(heard) = heard.recv().await {
+            if let Heard::Closed(error) = heard {
+                return parts.exchange.close(&error);
+            }
+        }
+    });
+    session.keep(watching.abort_handle());
+    session.adopt(program);
+    Ok(session)
 }
 
 async fn over_stdio(

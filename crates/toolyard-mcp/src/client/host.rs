@@ -11,7 +11,9 @@ use toolyard_core::{SourceId, SourceInfo, Tool};
 
 use super::{
     Authorizer, ConnectError, GuardProgram, HttpTarget, InputHandler, LastWords, Link, StdioLaunch,
-    TransportError, environment::allowed, http_client,
+    TransportError,
+    environment::{HARMLESS, allowed},
+    http_client,
 };
 use crate::{
     cache::ServerCache,
@@ -78,7 +80,23 @@ impl Host {
         let resolved = config
             .resolve(|name| self.surroundings.variable(name))
             .map_err(|error| ConnectError::Configuration(error.to_string()))?;
-        match resolved.transport {
+        let program = match resolved.program {
+            Some(program) => self.one_link(config, program, last_words)?,
+            None => return self.one_link(config, resolved.transport, last_words),
+        };
+        match (self.one_link(config, resolved.transport, last_words)?, program) {
+            (Link::Http(target, kind), Link::Stdio(launch)) => Ok(Link::Program(launch, target, kind)),
+            (link, _) => Ok(link),
+        }
+    }
+
+    fn one_link(
+        &self,
+        config: &McpServerConfig,
+        transport: TransportConfig,
+        last_words: &Arc<LastWords>,
+    ) -> Result<Link, ConnectError> {
+        match transport {
             TransportConfig::Stdio { command, args, env, inherit, cwd } => {
                 let mut launch = StdioLaunch::new(command);
                 launch.args = args;
@@ -96,6 +114,12 @@ impl Host {
                 Ok(Link::Http(target, kind))
             }
         }
+    }
+
+    /// Values that must not show in what a server says: those its configuration refers to by name.
+    pub(super) fn secrets_of(&self, config: &McpServerConfig) -> Vec<String> {
+        let hidden = config.variables().into_iter().filter(|name| !HARMLESS.contains(&name.as_str()));
+        hidden.filter_map(|name| self.surroundings.variable(&name)).filter(|value| value.len() >= 6).collect()
     }
 
     pub(super) fn http(&self) -> Result<reqwest::Client, TransportError> {

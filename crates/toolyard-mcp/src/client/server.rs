@@ -21,6 +21,8 @@ use super::{
 };
 use crate::config::McpServerConfig;
 
+/// How much is remembered of what a server says on its side channel.
+const LAST_WORDS: usize = 16 << 10;
 /// How long a list may take, once the server answers at all.
 const LIST_PATIENCE: Duration = Duration::from_secs(30);
 /// Changes of a list within this time are read together.
@@ -74,6 +76,7 @@ impl Server {
         let era = config.era.or(known.as_ref().and_then(|known| known.era));
         let lifecycle = Lifecycle::new(config.enabled, known.is_some());
         let shelf = known.map(|known| known.shelf).unwrap_or_default();
+        let last_words = LastWords::new(LAST_WORDS, host.secrets_of(&config));
         let server = Arc::new(Self {
             config,
             host,
@@ -81,7 +84,7 @@ impl Server {
             slot: Mutex::new(Slot::Empty),
             shelf: ArcSwap::from_pointee(shelf),
             era: Mutex::new(era),
-            last_words: Arc::default(),
+            last_words: Arc::new(last_words),
             used: Mutex::new(Instant::now()),
             reviving: AtomicBool::new(false),
             retired: AtomicBool::new(false),
@@ -187,7 +190,7 @@ impl Server {
             limits: self.host.limits,
             input: Arc::clone(&self.host.input),
             client: match &link {
-                Link::Http(..) => Some(self.host.http()?),
+                Link::Http(..) | Link::Program(..) => Some(self.host.http()?),
                 Link::Stdio(_) => None,
             },
         };

@@ -1,7 +1,7 @@
 //! One live connection to a server whose era is known: requests, answers, and what the server asks back.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
 
@@ -10,8 +10,8 @@ use tokio::{sync::watch, task::AbortHandle};
 use toolyard_core::{ProtocolEra, RawJson, SourceId};
 
 use super::{
-    Exchange, InputHandler, InputRequest, Outgoing, RequestError, Transport, TransportError, beats::Beats,
-    params::Speaker,
+    Exchange, InputHandler, InputRequest, Outgoing, RequestError, StdioTransport, Transport, TransportError,
+    beats::Beats, params::Speaker,
 };
 use crate::wire::{
     self, AboutServer, CallResult, InputRequired, JsonObject, ResultKind, ToolsPage, WireError, WireLimits,
@@ -38,6 +38,8 @@ pub struct Session {
     pub(super) tasks: Mutex<Vec<AbortHandle>>,
     pub(super) news: watch::Receiver<News>,
     about: AboutServer,
+    /// The program behind an address, if we started it.
+    program: OnceLock<StdioTransport>,
 }
 
 /// What a session and its background tasks share.
@@ -67,7 +69,7 @@ pub struct ToolCall<'a> {
 
 impl Session {
     pub(super) fn new(parts: Arc<Parts>, news: watch::Receiver<News>, about: AboutServer) -> Self {
-        Self { parts, tasks: Mutex::default(), news, about }
+        Self { parts, tasks: Mutex::default(), news, about, program: OnceLock::new() }
     }
 
     /// Which protocol is spoken.
@@ -102,7 +104,7 @@ impl Session {
 
     /// The end of what the server said on its side channel.
     pub fn last_words(&self) -> Option<String> {
-        self.parts.transport.last_words()
+        self.program.get().map_or_else(|| self.parts.transport.last_words(), Transport::last_words)
     }
 
     /// All tools, over all pages, each as the server wrote it.
@@ -175,6 +177,15 @@ impl Session {
         }
         self.parts.exchange.close(&TransportError::Closed);
         self.parts.transport.close().await;
+        if let Some(program) = self.program.get() {
+            program.close().await;
+        }
+    }
+
+    /// Takes over the program behind the address; it ends with the session.
+    pub(super) fn adopt(&self, program: StdioTransport) {
+        // A session has one program at most.
+        let _ = self.program.set(program);
     }
 
     pub(super) fn keep(&self, task: AbortHandle) {

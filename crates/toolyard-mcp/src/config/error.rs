@@ -24,12 +24,6 @@ pub enum ConfigError {
         /// The server.
         server: String,
     },
-    /// Two things say how it is reached.
-    #[error("server `{server}` has both `command` and `url`: keep one, or make it two servers")]
-    TwoTransports {
-        /// The server.
-        server: String,
-    },
     /// Something that has no meaning beside something else.
     #[error("server `{server}`: {field} has no meaning beside `{beside}`: take one of them away")]
     Contradiction {

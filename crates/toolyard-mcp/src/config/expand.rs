@@ -222,6 +222,8 @@ fn reference(inner: &str) -> Result<Piece, ReferenceProblem> {
 pub struct Resolved {
     /// How it is reached; no references are left in it.
     pub transport: TransportConfig,
+    /// The program to start when its address does not answer.
+    pub program: Option<TransportConfig>,
     /// How one signs in.
     pub oauth: Option<OauthConfig>,
 }
@@ -231,16 +233,18 @@ impl McpServerConfig {
     pub fn variables(&self) -> BTreeSet<String> {
         let mut texts: Vec<&str> = Vec::new();
         let mut inherited: &[String] = &[];
-        match &self.transport {
-            TransportConfig::Stdio { command, args, env, inherit, cwd } => {
-                texts.push(command);
-                texts.extend(args.iter().chain(env.values()).map(String::as_str));
-                texts.extend(cwd.as_deref().and_then(Path::to_str));
-                inherited = inherit;
-            }
-            TransportConfig::Http { url, headers, .. } => {
-                texts.push(url);
-                texts.extend(headers.values().map(String::as_str));
+        for transport in std::iter::once(&self.transport).chain(&self.program) {
+            match transport {
+                TransportConfig::Stdio { command, args, env, inherit, cwd } => {
+                    texts.push(command);
+                    texts.extend(args.iter().chain(env.values()).map(String::as_str));
+                    texts.extend(cwd.as_deref().and_then(Path::to_str));
+                    inherited = inherit;
+                }
+                TransportConfig::Http { url, headers, .. } => {
+                    texts.push(url);
+                    texts.extend(headers.values().map(String::as_str));
+                }
             }
         }
         let oauth = self.oauth.iter().flat_map(|oauth| [&oauth.client_id, &oauth.client_secret]);
@@ -254,24 +258,10 @@ impl McpServerConfig {
     /// Looks up the variables this server's configuration refers to: just before it is started, every time anew.
     pub fn resolve(&self, lookup: impl Fn(&str) -> Option<String>) -> Result<Resolved, ExpandError> {
         let resolver = Resolver { server: self.id.as_str(), lookup };
-        let transport = match &self.transport {
-            TransportConfig::Stdio { command, args, env, inherit, cwd } => TransportConfig::Stdio {
-                command: resolver.argument("command", command)?,
-                args: (args.iter().enumerate())
-                    .map(|(number, text)| resolver.argument(&format!("args[{number}]"), text))
-                    .collect::<Result<_, _>>()?,
-                env: resolver.map("env", env, |value| !value.contains('\0'))?,
-                inherit: inherit.clone(),
-                cwd: cwd.as_ref().map(|cwd| resolver.folder(cwd)).transpose()?,
-            },
-            TransportConfig::Http { url, headers, kind } => TransportConfig::Http {
-                url: resolver.url(url)?,
-                headers: resolver.map("headers", headers, is_header_value)?,
-                kind: *kind,
-            },
-        };
+        let transport = resolver.transport(&self.transport)?;
+        let program = self.program.as_ref().map(|program| resolver.transport(program)).transpose()?;
         let oauth = self.oauth.as_ref().map(|oauth| resolver.oauth(oauth)).transpose()?;
-        Ok(Resolved { transport, oauth })
+        Ok(Resolved { transport, program, oauth })
     }
 }
 
@@ -281,6 +271,25 @@ struct Resolver<'a, F> {
 }
 
 impl<F: Fn(&str) -> Option<String>> Resolver<'_, F> {
+    fn transport(&self, transport: &TransportConfig) -> Result<TransportConfig, ExpandError> {
+        Ok(match transport {
+            TransportConfig::Stdio { command, args, env, inherit, cwd } => TransportConfig::Stdio {
+                command: self.argument("command", command)?,
+                args: (args.iter().enumerate())
+                    .map(|(number, text)| self.argument(&format!("args[{number}]"), text))
+                    .collect::<Result<_, _>>()?,
+                env: self.map("env", env, |value| !value.contains('\0'))?,
+                inherit: inherit.clone(),
+                cwd: cwd.as_ref().map(|cwd| self.folder(cwd)).transpose()?,
+            },
+            TransportConfig::Http { url, headers, kind } => TransportConfig::Http {
+                url: self.url(url)?,
+                headers: self.map("headers", headers, is_header_value)?,
+                kind: *kind,
+            },
+        })
+    }
+
     fn text(&self, place: &str, text: &str) -> Result<String, ExpandError> {
         let template = Template::parse(text).map_err(|problem| ExpandError::Reference {
             server: self.server.to_owned(),

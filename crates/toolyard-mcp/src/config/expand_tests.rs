@@ -78,7 +78,7 @@ fn what_is_missing_is_named_without_values() {
 #[test]
 fn resolved_values_do_not_show_themselves() {
     let resolved = server("https://example.org/?key=${TOKEN}", "Bearer ${TOKEN}").resolve(lookup).unwrap();
-    insta::assert_snapshot!(format!("{resolved:?}"), @r#"Resolved { transport: Http { url: https://example.org/…, headers: {"Authorization"}, kind: Auto }, oauth: None }"#);
+    insta::assert_snapshot!(format!("{resolved:?}"), @r#"Resolved { transport: Http { url: https://example.org/…, headers: {"Authorization"}, kind: Auto }, program: None, oauth: None }"#);
     assert_eq!(
         format!("{:?}", Template::parse("a${TOKEN}b").unwrap().expand(lookup).unwrap()),
         "SecretText(…)"

@@ -54,13 +54,13 @@ fn good_servers_are_used_and_bad_ones_told() {
     sse Http { url: https://example.org/…, headers: {}, kind: Sse }
       `autoApprove` was left out: trust is decided here: `trusted = true`
       `env` was left out: it has no meaning for an address
+    both Http { url: https://example.org/…, headers: {}, kind: Auto }
     off Stdio { command: "a", args: 0, env: {}, inherit: [], cwd: None }
       not understood and left out: `colour`, `evil�[31m`
     twice Stdio { command: "b", args: 0, env: {}, inherit: [], cwd: None }
     excel-files Stdio { command: "other", args: 0, env: {}, inherit: [], cwd: None }
     home Stdio { command: "/home/ann/project/bin/x", args: 2, env: {}, inherit: [], cwd: None }
       VS Code asks for a value here: set the environment variable `API_KEY`
-    `both` is left out: server `both` has both `command` and `url`: keep one, or make it two servers
     `neither` is left out: server `neither` has neither `command` nor `url`: give the program to start or the address to ask
     `wrong` is left out: `command` must be a text, not a table
     `list` is left out: it must be a table, not a list

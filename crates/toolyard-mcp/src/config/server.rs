@@ -13,6 +13,8 @@ pub struct McpServerConfig {
     pub id: SourceId,
     /// How it is reached.
     pub transport: TransportConfig,
+    /// The program to start when its address does not answer; always [`TransportConfig::Stdio`].
+    pub program: Option<TransportConfig>,
     /// Whether it is used at all.
     pub enabled: bool,
     /// Whether its hints are believed and it may stand in for other trusted sources.
@@ -110,6 +112,7 @@ impl McpServerConfig {
         Self {
             id: id.into(),
             transport,
+            program: None,
             enabled: true,
             trusted: false,
             exclusive: false,
@@ -125,7 +128,9 @@ impl McpServerConfig {
 
     /// The hash of what makes it this server and no other: how it is reached. References stay references in it.
     pub fn fingerprint(&self) -> ContentHash {
-        ContentHash::of_parts(self.transport.parts().iter().map(String::as_bytes))
+        let parts = self.transport.parts().into_iter();
+        let parts: Vec<String> = parts.chain(self.program.iter().flat_map(TransportConfig::parts)).collect();
+        ContentHash::of_parts(parts.iter().map(String::as_bytes))
     }
 }
 

@@ -21,11 +21,11 @@ use super::{
 /// The longest single value: Linux hands no longer one to a program, and no server takes a longer header.
 const LONGEST_VALUE: usize = 128 << 10;
 
-/// One server: a program to start (`command`) or an address to ask (`url`).
+/// One server: a program to start (`command`), an address to ask (`url`), or a program that is asked at its address.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerSettings {
-    /// The program to start.
+    /// The program to start; with `url` too, it is started when the address does not answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
     /// Its arguments; `${VAR}` and `${VAR:-default}` are looked up when it is started, `$$` is a dollar sign.
@@ -171,7 +171,9 @@ impl ServerSettings {
             better: valid_name(name),
         })?;
         let usual = McpServerConfig::new(name, self.reach(name, base)?);
+        let program = self.url.as_ref().and_then(|_| self.program(base));
         Ok(McpServerConfig {
+            program,
             enabled: self.enabled,
             trusted: self.trusted,
             exclusive: self.exclusive,
@@ -214,15 +216,9 @@ impl ServerSettings {
     fn reach(&self, server: &str, base: &Path) -> Result<TransportConfig, ConfigError> {
         self.check_contradictions(server)?;
         self.check_references(server)?;
-        match (&self.command, &self.url) {
-            (Some(command), None) => Ok(TransportConfig::Stdio {
-                command: command.clone(),
-                args: self.args.clone(),
-                env: self.env.clone(),
-                inherit: self.inherit.clone(),
-                cwd: self.cwd.as_deref().map(|cwd| folder(cwd, base)),
-            }),
-            (None, Some(url)) => Ok(TransportConfig::Http {
+        match (self.program(base), &self.url) {
+            (Some(program), None) => Ok(program),
+            (_, Some(url)) => Ok(TransportConfig::Http {
                 url: url.clone(),
                 headers: self.headers.clone(),
                 kind: match self.transport {
@@ -231,9 +227,19 @@ impl ServerSettings {
                     _ => HttpKind::Auto,
                 },
             }),
-            (Some(_), Some(_)) => Err(ConfigError::TwoTransports { server: server.to_owned() }),
             (None, None) => Err(ConfigError::NoTransport { server: server.to_owned() }),
         }
+    }
+
+    /// The program that is started.
+    fn program(&self, base: &Path) -> Option<TransportConfig> {
+        Some(TransportConfig::Stdio {
+            command: self.command.clone()?,
+            args: self.args.clone(),
+            env: self.env.clone(),
+            inherit: self.inherit.clone(),
+            cwd: self.cwd.as_deref().map(|cwd| folder(cwd, base)),
+        })
     }
 
     fn check_contradictions(&self, server: &str) -> Result<(), ConfigError> {

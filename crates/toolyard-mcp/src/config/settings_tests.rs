@@ -62,10 +62,20 @@ fn an_address_is_read_with_its_kind() {
 }
 
 #[test]
+fn a_program_with_an_address_is_started_when_the_address_does_not_answer() {
+    let read = |text: &str| read(text).into_config("excel", Path::new("/yard")).unwrap();
+    let both = read("command = 'excel-mcp-server'\nargs = ['sse']\nurl = 'http://127.0.0.1:8000/sse'");
+    assert!(matches!(both.transport, TransportConfig::Http { .. }));
+    assert!(matches!(&both.program, Some(TransportConfig::Stdio { args, .. }) if args == &["sse"]));
+    let alone = read("url = 'http://127.0.0.1:8000/sse'");
+    assert_eq!(alone.program, None);
+    assert_ne!(alone.fingerprint(), both.fingerprint(), "another program is another server");
+}
+
+#[test]
 fn nonsense_is_told_with_what_to_do() {
     let texts = [
         "",
-        "command = 'a'\nurl = 'https://example.org'",
         "command = 'a'\nheaders = {A = 'b'}",
         "url = 'https://example.org'\ntransport = 'stdio'",
         "command = 'a'\ntransport = 'sse'",
@@ -80,7 +90,6 @@ fn nonsense_is_told_with_what_to_do() {
     ];
     insta::assert_snapshot!(texts.map(problem).join("\n"), @r#"
     server `excel` has neither `command` nor `url`: give the program to start or the address to ask
-    server `excel` has both `command` and `url`: keep one, or make it two servers
     server `excel`: `headers` has no meaning beside `command`: take one of them away
     server `excel`: `transport = "stdio"` has no meaning beside `url`: take one of them away
     server `excel`: `transport = "sse"` has no meaning beside `command`: take one of them away

@@ -6,11 +6,13 @@ mod call;
 mod doctor;
 mod edit_servers;
 mod import;
+mod import_files;
 mod login;
 mod runs;
 mod servers;
 mod skills;
 mod store;
+mod text_diff;
 mod tools;
 mod trust;
 
