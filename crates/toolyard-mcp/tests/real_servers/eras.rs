@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Instant};
 
 use toolyard_core::ProtocolEra;
-use toolyard_mcp::{cache::ServerCache, client::NobodyToAsk, config::TransportConfig};
+use toolyard_mcp::{cache::ServerCache, client::NobodyToAsk};
 
 use crate::{
     house::House,
@@ -26,12 +26,7 @@ async fn a_slow_legacy_server_is_found() {
 
 async fn a_slow_start_decides_nothing(kind: Kind, era: ProtocolEra) {
     let place = Place::open(row(kind, Wire::Stdio)).await;
-    let mut config = place.config();
-    if let TransportConfig::Stdio { command, args, .. } = &mut config.transport {
-        let late = format!("sleep {SLOW}; exec \"$0\" \"$@\"");
-        args.splice(..0, ["-c".to_owned(), late, std::mem::replace(command, "sh".to_owned())]);
-    }
-    let house = House::new(config, place.path()).await;
+    let house = House::new(place.late(SLOW), place.path()).await;
     let started = Instant::now();
     assert_eq!(house.session().await.era(), era);
     assert!(started.elapsed().as_secs() >= SLOW);

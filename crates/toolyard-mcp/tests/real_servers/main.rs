@@ -19,3 +19,4 @@ mod matrix;
 mod parts;
 mod place;
 mod row;
+mod stopping;

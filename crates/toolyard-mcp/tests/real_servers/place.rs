@@ -76,6 +76,14 @@ impl Place {
         self.reached_by(command, args, self.port)
     }
 
+    /// The same for a program that takes its time to start, in seconds.
+    pub(crate) fn late(&self, seconds: u64) -> McpServerConfig {
+        let (command, args) = self.row.command(self.path(), self.port);
+        let late = format!("sleep {seconds}; exec \"$0\" \"$@\"");
+        let args = ["-c".to_owned(), late, command].into_iter().chain(args).collect();
+        self.reached_by("sh".to_owned(), args, self.port)
+    }
+
     /// How it is reached through something that writes down its bytes.
     pub(crate) async fn tapped(&mut self) -> McpServerConfig {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/real_servers/tap.py").to_owned();
