@@ -444,3 +444,7 @@ impl Opening {
         session
     }
 }
+
+#[cfg(test)]
+#[path = "handshake_tests.rs"]
+mod tests;
