@@ -71,7 +71,7 @@ impl CallResult {
 
     fn read_fields(&mut self) -> Result<(), JsonFault> {
         let raw = self.raw.clone();
-        let mut cursor = JsonCursor::new(raw.get(), usize::MAX);
+        let mut cursor = JsonCursor::of(&raw);
         let mut input = InputRequired::default();
         let (content, structured, meta) = (&mut self.content, &mut self.structured, &mut self.meta);
         let (mut kind, is_error) = (None, &mut self.is_error);

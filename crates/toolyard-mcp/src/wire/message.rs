@@ -49,7 +49,7 @@ impl Message {
             return Err(WireError::TooLong { what: "a message", limit: limits.message_bytes });
         }
         let text = SharedText::from(text);
-        let mut cursor = JsonCursor::new(text.as_str(), limits.depth);
+        let mut cursor = JsonCursor::over(&text, limits.depth);
         let messages = match cursor.enter_array()? {
             true => read_batch(&mut cursor, &text)?,
             false => vec![Envelope::read(&mut cursor)?.and_then(|envelope| envelope.open(&text))?],
