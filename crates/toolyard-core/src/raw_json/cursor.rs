@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{
     RawJson, SharedText,
-    grammar::{after_blanks, after_number, after_string, after_word, read_string},
+    grammar::{after_blanks, after_number, after_short_string, after_string, after_word, read_string},
     jumps::Jumps,
 };
 
@@ -52,7 +52,7 @@ pub struct JsonCursor<'t> {
 enum Memory<'t> {
     None,
     /// Its large values are being written down for whoever walks here again.
-    Writes(Jumps, &'t SharedText),
+    Writes(Box<Jumps>, &'t SharedText),
     /// All of it was walked over once, from so many bytes before this walk began.
     Knows(&'t Jumps, usize),
 }
@@ -97,7 +97,7 @@ impl<'t> JsonCursor<'t> {
     pub fn over(text: &'t SharedText, depth: usize) -> Self {
         let mut cursor = Self::new(text.as_str(), depth);
         if Jumps::are_worth(cursor.text.len()) {
-            cursor.memory = Memory::Writes(Jumps::default(), text);
+            cursor.memory = Memory::Writes(Box::default(), text);
         }
         cursor
     }
@@ -117,16 +117,26 @@ impl<'t> JsonCursor<'t> {
     }
 
     /// Passes over one value.
+    #[inline]
     pub fn skip(&mut self) -> Result<JsonText<'t>, JsonFault> {
+        let before = self.rest;
         let start = self.at();
-        match self.known_end(start) {
-            Some(rest) => self.rest = rest,
-            None => self.pass_value()?,
-        }
+        let after = match before {
+            [b'{' | b'[', ..] => match self.known_end(start) {
+                Some(after) => after,
+                None => self.pass_bracket()?,
+            },
+            _ => after_scalar(before).ok_or_else(|| self.fault())?,
+        };
         self.fresh = false;
-        let end = self.at();
-        self.rest = after_blanks(self.rest);
+        self.rest = after_blanks(after);
+        let end = self.text.len() - after.len();
         self.text.get(start..end).map(JsonText).ok_or(JsonFault::NotJson(start))
+    }
+
+    /// What was not walked over yet.
+    pub fn rest(&self) -> &'t str {
+        self.text.get(self.at()..).unwrap_or_default()
     }
 
     /// What follows after the value that begins here, if that is known.
@@ -151,13 +161,13 @@ impl<'t> JsonCursor<'t> {
     }
 
     /// The next key of the object that was entered last; none at its end, which is left then.
+    #[inline(always)]
     pub fn next_key(&mut self) -> Result<Option<Cow<'t, str>>, JsonFault> {
         if !self.advance(b'}')? {
             return Ok(None);
         }
-        let key = self.string()?.ok_or_else(|| self.fault())?;
-        let [b':', after @ ..] = self.rest else { return Err(self.fault()) };
-        self.rest = after_blanks(after);
+        let (key, after) = self.read_string()?;
+        self.rest = after_colon(after).ok_or_else(|| self.fault_at(after))?;
         Ok(Some(key))
     }
 
@@ -168,10 +178,8 @@ impl<'t> JsonCursor<'t> {
 
     /// Reads a string. None, and nothing has happened, if the next value is something else.
     pub fn string(&mut self) -> Result<Option<Cow<'t, str>>, JsonFault> {
-        let Some(inside) = self.text.get(self.at()..).and_then(|rest| rest.strip_prefix('"')) else {
-            return Ok(None);
-        };
-        let (said, after) = read_string(inside).ok_or_else(|| self.fault())?;
+        let [b'"', ..] = self.rest else { return Ok(None) };
+        let (said, after) = self.read_string()?;
         self.rest = after_blanks(after);
         self.fresh = false;
         Ok(Some(said))
@@ -183,7 +191,7 @@ impl<'t> JsonCursor<'t> {
             return Err(self.fault());
         }
         if let Memory::Writes(jumps, text) = self.memory {
-            text.remember(jumps);
+            text.remember(*jumps);
         }
         Ok(())
     }
@@ -196,6 +204,22 @@ impl<'t> JsonCursor<'t> {
         self.fault_at(self.rest)
     }
 
+    /// What a string says, and what follows it; anything else is a fault.
+    #[inline(always)]
+    fn read_string(&self) -> Result<(Cow<'t, str>, &'t [u8]), JsonFault> {
+        let [b'"', inside @ ..] = self.rest else { return Err(self.fault()) };
+        let start = self.text.len() - inside.len();
+        match after_short_string(inside) {
+            Some(after) => {
+                // All but the closing quote.
+                let said = self.text.get(start..self.text.len() - after.len() - 1);
+                said.map(|said| (Cow::Borrowed(said), after)).ok_or_else(|| self.fault())
+            }
+            None => self.text.get(start..).and_then(read_string).ok_or_else(|| self.fault()),
+        }
+    }
+
+    #[inline]
     fn enter(&mut self, bracket: u8) -> Result<bool, JsonFault> {
         let Some((_, after)) = self.rest.split_first().filter(|(first, _)| **first == bracket) else {
             return Ok(false);
@@ -207,6 +231,7 @@ impl<'t> JsonCursor<'t> {
     }
 
     /// To the next entry of the innermost bracket, or out of it.
+    #[inline(always)]
     fn advance(&mut self, closing: u8) -> Result<bool, JsonFault> {
         let is_right = self.depth > 0 && self.in_object() == (closing == b'}');
         let (first, after) = self.rest.split_first().filter(|_| is_right).ok_or_else(|| self.fault())?;
@@ -226,28 +251,21 @@ impl<'t> JsonCursor<'t> {
         }
     }
 
-    /// Passes over one value without recursion. The brackets it opens are closed when it returns.
-    fn pass_value(&mut self) -> Result<(), JsonFault> {
+    /// Passes over an object or an array without recursion: what follows it. The brackets it opens are closed then.
+    #[inline(never)]
+    fn pass_bracket(&mut self) -> Result<&'t [u8], JsonFault> {
         let floor = self.depth;
         let mut rest = self.rest;
         loop {
-            let mut has_ended = true;
-            let after = match rest {
-                [b'"', inside @ ..] => after_string(inside),
-                [b'{' | b'[', ..] => {
-                    let after;
-                    (after, has_ended) = self.pass_opening(rest)?;
-                    Some(after)
-                }
-                [b'-' | b'0'..=b'9', ..] => after_number(rest),
-                _ => after_word(rest),
+            let has_ended;
+            (rest, has_ended) = match rest {
+                [b'{' | b'[', ..] => self.pass_opening(rest)?,
+                _ => (after_scalar(rest).ok_or_else(|| self.fault_at(rest))?, true),
             };
-            rest = after.ok_or_else(|| self.fault_at(rest))?;
             if has_ended {
                 rest = self.pass_closings(rest, floor)?;
                 if self.depth == floor {
-                    self.rest = rest;
-                    return Ok(());
+                    return Ok(rest);
                 }
             }
             if self.in_object() {
@@ -291,6 +309,7 @@ impl<'t> JsonCursor<'t> {
     }
 
     #[cold]
+    #[inline(never)]
     fn fault_at(&self, rest: &[u8]) -> JsonFault {
         JsonFault::NotJson(self.text.len() - rest.len())
     }
@@ -320,13 +339,32 @@ impl<'t> JsonCursor<'t> {
     }
 }
 
+/// What follows after a value that has no values in it.
+#[inline(always)]
+fn after_scalar(rest: &[u8]) -> Option<&[u8]> {
+    match rest {
+        [b'"', inside @ ..] => after_string(inside),
+        [b'-' | b'0'..=b'9', ..] => after_number(rest),
+        _ => after_word(rest),
+    }
+}
+
 /// What follows after a key and its colon.
 #[inline(always)]
 fn after_key(rest: &[u8]) -> Option<&[u8]> {
     let [b'"', inside @ ..] = rest else { return None };
-    match after_blanks(after_string(inside)?) {
+    after_colon(after_string(inside)?)
+}
+
+/// What follows after a colon, around which there may be blanks.
+#[inline(always)]
+fn after_colon(rest: &[u8]) -> Option<&[u8]> {
+    match rest {
         [b':', after @ ..] => Some(after_blanks(after)),
-        _ => None,
+        _ => match after_blanks(rest) {
+            [b':', after @ ..] => Some(after_blanks(after)),
+            _ => None,
+        },
     }
 }
 

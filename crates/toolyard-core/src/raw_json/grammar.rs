@@ -59,16 +59,20 @@ fn first_of(special: u64) -> usize {
 /// What follows after a string whose opening quote was taken already.
 #[inline(always)]
 pub(super) fn after_string(rest: &[u8]) -> Option<&[u8]> {
-    // Most strings are short.
-    if let Some(chunk) = rest.first_chunk::<8>() {
-        let special = special_bytes(u64::from_le_bytes(*chunk));
-        if special != 0
-            && let Some([b'"', after @ ..]) = rest.get(first_of(special)..)
-        {
-            return Some(after);
-        }
+    match after_short_string(rest) {
+        Some(after) => Some(after),
+        None => after_long_string(rest),
     }
-    after_long_string(rest)
+}
+
+/// The same for a string of at most seven bytes without escapes, as most are; none if it is another one.
+#[inline(always)]
+pub(super) fn after_short_string(rest: &[u8]) -> Option<&[u8]> {
+    let special = special_bytes(u64::from_le_bytes(*rest.first_chunk::<8>()?));
+    match rest.get(first_of(special)..)? {
+        [b'"', after @ ..] if special != 0 => Some(after),
+        _ => None,
+    }
 }
 
 #[inline(never)]
@@ -140,6 +144,7 @@ pub(super) fn after_word(rest: &[u8]) -> Option<&[u8]> {
 
 /// Reads a string whose opening quote was taken already: what it says, and what follows it. A surrogate without its
 /// other half, which no Rust text can hold, becomes the replacement character.
+#[inline(never)]
 pub(super) fn read_string(inside: &str) -> Option<(Cow<'_, str>, &[u8])> {
     let bytes = inside.as_bytes();
     let mut rest = after_plain(bytes);

@@ -44,7 +44,7 @@ fn tool(number: usize) -> Value {
         "name": format!("describe_workbook_{number}"),
         "title": "Describe workbook",
     });
-    if number % 7 == 0
+    if number.is_multiple_of(7)
         && let Some(fields) = tool.as_object_mut()
     {
         let defs = json!({"CalculationInfo": schema, "SheetInfo": schema});
@@ -61,7 +61,7 @@ fn structured() -> Value {
     let row = |number: usize| {
         json!({
             "id": number, "name": format!("Customer {number}"), "email": format!("customer.{number}@example.com"),
-            "amount": f64::from(u32::try_from(number).unwrap_or_default()) * 1.25, "active": number % 3 == 0,
+            "amount": f64::from(u32::try_from(number).unwrap_or_default()) * 1.25, "active": number.is_multiple_of(3),
             "tags": ["new", "europe"], "address": {"city": "Köln", "zip": "50667", "note": null},
         })
     };

@@ -133,7 +133,7 @@ impl<'t> Envelope<'t> {
 
     /// What kind of message it is.
     fn open(self, text: &SharedText) -> Result<Message, WireError> {
-        let is_versioned = self.version.and_then(JsonText::string).as_deref() == Some("2.0");
+        let is_versioned = self.version.is_some_and(|version| version.get() == "\"2.0\"");
         if !is_versioned {
             // There is no other version it could be. But a log line written as JSON has neither version nor id, even
             // if it has an `error` or a `method`.
