@@ -21,6 +21,8 @@ const UNSUPPORTED_VERSION: i64 = -32022;
 pub enum AfterDiscover {
     /// It is of the legacy era, as far as anyone can tell.
     Initialize,
+    /// It says that it speaks our revision and refuses it all the same: it is worth asking once more, and no more than that.
+    Again(RpcError),
     /// It is of the modern era and says no: trying the other era would only hide why.
     Refused(RpcError),
     /// It could not be asked at all.
@@ -39,7 +41,10 @@ pub enum AfterInitialize {
 /// Judges a JSON-RPC error that answered `server/discover`.
 pub fn after_error(error: RpcError) -> AfterDiscover {
     match error.code {
-        UNSUPPORTED_VERSION if offers_legacy(&error) => AfterDiscover::Initialize,
+        UNSUPPORTED_VERSION if offers(&error, |version| version == MODERN) => AfterDiscover::Again(error),
+        UNSUPPORTED_VERSION if offers(&error, |version| legacy_version(version).is_some()) => {
+            AfterDiscover::Initialize
+        }
         HEADER_MISMATCH | MISSING_CAPABILITY | UNSUPPORTED_VERSION => AfterDiscover::Refused(error),
         _ => AfterDiscover::Initialize,
     }
@@ -85,14 +90,15 @@ pub fn word(era: ProtocolEra) -> &'static str {
     }
 }
 
-fn offers_legacy(error: &RpcError) -> bool {
+/// Whether an error names a version of this kind among those that it would take.
+fn offers(error: &RpcError, kind: impl Fn(&str) -> bool) -> bool {
     #[derive(Deserialize)]
     struct Data {
         #[serde(default)]
         supported: Vec<String>,
     }
     let data = error.data.as_ref().and_then(|data| data.read::<Data>().ok());
-    data.is_some_and(|data| data.supported.iter().any(|version| legacy_version(version).is_some()))
+    data.is_some_and(|data| data.supported.iter().any(|version| kind(version)))
 }
 
 #[cfg(test)]
@@ -131,6 +137,16 @@ mod tests {
     fn a_server_that_only_offers_old_versions_is_initialized() {
         let old = error(UNSUPPORTED_VERSION, json!({"supported": ["2025-11-25"]}));
         assert_eq!(after_error(old), AfterDiscover::Initialize);
+    }
+
+    #[test]
+    fn a_server_that_speaks_our_version_is_asked_again_and_never_initialized() {
+        for supported in [json!([MODERN]), json!(["2025-11-25", MODERN])] {
+            let refusal = error(UNSUPPORTED_VERSION, json!({"supported": supported, "requested": MODERN}));
+            assert_eq!(after_error(refusal.clone()), AfterDiscover::Again(refusal.clone()));
+            let failure = status(400, Some(refusal.clone()));
+            assert_eq!(after_failure(failure), AfterDiscover::Again(refusal));
+        }
     }
 
     #[test]

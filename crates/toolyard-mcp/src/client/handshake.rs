@@ -6,9 +6,9 @@ use arc_swap::ArcSwap;
 use tokio::{
     sync::{mpsc, watch},
     task::AbortHandle,
-    time::{Instant, error::Elapsed, sleep, timeout_at},
+    time::{Instant, error::Elapsed, sleep, timeout, timeout_at},
 };
-use toolyard_core::{ProtocolEra, SourceId};
+use toolyard_core::{ProtocolEra, RawJson, SourceId};
 
 use super::{
     Exchange, Heard, InputHandler, RequestError, Transport, TransportError,
@@ -33,6 +33,8 @@ use crate::{
 /// the first one first, so nothing is decided by this.
 const QUIET: Duration = Duration::from_secs(10);
 
+/// How long a session waits for the stream on which a server of the legacy era asks things.
+const LISTEN_PATIENCE: Duration = Duration::from_secs(1);
 /// Between two attempts to reach a program that is still starting.
 const PROGRAM_PAUSE: Duration = Duration::from_millis(100);
 
@@ -244,28 +246,37 @@ async fn over_http(
     let transport =
         StreamableHttp::new(target.clone(), Arc::clone(&exchange), options.limits, options.client()?);
     let opening = Opening::new(options, exchange, Box::new(transport), heard);
-    let found = timeout_at(deadline, async {
-        if options.era != Some(ProtocolEra::Legacy) {
-            match discover(&opening.parts).await? {
-                Discovered::Modern(found) => return Ok(Some(found)),
-                Discovered::Legacy => {}
-            }
-        }
-        match initialize(&opening.parts).await {
-            Err(ConnectError::Transport(failure)) => match era::after_initialize(failure) {
-                AfterInitialize::OpenEvents => Ok(None),
-                AfterInitialize::Failed(failure) => Err(failure.into()),
-            },
-            found => found.map(Some),
-        }
-    })
-    .await;
+    let found = timeout_at(deadline, find_era_at_address(&opening.parts, options.era)).await;
     match found {
         Ok(Ok(None)) => Ok(None),
         Ok(Ok(Some(found))) => opening.settle(Ok(Ok(found)), options.startup_timeout).await.map(Some),
         Ok(Err(error)) => opening.settle(Ok(Err(error)), options.startup_timeout).await.map(Some),
         Err(elapsed) => opening.settle(Err(elapsed), options.startup_timeout).await.map(Some),
     }
+}
+
+/// Finds the era at an address; none if it does not seem to know Streamable HTTP.
+async fn find_era_at_address(
+    parts: &Arc<Parts>,
+    hint: Option<ProtocolEra>,
+) -> Result<Option<Found>, ConnectError> {
+    let legacy_before = hint == Some(ProtocolEra::Legacy);
+    if !legacy_before && let Discovered::Modern(found) = discover(parts).await? {
+        return Ok(Some(found));
+    }
+    let refusal = match initialize(parts).await {
+        Err(ConnectError::Transport(failure)) => match era::after_initialize(failure) {
+            AfterInitialize::OpenEvents => None,
+            AfterInitialize::Failed(failure) => return Err(failure.into()),
+        },
+        Err(ConnectError::Refused(error)) => Some(error),
+        found => return found.map(Some),
+    };
+    // What it spoke last time it does not speak now: it is asked as if it were new.
+    if legacy_before && let Ok(Discovered::Modern(found)) = discover(parts).await {
+        return Ok(Some(found));
+    }
+    refusal.map_or(Ok(None), |error| Err(ConnectError::Refused(error)))
 }
 
 /// What a server turned out to be.
@@ -322,28 +333,48 @@ async fn or_initialize(discovered: Discovered, parts: &Arc<Parts>) -> Result<Fou
 async fn discover(parts: &Arc<Parts>) -> Result<Discovered, ConnectError> {
     let speaker = Speaker::modern(parts.input.capabilities());
     parts.transport.set_protocol_version(Some(speaker.version));
-    let answer = parts.request_as(&speaker, Ask::new("server/discover")).await;
-    let verdict = match answer {
-        Ok(raw) => {
-            let result = DiscoverResult::read(&raw)?;
-            if era::speaks_modern(&result.supported_versions) {
-                return Ok(Discovered::Modern(Found { speaker, about: result.about }));
-            }
-            let legacy =
-                result.supported_versions.iter().any(|version| era::legacy_version(version).is_some());
-            if !legacy {
-                return Err(ConnectError::UnknownVersion(result.supported_versions.join(", ")));
-            }
-            AfterDiscover::Initialize
+    let mut verdict = ask_modern(parts, &speaker).await?;
+    if let Answered::Otherwise(AfterDiscover::Again(_)) = verdict {
+        verdict = ask_modern(parts, &speaker).await?;
+    }
+    match verdict {
+        Answered::Modern(about) => Ok(Discovered::Modern(Found { speaker, about })),
+        Answered::Otherwise(AfterDiscover::Initialize) => Ok(Discovered::Legacy),
+        Answered::Otherwise(AfterDiscover::Refused(error) | AfterDiscover::Again(error)) => {
+            Err(ConnectError::Refused(error))
         }
-        Err(RequestError::Rpc(error)) => era::after_error(error),
-        Err(RequestError::Transport(failure)) => era::after_failure(failure),
+        Answered::Otherwise(AfterDiscover::Failed(failure)) => Err(failure.into()),
+    }
+}
+
+/// What came back on `server/discover`.
+enum Answered {
+    Modern(AboutServer),
+    Otherwise(AfterDiscover),
+}
+
+async fn ask_modern(parts: &Arc<Parts>, speaker: &Speaker) -> Result<Answered, ConnectError> {
+    let result = match parts.request_as(speaker, Ask::new("server/discover")).await {
+        Ok(raw) => DiscoverResult::read(&raw),
+        Err(RequestError::Rpc(error)) => return Ok(Answered::Otherwise(era::after_error(error))),
+        Err(RequestError::Transport(failure)) => {
+            return Ok(Answered::Otherwise(era::after_failure(failure)));
+        }
         Err(other) => return Err(other.into()),
     };
-    match verdict {
-        AfterDiscover::Initialize => Ok(Discovered::Legacy),
-        AfterDiscover::Refused(error) => Err(ConnectError::Refused(error)),
-        AfterDiscover::Failed(failure) => Err(failure.into()),
+    let versions = match result {
+        Ok(result) if era::speaks_modern(&result.supported_versions) => {
+            return Ok(Answered::Modern(result.about));
+        }
+        Ok(result) => result.supported_versions,
+        // Some servers of the legacy era answer what they do not know with an empty result.
+        Err(WireError::NotAnAnswer { .. }) => return Ok(Answered::Otherwise(AfterDiscover::Initialize)),
+        Err(error) => return Err(error.into()),
+    };
+    if versions.iter().any(|version| era::legacy_version(version).is_some()) {
+        Ok(Answered::Otherwise(AfterDiscover::Initialize))
+    } else {
+        Err(ConnectError::UnknownVersion(versions.join(", ")))
     }
 }
 
@@ -362,7 +393,17 @@ async fn initialize(parts: &Arc<Parts>) -> Result<Found, ConnectError> {
 struct Opening {
     parts: Arc<Parts>,
     news: watch::Receiver<News>,
-    listener: AbortHandle,
+    listener: Listening,
+}
+
+/// A listener that ends with whoever has it, unless a session keeps it.
+struct Listening(Option<AbortHandle>);
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        // It holds the connection, which would stay open for ever.
+        self.0.take().inspect(AbortHandle::abort);
+    }
 }
 
 impl Opening {
@@ -383,7 +424,7 @@ impl Opening {
         });
         let (sender, news) = watch::channel(News::default());
         let listener = tokio::spawn(listener::listen(Arc::clone(&parts), heard, sender)).abort_handle();
-        Self { parts, news, listener }
+        Self { parts, news, listener: Listening(Some(listener)) }
     }
 
     async fn settle(
@@ -399,21 +440,28 @@ impl Opening {
                 last_words: self.parts.transport.last_words().unwrap_or_default(),
             },
         };
-        self.listener.abort();
+        drop(self.listener);
         self.parts.transport.close().await;
         Err(error)
     }
 
-    async fn finish(self, found: Found) -> Session {
+    async fn finish(mut self, found: Found) -> Session {
         let (era, version) = (found.speaker.era, found.speaker.version);
         self.parts.transport.set_protocol_version(Some(version));
         self.parts.speaker.store(Arc::new(found.speaker));
         let session = Session::new(Arc::clone(&self.parts), self.news, found.about);
-        session.keep(self.listener);
+        if let Some(listener) = self.listener.0.take() {
+            session.keep(listener);
+        }
         match era {
             ProtocolEra::Legacy => {
                 self.parts.notify("notifications/initialized", JsonObject::new()).await;
-                self.parts.transport.open_listen_stream();
+                let listening = self.parts.transport.open_listen_stream();
+                // What a server asks before anyone listens is lost. Where nobody can be asked, nothing is.
+                if *self.parts.input.capabilities().get() != *RawJson::empty_object().get() {
+                    // Whoever takes longer gets a session all the same.
+                    let _ = timeout(LISTEN_PATIENCE, listening).await;
+                }
             }
             ProtocolEra::Modern if session.about().capabilities.tools_changed => {
                 session.keep(tokio::spawn(subscription::follow(self.parts)).abort_handle());
@@ -423,3 +471,7 @@ impl Opening {
         session
     }
 }
+
+#[cfg(test)]
+#[path = "handshake_tests.rs"]
+mod tests;

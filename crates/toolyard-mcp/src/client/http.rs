@@ -10,7 +10,7 @@ use reqwest::{
     Client, Method, Response, StatusCode,
     header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
 };
-use tokio::task::JoinHandle;
+use tokio::{sync::oneshot, task::JoinHandle};
 use toolyard_core::BoxFuture;
 
 use super::{
@@ -125,14 +125,17 @@ impl Transport for StreamableHttp {
         session.version = version.and_then(|version| HeaderValue::from_str(version).ok());
     }
 
-    fn open_listen_stream(&self) {
+    fn open_listen_stream(&self) -> BoxFuture<'_, ()> {
         if self.inner.is_modern() {
-            return;
+            return Box::pin(std::future::ready(()));
         }
-        let handle = tokio::spawn(Arc::clone(&self.inner).listen());
+        let (answered, answer) = oneshot::channel();
+        let handle = tokio::spawn(Arc::clone(&self.inner).listen(answered));
         if let Some(former) = lock(&self.listener).replace(handle) {
             former.abort();
         }
+        // Whether it was a yes or a no, or the task ended: there is nothing more to wait for.
+        Box::pin(async move { drop(answer.await) })
     }
 }
 

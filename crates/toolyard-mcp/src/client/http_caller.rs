@@ -12,9 +12,9 @@ use reqwest::{
 use url::Url;
 
 use super::{
-    HttpTarget, TransportError,
+    HttpTarget, SecretHeader, TransportError,
     http::lock,
-    http_target::{harmless, shown, without_tags},
+    http_target::{DPOP, DPOP_NONCE, harmless, shown, without_tags},
 };
 use crate::wire::{Message, RpcError, WireError, WireLimits};
 
@@ -102,25 +102,33 @@ impl HttpCaller {
     /// Sends it, to where same-origin redirects point, and once more after each kind of challenge that was met: whoever was
     /// not let in has done nothing yet.
     async fn send(&self, mut request: Request) -> Result<Response, TransportError> {
-        let (mut redirects, mut challenges) = (0, Vec::new());
+        let (mut redirects, mut challenges, mut proved_again) = (0, Vec::new(), false);
         loop {
-            if let Some(authorizer) = &self.target.authorizer
-                && let Some(header) = authorizer.token().await
-            {
+            let sent = match &self.target.authorizer {
+                Some(authorizer) => authorizer.token().await,
+                None => None,
+            };
+            if let Some(header) = sent.clone() {
                 *lock(&self.token) = Some(header.value.clone());
                 request.headers_mut().insert(header.name, header.value);
             }
+            self.prove(&mut request, sent.as_ref());
             let Some(attempt) = request.try_clone() else {
                 return Err(TransportError::Unreachable("its body cannot be sent".to_owned()));
             };
             let response = self.client.execute(attempt).await.map_err(failed)?;
-            let status = response.status();
+            let (status, has_nonce) = (response.status(), self.new_nonce(&response));
             if status.is_redirection() {
                 redirects += 1;
                 *request.url_mut() = next_url(request.url(), &response, redirects)?;
+            } else if wants_nonce(&response) {
+                // Neither the token nor who asks is in doubt: the same once more, with a proof that has the nonce in it.
+                if !has_nonce || std::mem::replace(&mut proved_again, true) {
+                    return Ok(response);
+                }
             } else if is_challenge(&response) && !challenges.contains(&status) {
                 challenges.push(status);
-                if !self.challenged(&response).await? {
+                if !self.challenged(sent.as_ref(), &response).await? {
                     return Ok(response);
                 }
             } else {
@@ -129,15 +137,38 @@ impl HttpCaller {
         }
     }
 
-    async fn challenged(&self, response: &Response) -> Result<bool, TransportError> {
+    /// Adds the proof that goes with the token, made anew for every attempt.
+    fn prove(&self, request: &mut Request, token: Option<&SecretHeader>) {
+        let Some((authorizer, token)) = self.target.authorizer.as_ref().zip(token) else { return };
+        let proof = authorizer.proof(token, request.method().as_str(), request.url());
+        request.headers_mut().remove(DPOP);
+        if let Some(proof) = proof {
+            request.headers_mut().insert(proof.name, proof.value);
+        }
+    }
+
+    /// Hands over what the server wants to see in the next proof. Whether it said so.
+    fn new_nonce(&self, response: &Response) -> bool {
+        let nonce = response.headers().get(DPOP_NONCE).and_then(|nonce| nonce.to_str().ok());
+        let told = self.target.authorizer.as_ref().zip(nonce);
+        if let Some((authorizer, nonce)) = told {
+            authorizer.nonce(nonce);
+        }
+        told.is_some()
+    }
+
+    async fn challenged(
+        &self,
+        sent: Option<&SecretHeader>,
+        response: &Response,
+    ) -> Result<bool, TransportError> {
         let Some(authorizer) = &self.target.authorizer else { return Ok(false) };
         let (status, challenge) = (response.status().as_u16(), challenge(response.headers()));
-        authorizer.challenged(status, challenge.as_deref()).await.map_err(|reason| TransportError::Status {
-            status,
-            error: None,
-            excerpt: Some(harmless(&reason)),
-            challenge,
-        })
+        let reason = match authorizer.challenged(sent, status, challenge.as_deref()).await {
+            Ok(again) => return Ok(again),
+            Err(reason) => harmless(&reason),
+        };
+        Err(TransportError::Status { status, error: None, excerpt: Some(reason), challenge })
     }
 
     /// What an error status and the beginning of its body say.
@@ -221,6 +252,11 @@ fn cause(error: reqwest::Error) -> String {
     let innermost =
         std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source()).last();
     harmless(&innermost.map_or_else(|| error.to_string(), ToString::to_string))
+}
+
+fn wants_nonce(response: &Response) -> bool {
+    response.status() == StatusCode::UNAUTHORIZED
+        && challenge(response.headers()).is_some_and(|text| text.contains("use_dpop_nonce"))
 }
 
 fn is_challenge(response: &Response) -> bool {

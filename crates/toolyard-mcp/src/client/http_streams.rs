@@ -6,7 +6,7 @@ use reqwest::{
     Method, Response,
     header::{HeaderName, HeaderValue},
 };
-use tokio::time::sleep;
+use tokio::{sync::oneshot, time::sleep};
 
 use super::{
     TransportError,
@@ -120,11 +120,15 @@ impl Inner {
         }
     }
 
-    /// Hears what the server tells unasked, for as long as it offers that.
-    pub(super) async fn listen(self: Arc<Self>) {
+    /// Hears what the server tells unasked, for as long as it offers that. `answered` is dropped once the server has said
+    /// whether it does.
+    pub(super) async fn listen(self: Arc<Self>, answered: oneshot::Sender<()>) {
         let mut mark = Mark::default();
+        let mut answered = Some(answered);
         loop {
-            match self.get_events(mark.last_event_id.as_deref()).await {
+            let response = self.get_events(mark.last_event_id.as_deref()).await;
+            drop(answered.take());
+            match response {
                 Ok(response) => {
                     let mut events = EventStream::new(response, &self.caller.limits).long_lived();
                     let outcome = events.read(|event| self.overhear(event.is_message(), event.data)).await;

@@ -16,22 +16,40 @@ pub struct HttpTarget {
     pub(super) authorizer: Option<Arc<dyn Authorizer>>,
 }
 
+/// The proof that a key is ours, and what a server wants to see in the next one (RFC 9449).
+pub(super) const DPOP: HeaderName = HeaderName::from_static("dpop");
+pub(super) const DPOP_NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
+
 /// Gets tokens for a server and answers its challenges.
 pub trait Authorizer: Send + Sync {
     /// The header to send with the next request, if there is a token already.
     fn token(&self) -> BoxFuture<'_, Option<SecretHeader>>;
 
-    /// The server answered 401, or 403 for want of scope. Whether it is worth sending the same message once more; an
-    /// error says why not.
+    /// What must go with the token in a request of this method to this address, where the token alone is not enough: a proof
+    /// that is good for this one request.
+    fn proof(&self, token: &SecretHeader, method: &str, url: &Url) -> Option<SecretHeader> {
+        let _ = (token, method, url);
+        None
+    }
+
+    /// The server said what it wants to see in the next proof.
+    fn nonce(&self, nonce: &str) {
+        let _ = nonce;
+    }
+
+    /// The server answered 401, or 403 for want of scope, to a request that carried `sent`: a token that was replaced in the
+    /// meantime needs no more than another try. Whether it is worth sending the same message once more; an error says why
+    /// not.
     fn challenged<'a>(
         &'a self,
+        sent: Option<&'a SecretHeader>,
         status: u16,
         www_authenticate: Option<&'a str>,
     ) -> BoxFuture<'a, Result<bool, String>>;
 }
 
 /// A header whose value nothing shows.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct SecretHeader {
     pub(super) name: HeaderName,
     pub(super) value: HeaderValue,

@@ -278,7 +278,7 @@ async fn what_a_server_tells_unasked_is_heard_again_after_a_break() {
     let mut peer = Peer::new(&server.url);
     peer.result("initialize").await;
     let waiting = peer.exchange.wait().unwrap();
-    peer.transport.open_listen_stream();
+    peer.transport.open_listen_stream().await;
     for _ in 0..2 {
         let told = timeout(Duration::from_secs(5), peer.heard.recv()).await.unwrap().unwrap();
         assert!(matches!(told, Heard::Notification { .. }));
@@ -299,7 +299,7 @@ async fn a_server_without_such_a_stream_is_asked_once() {
     })
     .await;
     let peer = Peer::new(&server.url);
-    peer.transport.open_listen_stream();
+    peer.transport.open_listen_stream().await;
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(server.seen().len(), 1);
     assert_eq!(peer.exchange.closed(), None);
@@ -320,7 +320,12 @@ impl crate::client::Authorizer for Doorman {
         )
     }
 
-    fn challenged<'a>(&'a self, status: u16, text: Option<&'a str>) -> BoxFuture<'a, Result<bool, String>> {
+    fn challenged<'a>(
+        &'a self,
+        _: Option<&'a crate::client::SecretHeader>,
+        status: u16,
+        text: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<bool, String>> {
         lock(&self.challenges).push((status, text.map(str::to_owned)));
         let answer = if self.refuses { Err("nobody signed in".to_owned()) } else { Ok(true) };
         Box::pin(async move { answer })

@@ -4,6 +4,7 @@
 //! answer, what the server asks back) → [`Exchange`] (who waits for what) → a [`Transport`].
 
 mod beats;
+mod elicitation;
 pub mod environment;
 pub mod era;
 mod error;
@@ -23,13 +24,14 @@ mod input;
 mod last_words;
 mod listener;
 mod manager;
+pub mod oauth;
 mod params;
 mod process;
 mod program;
 mod review;
 mod server;
 mod session;
-mod shelf;
+mod skills;
 mod sse;
 mod state;
 pub mod stdio;
@@ -37,6 +39,8 @@ mod subscription;
 mod tool;
 mod transport;
 
+pub use crate::shelf::{InService, OutOfService, Quarantined, Shelf};
+pub use elicitation::{Form, FormError, FormField, declined};
 pub use error::RequestError;
 pub use exchange::{Exchange, Heard, Waiting};
 pub use guard::{GuardProgram, guard};
@@ -50,7 +54,10 @@ pub use last_words::LastWords;
 pub use manager::{Applied, McpManager};
 pub use server::Server;
 pub use session::{News, Session, ToolCall};
-pub use shelf::{InService, OutOfService, Quarantined, Shelf};
+pub use skills::{
+    LoadedSkill, MOST_SKILL_BYTES, MOST_SKILL_FILES, SKILLS_EXTENSION, SkillEntry, SkillError, SkillFile,
+    SkillListing,
+};
 pub use sse::LegacySse;
 pub use state::ServerState;
 pub use stdio::{StdioLaunch, StdioTransport};

@@ -5,7 +5,10 @@ use std::{sync::Arc, time::Duration};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use super::session::{Ask, Parts, SUBSCRIPTION};
+use super::{
+    RequestError, TransportError,
+    session::{Ask, Parts, SUBSCRIPTION},
+};
 use crate::wire::JsonObject;
 
 /// Between two subscriptions that end at once.
@@ -20,8 +23,11 @@ pub(super) async fn follow(parts: Arc<Parts>) {
         let wanted = JsonObject::new().with_value("notifications", &json!({"toolsListChanged": true}));
         let ended = parts.request(Ask::new(SUBSCRIPTION).with(wanted)).await;
         tracing::debug!(server = %parts.server, ended = ended.is_ok(), "subscription over");
-        // A server that does not know the method will not learn it.
-        if matches!(ended, Err(super::RequestError::Rpc(_))) {
+        // A server that does not know the method will not learn it. Over HTTP it may say so with a status.
+        if let Err(
+            RequestError::Rpc(_) | RequestError::Transport(TransportError::Status { error: Some(_), .. }),
+        ) = ended
+        {
             return;
         }
         pause = if started.elapsed() > LONGEST_PAUSE { FIRST_PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };

@@ -24,8 +24,11 @@ pub trait Transport: Send + Sync + std::fmt::Debug {
     }
 
     /// Asks for a stream on which a server of the legacy era tells things unasked, where the transport has none by nature.
-    /// Nothing happens if the server does not offer one.
-    fn open_listen_stream(&self) {}
+    /// Nothing happens if the server does not offer one. It is asked for at once; what is given back ends when the server has
+    /// answered, and need not be waited for.
+    fn open_listen_stream(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
 
     /// The end of what the server said on its side channel (stderr), if it has one.
     fn last_words(&self) -> Option<String> {

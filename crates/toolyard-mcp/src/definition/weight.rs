@@ -26,15 +26,20 @@ pub enum TooHeavy {
     /// A chain of references that is too long.
     #[error("has a chain of references longer than {max}", max = MAX_WAY)]
     Long,
-    /// References by anything but their place; nobody uses them in tools, and they can lead anywhere.
+    /// References whose meaning depends on how one came to them; nobody uses them in tools, and they can lead anywhere.
     #[error("refers to schemas by the word {0}, which is not supported")]
     Unusual(&'static str),
 }
 
 /// Whether arguments can be checked against a schema in reasonable time.
 pub(crate) fn check(schema: &Tree) -> Result<(), TooHeavy> {
-    let mut scale =
-        Scale { root: schema, loads: HashMap::new(), below: vec![schema], fields: HashMap::new() };
+    let mut scale = Scale {
+        root: schema,
+        loads: HashMap::new(),
+        below: vec![schema],
+        fields: HashMap::new(),
+        anchors: None,
+    };
     // Schemas of parts are weighed on their own; weighing one adds those of its parts.
     while let Some(schema) = scale.below.pop() {
         scale.weigh(schema, 0)?;
@@ -59,6 +64,8 @@ struct Scale<'a> {
     below: Vec<&'a Tree>,
     /// The fields of large objects, by address.
     fields: HashMap<*const Tree, HashMap<&'a str, &'a Tree>>,
+    /// The schemas that have a name (`$anchor`), once one was asked for. A name that stands twice may mean either.
+    anchors: Option<HashMap<&'a str, Vec<&'a Tree>>>,
 }
 
 impl<'a> Scale<'a> {
@@ -90,10 +97,9 @@ impl<'a> Scale<'a> {
     /// The schemas under a key that the same value is held against.
     fn held_against(&mut self, key: &str, value: &'a Tree) -> Result<Vec<&'a Tree>, TooHeavy> {
         match key {
-            "$ref" => Ok(value.as_text().and_then(|reference| self.found(reference)).into_iter().collect()),
+            "$ref" => Ok(value.as_text().map(|reference| self.found(reference)).unwrap_or_default()),
             "$dynamicRef" => Err(TooHeavy::Unusual("$dynamicRef")),
             "$recursiveRef" => Err(TooHeavy::Unusual("$recursiveRef")),
-            "$anchor" => Err(TooHeavy::Unusual("$anchor")),
             "$dynamicAnchor" => Err(TooHeavy::Unusual("$dynamicAnchor")),
             "allOf" | "anyOf" | "oneOf" | "not" | "if" | "then" | "else" | "dependentSchemas" => {
                 Ok(parts(key, value))
@@ -105,9 +111,22 @@ impl<'a> Scale<'a> {
         }
     }
 
-    /// The schema that a reference within the document means.
-    fn found(&mut self, reference: &str) -> Option<&'a Tree> {
-        let pointer = unescaped(reference.strip_prefix('#')?);
+    /// The schemas that a reference within the document means: one by its place, or those of a name.
+    fn found(&mut self, reference: &str) -> Vec<&'a Tree> {
+        let Some(fragment) = reference.strip_prefix('#').map(unescaped) else { return Vec::new() };
+        if fragment.is_empty() || fragment.starts_with('/') {
+            return self.at(&fragment).into_iter().collect();
+        }
+        let root = self.root;
+        let anchors = self.anchors.get_or_insert_with(|| {
+            let mut named = HashMap::new();
+            gather_anchors(root, &mut named);
+            named
+        });
+        anchors.get(fragment.as_str()).cloned().unwrap_or_default()
+    }
+
+    fn at(&mut self, pointer: &str) -> Option<&'a Tree> {
         pointer.split('/').skip(1).try_fold(self.root, |tree, part| {
             let part = part.replace("~1", "/").replace("~0", "~");
             match tree {
@@ -124,6 +143,17 @@ impl<'a> Scale<'a> {
         }
         let by_key = || object.fields().iter().map(|(key, value)| (key.as_str(), value)).collect();
         self.fields.entry(object).or_insert_with(by_key).get(key).copied()
+    }
+}
+
+/// Everything that is called `$anchor` something, wherever it stands. Definitions are read to a limited depth.
+fn gather_anchors<'a>(tree: &'a Tree, named: &mut HashMap<&'a str, Vec<&'a Tree>>) {
+    if let Some(name) = tree.get("$anchor").and_then(Tree::as_text) {
+        named.entry(name).or_default().push(tree);
+    }
+    match tree {
+        Tree::List(items) => items.iter().for_each(|item| gather_anchors(item, named)),
+        _ => tree.fields().iter().for_each(|(_, value)| gather_anchors(value, named)),
     }
 }
 
@@ -222,8 +252,26 @@ mod tests {
     }
 
     #[test]
-    fn references_by_name_are_refused() {
-        assert_eq!(of(&json!({"$defs": {"a": {"$anchor": "a"}}})), Err(TooHeavy::Unusual("$anchor")));
-        assert_eq!(of(&json!({"properties": {"$anchor": {"type": "string"}}})), Ok(()));
+    fn references_by_name_are_followed() {
+        let tree = json!({"$anchor": "tree", "properties": {"children": {"items": {"$ref": "#tree"}}}});
+        assert_eq!(of(&json!({"properties": {"root": {"$ref": "#tree"}}, "$defs": {"tree": tree}})), Ok(()));
+        let itself = json!({"$ref": "#a", "$defs": {"a": {"$anchor": "a", "allOf": [{"$ref": "#a"}]}}});
+        assert_eq!(of(&itself), Err(TooHeavy::Endless));
+        let through_a_name = json!({"$anchor": "top", "anyOf": [{"$ref": "#top"}]});
+        assert_eq!(of(&through_a_name), Err(TooHeavy::Endless));
+        let twice = json!({"$ref": "#a", "$defs": {
+            "harmless": {"$anchor": "a"}, "endless": {"$anchor": "a", "allOf": [{"$ref": "#/$defs/endless"}]},
+        }});
+        assert_eq!(of(&twice), Err(TooHeavy::Endless));
+        assert_eq!(of(&json!({"$ref": "#nowhere"})), Ok(()));
+    }
+
+    #[test]
+    fn references_whose_meaning_depends_on_the_way_are_refused() {
+        assert_eq!(
+            of(&json!({"$defs": {"a": {"$dynamicAnchor": "a"}}})),
+            Err(TooHeavy::Unusual("$dynamicAnchor"))
+        );
+        assert_eq!(of(&json!({"properties": {"$dynamicAnchor": {"type": "string"}}})), Ok(()));
     }
 }
