@@ -537,7 +537,8 @@ async fn a_store_of_an_earlier_version_is_brought_up_to_date(engine: Engine) {
     let place = Place::new(engine).await;
     let (folder, name) = (tempfile::tempdir().unwrap(), "0001_beginning.sql");
     let of_engine = if engine == Engine::Sqlite { "sqlite" } else { "postgres" };
-    let first = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations").join(of_engine).join(name);
+    let first =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations").join(of_engine).join(name);
     std::fs::copy(first, folder.path().join(name)).unwrap();
     sqlx::any::install_default_drivers();
     let address = match &place.location {
