@@ -52,7 +52,8 @@ fn main() -> ExitCode {
 /// Logs go to stderr: warnings by default, decisions with `-v`, everything with `-vv`.
 fn start_logging(verbose: u8) {
     let level = match verbose {
-        0 => "warn",
+        // What servers do wrong is told by the commands themselves.
+        0 => "warn,toolyard_mcp=error",
         1 => "toolyard=debug,toolyard_hub=debug,toolyard_mcp=debug,toolyard_tools=debug,warn",
         _ => "trace",
     };

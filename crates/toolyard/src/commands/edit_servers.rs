@@ -95,5 +95,9 @@ pub(crate) fn write(file: &std::path::Path, text: &str) -> Result<(), Failure> {
     let target = file.canonicalize().unwrap_or_else(|_| file.to_owned());
     let draft = target.with_extension("toml.new");
     std::fs::write(&draft, text).map_err(failed)?;
+    // Who may read it stays as it was.
+    if let Ok(facts) = target.metadata() {
+        std::fs::set_permissions(&draft, facts.permissions()).map_err(failed)?;
+    }
     std::fs::rename(&draft, &target).map_err(failed)
 }

@@ -86,7 +86,10 @@ fn tell_tested(Tested { server, outcome, took }: &Tested, output: &Output) {
             )));
             if !shelf.first_seen.is_empty() {
                 let names = shelf.first_seen.join(", ");
-                output.talk(&harmless(&format!("  seen for the first time and in service: {names}")));
+                output.talk(&harmless(&format!(
+                    "  {}: seen for the first time and in service: {names}",
+                    config.id
+                )));
             }
             tell_trouble(&shelf, output);
             hint_to_approve(config, &shelf, output);

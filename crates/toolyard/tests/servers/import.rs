@@ -129,6 +129,19 @@ fn a_second_import_changes_nothing_and_a_different_server_is_shown() {
 }
 
 #[test]
+fn who_may_read_the_settings_stays_as_it_was() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = clients();
+    place.write("config/toolyard/toolyard.toml", "# mine\n[time]\nzone = \"Asia/Shanghai\" # home\n");
+    let file = place.path("config/toolyard/toolyard.toml");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    place.run(&["import", "--yes"]);
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let written = std::fs::read_to_string(&file).unwrap();
+    assert!(written.starts_with("# mine\n[time]\nzone = \"Asia/Shanghai\" # home\n"), "{written}");
+}
+
+#[test]
 fn the_same_facts_as_json() {
     let place = clients();
     let seen = place.run(&["import", "--json", "--dry-run"]);

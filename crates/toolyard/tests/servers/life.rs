@@ -23,7 +23,7 @@ fn a_server_is_added_tested_used_and_removed() {
     insta::assert_snapshot!(place.run(&["servers", "test"]), @r"
     fake   ready in N s, protocol 2025-06-18, 1 tool
     --- stderr
-      seen for the first time and in service: greet
+      fake: seen for the first time and in service: greet
     ");
     insta::assert_snapshot!(place.run(&GREET), @"Hello, Ada!");
     insta::assert_snapshot!(place.run(&["servers", "show", "fake"]), @r"
