@@ -224,11 +224,11 @@ fn settings_are_found_upwards_and_their_mistakes_are_named() {
 fn a_projects_settings_decide_nothing_that_matters_until_they_are_trusted() {
     let place = Place::new();
     place.write("toolyard.toml", "[routing]\npin = { calculate = \"nativ\" }\n");
-    let note = "note: routing of this project's toolyard.toml are not used: toolyard trust";
+    let note = "note: not used, because nobody trusted it: routing of toolyard.toml; look at it, then: toolyard trust";
     assert!(place.run(&["tools", "list"]).contains(note));
     insta::assert_snapshot!(place.run(&["doctor"]), @r#"
     ok       settings  HOME/project/toolyard.toml
-    note     settings  not used, because the file is not trusted: routing
+    note     settings  not used, because the file is not trusted: routing of toolyard.toml
                        hint: look at it, then: toolyard trust
     ok       store     HOME/data/toolyard/toolyard.db
     ok       tools     5 tools from 1 source
