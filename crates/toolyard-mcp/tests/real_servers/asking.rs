@@ -17,7 +17,7 @@ use toolyard_mcp::{
 
 use crate::{
     house::{House, Somebody},
-    place::Place,
+    place::{Place, Spelling},
     row::{Kind, Wire, row},
 };
 
@@ -44,7 +44,7 @@ async fn everything_is_understood_over_sse() {
 
 async fn converse(wire: Wire) {
     let mut place = Place::open(row(Kind::Everything, wire)).await;
-    let mut config = place.tapped().await;
+    let mut config = place.tapped(Spelling::ItsOwn).await;
     config.call_timeout = Some(SILENCE);
     let somebody = Arc::new(Somebody::default());
     let input = Arc::clone(&somebody);

@@ -8,7 +8,7 @@ use toolyard_core::{ProtocolEra, RawJson};
 
 use crate::{
     house::{House, PATIENCE},
-    place::Place,
+    place::{Place, Spelling},
     row::{Kind, Row, Wire, conversion, forced, row},
 };
 
@@ -72,6 +72,10 @@ async fn time_over_stdio_legacy() {
     compare(forced(Kind::Time, Wire::Stdio, ProtocolEra::Legacy)).await;
 }
 
+/// What nobody who reads and writes it again spells like this.
+const ODD: &str =
+    r#"{ "x\u002dunknown" : [ 1.50, 1E+2, -0.0, 123456789012345678901234567890, "\/\u00e4" ] , "#;
+
 /// One captured message, read by something that is not ours.
 #[derive(Deserialize)]
 struct Captured {
@@ -86,9 +90,38 @@ struct CapturedList {
     next_cursor: Option<String>,
 }
 
+#[tokio::test]
+async fn odd_spelling_over_stdio_modern() {
+    compare_spelt(row(Kind::Time, Wire::Stdio), Spelling::Odd).await;
+}
+
+#[tokio::test]
+async fn odd_spelling_over_stdio_legacy() {
+    compare_spelt(row(Kind::Everything, Wire::Stdio), Spelling::Odd).await;
+}
+
+#[tokio::test]
+async fn odd_spelling_over_streamable_http_modern() {
+    compare_spelt(row(Kind::NewExcel, Wire::Http), Spelling::Odd).await;
+}
+
+#[tokio::test]
+async fn odd_spelling_over_streamable_http_legacy() {
+    compare_spelt(row(Kind::Everything, Wire::Http), Spelling::Odd).await;
+}
+
+#[tokio::test]
+async fn odd_spelling_over_sse() {
+    compare_spelt(row(Kind::Everything, Wire::Sse), Spelling::Odd).await;
+}
+
 async fn compare(row: Row) {
+    compare_spelt(row, Spelling::ItsOwn).await;
+}
+
+async fn compare_spelt(row: Row, spelling: Spelling) {
     let mut place = Place::open(row).await;
-    let config = place.tapped().await;
+    let config = place.tapped(spelling).await;
     let house = House::new(config, place.path()).await;
     let session = house.session().await;
     assert_eq!(session.era(), row.era);
@@ -116,6 +149,7 @@ async fn compare(row: Row) {
         let output =
             house.call(tool, arguments.clone()).await.unwrap_or_else(|error| panic!("{tool}: {error:?}"));
         let raw = output.raw.expect("the answer as it came");
+        assert_eq!(raw.get().contains(ODD), matches!(spelling, Spelling::Odd), "{tool}");
         is_captured(&place, tool, &raw);
         if let Some(structured) = output.structured {
             assert!(raw.get().contains(structured.get()), "{tool}");

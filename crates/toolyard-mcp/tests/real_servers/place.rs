@@ -30,6 +30,14 @@ pub(crate) struct Place {
     tap: Option<Ours>,
 }
 
+/// How the bytes of a tapped server are spelt.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Spelling {
+    ItsOwn,
+    /// With blanks, escapes and numbers that would not survive being read and written again.
+    Odd,
+}
+
 /// A process that does not outlive the test.
 struct Ours(Child);
 
@@ -84,17 +92,21 @@ impl Place {
         self.reached_by("sh".to_owned(), args, self.port)
     }
 
-    /// How it is reached through something that writes down its bytes.
-    pub(crate) async fn tapped(&mut self) -> McpServerConfig {
+    /// How it is reached through something that writes down its bytes, and may spell them in an odd way.
+    pub(crate) async fn tapped(&mut self, spelling: Spelling) -> McpServerConfig {
+        let word = |word: &str| match spelling {
+            Spelling::ItsOwn => word.to_owned(),
+            Spelling::Odd => format!("odd-{word}"),
+        };
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/real_servers/tap.py").to_owned();
         let file = self.capture().to_str().unwrap().to_owned();
         let (command, args) = self.row.command(self.path(), self.port);
-        let stdio = [script.clone(), "stdio".to_owned(), file.clone(), command].into_iter().chain(args);
+        let stdio = [script.clone(), word("stdio"), file.clone(), command].into_iter().chain(args);
         let stdio: Vec<String> = stdio.collect();
         let port = free_port();
         if self.row.wire != Wire::Stdio {
             let mut tap = Command::new(python());
-            tap.args([script.as_str(), "http", &file, &port.to_string(), &self.port.to_string()]);
+            tap.args([script.as_str(), &word("http"), &file, &port.to_string(), &self.port.to_string()]);
             self.tap = Some(self.run(tap, "tap.log"));
             listening(port, &self.path().join("tap.log")).await;
         }

@@ -1,7 +1,9 @@
-"""Stands between Toolyard and a real server and writes down the server's own bytes, without looking at them.
+"""Stands between Toolyard and a real server and writes down the server's own bytes as they are passed on.
 
 tap.py stdio FILE COMMAND ARGS…   what the program writes goes to FILE, what it is told goes to FILE.told
 tap.py http FILE PORT UPSTREAM    the same for the bodies of answers and posts, each on a line of its own
+
+With `odd-` before the first word, what the server writes is spelt as no server spells it, and means the same and more.
 """
 
 import http.client
@@ -12,6 +14,15 @@ import sys
 import threading
 
 lock = threading.Lock()
+odd = sys.argv[1].startswith("odd-")
+ODD = rb' { "x\u002dunknown" : [ 1.50, 1E+2, -0.0, 123456789012345678901234567890, "\/\u00e4" ] , '
+
+
+def spelt(data):
+    if odd:
+        for key in (b'"result":{', b'"inputSchema":{', b'"structuredContent":{'):
+            data = data.replace(key + b"}", b"\0").replace(key, key[:-1] + ODD).replace(b"\0", key + b"}")
+    return data
 
 
 def keep(name, data):
@@ -30,7 +41,7 @@ def over_stdio(name, command):
         server.stdin.close()
 
     threading.Thread(target=tell, daemon=True).start()
-    while data := server.stdout.readline():
+    while data := spelt(server.stdout.readline()):
         keep(name, data)
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
@@ -53,16 +64,21 @@ class Between(http.server.BaseHTTPRequestHandler):
         self.send_header("Connection", "close")
         self.end_headers()
         whole = b""
+
+        def pass_back(end=b""):
+            data = spelt(whole)
+            keep(self.server.file, data + end)
+            self.wfile.write(data)
+            self.wfile.flush()
+
         try:
             while data := answer.read1(65536):
                 whole += data
                 if whole.endswith(b"\n"):
-                    keep(self.server.file, whole)
+                    pass_back()
                     whole = b""
-                self.wfile.write(data)
-                self.wfile.flush()
         finally:
-            keep(self.server.file, whole + b"\n")
+            pass_back(end=b"\n")
             server.close()
             self.close_connection = True
 
@@ -79,7 +95,7 @@ class Tap(socketserver.ThreadingMixIn, http.server.HTTPServer):
         pass
 
 
-if sys.argv[1] == "stdio":
+if sys.argv[1].removeprefix("odd-") == "stdio":
     over_stdio(sys.argv[2], sys.argv[3:])
 else:
     tap = Tap(("127.0.0.1", int(sys.argv[3])), Between)
