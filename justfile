@@ -23,9 +23,10 @@ test *ARGS:
 schema:
     UPDATE_SCHEMA=1 cargo nextest run -p toolyard the_schema_file_is_up_to_date
 
-# Instruction counts of the hub (repeatable; figures in docs/benchmarks.md)
+# Instruction counts of the hub and of the wire (repeatable; figures in docs/benchmarks.md)
 instructions:
     scripts/instructions
+    scripts/wire-instructions
 
 # What journalling costs against the bare engines, as ratios of one run
 bench-journal:

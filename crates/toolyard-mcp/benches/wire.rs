@@ -1,6 +1,6 @@
 //! What it costs to get from the bytes of one message to what a client hands on, here and with rmcp.
 //!
-//! `scripts/wire-instructions` counts with callgrind: only what runs inside a function named `measured_…` is counted.
+//! `scripts/wire-instructions` counts with callgrind: only what runs inside `measured` is counted.
 //! `cargo bench -p toolyard-mcp --bench wire` prints times, which are comparable within one run only.
 
 mod messages;

@@ -13,7 +13,7 @@ const MAX_DEPTH: usize = 128;
 
 /// Where a walk through JSON text stands. Whatever it has passed is valid JSON; whatever comes next is not known yet.
 ///
-/// After [`JsonCursor::next_key`] and [`JsonCursor::next_item`] the value must be taken: skipped, read or entered.
+/// After [`JsonCursor::next_key`] and [`JsonCursor::next_item`] the value must be taken, once: skipped, read or entered.
 ///
 /// ```
 /// # use toolyard_core::{JsonCursor, JsonFault, RawJson, SharedText};
@@ -117,7 +117,7 @@ impl<'t> JsonCursor<'t> {
     }
 
     /// Passes over one value.
-    #[inline]
+    #[inline(always)]
     pub fn skip(&mut self) -> Result<JsonText<'t>, JsonFault> {
         let before = self.rest;
         let start = self.at();
@@ -151,11 +151,13 @@ impl<'t> JsonCursor<'t> {
     }
 
     /// Goes into an object. False, and nothing has happened, if the next value is something else.
+    #[inline(always)]
     pub fn enter_object(&mut self) -> Result<bool, JsonFault> {
         self.enter(b'{')
     }
 
     /// Goes into an array. False, and nothing has happened, if the next value is something else.
+    #[inline(always)]
     pub fn enter_array(&mut self) -> Result<bool, JsonFault> {
         self.enter(b'[')
     }
@@ -172,11 +174,13 @@ impl<'t> JsonCursor<'t> {
     }
 
     /// Whether the array that was entered last has one more item; it is left at its end.
+    #[inline(always)]
     pub fn next_item(&mut self) -> Result<bool, JsonFault> {
         self.advance(b']')
     }
 
     /// Reads a string. None, and nothing has happened, if the next value is something else.
+    #[inline(always)]
     pub fn string(&mut self) -> Result<Option<Cow<'t, str>>, JsonFault> {
         let [b'"', ..] = self.rest else { return Ok(None) };
         let (said, after) = self.read_string()?;
@@ -219,7 +223,7 @@ impl<'t> JsonCursor<'t> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn enter(&mut self, bracket: u8) -> Result<bool, JsonFault> {
         let Some((_, after)) = self.rest.split_first().filter(|(first, _)| **first == bracket) else {
             return Ok(false);

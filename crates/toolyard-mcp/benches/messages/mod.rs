@@ -35,7 +35,7 @@ fn tool(number: usize) -> Value {
         _ => json!({"default": "auto", "enum": ["auto", "manual", "auto_except_tables"], "type": "string"}),
     };
     let properties: serde_json::Map<String, Value> =
-        (0..8).map(|index| (format!("property_{index}"), property(index + number))).collect();
+        (0..7).map(|index| (format!("property_{index}"), property(index + number))).collect();
     let schema = json!({"type": "object", "properties": properties, "required": ["property_0"]});
     let mut tool = json!({
         "annotations": {"destructiveHint": false, "idempotentHint": true, "openWorldHint": false, "readOnlyHint": true},

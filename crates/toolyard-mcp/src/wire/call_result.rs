@@ -1,6 +1,8 @@
 //! The result of `tools/call`, read leniently: content as blocks, structured content and the whole as they came.
 
-use toolyard_core::{ContentBlock, JsonCursor, JsonFault, JsonKind, RawJson, ToolError, ToolOutput};
+use toolyard_core::{
+    ContentBlock, JsonCursor, JsonFault, JsonKind, OutputMeta, RawJson, ToolError, ToolOutput,
+};
 
 use super::{
     content::read_content,
@@ -119,9 +121,9 @@ impl CallResult {
                 )));
             }
         }
+        let (raw, meta) = (Some(self.raw), OutputMeta::default());
         let mut output =
-            ToolOutput { content: self.content, structured: self.structured, ..ToolOutput::default() };
-        output.raw = Some(self.raw);
+            ToolOutput { content: self.content, structured: self.structured, sized: false, raw, meta };
         if let (true, Some(structured)) = (output.content.is_empty(), &output.structured) {
             // Servers should say the same as text for whoever reads no JSON; those that do not are helped.
             output.content.push(ContentBlock::text(structured.get()));

@@ -87,26 +87,36 @@ impl Reader {
                 None => drop(cursor.skip()?),
             }
         }
-        let kind = fields.kind.clone();
-        Ok(Some(match self.known(fields) {
+        Ok(Some(match self.known(&mut fields) {
             Some(block) => block,
             None => match self.value(JsonCursor::new(whole, usize::MAX).skip()?) {
                 // Too much of something unknown: what it is, is still said.
-                Value::Null => ContentBlock::Other(json!({ "type": kind })),
+                Value::Null => ContentBlock::Other(json!({ "type": fields.kind })),
                 value => ContentBlock::Other(value),
             },
         }))
     }
 
-    fn known(&mut self, fields: Fields<'_>) -> Option<ContentBlock> {
-        let mime_type = || fields.mime_type.map_or("application/octet-stream".to_owned(), Cow::into_owned);
+    fn known(&mut self, fields: &mut Fields<'_>) -> Option<ContentBlock> {
+        let binary = |fields: &mut Fields<'_>| {
+            let mime_type =
+                fields.mime_type.take().map_or("application/octet-stream".to_owned(), Cow::into_owned);
+            Some((fields.data.take()?.into_owned(), mime_type))
+        };
         Some(match fields.kind.as_deref() {
-            Some("text") | None => ContentBlock::text(fields.text?),
-            Some("image") => ContentBlock::Image { data: fields.data?.into_owned(), mime_type: mime_type() },
-            Some("audio") => ContentBlock::Audio { data: fields.data?.into_owned(), mime_type: mime_type() },
+            Some("text") | None => ContentBlock::text(fields.text.take()?),
+            Some("image") => {
+                binary(fields).map(|(data, mime_type)| ContentBlock::Image { data, mime_type })?
+            }
+            Some("audio") => {
+                binary(fields).map(|(data, mime_type)| ContentBlock::Audio { data, mime_type })?
+            }
             Some("resource_link") => {
-                let uri = fields.uri?.into_owned();
-                ContentBlock::ResourceLink { name: fields.name.map_or(uri.clone(), Cow::into_owned), uri }
+                let uri = fields.uri.take()?.into_owned();
+                ContentBlock::ResourceLink {
+                    name: fields.name.take().map_or(uri.clone(), Cow::into_owned),
+                    uri,
+                }
             }
             Some("resource") => ContentBlock::Resource { resource: self.resource(fields.resource?)? },
             Some(_) => return None,

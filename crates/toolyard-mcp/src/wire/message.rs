@@ -80,14 +80,13 @@ fn read_batch(cursor: &mut JsonCursor<'_>, text: &SharedText) -> Result<Vec<Mess
     if messages.is_empty() { Err(problem) } else { Ok(messages) }
 }
 
-/// The fields of one message; none for what is missing or `null`.
+/// The fields of one message.
 #[derive(Debug, Default)]
 struct Envelope<'t> {
     version: Option<JsonText<'t>>,
     id: Option<JsonText<'t>>,
     method: Option<JsonText<'t>>,
     params: Option<JsonText<'t>>,
-    /// `null` is a result, though an empty one.
     result: Option<JsonText<'t>>,
     error: Option<JsonText<'t>>,
 }
@@ -112,10 +111,6 @@ impl<'t> Envelope<'t> {
         if twice {
             return Ok(Err(WireError::NotJsonRpc("a field stands in it twice")));
         }
-        // Libraries that write out every field write `null` for those that are not there.
-        for field in [&mut envelope.id, &mut envelope.method, &mut envelope.params, &mut envelope.error] {
-            *field = field.filter(|value| value.kind() != JsonKind::Null);
-        }
         Ok(Ok(envelope))
     }
 
@@ -137,22 +132,21 @@ impl<'t> Envelope<'t> {
         if !is_versioned {
             // There is no other version it could be. But a log line written as JSON has neither version nor id, even
             // if it has an `error` or a `method`.
-            if self.id.is_none() {
+            if present(self.id).is_none() {
                 return Err(WireError::NotJsonRpc("it has neither version nor id"));
             }
             tracing::debug!("a message without `\"jsonrpc\":\"2.0\"` is taken");
         }
-        let Some(method) = self.method else { return self.open_response(text) };
-        let is_answer = self.error.or(self.result).is_some_and(|value| value.kind() != JsonKind::Null);
-        if is_answer {
+        let Some(method) = present(self.method) else { return self.open_response(text) };
+        if present(self.error).or(present(self.result)).is_some() {
             return Err(WireError::NotJsonRpc("it has a method and an answer"));
         }
         let method = method.string().ok_or(WireError::NotJsonRpc("its method is not a string"))?;
         if method.len() > MAX_NAME {
             return Err(WireError::NotJsonRpc("its method is too long"));
         }
-        let (method, params) = (method.into_owned(), self.params.map(|params| text.part(params)));
-        let Some(id) = self.id else { return Ok(Message::Notification { method, params }) };
+        let (method, params) = (method.into_owned(), present(self.params).map(|params| text.part(params)));
+        let Some(id) = present(self.id) else { return Ok(Message::Notification { method, params }) };
         match id.kind() {
             _ if id.get().len() > MAX_NAME => Err(WireError::NotJsonRpc("its id is too long")),
             JsonKind::Number | JsonKind::String => {
@@ -163,9 +157,10 @@ impl<'t> Envelope<'t> {
     }
 
     fn open_response(self, text: &SharedText) -> Result<Message, WireError> {
-        let outcome = match (self.error, self.result) {
+        let outcome = match (present(self.error), self.result) {
             // Also beside a result: what says that it failed must not count as done.
             (Some(error), _) => Err(RpcError::read(error, text)),
+            // `null` is a result, though an empty one.
             (None, Some(result)) => Ok(text.part(result)),
             (None, None) => return Err(WireError::NotJsonRpc("it has neither method nor result nor error")),
         };
@@ -173,6 +168,11 @@ impl<'t> Envelope<'t> {
         let id = self.id.and_then(JsonText::number);
         Ok(Message::Response { id, outcome })
     }
+}
+
+/// A field that says something: libraries that write out every field write `null` for those that are not there.
+fn present(field: Option<JsonText<'_>>) -> Option<JsonText<'_>> {
+    field.filter(|value| value.kind() != JsonKind::Null)
 }
 
 impl From<JsonFault> for WireError {
