@@ -450,3 +450,7 @@ impl Opening {
         session
     }
 }
+
+#[cfg(test)]
+#[path = "handshake_tests.rs"]
+mod tests;
