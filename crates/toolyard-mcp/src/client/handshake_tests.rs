@@ -70,7 +70,7 @@ async fn who_refuses_the_revision_it_speaks_is_asked_once_more_and_never_initial
 async fn legacy(opening: Duration) -> TestServer {
     TestServer::start(move |seen: Seen, mut reply: Reply| async move {
         if seen.method == "GET" {
-            tokio::time::sleep(opening).await;
+            sleep(opening).await;
             reply.events().await;
             reply.raw(": open\n\n").await;
             reply.hung_up().await;
