@@ -2,13 +2,19 @@
 
 mod cursor;
 mod grammar;
+mod jumps;
 
-use std::{fmt, ops::Range, sync::Arc};
+use std::{
+    fmt,
+    ops::Range,
+    sync::{Arc, OnceLock},
+};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
 use serde_json::{Value, value::RawValue};
 
 pub use cursor::{JsonCursor, JsonFault, JsonKind, JsonText};
+use jumps::Jumps;
 
 /// A part of a text up to this size shares it whatever its own size: that is what a few small buffers cost.
 const SHARED_FREELY: usize = 64 << 10;
@@ -32,7 +38,8 @@ pub struct SharedText(Arc<Whole>);
 
 enum Whole {
     /// Text as it came; only the parts that a [`JsonCursor`] found in it are known to be JSON.
-    Text(String),
+    /// Once all of it was walked over, it is known where its large values end.
+    Text(String, OnceLock<Jumps>),
     /// JSON as a whole, in the form that is written out without being looked at again.
     Json(Box<RawValue>),
 }
@@ -70,6 +77,20 @@ impl RawJson {
         self.whole.part(part)
     }
 
+    /// The items of a JSON array, as parts of its text.
+    pub fn items(array: String) -> Result<Vec<Self>, JsonFault> {
+        let text = SharedText::from(array);
+        let mut cursor = JsonCursor::new(text.as_str(), usize::MAX);
+        let mut items = Vec::new();
+        if !cursor.enter_array()? {
+            return Err(JsonFault::NotJson(0));
+        }
+        while cursor.next_item()? {
+            items.push(text.part(cursor.skip()?));
+        }
+        cursor.end().map(|()| items)
+    }
+
     /// The text itself.
     pub fn get(&self) -> &str {
         // The range was taken from this very text.
@@ -96,7 +117,7 @@ impl SharedText {
     /// The text itself.
     pub fn as_str(&self) -> &str {
         match self.0.as_ref() {
-            Whole::Text(text) => text,
+            Whole::Text(text, _) => text,
             Whole::Json(json) => json.get(),
         }
     }
@@ -113,6 +134,21 @@ impl SharedText {
         }
     }
 
+    /// Keeps what a walk over all of this text has found out.
+    fn remember(&self, found: Jumps) {
+        if let Whole::Text(_, jumps) = self.0.as_ref() {
+            // Whoever came first found the same.
+            let _ = jumps.set(found);
+        }
+    }
+
+    fn jumps(&self) -> Option<&Jumps> {
+        match self.0.as_ref() {
+            Whole::Text(_, jumps) => jumps.get(),
+            Whole::Json(_) => None,
+        }
+    }
+
     /// Where `part` lies in this text, by its address.
     fn range_of(&self, part: &str) -> Option<Range<usize>> {
         let whole = self.as_str();
@@ -124,7 +160,7 @@ impl SharedText {
     /// Whether a part of this many bytes may keep the whole alive.
     fn is_worth(&self, bytes: usize) -> bool {
         let held = match self.0.as_ref() {
-            Whole::Text(text) => text.capacity(),
+            Whole::Text(text, _) => text.capacity(),
             Whole::Json(json) => json.get().len(),
         };
         held <= SHARED_FREELY || bytes >= held / SHARED_FRACTION
@@ -133,7 +169,7 @@ impl SharedText {
 
 impl From<String> for SharedText {
     fn from(text: String) -> Self {
-        Self(Arc::new(Whole::Text(text)))
+        Self(Arc::new(Whole::Text(text, OnceLock::new())))
     }
 }
 

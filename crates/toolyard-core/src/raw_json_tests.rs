@@ -116,6 +116,36 @@ fn a_key_is_compared_by_what_it_says() {
     assert_eq!(cursor.next_key().unwrap().unwrap(), "tools");
 }
 
+/// All values of a text as the walk shows them: what is skipped, and what is entered to this depth.
+fn parts(cursor: &mut JsonCursor<'_>, json: &RawJson, depth: usize, found: &mut Vec<RawJson>) {
+    found.push(json.part(cursor.clone().skip().unwrap()));
+    if depth == 0 {
+        cursor.skip().unwrap();
+    } else if cursor.enter_object().unwrap() {
+        while cursor.next_key().unwrap().is_some() {
+            parts(cursor, json, depth - 1, found);
+        }
+    } else if cursor.enter_array().unwrap() {
+        while cursor.next_item().unwrap() {
+            parts(cursor, json, depth - 1, found);
+        }
+    } else {
+        cursor.skip().unwrap();
+    }
+}
+
+#[test]
+fn a_text_that_was_not_walked_to_its_end_remembers_nothing() {
+    let item = format!("[{}1]", "1,".repeat(400));
+    for (text, whole) in [(format!("[{item},{item}]"), true), (format!("[{item},{item}}}"), false)] {
+        let text = SharedText::from(text);
+        let mut cursor = JsonCursor::over(&text, 8);
+        assert_eq!(cursor.skip().is_ok(), whole);
+        assert_eq!(cursor.end().is_ok(), whole);
+        assert_eq!(text.jumps().is_some(), whole);
+    }
+}
+
 /// Any JSON value, with everything in its strings.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
@@ -272,5 +302,27 @@ proptest! {
         let part = text.part(only_value(text.as_str()));
         prop_assert_eq!(part.get(), &inner);
         prop_assert_eq!(serde_json::to_string(&part).unwrap(), inner);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1_024, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_second_walk_finds_what_the_first_would(value in any_json(), copies in 1..12_usize, pretty in any::<bool>()) {
+        let value = json!({"result": {"list": vec![value; copies], "more": [[1, 2], {}]}});
+        let text = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) };
+        let text = SharedText::from(format!(" {}", text.unwrap()));
+        let mut first = JsonCursor::over(&text, 128);
+        let whole = text.part(first.skip().unwrap());
+        let unknown = RawJson::parse(whole.get().to_owned()).unwrap();
+        let (mut slow, mut quick) = (Vec::new(), Vec::new());
+        parts(&mut JsonCursor::of(&unknown), &unknown, 7, &mut slow);
+        first.end().unwrap();
+        parts(&mut JsonCursor::of(&whole), &whole, 7, &mut quick);
+        prop_assert_eq!(&slow, &quick);
+        for part in quick {
+            parts(&mut JsonCursor::of(&part), &part, 7, &mut Vec::new());
+        }
     }
 }

@@ -15,6 +15,9 @@ pub struct ServerRecord {
     pub era: Option<ProtocolEra>,
     /// The seeds' `cached_tools`: its tool definitions as it sent them.
     pub cached_tools: Vec<RawJson>,
+    /// What was decided about them, so that it need not be decided anew whenever they are listed; none in records of
+    /// earlier versions.
+    pub shelf: Option<RawJson>,
     /// Milliseconds since 1970.
     pub seen_at: i64,
 }

@@ -1,6 +1,6 @@
 //! A hub that is meant to be killed, and the guardian of its server, for the tests of the stdio transport.
 //!
-//! `guard WORDS…` is a guardian. `hub COMMAND ARGS…` starts a server through the transport and waits for its own end.
+//! `guard [NAME] WORDS…` is a guardian. `hub COMMAND ARGS…` starts a server through the transport and waits for its own end.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a process made for tests")]
 
@@ -14,7 +14,11 @@ use toolyard_mcp::{
 fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1);
     match words.next() {
-        Some(word) if word == "guard" => u8::try_from(guard(words)).map_or(ExitCode::FAILURE, ExitCode::from),
+        Some(word) if word == "guard" => {
+            // Whom it guards is said first, for whoever looks at the list of processes.
+            let words = words.skip_while(|word| word != "--grace-ms");
+            u8::try_from(guard(words)).map_or(ExitCode::FAILURE, ExitCode::from)
+        }
         Some(word) if word == "hub" => {
             let runtime =
                 tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();

@@ -17,6 +17,7 @@ use toolyard_core::{
 use crate::{
     config::{HttpKind, McpServerConfig, TransportConfig},
     definition::{FirstSight, JudgeRules, NotBlocked, PinDecision, decide, judge_list},
+    shelf::Shelf,
 };
 
 /// Why something could not be remembered or found.
@@ -92,6 +93,35 @@ impl ServerCache {
         Ok(try_join_all(remembered).await?.into_iter().collect())
     }
 
+    /// The tools of all servers of these that were seen as they are configured now, as it was decided on them then:
+    /// nothing is judged anew, because nothing of it changed.
+    pub(crate) async fn shelves(
+        &self,
+        configs: &[McpServerConfig],
+    ) -> Result<HashMap<SourceId, (Option<ProtocolEra>, Shelf)>, CacheError> {
+        let records = self.servers.servers().await.map_err(failed("all"))?;
+        let by_id: HashMap<&SourceId, &McpServerConfig> =
+            configs.iter().map(|config| (&config.id, config)).collect();
+        let mut shelves = HashMap::new();
+        for record in records {
+            let Some(config) = by_id.get(&record.id) else { continue };
+            if record.configuration != config.fingerprint() {
+                continue;
+            }
+            let kept = record.shelf.as_ref().and_then(|kept| Shelf::kept(kept, &record.cached_tools));
+            let shelf = match kept {
+                Some(shelf) => shelf,
+                // It was remembered by an earlier version.
+                None => match self.recall(config).await? {
+                    Some(remembered) => Shelf::of(remembered.decision),
+                    None => continue,
+                },
+            };
+            shelves.insert(record.id, (record.era, shelf));
+        }
+        Ok(shelves)
+    }
+
     /// One server, if it was seen as it is configured now.
     pub async fn recall(&self, config: &McpServerConfig) -> Result<Option<Remembered>, CacheError> {
         Ok(self.recall_all([config]).await?.remove(&config.id))
@@ -109,7 +139,9 @@ impl ServerCache {
         let history = self.history_of(config).await?;
         let decision = decide(&history, judge_list(&tools, rules(config, era)), first_sight(config), now);
         self.put(&config.id, &decision.records).await?;
+        let shelf = Shelf::keep(&decision, &tools);
         let record = ServerRecord {
+            shelf,
             id: config.id.clone(),
             configuration: config.fingerprint(),
             era,
@@ -131,7 +163,10 @@ impl ServerCache {
         let never_seen = || CacheError::NeverSeen(config.id.clone());
         let before = self.recall(config).await?.ok_or_else(never_seen)?;
         self.put(&config.id, &before.decision.approval(tools, now)?).await?;
-        self.recall(config).await?.ok_or_else(never_seen)
+        let mut after = self.recall(config).await?.ok_or_else(never_seen)?;
+        after.record.shelf = Shelf::keep(&after.decision, &after.record.cached_tools);
+        self.servers.put_server(&after.record).await.map_err(failed(&config.id))?;
+        Ok(after)
     }
 
     /// Every definition a server ever had, by tool and oldest first, with dates.

@@ -93,3 +93,30 @@ async fn only_servers_of_these_configurations_are_recalled() {
     assert!(cache.forget(&"a".into()).await.unwrap());
     assert!(cache.definitions(&"a".into()).await.unwrap().is_empty());
 }
+
+#[tokio::test]
+async fn what_is_kept_is_what_judging_anew_would_give() {
+    let cache = ServerCache::in_memory();
+    let server = config("files-server");
+    cache.take_in(&server, None, tools(&[("moved", "Moves"), ("same", "Stays")]), 1).await.unwrap();
+    let mut list = tools(&[("moved", "Moves elsewhere"), ("same", "Stays"), ("new", "Comes")]);
+    for text in [
+        r#"{"name":"hidden","description":"zero\u200bwidth","inputSchema":{"type":"object"}}"#,
+        r#"{"name":"bare","title":7,"annotations":{"title":"Bare","readOnlyHint":true,"idempotentHint":"yes"}}"#,
+        r#"{"name":"bad","inputSchema":true}"#,
+        r#"{"name":"twice","inputSchema":{"type":"object"}}"#,
+        r#"{"name":"twice","inputSchema":{"type":"object","required":["a"]}}"#,
+        r#"{"name":"out","outputSchema":[1],"inputSchema":{"type":"object","properties":{"b":{},"a":{}}},"x":1.50}"#,
+    ] {
+        list.push(RawJson::parse(text.to_owned()).unwrap());
+    }
+    cache.take_in(&server, None, list, 2).await.unwrap();
+    let judged = Shelf::of(cache.recall(&server).await.unwrap().unwrap().decision);
+    let (_, kept) = cache.shelves(std::slice::from_ref(&server)).await.unwrap().remove(&server.id).unwrap();
+    assert_eq!(kept, judged);
+    assert_eq!((kept.in_service.len(), kept.out_of_service.len(), kept.quarantined.len()), (5, 1, 2));
+    let after = cache.approve(&server, None, 3).await.unwrap();
+    let (_, kept) = cache.shelves(std::slice::from_ref(&server)).await.unwrap().remove(&server.id).unwrap();
+    assert_eq!(kept, Shelf::of(after.decision));
+    assert_eq!(kept.in_service.len(), 6);
+}

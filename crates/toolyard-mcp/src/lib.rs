@@ -11,4 +11,5 @@ pub mod cache;
 pub mod client;
 pub mod config;
 pub mod definition;
+mod shelf;
 pub mod wire;

@@ -23,11 +23,12 @@ impl Servers for Store {
                 Box::pin(async move {
                     let tools = serde_json::to_string(&server.cached_tools);
                     let tools = tools.map_err(|error| StoreError::Corrupt(error.to_string()))?;
-                    let sql = "INSERT INTO servers (id, configuration, era, cached_tools, seen_at) VALUES ($1, $2, $3, $4, $5)
+                    let sql = "INSERT INTO servers (id, configuration, era, cached_tools, seen_at, shelf) VALUES ($1, $2, $3, $4, $5, $6)
                                ON CONFLICT (id) DO UPDATE SET configuration = excluded.configuration, era = excluded.era,
-                               cached_tools = excluded.cached_tools, seen_at = excluded.seen_at";
+                               cached_tools = excluded.cached_tools, seen_at = excluded.seen_at, shelf = excluded.shelf";
                     let query = sqlx::query(sql).bind(server.id.as_str()).bind(server.configuration.to_string());
                     let query = query.bind(server.era.as_ref().map(word)).bind(tools).bind(server.seen_at);
+                    let query = query.bind(server.shelf.as_ref().map(|shelf| shelf.get().to_owned()));
                     query.execute(connection).await?;
                     Ok(())
                 })
@@ -167,14 +168,17 @@ fn hash(row: &AnyRow, column: &str) -> Result<ContentHash, StoreError> {
 }
 
 fn server_record(row: &AnyRow) -> Result<ServerRecord, StoreError> {
-    let corrupt = |error: serde_json::Error| StoreError::Corrupt(error.to_string());
+    let corrupt = |error: String| StoreError::Corrupt(error);
     let era: Option<String> = row.try_get("era")?;
+    let shelf: Option<String> = row.try_get("shelf")?;
     Ok(ServerRecord {
         id: SourceId::from(row.try_get::<String, _>("id")?),
         configuration: hash(row, "configuration")?,
         era: era.map(|era| read_word(&era)).transpose()?,
-        cached_tools: serde_json::from_str(&row.try_get::<String, _>("cached_tools")?).map_err(corrupt)?,
+        cached_tools: RawJson::items(row.try_get("cached_tools")?)
+            .map_err(|error| corrupt(error.to_string()))?,
         seen_at: row.try_get("seen_at")?,
+        shelf: shelf.map(RawJson::parse).transpose().map_err(|error| corrupt(error.to_string()))?,
     })
 }
 

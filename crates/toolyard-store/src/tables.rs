@@ -27,6 +27,7 @@ pub(crate) const TABLES: &[Table] = &[
             ("era", Text),
             ("cached_tools", Text),
             ("seen_at", Integer),
+            ("shelf", Text),
         ],
     },
     Table {

@@ -45,6 +45,7 @@ on_both_engines!(
     export_and_import_keep_everything,
     opening_again_changes_nothing_and_a_newer_store_is_refused,
     check_vacuum_and_backup,
+    a_store_of_an_earlier_version_is_brought_up_to_date,
 );
 
 const LEASE: Duration = Duration::from_secs(60);
@@ -264,10 +265,11 @@ async fn servers_and_definitions_are_remembered(engine: Engine) {
         configuration: ContentHash::of("uvx excel"),
         era: Some(ProtocolEra::Legacy),
         cached_tools: vec![RawJson::parse(tool.to_owned()).unwrap()],
+        shelf: Some(RawJson::parse(r#"{"in_service":[]}"#.to_owned()).unwrap()),
         seen_at: 7,
     };
     store.put_server(&server).await.unwrap();
-    server.era = None;
+    (server.era, server.shelf) = (None, None);
     store.put_server(&server).await.unwrap();
     let known = place.open().await.servers().await.unwrap();
     assert_eq!(known, [server]);
@@ -528,4 +530,29 @@ async fn check_vacuum_and_backup(engine: Engine) {
         }
         Engine::Postgres => assert!(store.backup(&copy).await.unwrap_err().to_string().contains("pg_dump")),
     }
+}
+
+/// A store as the first version left it: its migration alone, and a server in it.
+async fn a_store_of_an_earlier_version_is_brought_up_to_date(engine: Engine) {
+    let place = Place::new(engine).await;
+    let (folder, name) = (tempfile::tempdir().unwrap(), "0001_beginning.sql");
+    let of_engine = if engine == Engine::Sqlite { "sqlite" } else { "postgres" };
+    let first = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations").join(of_engine).join(name);
+    std::fs::copy(first, folder.path().join(name)).unwrap();
+    sqlx::any::install_default_drivers();
+    let address = match &place.location {
+        Location::Sqlite(path) => format!("sqlite://{}?mode=rwc", path.display()),
+        Location::Postgres(address) => address.clone(),
+    };
+    let pool = sqlx::AnyPool::connect(&address).await.unwrap();
+    sqlx::migrate::Migrator::new(folder.path()).await.unwrap().run(&pool).await.unwrap();
+    let sql = "INSERT INTO servers (id, configuration, cached_tools, seen_at) VALUES ('old', $1, $2, 5)";
+    let tool = r#"{"name":"read"}"#;
+    let row = sqlx::query(sql).bind(ContentHash::of("how").to_string()).bind(format!("[{tool}]"));
+    row.execute(&pool).await.unwrap();
+    pool.close().await;
+
+    let servers = place.open().await.servers().await.unwrap();
+    let [server] = servers.as_slice() else { panic!("{servers:?}") };
+    assert_eq!((server.id.as_str(), server.cached_tools[0].get(), &server.shelf), ("old", tool, &None));
 }

@@ -1,11 +1,14 @@
 //! Where things are on this machine: the only place that looks at the home folder and the environment.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use etcetera::{AppStrategy as _, AppStrategyArgs};
 use toolyard::{Settings, SettingsError, Surroundings};
 use toolyard_core::{ContentHash, Servers as _, TrustDecision};
-use toolyard_mcp::config::McpServerConfig;
+use toolyard_mcp::config::{McpServerConfig, ServerSettings};
 use toolyard_store::{Location, Store, StoreError};
 use toolyard_tools::skill::{SkillFolder, SkillScope};
 
@@ -33,6 +36,10 @@ pub(crate) struct Workplace {
     pub(crate) servers: Vec<McpServerConfig>,
     /// What is wrong with descriptions of servers.
     pub(crate) server_problems: Vec<String>,
+    /// What there is to say about servers of plain files.
+    pub(crate) server_notes: Vec<String>,
+    /// Servers of settings files as they were written.
+    pub(crate) written_servers: BTreeMap<String, ServerSettings>,
     pub(crate) surroundings: Surroundings,
     /// The folder of the project we stand in.
     pub(crate) project: PathBuf,
@@ -100,6 +107,8 @@ pub(crate) async fn workplace(config: Option<&Path>) -> Result<Workplace, Failur
         trustable: gathered.trustable,
         servers: gathered.servers.into_values().collect(),
         server_problems: gathered.problems,
+        server_notes: gathered.notes,
+        written_servers: gathered.written,
         surroundings,
         project,
         operators_file: operators_file.unwrap_or_else(|| user.config_dir().join(FILE_NAME)),

@@ -29,6 +29,7 @@
 
 mod servers;
 pub mod settings;
+mod watch;
 mod yard;
 
 pub use servers::ServersSetup;
@@ -38,6 +39,7 @@ pub use toolyard_hub as hub;
 pub use toolyard_mcp as mcp;
 pub use toolyard_store as store;
 pub use toolyard_tools as tools;
+pub use watch::{Following, ServerFiles, read_servers};
 pub use yard::{Error, Surroundings, Toolyard, ToolyardBuilder};
 
 /// What most programs need.

@@ -7,7 +7,7 @@ use std::{
 
 use toolyard::Settings;
 use toolyard_core::SourceId;
-use toolyard_mcp::config::{McpServerConfig, read_mcp_json};
+use toolyard_mcp::config::{McpServerConfig, ServerSettings, read_mcp_json};
 use toolyard_store::Store;
 
 use crate::{failure::Failure, folders::is_trusted};
@@ -19,6 +19,10 @@ const OF_PROJECT: [&str; 3] = [".mcp.json", "mcp.json", "mcp.local.json"];
 #[derive(Debug, Default)]
 pub(crate) struct Gathered {
     pub(crate) servers: BTreeMap<SourceId, McpServerConfig>,
+    /// Servers of settings files as they were written.
+    pub(crate) written: BTreeMap<String, ServerSettings>,
+    /// What there is to say about servers of plain files.
+    pub(crate) notes: Vec<String>,
     pub(crate) problems: Vec<String>,
     pub(crate) not_trusted: Vec<String>,
     pub(crate) trustable: Vec<PathBuf>,
@@ -30,6 +34,7 @@ impl Gathered {
         let Some(file) = file else { return };
         let (configs, problems) = settings.servers(file.parent().unwrap_or(file));
         self.problems.extend(problems);
+        self.written.extend(settings.servers.clone());
         self.servers.extend(configs.into_iter().map(|config| (config.id.clone(), config)));
     }
 
@@ -44,6 +49,8 @@ impl Gathered {
             Ok(read) => {
                 let said = |problem| format!("{}: {problem}", file.display());
                 self.problems.extend(read.problems.iter().map(said));
+                let notes = read.servers.iter().flat_map(|server| &server.notes);
+                self.notes.extend(notes.map(|note| format!("{}: {note}", file.display())));
                 self.servers
                     .extend(read.servers.into_iter().map(|server| (server.config.id.clone(), server.config)));
             }

@@ -8,7 +8,10 @@ use toolyard_core::{
     Descriptions, RawJson, Servers as _, SourceInfo, Tool, ToolCallRequest, ToolError, ToolOutput,
 };
 use toolyard_hub::{CallOptions, HubConfig, RetryPolicy, ToolHub};
-use toolyard_mcp::client::McpManager;
+use toolyard_mcp::{
+    client::{Applied, McpManager},
+    config::McpServerConfig,
+};
 use toolyard_store::{Statistics, Store, StoreError, StoredAudit, StoredHistory};
 use toolyard_tools::{
     IntoOutput, function,
@@ -42,6 +45,9 @@ pub enum Error {
     /// A call failed.
     #[error(transparent)]
     Call(#[from] ToolError),
+    /// There is nobody to manage servers.
+    #[error("this yard was built without servers: give it some, or an empty list of them, when it is built")]
+    WithoutServers,
 }
 
 /// A hub with its tools.
@@ -90,8 +96,8 @@ impl Toolyard {
         self.hub.execute(&ToolCallRequest::new(tool, arguments), &self.options).await
     }
 
-    /// Stops all servers and waits until everything that was noted is in the store. A yard that is dropped without this may lose its last second
-    /// of statistics and audit records.
+    /// Stops all servers and waits until everything that was noted is in the store. A yard that is dropped without this
+    /// may lose its last second of statistics and audit records.
     pub async fn close(&self) -> Result<(), StoreError> {
         if let Some(servers) = &self.servers {
             servers.close().await;
@@ -126,6 +132,13 @@ impl Toolyard {
     /// The MCP servers, if any were configured.
     pub fn servers(&self) -> Option<&McpManager> {
         self.servers.as_ref()
+    }
+
+    /// Uses these servers from now on. Those that did not change go on undisturbed, calls under way included; nothing is
+    /// started.
+    pub async fn reload_servers(&self, configs: Vec<McpServerConfig>) -> Result<Applied, Error> {
+        let manager = self.servers.as_ref().ok_or(Error::WithoutServers)?;
+        Ok(manager.apply(configs).await.map_err(StoreError::Database)?)
     }
 
     /// The skills that were found, and what is wrong with them.

@@ -187,7 +187,7 @@ fn arguments_come_from_a_file_or_standard_input() {
 fn what_is_cut_away_can_be_read_by_the_next_process() {
     let place = Place::new();
     place.copy_example_skills();
-    let numbers = (0..400).map(|n| n.to_string()).collect::<Vec<_>>().join("+");
+    let numbers = (0..100).map(|n| n.to_string()).collect::<Vec<_>>().join("+");
     let arguments = serde_json::json!({ "expression": format!("({numbers}) to words") }).to_string();
     let long = place.run(&["call", "calculate", "--args", &arguments, "--budget", "20", "--json"]);
     let answer: serde_json::Value = serde_json::from_str(&long).unwrap();
@@ -224,11 +224,11 @@ fn settings_are_found_upwards_and_their_mistakes_are_named() {
 fn a_projects_settings_decide_nothing_that_matters_until_they_are_trusted() {
     let place = Place::new();
     place.write("toolyard.toml", "[routing]\npin = { calculate = \"nativ\" }\n");
-    let note = "note: routing of this project's toolyard.toml are not used: toolyard trust";
+    let note = "note: not used, because nobody trusted it: routing of toolyard.toml; look at it, then: toolyard trust";
     assert!(place.run(&["tools", "list"]).contains(note));
     insta::assert_snapshot!(place.run(&["doctor"]), @r#"
     ok       settings  HOME/project/toolyard.toml
-    note     settings  not used, because the file is not trusted: routing
+    note     settings  not used, because the file is not trusted: routing of toolyard.toml
                        hint: look at it, then: toolyard trust
     ok       store     HOME/data/toolyard/toolyard.db
     ok       tools     5 tools from 1 source

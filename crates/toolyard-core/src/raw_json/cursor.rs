@@ -2,7 +2,11 @@
 
 use std::borrow::Cow;
 
-use super::grammar::{after_blanks, after_number, after_plain, after_string, after_word, unescaped};
+use super::{
+    RawJson, SharedText,
+    grammar::{after_blanks, after_number, after_short_string, after_string, after_word, read_string},
+    jumps::Jumps,
+};
 
 /// Nesting deeper than this is never walked: one bit per level, and nobody reads deeper JSON into values anyway.
 const MAX_DEPTH: usize = 128;
@@ -14,7 +18,7 @@ const MAX_DEPTH: usize = 128;
 /// ```
 /// # use toolyard_core::{JsonCursor, JsonFault, RawJson, SharedText};
 /// let text = SharedText::from(r#"{"id": 1.0, "rows": [ {"b":1,"a":2} ]}"#.to_owned());
-/// let mut cursor = JsonCursor::new(text.as_str(), 16);
+/// let mut cursor = JsonCursor::over(&text, 16);
 /// let mut rows = Vec::new();
 /// cursor.enter_object()?;
 /// while let Some(key) = cursor.next_key()? {
@@ -40,6 +44,17 @@ pub struct JsonCursor<'t> {
     limit: usize,
     /// Whether the innermost bracket was opened just now.
     fresh: bool,
+    memory: Memory<'t>,
+}
+
+/// What is known about the text, or about to be.
+#[derive(Debug, Clone)]
+enum Memory<'t> {
+    None,
+    /// Its large values are being written down for whoever walks here again.
+    Writes(Box<Jumps>, &'t SharedText),
+    /// All of it was walked over once, from so many bytes before this walk began.
+    Knows(&'t Jumps, usize),
 }
 
 /// JSON text that a cursor has passed, and that is therefore valid.
@@ -73,7 +88,27 @@ impl<'t> JsonCursor<'t> {
     /// A walk through `text`, whose brackets may be nested `depth` levels deep (never more than 128).
     pub fn new(text: &'t str, depth: usize) -> Self {
         let rest = after_blanks(text.as_bytes());
-        Self { text, rest, open: 0, depth: 0, limit: depth.min(MAX_DEPTH), fresh: false }
+        let limit = depth.min(MAX_DEPTH);
+        Self { text, rest, open: 0, depth: 0, limit, fresh: false, memory: Memory::None }
+    }
+
+    /// The same through a text that others hold parts of: once it was walked to its end, walks through these parts need
+    /// not go into large values to find their ends.
+    pub fn over(text: &'t SharedText, depth: usize) -> Self {
+        let mut cursor = Self::new(text.as_str(), depth);
+        if Jumps::are_worth(cursor.text.len()) {
+            cursor.memory = Memory::Writes(Box::default(), text);
+        }
+        cursor
+    }
+
+    /// A walk through JSON that is valid already.
+    pub fn of(json: &'t RawJson) -> Self {
+        let mut cursor = Self::new(json.get(), MAX_DEPTH);
+        if let Some(jumps) = json.whole.jumps() {
+            cursor.memory = Memory::Knows(jumps, json.range.start);
+        }
+        cursor
     }
 
     /// What the next value is, as far as its first byte tells.
@@ -82,13 +117,37 @@ impl<'t> JsonCursor<'t> {
     }
 
     /// Passes over one value.
+    #[inline]
     pub fn skip(&mut self) -> Result<JsonText<'t>, JsonFault> {
+        let before = self.rest;
         let start = self.at();
-        self.pass_value()?;
+        let after = match before {
+            [b'{' | b'[', ..] => match self.known_end(start) {
+                Some(after) => after,
+                None => self.pass_bracket()?,
+            },
+            _ => after_scalar(before).ok_or_else(|| self.fault())?,
+        };
         self.fresh = false;
-        let end = self.at();
-        self.rest = after_blanks(self.rest);
+        self.rest = after_blanks(after);
+        let end = self.text.len() - after.len();
         self.text.get(start..end).map(JsonText).ok_or(JsonFault::NotJson(start))
+    }
+
+    /// What was not walked over yet.
+    pub fn rest(&self) -> &'t str {
+        self.text.get(self.at()..).unwrap_or_default()
+    }
+
+    /// What follows after the value that begins here, if that is known.
+    fn known_end(&self, start: usize) -> Option<&'t [u8]> {
+        match (&self.memory, self.rest) {
+            (Memory::Knows(jumps, before), [b'{' | b'[', ..]) => {
+                let end = jumps.end_of(start + before)? - before;
+                self.text.as_bytes().get(end..)
+            }
+            _ => None,
+        }
     }
 
     /// Goes into an object. False, and nothing has happened, if the next value is something else.
@@ -102,13 +161,13 @@ impl<'t> JsonCursor<'t> {
     }
 
     /// The next key of the object that was entered last; none at its end, which is left then.
+    #[inline(always)]
     pub fn next_key(&mut self) -> Result<Option<Cow<'t, str>>, JsonFault> {
         if !self.advance(b'}')? {
             return Ok(None);
         }
-        let key = self.string()?.ok_or_else(|| self.fault())?;
-        let [b':', after @ ..] = self.rest else { return Err(self.fault()) };
-        self.rest = after_blanks(after);
+        let (key, after) = self.read_string()?;
+        self.rest = after_colon(after).ok_or_else(|| self.fault_at(after))?;
         Ok(Some(key))
     }
 
@@ -119,21 +178,22 @@ impl<'t> JsonCursor<'t> {
 
     /// Reads a string. None, and nothing has happened, if the next value is something else.
     pub fn string(&mut self) -> Result<Option<Cow<'t, str>>, JsonFault> {
-        let [b'"', inside @ ..] = self.rest else { return Ok(None) };
-        let start = self.at() + 1;
-        let plain = after_plain(inside);
-        let after = after_string(plain).ok_or_else(|| self.fault())?;
-        let end = self.text.len() - after.len() - 1;
-        let inner = self.text.get(start..end).ok_or_else(|| self.fault())?;
+        let [b'"', ..] = self.rest else { return Ok(None) };
+        let (said, after) = self.read_string()?;
         self.rest = after_blanks(after);
         self.fresh = false;
-        let is_plain = plain.first() == Some(&b'"');
-        Ok(Some(if is_plain { Cow::Borrowed(inner) } else { Cow::Owned(unescaped(inner)) }))
+        Ok(Some(said))
     }
 
     /// That nothing but blanks follows.
-    pub fn end(&self) -> Result<(), JsonFault> {
-        if self.rest.is_empty() && self.depth == 0 { Ok(()) } else { Err(self.fault()) }
+    pub fn end(self) -> Result<(), JsonFault> {
+        if !self.rest.is_empty() || self.depth > 0 {
+            return Err(self.fault());
+        }
+        if let Memory::Writes(jumps, text) = self.memory {
+            text.remember(*jumps);
+        }
+        Ok(())
     }
 
     fn at(&self) -> usize {
@@ -141,27 +201,44 @@ impl<'t> JsonCursor<'t> {
     }
 
     fn fault(&self) -> JsonFault {
-        JsonFault::NotJson(self.at())
+        self.fault_at(self.rest)
     }
 
+    /// What a string says, and what follows it; anything else is a fault.
+    #[inline(always)]
+    fn read_string(&self) -> Result<(Cow<'t, str>, &'t [u8]), JsonFault> {
+        let [b'"', inside @ ..] = self.rest else { return Err(self.fault()) };
+        let start = self.text.len() - inside.len();
+        match after_short_string(inside) {
+            Some(after) => {
+                // All but the closing quote.
+                let said = self.text.get(start..self.text.len() - after.len() - 1);
+                said.map(|said| (Cow::Borrowed(said), after)).ok_or_else(|| self.fault())
+            }
+            None => self.text.get(start..).and_then(read_string).ok_or_else(|| self.fault()),
+        }
+    }
+
+    #[inline]
     fn enter(&mut self, bracket: u8) -> Result<bool, JsonFault> {
         let Some((_, after)) = self.rest.split_first().filter(|(first, _)| **first == bracket) else {
             return Ok(false);
         };
-        self.open(bracket == b'{')?;
+        self.open(bracket == b'{', self.at())?;
         self.rest = after_blanks(after);
         self.fresh = true;
         Ok(true)
     }
 
     /// To the next entry of the innermost bracket, or out of it.
+    #[inline(always)]
     fn advance(&mut self, closing: u8) -> Result<bool, JsonFault> {
         let is_right = self.depth > 0 && self.in_object() == (closing == b'}');
         let (first, after) = self.rest.split_first().filter(|_| is_right).ok_or_else(|| self.fault())?;
         let fresh = std::mem::replace(&mut self.fresh, false);
         match *first {
             byte if byte == closing => {
-                self.close();
+                self.close(self.at() + 1);
                 self.rest = after_blanks(after);
                 Ok(false)
             }
@@ -174,94 +251,120 @@ impl<'t> JsonCursor<'t> {
         }
     }
 
-    /// Passes over one value without recursion. The brackets it opens are closed when it returns.
-    fn pass_value(&mut self) -> Result<(), JsonFault> {
+    /// Passes over an object or an array without recursion: what follows it. The brackets it opens are closed then.
+    #[inline(never)]
+    fn pass_bracket(&mut self) -> Result<&'t [u8], JsonFault> {
         let floor = self.depth;
+        let mut rest = self.rest;
         loop {
-            self.pass_opening()?;
-            // A value has ended here, and with it perhaps what it stands in.
-            loop {
+            let has_ended;
+            (rest, has_ended) = match rest {
+                [b'{' | b'[', ..] => self.pass_opening(rest)?,
+                _ => (after_scalar(rest).ok_or_else(|| self.fault_at(rest))?, true),
+            };
+            if has_ended {
+                rest = self.pass_closings(rest, floor)?;
                 if self.depth == floor {
-                    return Ok(());
+                    return Ok(rest);
                 }
-                let in_object = self.in_object();
-                match after_blanks(self.rest) {
-                    [b',', after @ ..] => {
-                        self.rest = after_blanks(after);
-                        if in_object {
-                            self.pass_key()?;
-                        }
-                        break;
-                    }
-                    [b'}', after @ ..] if in_object => self.leave(after),
-                    [b']', after @ ..] if !in_object => self.leave(after),
-                    _ => return Err(self.fault()),
-                }
+            }
+            if self.in_object() {
+                rest = after_key(rest).ok_or_else(|| self.fault_at(rest))?;
             }
         }
     }
 
-    /// Passes over everything up to the end of the first value that has no values in it.
-    fn pass_opening(&mut self) -> Result<(), JsonFault> {
-        loop {
-            let after = match self.rest {
-                [b'"', after @ ..] => after_string(after),
-                [b'{', after @ ..] => {
-                    self.open(true)?;
-                    self.rest = after_blanks(after);
-                    if let [b'}', after @ ..] = self.rest {
-                        self.leave(after);
-                        return Ok(());
-                    }
-                    self.pass_key()?;
-                    continue;
-                }
-                [b'[', after @ ..] => {
-                    self.open(false)?;
-                    self.rest = after_blanks(after);
-                    if let [b']', after @ ..] = self.rest {
-                        self.leave(after);
-                        return Ok(());
-                    }
-                    continue;
-                }
-                [b'-' | b'0'..=b'9', ..] => after_number(self.rest),
-                _ => after_word(self.rest),
-            };
-            self.rest = after.ok_or_else(|| self.fault())?;
-            return Ok(());
+    /// Opens a bracket, and closes it at once if nothing is in it, which is said.
+    #[inline]
+    fn pass_opening(&mut self, rest: &'t [u8]) -> Result<(&'t [u8], bool), JsonFault> {
+        let (bracket, after) = rest.split_first().ok_or_else(|| self.fault_at(rest))?;
+        self.open(*bracket == b'{', self.text.len() - rest.len())?;
+        let closing = if *bracket == b'{' { b'}' } else { b']' };
+        let inside = after_blanks(after);
+        match inside.split_first() {
+            Some((byte, after)) if *byte == closing => {
+                self.close(self.text.len() - after.len());
+                Ok((after, true))
+            }
+            _ => Ok((inside, false)),
         }
     }
 
-    fn pass_key(&mut self) -> Result<(), JsonFault> {
-        let [b'"', inside @ ..] = self.rest else { return Err(self.fault()) };
-        let after = after_string(inside).ok_or_else(|| self.fault())?;
-        let [b':', after @ ..] = after_blanks(after) else { return Err(self.fault()) };
-        self.rest = after_blanks(after);
-        Ok(())
+    /// Passes over everything between the end of a value and the beginning of the next, or of its key; no further than
+    /// to where only so many brackets are open.
+    #[inline]
+    fn pass_closings(&mut self, mut rest: &'t [u8], floor: usize) -> Result<&'t [u8], JsonFault> {
+        while self.depth > floor {
+            let closing = if self.in_object() { b'}' } else { b']' };
+            match after_blanks(rest).split_first() {
+                Some((b',', after)) => return Ok(after_blanks(after)),
+                Some((byte, after)) if *byte == closing => {
+                    self.close(self.text.len() - after.len());
+                    rest = after;
+                }
+                _ => return Err(self.fault_at(rest)),
+            }
+        }
+        Ok(rest)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn fault_at(&self, rest: &[u8]) -> JsonFault {
+        JsonFault::NotJson(self.text.len() - rest.len())
     }
 
     fn in_object(&self) -> bool {
         self.open & 1 == 1
     }
 
-    fn open(&mut self, is_object: bool) -> Result<(), JsonFault> {
+    fn open(&mut self, is_object: bool, start: usize) -> Result<(), JsonFault> {
         if self.depth == self.limit {
             return Err(JsonFault::TooDeep(self.limit));
+        }
+        if let Memory::Writes(jumps, _) = &mut self.memory {
+            jumps.open(self.depth, start);
         }
         self.depth += 1;
         self.open = self.open << 1 | u128::from(is_object);
         Ok(())
     }
 
-    fn close(&mut self) {
+    fn close(&mut self, end: usize) {
         self.depth -= 1;
         self.open >>= 1;
+        if let Memory::Writes(jumps, _) = &mut self.memory {
+            jumps.close(self.depth, end);
+        }
     }
+}
 
-    fn leave(&mut self, after: &'t [u8]) {
-        self.close();
-        self.rest = after;
+/// What follows after a value that has no values in it.
+#[inline(always)]
+fn after_scalar(rest: &[u8]) -> Option<&[u8]> {
+    match rest {
+        [b'"', inside @ ..] => after_string(inside),
+        [b'-' | b'0'..=b'9', ..] => after_number(rest),
+        _ => after_word(rest),
+    }
+}
+
+/// What follows after a key and its colon.
+#[inline(always)]
+fn after_key(rest: &[u8]) -> Option<&[u8]> {
+    let [b'"', inside @ ..] = rest else { return None };
+    after_colon(after_string(inside)?)
+}
+
+/// What follows after a colon, around which there may be blanks.
+#[inline(always)]
+fn after_colon(rest: &[u8]) -> Option<&[u8]> {
+    match rest {
+        [b':', after @ ..] => Some(after_blanks(after)),
+        _ => match after_blanks(rest) {
+            [b':', after @ ..] => Some(after_blanks(after)),
+            _ => None,
+        },
     }
 }
 

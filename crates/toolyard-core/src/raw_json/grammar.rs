@@ -2,11 +2,20 @@
 //!
 //! It takes exactly what serde_json takes; a property test holds both side by side.
 
+use std::borrow::Cow;
+
 const ONES: u64 = u64::MAX / 255;
 
-/// What follows after blanks.
-#[inline]
-pub(super) fn after_blanks(mut rest: &[u8]) -> &[u8] {
+/// What follows after blanks, of which there are mostly none.
+#[inline(always)]
+pub(super) fn after_blanks(rest: &[u8]) -> &[u8] {
+    match rest {
+        [0..=b' ', ..] => after_some_blanks(rest),
+        _ => rest,
+    }
+}
+
+fn after_some_blanks(mut rest: &[u8]) -> &[u8] {
     while let [b' ' | b'\n' | b'\t' | b'\r', after @ ..] = rest {
         rest = after;
     }
@@ -19,8 +28,7 @@ pub(super) fn after_plain(mut rest: &[u8]) -> &[u8] {
     while let Some((chunk, after)) = rest.split_first_chunk::<8>() {
         let special = special_bytes(u64::from_le_bytes(*chunk));
         if special != 0 {
-            let plain = (special.trailing_zeros() / 8) as usize;
-            return chunk_rest(rest, plain);
+            return rest.get(first_of(special)..).unwrap_or_default();
         }
         rest = after;
     }
@@ -33,37 +41,60 @@ pub(super) fn after_plain(mut rest: &[u8]) -> &[u8] {
     rest
 }
 
-#[inline]
-fn chunk_rest(rest: &[u8], plain: usize) -> &[u8] {
-    rest.get(plain..).unwrap_or_default()
-}
-
 /// The high bit of each byte that is a quote, a backslash or a control character. Only the lowest such bit is exact:
 /// a borrow may set others above it.
-#[inline]
+#[inline(always)]
 fn special_bytes(word: u64) -> u64 {
-    let control = word.wrapping_sub(ONES * 0x20) & !word;
-    let quotes = word ^ (ONES * 0x22);
-    let backslashes = word ^ (ONES * 0x5c);
-    let quote = quotes.wrapping_sub(ONES) & !quotes;
-    let backslash = backslashes.wrapping_sub(ONES) & !backslashes;
-    (control | quote | backslash) & (ONES << 7)
+    // With its second bit turned, a quote is a blank and control characters stay what they are: one comparison for both.
+    let quote_or_control = (word ^ (ONES * 2)).wrapping_sub(ONES * 0x21);
+    let backslash = (word ^ (ONES * 0x5c)).wrapping_sub(ONES);
+    (quote_or_control | backslash) & !word & (ONES << 7)
+}
+
+#[inline(always)]
+fn first_of(special: u64) -> usize {
+    (special.trailing_zeros() / 8) as usize
 }
 
 /// What follows after a string whose opening quote was taken already.
-#[inline]
-pub(super) fn after_string(mut rest: &[u8]) -> Option<&[u8]> {
+#[inline(always)]
+pub(super) fn after_string(rest: &[u8]) -> Option<&[u8]> {
+    match after_short_string(rest) {
+        Some(after) => Some(after),
+        None => after_long_string(rest),
+    }
+}
+
+/// The same for a string of at most seven bytes without escapes, as most are; none if it is another one.
+#[inline(always)]
+pub(super) fn after_short_string(rest: &[u8]) -> Option<&[u8]> {
+    let special = special_bytes(u64::from_le_bytes(*rest.first_chunk::<8>()?));
+    match rest.get(first_of(special)..)? {
+        [b'"', after @ ..] if special != 0 => Some(after),
+        _ => None,
+    }
+}
+
+#[inline(never)]
+fn after_long_string(mut rest: &[u8]) -> Option<&[u8]> {
     loop {
         rest = match after_plain(rest) {
             [b'"', after @ ..] => return Some(after),
-            [b'\\', b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', after @ ..] => after,
-            [b'\\', b'u', a, b, c, d, after @ ..]
-                if [a, b, c, d].iter().all(|digit| digit.is_ascii_hexdigit()) =>
-            {
-                after
-            }
+            [b'\\', escape @ ..] => after_escape(escape)?,
             _ => return None,
         };
+    }
+}
+
+/// What follows after an escape whose backslash was taken already.
+#[inline]
+fn after_escape(escape: &[u8]) -> Option<&[u8]> {
+    match escape {
+        [b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', after @ ..] => Some(after),
+        [b'u', a, b, c, d, after @ ..] if [a, b, c, d].iter().all(|digit| digit.is_ascii_hexdigit()) => {
+            Some(after)
+        }
+        _ => None,
     }
 }
 
@@ -111,53 +142,69 @@ pub(super) fn after_word(rest: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// The characters between the quotes of a string that passed [`after_string`], without their escapes. A surrogate
-/// without its other half, which no Rust text can hold, becomes the replacement character.
-pub(super) fn unescaped(text: &str) -> String {
-    let mut output = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((plain, escape)) = rest.split_once('\\') {
-        output.push_str(plain);
-        let mut letters = escape.chars();
-        let letter = match letters.next() {
-            Some('u') => {
-                rest = push_unicode(&mut output, letters.as_str());
-                continue;
-            }
-            Some('b') => '\u{8}',
-            Some('f') => '\u{c}',
-            Some('n') => '\n',
-            Some('r') => '\r',
-            Some('t') => '\t',
-            other => other.unwrap_or('\\'),
-        };
-        output.push(letter);
-        rest = letters.as_str();
+/// Reads a string whose opening quote was taken already: what it says, and what follows it. A surrogate without its
+/// other half, which no Rust text can hold, becomes the replacement character.
+#[inline(never)]
+pub(super) fn read_string(inside: &str) -> Option<(Cow<'_, str>, &[u8])> {
+    let bytes = inside.as_bytes();
+    let mut rest = after_plain(bytes);
+    let mut plain = inside.get(..bytes.len() - rest.len())?;
+    if let [b'"', after @ ..] = rest {
+        return Some((Cow::Borrowed(plain), after));
     }
-    output.push_str(rest);
-    output
+    let mut output = String::with_capacity(plain.len() * 2);
+    loop {
+        output.push_str(plain);
+        rest = match rest {
+            [b'"', after @ ..] => {
+                // Grown by doubling, it may hold much more than it needs.
+                output.shrink_to(output.len() + output.len() / 4);
+                return Some((Cow::Owned(output), after));
+            }
+            [b'\\', escape @ ..] => push_escaped(&mut output, escape)?,
+            _ => return None,
+        };
+        let start = bytes.len() - rest.len();
+        rest = after_plain(rest);
+        plain = inside.get(start..bytes.len() - rest.len())?;
+    }
 }
 
-/// Writes the character whose `\u` stood before `rest`, and returns what follows it.
-fn push_unicode<'t>(output: &mut String, rest: &'t str) -> &'t str {
-    let Some((first, after)) = hex_unit(rest) else {
-        output.push(char::REPLACEMENT_CHARACTER);
-        return rest;
-    };
-    let second = after.strip_prefix("\\u").and_then(hex_unit);
+/// Writes what an escape says whose backslash was taken already, and returns what follows it.
+#[inline]
+fn push_escaped<'t>(output: &mut String, escape: &'t [u8]) -> Option<&'t [u8]> {
+    let (letter, after) = escape.split_first()?;
+    output.push(match letter {
+        b'"' | b'\\' | b'/' => char::from(*letter),
+        b'n' => '\n',
+        b't' => '\t',
+        b'r' => '\r',
+        b'b' => '\u{8}',
+        b'f' => '\u{c}',
+        b'u' => return push_unicode(output, after),
+        _ => return None,
+    });
+    Some(after)
+}
+
+/// Writes the character whose `\u` was taken already, and returns what follows it.
+fn push_unicode<'t>(output: &mut String, rest: &'t [u8]) -> Option<&'t [u8]> {
+    let (first, after) = hex_unit(rest)?;
+    let second = after.strip_prefix(b"\\u").and_then(hex_unit);
     let pair = [first, second.map_or(0, |(unit, _)| unit)];
     match (char::from_u32(first.into()), char::decode_utf16(pair).next(), second) {
         (Some(letter), ..) => output.push(letter),
         (None, Some(Ok(letter)), Some((_, behind))) => {
             output.push(letter);
-            return behind;
+            return Some(behind);
         }
         _ => output.push(char::REPLACEMENT_CHARACTER),
     }
-    after
+    Some(after)
 }
 
-fn hex_unit(text: &str) -> Option<(u16, &str)> {
-    let (digits, after) = text.split_at_checked(4)?;
-    Some((u16::from_str_radix(digits, 16).ok()?, after))
+fn hex_unit(rest: &[u8]) -> Option<(u16, &[u8])> {
+    let (digits, after) = rest.split_first_chunk::<4>()?;
+    let unit = digits.iter().try_fold(0, |unit, digit| Some(unit * 16 + char::from(*digit).to_digit(16)?))?;
+    Some((u16::try_from(unit).ok()?, after))
 }

@@ -32,6 +32,19 @@ pub enum RequestError {
 }
 
 impl RequestError {
+    /// The same failure once a session stands: an error of the protocol that came with an HTTP status is what the server
+    /// says to the request, unless it is about who may ask.
+    pub(super) fn told(self) -> Self {
+        match self {
+            Self::Transport(TransportError::Status { status, error: Some(error), .. })
+                if !matches!(status, 401 | 403 | 407 | 429 | 500..) =>
+            {
+                Self::Rpc(error)
+            }
+            other => other,
+        }
+    }
+
     /// Whether it is certain that the call had no effect on the server.
     pub fn had_no_effect(&self) -> bool {
         matches!(self, Self::Transport(error) if error.had_no_effect())

@@ -246,28 +246,37 @@ async fn over_http(
     let transport =
         StreamableHttp::new(target.clone(), Arc::clone(&exchange), options.limits, options.client()?);
     let opening = Opening::new(options, exchange, Box::new(transport), heard);
-    let found = timeout_at(deadline, async {
-        if options.era != Some(ProtocolEra::Legacy) {
-            match discover(&opening.parts).await? {
-                Discovered::Modern(found) => return Ok(Some(found)),
-                Discovered::Legacy => {}
-            }
-        }
-        match initialize(&opening.parts).await {
-            Err(ConnectError::Transport(failure)) => match era::after_initialize(failure) {
-                AfterInitialize::OpenEvents => Ok(None),
-                AfterInitialize::Failed(failure) => Err(failure.into()),
-            },
-            found => found.map(Some),
-        }
-    })
-    .await;
+    let found = timeout_at(deadline, find_era_at_address(&opening.parts, options.era)).await;
     match found {
         Ok(Ok(None)) => Ok(None),
         Ok(Ok(Some(found))) => opening.settle(Ok(Ok(found)), options.startup_timeout).await.map(Some),
         Ok(Err(error)) => opening.settle(Ok(Err(error)), options.startup_timeout).await.map(Some),
         Err(elapsed) => opening.settle(Err(elapsed), options.startup_timeout).await.map(Some),
     }
+}
+
+/// Finds the era at an address; none if it does not seem to know Streamable HTTP.
+async fn find_era_at_address(
+    parts: &Arc<Parts>,
+    hint: Option<ProtocolEra>,
+) -> Result<Option<Found>, ConnectError> {
+    let legacy_before = hint == Some(ProtocolEra::Legacy);
+    if !legacy_before && let Discovered::Modern(found) = discover(parts).await? {
+        return Ok(Some(found));
+    }
+    let refusal = match initialize(parts).await {
+        Err(ConnectError::Transport(failure)) => match era::after_initialize(failure) {
+            AfterInitialize::OpenEvents => None,
+            AfterInitialize::Failed(failure) => return Err(failure.into()),
+        },
+        Err(ConnectError::Refused(error)) => Some(error),
+        found => return found.map(Some),
+    };
+    // What it spoke last time it does not speak now: it is asked as if it were new.
+    if legacy_before && let Ok(Discovered::Modern(found)) = discover(parts).await {
+        return Ok(Some(found));
+    }
+    refusal.map_or(Ok(None), |error| Err(ConnectError::Refused(error)))
 }
 
 /// What a server turned out to be.
@@ -384,7 +393,17 @@ async fn initialize(parts: &Arc<Parts>) -> Result<Found, ConnectError> {
 struct Opening {
     parts: Arc<Parts>,
     news: watch::Receiver<News>,
-    listener: AbortHandle,
+    listener: Listening,
+}
+
+/// A listener that ends with whoever has it, unless a session keeps it.
+struct Listening(Option<AbortHandle>);
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        // It holds the connection, which would stay open for ever.
+        self.0.take().inspect(AbortHandle::abort);
+    }
 }
 
 impl Opening {
@@ -405,7 +424,7 @@ impl Opening {
         });
         let (sender, news) = watch::channel(News::default());
         let listener = tokio::spawn(listener::listen(Arc::clone(&parts), heard, sender)).abort_handle();
-        Self { parts, news, listener }
+        Self { parts, news, listener: Listening(Some(listener)) }
     }
 
     async fn settle(
@@ -421,17 +440,19 @@ impl Opening {
                 last_words: self.parts.transport.last_words().unwrap_or_default(),
             },
         };
-        self.listener.abort();
+        drop(self.listener);
         self.parts.transport.close().await;
         Err(error)
     }
 
-    async fn finish(self, found: Found) -> Session {
+    async fn finish(mut self, found: Found) -> Session {
         let (era, version) = (found.speaker.era, found.speaker.version);
         self.parts.transport.set_protocol_version(Some(version));
         self.parts.speaker.store(Arc::new(found.speaker));
         let session = Session::new(Arc::clone(&self.parts), self.news, found.about);
-        session.keep(self.listener);
+        if let Some(listener) = self.listener.0.take() {
+            session.keep(listener);
+        }
         match era {
             ProtocolEra::Legacy => {
                 self.parts.notify("notifications/initialized", JsonObject::new()).await;

@@ -12,17 +12,20 @@ use crate::client::{
 
 const PATIENCE: Duration = Duration::from_secs(5);
 
-async fn connected(server: &TestServer, input: Arc<dyn InputHandler>) -> Result<Session, ConnectError> {
-    let options = ConnectOptions {
+fn options(era: Option<ProtocolEra>, input: Arc<dyn InputHandler>) -> ConnectOptions {
+    ConnectOptions {
         server: "odd".into(),
-        era: None,
+        era,
         startup_timeout: PATIENCE,
         limits: WireLimits::default(),
         input,
         client: None,
-    };
+    }
+}
+
+async fn connected(server: &TestServer, input: Arc<dyn InputHandler>) -> Result<Session, ConnectError> {
     let target = HttpTarget::new(&server.url, []).unwrap();
-    connect(Link::Http(target, HttpKind::Streamable), &options).await
+    connect(Link::Http(target, HttpKind::Streamable), &options(None, input)).await
 }
 
 fn methods(server: &TestServer) -> Vec<String> {
@@ -126,6 +129,35 @@ async fn whoever_can_be_asked_listens_before_the_first_call_but_not_for_ever() {
         let begun = Instant::now();
         let session = connected(&server, input).await.unwrap();
         assert!(range.contains(&begun.elapsed()), "{range:?} {:?}", begun.elapsed());
+        session.close().await;
+    }
+}
+
+/// A server that knows nothing of the legacy era.
+async fn modern() -> TestServer {
+    TestServer::start(|seen: Seen, mut reply: Reply| async move {
+        if seen.json()["method"] == "server/discover" {
+            let about = json!({"supportedVersions": ["2026-07-28"], "capabilities": {}});
+            reply.json(seen.answer(&about)).await;
+        } else {
+            let data = json!({"supported": ["2026-07-28"]});
+            let error = json!({"code": -32022, "message": "unsupported version", "data": data});
+            let body = json!({"jsonrpc": "2.0", "id": seen.id(), "error": error}).to_string();
+            reply.full(400, &[("Content-Type", "application/json")], body).await;
+        }
+        Some(reply)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_server_at_an_address_may_leave_the_legacy_era() {
+    let server = modern().await;
+    for era in [None, Some(ProtocolEra::Modern), Some(ProtocolEra::Legacy)] {
+        let target = HttpTarget::new(&server.url, []).unwrap();
+        let session =
+            connect(Link::Http(target, HttpKind::Auto), &options(era, Arc::new(NobodyToAsk))).await.unwrap();
+        assert_eq!((session.era(), session.version()), (ProtocolEra::Modern, "2026-07-28"));
         session.close().await;
     }
 }

@@ -31,7 +31,6 @@ mod program;
 mod review;
 mod server;
 mod session;
-mod shelf;
 mod skills;
 mod sse;
 mod state;
@@ -40,6 +39,7 @@ mod subscription;
 mod tool;
 mod transport;
 
+pub use crate::shelf::{InService, OutOfService, Quarantined, Shelf};
 pub use elicitation::{Form, FormError, FormField, declined};
 pub use error::RequestError;
 pub use exchange::{Exchange, Heard, Waiting};
@@ -54,7 +54,6 @@ pub use last_words::LastWords;
 pub use manager::{Applied, McpManager};
 pub use server::Server;
 pub use session::{News, Session, ToolCall};
-pub use shelf::{InService, OutOfService, Quarantined, Shelf};
 pub use skills::{
     LoadedSkill, MOST_SKILL_BYTES, MOST_SKILL_FILES, SKILLS_EXTENSION, SkillEntry, SkillError, SkillFile,
     SkillListing,

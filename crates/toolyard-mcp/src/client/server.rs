@@ -10,16 +10,16 @@ use std::{
 
 use arc_swap::ArcSwap;
 use tokio::{
-    sync::watch,
+    sync::{Notify, watch},
     time::{Instant, sleep, sleep_until},
 };
 use toolyard_core::{ContentHash, ProtocolEra, SourceInfo, SourceKind, Tool, ToolError};
 
 use super::{
     ConnectError, ConnectOptions, Link, ServerState, Session, connect, host::Host, last_words::LastWords,
-    shelf::Shelf, state::Lifecycle, tool::McpTool,
+    state::Lifecycle, tool::McpTool,
 };
-use crate::config::McpServerConfig;
+use crate::{config::McpServerConfig, shelf::Shelf};
 
 /// How much is remembered of what a server says on its side channel.
 const LAST_WORDS: usize = 16 << 10;
@@ -57,7 +57,8 @@ type Start = watch::Receiver<Option<Result<Arc<Session>, ConnectError>>>;
 #[derive(Debug)]
 enum Slot {
     Empty,
-    Starting(Start),
+    /// Somebody may give it up.
+    Starting(Start, Arc<Notify>),
     Live(Arc<Session>),
 }
 
@@ -133,14 +134,15 @@ impl Server {
             let mut slot = locked(&self.slot);
             match &*slot {
                 Slot::Live(session) if session.closed().is_none() => return Ok(Arc::clone(session)),
-                Slot::Starting(start) => start.clone(),
+                Slot::Starting(start, _) => start.clone(),
                 _ => {
                     self.admit(wanted)?;
                     let (sender, start) = watch::channel(None);
-                    *slot = Slot::Starting(start.clone());
+                    let given_up = Arc::new(Notify::new());
+                    *slot = Slot::Starting(start.clone(), Arc::clone(&given_up));
                     locked(&self.lifecycle).starting(Instant::now());
                     // A task of its own: whoever asked first may give up, the others still wait.
-                    tokio::spawn(Arc::clone(self).start(sender));
+                    tokio::spawn(Arc::clone(self).start(sender, given_up));
                     start
                 }
             }
@@ -160,28 +162,48 @@ impl Server {
         }
     }
 
-    async fn start(self: Arc<Self>, done: watch::Sender<Option<Result<Arc<Session>, ConnectError>>>) {
-        let outcome = self.connected().await;
-        {
+    async fn start(
+        self: Arc<Self>,
+        done: watch::Sender<Option<Result<Arc<Session>, ConnectError>>>,
+        given_up: Arc<Notify>,
+    ) {
+        let outcome = tokio::select! {
+            outcome = self.connected() => outcome,
+            () = given_up.notified() => Err(stopped()),
+        };
+        // Whoever stopped it has taken its place already.
+        let wanted = {
             let mut slot = locked(&self.slot);
-            *slot = match &outcome {
-                Ok(session) if !self.retired.load(Ordering::Acquire) => Slot::Live(Arc::clone(session)),
-                _ => Slot::Empty,
-            };
-        }
-        match &outcome {
-            Ok(session) => {
-                tracing::info!(server = %self.config.id, era = ?session.era(), "server ready");
-                tokio::spawn(Arc::clone(&self).mind(Arc::clone(session)));
+            let wanted = matches!(&*slot, Slot::Starting(_, own) if Arc::ptr_eq(own, &given_up));
+            if wanted {
+                *slot = outcome.as_ref().map_or(Slot::Empty, |(session, _)| Slot::Live(Arc::clone(session)));
             }
-            Err(error) => self.went_down(error.to_string()),
-        }
+            wanted
+        };
+        let outcome = match outcome {
+            Ok((session, heard)) if wanted => {
+                tracing::info!(server = %self.config.id, era = ?session.era(), "server ready");
+                tokio::spawn(Arc::clone(&self).mind(Arc::clone(&session), heard));
+                Ok(session)
+            }
+            Ok((session, _)) => {
+                session.close().await;
+                locked(&self.lifecycle).rest();
+                Err(stopped())
+            }
+            Err(error) => {
+                if wanted {
+                    self.went_down(error.to_string());
+                }
+                Err(error)
+            }
+        };
         // Whoever waited may have given up.
         let _ = done.send(Some(outcome));
     }
 
     /// Starts it, reads its tools and compares them with what was approved. Nothing is called before that.
-    async fn connected(self: &Arc<Self>) -> Result<Arc<Session>, ConnectError> {
+    async fn connected(self: &Arc<Self>) -> Result<(Arc<Session>, u64), ConnectError> {
         let link = self.host.link(&self.config, &self.last_words)?;
         let options = ConnectOptions {
             server: self.config.id.clone(),
@@ -195,15 +217,18 @@ impl Server {
             },
         };
         let session = Arc::new(connect(link, &options).await?);
-        if let Err(error) = self.refresh(&session).await {
-            session.close().await;
-            return Err(error);
+        match self.refresh(&session).await {
+            Ok(heard) => Ok((session, heard)),
+            Err(error) => {
+                session.close().await;
+                Err(error)
+            }
         }
-        Ok(session)
     }
 
     /// Reads the list anew and puts on the shelf what may be used of it.
-    async fn refresh(self: &Arc<Self>, session: &Session) -> Result<(), ConnectError> {
+    async fn refresh(self: &Arc<Self>, session: &Session) -> Result<u64, ConnectError> {
+        let heard = session.news().borrow().tools_changed;
         let list = if session.about().capabilities.tools {
             session.list_tools(LIST_PATIENCE).await?
         } else {
@@ -216,7 +241,7 @@ impl Server {
         self.shelf.store(Arc::new(shelf));
         self.register();
         locked(&self.lifecycle).ready(Instant::now(), concern);
-        Ok(())
+        Ok(heard)
     }
 
     /// Hands the tools in service to whoever routes calls, all at once.
@@ -238,9 +263,9 @@ impl Server {
     }
 
     /// Watches over a live session: changed tools, its end, and whether anyone still needs it.
-    async fn mind(self: Arc<Self>, session: Arc<Session>) {
+    /// `seen` is how many changes were heard before the list was read: some servers tell of one at once.
+    async fn mind(self: Arc<Self>, session: Arc<Session>, mut seen: u64) {
         let mut news = session.news();
-        let mut seen = news.borrow_and_update().tools_changed;
         loop {
             let idle = self.config.idle_stop.map(|limit| *locked(&self.used) + limit);
             tokio::select! {
@@ -334,8 +359,14 @@ impl Server {
     /// Stops it; its tools stay known.
     pub async fn stop(self: &Arc<Self>) {
         let slot = std::mem::replace(&mut *locked(&self.slot), Slot::Empty);
-        if let Slot::Live(session) = slot {
-            session.close().await;
+        match slot {
+            Slot::Live(session) => session.close().await,
+            Slot::Starting(mut start, given_up) => {
+                given_up.notify_one();
+                // Its end is all that is of interest.
+                let _ = start.wait_for(Option::is_some).await;
+            }
+            Slot::Empty => {}
         }
         if self.config.enabled {
             locked(&self.lifecycle).rest();
@@ -365,6 +396,11 @@ impl Server {
     fn touch(&self) {
         *locked(&self.used) = Instant::now();
     }
+}
+
+/// Why a start came to nothing.
+fn stopped() -> ConnectError {
+    ConnectError::Resting { reason: "it was stopped while it was starting".to_owned(), left: Duration::ZERO }
 }
 
 async fn until(instant: Option<Instant>) {

@@ -264,7 +264,7 @@ impl Parts {
     /// Makes one request and waits for its answer. Whoever drops this cancels the request.
     pub(super) async fn request(self: &Arc<Self>, ask: Ask<'_>) -> Result<RawJson, RequestError> {
         let speaker = self.speaker.load_full();
-        self.request_as(&speaker, ask).await
+        self.request_as(&speaker, ask).await.map_err(RequestError::told)
     }
 
     /// The same in the words of another speaker than the one that was agreed on.

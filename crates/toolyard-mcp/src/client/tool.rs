@@ -11,10 +11,10 @@ use super::{
     ConnectError, RequestError, Session, ToolCall,
     headers::header_values,
     server::{Server, Wanted},
-    shelf::InService,
 };
 use crate::{
     definition::{MirroredParameter, mirrored_parameters},
+    shelf::InService,
     wire::CallResult,
 };
 

@@ -62,22 +62,21 @@ impl CallResult {
             structured: None,
             meta: None,
         };
-        if call.read_fields().is_err() {
+        if call.read_fields(result).is_err() {
             // Our own messages are never nested so deeply.
             call.kind = ResultKind::Other("too deeply nested".to_owned());
         }
         call
     }
 
-    fn read_fields(&mut self) -> Result<(), JsonFault> {
-        let raw = self.raw.clone();
-        let mut cursor = JsonCursor::new(raw.get(), usize::MAX);
+    fn read_fields(&mut self, result: &RawJson) -> Result<(), JsonFault> {
+        let mut cursor = JsonCursor::of(result);
         let mut input = InputRequired::default();
         let (content, structured, meta) = (&mut self.content, &mut self.structured, &mut self.meta);
         let (mut kind, is_error) = (None, &mut self.is_error);
         let part = |cursor: &mut JsonCursor<'_>| {
             let value = cursor.skip()?;
-            Ok((value.kind() != JsonKind::Null).then(|| raw.part(value)))
+            Ok((value.kind() != JsonKind::Null).then(|| result.part(value)))
         };
         let is_object = each_field(&mut cursor, |key, cursor| {
             match key {
@@ -86,7 +85,7 @@ impl CallResult {
                 // What says that it failed, however it is spelt, is not taken for done.
                 "isError" => *is_error = matches!(cursor.skip()?.get(), "true" | "\"true\"" | "1"),
                 "resultType" => kind = short_text(cursor, MAX_NAME)?,
-                "inputRequests" => input.requests = read_questions(cursor, &raw)?,
+                "inputRequests" => input.requests = read_questions(cursor, result)?,
                 "requestState" => input.state = cursor.skip()?.string().map(std::borrow::Cow::into_owned),
                 "_meta" => *meta = part(cursor)?,
                 _ => drop(cursor.skip()?),
@@ -141,12 +140,15 @@ impl CallResult {
     }
 }
 
-fn read_questions(cursor: &mut JsonCursor<'_>, raw: &RawJson) -> Result<Vec<(String, RawJson)>, JsonFault> {
+fn read_questions(
+    cursor: &mut JsonCursor<'_>,
+    result: &RawJson,
+) -> Result<Vec<(String, RawJson)>, JsonFault> {
     let mut questions = Vec::new();
     let is_object = each_field(cursor, |key, cursor| {
         let question = cursor.skip()?;
         if questions.len() < MAX_QUESTIONS && key.len() <= MAX_NAME {
-            questions.push((key.to_owned(), raw.part(question)));
+            questions.push((key.to_owned(), result.part(question)));
         }
         Ok(())
     })?;

@@ -17,7 +17,8 @@ pub(super) fn read_content(cursor: &mut JsonCursor<'_>) -> Result<Vec<ContentBlo
     if !cursor.enter_array()? {
         return Ok(Vec::from_iter(reader.block(cursor)?));
     }
-    let (mut blocks, mut more) = (Vec::new(), 0_usize);
+    // Most results have one block.
+    let (mut blocks, mut more) = (Vec::with_capacity(1), 0_usize);
     while cursor.next_item()? {
         if blocks.len() < MAX_BLOCKS {
             blocks.extend(reader.block(cursor)?);
@@ -65,7 +66,7 @@ impl<'t> Fields<'t> {
 impl Reader {
     /// One block; none for `null`.
     fn block(&mut self, cursor: &mut JsonCursor<'_>) -> Result<Option<ContentBlock>, JsonFault> {
-        let mut whole = cursor.clone();
+        let whole = cursor.rest();
         if !cursor.enter_object()? {
             if let Some(text) = cursor.string()? {
                 return Ok(Some(ContentBlock::text(text)));
@@ -89,7 +90,7 @@ impl Reader {
         let kind = fields.kind.clone();
         Ok(Some(match self.known(fields) {
             Some(block) => block,
-            None => match self.value(whole.skip()?) {
+            None => match self.value(JsonCursor::new(whole, usize::MAX).skip()?) {
                 // Too much of something unknown: what it is, is still said.
                 Value::Null => ContentBlock::Other(json!({ "type": kind })),
                 value => ContentBlock::Other(value),

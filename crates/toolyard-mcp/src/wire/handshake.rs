@@ -73,7 +73,7 @@ impl InitializeResult {
     pub fn read(result: &RawJson) -> Result<Self, WireError> {
         let mut about = AboutServer::default();
         let mut protocol_version = None;
-        each_field(&mut JsonCursor::new(result.get(), usize::MAX), |key, cursor| {
+        each_field(&mut JsonCursor::of(result), |key, cursor| {
             match key {
                 "protocolVersion" => protocol_version = short_text(cursor, MAX_NAME)?,
                 _ => about.field(key, cursor, result)?,
@@ -93,7 +93,7 @@ impl DiscoverResult {
     pub fn read(result: &RawJson) -> Result<Self, WireError> {
         let (mut about, mut caching) = (AboutServer::default(), Caching::default());
         let mut supported_versions = Vec::new();
-        each_field(&mut JsonCursor::new(result.get(), usize::MAX), |key, cursor| match key {
+        each_field(&mut JsonCursor::of(result), |key, cursor| match key {
             "supportedVersions" => {
                 supported_versions = read_versions(cursor)?;
                 Ok(())

@@ -49,7 +49,7 @@ impl Message {
             return Err(WireError::TooLong { what: "a message", limit: limits.message_bytes });
         }
         let text = SharedText::from(text);
-        let mut cursor = JsonCursor::new(text.as_str(), limits.depth);
+        let mut cursor = JsonCursor::over(&text, limits.depth);
         let messages = match cursor.enter_array()? {
             true => read_batch(&mut cursor, &text)?,
             false => vec![Envelope::read(&mut cursor)?.and_then(|envelope| envelope.open(&text))?],
@@ -133,7 +133,7 @@ impl<'t> Envelope<'t> {
 
     /// What kind of message it is.
     fn open(self, text: &SharedText) -> Result<Message, WireError> {
-        let is_versioned = self.version.and_then(JsonText::string).as_deref() == Some("2.0");
+        let is_versioned = self.version.is_some_and(|version| version.get() == "\"2.0\"");
         if !is_versioned {
             // There is no other version it could be. But a log line written as JSON has neither version nor id, even
             // if it has an `error` or a `method`.

@@ -25,7 +25,7 @@ impl Progress {
     pub fn read(params: &RawJson) -> Self {
         let mut news = Self::default();
         // What was read before a fault counts; after it there is nothing anyway.
-        let _ = each_field(&mut JsonCursor::new(params.get(), usize::MAX), |key, cursor| {
+        let _ = each_field(&mut JsonCursor::of(params), |key, cursor| {
             match key {
                 "progressToken" => news.token = cursor.skip()?.number(),
                 "progress" => news.progress = cursor.skip()?.number().unwrap_or(0.0),

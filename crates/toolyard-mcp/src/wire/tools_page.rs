@@ -48,7 +48,7 @@ impl ToolsPage {
             |problem: &str| WireError::NotAnAnswer { method: "tools/list", problem: problem.to_owned() };
         let mut page = Self::default();
         let (mut has_tools, mut too_many) = (false, false);
-        let mut cursor = JsonCursor::new(result.get(), usize::MAX);
+        let mut cursor = JsonCursor::of(result);
         let is_object = each_field(&mut cursor, |key, cursor| {
             match key {
                 "tools" if cursor.enter_array()? => {

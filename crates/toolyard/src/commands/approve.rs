@@ -43,7 +43,7 @@ pub(crate) async fn run(
         return Ok(());
     }
     if !output.wants_json() {
-        tell_trouble(server.config(), &shelf, output);
+        tell_trouble(&shelf, output);
     }
     if !yes && !confirmed(&format!("Put {} into service as shown?", waiting.join(", ")))? {
         return Err(Failure::new(Code::Refused, format!("nothing of {id} was approved")));

@@ -13,6 +13,7 @@ use toolyard_core::{
     ToolOutput, ToolResult,
 };
 use toolyard_hub::{Budget, CallOptions, Decision, ToolCandidate, Trail, Watch};
+use toolyard_mcp::client::{McpManager, Server, ServerState};
 
 use crate::{
     cli::CallArgs,
@@ -38,7 +39,7 @@ pub(crate) async fn run(
     let what = call.name.as_deref().or(call.capability.as_deref()).unwrap_or_default();
     let executed = waiting(what, execute(&call, arguments, yard, workplace, &options)).await;
     let outcome = match executed {
-        Ok(outcome) => outcome.map_err(|error| with_skill_hint(error, yard)),
+        Ok(outcome) => outcome.map_err(|error| with_servers_word(with_skill_hint(error, yard), what, yard)),
         // Stopped by a person while something with side effects was under way: it may have happened.
         Err(_stopped) if watch.is_unsettled() => {
             Err(ToolError::new(ErrorKind::Lost, "it was stopped").on_tool(what).outcome_unknown())
@@ -193,6 +194,37 @@ fn with_skill_hint(error: ToolError, yard: &Toolyard) -> ToolError {
         "programs of these skills wait for trust: {} (toolyard skills trust NAME)",
         waiting.join(", ")
     ))
+}
+
+/// A tool that is not there may be one that waits for approval, or one of a server that could not be asked.
+fn with_servers_word(error: ToolError, tool: &str, yard: &Toolyard) -> ToolError {
+    if !matches!(error.kind(), ErrorKind::UnknownTool | ErrorKind::UnknownSource) {
+        return error;
+    }
+    let servers = yard.servers().map(McpManager::servers).unwrap_or_default();
+    for server in &servers {
+        let (id, shelf) = (&server.config().id, server.shelf());
+        if let Some(waiting) = shelf.out_of_service.iter().find(|waiting| waiting.name == tool) {
+            let hint = format!(
+                "see what changed: toolyard servers show {id} · if that is as it should be: toolyard servers approve {id}"
+            );
+            return ToolError::new(ErrorKind::Refused, waiting.reason.clone())
+                .with_hint(hint)
+                .on_tool(tool)
+                .on_source(id);
+        }
+    }
+    let is_unknown = |server: &&Arc<Server>| {
+        server.config().enabled
+            && server.shelf().in_service.is_empty()
+            && matches!(server.state(), ServerState::Configured | ServerState::Down { .. })
+    };
+    let unknown: Vec<&str> =
+        servers.iter().filter(is_unknown).map(|server| server.config().id.as_str()).collect();
+    if unknown.is_empty() {
+        return error;
+    }
+    error.with_hint(format!("these servers could not be asked: {}", unknown.join(", ")))
 }
 
 /// The answer on stdout; with `--json` in the seeds' shape, failures too. Decisions go to stderr, or into the JSON.

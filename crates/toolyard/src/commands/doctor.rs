@@ -7,7 +7,7 @@ use toolyard::Toolyard;
 use toolyard_tools::skill::TrustState;
 
 use crate::{
-    commands::open,
+    commands::{doctor_servers, open},
     failure::{Code, Failure},
     folders::{Workplace, workplace},
     output::{Output, harmless},
@@ -15,7 +15,7 @@ use crate::{
 
 /// One thing that was looked at.
 #[derive(Debug, Serialize)]
-struct Finding {
+pub(super) struct Finding {
     state: State,
     about: &'static str,
     detail: String,
@@ -25,18 +25,18 @@ struct Finding {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum State {
+pub(super) enum State {
     Fine,
     Note,
     Problem,
 }
 
 impl Finding {
-    fn new(state: State, about: &'static str, detail: impl Into<String>) -> Self {
+    pub(super) fn new(state: State, about: &'static str, detail: impl Into<String>) -> Self {
         Self { state, about, detail: detail.into(), hint: None }
     }
 
-    fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
@@ -56,6 +56,7 @@ pub(crate) async fn run(config: Option<&Path>, output: &Output) -> Result<(), Fa
             findings.extend(zone(&workplace));
             findings.push(search(&workplace));
             findings.extend(skills(&yard));
+            findings.extend(doctor_servers::servers(&workplace, &yard));
         }
         Err(failure) => findings.push(
             Finding::new(State::Problem, "settings", failure.message()).hint("nothing else was looked at"),

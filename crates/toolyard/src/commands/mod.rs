@@ -4,6 +4,7 @@ mod approve;
 mod audit;
 mod call;
 mod doctor;
+mod doctor_servers;
 mod edit_servers;
 mod import;
 mod import_files;
@@ -12,6 +13,7 @@ mod runs;
 mod servers;
 mod skills;
 mod store;
+mod test_servers;
 mod text_diff;
 mod tools;
 mod trust;
@@ -102,7 +104,8 @@ async fn discover(yard: &Toolyard, output: &Output) -> Result<(), Failure> {
         let Some(server) = manager.server(id.as_str()) else { continue };
         match outcome {
             Ok(_) => output.talk(&harmless(&first_sight(&server))),
-            Err(error) => output.talk(&harmless(&format!("note: {id} could not be used: {error}"))),
+            Err(error) => output
+                .talk(&harmless(&toolyard_core::redact(&format!("note: {id} could not be used: {error}")))),
         }
     }
     Ok(())
@@ -113,11 +116,12 @@ fn first_sight(server: &Server) -> String {
     let names: Vec<&str> = shelf.in_service.iter().map(|tool| &*tool.spec.name).collect();
     let concern =
         shelf.concern().map(|concern| format!("; {concern}: toolyard servers show {id}")).unwrap_or_default();
-    format!(
-        "note: {id} was seen for the first time, its {} tools are in service: {}{concern}",
-        names.len(),
-        names.join(", ")
-    )
+    let tools = match names.as_slice() {
+        [] => "none of its tools are in service".to_owned(),
+        [name] => format!("its tool is in service: {name}"),
+        names => format!("its {} tools are in service: {}", names.len(), names.join(", ")),
+    };
+    format!("note: {id} was seen for the first time, {tools}{concern}")
 }
 
 /// Stops what was started, and keeps what was said.

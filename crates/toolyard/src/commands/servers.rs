@@ -1,23 +1,22 @@
 //! `toolyard servers`: which there are, how they are, and what may be used of them.
 
-use std::{sync::Arc, time::Instant};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolyard::Toolyard;
 use toolyard_core::ProtocolEra;
 use toolyard_mcp::{
-    client::{ConnectError, McpManager, Server, ServerState, Session, Shelf},
-    config::{McpServerConfig, TransportConfig},
+    client::{McpManager, Server, ServerState, Shelf},
+    config::{McpServerConfig, ServerSettings, TransportConfig},
 };
 
 use crate::{
     cli::ServersCommand,
-    commands::{approve, edit_servers, login, open},
+    commands::{approve, edit_servers, login, open, test_servers::test},
     failure::{Code, Failure},
     folders::Workplace,
     guardian, logs,
     output::{Output, harmless},
-    progress::waiting,
 };
 
 /// Lists, shows, starts, stops, approves.
@@ -102,12 +101,12 @@ fn list(manager: &McpManager, workplace: &Workplace, output: &Output) {
                 server.config().id.to_string(),
                 state_words(&server.state()),
                 shelf.in_service.len().to_string(),
-                harmless(&reached(server.config())),
                 shelf.concern().map(|concern| harmless(&concern)).unwrap_or_default(),
+                harmless(&reached(server.config())),
             ]
         };
         let rows: Vec<_> = servers.iter().map(row).collect();
-        output.table(["NAME", "STATE", "TOOLS", "REACHED BY", "NOTE"], &rows);
+        output.table(["NAME", "STATE", "TOOLS", "NOTE", "REACHED BY"], &rows);
     }
     for problem in &workplace.server_problems {
         output.talk(&harmless(&format!("not used: {problem}")));
@@ -149,14 +148,17 @@ fn state_words(state: &ServerState) -> String {
 
 /// How a server is reached, without anything that might be a secret.
 fn reached(config: &McpServerConfig) -> String {
-    match &config.transport {
+    let settings = match &config.transport {
         TransportConfig::Stdio { command, args, .. } => {
-            let words: Vec<&str> =
-                std::iter::once(command.as_str()).chain(args.iter().map(String::as_str)).collect();
-            toolyard_core::redact(&words.join(" ")).into_owned()
+            ServerSettings { command: Some(command.clone()), args: args.clone(), ..ServerSettings::default() }
         }
-        TransportConfig::Http { url, .. } => toolyard_core::redact(url).into_owned(),
-    }
+        TransportConfig::Http { url, .. } => {
+            ServerSettings { url: Some(url.clone()), ..ServerSettings::default() }
+        }
+    };
+    let line = settings.summary();
+    // The first word is the transport, which the rest shows as well.
+    line.split_once(' ').map(|(_, rest)| rest.trim_start().to_owned()).unwrap_or(line)
 }
 
 fn era_words(era: Option<ProtocolEra>) -> &'static str {
@@ -177,96 +179,35 @@ fn show(server: &Server, output: &Output) {
     output.line(&format!("  Protocol: {}", era_words(server.era())));
     output.line(&format!("  Trusted: {}", if config.trusted { "yes" } else { "no" }));
     let names: Vec<&str> = shelf.in_service.iter().map(|tool| &*tool.spec.name).collect();
-    output.line(&harmless(&format!("  Tools ({}): {}", names.len(), names.join(", "))));
+    let names = if names.is_empty() { "none in service".to_owned() } else { names.join(", ") };
+    output.line(&harmless(&format!("  Tools: {names}")));
     for tool in &shelf.in_service {
         for note in &tool.notes {
             output.line(&harmless(&format!("  Note on {}: {note}", tool.spec.name)));
         }
     }
-    tell_trouble(config, &shelf, output);
+    tell_trouble(&shelf, output);
+    hint_to_approve(config, &shelf, output);
+}
+
+/// What to do about tools that wait.
+pub(crate) fn hint_to_approve(config: &McpServerConfig, shelf: &Shelf, output: &Output) {
+    if !shelf.out_of_service.is_empty() {
+        output.talk(&format!("  hint: if that is as it should be: toolyard servers approve {}", config.id));
+    }
 }
 
 /// Says which tools of a server are not in service, and why.
-pub(crate) fn tell_trouble(config: &McpServerConfig, shelf: &Shelf, output: &Output) {
+pub(crate) fn tell_trouble(shelf: &Shelf, output: &Output) {
     for tool in &shelf.out_of_service {
         output.line(&harmless(&format!("  Out of service: {}: {}", tool.name, tool.reason)));
         for line in &tool.difference {
             output.line(&harmless(&format!("    {line}")));
         }
     }
-    if !shelf.out_of_service.is_empty() {
-        output.talk(&format!("  hint: if that is as it should be: toolyard servers approve {}", config.id));
-    }
     for tool in &shelf.quarantined {
         let name = tool.name.as_deref().unwrap_or("a tool without a name");
         output.line(&harmless(&format!("  Cannot be used: {name}: {}", tool.reason)));
-    }
-}
-
-/// Starts servers and says how it went; a failure of one does not keep the others from being tried.
-async fn test(manager: &McpManager, servers: &[Arc<Server>], output: &Output) -> Result<(), Failure> {
-    let mut failed = Vec::new();
-    let mut all = Vec::new();
-    for server in servers {
-        let id = server.config().id.clone();
-        let started = Instant::now();
-        let outcome = waiting(id.as_str(), manager.connect(id.as_str())).await?;
-        if outcome.is_err() {
-            failed.push(id.to_string());
-        }
-        if output.wants_json() {
-            all.push(tested(server, &outcome, started));
-        } else {
-            tell_tested(server, &outcome, started, output);
-        }
-        server.stop().await;
-    }
-    if output.wants_json() {
-        output.json(&all);
-    }
-    match failed.as_slice() {
-        [] => Ok(()),
-        names => {
-            let failure = Failure::new(Code::Unreachable, format!("{} could not be used", names.join(", ")))
-                .with_hint(format!("see what it said: toolyard servers logs {}", names.join(" ")));
-            Err(if output.wants_json() { failure.silent() } else { failure })
-        }
-    }
-}
-
-fn tested(server: &Server, outcome: &Result<Arc<Session>, ConnectError>, started: Instant) -> Value {
-    json!({
-        "server": facts(server),
-        "milliseconds": started.elapsed().as_millis(),
-        "protocol": outcome.as_ref().ok().map(|session| session.version()),
-        "calls_itself": outcome.as_ref().ok().map(|session| session.about().name.clone()),
-        "error": outcome.as_ref().err().map(|error| toolyard_core::redact(&error.to_string()).into_owned()),
-    })
-}
-
-fn tell_tested(
-    server: &Server,
-    outcome: &Result<Arc<Session>, ConnectError>,
-    started: Instant,
-    output: &Output,
-) {
-    let (config, shelf) = (server.config(), server.shelf());
-    let seconds = started.elapsed().as_secs_f64();
-    match outcome {
-        Ok(session) => {
-            let tools = shelf.in_service.len();
-            let version = session.version();
-            output
-                .line(&format!("{}   ready in {seconds:.1} s, protocol {version}, {tools} tools", config.id));
-            if !shelf.first_seen.is_empty() {
-                let names = shelf.first_seen.join(", ");
-                output.talk(&harmless(&format!("  seen for the first time and in service: {names}")));
-            }
-            tell_trouble(config, &shelf, output);
-        }
-        Err(error) => {
-            output.line(&harmless(&format!("{}   failed after {seconds:.1} s: {error}", config.id)));
-        }
     }
 }
 

@@ -1,0 +1,87 @@
+//! Servers change while a program runs: new ones come, removed ones go, the others notice nothing.
+
+#![expect(clippy::unwrap_used, reason = "a test helper fails its test")]
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use serde_json::json;
+use toolyard::{ServerFiles, ServersSetup, Toolyard, read_servers};
+
+const LOOK: Duration = Duration::from_millis(30);
+
+/// A fake server that offers `greet_NAME`, as an entry of an `mcp.json`.
+fn entry(folder: &Path, name: &str) -> serde_json::Value {
+    let program = folder.join("server.py");
+    std::fs::write(&program, include_str!("servers/fake_server.py")).unwrap();
+    let tool = json!({"name": format!("greet_{name}"), "inputSchema": {"type": "object"}});
+    let settings = folder.join(format!("{name}.json"));
+    std::fs::write(&settings, json!({"tools": [tool]}).to_string()).unwrap();
+    json!({"command": "python3", "args": [program, settings]})
+}
+
+fn starts(folder: &Path, name: &str) -> usize {
+    std::fs::read_to_string(folder.join(format!("{name}.json.pids"))).unwrap_or_default().lines().count()
+}
+
+async fn until(what: &str, is_so: impl Fn() -> bool) {
+    for _ in 0..500 {
+        if is_so() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(is_so(), "{what} did not come true");
+}
+
+#[tokio::test]
+async fn a_changed_file_is_taken_over_and_a_broken_one_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let file = folder.join("mcp.json");
+    let put = |servers: serde_json::Value| {
+        let draft = folder.join("draft");
+        std::fs::write(&draft, json!({ "mcpServers": servers }).to_string()).unwrap();
+        std::fs::rename(draft, &file).unwrap();
+    };
+    let (one, two, three) = (entry(folder, "one"), entry(folder, "two"), entry(folder, "three"));
+    put(json!({"one": one, "two": two}));
+
+    let mut setup = ServersSetup::new(read_servers(std::slice::from_ref(&file)).unwrap(), folder.to_owned());
+    setup.environment = std::env::vars().collect();
+    let yard = Arc::new(Toolyard::builder().servers(setup).build().await.unwrap());
+    let manager = yard.servers().unwrap();
+    manager.discover().await;
+    let has = |tool: &str| yard.hub().snapshot().find(tool).is_some();
+    assert!(has("greet_one") && has("greet_two"));
+    let session = manager.server("one").unwrap().live().unwrap();
+
+    let following = ServerFiles::new(vec![file.clone()]).every(LOOK).follow(&yard);
+    put(json!({"one": one, "three": three}));
+    until("a new server's tool", || has("greet_three")).await;
+    assert!(!has("greet_two"), "the tools of a removed server are gone");
+    let same = manager.server("one").unwrap().live().unwrap();
+    assert!(Arc::ptr_eq(&session, &same), "an unchanged server keeps its session");
+    assert_eq!(starts(folder, "one"), 1);
+
+    std::fs::write(&file, "{\"mcpServers\": {\"one\": ").unwrap();
+    tokio::time::sleep(LOOK * 10).await;
+    assert!(has("greet_one") && has("greet_three"), "half a file changes nothing");
+
+    put(json!({"three": three}));
+    until("the end of a server's tools", || !has("greet_one")).await;
+    assert_eq!(starts(folder, "three"), 1, "what did not change was not started again");
+    assert!(yard.call("greet_three", json!({"name": "Ada"})).await.is_ok());
+
+    drop(following);
+    tokio::time::sleep(LOOK * 2).await;
+    put(json!({}));
+    tokio::time::sleep(LOOK * 10).await;
+    assert!(has("greet_three"), "nobody follows any more");
+    yard.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_yard_without_servers_says_so() {
+    let yard = Toolyard::builder().build().await.unwrap();
+    assert!(yard.reload_servers(Vec::new()).await.is_err());
+}

@@ -1,0 +1,41 @@
+"""A small MCP server of the legacy era: what it offers stands in a file, so that it can change between two starts."""
+import json, os, sys, time
+
+settings = sys.argv[1]
+with open(settings + ".pids", "a") as pids:
+    pids.write(f"{os.getpid()}\n")
+print("the fake server is here", file=sys.stderr, flush=True)
+with open(settings) as file:
+    state = json.load(file)
+
+
+def answer(request, **fields):
+    print(json.dumps({"jsonrpc": "2.0", "id": request["id"], **fields}), flush=True)
+
+
+def call(name, arguments):
+    if name == "sleep_long":
+        with open(settings + ".called", "w") as called:
+            called.write("yes\n")
+        time.sleep(300)
+    if arguments.get("name") == "nobody":
+        return {"content": [{"type": "text", "text": "there is nobody"}], "isError": True}
+    return {"content": [{"type": "text", "text": f"Hello, {arguments.get('name')}!"}], "x-extra": 1.50}
+
+
+for line in sys.stdin:
+    request = json.loads(line)
+    method, parameters = request.get("method"), request.get("params") or {}
+    if "id" not in request:
+        continue
+    if method == "initialize":
+        capabilities = {"tools": {}}
+        about = {"name": "fake", "version": "1"}
+        version = "2025-06-18"
+        answer(request, result={"protocolVersion": version, "capabilities": capabilities, "serverInfo": about})
+    elif method == "tools/list":
+        answer(request, result={"tools": state["tools"]})
+    elif method == "tools/call":
+        answer(request, result=call(parameters["name"], parameters.get("arguments") or {}))
+    else:
+        answer(request, error={"code": -32601, "message": "Method not found"})

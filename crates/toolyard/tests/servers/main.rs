@@ -1,0 +1,10 @@
+//! MCP servers as a person meets them on the command line, with a small server whose behaviour the tests change.
+
+#![expect(clippy::unwrap_used, reason = "a test helper fails its test")]
+
+mod import;
+mod life;
+mod pins;
+mod place;
+mod secrets;
+mod trust;
