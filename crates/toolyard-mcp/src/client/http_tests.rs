@@ -378,3 +378,69 @@ async fn a_challenge_nobody_meets_is_an_error_that_says_why() {
     let error = Peer::new(&server.url).error("tools/call").await;
     assert!(matches!(error, TransportError::Status { status: 401, .. }));
 }
+
+/// Proves every request with a count and the nonce it knows, and is never asked for another token.
+#[derive(Debug, Default)]
+struct Prover {
+    nonce: Mutex<String>,
+    proofs: AtomicUsize,
+}
+
+impl crate::client::Authorizer for Prover {
+    fn token(&self) -> BoxFuture<'_, Option<crate::client::SecretHeader>> {
+        Box::pin(async { crate::client::SecretHeader::new("authorization", "DPoP token") })
+    }
+
+    fn proof(
+        &self,
+        _: &crate::client::SecretHeader,
+        method: &str,
+        url: &url::Url,
+    ) -> Option<crate::client::SecretHeader> {
+        let count = self.proofs.fetch_add(1, Ordering::Relaxed);
+        let proof = format!("{method} {} {} {count}", url.path(), lock(&self.nonce));
+        crate::client::SecretHeader::new("dpop", &proof)
+    }
+
+    fn nonce(&self, nonce: &str) {
+        nonce.clone_into(&mut lock(&self.nonce));
+    }
+
+    fn challenged<'a>(
+        &'a self,
+        _: Option<&'a crate::client::SecretHeader>,
+        _: u16,
+        _: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<bool, String>> {
+        Box::pin(async { Err("the token was good".to_owned()) })
+    }
+}
+
+#[tokio::test]
+async fn a_nonce_costs_one_more_try_and_no_new_token() {
+    let wants = ("WWW-Authenticate", "DPoP error=\"use_dpop_nonce\"");
+    let server = TestServer::start(move |seen, mut reply| async move {
+        match seen.header("dpop").unwrap().split(' ').nth(2) {
+            Some("first") => {
+                let body = seen.answer(&json!("in"));
+                let headers = [("DPoP-Nonce", "second"), ("Content-Type", "application/json")];
+                reply.full(200, &headers, body).await;
+            }
+            Some("second") => reply.full(401, &[wants, ("DPoP-Nonce", "third")], "").await,
+            Some("third") => reply.full(401, &[wants], "").await,
+            _ => reply.full(401, &[wants, ("DPoP-Nonce", "first")], "").await,
+        }
+        Some(reply)
+    })
+    .await;
+    let target = HttpTarget::new(&server.url, []).unwrap().with_authorizer(Arc::new(Prover::default()));
+    let peer = Peer::with(target, WireLimits::default());
+    assert_eq!(peer.result("tools/call").await, json!("in"));
+    let proofs: Vec<_> = server.seen().iter().map(|seen| seen.header("dpop").unwrap().to_owned()).collect();
+    assert_eq!(proofs, ["POST /mcp  0", "POST /mcp first 1"]);
+    // A server that is never content hears each message twice, and nobody is asked for a token.
+    let error = peer.error("tools/call").await;
+    assert!(matches!(&error, TransportError::Status { status: 401, .. }), "{error}");
+    assert!(!error.to_string().contains("the token was good"), "{error}");
+    assert_eq!(server.seen().len(), 4);
+}

@@ -11,7 +11,7 @@ use base64::{
     Engine as _,
     engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use url::Url;
 
 use super::{HiddenText, OAuthError, assertion::encoded};
@@ -62,16 +62,20 @@ impl ProofKey {
         let mut address = url.clone();
         address.set_query(None);
         address.set_fragment(None);
-        let mut claims = json!({
-            "jti": URL_SAFE_NO_PAD.encode(id), "htm": method, "htu": address.as_str(), "iat": now,
-        });
-        if let Some(token) = token {
-            claims["ath"] = json!(URL_SAFE_NO_PAD.encode(digest(&SHA256, token.as_bytes())));
-        }
-        if let Some(nonce) = nonce {
-            claims["nonce"] = json!(nonce);
-        }
-        let said = encoded(&json!({"typ": "dpop+jwt", "alg": "ES256", "jwk": self.public()?}), &claims);
+        let ath = token.map(|token| URL_SAFE_NO_PAD.encode(digest(&SHA256, token.as_bytes())));
+        let claims: Map<String, Value> = [
+            ("jti", Some(json!(URL_SAFE_NO_PAD.encode(id)))),
+            ("htm", Some(json!(method))),
+            ("htu", Some(json!(address.as_str()))),
+            ("iat", Some(json!(now))),
+            ("ath", ath.map(Value::from)),
+            ("nonce", nonce.map(Value::from)),
+        ]
+        .into_iter()
+        .filter_map(|(name, claim)| Some((name.to_owned(), claim?)))
+        .collect();
+        let said =
+            encoded(&json!({"typ": "dpop+jwt", "alg": "ES256", "jwk": self.public()?}), &claims.into());
         let signature = self.pair.sign(&SystemRandom::new(), said.as_bytes());
         let signature = signature.map_err(|_| OAuthError::Key("it does not sign"))?;
         Ok(format!("{said}.{}", URL_SAFE_NO_PAD.encode(signature)))

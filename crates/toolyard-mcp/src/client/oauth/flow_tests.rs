@@ -275,3 +275,33 @@ async fn a_program_may_have_someone_elses_word() {
     assert!(asked[2]["assertion"].starts_with("access-"), "the word, not the person's own token");
     assert_eq!(asked[2]["basic"], format!("Basic {}", STANDARD.encode("workload:a+b")));
 }
+
+#[tokio::test]
+async fn a_token_is_bound_to_a_key_where_the_server_asks_for_it_and_renewed_with_the_same() {
+    let world = World::start().await;
+    world.rules().bound = Some("nonce-1".to_owned());
+    world.rules().metadata.insert("dpop_signing_alg_values_supported".to_owned(), json!(["ES256"]));
+    let store = TokenStore::in_memory();
+    let authorizer = OAuthAuthorizer::new(world.oauth_server(), store.clone()).unwrap();
+    let peer = world.peer(authorizer.with_browser(Arc::new(Person::default())));
+    assert_eq!(peer.result("tools/list").await, json!({"let": "in"}));
+    world.rules().bound = Some("nonce-2".to_owned());
+    world.rules().good.clear();
+    assert_eq!(peer.result("tools/list").await, json!({"let": "in"}));
+    assert_eq!(world.counts()[1], 1, "neither a nonce nor a renewal is a reason to ask a person");
+    // Another process takes up the token and its key.
+    let other = world.peer(OAuthAuthorizer::new(world.oauth_server(), store).unwrap());
+    assert_eq!(other.result("tools/list").await, json!({"let": "in"}));
+    let (mut keys, mut proofs) = (Vec::new(), Vec::new());
+    for seen in world.server.seen().iter().filter(|seen| seen.header("dpop").is_some()) {
+        let proof = seen.header("dpop").unwrap().to_owned();
+        keys.push(proof.split('.').next().unwrap().to_owned());
+        proofs.push(proof);
+    }
+    keys.dedup();
+    assert_eq!(keys.len(), 1, "one key for all");
+    let count = proofs.len();
+    proofs.sort_unstable();
+    proofs.dedup();
+    assert_eq!(proofs.len(), count, "no proof twice");
+}

@@ -52,6 +52,8 @@ pub(super) struct Rules {
     pub(super) metadata_moved: Option<String>,
     /// No challenge and no documents: a server of the first revision.
     pub(super) silent: bool,
+    /// Tokens are bound to a key, and both servers want this nonce in every proof.
+    pub(super) bound: Option<String>,
     /// What happened: `register`, `authorize`, `token`, with all that was sent.
     pub(super) log: Vec<(&'static str, Form)>,
     count: usize,
@@ -214,12 +216,20 @@ impl Rules {
         (302, vec![("Location".to_owned(), back.into())], String::new())
     }
 
+    fn scheme(&self) -> &'static str {
+        if self.bound.is_some() { "DPoP" } else { "Bearer" }
+    }
+
     fn token(&mut self, seen: &Seen) -> Answer {
         let mut asked = form(std::str::from_utf8(&seen.body).unwrap());
         asked.insert("basic".to_owned(), seen.header("authorization").unwrap_or_default().to_owned());
         self.log.push(("token", asked.clone()));
         if let Some(answer) = &self.token_answer {
             return answer.clone();
+        }
+        if let Some(nonce) = self.bound.clone().filter(|nonce| said(seen, "nonce") != json!(nonce)) {
+            let body = json!({"error": "use_dpop_nonce"}).to_string();
+            return (400, vec![("DPoP-Nonce".to_owned(), nonce)], body);
         }
         let scope = match asked["grant_type"].as_str() {
             "authorization_code" => {
@@ -247,7 +257,7 @@ impl Rules {
         let scopes = scope.unwrap_or_default().split_whitespace().map(str::to_owned).collect();
         self.good.insert(access.clone(), scopes);
         let mut body =
-            json!({"access_token": access, "token_type": "Bearer", "id_token": self.next("identity")});
+            json!({"access_token": access, "token_type": self.scheme(), "id_token": self.next("identity")});
         if asked["grant_type"] != "client_credentials" {
             self.refresh_tokens.push(refresh.clone());
             body["refresh_token"] = json!(refresh);
@@ -257,6 +267,13 @@ impl Rules {
         }
         (200, Vec::new(), body.to_string())
     }
+}
+
+/// What the proof of a request says about this.
+fn said(seen: &Seen, claim: &str) -> Value {
+    let claims = seen.header("dpop").and_then(|proof| proof.split('.').nth(1));
+    let claims = claims.and_then(|claims| URL_SAFE_NO_PAD.decode(claims).ok()).unwrap_or_default();
+    serde_json::from_slice::<Value>(&claims).unwrap_or_default()[claim].clone()
 }
 
 fn invalid_grant() -> Answer {
@@ -287,7 +304,20 @@ fn resource(rules: &mut Rules, seen: &Seen) -> (u16, Vec<(&'static str, String)>
         let location = headers.into_iter().map(|(_, value)| ("Location", value));
         return (status, location.chain([json_type]).collect(), body);
     }
-    let sent = seen.header("authorization").and_then(|header| header.strip_prefix("Bearer "));
+    let scheme = rules.scheme();
+    let sent = seen.header("authorization").and_then(|header| header.strip_prefix(scheme));
+    let sent = sent.map(str::trim);
+    if let (Some(nonce), Some(token)) = (&rules.bound, sent) {
+        assert_eq!(said(seen, "ath"), json!(URL_SAFE_NO_PAD.encode(digest(&SHA256, token.as_bytes()))));
+        if said(seen, "nonce") != json!(nonce) {
+            let challenge = "DPoP error=\"use_dpop_nonce\"".to_owned();
+            return (
+                401,
+                vec![("WWW-Authenticate", challenge), ("DPoP-Nonce", nonce.clone())],
+                String::new(),
+            );
+        }
+    }
     let scopes = sent.and_then(|token| rules.good.get(token)).filter(|_| !rules.refuses);
     let (all, calls) = &rules.needs;
     let metadata = format!("resource_metadata=\"{}{document}\"", base(seen));
@@ -296,7 +326,7 @@ fn resource(rules: &mut Rules, seen: &Seen) -> (u16, Vec<(&'static str, String)>
         None if rules.silent => (401, Vec::new(), String::new()),
         None => {
             let scope = if all.is_empty() { String::new() } else { format!(", scope=\"{}\"", all.join(" ")) };
-            (401, vec![("WWW-Authenticate", format!("Bearer {metadata}{scope}"))], String::new())
+            (401, vec![("WWW-Authenticate", format!("{scheme} {metadata}{scope}"))], String::new())
         }
         Some(scopes) if !needed.iter().all(|scope| scopes.contains(scope)) => {
             let challenge =
