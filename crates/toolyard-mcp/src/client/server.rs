@@ -67,8 +67,10 @@ enum Slot {
 pub(super) enum Wanted {
     /// A call: a server that failed a moment ago is left alone.
     Call,
-    /// A person, or the plan to try again: it is started in any case.
+    /// A person: it is started in any case.
     Anyway,
+    /// The plan to try again, which is no use of it.
+    Again,
 }
 
 impl Server {
@@ -129,7 +131,9 @@ impl Server {
 
     /// A live session: the one there is, the one somebody is waiting for already, or a new one.
     pub(super) async fn session(self: &Arc<Self>, wanted: Wanted) -> Result<Arc<Session>, ConnectError> {
-        self.touch();
+        if wanted != Wanted::Again {
+            self.touch();
+        }
         let mut start = {
             let mut slot = locked(&self.slot);
             match &*slot {
@@ -338,18 +342,16 @@ impl Server {
             let state = self.state();
             let ServerState::Down { retry_at, .. } = state else { break };
             sleep_until(retry_at).await;
-            if self.retired.load(Ordering::Acquire) {
+            // In the meantime somebody may have stopped it, or started it.
+            if self.retired.load(Ordering::Acquire) || !matches!(self.state(), ServerState::Down { .. }) {
                 break;
             }
-            let used = *locked(&self.used);
-            if used.elapsed() > REVIVED_FOR {
+            let idle = locked(&self.used).elapsed();
+            if idle > REVIVED_FOR {
                 locked(&self.lifecycle).rest();
                 break;
             }
-            let revived = self.session(Wanted::Anyway).await.is_ok();
-            // Trying again is not using.
-            *locked(&self.used) = used;
-            if revived {
+            if self.session(Wanted::Again).await.is_ok() {
                 break;
             }
         }
