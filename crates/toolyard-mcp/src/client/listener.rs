@@ -17,6 +17,8 @@ use crate::wire::{self, Progress, RequestId, RpcError};
 
 /// How many questions of a server are worked on at once; a server that asks more is told to wait.
 const AT_ONCE: usize = 8;
+/// How many answers that need no thought may be on their way at once.
+const REPLIES: usize = 32;
 /// JSON-RPC's code for trouble on our side.
 const INTERNAL: i64 = -32603;
 
@@ -24,8 +26,15 @@ const INTERNAL: i64 = -32603;
 pub(super) async fn listen(parts: Arc<Parts>, mut heard: mpsc::Receiver<Heard>, news: watch::Sender<News>) {
     let mut answering: JoinSet<()> = JoinSet::new();
     let mut under_way: HashMap<String, AbortHandle> = HashMap::new();
-    while let Some(heard) = heard.recv().await {
-        while answering.try_join_next().is_some() {}
+    let mut replying: JoinSet<()> = JoinSet::new();
+    loop {
+        // The news of the end does not get through where too much else was told.
+        if let Some(error) = parts.exchange.closed().filter(|_| heard.is_empty()) {
+            news.send_modify(|news| news.closed = Some(error));
+            return;
+        }
+        let Some(heard) = heard.recv().await else { return };
+        while answering.try_join_next().is_some() || replying.try_join_next().is_some() {}
         under_way.retain(|_, task| !task.is_finished());
         match heard {
             Heard::Notification { method, params } => {
@@ -37,9 +46,12 @@ pub(super) async fn listen(parts: Arc<Parts>, mut heard: mpsc::Receiver<Heard>, 
                 }
             }
             Heard::Request { id, method, params } => {
-                if method != "ping" && answering.len() >= AT_ONCE {
-                    let body = wire::error_response(&id, INTERNAL, "too many questions at once");
-                    parts.respond(body).await;
+                if let Some(body) = reply(&id, &method, answering.len()) {
+                    // A server that asks faster than it takes answers is not answered any more.
+                    if replying.len() < REPLIES {
+                        let parts = Arc::clone(&parts);
+                        replying.spawn(async move { parts.respond(body).await });
+                    }
                     continue;
                 }
                 let key = id.0.get().to_owned();
@@ -52,6 +64,14 @@ pub(super) async fn listen(parts: Arc<Parts>, mut heard: mpsc::Receiver<Heard>, 
             }
         }
     }
+}
+
+/// The answer to what needs no thought, or gets none.
+fn reply(id: &RequestId, method: &str, under_way: usize) -> Option<Vec<u8>> {
+    if method == "ping" {
+        return Some(wire::response(id, &RawJson::empty_object()));
+    }
+    (under_way >= AT_ONCE).then(|| wire::error_response(id, INTERNAL, "too many questions at once"))
 }
 
 fn notified(parts: &Parts, news: &watch::Sender<News>, method: &str, params: Option<&RawJson>) {
@@ -77,7 +97,6 @@ fn cancelled(params: Option<&RawJson>) -> Option<String> {
 
 async fn answer(parts: Arc<Parts>, id: RequestId, method: String, params: Option<RawJson>) {
     let outcome = match method.as_str() {
-        "ping" => Ok(RawJson::empty_object()),
         "elicitation/create" | "sampling/createMessage" | "roots/list" => {
             let request = InputRequest { server: &parts.server, method: &method, params: params.as_ref() };
             parts.input.answer(request).await

@@ -11,7 +11,7 @@ use std::{
 use arc_swap::ArcSwap;
 use tokio::{
     sync::{Notify, watch},
-    time::{Instant, sleep, sleep_until},
+    time::{Instant, sleep, sleep_until, timeout},
 };
 use toolyard_core::{ContentHash, ProtocolEra, SourceInfo, SourceKind, Tool, ToolError};
 
@@ -23,7 +23,7 @@ use crate::{config::McpServerConfig, shelf::Shelf};
 
 /// How much is remembered of what a server says on its side channel.
 const LAST_WORDS: usize = 16 << 10;
-/// How long a list may take, once the server answers at all.
+/// How long a server may be silent when it is asked for its tools. All pages together get as long as its start.
 const LIST_PATIENCE: Duration = Duration::from_secs(30);
 /// Changes of a list within this time are read together.
 const SETTLING: Duration = Duration::from_millis(200);
@@ -234,7 +234,10 @@ impl Server {
     async fn refresh(self: &Arc<Self>, session: &Session) -> Result<u64, ConnectError> {
         let heard = session.news().borrow().tools_changed;
         let list = if session.about().capabilities.tools {
-            session.list_tools(LIST_PATIENCE).await?
+            let limit = self.config.startup_timeout;
+            let listed = timeout(limit, session.list_tools(limit.min(LIST_PATIENCE))).await;
+            let late = |_elapsed| ConnectError::TimedOut { after: limit, last_words: String::new() };
+            listed.map_err(late)??
         } else {
             Vec::new()
         };

@@ -1,6 +1,6 @@
 //! A JSON-RPC error, read leniently: whatever a server puts there, something useful is said.
 
-use toolyard_core::{JsonCursor, JsonFault, JsonKind, JsonText, RawJson, SharedText};
+use toolyard_core::{JsonCursor, JsonFault, JsonKind, JsonText, RawJson, SharedText, shown};
 
 use super::walk::shortened;
 
@@ -63,7 +63,8 @@ fn number(code: JsonText<'_>) -> i64 {
     whole.trim().parse().unwrap_or(0)
 }
 
-/// What a text says, or the JSON of anything else.
+/// What a text says, or the JSON of anything else, fit to be shown.
 fn words(value: JsonText<'_>) -> String {
-    shortened(&value.string().unwrap_or(value.get().into()), MAX_MESSAGE)
+    let words = shortened(&value.string().unwrap_or(value.get().into()), MAX_MESSAGE);
+    shown(&words).into_owned()
 }
