@@ -554,6 +554,7 @@ async fn a_store_of_an_earlier_version_is_brought_up_to_date(engine: Engine) {
     pool.close().await;
 
     let servers = place.open().await.servers().await.unwrap();
-    let [server] = servers.as_slice() else { panic!("{servers:?}") };
+    assert_eq!(servers.len(), 1);
+    let server = &servers[0];
     assert_eq!((server.id.as_str(), server.cached_tools[0].get(), &server.shelf), ("old", tool, &None));
 }
