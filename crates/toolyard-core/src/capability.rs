@@ -2,7 +2,7 @@
 
 use std::{borrow::Borrow, fmt, sync::Arc, sync::LazyLock};
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use serde::{Deserialize, Serialize};
 
 /// A tag such as `search` or `calculate`, by which tools can be found when no name is known.
@@ -134,7 +134,9 @@ impl CapabilityTable {
                 keywords.push(Keyword { tags: Arc::clone(&tags), ending });
             }
         }
+        // The cheapest to make: a short-lived process makes it for a few tools.
         let automaton = AhoCorasick::builder()
+            .kind(Some(AhoCorasickKind::NoncontiguousNFA))
             .match_kind(MatchKind::Standard)
             .ascii_case_insensitive(true)
             .build(&patterns)

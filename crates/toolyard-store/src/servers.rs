@@ -13,6 +13,9 @@ use crate::{
     words::{read_word, word},
 };
 
+/// By name: a connection that was opened before a migration still takes `*` for the columns of its day.
+const SERVERS: &str = "SELECT id, configuration, era, cached_tools, seen_at, shelf FROM servers ORDER BY id";
+
 type Answer<'a, T> = BoxFuture<'a, Result<T, String>>;
 
 impl Servers for Store {
@@ -39,7 +42,7 @@ impl Servers for Store {
 
     fn servers(&self) -> Answer<'_, Vec<ServerRecord>> {
         Box::pin(async move {
-            let rows = sqlx::query("SELECT * FROM servers ORDER BY id").fetch_all(self.pool()).await;
+            let rows = sqlx::query(SERVERS).fetch_all(self.pool()).await;
             let rows = rows.map_err(|error| text(error.into()))?;
             rows.iter().map(server_record).collect::<Result<_, _>>().map_err(text)
         })

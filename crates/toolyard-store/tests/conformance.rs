@@ -502,11 +502,12 @@ async fn opening_again_changes_nothing_and_a_newer_store_is_refused(engine: Engi
     let pool = sqlx::AnyPool::connect(&address).await.unwrap();
     let newer = match engine {
         Engine::Sqlite => {
-            "INSERT INTO _sqlx_migrations VALUES (9999, 'later', CURRENT_TIMESTAMP, 1, x'00', 1)"
+            "INSERT INTO _sqlx_migrations VALUES (9999, 'later', CURRENT_TIMESTAMP, 1, x'00', 1);
+             PRAGMA user_version = 9999"
         }
         Engine::Postgres => "INSERT INTO _sqlx_migrations VALUES (9999, 'later', now(), true, '\\x00', 1)",
     };
-    pool.execute(newer).await.unwrap();
+    pool.execute(sqlx::raw_sql(newer)).await.unwrap();
     let refused = Store::open(place.location.clone()).await.unwrap_err();
     assert!(matches!(refused, StoreError::Newer { found: 9_999, .. }), "{refused}");
     assert!(refused.hint().is_some());

@@ -1,6 +1,9 @@
 //! A tool of a server. Before its first call it is the seeds' `ConfigOnlyMcpTool`: a description and nothing running.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use tokio::time::{Instant, timeout_at};
 use toolyard_core::{
@@ -25,15 +28,14 @@ const MARGIN: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub struct McpTool {
     tool: InService,
-    headers: Vec<MirroredParameter>,
+    /// Arguments that are repeated in headers; found out at the first call, because most tools are never called.
+    headers: OnceLock<Vec<MirroredParameter>>,
     server: Arc<Server>,
 }
 
 impl McpTool {
     pub(super) fn new(tool: InService, server: Arc<Server>) -> Self {
-        // Tools whose marks are wrong are quarantined where headers are used; elsewhere the marks mean nothing.
-        let headers = mirrored_parameters(&tool.spec.input_schema).unwrap_or_default();
-        Self { tool, headers, server }
+        Self { tool, headers: OnceLock::new(), server }
     }
 
     async fn carry_out(
@@ -41,7 +43,11 @@ impl McpTool {
         request: &ToolCallRequest,
         context: &CallContext,
     ) -> Result<ToolOutput, ToolError> {
-        let headers = header_values(&self.headers, &request.arguments);
+        // Tools whose marks are wrong are quarantined where headers are used; elsewhere the marks mean nothing.
+        let marked = self
+            .headers
+            .get_or_init(|| mirrored_parameters(&self.tool.spec.input_schema).unwrap_or_default());
+        let headers = header_values(marked, &request.arguments);
         let call = ToolCall {
             name: &self.tool.spec.name,
             arguments: &request.arguments,
