@@ -215,7 +215,8 @@ impl Inner {
                 Err(TransportError::NotTheProtocol("JSON that is not the answer".to_owned()))
             }
             BodyKind::Events => {
-                let mut events = EventStream::new(response, &self.caller.limits);
+                let mut events =
+                    EventStream::new(response, &self.caller.limits).taking_turns(&self.caller.turns);
                 if method == "subscriptions/listen" {
                     events = events.long_lived();
                 }

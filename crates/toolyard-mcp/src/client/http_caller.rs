@@ -1,6 +1,9 @@
 //! One HTTP request and its answer: redirects, challenges and error statuses, before anything of a body is believed.
 
-use std::{sync::Mutex, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use reqwest::{
     Client, Method, Request, Response, StatusCode,
@@ -9,6 +12,7 @@ use reqwest::{
     },
     redirect::Policy,
 };
+use tokio::sync::Semaphore;
 use url::Url;
 
 use super::{
@@ -22,6 +26,8 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(30);
 /// Node and uvicorn drop a connection that was idle for 5 s; one that is dropped while we write to it costs a call.
 const IDLE_LIMIT: Duration = Duration::from_secs(4);
 const MOST_REDIRECTS: usize = 3;
+/// Answers longer than this are read one after the other. However many a server sends at once, they take the memory of one.
+pub(super) const LONG: usize = 32 << 10;
 /// How long the body of an error status is waited for: the status itself says enough.
 const ERROR_BODY_LIMIT: Duration = Duration::from_secs(2);
 
@@ -46,6 +52,8 @@ pub(super) struct HttpCaller {
     pub(super) limits: WireLimits,
     /// The last token that was sent, so that no message of ours repeats it.
     token: Mutex<Option<HeaderValue>>,
+    /// Whose turn it is to read an answer longer than [`LONG`].
+    pub(super) turns: Arc<Semaphore>,
 }
 
 /// What kind of body an answer has.
@@ -57,7 +65,7 @@ pub(super) enum BodyKind {
 
 impl HttpCaller {
     pub(super) fn new(client: Client, target: HttpTarget, limits: WireLimits) -> Self {
-        Self { client, target, limits, token: Mutex::default() }
+        Self { client, target, limits, token: Mutex::default(), turns: Arc::new(Semaphore::new(1)) }
     }
 
     /// Sends a request with the headers of the target under those given. Gives the answer if its status is a success.
@@ -211,11 +219,17 @@ impl HttpCaller {
             return Err(too_long());
         }
         let mut body = Vec::with_capacity(announced);
+        let mut turn = None;
         while let Some(chunk) = response.chunk().await.map_err(broken)? {
             if body.len().saturating_add(chunk.len()) > limit {
                 return Err(too_long());
             }
             body.extend_from_slice(&chunk);
+            if turn.is_none() && body.len() > LONG {
+                turn = self.turns.acquire().await.ok();
+                // Growing step by step would leave as much behind again; what is not written to costs nothing.
+                body.reserve_exact(limit.saturating_sub(body.len()));
+            }
         }
         String::from_utf8(body).map_err(|_| WireError::NotText.into())
     }

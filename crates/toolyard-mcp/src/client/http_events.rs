@@ -1,10 +1,14 @@
 //! The events of one HTTP body, and when there have been too many that nobody asked for.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use reqwest::Response;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::{TransportError, http_caller::broken};
+use super::{
+    TransportError,
+    http_caller::{LONG, broken},
+};
 use crate::wire::{SseEvent, SseParser, WireError, WireLimits};
 
 const LAST_MOMENT: Duration = Duration::from_millis(200);
@@ -30,19 +34,44 @@ pub(super) struct EventStream {
     noise: usize,
     limit: usize,
     long_lived: bool,
+    /// Events that are long are read one after the other, if at all.
+    turns: Option<Arc<Semaphore>>,
+    turn: Option<OwnedSemaphorePermit>,
 }
 
 impl EventStream {
     /// The events of a request's answer. All events before the answer together may be as long as one message.
     pub(super) fn new(response: Response, limits: &WireLimits) -> Self {
         let limit = limits.message_bytes.saturating_mul(2);
-        Self { response, parser: SseParser::new(limits), noise: 0, limit, long_lived: false }
+        Self {
+            response,
+            parser: SseParser::new(limits),
+            noise: 0,
+            limit,
+            long_lived: false,
+            turns: None,
+            turn: None,
+        }
     }
 
     /// The same for a stream that is there to be listened to: whatever is heard starts the count anew.
     pub(super) fn long_lived(mut self) -> Self {
         self.long_lived = true;
         self
+    }
+
+    /// The same, waiting with long events for its turn.
+    pub(super) fn taking_turns(mut self, turns: &Arc<Semaphore>) -> Self {
+        self.turns = Some(Arc::clone(turns));
+        self
+    }
+
+    async fn take_turn(&mut self) {
+        if self.parser.held() <= LONG {
+            self.turn = None;
+        } else if let (None, Some(turns)) = (&self.turn, &self.turns) {
+            self.turn = Arc::clone(turns).acquire_owned().await.ok();
+        }
     }
 
     /// Gives each event to `each` until that is done. None when the stream ends before.
@@ -64,6 +93,7 @@ impl EventStream {
                 let what = "a stream without what it was opened for";
                 return Err(WireError::TooLong { what, limit: self.limit }.into());
             }
+            self.take_turn().await;
         }
         Ok(None)
     }

@@ -92,7 +92,8 @@ impl Inner {
             match self.get_events(mark.last_event_id.as_deref()).await {
                 Ok(response) => {
                     mark.failures = 0;
-                    return Ok(Some(EventStream::new(response, &self.caller.limits)));
+                    let events = EventStream::new(response, &self.caller.limits);
+                    return Ok(Some(events.taking_turns(&self.caller.turns)));
                 }
                 // The request itself was sent, whatever happens to the fetching of its answer.
                 Err(error) if is_final(&error) || mark.failures >= MOST_FAILURES => {

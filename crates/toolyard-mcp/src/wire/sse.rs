@@ -108,6 +108,11 @@ impl SseParser {
         self.last_event_id.as_deref()
     }
 
+    /// How many bytes of an event that is not complete are held.
+    pub fn held(&self) -> usize {
+        self.data.len()
+    }
+
     /// How long the stream wants us to wait before coming back.
     pub fn retry(&self) -> Option<Duration> {
         self.retry
