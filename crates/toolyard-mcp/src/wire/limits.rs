@@ -26,7 +26,7 @@ impl Default for WireLimits {
             depth: 128,
             noise_bytes: 64 << 10,
             tools: 5_000,
-            list_bytes: 16 << 20,
+            list_bytes: 8 << 20,
             pages: 1_000,
             in_flight: 4_096,
         }
