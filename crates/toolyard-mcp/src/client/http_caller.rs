@@ -227,6 +227,8 @@ impl HttpCaller {
             body.extend_from_slice(&chunk);
             if turn.is_none() && body.len() > LONG {
                 turn = self.turns.acquire().await.ok();
+                // Growing step by step would leave as much behind again; what is not written to costs nothing.
+                body.reserve_exact(limit.saturating_sub(body.len()));
             }
         }
         String::from_utf8(body).map_err(|_| WireError::NotText.into())

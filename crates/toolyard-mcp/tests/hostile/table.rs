@@ -139,9 +139,9 @@ hostile! {
         // How it introduces itself.
         unknown_version: Connect => NoConnection("2099-01-01");
         version_of_1mb: Connect => NoConnection("");
-        introduction_null: Connect => NoConnection("server/discover was answered with something else");
-        introduction_number: Connect => NoConnection("server/discover was answered with something else");
-        introduction_list: Connect => NoConnection("server/discover was answered with something else");
+        introduction_null: Connect => NoConnection("was answered with something else");
+        introduction_number: Connect => NoConnection("was answered with something else");
+        introduction_list: Connect => NoConnection("was answered with something else");
         introduction_deep: Connect => NoConnection("nested more than 128 levels deep");
         introduction_refused: Connect => NoConnection("it refused");
 
