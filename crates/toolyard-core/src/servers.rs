@@ -7,7 +7,7 @@ use crate::{BoxFuture, ContentHash, RawJson, SourceId};
 /// A server as it was last seen. What the operator edits stays in `toolyard.toml`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ServerRecord {
-    /// The operator's name for it.
+    /// Under what it is remembered: the operator's name for it, and whatever tells servers of one name apart.
     pub id: SourceId,
     /// The hash of its configuration: a server that is configured anew is a server never seen.
     pub configuration: ContentHash,
@@ -67,6 +67,9 @@ pub trait Servers: Send + Sync {
 
     /// All servers, by id.
     fn servers(&self) -> BoxFuture<'_, Result<Vec<ServerRecord>, String>>;
+
+    /// One server.
+    fn server<'a>(&'a self, id: &'a SourceId) -> BoxFuture<'a, Result<Option<ServerRecord>, String>>;
 
     /// Forgets a server and all that was known of its tools; whether there was one.
     fn forget_server<'a>(&'a self, id: &'a SourceId) -> BoxFuture<'a, Result<bool, String>>;

@@ -37,6 +37,9 @@ pub enum CacheError {
     /// Nothing to approve.
     #[error(transparent)]
     NotBlocked(#[from] NotBlocked),
+    /// What would be approved is not what was shown.
+    #[error("{0} changed again since it was shown; look at it once more")]
+    ChangedAgain(String),
 }
 
 /// A server as it was last seen, and what follows from that for its tools.
@@ -80,17 +83,22 @@ impl ServerCache {
         let records = self.servers.servers().await.map_err(failed("all"))?;
         let mut records: HashMap<SourceId, ServerRecord> =
             records.into_iter().map(|record| (record.id.clone(), record)).collect();
-        let known = configs.into_iter().filter_map(|config| {
-            let record = records.remove(&config.id)?;
-            (record.configuration == config.fingerprint()).then_some((config, record))
-        });
+        let known = configs.into_iter().filter_map(|config| Some((config, records.remove(&key(config))?)));
         let remembered = known.map(|(config, record)| async move {
-            let history = self.definitions(&config.id).await?;
-            let list = judge_list(&record.cached_tools, rules(config, record.era));
-            let decision = decide(&history, list, first_sight(config), record.seen_at);
-            Ok::<_, CacheError>((config.id.clone(), Remembered { record, decision }))
+            Ok::<_, CacheError>((config.id.clone(), self.decided(config, record).await?))
         });
         Ok(try_join_all(remembered).await?.into_iter().collect())
+    }
+
+    async fn decided(
+        &self,
+        config: &McpServerConfig,
+        record: ServerRecord,
+    ) -> Result<Remembered, CacheError> {
+        let history = self.definitions(config).await?;
+        let list = judge_list(&record.cached_tools, rules(config, record.era));
+        let decision = decide(&history, list, first_sight(config), record.seen_at);
+        Ok(Remembered { record, decision })
     }
 
     /// The tools of all servers of these that were seen as they are configured now, as it was decided on them then:
@@ -100,14 +108,11 @@ impl ServerCache {
         configs: &[McpServerConfig],
     ) -> Result<HashMap<SourceId, (Option<ProtocolEra>, Shelf)>, CacheError> {
         let records = self.servers.servers().await.map_err(failed("all"))?;
-        let by_id: HashMap<&SourceId, &McpServerConfig> =
-            configs.iter().map(|config| (&config.id, config)).collect();
+        let by_key: HashMap<SourceId, &McpServerConfig> =
+            configs.iter().map(|config| (key(config), config)).collect();
         let mut shelves = HashMap::new();
         for record in records {
-            let Some(config) = by_id.get(&record.id) else { continue };
-            if record.configuration != config.fingerprint() {
-                continue;
-            }
+            let Some(config) = by_key.get(&record.id) else { continue };
             let kept = record.shelf.as_ref().and_then(|kept| Shelf::kept(kept, &record.cached_tools));
             let shelf = match kept {
                 Some(shelf) => shelf,
@@ -117,14 +122,17 @@ impl ServerCache {
                     None => continue,
                 },
             };
-            shelves.insert(record.id, (record.era, shelf));
+            shelves.insert(config.id.clone(), (record.era, shelf));
         }
         Ok(shelves)
     }
 
     /// One server, if it was seen as it is configured now.
     pub async fn recall(&self, config: &McpServerConfig) -> Result<Option<Remembered>, CacheError> {
-        Ok(self.recall_all([config]).await?.remove(&config.id))
+        match self.servers.server(&key(config)).await.map_err(failed(&config.id))? {
+            Some(record) => self.decided(config, record).await.map(Some),
+            None => Ok(None),
+        }
     }
 
     /// Decides on the list that a server just sent and remembers it. Pins are written before the list, so that no tool
@@ -136,13 +144,13 @@ impl ServerCache {
         tools: Vec<RawJson>,
         now: i64,
     ) -> Result<PinDecision, CacheError> {
-        let history = self.history_of(config).await?;
+        let history = self.definitions(config).await?;
         let decision = decide(&history, judge_list(&tools, rules(config, era)), first_sight(config), now);
-        self.put(&config.id, &decision.records).await?;
+        self.put(&key(config), &decision.records).await?;
         let shelf = Shelf::keep(&decision, &tools);
         let record = ServerRecord {
             shelf,
-            id: config.id.clone(),
+            id: key(config),
             configuration: config.fingerprint(),
             era,
             cached_tools: tools,
@@ -152,43 +160,47 @@ impl ServerCache {
         Ok(decision)
     }
 
-    /// Approves what waits for a person in the remembered list: everything, or the tools of these names. The answer is
-    /// how things stand afterwards.
+    /// Approves what waits for a person in the remembered list: everything, or these tools if they are still what was
+    /// shown. The answer is how things stand afterwards.
     pub async fn approve(
         &self,
         config: &McpServerConfig,
-        tools: Option<&[String]>,
+        tools: Option<&[(String, ContentHash)]>,
         now: i64,
     ) -> Result<Remembered, CacheError> {
         let never_seen = || CacheError::NeverSeen(config.id.clone());
         let before = self.recall(config).await?.ok_or_else(never_seen)?;
-        self.put(&config.id, &before.decision.approval(tools, now)?).await?;
+        let shown = |name: &str, pin: ContentHash| {
+            let waiting = before.decision.blocked.iter().find(|blocked| *blocked.tool.spec.name == *name);
+            waiting.is_none_or(|blocked| blocked.tool.hash == pin)
+        };
+        if let Some((name, _)) = tools.unwrap_or_default().iter().find(|(name, pin)| !shown(name, *pin)) {
+            return Err(CacheError::ChangedAgain(name.clone()));
+        }
+        let names: Option<Vec<String>> =
+            tools.map(|tools| tools.iter().map(|(name, _)| name.clone()).collect());
+        self.put(&key(config), &before.decision.approval(names.as_deref(), now)?).await?;
         let mut after = self.recall(config).await?.ok_or_else(never_seen)?;
         after.record.shelf = Shelf::keep(&after.decision, &after.record.cached_tools);
         self.servers.put_server(&after.record).await.map_err(failed(&config.id))?;
         Ok(after)
     }
 
-    /// Every definition a server ever had, by tool and oldest first, with dates.
-    pub async fn definitions(&self, server: &SourceId) -> Result<Vec<ToolDefinition>, CacheError> {
-        self.servers.definitions(server).await.map_err(failed(server))
+    /// Every definition a server ever had as it is configured now, by tool and oldest first, with dates.
+    pub async fn definitions(&self, config: &McpServerConfig) -> Result<Vec<ToolDefinition>, CacheError> {
+        self.servers.definitions(&key(config)).await.map_err(failed(&config.id))
     }
 
-    /// Forgets a server and its pins; whether there was one.
+    /// Forgets a server and its pins, however it was configured; whether there was one.
     pub async fn forget(&self, server: &SourceId) -> Result<bool, CacheError> {
-        self.servers.forget_server(server).await.map_err(failed(server))
-    }
-
-    /// The definitions that count for a server as it is configured now. What is known of another configuration is
-    /// forgotten here: its approvals must not count for the new one.
-    async fn history_of(&self, config: &McpServerConfig) -> Result<Vec<ToolDefinition>, CacheError> {
-        let records = self.servers.servers().await.map_err(failed(&config.id))?;
-        let fingerprint = config.fingerprint();
-        if records.iter().any(|record| record.id == config.id && record.configuration == fingerprint) {
-            return self.definitions(&config.id).await;
+        let start = format!("{server}{SEPARATOR}");
+        let mut found = false;
+        for record in self.servers.servers().await.map_err(failed(server))? {
+            if record.id.as_str().starts_with(&start) {
+                found |= self.servers.forget_server(&record.id).await.map_err(failed(server))?;
+            }
         }
-        self.forget(&config.id).await?;
-        Ok(Vec::new())
+        Ok(found)
     }
 
     /// All at once, so that a store can make one commit of them.
@@ -196,6 +208,15 @@ impl ServerCache {
         let writes = records.iter().map(|record| self.servers.put_definition(server, record));
         try_join_all(writes).await.map_err(failed(server)).map(drop)
     }
+}
+
+/// Between a server's name and how it is reached; it cannot be part of a name.
+const SEPARATOR: char = '#';
+
+/// Under what a server is remembered: its name and how it is reached. Two projects may use one name for two servers, and
+/// neither must undo what was approved for the other.
+fn key(config: &McpServerConfig) -> SourceId {
+    format!("{}{SEPARATOR}{}", config.id, config.fingerprint()).into()
 }
 
 /// What a list is judged by: mirrored headers exist in the modern era over Streamable HTTP only.
@@ -247,6 +268,10 @@ impl Servers for MemoryServers {
 
     fn servers(&self) -> Answer<'_, Vec<ServerRecord>> {
         self.answer(|memory| memory.servers.values().cloned().collect())
+    }
+
+    fn server<'a>(&'a self, id: &'a SourceId) -> Answer<'a, Option<ServerRecord>> {
+        self.answer(|memory| memory.servers.get(id).cloned())
     }
 
     fn forget_server<'a>(&'a self, id: &'a SourceId) -> Answer<'a, bool> {

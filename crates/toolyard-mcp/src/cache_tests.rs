@@ -53,13 +53,18 @@ async fn a_changed_tool_is_blocked_in_every_process_until_it_is_approved() {
     let list = tools(&[("read", "Reads and sends"), ("write", "Writes all")]);
     assert_eq!(serving(&cache.take_in(&server, None, list, 2).await.unwrap()), [""; 0]);
     assert_eq!(serving(&cache.recall(&server).await.unwrap().unwrap().decision), [""; 0]);
-    let unknown = cache.approve(&server, Some(&["delete".to_owned()]), 3).await;
+    let waiting = cache.recall(&server).await.unwrap().unwrap().decision.blocked;
+    let pin = waiting.iter().find(|blocked| &*blocked.tool.spec.name == "read").unwrap().tool.hash;
+    let unknown = cache.approve(&server, Some(&[("delete".to_owned(), pin)]), 3).await;
     assert!(matches!(unknown, Err(CacheError::NotBlocked(_))));
-    let after = cache.approve(&server, Some(&["read".to_owned()]), 3).await.unwrap();
+    let other = ContentHash::of("what was shown before");
+    let changed = cache.approve(&server, Some(&[("read".to_owned(), other)]), 3).await;
+    assert!(matches!(changed, Err(CacheError::ChangedAgain(_))), "only what was shown is approved");
+    let after = cache.approve(&server, Some(&[("read".to_owned(), pin)]), 3).await.unwrap();
     assert_eq!((serving(&after.decision), after.decision.blocked.len()), (vec!["read"], 1));
     let after = cache.approve(&server, None, 3).await.unwrap();
     assert_eq!(serving(&after.decision), ["read", "write"]);
-    let history = cache.definitions(&server.id).await.unwrap();
+    let history = cache.definitions(&server).await.unwrap();
     let dates: Vec<_> =
         history.iter().map(|one| (one.tool.as_str(), one.first_seen_at, one.approved)).collect();
     assert_eq!(dates, [("read", 1, true), ("read", 2, true), ("write", 1, true), ("write", 2, true)]);
@@ -75,7 +80,8 @@ async fn a_server_that_is_reached_in_another_way_was_never_seen() {
     let strict = McpServerConfig { strict: true, ..other };
     let decision = cache.take_in(&strict, None, tools(&[("read", "Reads")]), 2).await.unwrap();
     assert_eq!(serving(&decision), [""; 0], "the approval was for the other one");
-    assert!(cache.recall(&config("one")).await.unwrap().is_none());
+    let first = cache.take_in(&config("one"), None, tools(&[("read", "Reads and sends")]), 3).await.unwrap();
+    assert_eq!(serving(&first), [""; 0], "another server of the same name undoes no pin");
 }
 
 #[tokio::test]
@@ -91,7 +97,8 @@ async fn only_servers_of_these_configurations_are_recalled() {
     names.sort_unstable();
     assert_eq!(names, ["a", "b"]);
     assert!(cache.forget(&"a".into()).await.unwrap());
-    assert!(cache.definitions(&"a".into()).await.unwrap().is_empty());
+    assert!(cache.definitions(&configs[0]).await.unwrap().is_empty());
+    assert!(!cache.definitions(&configs[1]).await.unwrap().is_empty());
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use toolyard_core::{ContentHash, ErrorKind, RawJson, ToolError, ToolSpec};
 
-use crate::definition::{PinDecision, quick_spec};
+use crate::definition::{PinDecision, UsableTool, difference, quick_spec};
 
 /// A tool in service.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,6 +21,8 @@ pub struct InService {
 pub struct OutOfService {
     /// Its name.
     pub name: String,
+    /// The hash of the definition that waits.
+    pub pin: ContentHash,
     /// Why.
     pub reason: String,
     /// How its definition differs from the approved one, in lines.
@@ -81,6 +83,12 @@ impl Shelf {
     }
 }
 
+/// A definition in lines for people, as if it came in the place of one that says nothing.
+fn whole(tool: &UsableTool) -> Vec<String> {
+    let nothing = RawJson::from(serde_json::json!({"name": tool.spec.name}));
+    difference(&nothing, &tool.definition).unwrap_or_default()
+}
+
 /// A shelf as it is kept beside the list it was made from: tools in service are places in that list.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
@@ -115,8 +123,13 @@ impl Shelf {
             out_of_service: out_of_service
                 .map(|blocked| OutOfService {
                     name: blocked.tool.spec.name.to_string(),
+                    pin: blocked.tool.hash,
                     reason: blocked.reason.to_string(),
-                    difference: blocked.difference,
+                    difference: match blocked.difference.as_slice() {
+                        // Nothing to compare it with: all of it is shown.
+                        [] => whole(&blocked.tool),
+                        _ => blocked.difference,
+                    },
                 })
                 .collect(),
             quarantined: quarantined

@@ -15,6 +15,7 @@ use crate::{
 
 /// By name: a connection that was opened before a migration still takes `*` for the columns of its day.
 const SERVERS: &str = "SELECT id, configuration, era, cached_tools, seen_at, shelf FROM servers ORDER BY id";
+const SERVER: &str = "SELECT id, configuration, era, cached_tools, seen_at, shelf FROM servers WHERE id = $1";
 
 type Answer<'a, T> = BoxFuture<'a, Result<T, String>>;
 
@@ -45,6 +46,14 @@ impl Servers for Store {
             let rows = sqlx::query(SERVERS).fetch_all(self.pool()).await;
             let rows = rows.map_err(|error| text(error.into()))?;
             rows.iter().map(server_record).collect::<Result<_, _>>().map_err(text)
+        })
+    }
+
+    fn server<'a>(&'a self, id: &'a SourceId) -> Answer<'a, Option<ServerRecord>> {
+        Box::pin(async move {
+            let row = sqlx::query(SERVER).bind(id.as_str()).fetch_optional(self.pool()).await;
+            let row = row.map_err(|error| text(error.into()))?;
+            row.as_ref().map(server_record).transpose().map_err(text)
         })
     }
 

@@ -17,6 +17,9 @@ pub enum RequestError {
     /// The server answered with an error of the protocol.
     #[error("MCP error: {0}")]
     Rpc(#[from] RpcError),
+    /// It broke off after the server had begun with it.
+    #[error("it broke off after the server had asked back: {0}")]
+    InMidCall(TransportError),
     /// The server was silent for too long; progress would have counted as an answer.
     #[error("it was silent for {} s", .0.as_secs_f64())]
     Silent(Duration),
@@ -32,6 +35,15 @@ pub enum RequestError {
 }
 
 impl RequestError {
+    /// The same failure of a call that the server has begun with: whatever happened to its last request, the first one got
+    /// through.
+    pub(super) fn in_mid_call(self) -> Self {
+        match self {
+            Self::Transport(error) => Self::InMidCall(error),
+            other => other,
+        }
+    }
+
     /// The same failure once a session stands: an error of the protocol that came with an HTTP status is what the server
     /// says to the request, unless it is about who may ask.
     pub(super) fn told(self) -> Self {
@@ -71,7 +83,9 @@ impl RequestError {
                 let words = if last_words.is_empty() { String::new() } else { format!(": {last_words}") };
                 ToolError::new(ErrorKind::Lost, format!("{self} while it was called{words}")).with_hint(logs)
             }
-            Self::Transport(_) => ToolError::new(ErrorKind::Lost, self.to_string()).with_hint(logs),
+            Self::Transport(_) | Self::InMidCall(_) => {
+                ToolError::new(ErrorKind::Lost, self.to_string()).with_hint(logs)
+            }
             Self::Silent(_) => ToolError::new(ErrorKind::Timeout, self.to_string()).with_hint(logs),
             Self::Rpc(_) => ToolError::failed(self.to_string()).with_retryable(false),
             // Something was done; what, nobody can read.

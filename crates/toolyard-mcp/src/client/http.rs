@@ -324,7 +324,12 @@ fn denies_session(error: &TransportError) -> bool {
         TransportError::Status { status: 404, .. } => true,
         TransportError::Status { status: 400, error, excerpt, .. } => {
             let words = error.as_ref().map(|error| error.message.as_str()).or(excerpt.as_deref());
-            words.is_some_and(|words| words.to_ascii_lowercase().contains("session"))
+            let words = words.unwrap_or_default().to_ascii_lowercase();
+            // A tool may fail with words on sessions of its own; only these say that ours was not even looked for.
+            ["no valid session", "missing session id", "invalid session id", "session not found"]
+                .iter()
+                .any(|known| words.contains(known))
+                || words.contains("server not initialized")
         }
         _ => false,
     }

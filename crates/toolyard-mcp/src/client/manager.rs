@@ -111,7 +111,7 @@ impl McpManager {
     /// Stops all servers and waits until nothing of them is left.
     pub async fn close(&self) {
         let servers = std::mem::take(&mut *self.all());
-        join_all(servers.values().map(Server::stop)).await;
+        join_all(servers.values().map(Server::retire)).await;
     }
 
     fn all(&self) -> MutexGuard<'_, BTreeMap<SourceId, Arc<Server>>> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use toolyard_core::{ProtocolEra, RawJson, SourceId};
+use toolyard_core::{ContentHash, ProtocolEra, RawJson, SourceId};
 
 use super::{ConnectError, host::Host, server::Known};
 use crate::{config::McpServerConfig, shelf::Shelf};
@@ -20,7 +20,11 @@ impl Host {
     }
 
     /// Approves tools as they were sent last; the shelf afterwards.
-    pub(super) async fn approve(&self, config: &McpServerConfig, tools: &[String]) -> Result<Shelf, String> {
+    pub(super) async fn approve(
+        &self,
+        config: &McpServerConfig,
+        tools: &[(String, ContentHash)],
+    ) -> Result<Shelf, String> {
         let approved = self.cache.approve(config, Some(tools), now()).await;
         approved.map(|known| Shelf::of(known.decision)).map_err(|error| error.to_string())
     }

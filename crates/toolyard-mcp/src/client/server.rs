@@ -13,7 +13,7 @@ use tokio::{
     sync::{Notify, watch},
     time::{Instant, sleep, sleep_until, timeout},
 };
-use toolyard_core::{ContentHash, ProtocolEra, SourceInfo, SourceKind, Tool, ToolError};
+use toolyard_core::{ContentHash, ProtocolEra, SourceInfo, SourceKind, Tool, ToolDefinition, ToolError};
 
 use super::{
     ConnectError, ConnectOptions, Link, ServerState, Session, connect, host::Host, last_words::LastWords,
@@ -25,6 +25,8 @@ use crate::{config::McpServerConfig, shelf::Shelf};
 const LAST_WORDS: usize = 16 << 10;
 /// How long a server may be silent when it is asked for its tools. All pages together get as long as its start.
 const LIST_PATIENCE: Duration = Duration::from_secs(30);
+/// How often it is looked whether the last call of a session that nobody gets any more is over.
+const LINGERING: Duration = Duration::from_millis(100);
 /// Changes of a list within this time are read together.
 const SETTLING: Duration = Duration::from_millis(200);
 /// A server that nobody asked for anything for this long is not revived any more; the next call starts it.
@@ -48,6 +50,10 @@ pub struct Server {
     era: Mutex<Option<ProtocolEra>>,
     last_words: Arc<LastWords>,
     used: Mutex<Instant>,
+    /// Sessions that are being taken down; each tells when nothing of it is left.
+    leaving: Mutex<Vec<watch::Receiver<bool>>>,
+    /// Lists are read and decided on one after the other.
+    refreshing: tokio::sync::Mutex<()>,
     reviving: AtomicBool,
     retired: AtomicBool,
 }
@@ -89,6 +95,8 @@ impl Server {
             era: Mutex::new(era),
             last_words: Arc::new(last_words),
             used: Mutex::new(Instant::now()),
+            leaving: Mutex::default(),
+            refreshing: tokio::sync::Mutex::default(),
             reviving: AtomicBool::new(false),
             retired: AtomicBool::new(false),
         });
@@ -131,11 +139,14 @@ impl Server {
 
     /// A live session: the one there is, the one somebody is waiting for already, or a new one.
     pub(super) async fn session(self: &Arc<Self>, wanted: Wanted) -> Result<Arc<Session>, ConnectError> {
-        if wanted != Wanted::Again {
-            self.touch();
-        }
         let mut start = {
             let mut slot = locked(&self.slot);
+            if self.retired.load(Ordering::Acquire) {
+                return Err(ConnectError::Configuration("it is not configured any more".to_owned()));
+            }
+            if wanted != Wanted::Again {
+                self.touch();
+            }
             match &*slot {
                 Slot::Live(session) if session.closed().is_none() => return Ok(Arc::clone(session)),
                 Slot::Starting(start, _) => start.clone(),
@@ -181,6 +192,8 @@ impl Server {
             let wanted = matches!(&*slot, Slot::Starting(_, own) if Arc::ptr_eq(own, &given_up));
             if wanted {
                 *slot = outcome.as_ref().map_or(Slot::Empty, |(session, _)| Slot::Live(Arc::clone(session)));
+                // However long the start took, whoever waited for it is only now about to use it.
+                self.touch();
             }
             wanted
         };
@@ -208,6 +221,12 @@ impl Server {
 
     /// Starts it, reads its tools and compares them with what was approved. Nothing is called before that.
     async fn connected(self: &Arc<Self>) -> Result<(Arc<Session>, u64), ConnectError> {
+        // Two of one server at a time would get in each other's way, and an address may still be answered by the old one.
+        let leaving = std::mem::take(&mut *locked(&self.leaving));
+        for mut gone in leaving {
+            // Its end is all that is of interest.
+            let _ = gone.wait_for(|gone| *gone).await;
+        }
         let link = self.host.link(&self.config, &self.last_words)?;
         let options = ConnectOptions {
             server: self.config.id.clone(),
@@ -232,6 +251,7 @@ impl Server {
 
     /// Reads the list anew and puts on the shelf what may be used of it.
     async fn refresh(self: &Arc<Self>, session: &Session) -> Result<u64, ConnectError> {
+        let _one_at_a_time = self.refreshing.lock().await;
         let heard = session.news().borrow().tools_changed;
         let list = if session.about().capabilities.tools {
             let limit = self.config.startup_timeout;
@@ -244,6 +264,10 @@ impl Server {
         let era = session.era();
         *locked(&self.era) = Some(era);
         let shelf = self.host.review(&self.config, era, list).await?;
+        // What a session says that is over by now does not count any more.
+        if let Some(error) = session.closed() {
+            return Err(error.into());
+        }
         let concern = shelf.concern();
         self.shelf.store(Arc::new(shelf));
         self.register();
@@ -253,6 +277,8 @@ impl Server {
 
     /// Hands the tools in service to whoever routes calls, all at once.
     fn register(self: &Arc<Self>) {
+        // Under the lock that retiring takes: a server that is gone does not come back by a list that was on its way.
+        let _slot = locked(&self.slot);
         if !self.config.enabled || self.retired.load(Ordering::Acquire) {
             return;
         }
@@ -281,20 +307,23 @@ impl Server {
                     if let Some(error) = now.closed.or_else(|| changed.err().and(session.closed())) {
                         return self.lost(&session, error.to_string());
                     }
-                    if now.tools_changed != seen {
+                    if now.tools_changed != seen && self.holds(&session) {
                         sleep(SETTLING).await;
                         seen = news.borrow_and_update().tools_changed;
-                        if let Err(error) = self.refresh(&session).await {
+                        let read = self.refresh(&session).await;
+                        if let (Err(error), true) = (read, self.holds(&session) && session.closed().is_none()) {
                             let concern = format!("its changed list could not be read: {error}");
                             locked(&self.lifecycle).ready(Instant::now(), Some(concern));
                         }
                     }
                 }
                 () = until(idle) => {
-                    let due = self.config.idle_stop.is_some_and(|limit| locked(&self.used).elapsed() >= limit);
-                    if due && session.busy() == 0 {
+                    if !self.holds(&session) {
+                        return;
+                    }
+                    if self.is_idle(&session) {
                         tracing::info!(server = %self.config.id, "server stopped, nobody needs it");
-                        return self.stop().await;
+                        return locked(&self.lifecycle).rest();
                     }
                     // A call that takes longer than the limit keeps it alive.
                     self.touch();
@@ -312,10 +341,60 @@ impl Server {
                 // Somebody noticed before.
                 _ => return,
             }
+            self.leave(session);
+        }
+        self.went_down(reason);
+    }
+
+    /// A request did not reach the server at its address: the next call begins anew, and those under way may still end.
+    pub(super) fn unreachable(self: &Arc<Self>, session: &Arc<Session>, reason: String) {
+        if session.has_program() {
+            return self.lost(session, reason);
+        }
+        {
+            let mut slot = locked(&self.slot);
+            if !matches!(&*slot, Slot::Live(live) if Arc::ptr_eq(live, session)) {
+                return;
+            }
+            *slot = Slot::Empty;
         }
         let gone = Arc::clone(session);
-        tokio::spawn(async move { gone.close().await });
+        tokio::spawn(async move {
+            while gone.busy() > 0 && gone.closed().is_none() {
+                sleep(LINGERING).await;
+            }
+            gone.close().await;
+        });
         self.went_down(reason);
+    }
+
+    /// Whether this session is the one in use.
+    fn holds(&self, session: &Arc<Session>) -> bool {
+        matches!(&*locked(&self.slot), Slot::Live(live) if Arc::ptr_eq(live, session))
+    }
+
+    /// Whether nobody needs this session any more; if so, it is taken down.
+    fn is_idle(&self, session: &Arc<Session>) -> bool {
+        let mut slot = locked(&self.slot);
+        let due = self.config.idle_stop.is_some_and(|limit| locked(&self.used).elapsed() >= limit);
+        let idle =
+            due && session.busy() == 0 && matches!(&*slot, Slot::Live(live) if Arc::ptr_eq(live, session));
+        if idle {
+            *slot = Slot::Empty;
+            self.leave(session);
+        }
+        idle
+    }
+
+    /// Takes a session down in the background; the next start and whoever stops the server wait for that.
+    fn leave(&self, session: &Arc<Session>) {
+        let (tell, told) = watch::channel(false);
+        locked(&self.leaving).push(told);
+        let gone = Arc::clone(session);
+        tokio::spawn(async move {
+            gone.close().await;
+            tell.send_replace(true);
+        });
     }
 
     /// The session ended in good order: the next call begins a new one at once.
@@ -323,8 +402,7 @@ impl Server {
         let mut slot = locked(&self.slot);
         if matches!(&*slot, Slot::Live(live) if Arc::ptr_eq(live, session)) {
             *slot = Slot::Empty;
-            let gone = Arc::clone(session);
-            tokio::spawn(async move { gone.close().await });
+            self.leave(session);
         }
     }
 
@@ -342,36 +420,51 @@ impl Server {
     /// Tries again and again, ever more slowly, while anyone still wants it.
     async fn revive(self: Arc<Self>) {
         loop {
-            let state = self.state();
-            let ServerState::Down { retry_at, .. } = state else { break };
-            sleep_until(retry_at).await;
-            // In the meantime somebody may have stopped it, or started it.
-            if self.retired.load(Ordering::Acquire) || !matches!(self.state(), ServerState::Down { .. }) {
-                break;
+            while let ServerState::Down { retry_at, .. } = self.state() {
+                sleep_until(retry_at).await;
+                // In the meantime somebody may have stopped it, or started it.
+                if self.retired.load(Ordering::Acquire) || !matches!(self.state(), ServerState::Down { .. }) {
+                    break;
+                }
+                let idle = locked(&self.used).elapsed();
+                if idle > REVIVED_FOR {
+                    locked(&self.lifecycle).rest();
+                    break;
+                }
+                // The state tells how it went.
+                let _ = self.session(Wanted::Again).await;
             }
-            let idle = locked(&self.used).elapsed();
-            if idle > REVIVED_FOR {
-                locked(&self.lifecycle).rest();
-                break;
-            }
-            if self.session(Wanted::Again).await.is_ok() {
-                break;
+            self.reviving.store(false, Ordering::Release);
+            // It may have gone down again before anyone could see that nobody revives it.
+            let down =
+                matches!(self.state(), ServerState::Down { .. }) && !self.retired.load(Ordering::Acquire);
+            if !down || self.reviving.swap(true, Ordering::AcqRel) {
+                return;
             }
         }
-        self.reviving.store(false, Ordering::Release);
     }
 
     /// Stops it; its tools stay known.
     pub async fn stop(self: &Arc<Self>) {
-        let slot = std::mem::replace(&mut *locked(&self.slot), Slot::Empty);
-        match slot {
-            Slot::Live(session) => session.close().await,
-            Slot::Starting(mut start, given_up) => {
-                given_up.notify_one();
-                // Its end is all that is of interest.
-                let _ = start.wait_for(Option::is_some).await;
+        let starting = {
+            let mut slot = locked(&self.slot);
+            match std::mem::replace(&mut *slot, Slot::Empty) {
+                Slot::Live(session) => {
+                    self.leave(&session);
+                    None
+                }
+                Slot::Starting(start, given_up) => Some((start, given_up)),
+                Slot::Empty => None,
             }
-            Slot::Empty => {}
+        };
+        // The end is all that is of interest.
+        if let Some((mut start, given_up)) = starting {
+            given_up.notify_one();
+            let _ = start.wait_for(Option::is_some).await;
+        }
+        let earlier = locked(&self.leaving).clone();
+        for mut gone in earlier {
+            let _ = gone.wait_for(|gone| *gone).await;
         }
         if self.config.enabled {
             locked(&self.lifecycle).rest();
@@ -380,17 +473,27 @@ impl Server {
 
     /// Stops it for good: it is not configured any more.
     pub(super) async fn retire(self: &Arc<Self>) {
-        self.retired.store(true, Ordering::Release);
-        self.host.registrar.remove(&self.config.id);
+        {
+            let _slot = locked(&self.slot);
+            self.retired.store(true, Ordering::Release);
+            self.host.registrar.remove(&self.config.id);
+        }
         self.stop().await;
     }
 
     /// Puts tools into service that waited for a person, as the server sent them last.
-    pub async fn approve(self: &Arc<Self>, tools: &[String]) -> Result<(), String> {
+    /// Only what was shown is approved: each tool is named with the hash of its definition.
+    pub async fn approve(self: &Arc<Self>, tools: &[(String, ContentHash)]) -> Result<(), String> {
+        let _one_at_a_time = self.refreshing.lock().await;
         let shelf = self.host.approve(&self.config, tools).await?;
         self.shelf.store(Arc::new(shelf));
         self.register();
         Ok(())
+    }
+
+    /// Every definition it ever had, by tool and oldest first, with dates.
+    pub async fn definitions(&self) -> Result<Vec<ToolDefinition>, String> {
+        self.host.cache.definitions(&self.config).await.map_err(|error| error.to_string())
     }
 
     /// Whether a tool may be called with this definition now.

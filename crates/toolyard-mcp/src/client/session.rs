@@ -1,12 +1,15 @@
 //! One live connection to a server whose era is known: requests, answers, and what the server asks back.
 
 use std::{
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
 use arc_swap::ArcSwap;
-use tokio::{sync::watch, task::AbortHandle};
+use tokio::{sync::watch, task::AbortHandle, time::timeout};
 use toolyard_core::{ProtocolEra, RawJson, SourceId};
 
 use super::{
@@ -19,6 +22,8 @@ use crate::wire::{
 
 /// The request that stays open for as long as a session of the modern era lives.
 pub(super) const SUBSCRIPTION: &str = "subscriptions/listen";
+/// How long a server may take to take something that needs no answer.
+const TELLING: Duration = Duration::from_secs(5);
 /// How often a server may ask back during one call.
 const ROUNDS: usize = 10;
 
@@ -40,6 +45,8 @@ pub struct Session {
     about: AboutServer,
     /// The program behind an address, if we started it.
     program: OnceLock<StdioTransport>,
+    /// Calls under way, those included that wait for a person between two rounds.
+    calls: AtomicUsize,
 }
 
 /// What a session and its background tasks share.
@@ -69,7 +76,14 @@ pub struct ToolCall<'a> {
 
 impl Session {
     pub(super) fn new(parts: Arc<Parts>, news: watch::Receiver<News>, about: AboutServer) -> Self {
-        Self { parts, tasks: Mutex::default(), news, about, program: OnceLock::new() }
+        Self {
+            parts,
+            tasks: Mutex::default(),
+            news,
+            about,
+            program: OnceLock::new(),
+            calls: AtomicUsize::new(0),
+        }
     }
 
     /// Which protocol is spoken.
@@ -99,7 +113,12 @@ impl Session {
 
     /// How many answers somebody waits for; what a session keeps open for itself does not count.
     pub fn busy(&self) -> usize {
-        self.parts.beats.count()
+        self.parts.beats.count().max(self.calls.load(Ordering::Acquire))
+    }
+
+    /// Whether we started the program behind the address.
+    pub(super) fn has_program(&self) -> bool {
+        self.program.get().is_some()
     }
 
     /// The end of what the server said on its side channel.
@@ -138,6 +157,7 @@ impl Session {
 
     /// Calls a tool; questions the server asks back are answered on the way.
     pub async fn call_tool(&self, call: ToolCall<'_>) -> Result<CallResult, RequestError> {
+        let _under_way = Counted::new(&self.calls);
         let mut answers: Option<(JsonObject, Option<String>)> = None;
         for _ in 0..ROUNDS {
             let mut ask = Ask::new("tools/call").about(call.name).silence(call.silence);
@@ -149,7 +169,8 @@ impl Session {
                     ask.fields = ask.fields.with_text("requestState", state);
                 }
             }
-            let raw = self.parts.request(ask).await?;
+            let asked = self.parts.request(ask).await;
+            let raw = if answers.is_some() { asked.map_err(RequestError::in_mid_call)? } else { asked? };
             let result = CallResult::read(&raw);
             let ResultKind::InputRequired(InputRequired { requests, state }) = &result.kind else {
                 return Ok(result);
@@ -254,7 +275,9 @@ impl<'a> Ask<'a> {
 
     fn outgoing(self, speaker: &Speaker, id: u64) -> Outgoing {
         let mut headers = speaker.headers(self.method, self.about);
-        headers.extend(self.headers.iter().cloned());
+        if speaker.era == ProtocolEra::Modern {
+            headers.extend(self.headers.iter().cloned());
+        }
         let params = speaker.params(self.fields, (self.method == "tools/call").then_some(id));
         Outgoing { id: Some(id), method: self.method, body: wire::request(id, self.method, &params), headers }
     }
@@ -317,18 +340,40 @@ impl Parts {
     pub(super) async fn notify(&self, method: &'static str, fields: JsonObject) {
         let headers = self.speaker.load().headers(method, None);
         let body = wire::notification(method, &fields);
-        let sent = self.transport.send(Outgoing { id: None, method, body, headers }).await;
-        if let Err(error) = sent {
-            tracing::debug!(server = %self.server, method, %error, "notification not sent");
+        self.tell(Outgoing { id: None, method, body, headers }).await;
+    }
+
+    /// Sends what nobody answers. A server that does not take it is not waited for: whoever tells it must go on.
+    async fn tell(&self, message: Outgoing) {
+        let method = message.method;
+        let sent = timeout(TELLING, self.transport.send(message)).await;
+        match sent {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!(server = %self.server, method, %error, "not told"),
+            Err(_elapsed) => tracing::debug!(server = %self.server, method, "not taken in time"),
         }
     }
 
     /// Sends an answer to something the server asked.
     pub(super) async fn respond(&self, body: Vec<u8>) {
         let message = Outgoing { id: None, method: "", body, headers: Vec::new() };
-        if let Err(error) = self.transport.send(message).await {
-            tracing::debug!(server = %self.server, %error, "answer not sent");
-        }
+        self.tell(message).await;
+    }
+}
+
+/// Counts something for as long as it lasts.
+struct Counted<'a>(&'a AtomicUsize);
+
+impl<'a> Counted<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::AcqRel);
+        Self(count)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

@@ -9,7 +9,7 @@ use super::{
     RequestError, TransportError,
     session::{Ask, Parts, SUBSCRIPTION},
 };
-use crate::wire::JsonObject;
+use crate::wire::{JsonObject, Message};
 
 /// Between two subscriptions that end at once.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -18,7 +18,14 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// Subscribes, and again whenever the subscription ends. Notifications reach the listener like all others.
 pub(super) async fn follow(parts: Arc<Parts>) {
     let mut pause = FIRST_PAUSE;
+    let mut first = true;
     while parts.exchange.closed().is_none() {
+        if !first {
+            // What changed while nobody listened was not told.
+            let method = "notifications/tools/list_changed".to_owned();
+            parts.exchange.deliver(Message::Notification { method, params: None });
+        }
+        first = false;
         let started = Instant::now();
         let wanted = JsonObject::new().with_value("notifications", &json!({"toolsListChanged": true}));
         let ended = parts.request(Ask::new(SUBSCRIPTION).with(wanted)).await;

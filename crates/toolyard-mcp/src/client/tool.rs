@@ -89,7 +89,7 @@ impl McpTool {
         let result = session.call_tool(call).await;
         // Over HTTP, nothing but a failed request tells that a server is gone.
         if let Err(RequestError::Transport(error @ super::TransportError::Unreachable(_))) = &result {
-            self.server.lost(session, error.to_string());
+            self.server.unreachable(session, error.to_string());
         }
         result
     }

@@ -142,7 +142,8 @@ fn with_decisions(old: Option<&ServerSettings>, new: &ServerSettings) -> ServerS
         idle_stop: old.idle_stop,
         startup_timeout: new.startup_timeout.or(old.startup_timeout),
         call_timeout: new.call_timeout.or(old.call_timeout),
-        tools: new.tools.clone().or_else(|| old.tools.clone()),
+        tools: old.tools.clone().or_else(|| new.tools.clone()),
+        without_tools: old.without_tools.iter().chain(&new.without_tools).cloned().collect(),
         ..new.clone()
     }
 }

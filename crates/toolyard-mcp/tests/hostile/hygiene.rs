@@ -105,6 +105,22 @@ async fn a_server_that_was_down_gets_its_tools_when_it_is_up() {
     house.close().await;
 }
 
+/// Whoever still holds a tool of it does not bring it back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_not_configured_any_more_is_not_started_by_anyone() {
+    let house = House::new();
+    house.manager.apply(vec![noted(&house, "server", "good")]).await.unwrap();
+    house.manager.connect("server").await.unwrap();
+    let held = house.shelves.find("server", "echo").unwrap();
+    house.manager.apply(Vec::new()).await.unwrap();
+    assert_eq!(house.survivors(), Vec::<String>::new());
+    let error = crate::house::call(&*held, "late", PATIENCE).await.unwrap_err();
+    assert_eq!(error.kind(), toolyard_core::ErrorKind::Unavailable, "{error}");
+    assert_eq!(starts(&house).len(), 1);
+    assert!(house.shelves.find("server", "echo").is_none());
+    house.close().await;
+}
+
 /// The news of its end must not be lost among everything else it said.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_crash_amid_a_flood_of_questions_is_noticed() {

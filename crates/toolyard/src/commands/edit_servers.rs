@@ -1,10 +1,13 @@
 //! `toolyard servers add` and `remove`: edits the user's settings and leaves the rest of the file as it is.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use serde_json::json;
-use toolyard_core::{Servers as _, SourceId};
-use toolyard_mcp::config::{ServerSettings, add_server, remove_server};
+use toolyard_core::SourceId;
+use toolyard_mcp::{
+    cache::ServerCache,
+    config::{ServerSettings, add_server, remove_server},
+};
 
 use crate::{
     cli::AddServer,
@@ -51,8 +54,8 @@ pub(crate) async fn remove(name: &str, workplace: &Workplace, output: &Output) -
     };
     write(&file, &without)?;
     if let Some(store) = &workplace.store {
-        let forgotten = store.forget_server(&SourceId::from(name)).await;
-        forgotten.map_err(|error| Failure::new(Code::Failed, error))?;
+        let forgotten = ServerCache::new(Arc::new(store.clone())).forget(&SourceId::from(name)).await;
+        forgotten.map_err(|error| Failure::new(Code::Failed, error.to_string()))?;
     }
     tell(output, name, "removed", &file);
     Ok(())

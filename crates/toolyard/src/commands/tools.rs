@@ -5,8 +5,7 @@ use std::{fmt::Write as _, sync::Arc};
 use serde_json::{Value, json};
 use toolyard::Toolyard;
 use toolyard_core::{
-    CapabilityTable, ErrorKind, Param, RawJson, Servers as _, SourceId, ToolCallRequest, ToolDefinition,
-    ToolError,
+    CapabilityTable, ErrorKind, Param, RawJson, SourceId, ToolCallRequest, ToolDefinition, ToolError,
 };
 use toolyard_hub::{ToolCandidate, route};
 use toolyard_mcp::{client::McpManager, definition::difference};
@@ -148,8 +147,7 @@ async fn history(yard: &Toolyard, name: &str, output: &Output) -> Result<(), Fai
     let mut all = Vec::new();
     for server in yard.servers().map(McpManager::servers).unwrap_or_default() {
         let id = &server.config().id;
-        let Some(store) = yard.store() else { continue };
-        let definitions = store.definitions(id).await.map_err(|error| Failure::new(Code::Failed, error))?;
+        let definitions = server.definitions().await.map_err(|error| Failure::new(Code::Failed, error))?;
         let mut before: Option<ToolDefinition> = None;
         for known in definitions.into_iter().filter(|known| known.tool == name) {
             let lines =
