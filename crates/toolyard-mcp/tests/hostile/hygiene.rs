@@ -120,9 +120,7 @@ async fn a_crash_amid_a_flood_of_questions_is_noticed() {
 async fn file_descriptors_stay_flat_over_a_thousand_cycles() {
     let house = House::new();
     let ids: Vec<String> = (0..10).map(|number| format!("server{number}")).collect();
-    let ways = [Way::Stdio, Way::LegacyStdio];
-    let configs =
-        ids.iter().zip(ways.iter().cycle()).map(|(id, way)| house.server(id, *way, "good")).collect();
+    let configs = ids.iter().map(|id| noted(&house, id, "good")).collect();
     house.manager.apply(configs).await.unwrap();
     let cycles = |count: usize| {
         let house = &house;
@@ -140,6 +138,7 @@ async fn file_descriptors_stay_flat_over_a_thousand_cycles() {
     println!("1,000 cycles in {:?}", started.elapsed());
     assert_eq!(count(Path::new("/proc/self/fd")), descriptors);
     assert!(count(Path::new("/proc/self/task")) <= tasks + 1);
+    assert_eq!(starts(&house).len(), 1_020);
     assert_eq!(house.survivors(), Vec::<String>::new());
     house.close().await;
 }
