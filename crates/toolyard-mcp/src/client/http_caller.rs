@@ -228,9 +228,12 @@ impl HttpCaller {
             if turn.is_none() && body.len() > LONG {
                 turn = self.turns.acquire().await.ok();
                 // Growing step by step would leave as much behind again; what is not written to costs nothing.
-                body.reserve_exact(limit.saturating_sub(body.len()));
+                if announced == 0 {
+                    body.reserve_exact(limit.saturating_sub(body.len()));
+                }
             }
         }
+        body.shrink_to_fit();
         String::from_utf8(body).map_err(|_| WireError::NotText.into())
     }
 }

@@ -26,6 +26,9 @@ impl SseEvent {
     }
 }
 
+/// The data of an event longer than this gets all the room it may need at once.
+const LONG: usize = 32 << 10;
+
 /// Turns the bytes of one stream into events, however they are cut into pieces.
 #[derive(Debug)]
 pub struct SseParser {
@@ -213,6 +216,10 @@ impl SseParser {
     fn more_data(&mut self, part: &[u8]) -> Result<(), WireError> {
         if self.data.len().saturating_add(part.len()) > self.data_limit {
             return Err(WireError::TooLong { what: "an event", limit: self.data_limit });
+        }
+        if self.data.len() > LONG {
+            // Growing step by step would leave as much behind again; what is not written to costs nothing.
+            self.data.reserve_exact(self.data_limit.saturating_sub(self.data.len()));
         }
         self.data.extend_from_slice(part);
         Ok(())
