@@ -222,11 +222,8 @@ impl Server {
     /// Starts it, reads its tools and compares them with what was approved. Nothing is called before that.
     async fn connected(self: &Arc<Self>) -> Result<(Arc<Session>, u64), ConnectError> {
         // Two of one server at a time would get in each other's way, and an address may still be answered by the old one.
-        let leaving = std::mem::take(&mut *locked(&self.leaving));
-        for mut gone in leaving {
-            // Its end is all that is of interest.
-            let _ = gone.wait_for(|gone| *gone).await;
-        }
+        self.all_left().await;
+        locked(&self.leaving).retain(|gone| !*gone.borrow());
         let link = self.host.link(&self.config, &self.last_words)?;
         let options = ConnectOptions {
             server: self.config.id.clone(),
@@ -323,7 +320,13 @@ impl Server {
                     }
                     if self.is_idle(&session) {
                         tracing::info!(server = %self.config.id, "server stopped, nobody needs it");
-                        return locked(&self.lifecycle).rest();
+                        self.all_left().await;
+                        // Whoever called in the meantime has begun anew.
+                        let slot = locked(&self.slot);
+                        if matches!(&*slot, Slot::Empty) {
+                            locked(&self.lifecycle).rest();
+                        }
+                        return;
                     }
                     // A call that takes longer than the limit keeps it alive.
                     self.touch();
@@ -384,6 +387,15 @@ impl Server {
             self.leave(session);
         }
         idle
+    }
+
+    /// Waits until nothing is left of sessions that are being taken down.
+    async fn all_left(&self) {
+        let leaving = locked(&self.leaving).clone();
+        for mut gone in leaving {
+            // The end is all that is of interest.
+            let _ = gone.wait_for(|gone| *gone).await;
+        }
     }
 
     /// Takes a session down in the background; the next start and whoever stops the server wait for that.
@@ -462,10 +474,7 @@ impl Server {
             given_up.notify_one();
             let _ = start.wait_for(Option::is_some).await;
         }
-        let earlier = locked(&self.leaving).clone();
-        for mut gone in earlier {
-            let _ = gone.wait_for(|gone| *gone).await;
-        }
+        self.all_left().await;
         if self.config.enabled {
             locked(&self.lifecycle).rest();
         }

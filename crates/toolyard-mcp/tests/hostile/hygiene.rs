@@ -7,6 +7,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
+use toolyard_core::{CallContext, ErrorKind, RawJson, ToolCallRequest};
 use toolyard_mcp::config::McpServerConfig;
 
 use crate::house::{House, Way, program};
@@ -114,8 +115,9 @@ async fn a_server_that_is_not_configured_any_more_is_not_started_by_anyone() {
     let held = house.shelves.find("server", "echo").unwrap();
     house.manager.apply(Vec::new()).await.unwrap();
     assert_eq!(house.survivors(), Vec::<String>::new());
-    let error = crate::house::call(&*held, "late", PATIENCE).await.unwrap_err();
-    assert_eq!(error.kind(), toolyard_core::ErrorKind::Unavailable, "{error}");
+    let request = ToolCallRequest::new("echo", RawJson::from(serde_json::json!({"text": "late"})));
+    let error = held.call(&request, &CallContext::until(Instant::now() + PATIENCE)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     assert_eq!(starts(&house).len(), 1);
     assert!(house.shelves.find("server", "echo").is_none());
     house.close().await;
