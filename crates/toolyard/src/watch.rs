@@ -41,7 +41,8 @@ impl std::fmt::Debug for ServerFiles {
 }
 
 impl ServerFiles {
-    /// These files, `toolyard.toml` or plain `mcp.json`; a server of a later one outweighs one of an earlier one.
+    /// These files, `toolyard.toml` or plain `mcp.json`; a server of a later one outweighs one of an earlier one. What they
+    /// name is started, so they must be files of your own; for files that others write, use [`Self::read_by`] and ask.
     pub fn new(files: Vec<PathBuf>) -> Self {
         let all = files.clone();
         Self::read_by(files, move || read_servers(&all))
