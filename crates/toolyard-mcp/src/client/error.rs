@@ -97,3 +97,20 @@ impl RequestError {
         error.on_source(server)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_server_has_begun_with_is_never_taken_for_not_sent() {
+        let gone = || TransportError::Unreachable("refused".to_owned());
+        let first = RequestError::Transport(gone());
+        assert!(first.had_no_effect());
+        for failure in [gone(), TransportError::SessionGone] {
+            let later = RequestError::Transport(failure).in_mid_call();
+            assert!(!later.had_no_effect() && !later.session_is_gone());
+            assert_eq!(later.into_tool_error(&"excel".into()).kind(), ErrorKind::Lost);
+        }
+    }
+}

@@ -7,7 +7,10 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use super::*;
-use crate::client::{Heard, http_test_server::*};
+use crate::{
+    client::{Heard, http_test_server::*},
+    wire::RpcError,
+};
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 
@@ -443,4 +446,23 @@ async fn a_nonce_costs_one_more_try_and_no_new_token() {
     assert!(matches!(&error, TransportError::Status { status: 401, .. }), "{error}");
     assert!(!error.to_string().contains("the token was good"), "{error}");
     assert_eq!(server.seen().len(), 4);
+}
+
+/// A call is sent again only where it is certain that nobody looked at it.
+#[test]
+fn only_words_on_our_session_deny_it() {
+    let status = |status, words: &str| TransportError::Status {
+        status,
+        error: Some(RpcError { code: -32_000, message: words.to_owned(), data: None }),
+        excerpt: None,
+        challenge: None,
+    };
+    for words in ["Bad Request: No valid session ID provided", "Bad Request: Server not initialized"] {
+        assert!(denies_session(&status(400, words)), "{words}");
+    }
+    for words in ["could not save session", "session limit of the database reached", "no"] {
+        assert!(!denies_session(&status(400, words)), "{words}");
+    }
+    assert!(denies_session(&status(404, "no")));
+    assert!(!denies_session(&status(500, "No valid session ID provided")));
 }
