@@ -61,7 +61,8 @@ async fn an_idle_server_is_stopped_and_started_by_the_next_call() {
     let long = serde_json::json!({"duration": 3, "steps": 2});
     house.call("trigger-long-running-operation", long).await.unwrap();
     until(&place, |processes| processes == 0).await;
-    assert_eq!(house.server().state(), ServerState::Known);
+    // It is at rest a moment after its last process is gone.
+    until(&place, |_| house.server().state() == ServerState::Known).await;
     let (tool, arguments) = row.harmless(place.path());
     house.call(tool, arguments).await.unwrap();
     assert_eq!(place.processes().len(), 1);

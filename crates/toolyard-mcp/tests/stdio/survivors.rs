@@ -235,7 +235,12 @@ async fn file_descriptors_stay_flat() {
     println!("{cycles} cycles in {:?}, {before} then at most {most} descriptors", start.elapsed());
     assert!(most <= before + 8, "those nobody cares for may take a moment: {before} then {most}");
     assert!(open() <= before);
-    assert_eq!(zombies(), 0);
+    // Whoever ended a moment ago is taken note of a moment later.
+    let limit = Instant::now() + PROMISED;
+    while zombies() > 0 {
+        assert!(Instant::now() < limit, "{} zombies", zombies());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 }
 
 fn zombies() -> usize {
