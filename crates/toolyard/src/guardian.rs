@@ -19,9 +19,9 @@ pub(crate) fn run(words: impl Iterator<Item = OsString>) -> ExitCode {
     ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX))
 }
 
-/// The guardians of a server that this user runs, whichever process started them.
+/// The guardians of a server, by its label, whichever process of this user started them.
 #[cfg(target_os = "linux")]
-pub(crate) fn of_server(name: &str) -> Vec<i32> {
+pub(crate) fn of_server(label: &str) -> Vec<i32> {
     let Ok(own) = std::env::current_exe() else { return Vec::new() };
     let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
     let numbers = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
@@ -31,7 +31,7 @@ pub(crate) fn of_server(name: &str) -> Vec<i32> {
         let same_program = std::fs::read_link(format!("/proc/{number}/exe")).is_ok_and(|exe| exe == own);
         same_program
             && words.nth(1).is_some_and(|word| word == WORD.as_bytes())
-            && words.next().is_some_and(|word| word == name.as_bytes())
+            && words.next().is_some_and(|word| word == label.as_bytes())
     };
     numbers.filter(is_guardian).collect()
 }

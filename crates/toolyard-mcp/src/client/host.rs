@@ -102,7 +102,7 @@ impl Host {
                 launch.args = args;
                 launch.environment = self.environment_of(&inherit, &env);
                 launch.working_directory = Some(cwd.unwrap_or_else(|| self.working_directory.clone()));
-                launch.guard = self.guard.clone().map(|guard| guard.named(config.id.as_str()));
+                launch.guard = self.guard.clone().map(|guard| guard.named(&config.label()));
                 launch.last_words = Arc::clone(last_words);
                 Ok(Link::Stdio(launch))
             }

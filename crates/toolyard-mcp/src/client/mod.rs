@@ -24,6 +24,7 @@ mod input;
 mod last_words;
 mod listener;
 mod manager;
+mod minding;
 pub mod oauth;
 mod params;
 mod process;

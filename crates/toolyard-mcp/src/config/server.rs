@@ -126,6 +126,13 @@ impl McpServerConfig {
         }
     }
 
+    /// Its name and the beginning of its fingerprint: what tells it apart from another server of the same name, for
+    /// whoever looks at the list of processes.
+    pub fn label(&self) -> String {
+        let fingerprint = self.fingerprint().to_string();
+        format!("{}#{}", self.id, fingerprint.get(..12).unwrap_or(&fingerprint))
+    }
+
     /// The hash of what makes it this server and no other: how it is reached. References stay references in it.
     pub fn fingerprint(&self) -> ContentHash {
         let parts = self.transport.parts().into_iter();

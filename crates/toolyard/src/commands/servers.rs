@@ -213,12 +213,15 @@ pub(crate) fn tell_trouble(shelf: &Shelf, output: &Output) {
 
 /// Asks the guardians of a server to take it down; whichever process runs it will find it gone.
 fn stop(name: &str, workplace: &Workplace, output: &Output) -> Result<(), Failure> {
-    if !workplace.servers.iter().any(|server| server.id.as_str() == name) {
+    let Some(server) = workplace.servers.iter().find(|server| server.id.as_str() == name) else {
         return Err(Failure::new(Code::BadUse, format!("server `{name}` does not exist"))
             .with_hint("list what there is: toolyard servers list"));
-    }
-    let stopped =
-        guardian::of_server(name).into_iter().filter(|number| guardian::ask_to_stop(*number)).count();
+    };
+    // By its label: another project may use the same name for another server.
+    let stopped = guardian::of_server(&server.label())
+        .into_iter()
+        .filter(|number| guardian::ask_to_stop(*number))
+        .count();
     output.talk(&match stopped {
         0 => format!("{name} was not running"),
         1 => format!("{name} is being stopped"),
