@@ -74,22 +74,6 @@ impl ServerCache {
         Self::new(Arc::<MemoryServers>::default())
     }
 
-    /// All servers of these that were seen as they are configured now, with their tools. Nothing is started for it, and
-    /// all of them cost the store one question for the lists and one for the pins of each.
-    pub async fn recall_all<'a>(
-        &self,
-        configs: impl IntoIterator<Item = &'a McpServerConfig>,
-    ) -> Result<HashMap<SourceId, Remembered>, CacheError> {
-        let records = self.servers.servers().await.map_err(failed("all"))?;
-        let mut records: HashMap<SourceId, ServerRecord> =
-            records.into_iter().map(|record| (record.id.clone(), record)).collect();
-        let known = configs.into_iter().filter_map(|config| Some((config, records.remove(&key(config))?)));
-        let remembered = known.map(|(config, record)| async move {
-            Ok::<_, CacheError>((config.id.clone(), self.decided(config, record).await?))
-        });
-        Ok(try_join_all(remembered).await?.into_iter().collect())
-    }
-
     async fn decided(
         &self,
         config: &McpServerConfig,

@@ -92,7 +92,7 @@ async fn only_servers_of_these_configurations_are_recalled() {
         cache.take_in(&server, None, tools(&[(id, "T")]), 1).await.unwrap();
     }
     let configs = ["a", "b", "z"].map(|id| McpServerConfig { id: id.into(), ..config(id) });
-    let all = cache.recall_all(&configs).await.unwrap();
+    let all = cache.shelves(&configs).await.unwrap();
     let mut names: Vec<&str> = all.keys().map(SourceId::as_str).collect();
     names.sort_unstable();
     assert_eq!(names, ["a", "b"]);

@@ -1,7 +1,6 @@
 //! Which family of protocol revisions a server speaks: decided from what it answers, never from how fast.
 
 use serde::Deserialize;
-use toolyard_core::ProtocolEra;
 
 use super::TransportError;
 use crate::wire::RpcError;
@@ -80,14 +79,6 @@ pub fn legacy_version(version: &str) -> Option<&'static str> {
 /// Whether a server that lists these revisions speaks ours.
 pub fn speaks_modern(supported: &[String]) -> bool {
     supported.iter().any(|version| version == MODERN)
-}
-
-/// The name of an era, for people.
-pub fn word(era: ProtocolEra) -> &'static str {
-    match era {
-        ProtocolEra::Legacy => "legacy protocol",
-        ProtocolEra::Modern => "modern protocol",
-    }
 }
 
 /// Whether an error names a version of this kind among those that it would take.
