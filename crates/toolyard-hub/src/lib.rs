@@ -61,6 +61,7 @@ mod results;
 mod retry;
 mod router;
 mod rules;
+pub mod search;
 mod show;
 mod strategy;
 mod suggest;

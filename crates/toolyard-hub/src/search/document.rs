@@ -1,0 +1,29 @@
+//! What is searched of a tool: its words, by the place where they stand.
+
+use std::sync::Arc;
+
+/// The words of one tool.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolText {
+    /// What a hit is known by; unique within its server.
+    pub key: Arc<str>,
+    /// The name a model calls it by.
+    pub name: String,
+    /// A name for people.
+    pub title: String,
+    /// What it does.
+    pub description: String,
+    /// What it takes.
+    pub params: Vec<ParamText>,
+    /// What it is good for.
+    pub capabilities: Vec<String>,
+}
+
+/// One parameter of a tool.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ParamText {
+    /// Its name.
+    pub name: String,
+    /// What it means.
+    pub description: String,
+}
