@@ -1,6 +1,15 @@
-//! What is searched of a tool: its words, by the place where they stand.
+//! What is searched of a server and its tools: their words, by the place where they stand.
 
 use std::sync::Arc;
+
+/// The words of a server.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ServerText {
+    /// Its name, by which it is known.
+    pub id: Arc<str>,
+    /// What it says about itself.
+    pub description: String,
+}
 
 /// The words of one tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,6 +1,29 @@
 //! Finds the tools that a request is about, in any language, without a model.
+//!
+//! A catalogue is a [`SearchIndex`]: servers are put in and taken out, each at the cost of its own tools. A request is
+//! read into words (`query.rs`); each word may stand in a definition as it is, as another word of its root, as what
+//! tools call it (`synonyms.txt`), or as what it means in English (`lexicon/`), and only the best of these counts. What
+//! all words say about a tool is added up (`score.rs`), and of the best those are picked that together cover the request
+//! (`pick.rs`). How well it works is measured: docs/search.md.
 
+mod analysis;
 mod document;
+mod field;
+mod hit;
+mod index;
 pub mod lexicon;
+mod noise;
+mod pick;
+mod query;
+mod score;
+mod stem;
+mod synonyms;
+mod terms;
+mod values;
+mod words;
 
-pub use document::{ParamText, ToolText};
+pub use document::{ParamText, ServerText, ToolText};
+pub use field::Field;
+pub use hit::{Hit, Matched};
+pub use index::SearchIndex;
+pub use query::Via;

@@ -1,0 +1,179 @@
+//! The index: which terms stand in which tools. Adding or removing a server costs what its own tools cost.
+
+use std::{collections::HashMap, ops::Range, sync::Arc};
+
+use super::{
+    analysis::{Analyzed, analyze},
+    document::{ServerText, ToolText},
+    lexicon::Lexicon,
+    terms::{DocumentId, Impact, TermId, Terms},
+};
+
+/// Numbers of documents that are gone are given back when there are more of them than of those that are there.
+const NUMBERS_TO_SPARE: usize = 4096;
+
+/// One tool as it is searched.
+#[derive(Debug, Clone)]
+pub(crate) struct Document {
+    pub(crate) server: Arc<str>,
+    pub(crate) key: Arc<str>,
+    /// Its name in lowercase, by which tools of the same kind are told.
+    pub(crate) name: Box<str>,
+    /// Its terms in the order of their numbers, and what each says about it.
+    pub(crate) terms: Box<[(TermId, Impact)]>,
+    /// Hashes of its neighbouring words, sorted.
+    pub(crate) pairs: Box<[u32]>,
+}
+
+impl Document {
+    /// What a term says about this tool.
+    pub(crate) fn impact(&self, term: TermId) -> Option<f32> {
+        let at = self.terms.binary_search_by_key(&term, |(term, _)| *term).ok()?;
+        self.terms.get(at).map(|(_, impact)| impact.value())
+    }
+}
+
+/// All tools, ready to be searched.
+#[derive(Clone, Default)]
+pub struct SearchIndex {
+    pub(crate) terms: Terms,
+    documents: Vec<Option<Document>>,
+    servers: HashMap<Arc<str>, Range<DocumentId>>,
+    /// Documents by the name in lowercase.
+    names: HashMap<Box<str>, Vec<DocumentId>>,
+    live: usize,
+    pub(crate) lexicon: Option<Arc<dyn Lexicon>>,
+}
+
+impl std::fmt::Debug for SearchIndex {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SearchIndex")
+            .field("tools", &self.live)
+            .field("servers", &self.servers.len())
+            .field("terms", &self.terms.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl SearchIndex {
+    /// An empty index that knows what words of other languages mean.
+    pub fn with_lexicon(lexicon: Arc<dyn Lexicon>) -> Self {
+        Self { lexicon: Some(lexicon), ..Self::default() }
+    }
+
+    /// How many tools there are.
+    pub fn len(&self) -> usize {
+        self.live
+    }
+
+    /// Whether there is no tool.
+    pub fn is_empty(&self) -> bool {
+        self.live == 0
+    }
+
+    /// Puts a server's tools in, in place of those it had.
+    pub fn put(&mut self, server: &ServerText, tools: &[ToolText]) {
+        self.remove(&server.id);
+        let first = self.next_number();
+        let analyzed_server = analyze(server, self.lexicon.as_deref(), &mut self.terms);
+        for tool in tools {
+            let number = self.next_number();
+            let analyzed = analyzed_server.with_tool(tool, self.lexicon.as_deref(), &mut self.terms);
+            self.push(number, Arc::clone(&server.id), tool, analyzed);
+        }
+        let end = self.next_number();
+        if first < end {
+            self.servers.insert(Arc::clone(&server.id), first..end);
+        }
+    }
+
+    /// Takes a server's tools out. Whether there were any.
+    pub fn remove(&mut self, server: &str) -> bool {
+        let Some(range) = self.servers.remove(server) else { return false };
+        let mut terms = Vec::new();
+        for number in range.clone() {
+            let Some(document) = self.take(number) else { continue };
+            terms.extend(document.terms.iter().map(|(term, _)| *term));
+            if let Some(same) = self.names.get_mut(&document.name) {
+                same.retain(|other| *other != number);
+                if same.is_empty() {
+                    self.names.remove(&document.name);
+                }
+            }
+        }
+        terms.sort_unstable();
+        terms.dedup();
+        self.terms.remove(terms.into_iter(), range.start, range.end);
+        if self.documents.len() > 2 * self.live + NUMBERS_TO_SPARE {
+            self.renumber();
+        }
+        true
+    }
+
+    pub(crate) fn document(&self, number: DocumentId) -> Option<&Document> {
+        self.documents.get(usize::try_from(number).ok()?)?.as_ref()
+    }
+
+    /// How many numbers of documents there may be.
+    pub(crate) fn numbers(&self) -> usize {
+        self.documents.len()
+    }
+
+    /// The tools with exactly this name, in any case.
+    pub(crate) fn named(&self, name: &str) -> &[DocumentId] {
+        self.names.get(name).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    fn next_number(&self) -> DocumentId {
+        DocumentId::try_from(self.documents.len()).unwrap_or(DocumentId::MAX)
+    }
+
+    fn take(&mut self, number: DocumentId) -> Option<Document> {
+        let document = self.documents.get_mut(usize::try_from(number).ok()?)?.take();
+        self.live -= usize::from(document.is_some());
+        document
+    }
+
+    fn push(&mut self, number: DocumentId, server: Arc<str>, tool: &ToolText, analyzed: Analyzed) {
+        for (term, impact) in &analyzed.terms {
+            self.terms.push(*term, number, *impact);
+        }
+        let name: Box<str> = tool.name.to_lowercase().into();
+        self.names.entry(name.clone()).or_default().push(number);
+        self.documents.push(Some(Document {
+            server,
+            key: Arc::clone(&tool.key),
+            name,
+            terms: analyzed.terms.into(),
+            pairs: analyzed.pairs.into(),
+        }));
+        self.live += 1;
+    }
+
+    /// Gives the documents new numbers without gaps, in the same order.
+    fn renumber(&mut self) {
+        let mut next: DocumentId = 0;
+        let mut numbers = Vec::with_capacity(self.documents.len());
+        for document in &self.documents {
+            numbers.push(next);
+            next += DocumentId::from(document.is_some());
+        }
+        let end = next;
+        let new = |old: DocumentId| {
+            usize::try_from(old).ok().and_then(|old| numbers.get(old)).copied().unwrap_or(end)
+        };
+        self.documents.retain(Option::is_some);
+        self.documents.shrink_to_fit();
+        self.terms.renumber(new);
+        for range in self.servers.values_mut() {
+            *range = new(range.start)..new(range.end);
+        }
+        for same in self.names.values_mut() {
+            same.iter_mut().for_each(|number| *number = new(*number));
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "index_tests.rs"]
+mod tests;

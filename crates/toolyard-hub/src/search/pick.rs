@@ -1,0 +1,151 @@
+//! Picks from the best tools those to show: exact names first, phrases and whole sentences counted, and no second tool
+//! for what a first one covers already.
+
+use super::{
+    index::{Document, SearchIndex},
+    query::{Query, Slot, Via},
+    score::Scored,
+    terms::DocumentId,
+};
+
+/// What two words that stand together in request and definition add, as a part of their weight.
+const NEIGHBOURS: f32 = 0.25;
+/// What the best sentence of the request adds, as a part of its score.
+const SENTENCE: f32 = 0.3;
+/// How much less a word counts for further tools when one covers it wholly.
+const COVERED: f32 = 0.11;
+/// Tools of one name that share so much of their terms are one tool.
+const SAME: f32 = 0.2;
+
+/// One tool that was picked.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Picked {
+    pub(crate) document: DocumentId,
+    pub(crate) score: f32,
+    /// The same tool elsewhere.
+    pub(crate) same: Vec<DocumentId>,
+}
+
+/// What each word of the request says about one tool.
+struct Candidate<'a> {
+    number: DocumentId,
+    document: &'a Document,
+    /// By slot.
+    shares: Vec<f32>,
+    /// What is not a slot's: phrases, the best sentence, and whatever was added from outside.
+    extra: f32,
+    named: bool,
+    taken: bool,
+}
+
+impl SearchIndex {
+    /// Picks at most `limit` of the tools in `pool`, the best first.
+    pub(crate) fn pick(&self, query: &Query, pool: &[Scored], limit: usize) -> Vec<Picked> {
+        let mut candidates = self.candidates(query, pool);
+        let most: Vec<f32> = (0..query.slots.len())
+            .map(|slot| {
+                candidates.iter().filter_map(|one| one.shares.get(slot)).copied().fold(f32::EPSILON, f32::max)
+            })
+            .collect();
+        let mut open = vec![1.0f32; query.slots.len()];
+        let mut picked: Vec<Picked> = Vec::new();
+        while picked.len() < limit {
+            let Some((at, score)) = self.next(&candidates, &open) else { break };
+            let Some(candidate) = candidates.get_mut(at) else { break };
+            candidate.taken = true;
+            if let Some(first) =
+                picked.iter_mut().find(|first| self.are_same(first.document, candidate.document))
+            {
+                first.same.push(candidate.number);
+                continue;
+            }
+            for ((open, share), most) in open.iter_mut().zip(&candidate.shares).zip(&most) {
+                *open *= 1.0 - COVERED * share / most;
+            }
+            picked.push(Picked { document: candidate.number, score, same: Vec::new() });
+        }
+        picked
+    }
+
+    fn candidates(&self, query: &Query, pool: &[Scored]) -> Vec<Candidate<'_>> {
+        let mut numbers: Vec<DocumentId> =
+            query.names.iter().flat_map(|name| self.named(name)).copied().take(pool.len().max(16)).collect();
+        let named = numbers.len();
+        numbers.extend(pool.iter().map(|(number, _)| *number));
+        let mut candidates: Vec<Candidate<'_>> = Vec::with_capacity(numbers.len());
+        for (at, number) in numbers.into_iter().enumerate() {
+            let Some(document) = self.document(number) else { continue };
+            if at >= named && candidates.iter().take(named).any(|known| known.number == number) {
+                continue;
+            }
+            let shares: Vec<f32> = query.slots.iter().map(|slot| self.share(slot, document)).collect();
+            let extra = self.neighbours(query, document) + best_sentence(query, &shares);
+            candidates.push(Candidate { number, document, shares, extra, named: at < named, taken: false });
+        }
+        candidates
+    }
+
+    /// What a word of the request says about a tool, by its best alternative.
+    pub(crate) fn share(&self, slot: &Slot, document: &Document) -> f32 {
+        self.best_alternative(slot, document).map_or(0.0, |(share, _)| share)
+    }
+
+    /// What a word says about a tool, and how it leads there.
+    pub(crate) fn best_alternative(&self, slot: &Slot, document: &Document) -> Option<(f32, Via)> {
+        let shares = slot.alternatives.iter().map(|alternative| {
+            let of_term = |term: &_| document.impact(*term).map_or(0.0, |impact| impact * self.weight(*term));
+            let sum: f32 = alternative.terms.iter().map(of_term).sum();
+            (sum * alternative.share() * slot.weight, alternative.via)
+        });
+        shares.filter(|(share, _)| *share > 0.0).max_by(|one, other| one.0.total_cmp(&other.0))
+    }
+
+    fn neighbours(&self, query: &Query, document: &Document) -> f32 {
+        let found = query.neighbours.iter().filter(|two| document.pairs.binary_search(&two.hash).is_ok());
+        found.map(|two| two.terms.iter().map(|term| self.weight(*term)).sum::<f32>() * NEIGHBOURS / 2.0).sum()
+    }
+
+    /// The best candidate that is left, given how much each word still counts.
+    fn next(&self, candidates: &[Candidate<'_>], open: &[f32]) -> Option<(usize, f32)> {
+        let left = candidates.iter().enumerate().filter(|(_, candidate)| !candidate.taken);
+        let scored = left.map(|(at, candidate)| {
+            let sum: f32 = candidate.shares.iter().zip(open).map(|(share, open)| share * open).sum();
+            (at, candidate, sum + candidate.extra)
+        });
+        let best = scored.min_by(|(_, one, one_score), (_, other, other_score)| {
+            other
+                .named
+                .cmp(&one.named)
+                .then_with(|| self.compare((one.number, *one_score), (other.number, *other_score)))
+        });
+        best.map(|(at, _, score)| (at, score))
+    }
+
+    /// Whether two tools of one name are the same tool: copies of one server, or versions of one definition.
+    fn are_same(&self, one: DocumentId, other: &Document) -> bool {
+        let Some(one) = self.document(one) else { return false };
+        one.name == other.name && shared_part(one, other) >= SAME
+    }
+}
+
+/// Which part of the terms of two tools both have.
+#[expect(clippy::cast_precision_loss, reason = "no definition has so many terms")]
+fn shared_part(one: &Document, other: &Document) -> f32 {
+    let both = one.terms.iter().filter(|(term, _)| other.impact(*term).is_some()).count();
+    let any = one.terms.len() + other.terms.len() - both;
+    if any == 0 { 1.0 } else { both as f32 / any as f32 }
+}
+
+/// Whoever asks for two things wants the tool that answers one of them well.
+fn best_sentence(query: &Query, shares: &[f32]) -> f32 {
+    if query.sentences < 2 {
+        return 0.0;
+    }
+    let mut sums = vec![0.0f32; query.sentences];
+    for (slot, share) in query.slots.iter().zip(shares) {
+        if let Some(sum) = sums.get_mut(slot.sentence) {
+            *sum += share;
+        }
+    }
+    SENTENCE * sums.into_iter().fold(0.0, f32::max)
+}
