@@ -1,0 +1,60 @@
+//! Our own table of words that requests to tools are made of; it is inside the program and needs no file.
+
+use std::{collections::BTreeMap, sync::LazyLock};
+
+use super::{
+    StoredLexicon,
+    build::Origin,
+    write::{Content, write},
+};
+
+/// The table inside the program.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct BuiltInLexicon;
+
+const CHINESE: &str = include_str!("zh.txt");
+
+/// The table, ready to be searched.
+pub(super) fn table() -> Option<&'static StoredLexicon> {
+    static TABLE: LazyLock<Option<StoredLexicon>> = LazyLock::new(|| {
+        let origin = Origin {
+            language: "zh".to_owned(),
+            name: "Toolyard".to_owned(),
+            source: "built in".to_owned(),
+            licence: "MIT OR Apache-2.0".to_owned(),
+            attribution: "Toolyard".to_owned(),
+        };
+        StoredLexicon::from_bytes(write(&content(CHINESE), &origin).ok()?).ok()
+    });
+    TABLE.as_ref()
+}
+
+/// Reads the table. A line is `word word = gloss; gloss`; without glosses the words mean nothing to a search; a line that
+/// begins with `~` has pairs of a traditional letter and its simplified one.
+fn content(text: &str) -> Content {
+    let mut content = Content::default();
+    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    for pairs in lines().filter_map(|line| line.strip_prefix('~')) {
+        content.letters.extend(pairs.split_whitespace().filter_map(pair));
+    }
+    let mut words: BTreeMap<String, Vec<Vec<String>>> = BTreeMap::new();
+    for (names, meanings) in lines().filter_map(|line| line.split_once('=')) {
+        for word in names.split_whitespace() {
+            let glosses = words.entry(content.simplified(word)).or_default();
+            for gloss in meanings.split(';') {
+                let gloss: Vec<String> = gloss.split_whitespace().map(str::to_owned).collect();
+                if !gloss.is_empty() && !glosses.contains(&gloss) {
+                    glosses.push(gloss);
+                }
+            }
+        }
+    }
+    content.words = words;
+    content
+}
+
+fn pair(text: &str) -> Option<(char, char)> {
+    let mut letters = text.chars();
+    let pair = (letters.next()?, letters.next()?);
+    letters.next().is_none().then_some(pair)
+}
