@@ -182,7 +182,8 @@ pub(super) fn glosses(definition: &str) -> Vec<Gloss> {
         () if noted(&RARE) || plain.trim_start().starts_with("fig.") => Rank::Rare,
         () => Rank::Usual,
     };
-    plain.split([';', ',', ':']).filter_map(|piece| gloss(piece, usual)).collect()
+    let alternatives = plain.split([';', ',', ':']).flat_map(|piece| piece.split(" or "));
+    alternatives.filter_map(|piece| gloss(piece, usual)).collect()
 }
 
 fn has_mark(note: &str, marks: &[&str]) -> bool {

@@ -16,8 +16,8 @@ pub(super) struct Word {
     pub(super) numbers: Vec<Option<u32>>,
 }
 
-/// What speaks against a cut, the weightiest first: pieces, single letters, letters in no dictionary, words that the first
-/// dictionary does not have.
+/// What speaks against a cut, the weightiest first: pieces, single letters that mean something (`的` may well stand alone),
+/// letters in no dictionary, words that the first dictionary does not have.
 type Cost = [u32; 4];
 
 /// The best way to go on from a letter.
@@ -85,10 +85,9 @@ fn steps(dictionaries: &[&StoredLexicon], run: &[(usize, char)]) -> Vec<Step> {
         let candidates = found.into_iter().enumerate().map(|(index, numbers)| (index + 1, numbers));
         let steps = candidates
             .filter(|(length, numbers)| *length == 1 || numbers.iter().any(Option::is_some))
-            .map(|(letters, numbers)| Step {
-                cost: cost(letters, &numbers, rest(&known, letters)),
-                letters,
-                numbers,
+            .map(|(letters, numbers)| {
+                let is_single = letters == 1 && !means_nothing(dictionaries, &numbers);
+                Step { cost: cost(is_single, &numbers, rest(&known, letters)), letters, numbers }
             });
         // The first of equals has the shortest word: the longer ones stand later in the text.
         known.push(steps.min_by_key(|step| step.cost).unwrap_or_default());
@@ -102,13 +101,20 @@ fn rest(known: &[Step], letters: usize) -> Cost {
     known.len().checked_sub(letters).and_then(|at| known.get(at)).map_or_else(Cost::default, |step| step.cost)
 }
 
-fn cost(letters: usize, numbers: &[Option<u32>], rest: Cost) -> Cost {
+/// Whether the first dictionary that has the word knows it to mean nothing.
+fn means_nothing(dictionaries: &[&StoredLexicon], numbers: &[Option<u32>]) -> bool {
+    let known =
+        dictionaries.iter().zip(numbers).find_map(|(dictionary, number)| Some((dictionary, (*number)?)));
+    known.is_some_and(|(dictionary, number)| dictionary.glosses(number).is_empty())
+}
+
+fn cost(is_single: bool, numbers: &[Option<u32>], rest: Cost) -> Cost {
     let [pieces, singles, unknown, foreign] = rest;
     let is_unknown = numbers.iter().all(Option::is_none);
     let is_foreign = numbers.first().is_none_or(Option::is_none);
     [
         pieces + 1,
-        singles + u32::from(letters == 1),
+        singles + u32::from(is_single),
         unknown + u32::from(is_unknown),
         foreign + u32::from(is_foreign),
     ]
