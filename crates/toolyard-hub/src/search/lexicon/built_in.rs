@@ -14,19 +14,36 @@ pub struct BuiltInLexicon;
 
 const CHINESE: &str = include_str!("zh.txt");
 
+static ORIGIN: LazyLock<Origin> = LazyLock::new(|| Origin {
+    language: "zh".to_owned(),
+    name: "Toolyard".to_owned(),
+    source: "built in".to_owned(),
+    licence: "MIT OR Apache-2.0".to_owned(),
+    attribution: "Toolyard".to_owned(),
+});
+
 /// The table, ready to be searched.
 pub(super) fn table() -> Option<&'static StoredLexicon> {
-    static TABLE: LazyLock<Option<StoredLexicon>> = LazyLock::new(|| {
-        let origin = Origin {
-            language: "zh".to_owned(),
-            name: "Toolyard".to_owned(),
-            source: "built in".to_owned(),
-            licence: "MIT OR Apache-2.0".to_owned(),
-            attribution: "Toolyard".to_owned(),
-        };
-        StoredLexicon::from_bytes(write(&content(CHINESE), &origin).ok()?).ok()
-    });
+    static TABLE: LazyLock<Option<StoredLexicon>> =
+        LazyLock::new(|| StoredLexicon::from_bytes(write(&content(CHINESE), &ORIGIN).ok()?).ok());
     TABLE.as_ref()
+}
+
+impl BuiltInLexicon {
+    /// Where it comes from.
+    pub fn origin(&self) -> &'static Origin {
+        &ORIGIN
+    }
+
+    /// How many words it has.
+    pub fn len(&self) -> usize {
+        table().map_or(0, StoredLexicon::len)
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
 }
 
 /// Reads the table. A line is `word word = gloss; gloss`; without glosses the words mean nothing to a search; a line that
