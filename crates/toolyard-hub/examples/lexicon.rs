@@ -21,6 +21,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let started = Instant::now();
     let stored = StoredLexicon::open(Path::new(&output))?;
     eprintln!("opened {:?}", started.elapsed());
+    for _ in 0..5 {
+        let started = Instant::now();
+        let bytes = std::fs::read(&output)?;
+        let read = started.elapsed();
+        StoredLexicon::from_bytes(bytes)?;
+        eprintln!("again {read:?} {:?}", started.elapsed());
+    }
     let lexicons = Lexicons::with_lexicons(vec![stored]);
     let started = Instant::now();
     lexicons.meanings("删除");

@@ -1,6 +1,6 @@
 //! Builds a lexicon from the entries of a dictionary.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -13,9 +13,8 @@ use super::{
 };
 
 /// Where a lexicon comes from, and what has to be said of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-#[derive(Default)]
 pub struct Origin {
     /// The language whose words it explains, such as `zh`.
     pub language: String,
@@ -55,8 +54,12 @@ pub fn build(entries: impl IntoIterator<Item = Entry>, origin: &Origin) -> Resul
     let mut content = Content { letters: letters(&entries), words: BTreeMap::new() };
     let mut found: BTreeMap<String, Vec<Gloss>> = BTreeMap::new();
     let mut references: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut names: HashSet<String> = HashSet::new();
     for entry in &entries {
         let word = content.simplified(&entry.simplified);
+        if is_name(entry) {
+            names.insert(word.clone());
+        }
         let meanings = found.entry(word.clone()).or_default();
         meanings.extend(meanings_of(entry));
         let targets = entry.definitions.iter().filter_map(|definition| referred(definition));
@@ -70,8 +73,9 @@ pub fn build(entries: impl IntoIterator<Item = Entry>, origin: &Origin) -> Resul
             let meanings: Vec<&Gloss> = if own.is_empty() { theirs.collect() } else { own.iter().collect() };
             (word.clone(), best(meanings))
         })
-        // Two letters without a useful meaning stay as a word, so that nobody reads them as two words of one letter.
-        .filter(|(word, meanings)| !meanings.is_empty() || word.chars().count() == 2)
+        // Two letters without a useful meaning stay as a word, so that nobody reads them as two words of one letter; so do
+        // names. Of other words that say nothing as a whole the parts may.
+        .filter(|(word, meanings)| !meanings.is_empty() || word.chars().count() == 2 || names.contains(word))
         .collect();
     content.words = words;
     let words = content.words.len();
@@ -84,9 +88,13 @@ fn is_usable(entry: &Entry) -> bool {
     is_word(&entry.simplified) && is_word(&entry.traditional)
 }
 
+fn is_name(entry: &Entry) -> bool {
+    entry.pinyin.starts_with(|letter: char| letter.is_uppercase())
+}
+
 /// What an entry says; of a proper name only how it is called.
 fn meanings_of(entry: &Entry) -> Vec<Gloss> {
-    let is_name = entry.pinyin.starts_with(|letter: char| letter.is_uppercase());
+    let is_name = is_name(entry);
     let mut meanings: Vec<Gloss> = Vec::new();
     for definition in &entry.definitions {
         let mut said = glosses(definition);

@@ -75,3 +75,34 @@ fn pair(text: &str) -> Option<(char, char)> {
     let pair = (letters.next()?, letters.next()?);
     letters.next().is_none().then_some(pair)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{super::form::is_han, *};
+
+    #[test]
+    fn every_line_of_the_table_can_be_read() {
+        for line in CHINESE.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+            if let Some(pairs) = line.strip_prefix('~') {
+                assert!(pairs.split_whitespace().all(|letters| pair(letters).is_some()), "{line}");
+                continue;
+            }
+            let (words, glosses) = line.split_once('=').unwrap();
+            assert!(words.split_whitespace().all(|word| word.chars().all(is_han)), "{line}");
+            let is_plain = |letter: char| {
+                letter.is_ascii_lowercase() || letter.is_ascii_digit() || " ;".contains(letter)
+            };
+            assert!(glosses.chars().all(is_plain), "{line}");
+        }
+        assert!(BuiltInLexicon.len() > 1_000);
+    }
+
+    #[test]
+    fn traditional_letters_lead_to_simplified_words() {
+        let table = table().unwrap();
+        for (traditional, simplified) in content(CHINESE).letters {
+            assert_eq!(table.simplified(traditional), simplified);
+            assert_eq!(table.simplified(simplified), simplified, "simplified once is simplified");
+        }
+    }
+}

@@ -256,3 +256,7 @@ fn plain_words(text: &str) -> Vec<String> {
         .map(str::to_owned)
         .collect()
 }
+
+#[cfg(test)]
+#[path = "gloss_tests.rs"]
+mod tests;

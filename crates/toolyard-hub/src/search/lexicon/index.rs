@@ -216,3 +216,7 @@ fn parts(reader: &mut Reader<'_>, bytes: &[u8]) -> Option<Places> {
     );
     (places.5.end == bytes.len()).then_some(places)
 }
+
+#[cfg(test)]
+#[path = "index_tests.rs"]
+mod tests;

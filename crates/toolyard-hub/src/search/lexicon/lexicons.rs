@@ -92,3 +92,7 @@ pub(super) fn meanings(dictionaries: &[&StoredLexicon], text: &str) -> Vec<Meani
     }
     meanings
 }
+
+#[cfg(test)]
+#[path = "lexicons_tests.rs"]
+mod tests;

@@ -119,3 +119,7 @@ fn cost(is_single: bool, numbers: &[Option<u32>], rest: Cost) -> Cost {
         foreign + u32::from(is_foreign),
     ]
 }
+
+#[cfg(test)]
+#[path = "segment_tests.rs"]
+mod tests;
