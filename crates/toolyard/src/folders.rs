@@ -19,6 +19,9 @@ use crate::{
 
 /// The name of the settings file.
 const FILE_NAME: &str = "toolyard.toml";
+/// The folder of lexicons, and how their files end.
+const LEXICONS: &str = "lexicons";
+const LEXICON: &str = "lexicon";
 /// Variables that programs of skills always see.
 const HARMLESS: [&str; 8] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "TERM"];
 
@@ -51,6 +54,26 @@ pub(crate) struct Workplace {
     pub(crate) data_folder: PathBuf,
     /// The store; none when the usual place cannot be written.
     pub(crate) store: Option<Store>,
+}
+
+impl Workplace {
+    /// Where the lexicon of a language is, or would be.
+    pub(crate) fn lexicon_file(&self, language: &str) -> PathBuf {
+        self.data_folder.join(LEXICONS).join(format!("{language}.{LEXICON}"))
+    }
+
+    /// The lexicons that were added, by name.
+    pub(crate) fn lexicon_files(&self) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(self.data_folder.join(LEXICONS)).into_iter().flatten().flatten();
+        let mut files: Vec<PathBuf> =
+            entries.map(|entry| entry.path()).filter(|path| is_lexicon(path)).collect();
+        files.sort();
+        files
+    }
+}
+
+fn is_lexicon(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == LEXICON)
 }
 
 /// The kind of decision that trusts a project's settings.

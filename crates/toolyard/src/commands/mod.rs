@@ -8,6 +8,9 @@ mod doctor_servers;
 mod edit_servers;
 mod import;
 mod import_files;
+mod lexicon;
+mod lexicon_fetch;
+mod lexicon_file;
 mod login;
 mod runs;
 mod servers;
@@ -57,6 +60,7 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
         Command::Audit(command) => audit::run(command, kept(&workplace)?, output).await,
         Command::Runs(command) => runs::run(command, kept(&workplace)?, output).await,
         Command::Store(command) => store::run(command, kept(&workplace)?, output).await,
+        Command::Lexicon(command) => lexicon::run(command, &workplace, output).await,
         Command::Trust { yes } => trust::run(yes, &workplace, output).await,
         Command::Skills(command) => skills::run(command, &workplace, output).await,
         Command::Servers(command) => servers::run(command, &workplace, output).await,

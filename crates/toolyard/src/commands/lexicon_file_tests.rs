@@ -1,0 +1,64 @@
+//! A dictionary is found in whatever it comes in, and nothing else is taken for one.
+
+use std::io::Write as _;
+
+use super::*;
+
+const TEXT: &str = "# CC-CEDICT\n#! date=2023-11-07T06:42:16Z\n刪除 删除 [shan1 chu2] /to delete/\n";
+const JSON: &str =
+    r#"[{"traditional":"刪除","simplified":"删除","pinyin":"shan1 chu2","english":["to delete"]}]"#;
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn tgz(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut archive = tar::Builder::new(Vec::new());
+    for (name, content) in files {
+        let mut header = tar::Header::new_ustar();
+        header.set_size(content.len() as u64);
+        archive.append_data(&mut header, name, *content).unwrap();
+    }
+    gzip(&archive.into_inner().unwrap())
+}
+
+fn wheel(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut archive = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, content) in files {
+        archive.start_file(*name, zip::write::SimpleFileOptions::default()).unwrap();
+        archive.write_all(content).unwrap();
+    }
+    archive.finish().unwrap().into_inner()
+}
+
+#[test]
+fn the_same_dictionary_comes_out_of_every_package() {
+    let plain = dictionary(TEXT.into()).unwrap();
+    assert_eq!(plain.edition.as_deref(), Some("2023-11-07"));
+    let packed = gzip(TEXT.as_bytes());
+    let wheel = wheel(&[("licence.txt", b"x"), ("data/cedict.txt.gz", &packed), ("code.py", b"pass")]);
+    let tgz = tgz(&[("package/index.js", b"x"), ("package/cedict.json", JSON.as_bytes())]);
+    for bytes in [packed, wheel] {
+        let found = dictionary(bytes).unwrap();
+        assert_eq!((found.hash, &found.entries), (plain.hash, &plain.entries));
+    }
+    assert_eq!(dictionary(tgz).unwrap().entries, plain.entries);
+}
+
+#[test]
+fn what_is_no_dictionary_is_refused_and_not_unpacked_without_end() {
+    let mut many_times = TEXT.as_bytes().to_vec();
+    for _ in 0..6 {
+        many_times = gzip(&many_times);
+    }
+    let bomb = gzip(&vec![b'x'; (LARGEST + 1) as usize]);
+    let whole = wheel(&[("cedict.txt", TEXT.as_bytes())]);
+    let cut = whole.get(..whole.len() / 2).unwrap().to_vec();
+    assert!(matches!(dictionary(many_times), Err(FileError::TooDeep)));
+    assert!(matches!(dictionary(bomb), Err(FileError::TooLarge)));
+    assert!(matches!(dictionary(cut), Err(FileError::Packed(_))));
+    assert!(matches!(dictionary(vec![0xff, 0xfe, 0x00]), Err(FileError::NotText)));
+    assert!(matches!(dictionary(b"[1, 2]".to_vec()), Err(FileError::Json(_))));
+}
