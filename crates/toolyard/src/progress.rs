@@ -5,7 +5,10 @@ use std::{
     time::Duration,
 };
 
-use crate::failure::{Code, Failure};
+use crate::{
+    failure::{Code, Failure},
+    output::harmless,
+};
 
 /// Waits for `work`, says after each second that it does, and stops when ctrl-c is pressed: dropping the work ends it.
 pub(crate) async fn waiting<T>(what: &str, work: impl Future<Output = T>) -> Result<T, Failure> {
@@ -32,6 +35,19 @@ pub(crate) async fn waiting<T>(what: &str, work: impl Future<Output = T>) -> Res
             }
         }
     }
+}
+
+/// Shows on a terminal what is being done now, in place of what was shown before.
+pub(crate) fn stage(what: &str) {
+    if std::io::stderr().is_terminal() {
+        let _ = write!(anstream::stderr(), "\r\u{1b}[K{} …", harmless(what));
+        let _ = anstream::stderr().flush();
+    }
+}
+
+/// Takes away the last stage shown.
+pub(crate) fn end_of_stages() {
+    clear(std::io::stderr().is_terminal());
 }
 
 /// Ctrl-c, or a polite request to end: the work is dropped, and with it whatever it started.

@@ -6,6 +6,7 @@ mod call;
 mod doctor;
 mod doctor_servers;
 mod edit_servers;
+mod eval;
 mod import;
 mod import_files;
 mod lexicon;
@@ -49,6 +50,10 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
     if matches!(cli.command, Command::Doctor) {
         return doctor::run(cli.config.as_deref(), output).await;
     }
+    // Measuring needs the folders it is given and nothing of this machine.
+    if let Command::Eval(command) = cli.command {
+        return eval::run(command, output);
+    }
     let workplace = workplace(cli.config.as_deref()).await?;
     if let [_, ..] = workplace.not_trusted.as_slice() {
         let names = workplace.not_trusted.join(", ");
@@ -78,7 +83,7 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
             close(&yard, &workplace).await?;
             outcome
         }
-        Command::Doctor | Command::Completions { .. } => Ok(()),
+        Command::Doctor | Command::Eval(_) | Command::Completions { .. } => Ok(()),
     }
 }
 

@@ -1,0 +1,45 @@
+use super::*;
+
+fn source(text: &str) -> Source {
+    Source { file: "set/tools.jsonl".into(), text: text.to_owned() }
+}
+
+fn problem(text: &str) -> String {
+    Tools::read(&source(text)).unwrap_err().to_string()
+}
+
+#[test]
+fn tools_are_read_with_whatever_else_they_have() {
+    let text = "\u{feff}{\"id\":\"a\",\"name\":\"read\",\"server\":\"s\",\"category\":\"x\",\"params\":[{\"name\":\"p\"}]}\r\n\
+                \n  \n{\"id\":\"b\",\"name\":\"write\",\"description\":\"d\"}";
+    let tools = Tools::read(&source(text)).unwrap();
+    assert_eq!((tools.position("a"), tools.position("b"), tools.position("c")), (Some(0), Some(1), None));
+    assert_eq!(tools.list[0].params[0].name, "p");
+    assert_eq!(tools.list[1].description, "d");
+}
+
+#[test]
+fn a_bad_line_is_named() {
+    let good = r#"{"id":"a","name":"read"}"#;
+    insta::assert_snapshot!(problem(&format!("{good}\n{{")), @"set/tools.jsonl line 2: EOF while parsing an object (column 1)");
+    insta::assert_snapshot!(problem(&format!("{good}\n\n{good}")), @"set/tools.jsonl line 3: a tool of this id was there before");
+    insta::assert_snapshot!(problem("[]"), @"set/tools.jsonl line 1: invalid length 0, expected struct ToolText with 6 elements (column 2)");
+    insta::assert_snapshot!(problem(r#"{"id":7,"name":"x"}"#), @"set/tools.jsonl line 1: invalid type: integer `7`, expected a string (column 7)");
+    insta::assert_snapshot!(problem(r#"{"id":"a"}"#), @"set/tools.jsonl line 1: missing field `name` (column 10)");
+    insta::assert_snapshot!(problem("null"), @"set/tools.jsonl line 1: invalid type: null, expected struct ToolText (column 4)");
+}
+
+#[test]
+fn deep_nesting_is_an_error_and_no_crash() {
+    let deep = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
+    assert!(problem(&format!(r#"{{"id":"a","name":"n","other":{deep}}}"#)).contains("recursion limit"));
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_line_brings_it_down(text in "\\PC{0,80}(\n\\PC{0,40})?") {
+        let _ = Tools::read(&source(&text));
+        let _ = source(&text).lines::<QueryText>();
+        let _ = source(&text).lines::<TaskText>();
+    }
+}

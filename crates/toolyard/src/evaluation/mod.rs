@@ -1,0 +1,71 @@
+//! Measures a search for tools on test sets: how often the right tools are found, and what showing them costs.
+//!
+//! A test set is a folder ([`folders`], [`data`]); it becomes a [`Suite`] of questions over one catalogue ([`suite`]), of
+//! which one half is for tuning and the other for reporting ([`split`]). [`evaluate`] asks every [`Engine`] every
+//! question and judges the lists ([`measure`]); [`table`], [`plot`] and [`floor`] show what came of it.
+
+pub mod baseline;
+pub mod data;
+pub mod floor;
+pub mod folders;
+pub mod measure;
+pub mod plot;
+pub mod report;
+mod runner;
+pub mod split;
+pub mod steps;
+pub mod suite;
+pub mod table;
+pub mod tokens;
+
+pub use baseline::Baseline;
+pub use data::{DataError, ToolText};
+pub use report::{Report, Row};
+pub use runner::{Plan, evaluate};
+pub use split::Split;
+pub use suite::Suite;
+pub use tokens::TokenCounter;
+
+/// A search that can be measured.
+pub trait Retriever {
+    /// The best tools for a text, best first, as places in the catalogue.
+    fn search(&self, text: &str, limit: usize) -> Vec<usize>;
+
+    /// The best tools for a text of several steps.
+    fn search_steps(&self, steps: &[String], limit: usize) -> Vec<usize> {
+        let lists: Vec<Vec<usize>> = steps.iter().map(|step| self.search(step, limit)).collect();
+        steps::round_robin(&lists, limit)
+    }
+
+    /// Hears that this tool answered this request well; false if it does not learn from that.
+    fn remember(&mut self, tool: usize, request: &str) -> bool {
+        let _ = (tool, request);
+        false
+    }
+}
+
+/// A kind of search, and how it is made for a catalogue.
+pub struct Engine<'a> {
+    /// Its name in tables.
+    pub name: &'a str,
+    /// Indexes a catalogue.
+    pub build: Box<dyn Fn(&[ToolText]) -> Box<dyn Retriever> + 'a>,
+}
+
+impl std::fmt::Debug for Engine<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Engine<'a> {
+    /// A kind of search.
+    pub fn new<R: Retriever + 'static>(name: &'a str, build: impl Fn(&[ToolText]) -> R + 'a) -> Self {
+        Self { name, build: Box::new(move |tools| Box::new(build(tools))) }
+    }
+
+    /// What every other is compared with.
+    pub fn baseline() -> Self {
+        Self::new("baseline", Baseline::new)
+    }
+}

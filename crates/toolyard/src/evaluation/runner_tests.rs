@@ -1,0 +1,131 @@
+use std::collections::HashMap;
+
+use super::*;
+use crate::evaluation::suite::Set;
+use crate::evaluation::{
+    ToolText,
+    data::Source,
+    floor::{Floors, below},
+    plot, table,
+};
+
+/// Knows nothing but what it was told.
+#[derive(Default)]
+struct Parrot {
+    said: HashMap<String, usize>,
+}
+
+impl Retriever for Parrot {
+    fn search(&self, text: &str, _limit: usize) -> Vec<usize> {
+        let first = text.split(' ').next().unwrap_or_default();
+        self.said.get(first).copied().into_iter().collect()
+    }
+
+    fn remember(&mut self, tool: usize, request: &str) -> bool {
+        self.said.insert(request.split(' ').next().unwrap_or_default().to_owned(), tool);
+        true
+    }
+}
+
+fn suite() -> Suite {
+    let source = |name: &str, lines: Vec<String>| Source { file: name.into(), text: lines.join("\n") };
+    let tools = ["read", "write"].map(|name| format!(r#"{{"id":"{name}","name":"{name}"}}"#));
+    let query = |at: usize| {
+        let (half, tools) = (
+            if at % 2 == 0 { "dev" } else { "test" },
+            if at < 8 { r#""read""# } else { r#""read","write""# },
+        );
+        format!(r#"{{"id":"q{at}","text":"lies {at}","relevant":[{tools}],"split":"{half}"}}"#)
+    };
+    let set = Set::read(
+        "tiny".to_owned(),
+        &source("tools.jsonl", tools.to_vec()),
+        source("queries.jsonl", (0..10).map(query).collect()),
+    );
+    set.unwrap().suite(Split::Test).unwrap()
+}
+
+fn engines<'a>() -> Vec<Engine<'a>> {
+    vec![Engine::new("parrot", |_: &[ToolText]| Parrot::default()), Engine::baseline()]
+}
+
+fn report() -> Report {
+    let plan = Plan { split: Split::Test, tokens: TokenCounter::ESTIMATE, curves: true };
+    let mut stages = Vec::new();
+    let mut suite = suite();
+    suite.groups.retain(|group| !group.questions.is_empty());
+    let report = evaluate(&[suite], &engines(), &plan, &mut |stage| stages.push(stage.to_owned()));
+    assert_eq!(stages, ["tiny: parrot", "tiny: baseline"]);
+    report
+}
+
+#[test]
+fn history_is_measured_for_those_who_learn() {
+    let report = report();
+    let rows: Vec<(&str, Vec<Option<f64>>)> = report
+        .rows
+        .iter()
+        .map(|row| {
+            let recall = |figures: &Option<Figures>| figures.as_ref().map(|figures| figures.recall_at_10);
+            (row.key.as_str(), row.figures.iter().map(recall).collect())
+        })
+        .collect();
+    // The past of "lies" ends with the last tool it was told: write.
+    assert_eq!(
+        rows,
+        [
+            ("tiny", vec![Some(0.0), Some(0.0)]),
+            ("tiny, after 30 past uses", vec![Some(10.0), None]),
+            ("tiny, several tools", vec![Some(0.0), None]),
+            ("tiny, several tools after 30 past uses", vec![Some(50.0), None]),
+        ]
+    );
+}
+
+#[test]
+fn rows_below_their_floor_are_named() {
+    let floors: Floors = serde_json::from_str(
+        r#"{"rows": {
+            "tiny": {"recall_at_10": 0.0, "ndcg_at_10": 0.0},
+            "tiny, after 30 past uses": {"recall_at_10": 10.04, "ndcg_at_10": 50.0},
+            "vanished": {"recall_at_10": 1.0, "ndcg_at_10": 1.0}
+        }}"#,
+    )
+    .unwrap();
+    let named: Vec<String> = below(&floors, &report()).iter().map(ToString::to_string).collect();
+    assert_eq!(
+        named,
+        [
+            "tiny, after 30 past uses: 10.0 / 12.3, must be 10.0 / 50.0",
+            "vanished: not measured, must be 1.0 / 1.0",
+        ]
+    );
+    assert!(serde_json::from_str::<Floors>(r#"{"rows": {"a": {"recall": 1}}}"#).is_err());
+}
+
+#[test]
+fn engines_stand_below_each_other() {
+    let lines: Vec<String> = table::quality(&report()).iter().take(2).map(|line| line.join("|")).collect();
+    assert_eq!(
+        lines,
+        [
+            "tiny|whole text|      5|parrot|  0.0|     0.0|      0.0|    0.0|   0.0",
+            "||      5|baseline|  0.0|     0.0|      0.0|    0.0|   0.0",
+        ]
+    );
+    assert_eq!(table::costs(&report()).len(), 5);
+}
+
+#[test]
+fn the_curve_never_falls() {
+    let report = report();
+    for points in report.curves.iter().flat_map(|curve| &curve.points) {
+        assert_eq!(points.len(), CURVE);
+        assert!(
+            points
+                .windows(2)
+                .all(|pair| pair[0].recall <= pair[1].recall && pair[0].tokens <= pair[1].tokens)
+        );
+    }
+    assert!(plot::svg(&report).contains("<polyline"));
+}
