@@ -355,6 +355,9 @@ pub(crate) struct EvalSearch {
     /// Which half is measured
     #[arg(long, value_enum, default_value_t = EvalSplit::Test)]
     pub(crate) split: EvalSplit,
+    /// Use these lexicons instead of those added with `toolyard lexicon add`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) lexicon: Vec<PathBuf>,
     /// Draw quality against tokens into this file
     #[arg(long, value_name = "FILE.svg")]
     pub(crate) plot: Option<PathBuf>,

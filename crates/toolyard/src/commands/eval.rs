@@ -1,6 +1,6 @@
 //! `toolyard eval`: how good the search for tools is, on test sets, beside a plain search.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use toolyard::evaluation::{
@@ -9,6 +9,7 @@ use toolyard::evaluation::{
     folders::Found,
     plot, table,
 };
+use toolyard_hub::search::lexicon::{LexiconError, Lexicons, StoredLexicon};
 
 use crate::{
     cli::{EvalCommand, EvalSearch},
@@ -18,13 +19,14 @@ use crate::{
 };
 
 /// Measures.
-pub(crate) fn run(command: EvalCommand, output: &Output) -> Result<(), Failure> {
+pub(crate) fn run(command: EvalCommand, added: Vec<PathBuf>, output: &Output) -> Result<(), Failure> {
     let EvalCommand::Search(arguments) = command;
+    let lexicons = lexicons(&arguments.lexicon, added)?;
     let floors = arguments.floor.as_deref().map(read_floors).transpose()?;
     let split = arguments.split.into();
     let suites = Found::read(&arguments.folders)?.suites(split, arguments.mixed)?;
     let plan = Plan { split, tokens: TokenCounter::ESTIMATE, curves: arguments.plot.is_some() };
-    let report = evaluate(&suites, &engines(), &plan, &mut progress::stage);
+    let report = evaluate(&suites, &engines(lexicons), &plan, &mut progress::stage);
     progress::end_of_stages();
     if let Some(file) = &arguments.plot {
         write_plot(file, &report)?;
@@ -34,9 +36,19 @@ pub(crate) fn run(command: EvalCommand, output: &Output) -> Result<(), Failure> 
     judge(&fallen, &arguments, output)
 }
 
+/// The lexicons that were named, else those that were added on this machine; the table inside the program always.
+fn lexicons(named: &[PathBuf], added: Vec<PathBuf>) -> Result<Lexicons, Failure> {
+    let files = if named.is_empty() { added } else { named.to_vec() };
+    let opened: Result<Vec<_>, _> = files.iter().map(|file| StoredLexicon::open(file)).collect();
+    let failed = |error: LexiconError| {
+        Failure::new(Code::BadUse, error.to_string()).with_hint("build one: toolyard lexicon add zh")
+    };
+    Ok(Lexicons::with_lexicons(opened.map_err(failed)?))
+}
+
 /// What is measured side by side, ours first.
-fn engines<'a>() -> Vec<Engine<'a>> {
-    vec![Engine::baseline()]
+fn engines<'a>(lexicons: Lexicons) -> Vec<Engine<'a>> {
+    vec![Engine::ours(lexicons), Engine::baseline()]
 }
 
 fn read_floors(file: &Path) -> Result<Floors, Failure> {

@@ -50,11 +50,11 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
     if matches!(cli.command, Command::Doctor) {
         return doctor::run(cli.config.as_deref(), output).await;
     }
-    // Measuring needs the folders it is given and nothing of this machine.
-    if let Command::Eval(command) = cli.command {
-        return eval::run(command, output);
-    }
     let workplace = workplace(cli.config.as_deref()).await?;
+    // Measuring needs the folders it is given, and of this machine only its lexicons.
+    if let Command::Eval(command) = cli.command {
+        return eval::run(command, workplace.lexicon_files(), output);
+    }
     if let [_, ..] = workplace.not_trusted.as_slice() {
         let names = workplace.not_trusted.join(", ");
         output.talk(&format!(

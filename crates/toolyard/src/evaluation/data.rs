@@ -23,6 +23,9 @@ pub struct ToolText {
     /// What that server is for; may be empty.
     #[serde(default)]
     pub server_description: String,
+    /// What kind of server that is; may be empty.
+    #[serde(default)]
+    pub category: String,
     /// What it takes.
     #[serde(default)]
     pub params: Vec<ParamText>,

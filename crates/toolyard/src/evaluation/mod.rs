@@ -9,6 +9,7 @@ pub mod data;
 pub mod floor;
 pub mod folders;
 pub mod measure;
+mod ours;
 pub mod plot;
 pub mod report;
 mod runner;
@@ -20,19 +21,23 @@ pub mod tokens;
 
 pub use baseline::Baseline;
 pub use data::{DataError, ToolText};
+pub use ours::Ours;
 pub use report::{Report, Row};
 pub use runner::{Plan, evaluate};
 pub use split::Split;
 pub use suite::Suite;
 pub use tokens::TokenCounter;
 
+use toolyard_hub::search::lexicon::Lexicons;
+
 /// A search that can be measured.
 pub trait Retriever {
     /// The best tools for a text, best first, as places in the catalogue.
     fn search(&self, text: &str, limit: usize) -> Vec<usize>;
 
-    /// The best tools for a text of several steps.
-    fn search_steps(&self, steps: &[String], limit: usize) -> Vec<usize> {
+    /// The best tools for a task of several steps.
+    fn search_steps(&self, task: &str, steps: &[String], limit: usize) -> Vec<usize> {
+        let _ = task;
         let lists: Vec<Vec<usize>> = steps.iter().map(|step| self.search(step, limit)).collect();
         steps::round_robin(&lists, limit)
     }
@@ -62,6 +67,11 @@ impl<'a> Engine<'a> {
     /// A kind of search.
     pub fn new<R: Retriever + 'static>(name: &'a str, build: impl Fn(&[ToolText]) -> R + 'a) -> Self {
         Self { name, build: Box::new(move |tools| Box::new(build(tools))) }
+    }
+
+    /// The search of the hub, with what is known of other languages.
+    pub fn ours(lexicons: Lexicons) -> Self {
+        Self::new("toolyard", move |tools| Ours::new(tools, lexicons.clone()))
     }
 
     /// What every other is compared with.

@@ -127,7 +127,7 @@ fn ask_all(retriever: &dyn Retriever, questions: &[Question], costs: &[usize]) -
 fn ask(retriever: &dyn Retriever, ask: &Ask, limit: usize) -> Vec<usize> {
     match ask {
         Ask::Text(text) => retriever.search(text, limit),
-        Ask::Steps(steps) => retriever.search_steps(steps, limit),
+        Ask::Steps(task, steps) => retriever.search_steps(task, steps, limit),
     }
 }
 

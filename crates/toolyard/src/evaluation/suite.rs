@@ -92,8 +92,8 @@ pub struct Question {
 pub enum Ask {
     /// A text.
     Text(String),
-    /// Each of these, the lists taking turns.
-    Steps(Vec<String>),
+    /// A task, and each of its steps.
+    Steps(String, Vec<String>),
 }
 
 impl Set {
@@ -118,7 +118,10 @@ impl Set {
             let question = Question { ask: Ask::Text(query.text.clone()), wanted };
             let steps = query.steps.as_deref().map(steps_of).unwrap_or_default();
             if split.takes(half) && !steps.is_empty() {
-                stepwise.push(Question { ask: Ask::Steps(steps), wanted: question.wanted.clone() });
+                stepwise.push(Question {
+                    ask: Ask::Steps(query.text.clone(), steps),
+                    wanted: question.wanted.clone(),
+                });
             }
             match split.role(&query.id, half) {
                 Some(Role::Measured) => history.questions.push(question.clone()),

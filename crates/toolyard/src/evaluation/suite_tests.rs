@@ -32,7 +32,7 @@ fn the_halves_share_no_query_and_history_is_the_other_half() {
     let texts = |split| -> HashSet<String> {
         let text = |question: &Question| match &question.ask {
             Ask::Text(text) => text.clone(),
-            Ask::Steps(steps) => steps.join(" "),
+            Ask::Steps(_, steps) => steps.join(" "),
         };
         set.suite(split).unwrap().groups[0].questions.iter().map(text).collect()
     };
