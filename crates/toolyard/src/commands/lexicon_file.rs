@@ -45,7 +45,7 @@ const DEEPEST: u32 = 4;
 
 /// The dictionary in a file.
 pub(crate) fn dictionary(bytes: Vec<u8>) -> Result<Dictionary, FileError> {
-    let plain = unpacked(bytes)?;
+    let plain = unpacked(bytes, LARGEST)?;
     let hash = ContentHash::of(&plain);
     if plain.starts_with(b"[") {
         let read: Vec<JsonEntry> = serde_json::from_slice(&plain).map_err(FileError::Json)?;
@@ -85,14 +85,14 @@ impl From<JsonEntry> for Entry {
 }
 
 /// What is left when everything around the dictionary is taken off.
-fn unpacked(mut bytes: Vec<u8>) -> Result<Vec<u8>, FileError> {
+fn unpacked(mut bytes: Vec<u8>, largest: u64) -> Result<Vec<u8>, FileError> {
     for _ in 0..=DEEPEST {
         bytes = if bytes.starts_with(b"PK\x03\x04") {
-            from_zip(&bytes)?
+            from_zip(&bytes, largest)?
         } else if bytes.starts_with(b"\x1f\x8b") {
-            all_of(flate2::read::MultiGzDecoder::new(bytes.as_slice()))?
+            all_of(flate2::read::MultiGzDecoder::new(bytes.as_slice()), largest)?
         } else if bytes.get(257..262) == Some(b"ustar") {
-            from_tar(&bytes)?
+            from_tar(&bytes, largest)?
         } else {
             return Ok(bytes);
         };
@@ -101,7 +101,7 @@ fn unpacked(mut bytes: Vec<u8>) -> Result<Vec<u8>, FileError> {
 }
 
 /// The largest file of an archive: beside a dictionary there are only small ones.
-fn from_zip(bytes: &[u8]) -> Result<Vec<u8>, FileError> {
+fn from_zip(bytes: &[u8], limit: u64) -> Result<Vec<u8>, FileError> {
     let packed = |error: zip::result::ZipError| FileError::Packed(error.to_string());
     let mut archive = zip::ZipArchive::new(Cursor::new(bytes)).map_err(packed)?;
     let mut largest: Option<(u64, usize)> = None;
@@ -110,10 +110,10 @@ fn from_zip(bytes: &[u8]) -> Result<Vec<u8>, FileError> {
         largest = largest.max(Some((size, at)));
     }
     let (_, at) = largest.ok_or_else(|| FileError::Packed("there is nothing in it".to_owned()))?;
-    all_of(archive.by_index(at).map_err(packed)?)
+    all_of(archive.by_index(at).map_err(packed)?, limit)
 }
 
-fn from_tar(bytes: &[u8]) -> Result<Vec<u8>, FileError> {
+fn from_tar(bytes: &[u8], limit: u64) -> Result<Vec<u8>, FileError> {
     let packed = |error: std::io::Error| FileError::Packed(error.to_string());
     let sizes = tar::Archive::new(bytes)
         .entries()
@@ -125,15 +125,15 @@ fn from_tar(bytes: &[u8]) -> Result<Vec<u8>, FileError> {
     let nothing = || FileError::Packed("there is nothing in it".to_owned());
     let mut archive = tar::Archive::new(bytes);
     let entry = archive.entries().map_err(packed)?.nth(largest.ok_or_else(nothing)?).ok_or_else(nothing)?;
-    all_of(entry.map_err(packed)?)
+    all_of(entry.map_err(packed)?, limit)
 }
 
 /// Everything a reader gives, but not without end.
-fn all_of(reader: impl Read) -> Result<Vec<u8>, FileError> {
+fn all_of(reader: impl Read, limit: u64) -> Result<Vec<u8>, FileError> {
     let mut bytes = Vec::new();
-    let read = reader.take(LARGEST + 1).read_to_end(&mut bytes);
+    let read = reader.take(limit + 1).read_to_end(&mut bytes);
     read.map_err(|error| FileError::Packed(error.to_string()))?;
-    if bytes.len() as u64 > LARGEST { Err(FileError::TooLarge) } else { Ok(bytes) }
+    if bytes.len() as u64 > limit { Err(FileError::TooLarge) } else { Ok(bytes) }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! All lexicons together: our own table first, files behind it, read when the first Chinese text comes by.
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, OnceLock},
 };
 
@@ -37,11 +37,11 @@ impl Lexicons {
     }
 
     fn read(&self) -> &[StoredLexicon] {
-        self.0.read.get_or_init(|| self.0.files.iter().filter_map(usable).collect())
+        self.0.read.get_or_init(|| self.0.files.iter().filter_map(|file| usable(file)).collect())
     }
 }
 
-fn usable(file: &PathBuf) -> Option<StoredLexicon> {
+fn usable(file: &Path) -> Option<StoredLexicon> {
     let told = |error: &LexiconError| tracing::warn!(file = %file.display(), %error, "a lexicon is not used");
     StoredLexicon::open(file).inspect_err(told).ok()
 }

@@ -33,7 +33,7 @@ fn lexicons() -> Lexicons {
 }
 
 fn cut(text: &str) -> Vec<&str> {
-    lexicons().meanings(text).into_iter().map(|meaning| &text[meaning.word]).collect()
+    lexicons().meanings(text).into_iter().map(|meaning| text.get(meaning.word).unwrap()).collect()
 }
 
 #[test]
