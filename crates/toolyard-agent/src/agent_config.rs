@@ -73,13 +73,12 @@ impl AgentConfig {
 
     /// Whether a tool that it may see is always shown: one that is named without `*`, or a usual one when none is.
     pub fn is_core(&self, tool: &str) -> bool {
-        let mut named = self.tools.iter().map(|pattern| Pattern::read(pattern)).filter(Pattern::names_one);
-        match named.next() {
-            None => CORE_TOOLS.contains(&tool),
-            Some(first) => {
-                tool == SEARCH_TOOLS || first.name == tool || named.any(|other| other.name == tool)
-            }
+        let named =
+            || self.tools.iter().map(|text| (text, Pattern::read(text))).filter(|(_, one)| one.names_one());
+        if named().next().is_none() {
+            return CORE_TOOLS.contains(&tool);
         }
+        tool == SEARCH_TOOLS || named().any(|(text, pattern)| pattern.name == tool || text == tool)
     }
 }
 
@@ -109,7 +108,7 @@ impl<'a> Pattern<'a> {
             || whole()
     }
 
-    fn names_one(&self) -> bool {
+    fn names_one(self) -> bool {
         !self.name.contains('*')
     }
 }
@@ -158,7 +157,8 @@ mod tests {
 
     #[test]
     fn a_name_may_have_an_at_sign() {
-        assert!(agent(&["mail@home"]).may_see("mail@home", "post"));
+        let agent = agent(&["mail@home"]);
+        assert!(agent.may_see("mail@home", "post") && agent.is_core("mail@home"));
     }
 
     #[test]

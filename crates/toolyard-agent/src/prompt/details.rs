@@ -70,18 +70,18 @@ fn brief(text: &mut String, tool: &PromptTool, words: &Words) {
     let required: Vec<_> =
         tool.params.iter().filter(|param| param.required).map(|param| fence::name(&param.name)).collect();
     if !required.is_empty() {
-        push(text, &format!("  {} {}", words.requires, required.join(", ")));
+        push(text, &format!("  {}{}", words.requires, required.join(", ")));
     }
 }
 
 /// What we know of a tool ourselves, and an example.
 fn about(text: &mut String, tool: &PromptTool, form: Form, words: &Words) {
     if let Some(hint) = tool.hints.and_then(|hints| hint(hints, words)) {
-        push(text, &format!("  {} {hint}", words.hints));
+        push(text, &format!("  {}{hint}", words.hints));
     }
-    let takes_something = !tool.params.is_empty();
-    if form == Form::Full && takes_something {
-        push(text, &format!("  {} {}", words.example, fence::json(&tool.example)));
+    let says_something = tool.example.as_object().is_some_and(|arguments| !arguments.is_empty());
+    if form == Form::Full && says_something {
+        push(text, &format!("  {}{}", words.example, fence::json(&tool.example)));
     }
     if let Some(percent) = tool.success_percent.filter(|_| form != Form::Brief) {
         push(text, &format!("  {}", filled(words.success_rate, "percent", &percent.to_string())));

@@ -123,7 +123,8 @@ fn opening(agent: &AgentConfig, words: &Words) -> String {
         "" => words.default_description,
         description => description,
     };
-    let mut text = format!("{} {description}\n\n", filled(words.you_are, "name", &agent.name));
+    let mut text = filled(&filled(words.you_are, "name", &agent.name), "description", description);
+    text.push_str("\n\n");
     let instructions = agent.instructions.trim();
     if !instructions.is_empty() {
         text.push_str(instructions);
