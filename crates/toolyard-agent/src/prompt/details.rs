@@ -1,4 +1,4 @@
-//! One tool in words: the seeds' `format_tool_details`, in four lengths.
+//! One tool in words: the seeds' `format_tool_details`, in five lengths.
 
 use std::fmt::Write as _;
 
@@ -17,7 +17,9 @@ use crate::Language;
 pub enum Form {
     /// Everything.
     Full,
-    /// Parameters without their descriptions, and no example.
+    /// No example.
+    Plain,
+    /// No example, and parameters without their descriptions.
     Compact,
     /// The first sentence, and the names of what is required.
     Brief,
@@ -27,7 +29,7 @@ pub enum Form {
 
 impl Form {
     /// All forms, the longest first.
-    pub const ALL: [Self; 4] = [Self::Full, Self::Compact, Self::Brief, Self::Name];
+    pub const ALL: [Self; 5] = [Self::Full, Self::Plain, Self::Compact, Self::Brief, Self::Name];
 }
 
 /// Everything a model should know of a tool, in the words of a language. Ends with an empty line.
@@ -39,7 +41,7 @@ pub fn format_tool_details(tool: &PromptTool, language: Language) -> String {
 pub(super) fn details(tool: &PromptTool, form: Form, words: &Words) -> String {
     let mut text = format!("**{}**\n", fence::name(&tool.name));
     match form {
-        Form::Full | Form::Compact => {
+        Form::Full | Form::Plain | Form::Compact => {
             for line in &tool.description {
                 push(&mut text, &format!("  > {}", fence::escaped(line)));
             }
@@ -101,7 +103,7 @@ fn hint(hints: EffectiveHints, words: &Words) -> Option<String> {
 fn parameters(text: &mut String, params: &[Param], depth: usize, form: Form, words: &Words) {
     for param in params {
         let need = if param.required { words.required } else { words.optional };
-        let described = param.description.as_deref().filter(|_| form == Form::Full);
+        let described = param.description.as_deref().filter(|_| form <= Form::Plain);
         let described = described.map(|said| format!(": {}", fence::escaped(said))).unwrap_or_default();
         // Writing to a string cannot fail.
         let _ = writeln!(

@@ -202,7 +202,7 @@ fn write_string(text: &str, out: &mut String) {
             '<' if begins_tag(rest) => out.push_str("\\u003c"),
             '[' if begins_bracket_token(rest) => out.push_str("\\u005b"),
             letter if is_hidden || letter.is_control() || LINE_ENDS.contains(&letter) => {
-                write_units(letter, out)
+                write_units(letter, out);
             }
             letter => out.push(letter),
         }

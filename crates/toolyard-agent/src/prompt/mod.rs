@@ -74,7 +74,7 @@ pub fn build_agent_system_prompt_with_tools(
     let words = Words::of(agent.language);
     let mut prefix = opening(agent, words);
     if !agent.capabilities.enable_tool_calling || offer.exist == 0 {
-        return without_tools(prefix, limit, counter);
+        return without_tools(&prefix, limit, counter);
     }
     let Words { calling_heading, calling_form, calling_rules, tools_heading, tools_notice, .. } = words;
     for paragraph in [calling_heading, calling_form, calling_rules, tools_heading, tools_notice] {
@@ -108,7 +108,7 @@ pub fn build_agent_system_prompt_with_tools(
     }
 }
 
-fn without_tools(prefix: String, limit: Limit, counter: &dyn TokenCount) -> Result<Prompt, PromptError> {
+fn without_tools(prefix: &str, limit: Limit, counter: &dyn TokenCount) -> Result<Prompt, PromptError> {
     let text = format!("{}\n", prefix.trim_end());
     let tokens = counter.count(&text);
     if tokens > limit.tokens {

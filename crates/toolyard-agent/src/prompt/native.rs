@@ -146,7 +146,7 @@ enum Place {
 fn definition(tool: &PromptTool, name: &str, form: Form, provider: Provider, place: Place) -> Option<Value> {
     let description = match form {
         Form::Brief | Form::Name => tool.first_sentence(),
-        Form::Full | Form::Compact => tool.description(),
+        Form::Full | Form::Plain | Form::Compact => tool.description(),
     };
     let description = fence::defused(&description);
     let schema = native_schema(tool, form)?;

@@ -115,10 +115,10 @@ fn read_name(text: &str) -> Option<(String, &str)> {
     if text.starts_with('"') {
         let mut values = serde_json::Deserializer::from_str(text).into_iter::<String>();
         let name = values.next()?.ok()?;
-        return Some((name, &text[values.byte_offset()..]));
+        return Some((name, text.get(values.byte_offset()..)?));
     }
     let end = text.find([' ', '*']).unwrap_or(text.len());
-    Some((text[..end].to_owned(), &text[end..]))
+    text.split_at_checked(end).map(|(name, rest)| (name.to_owned(), rest))
 }
 
 /// What follows the closing parenthesis; those within JSON strings do not count.
@@ -129,7 +129,7 @@ fn after_parenthesis(text: &str) -> Option<&str> {
             _ if escaped => escaped = false,
             '\\' if quoted => escaped = true,
             '"' => quoted = !quoted,
-            ')' if !quoted => return Some(&text[at + 1..]),
+            ')' if !quoted => return text.get(at + 1..),
             _ => {}
         }
     }

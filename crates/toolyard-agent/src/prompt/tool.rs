@@ -1,7 +1,7 @@
 //! What a model is shown of one tool: cleaned, bounded, taken apart.
 
 use serde_json::{Map, Value};
-use toolyard_core::{EffectiveHints, Param, RawJson, ToolSpec, redact_json};
+use toolyard_core::{EffectiveHints, Param, RawJson, ToolSpec, extract_capabilities, redact_json};
 use toolyard_hub::ToolCandidate;
 use unicode_segmentation::UnicodeSegmentation as _;
 
@@ -42,8 +42,10 @@ impl PromptTool {
     pub fn of(candidate: &ToolCandidate) -> Self {
         let mut tool = Self::from_parts(candidate.spec(), candidate.params().to_vec());
         tool.hints = Some(candidate.hints);
-        let tag = candidate.capabilities.first().map(toolyard_core::Capability::as_str);
-        tool.group = tag.filter(|tag| fence::is_plain(tag)).map(str::to_owned);
+        // A word in a description is a weak reason to stand under a heading.
+        let declared = candidate.spec().capabilities.first().cloned();
+        let tag = declared.or_else(|| extract_capabilities(&candidate.name, "").into_iter().next());
+        tool.group = tag.map(|tag| tag.as_str().to_owned()).filter(|tag| fence::is_plain(tag));
         tool
     }
 

@@ -45,9 +45,9 @@ pub(crate) fn run(
             let facts = Facts { shown: &prompt.shown, left_out: prompt.left_out, tokens: prompt.tokens };
             if arguments.format == PromptFormat::Schema {
                 let schema = call_schema(&prompt.shown);
-                output.json(&if output.wants_json() { facts.with("schema", schema) } else { schema });
+                output.json(&if output.wants_json() { facts.with("schema", &schema) } else { schema });
             } else if output.wants_json() {
-                output.json(&facts.with("text", json!(prompt.text)));
+                output.json(&facts.with("text", &json!(prompt.text)));
             } else {
                 output.line(prompt.text.trim_end());
             }
@@ -60,7 +60,7 @@ pub(crate) fn run(
             let prompt = build_native_prompt(&agent, provider, offer, limit, &O200k).map_err(failed)?;
             let facts = Facts { shown: &prompt.shown, left_out: prompt.left_out, tokens: prompt.tokens };
             let with_facts = || {
-                let mut all = facts.with("body", prompt.body.clone());
+                let mut all = facts.with("body", &prompt.body);
                 if let Value::Object(fields) = &mut all {
                     fields.insert("aliases".to_owned(), json!(prompt.aliases));
                 }
@@ -80,7 +80,7 @@ struct Facts<'a> {
 }
 
 impl Facts<'_> {
-    fn with(&self, name: &str, value: Value) -> Value {
+    fn with(&self, name: &str, value: &Value) -> Value {
         let tool = |shown: &Shown| json!({"name": shown.tool.name(), "form": shown.form, "core": shown.core});
         let tools: Vec<Value> = self.shown.iter().map(tool).collect();
         json!({name: value, "tokens": self.tokens, "left_out": self.left_out, "shown": tools})
