@@ -187,3 +187,7 @@ fn ordered(chosen: &Chosen) -> Vec<&Shown> {
 #[cfg(test)]
 #[path = "prompt_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "hostile_tests.rs"]
+mod hostile_tests;

@@ -9,7 +9,8 @@ use crate::place::Place;
 /// What a command prints as JSON.
 fn facts(place: &Place, words: &[&str]) -> Value {
     let output = place.command(words).arg("--json").output().unwrap();
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", place.seen(&output)))
+    assert!(output.status.success(), "{}", place.seen(&output));
+    serde_json::from_slice(&output.stdout).unwrap()
 }
 
 /// The prompt, in which numbers stand as they are.
