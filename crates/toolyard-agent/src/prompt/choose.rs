@@ -1,6 +1,6 @@
 //! Chooses what fits into a budget: the core tools always, then the most relevant ones.
 //!
-//! Pieces are counted one by one, each once; only the whole is counted again.
+//! Pieces are counted one by one, once for every form that is tried; only the whole is counted again.
 
 use std::collections::HashSet;
 
