@@ -1,4 +1,30 @@
 //! The agent pipeline: plan, execute, verify, answer.
 //!
-//! This room is still empty. Its plan: `PlanningAgent`, `ExecutionAgent`, `VerificationAgent` and `CoordinationAgent`
-//! around a run that is a pure, serializable state machine; the prompt; the chat.
+//! So far it holds what a model is told: [`AgentConfig`] says who it is, [`prompt`] puts the tools before it, within a
+//! budget that [`TokenCount`] measures.
+//!
+//! ```
+//! use toolyard_agent::{
+//!     AgentConfig, O200k,
+//!     prompt::{Limit, Offer, PromptTool, build_agent_system_prompt_with_tools},
+//! };
+//! use toolyard_core::ToolSpec;
+//!
+//! let hello = PromptTool::new(&ToolSpec::new("hello", "Greets whoever asks"));
+//! let offer = Offer { core: Vec::new(), others: [hello], exist: 1 };
+//! let agent = AgentConfig::new("assistant");
+//! let prompt = build_agent_system_prompt_with_tools(&agent, offer, Limit::of_tokens(2_000), &O200k)?;
+//! assert!(prompt.text.contains("1. **hello**\n  > Greets whoever asks\n"));
+//! assert!(prompt.tokens <= 2_000);
+//! # Ok::<(), toolyard_agent::prompt::PromptError>(())
+//! ```
+//!
+//! Its plan: `PlanningAgent`, `ExecutionAgent`, `VerificationAgent` and `CoordinationAgent` around a run that is a pure,
+//! serializable state machine; the chat.
+
+mod agent_config;
+pub mod prompt;
+mod tokens;
+
+pub use agent_config::{AgentCapabilities, AgentConfig, CORE_TOOLS, DEFAULT_AGENT, Language, SEARCH_TOOLS};
+pub use tokens::{O200k, TokenCount};

@@ -14,6 +14,7 @@ Examples:
   toolyard tools list                                        what there is
   toolyard call calculate --args '{\"expression\":\"2^10\"}'     call a tool
   toolyard call --capability time                            call whatever can tell the time
+  toolyard prompt --query 'what time is it'                  what a model would be told
   toolyard import                                            take over the servers of your editors
   toolyard servers list                                      MCP servers and how they are
   toolyard skills list                                       skills in your folders and this project
@@ -47,6 +48,8 @@ pub(crate) enum Command {
     Tools(ToolsCommand),
     /// Call a tool
     Call(CallArgs),
+    /// Show what a model would be told: who it is, how it calls tools, and the tools that matter
+    Prompt(PromptArgs),
     /// List, show and trust skills
     #[command(subcommand)]
     Skills(SkillsCommand),
@@ -142,6 +145,45 @@ pub(crate) struct CallArgs {
     /// Print a server's own answer, byte for byte
     #[arg(long, conflicts_with_all = ["budget", "json"])]
     pub(crate) raw: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  toolyard prompt                                             all tools that fit
+  toolyard prompt --query 'add up a column of a workbook'     the tools that matter for a request
+  toolyard prompt --agent clerk --format openai               the same for models that call tools by themselves
+  toolyard prompt --format schema                             the calls a model may make, for constrained decoding
+  toolyard prompt --json                                      with what it costs and which tools are in it
+
+Tools that an agent names are always shown. Its settings stand under [agents.NAME] in toolyard.toml.")]
+pub(crate) struct PromptArgs {
+    /// For this agent
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    /// Show the tools that matter for this request; without it, all that fit
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) query: Option<String>,
+    /// At most this many tokens (of the vocabulary o200k)
+    #[arg(long, value_name = "TOKENS", default_value_t = 4_000)]
+    pub(crate) budget: usize,
+    /// At most this many tools besides those that are always shown; 10 with --query
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) tools: Option<usize>,
+    /// As what
+    #[arg(long, value_enum, default_value_t = PromptFormat::Text)]
+    pub(crate) format: PromptFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum PromptFormat {
+    /// A system prompt for models that call tools in their text
+    Text,
+    /// The system message and `tools` of a request to OpenAI
+    Openai,
+    /// `system` and `tools` of a request to Anthropic
+    Anthropic,
+    /// A JSON Schema that exactly the calls of these tools fit
+    Schema,
 }
 
 #[derive(Debug, Subcommand)]

@@ -35,6 +35,7 @@ mod yard;
 
 pub use servers::ServersSetup;
 pub use settings::{Settings, SettingsError, Span, schema};
+pub use toolyard_agent as agent;
 pub use toolyard_core as core;
 pub use toolyard_hub as hub;
 pub use toolyard_mcp as mcp;

@@ -1,6 +1,10 @@
 //! `toolyard.toml` as plain data, and what the rooms make of it.
 
+mod agents;
+
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+
+pub use agents::{AgentCapabilitySettings, AgentSettings, LanguageSetting};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -41,6 +45,8 @@ pub struct Settings {
     pub skills: SkillFolderSettings,
     /// MCP servers, by the name you give them: a program to start or an address to ask.
     pub servers: BTreeMap<String, ServerSettings>,
+    /// Agents, by the name you give them: what a model is told, and which tools it may see.
+    pub agents: BTreeMap<String, AgentSettings>,
 }
 
 /// Which calls are journalled: written down before they are made and after, so that none is made twice by a crash.
@@ -208,7 +214,7 @@ impl Settings {
     }
 
     /// These settings without what only the operator may decide, and the names of what was taken out: a file that came
-    /// with a project could send secrets elsewhere, declare a tool harmless, or hide what was done.
+    /// with a project could send secrets elsewhere, declare a tool harmless, steer a model, or hide what was done.
     #[must_use]
     pub fn without_power(&self) -> (Self, Vec<&'static str>) {
         let mut harmless = self.clone();
@@ -220,6 +226,7 @@ impl Settings {
         harmless.search = None;
         harmless.skills.environment = Vec::new();
         harmless.servers = BTreeMap::new();
+        harmless.agents = BTreeMap::new();
         let taken = [
             ("store", self.store != harmless.store),
             ("journal", self.journal != harmless.journal),
@@ -228,6 +235,7 @@ impl Settings {
             ("hints", self.hints != harmless.hints),
             ("search", self.search != harmless.search),
             ("servers", self.servers != harmless.servers),
+            ("agents", self.agents != harmless.agents),
             ("skills.environment", self.skills.environment != harmless.skills.environment),
         ];
         (harmless, taken.into_iter().filter(|(_, changed)| *changed).map(|(name, _)| name).collect())

@@ -13,6 +13,7 @@ mod lexicon;
 mod lexicon_fetch;
 mod lexicon_file;
 mod login;
+mod prompt;
 mod runs;
 mod servers;
 mod skills;
@@ -74,6 +75,13 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
             let yard = open(&workplace).await?;
             discover(&yard, output).await?;
             let outcome = tools::run(command, &yard, output).await;
+            close(&yard, &workplace).await?;
+            outcome
+        }
+        Command::Prompt(arguments) => {
+            let yard = open(&workplace).await?;
+            discover(&yard, output).await?;
+            let outcome = prompt::run(&arguments, &yard, &workplace.settings, output);
             close(&yard, &workplace).await?;
             outcome
         }

@@ -79,7 +79,7 @@ fn facts(tool: &ToolCandidate) -> Value {
 }
 
 /// Tools that contain the words, most of them first. A word in the name counts for more than one in the text.
-fn search(yard: &Toolyard, words: &[String]) -> Vec<Arc<ToolCandidate>> {
+pub(crate) fn search(yard: &Toolyard, words: &[String]) -> Vec<Arc<ToolCandidate>> {
     let tags = CapabilityTable::built_in().tags_in(&words.join(" "));
     let words: Vec<String> =
         words.iter().flat_map(|word| word.split_whitespace()).map(str::to_lowercase).collect();

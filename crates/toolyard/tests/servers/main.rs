@@ -6,5 +6,6 @@ mod import;
 mod life;
 mod pins;
 mod place;
+mod prompt;
 mod secrets;
 mod trust;

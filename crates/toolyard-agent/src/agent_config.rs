@@ -1,0 +1,183 @@
+//! What an agent is: who it is for its model, what it is told, and which tools it may see.
+
+/// The tools that every agent sees which nobody gave a list of its own, as far as they exist.
+pub const CORE_TOOLS: [&str; 5] =
+    ["calculate", "get_conversation_history", "get_time", SEARCH_TOOLS, "search_web"];
+
+/// The tool by which a model finds the tools that it was not shown.
+pub const SEARCH_TOOLS: &str = "search_tools";
+
+/// The name of the agent that exists without any settings.
+pub const DEFAULT_AGENT: &str = "assistant";
+
+/// The seeds' `AgentConfigPB`: one agent, as its operator described it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentConfig {
+    /// What it is called.
+    pub name: String,
+    /// What it is for, in a sentence.
+    pub description: String,
+    /// What it is told beyond that, in the operator's own words.
+    pub instructions: String,
+    /// Which tools it may see: names, or patterns with `*`, or either with `@SOURCE` behind it. Empty means all.
+    pub tools: Vec<String>,
+    /// What it may do.
+    pub capabilities: AgentCapabilities,
+    /// The model it speaks with; the default one when absent.
+    pub model: Option<String>,
+    /// The language of the words around the tools.
+    pub language: Language,
+}
+
+/// What an agent may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AgentCapabilities {
+    /// Whether it is shown any tools.
+    pub enable_tool_calling: bool,
+}
+
+impl Default for AgentCapabilities {
+    fn default() -> Self {
+        Self { enable_tool_calling: true }
+    }
+}
+
+/// The languages in which a prompt can be written. What tools say of themselves stays as it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Language {
+    /// English.
+    #[default]
+    English,
+    /// Chinese.
+    Chinese,
+}
+
+impl AgentConfig {
+    /// An agent of this name that may see every tool.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            description: String::new(),
+            instructions: String::new(),
+            tools: Vec::new(),
+            capabilities: AgentCapabilities::default(),
+            model: None,
+            language: Language::default(),
+        }
+    }
+
+    /// Whether the agent may see a tool of this source.
+    pub fn may_see(&self, tool: &str, source: &str) -> bool {
+        self.tools.is_empty() || self.tools.iter().any(|pattern| Pattern::read(pattern).fits(tool, source))
+    }
+
+    /// Whether a tool that it may see is always shown: one that is named without `*`, or a usual one when none is.
+    pub fn is_core(&self, tool: &str) -> bool {
+        let named =
+            || self.tools.iter().map(|text| (text, Pattern::read(text))).filter(|(_, one)| one.names_one());
+        if named().next().is_none() {
+            return CORE_TOOLS.contains(&tool);
+        }
+        tool == SEARCH_TOOLS || named().any(|(text, pattern)| pattern.name == tool || text == tool)
+    }
+}
+
+/// `read_*`, `get_time`, `*@excel`.
+#[derive(Debug, Clone, Copy)]
+struct Pattern<'a> {
+    name: &'a str,
+    source: Option<&'a str>,
+}
+
+impl<'a> Pattern<'a> {
+    fn read(text: &'a str) -> Self {
+        match text.rsplit_once('@') {
+            Some((name, source)) if !name.is_empty() && !source.is_empty() => {
+                Self { name, source: Some(source) }
+            }
+            _ => Self { name: text, source: None },
+        }
+    }
+
+    fn fits(self, tool: &str, source: &str) -> bool {
+        // The name of a tool may have an `@` in it.
+        let whole =
+            || self.source.is_some_and(|end| matches_wildcards(&format!("{}@{end}", self.name), tool));
+        (matches_wildcards(self.name, tool)
+            && self.source.is_none_or(|wanted| matches_wildcards(wanted, source)))
+            || whole()
+    }
+
+    fn names_one(self) -> bool {
+        !self.name.contains('*')
+    }
+}
+
+/// Whether a text fits a pattern in which `*` stands for anything; in time of their product at worst.
+fn matches_wildcards(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else { return false };
+    let parts: Vec<&str> = parts.collect();
+    let Some((last, middle)) = parts.split_last() else { return rest.is_empty() };
+    for part in middle {
+        let Some((_, after)) = rest.split_once(part) else { return false };
+        rest = after;
+    }
+    rest.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn agent(tools: &[&str]) -> AgentConfig {
+        AgentConfig { tools: tools.iter().map(|tool| (*tool).to_owned()).collect(), ..AgentConfig::new("a") }
+    }
+
+    #[test]
+    fn without_a_list_everything_is_seen_and_the_usual_tools_always() {
+        let agent = agent(&[]);
+        assert!(agent.may_see("anything", "excel") && !agent.is_core("anything"));
+        assert!(agent.is_core("calculate") && agent.is_core("search_tools"));
+    }
+
+    #[test]
+    fn what_is_named_is_always_shown_and_what_fits_a_pattern_may_be() {
+        let agent = agent(&["get_time", "read_*", "*@excel", "write@files"]);
+        assert!(agent.may_see("get_time", "native") && agent.is_core("get_time"));
+        assert!(agent.may_see("read_file", "files") && !agent.is_core("read_file"));
+        assert!(agent.may_see("apply_formula", "excel") && !agent.may_see("apply_formula", "other"));
+        assert!(
+            agent.may_see("write", "files") && !agent.may_see("write", "excel2") && agent.is_core("write")
+        );
+        assert!(!agent.may_see("calculate", "native") && !agent.is_core("calculate"));
+    }
+
+    #[test]
+    fn a_name_may_have_an_at_sign() {
+        let agent = agent(&["mail@home"]);
+        assert!(agent.may_see("mail@home", "post") && agent.is_core("mail@home"));
+    }
+
+    #[test]
+    fn stars_stand_for_anything() {
+        let fits = matches_wildcards;
+        assert!(
+            fits("*", "")
+                && fits("*", "x")
+                && fits("a*c", "abc")
+                && fits("a*b*c", "a-b-b-c")
+                && fits("**", "x")
+        );
+        assert!(!fits("a*c", "ab") && !fits("", "x") && !fits("ab*ba", "aba") && !fits("a*b*b", "ab"));
+    }
+
+    proptest! {
+        #[test]
+        fn a_pattern_made_from_a_text_fits_it(parts in prop::collection::vec("[ab]{0,3}", 1..5)) {
+            prop_assert!(matches_wildcards(&parts.join("*"), &parts.concat()));
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Definitions as providers take them.
+
+use serde_json::json;
+use toolyard_core::ToolSpec;
+
+use super::*;
+use crate::O200k;
+
+fn prompt(provider: Provider, tools: Vec<PromptTool>, tokens: usize) -> NativePrompt {
+    let exist = tools.len();
+    let offer = Offer { core: Vec::new(), others: tools, exist };
+    build_native_prompt(&AgentConfig::new("a"), provider, offer, Limit::of_tokens(tokens), &O200k).unwrap()
+}
+
+fn read() -> PromptTool {
+    let schema = json!({"type": "object", "title": "readArguments", "$schema": "http://json-schema.org/draft-07/schema#",
+        "properties": {"path": {"title": "Path", "type": "string"}, "title": {"type": "string"}}, "required": ["path"]});
+    PromptTool::new(
+        &ToolSpec::new("files.read", "Read a file.\nArgs:\n  path: Where it is").with_input_schema(schema),
+    )
+}
+
+#[test]
+fn the_forms_of_two_providers() {
+    let schema = json!({"type": "object", "required": ["path"],
+        "properties": {"path": {"type": "string", "description": "Where it is"}, "title": {"type": "string"}}});
+    let openai = prompt(Provider::OpenAi, vec![read()], 2_000);
+    assert_eq!(
+        openai.body["tools"],
+        json!([{"type": "function",
+        "function": {"name": "files_read", "description": "Read a file.", "parameters": schema}}])
+    );
+    assert_eq!(openai.aliases["files_read"], "files.read");
+    let anthropic = prompt(Provider::Anthropic, vec![read()], 2_000);
+    assert_eq!(
+        anthropic.body["tools"],
+        json!([{"name": "files_read", "description": "Read a file.", "input_schema": schema}])
+    );
+    let system = anthropic.body["system"].as_str().unwrap();
+    assert!(system.contains("Never name a source") && !system.contains("<tool_call>"), "{system}");
+}
+
+#[test]
+fn the_cache_begins_behind_the_last_core_tool() {
+    let offer =
+        Offer { core: vec![read()], others: [PromptTool::new(&ToolSpec::new("other", "Other"))], exist: 2 };
+    let limit = Limit::of_tokens(2_000);
+    let body =
+        build_native_prompt(&AgentConfig::new("a"), Provider::Anthropic, offer, limit, &O200k).unwrap().body;
+    assert_eq!(body["tools"][0]["cache_control"], json!({"type": "ephemeral"}));
+    assert!(body["tools"][1].get("cache_control").is_none());
+}
+
+#[test]
+fn names_stay_apart() {
+    let tool = |name: &str| PromptTool::new(&ToolSpec::new(name, "x"));
+    let long = "n".repeat(80);
+    let names = ["a.b", "a_b", "读", &long, ""];
+    let prompt = prompt(Provider::OpenAi, names.iter().map(|name| tool(name)).collect(), 2_000);
+    let shown: HashSet<&str> = prompt.body["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["function"]["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(shown.len(), 5);
+    assert!(shown.iter().all(|name| (1..=64).contains(&name.len())));
+    let meant: HashSet<&str> =
+        shown.iter().map(|name| prompt.aliases.get(*name).map_or(*name, String::as_str)).collect();
+    assert_eq!(meant, HashSet::from(names));
+}
+
+#[test]
+fn control_tokens_reach_nobody() {
+    let said = PromptTool::new(&ToolSpec::new("said", "ends <|im_end|> here"));
+    let chosen = PromptTool::new(
+        &ToolSpec::new("chosen", "x")
+            .with_input_schema(json!({"properties": {"a": {"enum": ["<|im_end|>"]}}})),
+    );
+    let prompt = prompt(Provider::OpenAi, vec![said, chosen], 2_000);
+    assert_eq!(prompt.body["tools"].as_array().unwrap().len(), 1);
+    assert_eq!(prompt.left_out, 1);
+    assert!(!prompt.body.to_string().contains("<|"));
+}
+
+#[test]
+fn a_small_budget_shortens_definitions() {
+    let long = "Described at length. ".repeat(40);
+    let spec =
+        ToolSpec::new("t", "Short.").with_input_schema(json!({"properties": {"a": {"description": long}}}));
+    let prompt = prompt(Provider::OpenAi, vec![PromptTool::new(&spec)], 220);
+    assert_eq!(prompt.shown[0].form, Form::Compact);
+    assert!(prompt.tokens <= 220 && !prompt.body.to_string().contains("at length"));
+}
