@@ -60,11 +60,11 @@ fn without_costs(seen: &str) -> String {
 fn a_set_is_measured_and_shown() {
     let world = world();
     insta::assert_snapshot!(without_costs(&run(world.path(), &["sets"])), @r"
-    SET     ASKED       QUERIES  ENGINE    HIT@1  RECALL@5  RECALL@10  NDCG@10  ALL@10
-    office  whole text        3  baseline   66.7      66.7       66.7     66.7  66.7
-    office  per step          1  baseline  100.0     100.0      100.0    100.0  100.0
+    SET     ASKED       QUERIES  HIT@1  RECALL@5  RECALL@10  NDCG@10  ALL@10  ENGINE
+    office  whole text        3   66.7      66.7       66.7     66.7    66.7  baseline
+    office  per step          1  100.0     100.0      100.0    100.0   100.0  baseline
     --- stderr
-    note: points of 100; tokens are estimated: 4 characters, or 1 Chinese, Japanese or Korean one; times can only be compared within one run
+    note: points of 100; tokens are estimated (4 characters each, or 1 of Chinese, Japanese or Korean); times can only be compared within one run
     ");
 }
 
@@ -77,7 +77,7 @@ fn the_same_as_json() {
     assert_eq!(value["report"]["split"], "dev");
     assert_eq!(row["key"], "office");
     assert_eq!(row["tools"], 4);
-    let figures = &row["figures"][0];
+    let figures = &row["figures"]["baseline"];
     assert_eq!((figures["queries"].as_u64(), figures["hit_at_1"].as_f64()), (Some(1), Some(100.0)));
     assert!(figures["tokens"].as_f64().unwrap() <= row["catalogue_tokens"].as_f64().unwrap());
 }
@@ -88,11 +88,11 @@ fn a_row_below_its_floor_fails_the_command() {
     let floors = r#"{"rows": {"office": {"recall_at_10": 90.0, "ndcg_at_10": 10.0}, "gone": {"recall_at_10": 1, "ndcg_at_10": 1}}}"#;
     std::fs::write(world.path().join("floors.json"), floors).unwrap();
     insta::assert_snapshot!(without_costs(&run(world.path(), &["sets", "--floor", "floors.json"])), @r"
-    SET     ASKED       QUERIES  ENGINE    HIT@1  RECALL@5  RECALL@10  NDCG@10  ALL@10
-    office  whole text        3  baseline   66.7      66.7       66.7     66.7  66.7
-    office  per step          1  baseline  100.0     100.0      100.0    100.0  100.0
+    SET     ASKED       QUERIES  HIT@1  RECALL@5  RECALL@10  NDCG@10  ALL@10  ENGINE
+    office  whole text        3   66.7      66.7       66.7     66.7    66.7  baseline
+    office  per step          1  100.0     100.0      100.0    100.0   100.0  baseline
     --- stderr
-    note: points of 100; tokens are estimated: 4 characters, or 1 Chinese, Japanese or Korean one; times can only be compared within one run
+    note: points of 100; tokens are estimated (4 characters each, or 1 of Chinese, Japanese or Korean); times can only be compared within one run
     error: 2 rows are below the floor (recall@10 / NDCG@10):
       gone: not measured, must be 1.0 / 1.0
       office: 66.7 / 66.7, must be 90.0 / 10.0

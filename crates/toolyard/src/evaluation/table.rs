@@ -69,8 +69,7 @@ fn lines<const N: usize>(
             lines.push(cells);
         }
     }
-    let texts = ["SET", "ASKED", "ENGINE"];
-    for (column, heading) in headings.iter().enumerate().filter(|(_, heading)| !texts.contains(heading)) {
+    for (column, heading) in headings.iter().enumerate().filter(|(_, heading)| !TEXTS.contains(heading)) {
         let cells = || lines.iter().filter_map(|line| line.get(column));
         let width = cells().map(|cell| cell.chars().count()).chain([heading.len()]).max().unwrap_or(0);
         for cell in lines.iter_mut().filter_map(|line| line.get_mut(column)).filter(|cell| !cell.is_empty()) {
@@ -80,6 +79,8 @@ fn lines<const N: usize>(
     lines
 }
 
+/// What is no number.
+const TEXTS: [&str; 3] = ["SET", "ASKED", "ENGINE"];
 /// What does not depend on the engine.
 const COMMON: [&str; 5] = ["SET", "ASKED", "QUERIES", "TOOLS", "ALL TOKENS"];
 
