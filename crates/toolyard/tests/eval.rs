@@ -59,7 +59,13 @@ fn without_costs(seen: &str) -> String {
 #[test]
 fn a_set_is_measured_and_shown() {
     let world = world();
-    insta::assert_snapshot!(without_costs(&run(world.path(), &["sets"])), @"");
+    insta::assert_snapshot!(without_costs(&run(world.path(), &["sets"])), @r"
+    SET     ASKED       QUERIES  HIT@1  RECALL@5  RECALL@10  NDCG@10  ALL@10  ENGINE
+    office  whole text        3   66.7      66.7       66.7     66.7    66.7  baseline
+    office  per step          1  100.0     100.0      100.0    100.0   100.0  baseline
+    --- stderr
+    note: points of 100; tokens are estimated (4 characters each, or 1 of Chinese, Japanese or Korean); times can only be compared within one run
+    ");
 }
 
 #[test]
@@ -71,7 +77,7 @@ fn the_same_as_json() {
     assert_eq!(value["report"]["split"], "dev");
     assert_eq!(row["key"], "office");
     assert_eq!(row["tools"], 4);
-    let figures = &row["figures"][0];
+    let figures = &row["figures"]["baseline"];
     assert_eq!((figures["queries"].as_u64(), figures["hit_at_1"].as_f64()), (Some(1), Some(100.0)));
     assert!(figures["tokens"].as_f64().unwrap() <= row["catalogue_tokens"].as_f64().unwrap());
 }
@@ -81,14 +87,30 @@ fn a_row_below_its_floor_fails_the_command() {
     let world = world();
     let floors = r#"{"rows": {"office": {"recall_at_10": 90.0, "ndcg_at_10": 10.0}, "gone": {"recall_at_10": 1, "ndcg_at_10": 1}}}"#;
     std::fs::write(world.path().join("floors.json"), floors).unwrap();
-    insta::assert_snapshot!(without_costs(&run(world.path(), &["sets", "--floor", "floors.json"])), @"");
+    insta::assert_snapshot!(without_costs(&run(world.path(), &["sets", "--floor", "floors.json"])), @r"
+    SET     ASKED       QUERIES  HIT@1  RECALL@5  RECALL@10  NDCG@10  ALL@10  ENGINE
+    office  whole text        3   66.7      66.7       66.7     66.7    66.7  baseline
+    office  per step          1  100.0     100.0      100.0    100.0   100.0  baseline
+    --- stderr
+    note: points of 100; tokens are estimated (4 characters each, or 1 of Chinese, Japanese or Korean); times can only be compared within one run
+    error: 2 rows are below the floor (recall@10 / NDCG@10):
+      gone: not measured, must be 1.0 / 1.0
+      office: 66.7 / 66.7, must be 90.0 / 10.0
+      hint: find out what changed; if the fall is meant, write it into floors.json
+    --- exit 1
+    ");
     let seen = run(world.path(), &["sets", "--floor", "floors.json", "--json"]);
     let (data, end) = seen.split_once("--- exit ").unwrap();
     assert_eq!(end, "1");
     let value: serde_json::Value = serde_json::from_str(data).unwrap();
     assert_eq!(value["below_floor"].as_array().unwrap().len(), 2);
     std::fs::write(world.path().join("floors.json"), r#"{"rows": {"office": {}}}"#).unwrap();
-    insta::assert_snapshot!(run(world.path(), &["sets", "--floor", "floors.json"]), @"");
+    insta::assert_snapshot!(run(world.path(), &["sets", "--floor", "floors.json"]), @r#"
+    --- stderr
+    error: failed to read the floors in floors.json: missing field `recall_at_10` at line 1 column 22
+      hint: like this: {"rows": {"SET": {"recall_at_10": 80.0, "ndcg_at_10": 66.0}}}
+    --- exit 2
+    "#);
 }
 
 #[test]
@@ -97,15 +119,35 @@ fn a_picture_is_drawn() {
     run(world.path(), &["sets", "--plot", "search.svg"]);
     let picture = std::fs::read_to_string(world.path().join("search.svg")).unwrap();
     assert!(picture.starts_with("<svg") && picture.contains(">office<"));
-    insta::assert_snapshot!(run(world.path(), &["sets", "--plot", "no/search.svg"]), @"");
+    insta::assert_snapshot!(run(world.path(), &["sets", "--plot", "no/search.svg"]), @r"
+    --- stderr
+    error: failed to write no/search.svg: No such file or directory (os error 2)
+      hint: name a file in a folder that exists: --plot search.svg
+    --- exit 1
+    ");
 }
 
 #[test]
 fn what_is_not_a_set_is_said_with_what_a_set_is() {
     let world = world();
-    insta::assert_snapshot!(run(world.path(), &["nowhere"]), @"");
+    insta::assert_snapshot!(run(world.path(), &["nowhere"]), @r"
+    --- stderr
+    error: failed to read nowhere: No such file or directory (os error 2)
+      hint: a set is a folder with tools.jsonl ({id, name, description, server, params: [{name, description}]}) and queries.jsonl ({id, text, relevant: [tool ids]}); give one, or a folder of them
+    --- exit 2
+    ");
     std::fs::create_dir(world.path().join("empty")).unwrap();
-    insta::assert_snapshot!(run(world.path(), &["empty"]), @"");
+    insta::assert_snapshot!(run(world.path(), &["empty"]), @r"
+    --- stderr
+    error: empty holds no test set
+      hint: a set is a folder with tools.jsonl ({id, name, description, server, params: [{name, description}]}) and queries.jsonl ({id, text, relevant: [tool ids]}); give one, or a folder of them
+    --- exit 2
+    ");
     std::fs::write(world.path().join("sets/office/queries.jsonl"), format!("{QUERIES}{{\"id\":")).unwrap();
-    insta::assert_snapshot!(run(world.path(), &["sets"]), @"");
+    insta::assert_snapshot!(run(world.path(), &["sets"]), @r"
+    --- stderr
+    error: sets/office/queries.jsonl line 5: EOF while parsing a value (column 6)
+      hint: every line is one JSON object; tool ids are those of tools.jsonl
+    --- exit 2
+    ");
 }

@@ -12,7 +12,7 @@ use super::{
 /// How soon more occurrences of a term stop counting.
 const SATURATION: f32 = 1.2;
 /// What a term counts at least wherever it stands.
-const FLOOR: f32 = 0.146;
+const FLOOR: f32 = 0.21;
 
 /// The terms of one text so far: each occurrence with its field, and how many words each field has.
 #[derive(Debug, Clone, Default)]

@@ -9,9 +9,9 @@ use super::{
 };
 
 /// What two words that stand together in request and definition add, as a part of their weight.
-const NEIGHBOURS: f32 = 0.25;
+const NEIGHBOURS: f32 = 0.4;
 /// What the best sentence of the request adds, as a part of its score.
-const SENTENCE: f32 = 0.3;
+const SENTENCE: f32 = 0.49;
 /// How much less a word counts for further tools when one covers it wholly.
 const COVERED: f32 = 0.11;
 /// Tools of one name that share so much of their terms are one tool.

@@ -15,15 +15,15 @@ use super::{
 /// More words of a request are not looked at.
 const MOST_WORDS: usize = 400;
 /// What a word of the request counts that holds a digit.
-const NUMBER: f32 = 0.8;
+const NUMBER: f32 = 0.6;
 /// What a value counts whose kind was told by its form.
-const VALUE: f32 = 0.3;
+const VALUE: f32 = 0.38;
 /// How much saying a word again adds.
-const REPETITION: f32 = 0.4;
+const REPETITION: f32 = 0.74;
 /// What a word of the whole task counts for one of its steps.
 const TASK: f32 = 0.25;
 /// What two words written as one count.
-const JOINED: f32 = 1.28;
+const JOINED: f32 = 0.96;
 
 /// How a word of the request leads to a term.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -258,10 +258,8 @@ impl Reader<'_> {
     fn names(&mut self, text: &str) {
         let trimmed = text.trim();
         let is_edge = |letter: char| !letter.is_alphanumeric() && letter != '_';
-        let identifiers = text.split_whitespace().map(|word| word.trim_matches(is_edge)).filter(|word| {
-            let inside = word.contains(['_', '-', '.', '/', ':']);
-            inside || word.chars().skip(1).any(char::is_uppercase)
-        });
+        let words = text.split_whitespace().map(|word| word.trim_matches(is_edge));
+        let identifiers = words.filter(|word| word.contains('_') || is_camel_case(word));
         for name in identifiers.chain([trimmed]) {
             let name = name.to_lowercase();
             if !self.query.names.contains(&name) && !self.index.named(&name).is_empty() {
@@ -269,6 +267,13 @@ impl Reader<'_> {
             }
         }
     }
+}
+
+/// Whether a word is written like `readFile`; `API` and `Excel` are not.
+fn is_camel_case(word: &str) -> bool {
+    word.chars()
+        .zip(word.chars().skip(1))
+        .any(|(before, letter)| before.is_lowercase() && letter.is_uppercase())
 }
 
 /// The terms of a gloss.
@@ -289,10 +294,10 @@ fn alternative(terms: Vec<TermId>, via: Via, known: bool) -> Alternative {
     let weight = match (via, known) {
         (Via::Own | Via::Value, _) => 1.0,
         (Via::Joined, _) => JOINED,
-        (Via::Relative, true) => 0.3,
-        (Via::Relative, false) => 0.7,
-        (Via::Synonym, true) => 0.35,
-        (Via::Synonym, false) => 0.45,
+        (Via::Relative, true) => 0.26,
+        (Via::Relative, false) => 0.4,
+        (Via::Synonym, true) => 0.34,
+        (Via::Synonym, false) => 0.55,
         (Via::Gloss, _) => 0.7,
     };
     Alternative { terms, weight, via }

@@ -11,7 +11,7 @@ use super::{
 /// Rare terms count more, by this power of their usual weight.
 const RARITY: f32 = 0.784;
 /// How much of a word's noise is taken from its weight.
-const NOISE: f32 = 1.65;
+const NOISE: f32 = 1.1;
 
 /// A tool and its score.
 pub(crate) type Scored = (DocumentId, f32);

@@ -58,7 +58,7 @@ const ROUNDING: f64 = 0.05;
 pub fn below(floors: &Floors, report: &Report) -> Vec<Below> {
     let of_row = |key: &str| {
         let row = report.rows.iter().find(|row| row.key == key)?;
-        let figures = row.figures.first()?.as_ref()?;
+        let figures = row.figures.get(report.engines.first()?)?;
         Some((figures.recall_at_10, figures.ndcg_at_10))
     };
     let holds = |floor: &Floor, (recall, ndcg): (f64, f64)| {

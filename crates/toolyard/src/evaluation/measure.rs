@@ -78,7 +78,11 @@ impl Wanted {
         let worth = |place: usize| 1.0 / (place as f64 + 2.0).log2();
         let ideal: f64 = (0..self.needs.min(places)).map(worth).sum();
         let gained = gains.iter().take(places).enumerate().filter(|(_, gain)| **gain);
-        if ideal > 0.0 { gained.map(|(place, _)| worth(place)).sum::<f64>() / ideal } else { 0.0 }
+        if ideal > 0.0 {
+            gained.map(|(place, _)| worth(place)).fold(0.0, |sum, more| sum + more) / ideal
+        } else {
+            0.0
+        }
     }
 }
 

@@ -49,12 +49,15 @@ pub trait Retriever {
     }
 }
 
+/// Indexes a catalogue.
+pub type Build<'a> = dyn Fn(&[ToolText]) -> Box<dyn Retriever> + 'a;
+
 /// A kind of search, and how it is made for a catalogue.
 pub struct Engine<'a> {
     /// Its name in tables.
     pub name: &'a str,
     /// Indexes a catalogue.
-    pub build: Box<dyn Fn(&[ToolText]) -> Box<dyn Retriever> + 'a>,
+    pub build: Box<Build<'a>>,
 }
 
 impl std::fmt::Debug for Engine<'_> {

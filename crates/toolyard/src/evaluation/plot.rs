@@ -36,7 +36,7 @@ pub fn svg(report: &Report) -> String {
         let (column, row) = (at % COLUMNS, at / COLUMNS);
         let corner = (room.0 * column as f64 + BEFORE.0, HEAD + room.1 * row as f64 + BEFORE.1);
         put(&mut out, format_args!("<g transform=\"translate({},{})\">", corner.0, corner.1));
-        panel(&mut out, curve, &scale);
+        panel(&mut out, curve, &report.engines, &scale);
         out.push_str("</g>\n");
     }
     out.push_str("</svg>\n");
@@ -94,7 +94,7 @@ fn head(out: &mut String, report: &Report) {
     );
 }
 
-fn panel(out: &mut String, curve: &Curve, scale: &Scale) {
+fn panel(out: &mut String, curve: &Curve, engines: &[String], scale: &Scale) {
     put(out, format_args!("<text y=\"-12\" font-size=\"13\">{}</text>", escaped(&curve.key)));
     for percent in [0_u8, 25, 50, 75, 100] {
         let y = height(f64::from(percent));
@@ -129,8 +129,8 @@ fn panel(out: &mut String, curve: &Curve, scale: &Scale) {
         ),
     );
     // Ours last, so that it lies on top.
-    for (points, style) in curve.points.iter().zip(STYLES).rev() {
-        line(out, points, style, scale);
+    for (engine, style) in engines.iter().zip(STYLES).rev() {
+        line(out, curve.points.get(engine).map_or(&[][..], Vec::as_slice), style, scale);
     }
     let (x, y) = (scale.x(curve.catalogue_tokens as f64), height(100.0));
     put(
@@ -179,7 +179,7 @@ struct Scale {
 
 impl Scale {
     fn of(curves: &[Curve]) -> Self {
-        let least = curves.iter().flat_map(|curve| &curve.points).filter_map(|points| points.first());
+        let least = curves.iter().flat_map(|curve| curve.points.values()).filter_map(|points| points.first());
         let least = least.map(|point| point.tokens).fold(f64::INFINITY, f64::min);
         let most = curves.iter().map(|curve| curve.catalogue_tokens as f64).fold(10.0, f64::max);
         let least = if least.is_finite() { least } else { 1.0 };

@@ -1,11 +1,13 @@
 use super::*;
 
 fn report(key: &str, points: Vec<Vec<Point>>) -> Report {
+    let engines = vec!["ours".to_owned(), "baseline".to_owned()];
+    let points = engines.iter().cloned().zip(points).collect();
     let curve = Curve { key: key.to_owned(), catalogue_tokens: 120_000, points };
     Report {
         split: Split::Test,
         tokens: "estimated".to_owned(),
-        engines: vec!["ours".to_owned(), "baseline".to_owned()],
+        engines,
         rows: Vec::new(),
         curves: vec![curve],
     }

@@ -1,5 +1,7 @@
 //! What came of an evaluation, as data.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::{measure::Figures, split::Split, suite::WHOLE_TEXT};
@@ -35,8 +37,8 @@ pub struct Row {
     pub tools: usize,
     /// What all their definitions cost.
     pub catalogue_tokens: usize,
-    /// For each engine what came of it; nothing where it does not apply.
-    pub figures: Vec<Option<Figures>>,
+    /// What came of it, for each engine to which it applies.
+    pub figures: BTreeMap<String, Figures>,
 }
 
 /// What each engine finds for how many tokens.
@@ -47,7 +49,7 @@ pub struct Curve {
     /// What the whole catalogue costs.
     pub catalogue_tokens: usize,
     /// For each engine the points for 1, 2, … tools.
-    pub points: Vec<Vec<Point>>,
+    pub points: BTreeMap<String, Vec<Point>>,
 }
 
 /// What the first so many tools cost and hold, as means.

@@ -1,6 +1,6 @@
 //! Asks every engine every question, and writes down what came of it.
 
-use std::time::Instant;
+use std::{collections::BTreeMap, time::Instant};
 
 use super::{
     Engine, Retriever,
@@ -50,20 +50,20 @@ pub fn evaluate(
                 measure(suite, engine, &costs, plan.curves)
             })
             .collect();
-        collect(suite, &costs, parts, &mut report);
+        collect(suite, &costs, &parts, &mut report);
     }
     report
 }
 
 /// What one engine made of one suite.
 struct Part {
+    engine: String,
     groups: Vec<Option<Figures>>,
     curves: Vec<Option<Vec<Point>>>,
-    history: Option<Learned>,
+    learned: Option<Learned>,
 }
 
 /// What past requests were good for.
-#[derive(Clone)]
 struct Learned {
     after: Option<Figures>,
     several_before: Option<Figures>,
@@ -73,16 +73,15 @@ struct Learned {
 fn measure(suite: &Suite, engine: &Engine<'_>, costs: &[usize], curves: bool) -> Part {
     let retriever = (engine.build)(&suite.tools);
     let figures = |group: &Group| Figures::of(&ask_all(retriever.as_ref(), &group.questions, costs));
-    let curve = |group: &Group| {
-        (curves && group.asked != PER_STEP).then(|| curve(retriever.as_ref(), &group.questions, costs))
-    };
+    // Lists of steps are as long as their steps are many, and a task's whole text is judged once for each of its steps.
+    let drawn = |group: &Group| curves && group.set == suite.name && group.asked != PER_STEP;
+    let curve = |group: &Group| drawn(group).then(|| curve(retriever.as_ref(), &group.questions, costs));
+    let learned = |history| learn(suite, engine, retriever.as_ref(), history, costs);
     Part {
+        engine: engine.name.to_owned(),
         groups: suite.groups.iter().map(figures).collect(),
         curves: suite.groups.iter().map(curve).collect(),
-        history: suite
-            .history
-            .as_ref()
-            .and_then(|history| learn(suite, engine, retriever.as_ref(), history, costs)),
+        learned: suite.history.as_ref().and_then(learned),
     }
 }
 
@@ -148,44 +147,42 @@ fn curve(retriever: &dyn Retriever, questions: &[Question], costs: &[usize]) -> 
 }
 
 /// Puts what the engines made of a suite side by side.
-fn collect(suite: &Suite, costs: &[usize], parts: Vec<Part>, report: &mut Report) {
+fn collect(suite: &Suite, costs: &[usize], parts: &[Part], report: &mut Report) {
     let catalogue_tokens = costs.iter().sum();
-    let row = |set: &str, language: Option<&str>, asked: &str, figures: Vec<Option<Figures>>| Row {
-        key: key(set, language, asked),
-        set: set.to_owned(),
-        language: language.map(str::to_owned),
-        asked: asked.to_owned(),
-        tools: suite.tools.len(),
-        catalogue_tokens,
-        figures,
+    let mut add = |set: &str, language: Option<&str>, asked: &str, figures: BTreeMap<String, Figures>| {
+        if !figures.is_empty() {
+            report.rows.push(Row {
+                key: key(set, language, asked),
+                set: set.to_owned(),
+                language: language.map(str::to_owned),
+                asked: asked.to_owned(),
+                tools: suite.tools.len(),
+                catalogue_tokens,
+                figures,
+            });
+        }
     };
     for (at, group) in suite.groups.iter().enumerate() {
-        let language = group.language.as_deref();
-        let figures = parts.iter().map(|part| part.groups.get(at).cloned().flatten()).collect();
-        report.rows.push(row(&group.set, language, &group.asked, figures));
-        let points: Option<Vec<_>> =
-            parts.iter().map(|part| part.curves.get(at).cloned().flatten()).collect();
-        // A task's whole text is judged step by step: what it costs is the matter of the other rows.
-        if let Some(points) = points.filter(|_| group.set == suite.name) {
-            let key = key(&group.set, language, &group.asked);
+        let figures = by_engine(parts, |part| part.groups.get(at)?.clone());
+        add(&group.set, group.language.as_deref(), &group.asked, figures);
+        let points = by_engine(parts, |part| part.curves.get(at)?.clone());
+        if !points.is_empty() {
+            let key = key(&group.set, group.language.as_deref(), &group.asked);
             report.curves.push(Curve { key, catalogue_tokens, points });
         }
     }
     let after = format!("after {PAST_USES} past uses");
-    let learned: [(String, fn(&Learned) -> &Option<Figures>); 3] = [
-        (after.clone(), |learned| &learned.after),
-        ("several tools".to_owned(), |learned| &learned.several_before),
-        (format!("several tools {after}"), |learned| &learned.several_after),
-    ];
-    for (asked, choose) in learned {
-        let figures: Vec<Option<Figures>> = parts
-            .iter()
-            .map(|part| part.history.as_ref().and_then(|learned| choose(learned).clone()))
-            .collect();
-        if figures.iter().any(Option::is_some) {
-            report.rows.push(row(&suite.name, None, &asked, figures));
-        }
-    }
+    let learned = |choose: fn(&Learned) -> &Option<Figures>| {
+        by_engine(parts, |part| choose(part.learned.as_ref()?).clone())
+    };
+    add(&suite.name, None, &after, learned(|learned| &learned.after));
+    add(&suite.name, None, "several tools", learned(|learned| &learned.several_before));
+    add(&suite.name, None, &format!("several tools {after}"), learned(|learned| &learned.several_after));
+}
+
+/// What there is of something, for each engine that has it.
+fn by_engine<T>(parts: &[Part], choose: impl Fn(&Part) -> Option<T>) -> BTreeMap<String, T> {
+    parts.iter().filter_map(|part| Some((part.engine.clone(), choose(part)?))).collect()
 }
 
 #[cfg(test)]

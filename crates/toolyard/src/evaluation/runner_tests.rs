@@ -32,7 +32,7 @@ fn suite() -> Suite {
     let tools = ["read", "write"].map(|name| format!(r#"{{"id":"{name}","name":"{name}"}}"#));
     let query = |at: usize| {
         let (half, tools) = (
-            if at % 2 == 0 { "dev" } else { "test" },
+            if at.is_multiple_of(2) { "dev" } else { "test" },
             if at < 8 { r#""read""# } else { r#""read","write""# },
         );
         format!(r#"{{"id":"q{at}","text":"lies {at}","relevant":[{tools}],"split":"{half}"}}"#)
@@ -62,22 +62,20 @@ fn report() -> Report {
 #[test]
 fn history_is_measured_for_those_who_learn() {
     let report = report();
-    let rows: Vec<(&str, Vec<Option<f64>>)> = report
+    let recall = |row: &Row, engine: &str| row.figures.get(engine).map(|figures| figures.recall_at_10);
+    let rows: Vec<(&str, Option<f64>, Option<f64>)> = report
         .rows
         .iter()
-        .map(|row| {
-            let recall = |figures: &Option<Figures>| figures.as_ref().map(|figures| figures.recall_at_10);
-            (row.key.as_str(), row.figures.iter().map(recall).collect())
-        })
+        .map(|row| (row.key.as_str(), recall(row, "parrot"), recall(row, "baseline")))
         .collect();
     // The past of "lies" ends with the last tool it was told: write.
     assert_eq!(
         rows,
         [
-            ("tiny", vec![Some(0.0), Some(0.0)]),
-            ("tiny, after 30 past uses", vec![Some(10.0), None]),
-            ("tiny, several tools", vec![Some(0.0), None]),
-            ("tiny, several tools after 30 past uses", vec![Some(50.0), None]),
+            ("tiny", Some(0.0), Some(0.0)),
+            ("tiny, after 30 past uses", Some(10.0), None),
+            ("tiny, several tools", Some(0.0), None),
+            ("tiny, several tools after 30 past uses", Some(50.0), None),
         ]
     );
 }
@@ -109,8 +107,8 @@ fn engines_stand_below_each_other() {
     assert_eq!(
         lines,
         [
-            "tiny|whole text|      5|parrot|  0.0|     0.0|      0.0|    0.0|   0.0",
-            "||      5|baseline|  0.0|     0.0|      0.0|    0.0|   0.0",
+            "tiny|whole text|      5|  0.0|     0.0|      0.0|    0.0|   0.0|parrot",
+            "|||  0.0|     0.0|      0.0|    0.0|   0.0|baseline",
         ]
     );
     assert_eq!(table::costs(&report()).len(), 5);
@@ -119,7 +117,7 @@ fn engines_stand_below_each_other() {
 #[test]
 fn the_curve_never_falls() {
     let report = report();
-    for points in report.curves.iter().flat_map(|curve| &curve.points) {
+    for points in report.curves.iter().flat_map(|curve| curve.points.values()) {
         assert_eq!(points.len(), CURVE);
         assert!(
             points

@@ -101,5 +101,6 @@ mod tests {
         }
     }
 
-    const FROZEN: [Half; 6] = [Half::Dev; 6];
+    // As another implementation of BLAKE3 has it.
+    const FROZEN: [Half; 6] = [Half::Dev, Half::Test, Half::Dev, Half::Test, Half::Dev, Half::Dev];
 }

@@ -18,7 +18,7 @@ fn a_query_that_cannot_be_judged_is_named() {
     insta::assert_snapshot!(problem(r#"{"id":"q","text":"t","relevant":["c"]}"#), @"queries.jsonl line 1: there is no tool `c`");
     insta::assert_snapshot!(problem(r#"{"id":"q","text":"t","relevant":[]}"#), @"queries.jsonl line 1: no tool is named where at least one must be");
     insta::assert_snapshot!(problem(r#"{"id":"q","text":"t","relevant":["a"],"alternatives":[["b"]]}"#), @"queries.jsonl line 1: a group of alternatives has no relevant tool in it");
-    insta::assert_snapshot!(problem(r#"{"id":"q","text":"t","relevant":["a"],"split":"train"}"#), @"queries.jsonl line 1: unknown variant `train`, expected `dev` or `test` (column 55)");
+    insta::assert_snapshot!(problem(r#"{"id":"q","text":"t","relevant":["a"],"split":"train"}"#), @"queries.jsonl line 1: unknown variant `train`, expected `dev` or `test` (column 53)");
     let twice = r#"{"id":"q","text":"t","relevant":["a"]}"#;
     insta::assert_snapshot!(set("s", &[twice, twice]).unwrap_err(), @"queries.jsonl line 2: a query of this id was there before");
 }

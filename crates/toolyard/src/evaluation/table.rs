@@ -7,73 +7,85 @@ use super::{
 
 /// The headings of the table of quality.
 pub const QUALITY: [&str; 9] =
-    ["SET", "ASKED", "QUERIES", "ENGINE", "HIT@1", "RECALL@5", "RECALL@10", "NDCG@10", "ALL@10"];
+    ["SET", "ASKED", "QUERIES", "HIT@1", "RECALL@5", "RECALL@10", "NDCG@10", "ALL@10", "ENGINE"];
 /// The headings of the table of costs.
 pub const COSTS: [&str; 9] =
-    ["SET", "ASKED", "TOOLS", "ALL TOKENS", "ENGINE", "TOP 10 TOKENS", "OF ALL", "MEDIAN", "P99"];
+    ["SET", "ASKED", "TOOLS", "ALL TOKENS", "TOP 10 TOKENS", "OF ALL", "MEDIAN", "P99", "ENGINE"];
 
 /// How good each engine is in each row, one engine a line.
 pub fn quality(report: &Report) -> Vec<[String; 9]> {
-    lines(report, |row, engine, figures, is_first| {
-        let points = |value: f64, at: usize| right(&format!("{value:.1}"), QUALITY.get(at));
+    let points = |value: f64| format!("{value:.1}");
+    lines(report, QUALITY, |row, engine, figures| {
         [
-            first(&row.set, is_first),
-            first(&asked(row), is_first),
-            right(&figures.queries.to_string(), QUALITY.get(2)),
+            row.set.clone(),
+            asked(row),
+            figures.queries.to_string(),
+            points(figures.hit_at_1),
+            points(figures.recall_at_5),
+            points(figures.recall_at_10),
+            points(figures.ndcg_at_10),
+            points(figures.all_found_at_10),
             engine.to_owned(),
-            points(figures.hit_at_1, 4),
-            points(figures.recall_at_5, 5),
-            points(figures.recall_at_10, 6),
-            points(figures.ndcg_at_10, 7),
-            points(figures.all_found_at_10, 8),
         ]
     })
 }
 
 /// What each engine costs in each row: tokens of what is shown, and time.
 pub fn costs(report: &Report) -> Vec<[String; 9]> {
-    lines(report, |row, engine, figures, is_first| {
+    lines(report, COSTS, |row, engine, figures| {
         let share = 100.0 * figures.tokens / row.catalogue_tokens.max(1) as f64;
         [
-            first(&row.set, is_first),
-            first(&asked(row), is_first),
-            right(&grouped(row.tools), COSTS.get(2)),
-            right(&grouped(row.catalogue_tokens), COSTS.get(3)),
+            row.set.clone(),
+            asked(row),
+            grouped(row.tools),
+            grouped(row.catalogue_tokens),
+            format!("{:.0}", figures.tokens),
+            format!("{share:.2} %"),
+            time(figures.median_us),
+            time(figures.p99_us),
             engine.to_owned(),
-            right(&format!("{:.0}", figures.tokens), COSTS.get(5)),
-            right(&format!("{share:.2} %"), COSTS.get(6)),
-            right(&time(figures.median_us), COSTS.get(7)),
-            right(&time(figures.p99_us), COSTS.get(8)),
         ]
     })
 }
 
+/// A line for each engine of each row; what a row's lines have in common stands in the first only.
 fn lines<const N: usize>(
     report: &Report,
-    line: impl Fn(&Row, &str, &Figures, bool) -> [String; N],
+    headings: [&str; N],
+    line: impl Fn(&Row, &str, &Figures) -> [String; N],
 ) -> Vec<[String; N]> {
-    let mut lines = Vec::new();
+    let mut lines: Vec<[String; N]> = Vec::new();
     for row in &report.rows {
-        let measured = row.figures.iter().zip(&report.engines);
-        let measured = measured.filter_map(|(figures, engine)| Some((figures.as_ref()?, engine)));
-        for (at, (figures, engine)) in measured.enumerate() {
-            lines.push(line(row, engine, figures, at == 0));
+        let measured = report.engines.iter().filter_map(|engine| Some((engine, row.figures.get(engine)?)));
+        for (at, (engine, figures)) in measured.enumerate() {
+            let mut cells = line(row, engine, figures);
+            if at > 0 {
+                cells
+                    .iter_mut()
+                    .zip(headings)
+                    .filter(|(_, heading)| COMMON.contains(heading))
+                    .for_each(|(cell, _)| cell.clear());
+            }
+            lines.push(cells);
+        }
+    }
+    for (column, heading) in headings.iter().enumerate().filter(|(_, heading)| !TEXTS.contains(heading)) {
+        let cells = || lines.iter().filter_map(|line| line.get(column));
+        let width = cells().map(|cell| cell.chars().count()).chain([heading.len()]).max().unwrap_or(0);
+        for cell in lines.iter_mut().filter_map(|line| line.get_mut(column)).filter(|cell| !cell.is_empty()) {
+            *cell = format!("{cell:>width$}");
         }
     }
     lines
 }
 
+/// What is no number.
+const TEXTS: [&str; 3] = ["SET", "ASKED", "ENGINE"];
+/// What does not depend on the engine.
+const COMMON: [&str; 5] = ["SET", "ASKED", "QUERIES", "TOOLS", "ALL TOKENS"];
+
 fn asked(row: &Row) -> String {
     row.language.iter().map(String::as_str).chain([row.asked.as_str()]).collect::<Vec<_>>().join(" ")
-}
-
-/// A word that stands only in the first line of a row.
-fn first(word: &str, is_first: bool) -> String {
-    if is_first { word.to_owned() } else { String::new() }
-}
-
-fn right(text: &str, heading: Option<&&str>) -> String {
-    format!("{text:>width$}", width = heading.map_or(0, |heading| heading.len()))
 }
 
 fn time(microseconds: f64) -> String {

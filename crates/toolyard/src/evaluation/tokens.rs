@@ -15,8 +15,10 @@ pub struct TokenCounter {
 
 impl TokenCounter {
     /// A guess that needs no vocabulary: four letters are a token, and so is one Chinese, Japanese or Korean character.
-    pub const ESTIMATE: Self =
-        Self { count: estimate, method: "estimated: 4 characters, or 1 Chinese, Japanese or Korean one" };
+    pub const ESTIMATE: Self = Self {
+        count: estimate,
+        method: "estimated (4 characters each, or 1 of Chinese, Japanese or Korean)",
+    };
 
     /// What each of these tools costs.
     pub fn of_tools(&self, tools: &[ToolText]) -> Vec<usize> {

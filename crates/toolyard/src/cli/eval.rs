@@ -1,0 +1,66 @@
+//! The words of `toolyard eval`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use toolyard::evaluation::Split;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum EvalCommand {
+    /// How often a search finds the right tools, beside a plain BM25, and what showing them costs
+    Search(EvalSearch),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A set is a folder with two files, one JSON object a line:
+  tools.jsonl    {id, name, description, server, server_description?, params: [{name, description}]}
+  queries.jsonl  {id, text, relevant: [tool ids], alternatives?: [[ids that do as well]], steps?: \"1. …\\n2. …\"}
+A folder with queries.jsonl alone ({…, lang, kind, split}) asks for another set's tools, and any relevant one will do;
+its tasks.jsonl ({id, text_en, text_zh, steps: [{en, zh, relevant}]}) is measured step by step.
+Half of the queries is for tuning (dev), half for reporting (test): BLAKE3 of the id, first byte even or odd.
+
+Examples:
+  toolyard eval search data/retrieval                     all sets in the folder, and all tools as one catalogue
+  toolyard eval search data/retrieval --plot search.svg   with a picture of quality against tokens
+  toolyard eval search data --floor floors.json           fails when a row is worse than it was")]
+pub(crate) struct EvalSearch {
+    /// Sets, or folders of sets
+    #[arg(required = true, value_name = "FOLDER")]
+    pub(crate) folders: Vec<PathBuf>,
+    /// Measure all sets as one catalogue too; a folder of sets always is
+    #[arg(long)]
+    pub(crate) mixed: bool,
+    /// Which half is measured
+    #[arg(long, value_enum, default_value_t = EvalSplit::Test)]
+    pub(crate) split: EvalSplit,
+    /// Use these lexicons instead of those added with `toolyard lexicon add`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) lexicon: Vec<PathBuf>,
+    /// Draw quality against tokens into this file
+    #[arg(long, value_name = "FILE.svg")]
+    pub(crate) plot: Option<PathBuf>,
+    /// Fail when a row is below what this file says: {\"rows\": {\"SET\": {\"recall_at_10\": 80.0, \"ndcg_at_10\": 66.0}}}
+    #[arg(long, value_name = "FILE.json")]
+    pub(crate) floor: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(crate) enum EvalSplit {
+    /// The half for reporting
+    Test,
+    /// The half for tuning
+    Dev,
+    /// Every query; history is not measured then
+    All,
+}
+
+impl From<EvalSplit> for Split {
+    fn from(split: EvalSplit) -> Self {
+        match split {
+            EvalSplit::Test => Self::Test,
+            EvalSplit::Dev => Self::Dev,
+            EvalSplit::All => Self::All,
+        }
+    }
+}
