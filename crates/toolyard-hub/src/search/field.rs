@@ -50,12 +50,12 @@ impl Field {
     /// Found by measuring on the development halves of the sets in docs/search.md.
     pub(crate) const fn weight(self) -> FieldWeight {
         let (boost, length, usual, most) = match self {
-            Self::Name => (2.5, 0.95, 2.1, 64),
-            Self::Description => (0.87, 0.0, 17.0, 1000),
-            Self::ParamName => (0.47, 0.83, 4.5, 300),
-            Self::ParamDescription => (0.32, 1.0, 26.6, 1500),
-            Self::Server => (1.32, 0.5, 2.9, 64),
-            Self::ServerDescription => (0.09, 0.41, 57.8, 300),
+            Self::Name => (2.5, 0.0, 2.1, 64),
+            Self::Description => (0.87, 0.83, 17.0, 1000),
+            Self::ParamName => (0.47, 1.0, 4.5, 300),
+            Self::ParamDescription => (0.32, 0.5, 26.6, 1500),
+            Self::Server => (1.32, 0.41, 2.9, 64),
+            Self::ServerDescription => (0.09, 0.95, 57.8, 300),
             Self::Capability => (0.0, 0.0, 3.0, 64),
             Self::Translation => (0.5, 0.6, 17.0, 500),
         };

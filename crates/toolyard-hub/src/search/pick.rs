@@ -9,7 +9,7 @@ use super::{
 };
 
 /// What two words that stand together in request and definition add, as a part of their weight.
-const NEIGHBOURS: f32 = 0.4;
+const NEIGHBOURS: f32 = 0.5;
 /// What the best sentence of the request adds, as a part of its score.
 const SENTENCE: f32 = 0.49;
 /// How much less a word counts for further tools when one covers it wholly.

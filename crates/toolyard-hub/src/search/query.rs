@@ -295,7 +295,7 @@ fn alternative(terms: Vec<TermId>, via: Via, known: bool) -> Alternative {
         (Via::Own | Via::Value, _) => 1.0,
         (Via::Joined, _) => JOINED,
         (Via::Relative, true) => 0.26,
-        (Via::Relative, false) => 0.4,
+        (Via::Relative, false) => 0.2,
         (Via::Synonym, true) => 0.34,
         (Via::Synonym, false) => 0.55,
         (Via::Gloss, _) => 0.7,
