@@ -1,7 +1,7 @@
 //! The hub: registers sources, and carries out one call from its name or capability to the answer that is shown.
 
 use std::{
-    sync::{Arc, atomic::AtomicU32},
+    sync::{Arc, RwLockReadGuard, atomic::AtomicU32},
     time::Duration,
 };
 
@@ -29,6 +29,10 @@ use crate::{
     retry::RetryPolicy,
     router::{RouteCase, route},
     rules::RoutingRules,
+    search::{
+        LiveIndex, SearchIndex,
+        lexicon::{Lexicon, Lexicons},
+    },
     show::show,
     validate::read,
 };
@@ -57,6 +61,8 @@ pub struct HubConfig {
     pub synthesizer: Option<Arc<dyn Synthesizer>>,
     /// Where every call is recorded, if anywhere.
     pub audit: Option<Arc<dyn Audit>>,
+    /// What words of other languages mean, for searching.
+    pub lexicon: Arc<dyn Lexicon>,
 }
 
 impl Default for HubConfig {
@@ -71,6 +77,7 @@ impl Default for HubConfig {
             results: Arc::new(MemoryResults::default()),
             synthesizer: None,
             audit: None,
+            lexicon: Arc::new(Lexicons::built_in()),
         }
     }
 }
@@ -115,6 +122,7 @@ impl SourceStatus {
 #[derive(Debug)]
 pub struct ToolHub {
     registry: Registry,
+    search: LiveIndex,
     config: HubConfig,
 }
 
@@ -128,13 +136,15 @@ impl ToolHub {
     /// A hub without tools.
     pub fn new(config: HubConfig) -> Self {
         let registry = Registry::new(config.rules.clone(), config.capabilities.clone(), config.breaker);
-        Self { registry, config }
+        let search = LiveIndex::new(Arc::clone(&config.lexicon));
+        Self { registry, search, config }
     }
 
     /// Registers a source with its tools, or replaces the tools it had. Calls under way go on undisturbed.
     pub fn register(&self, source: SourceInfo, tools: Vec<Arc<dyn Tool>>) -> Registration {
         let id = source.id.clone();
         let registration = self.registry.replace(source, tools);
+        self.search.changed(&id);
         for (tool, reason) in &registration.rejected {
             tracing::warn!(source = %id, %tool, reason, "tool left out");
         }
@@ -146,7 +156,14 @@ impl ToolHub {
 
     /// Takes a source out. Whether there was one.
     pub fn remove(&self, source: &SourceId) -> bool {
-        self.registry.remove(source)
+        let removed = self.registry.remove(source);
+        self.search.changed(source);
+        removed
+    }
+
+    /// All tools, ready to be searched.
+    pub(crate) fn index(&self) -> RwLockReadGuard<'_, SearchIndex> {
+        self.search.current(|| self.snapshot())
     }
 
     /// All tools at this moment.

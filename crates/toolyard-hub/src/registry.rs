@@ -190,6 +190,11 @@ impl Snapshot {
         self.sources.contains_key(id)
     }
 
+    /// One source with its tools.
+    pub fn source(&self, id: &str) -> Option<&SourceEntry> {
+        self.sources.get(id)
+    }
+
     /// All sources with their tools, by id.
     pub fn sources(&self) -> Vec<SourceEntry> {
         let mut sources: Vec<_> = self.sources.values().cloned().collect();

@@ -1,0 +1,122 @@
+//! The index of a hub's tools, kept up to date when it is asked: a process that never searches never indexes.
+
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+
+use toolyard_core::{Param, SourceId};
+
+use super::{
+    SearchIndex,
+    document::{ParamText, ServerText, ToolText},
+    lexicon::Lexicon,
+};
+use crate::{
+    candidate::ToolCandidate,
+    registry::{Snapshot, SourceEntry},
+};
+
+/// An index that knows what it has yet to take over.
+#[derive(Debug)]
+pub(crate) struct LiveIndex {
+    index: RwLock<SearchIndex>,
+    pending: Mutex<Pending>,
+}
+
+/// What changed since the index was last asked.
+#[derive(Debug)]
+enum Pending {
+    /// It was never asked.
+    Everything,
+    /// The tools of these sources.
+    Sources(Vec<SourceId>),
+}
+
+impl LiveIndex {
+    pub(crate) fn new(lexicon: Arc<dyn Lexicon>) -> Self {
+        Self {
+            index: RwLock::new(SearchIndex::with_lexicon(lexicon)),
+            pending: Mutex::new(Pending::Everything),
+        }
+    }
+
+    /// Hears that the tools of a source changed.
+    pub(crate) fn changed(&self, source: &SourceId) {
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Pending::Sources(sources) = &mut *pending
+            && !sources.contains(source)
+        {
+            sources.push(source.clone());
+        }
+    }
+
+    /// The index as of now. `snapshot` is asked for after it is settled what must be taken over, so that no change is
+    /// missed: what changes meanwhile is pending again.
+    pub(crate) fn current(
+        &self,
+        snapshot: impl FnOnce() -> Arc<Snapshot>,
+    ) -> RwLockReadGuard<'_, SearchIndex> {
+        if self.is_behind() {
+            let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
+            let pending = std::mem::replace(
+                &mut *self.pending.lock().unwrap_or_else(PoisonError::into_inner),
+                Pending::Sources(Vec::new()),
+            );
+            take_over(&mut index, pending, &snapshot());
+        }
+        self.index.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_behind(&self) -> bool {
+        match &*self.pending.lock().unwrap_or_else(PoisonError::into_inner) {
+            Pending::Everything => true,
+            Pending::Sources(sources) => !sources.is_empty(),
+        }
+    }
+}
+
+fn take_over(index: &mut SearchIndex, pending: Pending, snapshot: &Snapshot) {
+    match pending {
+        Pending::Everything => snapshot.sources().iter().for_each(|entry| put(index, entry)),
+        Pending::Sources(sources) => {
+            for source in sources {
+                match snapshot.source(source.as_str()) {
+                    Some(entry) => put(index, entry),
+                    None => {
+                        index.remove(source.as_str());
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn put(index: &mut SearchIndex, entry: &SourceEntry) {
+    let server = ServerText { id: entry.source.info.id.as_str().into(), description: String::new() };
+    let texts: Vec<ToolText> = entry.tools.iter().map(|tool| text_of(tool)).collect();
+    index.put(&server, &texts);
+}
+
+/// The words of a registered tool.
+fn text_of(tool: &ToolCandidate) -> ToolText {
+    let spec = tool.spec();
+    let mut params = Vec::new();
+    add_params(tool.params(), &mut params);
+    ToolText {
+        key: Arc::clone(&tool.name),
+        name: tool.name.to_string(),
+        title: spec.title.clone().unwrap_or_default(),
+        description: spec.description.clone(),
+        params,
+        capabilities: tool.capabilities.iter().map(ToString::to_string).collect(),
+    }
+}
+
+fn add_params(params: &[Param], to: &mut Vec<ParamText>) {
+    for param in params {
+        let description = param.description.clone().unwrap_or_default();
+        to.push(ParamText { name: param.name.clone(), description });
+        add_params(&param.fields, to);
+        if let Some(items) = &param.items {
+            add_params(&items.fields, to);
+        }
+    }
+}
