@@ -15,13 +15,16 @@ pub(crate) enum EvalCommand {
 #[command(after_help = "\
 A set is a folder with two files, one JSON object a line:
   tools.jsonl    {id, name, description, server, server_description?, params: [{name, description}]}
-  queries.jsonl  {id, text, relevant: [tool ids], alternatives?: [[ids that do as well]], steps?: \"1. …\\n2. …\"}
-A folder with queries.jsonl alone ({…, lang, kind, split}) asks for another set's tools, and any relevant one will do;
-its tasks.jsonl ({id, text_en, text_zh, steps: [{en, zh, relevant}]}) is measured step by step.
-Half of the queries is for tuning (dev), half for reporting (test): BLAKE3 of the id, first byte even or odd.
+  queries.jsonl  {id, text, relevant: [tool ids], alternatives?: [[ids that do as well]], steps?}
+`steps` is a text of numbered lines. A folder with queries.jsonl alone ({…, lang, kind, split}) asks for the
+tools of another set, and any relevant one will do; its tasks.jsonl ({id, text_en, text_zh, steps: [{en,
+zh, relevant}]}) is measured step by step. Half of the queries is for tuning (dev), half for reporting
+(test): the first byte of the BLAKE3 hash of the id is even or odd.
+
+Floors: {\"rows\": {\"SET\": {\"recall_at_10\": 80.0, \"ndcg_at_10\": 66.0}}}
 
 Examples:
-  toolyard eval search data/retrieval                     all sets in the folder, and all tools as one catalogue
+  toolyard eval search data/retrieval                     all sets, and all tools as one catalogue
   toolyard eval search data/retrieval --plot search.svg   with a picture of quality against tokens
   toolyard eval search data --floor floors.json           fails when a row is worse than it was")]
 pub(crate) struct EvalSearch {
@@ -40,7 +43,7 @@ pub(crate) struct EvalSearch {
     /// Draw quality against tokens into this file
     #[arg(long, value_name = "FILE.svg")]
     pub(crate) plot: Option<PathBuf>,
-    /// Fail when a row is below what this file says: {\"rows\": {\"SET\": {\"recall_at_10\": 80.0, \"ndcg_at_10\": 66.0}}}
+    /// Fail when a row is below what this file says; row names are the `key`s of --json
     #[arg(long, value_name = "FILE.json")]
     pub(crate) floor: Option<PathBuf>,
 }

@@ -12,7 +12,7 @@ const PANEL: (f64, f64) = (250.0, 150.0);
 /// From the corner of a panel's room to its axes, and what is left on the other side.
 const BEFORE: (f64, f64) = (52.0, 34.0);
 const AFTER: (f64, f64) = (24.0, 46.0);
-const HEAD: f64 = 96.0;
+const HEAD: f64 = 112.0;
 /// A colour and a pattern for each engine; both, so that it can be told apart without colours.
 const STYLES: [(&str, &str); 3] = [("#1f6fb2", ""), ("#b35a1f", "6 4"), ("#4d7d3a", "2 3")];
 const INK: &str = "#222";
@@ -61,8 +61,8 @@ fn head(out: &mut String, report: &Report) {
     put(
         out,
         format_args!(
-            "<text x=\"20\" y=\"48\" fill=\"#555\">Mean recall of the wanted tools (%) in the first 1 to 50, against the \
-             tokens of their definitions ({}; {half}).</text>",
+            "<g fill=\"#555\"><text x=\"20\" y=\"48\">Mean recall of the wanted tools (%) in the first 1 to 50, against the \
+             tokens of their definitions; {half}.</text>\n<text x=\"20\" y=\"65\">Tokens are {}.</text></g>",
             escaped(&report.tokens)
         ),
     );
@@ -71,8 +71,8 @@ fn head(out: &mut String, report: &Report) {
         put(
             out,
             format_args!(
-                "<line x1=\"{x}\" y1=\"70\" x2=\"{}\" y2=\"70\" stroke=\"{colour}\" stroke-width=\"2\" \
-                 stroke-dasharray=\"{pattern}\"/><text x=\"{}\" y=\"74\">{}</text>",
+                "<line x1=\"{x}\" y1=\"88\" x2=\"{}\" y2=\"88\" stroke=\"{colour}\" stroke-width=\"2\" \
+                 stroke-dasharray=\"{pattern}\"/><text x=\"{}\" y=\"92\">{}</text>",
                 x + 34.0,
                 x + 42.0,
                 escaped(name)
@@ -83,9 +83,9 @@ fn head(out: &mut String, report: &Report) {
     put(
         out,
         format_args!(
-            "<circle cx=\"{}\" cy=\"70\" r=\"4\" fill=\"{INK}\"/><text x=\"{}\" y=\"74\">first {MARKED} tools</text>\
-             <rect x=\"{}\" y=\"66\" width=\"8\" height=\"8\" fill=\"#fff\" stroke=\"{INK}\"/>\
-             <text x=\"{}\" y=\"74\">whole catalogue</text>",
+            "<circle cx=\"{}\" cy=\"88\" r=\"4\" fill=\"{INK}\"/><text x=\"{}\" y=\"92\">first {MARKED} tools</text>\
+             <rect x=\"{}\" y=\"84\" width=\"8\" height=\"8\" fill=\"#fff\" stroke=\"{INK}\"/>\
+             <text x=\"{}\" y=\"92\">whole catalogue</text>",
             x + 6.0,
             x + 16.0,
             x + 122.0,
