@@ -111,12 +111,31 @@ pub(crate) enum ToolsCommand {
         #[arg(long)]
         history: bool,
     },
-    /// Find tools by words
-    Search {
-        /// Words to look for in names, descriptions and capabilities
-        #[arg(required = true)]
-        words: Vec<String>,
-    },
+    /// Find tools for a request, in your own words, in English or Chinese
+    Search(ToolsSearch),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  toolyard tools search \"add up a column of a spreadsheet\"
+  toolyard tools search 删除远程分支 --explain
+  toolyard tools search \"mail Bob the report\" --step \"make a PDF\" --step \"send it\"
+
+Nothing is started and no model is asked. For Chinese, `toolyard lexicon add zh` knows many more words.")]
+pub(crate) struct ToolsSearch {
+    /// What is wanted
+    #[arg(required = true)]
+    pub(crate) words: Vec<String>,
+    /// At most so many tools
+    #[arg(long, default_value_t = 10, value_name = "N")]
+    pub(crate) limit: usize,
+    /// A step of the task; with several, each finds its tools in turn
+    #[arg(long = "step", value_name = "TEXT")]
+    pub(crate) steps: Vec<String>,
+    /// Say which words led to each tool
+    #[arg(long)]
+    pub(crate) explain: bool,
 }
 
 #[derive(Debug, Args)]

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use toolyard_core::{
     Descriptions, RawJson, Servers as _, SourceInfo, Tool, ToolCallRequest, ToolError, ToolOutput,
 };
-use toolyard_hub::{CallOptions, HubConfig, RetryPolicy, ToolHub};
+use toolyard_hub::{CallOptions, HubConfig, RetryPolicy, ToolHub, search::lexicon::Lexicons};
 use toolyard_mcp::{
     client::{Applied, McpManager},
     config::McpServerConfig,
@@ -73,6 +73,7 @@ struct Kept {
 pub struct ToolyardBuilder {
     settings: Settings,
     search: SearchSettings,
+    lexicons: Option<Lexicons>,
     surroundings: Option<Surroundings>,
     store: Option<Store>,
     servers: Option<ServersSetup>,
@@ -162,6 +163,13 @@ impl ToolyardBuilder {
         self
     }
 
+    /// Finds tools with these lexicons too; a small table is always there.
+    #[must_use]
+    pub fn lexicons(mut self, lexicons: Lexicons) -> Self {
+        self.lexicons = Some(lexicons);
+        self
+    }
+
     /// Keeps results, statistics, the audit log and decisions beyond the life of the process.
     #[must_use]
     pub fn store(mut self, store: Store) -> Self {
@@ -210,6 +218,9 @@ impl ToolyardBuilder {
             retry: RetryPolicy { attempts: self.settings.call.attempts, ..RetryPolicy::default() },
             ..HubConfig::default()
         };
+        if let Some(lexicons) = self.lexicons {
+            config.lexicon = Arc::new(lexicons);
+        }
         let kept = match &self.store {
             Some(store) => {
                 let history = StoredHistory::open(store).await?;

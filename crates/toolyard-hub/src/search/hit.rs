@@ -31,6 +31,8 @@ pub struct Hit {
 pub struct Matched {
     /// The word of the request.
     pub word: String,
+    /// The words of the tool it matches, as terms.
+    pub terms: Vec<Arc<str>>,
     /// How it leads to the tool.
     pub via: Via,
     /// What it adds to the score.
@@ -68,8 +70,10 @@ impl SearchIndex {
         let (server, key) = known_by(document);
         let mut matched: Vec<Matched> = Vec::new();
         for slot in &query.slots {
-            if let Some((score, via)) = self.best_alternative(slot, document) {
-                matched.push(Matched { word: slot.word.clone(), via, score });
+            if let Some((score, alternative)) = self.best_alternative(slot, document) {
+                let text = |term: &_| self.terms.get(*term).map(|term| Arc::clone(&term.text));
+                let terms = alternative.terms.iter().filter_map(text).collect();
+                matched.push(Matched { word: slot.word.clone(), terms, via: alternative.via, score });
             }
         }
         matched.sort_by(|one, other| other.score.total_cmp(&one.score));

@@ -3,7 +3,7 @@
 
 use super::{
     index::{Document, SearchIndex},
-    query::{Query, Slot, Via},
+    query::{Alternative, Query, Slot},
     score::Scored,
     terms::DocumentId,
 };
@@ -91,11 +91,15 @@ impl SearchIndex {
     }
 
     /// What a word says about a tool, and how it leads there.
-    pub(crate) fn best_alternative(&self, slot: &Slot, document: &Document) -> Option<(f32, Via)> {
+    pub(crate) fn best_alternative<'a>(
+        &self,
+        slot: &'a Slot,
+        document: &Document,
+    ) -> Option<(f32, &'a Alternative)> {
         let shares = slot.alternatives.iter().map(|alternative| {
             let of_term = |term: &_| document.impact(*term).map_or(0.0, |impact| impact * self.weight(*term));
             let sum: f32 = alternative.terms.iter().map(of_term).sum();
-            (sum * alternative.share() * slot.weight, alternative.via)
+            (sum * alternative.share() * slot.weight, alternative)
         });
         shares.filter(|(share, _)| *share > 0.0).max_by(|one, other| one.0.total_cmp(&other.0))
     }

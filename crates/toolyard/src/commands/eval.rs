@@ -9,6 +9,7 @@ use toolyard::evaluation::{
     folders::Found,
     plot, table,
 };
+use toolyard_agent::{O200k, TokenCount as _};
 use toolyard_hub::search::lexicon::{LexiconError, Lexicons, StoredLexicon};
 
 use crate::{
@@ -18,6 +19,9 @@ use crate::{
     progress,
 };
 
+/// What models of today count, as the prompt does.
+const O200K: TokenCounter = TokenCounter { count: |text| O200k.count(text), method: "of o200k_base" };
+
 /// Measures.
 pub(crate) fn run(command: EvalCommand, added: Vec<PathBuf>, output: &Output) -> Result<(), Failure> {
     let EvalCommand::Search(arguments) = command;
@@ -25,7 +29,7 @@ pub(crate) fn run(command: EvalCommand, added: Vec<PathBuf>, output: &Output) ->
     let floors = arguments.floor.as_deref().map(read_floors).transpose()?;
     let split = arguments.split.into();
     let suites = Found::read(&arguments.folders)?.suites(split, arguments.mixed)?;
-    let plan = Plan { split, tokens: TokenCounter::ESTIMATE, curves: arguments.plot.is_some() };
+    let plan = Plan { split, tokens: O200K, curves: arguments.plot.is_some() };
     let report = evaluate(&suites, &engines(lexicons), &plan, &mut progress::stage);
     progress::end_of_stages();
     if let Some(file) = &arguments.plot {

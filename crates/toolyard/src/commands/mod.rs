@@ -15,6 +15,7 @@ mod lexicon_file;
 mod login;
 mod prompt;
 mod runs;
+mod search;
 mod servers;
 mod skills;
 mod store;
@@ -27,6 +28,7 @@ use std::sync::Arc;
 
 use clap::CommandFactory as _;
 use toolyard::{ServersSetup, Toolyard};
+use toolyard_hub::search::lexicon::Lexicons;
 use toolyard_mcp::client::{Server, ServerState};
 use toolyard_store::Store;
 
@@ -154,6 +156,7 @@ async fn open(workplace: &Workplace) -> Result<Toolyard, Failure> {
     let mut builder = Toolyard::builder()
         .settings(workplace.settings.clone())
         .search(search)
+        .lexicons(Lexicons::with_files(workplace.lexicon_files()))
         .surroundings(workplace.surroundings.clone())
         .servers(setup(workplace));
     if let Some(store) = &workplace.store {

@@ -14,7 +14,6 @@ use toolyard_agent::{
 use toolyard_core::SourceId;
 use toolyard_hub::ToolCandidate;
 
-use super::tools::search;
 use crate::{
     cli::{PromptArgs, PromptFormat},
     failure::{Code, Failure},
@@ -23,6 +22,9 @@ use crate::{
 
 /// How many tools a request is shown besides the core ones, unless somebody says otherwise: what the seeds show.
 const RELEVANT: usize = 10;
+
+/// So many tools are looked for: some of them the agent may not see.
+const SEARCHED: usize = 100;
 
 /// Prints a prompt, or what takes its place for models that call tools by themselves.
 pub(crate) fn run(
@@ -123,9 +125,11 @@ fn offer<'a>(
     Offer { core, others: others.map(move |tool| shown(&tool, &rates)), exist }
 }
 
-/// Tools in the order in which they matter for a request.
+/// Tools in the order in which they matter for a request. A model never names a source, so those that only their source
+/// leads to are no use to it.
 fn relevant(yard: &Toolyard, query: &str) -> Vec<Arc<ToolCandidate>> {
-    search(yard, &[query.to_owned()])
+    let found = yard.hub().search(query, SEARCHED);
+    found.into_iter().filter(|found| found.by_name).map(|found| found.tool).collect()
 }
 
 /// How often calls succeeded, and how many there were, by tool and source.

@@ -4,12 +4,11 @@ use std::{fmt::Write as _, sync::Arc};
 
 use serde_json::{Value, json};
 use toolyard::Toolyard;
-use toolyard_core::{
-    CapabilityTable, ErrorKind, Param, RawJson, SourceId, ToolCallRequest, ToolDefinition, ToolError,
-};
+use toolyard_core::{ErrorKind, Param, RawJson, SourceId, ToolCallRequest, ToolDefinition, ToolError};
 use toolyard_hub::{ToolCandidate, route};
 use toolyard_mcp::{client::McpManager, definition::difference};
 
+use super::search;
 use crate::{
     cli::ToolsCommand,
     failure::{Code, Failure},
@@ -29,7 +28,7 @@ pub(crate) async fn run(command: ToolsCommand, yard: &Toolyard, output: &Output)
             }
             list(&tools, output);
         }
-        ToolsCommand::Search { words } => list(&search(yard, &words), output),
+        ToolsCommand::Search(arguments) => search::run(&arguments, yard, output),
         ToolsCommand::Show { name, history: true } => history(yard, &name, output).await?,
         ToolsCommand::Show { name, history: false } => show(yard, &name, output)?,
     }
@@ -46,7 +45,7 @@ fn of_source(yard: &Toolyard, id: &str) -> Result<Vec<Arc<ToolCandidate>>, Failu
     Err(error.with_hint(format!("there are {}", known.join(", "))).into())
 }
 
-fn list(tools: &[Arc<ToolCandidate>], output: &Output) {
+pub(super) fn list(tools: &[Arc<ToolCandidate>], output: &Output) {
     if output.wants_json() {
         output.json(&tools.iter().map(|tool| facts(tool)).collect::<Vec<_>>());
         return;
@@ -66,7 +65,7 @@ fn list(tools: &[Arc<ToolCandidate>], output: &Output) {
     }
 }
 
-fn facts(tool: &ToolCandidate) -> Value {
+pub(super) fn facts(tool: &ToolCandidate) -> Value {
     json!({
         "name": tool.name,
         "description": tool.spec().description,
@@ -76,33 +75,6 @@ fn facts(tool: &ToolCandidate) -> Value {
         "effect": tool.hints.word(),
         "capabilities": tool.capabilities,
     })
-}
-
-/// Tools that contain the words, most of them first. A word in the name counts for more than one in the text.
-pub(crate) fn search(yard: &Toolyard, words: &[String]) -> Vec<Arc<ToolCandidate>> {
-    let tags = CapabilityTable::built_in().tags_in(&words.join(" "));
-    let words: Vec<String> =
-        words.iter().flat_map(|word| word.split_whitespace()).map(str::to_lowercase).collect();
-    let score = |tool: &ToolCandidate| -> usize {
-        let (name, text) = (tool.name.to_lowercase(), tool.spec().description.to_lowercase());
-        let of_word = |word: &String| {
-            let tagged = tool.capabilities.iter().any(|tag| tag.as_str() == word);
-            3 * usize::from(name.contains(word.as_str()))
-                + 2 * usize::from(tagged)
-                + usize::from(text.contains(word.as_str()))
-        };
-        let meant = tags.iter().filter(|tag| tool.capabilities.contains(tag)).count();
-        meant + words.iter().map(of_word).sum::<usize>()
-    };
-    let mut found: Vec<(usize, Arc<ToolCandidate>)> = yard
-        .hub()
-        .specs()
-        .into_iter()
-        .map(|tool| (score(&tool), tool))
-        .filter(|(score, _)| *score > 0)
-        .collect();
-    found.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
-    found.into_iter().map(|(_, tool)| tool).collect()
 }
 
 fn show(yard: &Toolyard, name: &str, output: &Output) -> Result<(), Failure> {

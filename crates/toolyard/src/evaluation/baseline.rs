@@ -91,6 +91,7 @@ mod tests {
             description,
             server_description: server.clone(),
             server,
+            category: String::new(),
             params: vec![],
         }
     }

@@ -1,0 +1,74 @@
+//! `toolyard tools search`: the tools for a request, and why these.
+
+use serde_json::{Value, json};
+use toolyard::Toolyard;
+use toolyard_hub::{
+    FoundTool,
+    search::{Matched, Via},
+};
+
+use super::tools::{facts, list};
+use crate::{
+    cli::ToolsSearch,
+    output::{Output, harmless},
+};
+
+/// Searches, and prints what was found.
+pub(crate) fn run(arguments: &ToolsSearch, yard: &Toolyard, output: &Output) {
+    let request = arguments.words.join(" ");
+    let steps: Vec<&str> = arguments.steps.iter().map(String::as_str).collect();
+    let found = match steps.as_slice() {
+        [] => yard.hub().search(&request, arguments.limit),
+        steps => yard.hub().search_steps(&request, steps, arguments.limit),
+    };
+    if output.wants_json() {
+        output.json(&found.iter().map(with_reasons).collect::<Vec<_>>());
+    } else if arguments.explain && !found.is_empty() {
+        found.iter().for_each(|found| explain(found, output));
+    } else {
+        let tools: Vec<_> = found.into_iter().map(|found| found.tool).collect();
+        list(&tools, output);
+    }
+}
+
+fn with_reasons(found: &FoundTool) -> Value {
+    let mut all = facts(&found.tool);
+    let reason = |matched: &Matched| json!({"word": matched.word, "matches": matched.terms, "via": via(matched.via), "score": matched.score});
+    if let Value::Object(fields) = &mut all {
+        fields.insert("score".to_owned(), json!(found.score));
+        fields.insert("by_name".to_owned(), json!(found.by_name));
+        let same: Vec<_> = found.same.iter().map(|tool| tool.source_id()).collect();
+        fields.insert("same_on".to_owned(), json!(same));
+        fields.insert("matched".to_owned(), json!(found.matched.iter().map(reason).collect::<Vec<_>>()));
+    }
+    all
+}
+
+fn explain(found: &FoundTool, output: &Output) {
+    let tool = &found.tool;
+    let only =
+        if found.by_name { String::new() } else { format!("   (name it: --source {})", tool.source_id()) };
+    output.line(&format!("{}   {}   {:.1}{only}", harmless(&tool.name), tool.source_id(), found.score));
+    for matched in &found.matched {
+        let how = match matched.via {
+            Via::Own => String::new(),
+            other => format!(" → {} ({})", matched.terms.join(" "), via(other)),
+        };
+        output.line(&format!("  {:5.1}  {}", matched.score, harmless(&format!("{}{how}", matched.word))));
+    }
+    if let [_, ..] = found.same.as_slice() {
+        let same: Vec<&str> = found.same.iter().map(|tool| tool.source_id().as_str()).collect();
+        output.line(&format!("         the same on {}", same.join(", ")));
+    }
+}
+
+fn via(via: Via) -> &'static str {
+    match via {
+        Via::Own => "the word",
+        Via::Joined => "two words as one",
+        Via::Relative => "the same root",
+        Via::Synonym => "what tools call it",
+        Via::Gloss => "translated",
+        Via::Value => "its form",
+    }
+}
