@@ -23,6 +23,11 @@ test *ARGS:
 schema:
     UPDATE_SCHEMA=1 cargo nextest run -p toolyard the_schema_file_is_up_to_date
 
+# The table of docs/search.md from the folder of the test sets, with the picture
+search-quality DATA:
+    cargo build --release -p toolyard
+    scripts/search-quality {{ DATA }} --plot docs/search.svg
+
 # Instruction counts of the hub and of the wire (repeatable; figures in docs/benchmarks.md)
 instructions:
     scripts/instructions

@@ -129,7 +129,7 @@ fn the_seeds_example() {
       Hints: destructive
       Example: {"filepath": "...", "sheet_name": "...", "data": [["..."]]}
 
-    **You have 3 tools available.** Use them when they help with the task. There are 22 more: search for them with `toolyard tools search`.
+    **You have 3 tools available.** Use them when they help with the task. And 22 more: search with `toolyard tools search`.
     "#);
     assert_eq!((prompt.left_out, prompt.tokens), (22, O200k.count(&prompt.text)));
 }

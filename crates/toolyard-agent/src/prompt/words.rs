@@ -70,8 +70,8 @@ const ENGLISH: Words = Words {
     one_tool: "**You have 1 tool available.** Use it when it helps with the task.",
     many_tools: "**You have {count} tools available.** Use them when they help with the task.",
     no_tools: "**No tools are shown here.**",
-    more_by_tool: "There are {count} more: search for them with the tool `{tool}`.",
-    more_by_command: "There are {count} more: search for them with `toolyard tools search`.",
+    more_by_tool: "And {count} more: search with the tool `{tool}`.",
+    more_by_command: "And {count} more: search with `toolyard tools search`.",
     comma: ", ",
 };
 
