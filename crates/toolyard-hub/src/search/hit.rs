@@ -22,6 +22,8 @@ pub struct Hit {
     pub score: f32,
     /// The same tool on other servers.
     pub same: Vec<(Arc<str>, Arc<str>)>,
+    /// What past requests like this one add to the score; 0 where it was never used for such.
+    pub history: f32,
     /// The words of the request that led to it, the telling ones first.
     pub matched: Vec<Matched>,
 }
@@ -78,7 +80,7 @@ impl SearchIndex {
         }
         matched.sort_by(|one, other| other.score.total_cmp(&one.score));
         let same = picked.same.iter().filter_map(|number| self.document(*number)).map(known_by).collect();
-        Some(Hit { server, key, score: picked.score, same, matched })
+        Some(Hit { server, key, score: picked.score, same, history: picked.history, matched })
     }
 }
 

@@ -5,6 +5,7 @@ use std::{collections::HashMap, ops::Range, sync::Arc};
 use super::{
     analysis::{Analyzed, analyze},
     document::{ServerText, ToolText},
+    history::{RequestHistory, terms_of},
     lexicon::Lexicon,
     terms::{DocumentId, Impact, TermId, Terms},
 };
@@ -43,6 +44,7 @@ pub struct SearchIndex {
     names: HashMap<Box<str>, Vec<DocumentId>>,
     live: usize,
     pub(crate) lexicon: Option<Arc<dyn Lexicon>>,
+    pub(crate) history: RequestHistory,
 }
 
 impl std::fmt::Debug for SearchIndex {
@@ -51,6 +53,7 @@ impl std::fmt::Debug for SearchIndex {
             .field("tools", &self.live)
             .field("servers", &self.servers.len())
             .field("terms", &self.terms.len())
+            .field("past_requests", &self.history.len())
             .finish_non_exhaustive()
     }
 }
@@ -87,9 +90,28 @@ impl SearchIndex {
         }
     }
 
+    /// Remembers that a tool answered a request well. Bounded: the newest requests of a tool count, and of all. They are
+    /// kept while the tool's server is away.
+    pub fn remember(&mut self, server: &str, key: &str, request: &str) {
+        let Self { history, servers, documents, .. } = self;
+        history.remember(server, key, &terms_of(request), || {
+            let has_key = |number: &DocumentId| {
+                let at = usize::try_from(*number).ok()?;
+                Some(*documents.get(at)?.as_ref()?.key == *key)
+            };
+            servers.get(server)?.clone().find(|number| has_key(number) == Some(true))
+        });
+    }
+
+    /// How many past requests are remembered.
+    pub fn past_requests(&self) -> usize {
+        self.history.len()
+    }
+
     /// Takes a server's tools out. Whether there were any.
     pub fn remove(&mut self, server: &str) -> bool {
         let Some(range) = self.servers.remove(server) else { return false };
+        self.history.vanished(server);
         let mut terms = Vec::new();
         for number in range.clone() {
             let Some(document) = self.take(number) else { continue };
@@ -138,6 +160,7 @@ impl SearchIndex {
         for (term, impact) in &analyzed.terms {
             self.terms.push(*term, number, *impact);
         }
+        self.history.appeared(&server, &tool.key, number);
         let name: Box<str> = tool.name.to_lowercase().into();
         self.names.entry(name.clone()).or_default().push(number);
         self.documents.push(Some(Document {
@@ -165,6 +188,7 @@ impl SearchIndex {
         self.documents.retain(Option::is_some);
         self.documents.shrink_to_fit();
         self.terms.renumber(new);
+        self.history.definitions_renumbered(new);
         for range in self.servers.values_mut() {
             *range = new(range.start)..new(range.end);
         }

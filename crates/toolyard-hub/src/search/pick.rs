@@ -14,6 +14,8 @@ const NEIGHBOURS: f32 = 0.5;
 const SENTENCE: f32 = 0.49;
 /// How much less a word counts for further tools when one covers it wholly.
 const COVERED: f32 = 0.11;
+/// What past requests add at most, as a part of the best score without them.
+const HISTORY: f32 = 1.0;
 /// Tools of one name that share so much of their terms are one tool.
 const SAME: f32 = 0.2;
 
@@ -22,6 +24,8 @@ const SAME: f32 = 0.2;
 pub(crate) struct Picked {
     pub(crate) document: DocumentId,
     pub(crate) score: f32,
+    /// The part of the score that past requests are.
+    pub(crate) history: f32,
     /// The same tool elsewhere.
     pub(crate) same: Vec<DocumentId>,
 }
@@ -32,8 +36,10 @@ struct Candidate<'a> {
     document: &'a Document,
     /// By slot.
     shares: Vec<f32>,
-    /// What is not a slot's: phrases, the best sentence, and whatever was added from outside.
+    /// What is not a slot's: phrases, the best sentence, past requests.
     extra: f32,
+    /// What past requests are of that.
+    history: f32,
     named: bool,
     taken: bool,
 }
@@ -42,6 +48,7 @@ impl SearchIndex {
     /// Picks at most `limit` of the tools in `pool`, the best first.
     pub(crate) fn pick(&self, query: &Query, pool: &[Scored], limit: usize) -> Vec<Picked> {
         let mut candidates = self.candidates(query, pool);
+        add_history(query, &mut candidates);
         let most: Vec<f32> = (0..query.slots.len())
             .map(|slot| {
                 candidates.iter().filter_map(|one| one.shares.get(slot)).copied().fold(f32::EPSILON, f32::max)
@@ -62,7 +69,8 @@ impl SearchIndex {
             for ((open, share), most) in open.iter_mut().zip(&candidate.shares).zip(&most) {
                 *open *= 1.0 - COVERED * share / most;
             }
-            picked.push(Picked { document: candidate.number, score, same: Vec::new() });
+            let Candidate { number: document, history, .. } = *candidate;
+            picked.push(Picked { document, score, history, same: Vec::new() });
         }
         picked
     }
@@ -72,6 +80,10 @@ impl SearchIndex {
             query.names.iter().flat_map(|name| self.named(name)).copied().take(pool.len().max(16)).collect();
         let named = numbers.len();
         numbers.extend(pool.iter().map(|(number, _)| *number));
+        let only_past = query.past.iter().map(|(number, _)| *number);
+        let only_past: Vec<_> =
+            only_past.filter(|past| pool.iter().all(|(number, _)| number != past)).collect();
+        numbers.extend(only_past);
         let mut candidates: Vec<Candidate<'_>> = Vec::with_capacity(numbers.len());
         for (at, number) in numbers.into_iter().enumerate() {
             let Some(document) = self.document(number) else { continue };
@@ -80,7 +92,8 @@ impl SearchIndex {
             }
             let shares: Vec<f32> = query.slots.iter().map(|slot| self.share(slot, document)).collect();
             let extra = self.neighbours(query, document) + best_sentence(query, &shares);
-            candidates.push(Candidate { number, document, shares, extra, named: at < named, taken: false });
+            let named = at < named;
+            candidates.push(Candidate { number, document, shares, extra, history: 0.0, named, taken: false });
         }
         candidates
     }
@@ -129,6 +142,30 @@ impl SearchIndex {
     fn are_same(&self, one: DocumentId, other: &Document) -> bool {
         let Some(one) = self.document(one) else { return false };
         one.name == other.name && shared_part(one, other) >= SAME
+    }
+}
+
+/// Adds what past requests say: at most a fixed part of what the words of the request say about the best tool, so that
+/// it cannot drown them.
+fn add_history(query: &Query, candidates: &mut [Candidate<'_>]) {
+    if query.past.is_empty() {
+        return;
+    }
+    let best = candidates.iter().map(Candidate::text).fold(0.0, f32::max);
+    // Where no word says anything, the past decides alone.
+    let most = if best > 0.0 { HISTORY * best } else { HISTORY };
+    for (number, score) in &query.past {
+        if let Some(candidate) = candidates.iter_mut().find(|candidate| candidate.number == *number) {
+            candidate.history = most * score;
+            candidate.extra += candidate.history;
+        }
+    }
+}
+
+impl Candidate<'_> {
+    /// What the words of the request say about it.
+    fn text(&self) -> f32 {
+        self.shares.iter().sum::<f32>() + self.extra - self.history
     }
 }
 

@@ -7,7 +7,7 @@ use super::{
     index::SearchIndex,
     stem::{TextStemmer, english, is_stop_term},
     synonyms::{LONGEST_PHRASE, synonyms},
-    terms::TermId,
+    terms::{DocumentId, TermId},
     values::kinds_of,
     words::{Cut, is_unspaced, words},
 };
@@ -78,6 +78,8 @@ pub(crate) struct Query {
     pub(crate) sentences: usize,
     /// Words that look like the exact name of a tool, in lowercase.
     pub(crate) names: Vec<String>,
+    /// Tools that answered something similar before, the best first, and how much speaks for each.
+    pub(crate) past: Vec<(DocumentId, f32)>,
 }
 
 impl Query {
@@ -93,6 +95,7 @@ impl Query {
         }
         reader.meanings(text);
         reader.names(text);
+        reader.query.past = index.history.similar(text);
         // A request of small words only is still a request.
         if reader.query.slots.is_empty() {
             reader.query.slots = reader.stop;

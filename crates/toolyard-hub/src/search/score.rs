@@ -20,7 +20,6 @@ thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
-/// Sums by document number; all zero between two requests.
 #[derive(Default)]
 struct Scratch {
     /// Over all words of the request.
@@ -31,20 +30,21 @@ struct Scratch {
     parts: Sums,
 }
 
+/// Sums by number; all zero between two uses.
 #[derive(Default)]
-struct Sums {
+pub(crate) struct Sums {
     values: Vec<f32>,
     touched: Vec<DocumentId>,
 }
 
 impl Sums {
-    fn grow(&mut self, numbers: usize) {
+    pub(crate) fn grow(&mut self, numbers: usize) {
         if self.values.len() < numbers {
             self.values.resize(numbers, 0.0);
         }
     }
 
-    fn update(&mut self, document: DocumentId, combine: impl FnOnce(f32) -> f32) {
+    pub(crate) fn update(&mut self, document: DocumentId, combine: impl FnOnce(f32) -> f32) {
         let Some(value) = usize::try_from(document).ok().and_then(|at| self.values.get_mut(at)) else {
             return;
         };
@@ -55,7 +55,7 @@ impl Sums {
     }
 
     /// Calls `each` with everything that is not zero, and makes it zero.
-    fn drain(&mut self, mut each: impl FnMut(DocumentId, f32)) {
+    pub(crate) fn drain(&mut self, mut each: impl FnMut(DocumentId, f32)) {
         for document in self.touched.drain(..) {
             if let Some(value) = usize::try_from(document).ok().and_then(|at| self.values.get_mut(at)) {
                 each(document, std::mem::take(value));
