@@ -3,9 +3,6 @@
 //! A request that says a tool's name has found its tool; meaning could only blur that. A request that names nothing is
 //! where words fail and meaning helps. So the gate closes as more of the best hit's name stands in the request.
 
-/// What meaning adds at most, measured in the score of the best hit of words.
-const MOST: f32 = 2.0;
-
 /// How much of that is taken away when the request says the whole name of the best hit.
 const CLOSING: f32 = 0.9;
 
@@ -16,9 +13,10 @@ pub struct Gate(f32);
 impl Gate {
     /// The gate for a request that says this share (0 to 1) of the name of the best hit of words: the rarities (inverse
     /// document frequencies) of the name's words that stand in the request, by those of all its words. 0 without a hit.
-    pub fn of(name_said: f32) -> Self {
+    /// `most` is what meaning adds at most, measured in the score of the best hit of words.
+    pub fn of(most: f32, name_said: f32) -> Self {
         let said = if name_said.is_finite() { name_said.clamp(0.0, 1.0) } else { 1.0 };
-        Self(MOST * (1.0 - CLOSING * said))
+        Self(most * (1.0 - CLOSING * said))
     }
 
     /// What meaning adds at most, measured in the score of the best hit of words.
@@ -60,13 +58,13 @@ mod tests {
 
     #[test]
     fn a_tool_that_was_named_stays_before_one_that_is_only_alike() {
-        let fusion = Fusion::new(Gate::of(1.0), 12.0, 0.7);
+        let fusion = Fusion::new(Gate::of(2.0, 1.0), 12.0, 0.7);
         assert!(fusion.score(12.0, 0.1) > fusion.score(0.0, 0.7));
     }
 
     #[test]
     fn a_request_without_words_of_any_tool_goes_by_meaning() {
-        let fusion = Fusion::new(Gate::of(0.0), 0.0, 0.7);
+        let fusion = Fusion::new(Gate::of(2.0, 0.0), 0.0, 0.7);
         assert!(fusion.score(0.0, 0.7) > fusion.score(0.0, 0.2));
         assert_eq!(fusion.score(0.0, -0.3), 0.0);
     }
@@ -77,7 +75,7 @@ mod tests {
             said in -0.5f32..1.5, best in 0.0f32..50.0, alike in -0.2f32..1.0,
             text in 0.0f32..50.0, similarity in -1.0f32..1.0, more in 0.0f32..1.0,
         ) {
-            let fusion = Fusion::new(Gate::of(said), best, alike);
+            let fusion = Fusion::new(Gate::of(2.0, said), best, alike);
             let score = fusion.score(text, similarity);
             prop_assert!(score.is_finite() && score >= 0.0);
             prop_assert!(fusion.score(text + more, similarity) >= score);
@@ -86,7 +84,7 @@ mod tests {
 
         #[test]
         fn the_more_of_a_name_is_said_the_less_meaning_counts(said in 0.0f32..1.0, more in 0.0f32..1.0) {
-            prop_assert!(Gate::of(said + more).most() <= Gate::of(said).most());
+            prop_assert!(Gate::of(2.0, said + more).most() <= Gate::of(2.0, said).most());
         }
     }
 }
