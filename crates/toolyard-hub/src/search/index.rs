@@ -2,6 +2,8 @@
 
 use std::{collections::HashMap, ops::Range, sync::Arc};
 
+#[cfg(feature = "embedding")]
+use super::embedding::{EmbeddingModel, StoredVector};
 use super::{
     analysis::{Analyzed, analyze},
     document::{ServerText, ToolText},
@@ -24,6 +26,9 @@ pub(crate) struct Document {
     pub(crate) terms: Box<[(TermId, Impact)]>,
     /// Hashes of its neighbouring words, sorted.
     pub(crate) pairs: Box<[u32]>,
+    /// Where it stands by its meaning.
+    #[cfg(feature = "embedding")]
+    pub(crate) meaning: Option<StoredVector>,
 }
 
 impl Document {
@@ -44,6 +49,8 @@ pub struct SearchIndex {
     names: HashMap<Box<str>, Vec<DocumentId>>,
     live: usize,
     pub(crate) lexicon: Option<Arc<dyn Lexicon>>,
+    #[cfg(feature = "embedding")]
+    pub(crate) model: Option<Arc<EmbeddingModel>>,
     pub(crate) history: RequestHistory,
 }
 
@@ -82,7 +89,7 @@ impl SearchIndex {
         for tool in tools {
             let number = self.next_number();
             let analyzed = analyzed_server.with_tool(tool, self.lexicon.as_deref(), &mut self.terms);
-            self.push(number, Arc::clone(&server.id), tool, analyzed);
+            self.push(number, server, tool, analyzed);
         }
         let end = self.next_number();
         if first < end {
@@ -136,6 +143,12 @@ impl SearchIndex {
         self.documents.get(usize::try_from(number).ok()?)?.as_ref()
     }
 
+    /// All tools with their numbers.
+    #[cfg(feature = "embedding")]
+    pub(crate) fn all(&self) -> impl Iterator<Item = (DocumentId, &Document)> {
+        (0..).zip(&self.documents).filter_map(|(number, document)| Some((number, document.as_ref()?)))
+    }
+
     /// How many numbers of documents there may be.
     pub(crate) fn numbers(&self) -> usize {
         self.documents.len()
@@ -156,19 +169,23 @@ impl SearchIndex {
         document
     }
 
-    fn push(&mut self, number: DocumentId, server: Arc<str>, tool: &ToolText, analyzed: Analyzed) {
+    fn push(&mut self, number: DocumentId, server: &ServerText, tool: &ToolText, analyzed: Analyzed) {
         for (term, impact) in &analyzed.terms {
             self.terms.push(*term, number, *impact);
         }
-        self.history.appeared(&server, &tool.key, number);
+        self.history.appeared(&server.id, &tool.key, number);
         let name: Box<str> = tool.name.to_lowercase().into();
         self.names.entry(name.clone()).or_default().push(number);
+        #[cfg(feature = "embedding")]
+        let meaning = self.place(server, tool);
         self.documents.push(Some(Document {
-            server,
+            server: Arc::clone(&server.id),
             key: Arc::clone(&tool.key),
             name,
             terms: analyzed.terms.into(),
             pairs: analyzed.pairs.into(),
+            #[cfg(feature = "embedding")]
+            meaning,
         }));
         self.live += 1;
     }

@@ -4,16 +4,22 @@
 //! read into words (`query.rs`); each word may stand in a definition as it is, as another word of its root, as what
 //! tools call it (`synonyms.txt`), or as what it means in English (`lexicon/`), and only the best of these counts. What
 //! all words say about a tool is added up (`score.rs`), and of the best those are picked that together cover the request
-//! (`pick.rs`). What tools were used for before counts apart from that, and only so much (`history.rs`). How well it works is measured: docs/search.md.
+//! (`pick.rs`). What tools were used for before counts apart from that, and only so much
+//! (`history.rs`); so does what a local model makes of the request, where there is one (`meaning.rs`, `embedding/`). How
+//! well it works is measured: docs/search.md.
 
 mod analysis;
 mod document;
+#[cfg(feature = "embedding")]
+pub mod embedding;
 mod field;
 mod history;
 mod hit;
 mod index;
 pub mod lexicon;
 mod live;
+#[cfg(feature = "embedding")]
+mod meaning;
 mod noise;
 mod pick;
 mod query;

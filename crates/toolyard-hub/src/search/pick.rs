@@ -48,6 +48,8 @@ impl SearchIndex {
     /// Picks at most `limit` of the tools in `pool`, the best first.
     pub(crate) fn pick(&self, query: &Query, pool: &[Scored], limit: usize) -> Vec<Picked> {
         let mut candidates = self.candidates(query, pool);
+        #[cfg(feature = "embedding")]
+        self.add_meaning(query, &mut candidates);
         add_history(query, &mut candidates);
         let most: Vec<f32> = (0..query.slots.len())
             .map(|slot| {
@@ -84,6 +86,11 @@ impl SearchIndex {
         let only_past: Vec<_> =
             only_past.filter(|past| pool.iter().all(|(number, _)| number != past)).collect();
         numbers.extend(only_past);
+        #[cfg(feature = "embedding")]
+        {
+            let known: std::collections::HashSet<DocumentId> = numbers.iter().copied().collect();
+            numbers.extend(query.near.iter().map(|(number, _)| *number).filter(|near| !known.contains(near)));
+        }
         let mut candidates: Vec<Candidate<'_>> = Vec::with_capacity(numbers.len());
         for (at, number) in numbers.into_iter().enumerate() {
             let Some(document) = self.document(number) else { continue };
@@ -96,6 +103,20 @@ impl SearchIndex {
             candidates.push(Candidate { number, document, shares, extra, history: 0.0, named, taken: false });
         }
         candidates
+    }
+
+    /// Adds how near a tool's meaning is to the request's, as far as the gate lets it.
+    #[cfg(feature = "embedding")]
+    fn add_meaning(&self, query: &Query, candidates: &mut [Candidate<'_>]) {
+        let best = candidates.iter().max_by(|one, other| one.text().total_cmp(&other.text()));
+        let Some(best) = best.filter(|_| !query.near.is_empty()) else { return };
+        let text = best.text();
+        let gate = self.gate(query, (text > 0.0).then_some(best.document));
+        let most = gate * if text > 0.0 { text } else { 1.0 };
+        let near: std::collections::HashMap<_, _> = query.near.iter().copied().collect();
+        for candidate in candidates {
+            candidate.extra += most * near.get(&candidate.number).copied().unwrap_or(0.0);
+        }
     }
 
     /// What a word of the request says about a tool, by its best alternative.

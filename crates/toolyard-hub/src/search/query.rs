@@ -51,6 +51,14 @@ pub(crate) struct Alternative {
     pub(crate) via: Via,
 }
 
+#[cfg(feature = "embedding")]
+impl Alternative {
+    /// Whether it is this very term.
+    pub(crate) fn is_own(&self, term: TermId) -> bool {
+        self.via == Via::Own && self.terms == [term]
+    }
+}
+
 /// One word of the request.
 #[derive(Debug, Clone)]
 pub(crate) struct Slot {
@@ -80,6 +88,9 @@ pub(crate) struct Query {
     pub(crate) names: Vec<String>,
     /// Tools that answered something similar before, the best first, and how much speaks for each.
     pub(crate) past: Vec<(DocumentId, f32)>,
+    /// The tools nearest to it in meaning, and how near: 1 for the nearest.
+    #[cfg(feature = "embedding")]
+    pub(crate) near: Vec<(DocumentId, f32)>,
 }
 
 impl Query {
@@ -96,6 +107,10 @@ impl Query {
         reader.meanings(text);
         reader.names(text);
         reader.query.past = index.history.similar(text);
+        #[cfg(feature = "embedding")]
+        {
+            reader.query.near = index.nearest(text);
+        }
         // A request of small words only is still a request.
         if reader.query.slots.is_empty() {
             reader.query.slots = reader.stop;

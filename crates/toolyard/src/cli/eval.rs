@@ -40,6 +40,9 @@ pub(crate) struct EvalSearch {
     /// Use these lexicons instead of those added with `toolyard lexicon add`
     #[arg(long, value_name = "FILE")]
     pub(crate) lexicon: Vec<PathBuf>,
+    /// Measure the search with this model folder too (a build with the feature `embedding`)
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) model: Option<PathBuf>,
     /// Draw quality against tokens into this file
     #[arg(long, value_name = "FILE.svg")]
     pub(crate) plot: Option<PathBuf>,

@@ -12,6 +12,9 @@ use toolyard::evaluation::{
 use toolyard_agent::{O200k, TokenCount as _};
 use toolyard_hub::search::lexicon::{LexiconError, Lexicons, StoredLexicon};
 
+#[cfg(feature = "embedding")]
+use toolyard_hub::search::embedding::{EmbeddingError, EmbeddingModel};
+
 use crate::{
     cli::{EvalCommand, EvalSearch},
     failure::{Code, Failure},
@@ -30,7 +33,8 @@ pub(crate) fn run(command: EvalCommand, added: Vec<PathBuf>, output: &Output) ->
     let split = arguments.split.into();
     let suites = Found::read(&arguments.folders)?.suites(split, arguments.mixed)?;
     let plan = Plan { split, tokens: O200K, curves: arguments.plot.is_some() };
-    let report = evaluate(&suites, &engines(lexicons), &plan, &mut progress::stage);
+    let report =
+        evaluate(&suites, &engines(lexicons, arguments.model.as_deref())?, &plan, &mut progress::stage);
     progress::end_of_stages();
     if let Some(file) = &arguments.plot {
         write_plot(file, &report)?;
@@ -51,8 +55,26 @@ fn lexicons(named: &[PathBuf], added: Vec<PathBuf>) -> Result<Lexicons, Failure>
 }
 
 /// What is measured side by side, ours first.
-fn engines<'a>(lexicons: Lexicons) -> Vec<Engine<'a>> {
-    vec![Engine::ours(lexicons), Engine::baseline()]
+fn engines<'a>(lexicons: Lexicons, model: Option<&Path>) -> Result<Vec<Engine<'a>>, Failure> {
+    let mut engines = vec![Engine::ours(lexicons.clone())];
+    engines.extend(model.map(|folder| with_model(lexicons, folder)).transpose()?);
+    engines.push(Engine::baseline());
+    Ok(engines)
+}
+
+#[cfg(feature = "embedding")]
+fn with_model<'a>(lexicons: Lexicons, folder: &Path) -> Result<Engine<'a>, Failure> {
+    let failed = |error: EmbeddingError| {
+        Failure::new(Code::BadUse, error.to_string())
+            .with_hint("a model folder holds config.json, model.safetensors and tokenizer.json")
+    };
+    Ok(Engine::with_model(lexicons, EmbeddingModel::open(folder).map_err(failed)?))
+}
+
+#[cfg(not(feature = "embedding"))]
+fn with_model<'a>(_: Lexicons, _: &Path) -> Result<Engine<'a>, Failure> {
+    Err(Failure::new(Code::BadUse, "this build reads no models")
+        .with_hint("build it with them: cargo install --locked --path crates/toolyard --features embedding"))
 }
 
 fn read_floors(file: &Path) -> Result<Floors, Failure> {

@@ -29,6 +29,11 @@ pub use suite::Suite;
 pub use tokens::TokenCounter;
 
 use toolyard_hub::search::lexicon::Lexicons;
+#[cfg(feature = "embedding")]
+use {
+    std::sync::Arc,
+    toolyard_hub::search::{SearchIndex, embedding::EmbeddingModel},
+};
 
 /// A search that can be measured.
 pub trait Retriever {
@@ -75,6 +80,15 @@ impl<'a> Engine<'a> {
     /// The search of the hub, with what is known of other languages.
     pub fn ours(lexicons: Lexicons) -> Self {
         Self::new("toolyard", move |tools| Ours::new(tools, lexicons.clone()))
+    }
+
+    /// The search of the hub with a local model.
+    #[cfg(feature = "embedding")]
+    pub fn with_model(lexicons: Lexicons, model: EmbeddingModel) -> Self {
+        let model = Arc::new(model);
+        let index =
+            move || SearchIndex::with_lexicon(Arc::new(lexicons.clone())).with_model(Arc::clone(&model));
+        Self::new("with model", move |tools| Ours::with_index(tools, index()))
     }
 
     /// What every other is compared with.

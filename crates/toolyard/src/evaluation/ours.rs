@@ -10,14 +10,20 @@ use super::{Retriever, ToolText, data::ParamText};
 #[derive(Debug)]
 pub struct Ours {
     index: SearchIndex,
+    /// The server of every tool.
+    servers: Vec<String>,
 }
 
 impl Ours {
     /// Indexes a catalogue.
     pub fn new(tools: &[ToolText], lexicons: Lexicons) -> Self {
-        let mut index = SearchIndex::with_lexicon(Arc::new(lexicons));
+        Self::with_index(tools, SearchIndex::with_lexicon(Arc::new(lexicons)))
+    }
+
+    /// Indexes a catalogue in an index that is still empty.
+    pub fn with_index(tools_of: &[ToolText], mut index: SearchIndex) -> Self {
         let mut servers: BTreeMap<&str, Vec<(usize, &ToolText)>> = BTreeMap::new();
-        for (place, tool) in tools.iter().enumerate() {
+        for (place, tool) in tools_of.iter().enumerate() {
             servers.entry(&tool.server).or_default().push((place, tool));
         }
         for (id, tools) in servers {
@@ -27,7 +33,7 @@ impl Ours {
             let texts: Vec<_> = tools.iter().map(|(place, tool)| text(*place, tool)).collect();
             index.put(&server, &texts);
         }
-        Self { index }
+        Self { index, servers: tools_of.iter().map(|tool| tool.server.clone()).collect() }
     }
 }
 
@@ -50,6 +56,12 @@ fn places(hits: &[Hit]) -> Vec<usize> {
 }
 
 impl Retriever for Ours {
+    fn remember(&mut self, tool: usize, request: &str) -> bool {
+        let Some(server) = self.servers.get(tool) else { return false };
+        self.index.remember(server, &tool.to_string(), request);
+        true
+    }
+
     fn search(&self, text: &str, limit: usize) -> Vec<usize> {
         places(&self.index.search(text, limit))
     }
