@@ -9,7 +9,7 @@ use super::vector::{MAX_DIMENSIONS, Vector};
 use super::word_pieces::WordPieces;
 
 /// Attention costs the square of a text's length; a description says what it says in this many pieces.
-const MAX_PIECES: usize = 256;
+const MAX_PIECES: usize = 128;
 
 const MAX_LAYERS: usize = 48;
 
@@ -107,7 +107,7 @@ impl Bert {
         if pieces.count() > config.vocab_size {
             return Err(EmbeddingError::damaged(FILE, "the tokenizer has pieces without a vector"));
         }
-        let limit = pieces.limit().unwrap_or(MAX_PIECES).min(MAX_PIECES).min(config.max_position_embeddings);
+        let limit = MAX_PIECES.min(config.max_position_embeddings);
         Ok(Self {
             start,
             end,

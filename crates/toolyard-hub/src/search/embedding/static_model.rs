@@ -55,7 +55,7 @@ impl StaticModel {
 
     pub(super) fn embed(&self, text: &str) -> Option<Vector> {
         let mut sum = vec![0.0; self.dimensions];
-        for piece in self.pieces.of(text).take(MAX_PIECES).flatten() {
+        for piece in self.pieces.of(text).flatten().take(MAX_PIECES) {
             self.add(&mut sum, piece);
         }
         Vector::new(sum)

@@ -23,7 +23,6 @@ pub(super) struct WordPieces {
     longest_piece: usize,
     unknown: Box<str>,
     letters: Letters,
-    limit: Option<usize>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -36,14 +35,8 @@ struct Letters {
 
 #[derive(Deserialize)]
 struct TokenizerFile {
-    truncation: Option<Truncation>,
     normalizer: Option<Normalizer>,
     model: Model,
-}
-
-#[derive(Deserialize)]
-struct Truncation {
-    max_length: usize,
 }
 
 #[derive(Deserialize)]
@@ -88,7 +81,6 @@ impl WordPieces {
             continuing: file.model.continuing_subword_prefix.unwrap_or_else(|| "##".into()),
             longest_word: file.model.max_input_chars_per_word.unwrap_or(100).min(MAX_CHARACTERS),
             unknown: file.model.unk_token.unwrap_or_else(|| "[UNK]".into()),
-            limit: file.truncation.map(|truncation| truncation.max_length),
             ..Self::new(pieces, letters)
         })
     }
@@ -112,19 +104,12 @@ impl WordPieces {
             longest_word: 100,
             unknown: "[UNK]".into(),
             letters,
-            limit: None,
         }
     }
 
     /// One more than the highest number of a piece.
     pub(super) fn count(&self) -> usize {
         self.count
-    }
-
-    /// How many pieces, with those that mark start and end, the file says the model reads at most.
-    #[cfg(feature = "embedding-bert")]
-    pub(super) fn limit(&self) -> Option<usize> {
-        self.limit
     }
 
     /// The number of one piece.
