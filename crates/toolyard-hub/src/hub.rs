@@ -63,6 +63,9 @@ pub struct HubConfig {
     pub audit: Option<Arc<dyn Audit>>,
     /// What words of other languages mean, for searching.
     pub lexicon: Arc<dyn Lexicon>,
+    /// A local model that adds what a request means, for searching.
+    #[cfg(feature = "embedding")]
+    pub model: Option<Arc<crate::search::embedding::EmbeddingModel>>,
 }
 
 impl Default for HubConfig {
@@ -78,6 +81,8 @@ impl Default for HubConfig {
             synthesizer: None,
             audit: None,
             lexicon: Arc::new(Lexicons::built_in()),
+            #[cfg(feature = "embedding")]
+            model: None,
         }
     }
 }
@@ -136,7 +141,7 @@ impl ToolHub {
     /// A hub without tools.
     pub fn new(config: HubConfig) -> Self {
         let registry = Registry::new(config.rules.clone(), config.capabilities.clone(), config.breaker);
-        let search = LiveIndex::new(Arc::clone(&config.lexicon));
+        let search = LiveIndex::new(empty_index(&config));
         Self { registry, search, config }
     }
 
@@ -365,6 +370,16 @@ impl ToolHub {
             attempts: AtomicU32::new(0),
         }
     }
+}
+
+/// An index without tools.
+fn empty_index(config: &HubConfig) -> SearchIndex {
+    let index = SearchIndex::with_lexicon(Arc::clone(&config.lexicon));
+    #[cfg(feature = "embedding")]
+    if let Some(model) = &config.model {
+        return index.with_model(Arc::clone(model));
+    }
+    index
 }
 
 /// Who may answer a call, and what to say of others when none of them can.

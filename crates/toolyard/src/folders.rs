@@ -52,6 +52,8 @@ pub(crate) struct Workplace {
     pub(crate) operators_file: PathBuf,
     /// Where the user's data is.
     pub(crate) data_folder: PathBuf,
+    /// The folder of a model for finding tools.
+    pub(crate) search_model: Option<PathBuf>,
     /// The store; none when the usual place cannot be written.
     pub(crate) store: Option<Store>,
 }
@@ -121,6 +123,7 @@ pub(crate) async fn workplace(config: Option<&Path>) -> Result<Workplace, Failur
     for folder in &settings.skills.folders {
         skill_folders.push(SkillFolder { path: base.join(folder), scope });
     }
+    let search_model = settings.search_model.as_ref().map(|folder| base.join(folder));
     let environment = environment(&settings.skills.environment);
     let surroundings = Surroundings { skill_folders, environment, working_directory: here };
     Ok(Workplace {
@@ -137,6 +140,7 @@ pub(crate) async fn workplace(config: Option<&Path>) -> Result<Workplace, Failur
         operators_file: operators_file.unwrap_or_else(|| user.config_dir().join(FILE_NAME)),
         config_folder: user.config_dir(),
         data_folder: user.data_dir(),
+        search_model,
         store,
     })
 }

@@ -41,6 +41,9 @@ pub struct Settings {
     pub time: TimeSettings,
     /// The tool `search_web`.
     pub search: Option<SearchEngineSettings>,
+    /// A folder with a local model for finding tools, relative to this file; only builds with the feature `embedding`
+    /// read it.
+    pub search_model: Option<PathBuf>,
     /// Skills: folders with a SKILL.md.
     pub skills: SkillFolderSettings,
     /// MCP servers, by the name you give them: a program to start or an address to ask.
@@ -224,6 +227,7 @@ impl Settings {
         harmless.equivalent = BTreeMap::new();
         harmless.hints = BTreeMap::new();
         harmless.search = None;
+        harmless.search_model = None;
         harmless.skills.environment = Vec::new();
         harmless.servers = BTreeMap::new();
         harmless.agents = BTreeMap::new();
@@ -234,6 +238,7 @@ impl Settings {
             ("equivalent", self.equivalent != harmless.equivalent),
             ("hints", self.hints != harmless.hints),
             ("search", self.search != harmless.search),
+            ("search_model", self.search_model != harmless.search_model),
             ("servers", self.servers != harmless.servers),
             ("agents", self.agents != harmless.agents),
             ("skills.environment", self.skills.environment != harmless.skills.environment),

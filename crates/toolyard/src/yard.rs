@@ -74,6 +74,8 @@ pub struct ToolyardBuilder {
     settings: Settings,
     search: SearchSettings,
     lexicons: Option<Lexicons>,
+    #[cfg(feature = "embedding")]
+    model: Option<Arc<toolyard_hub::search::embedding::EmbeddingModel>>,
     surroundings: Option<Surroundings>,
     store: Option<Store>,
     servers: Option<ServersSetup>,
@@ -170,6 +172,14 @@ impl ToolyardBuilder {
         self
     }
 
+    /// Finds tools with what this model makes of a request, too.
+    #[cfg(feature = "embedding")]
+    #[must_use]
+    pub fn search_model(mut self, model: toolyard_hub::search::embedding::EmbeddingModel) -> Self {
+        self.model = Some(Arc::new(model));
+        self
+    }
+
     /// Keeps results, statistics, the audit log and decisions beyond the life of the process.
     #[must_use]
     pub fn store(mut self, store: Store) -> Self {
@@ -220,6 +230,10 @@ impl ToolyardBuilder {
         };
         if let Some(lexicons) = self.lexicons {
             config.lexicon = Arc::new(lexicons);
+        }
+        #[cfg(feature = "embedding")]
+        {
+            config.model = self.model;
         }
         let kept = match &self.store {
             Some(store) => {

@@ -2,8 +2,6 @@
 
 use std::{collections::HashMap, ops::Range, sync::Arc};
 
-#[cfg(feature = "embedding")]
-use super::embedding::{EmbeddingModel, StoredVector};
 use super::{
     analysis::{Analyzed, analyze},
     document::{ServerText, ToolText},
@@ -11,6 +9,8 @@ use super::{
     lexicon::Lexicon,
     terms::{DocumentId, Impact, TermId, Terms},
 };
+#[cfg(feature = "embedding")]
+use super::{embedding::EmbeddingModel, meaning::Placed};
 
 /// Numbers of documents that are gone are given back when there are more of them than of those that are there.
 const NUMBERS_TO_SPARE: usize = 4096;
@@ -28,7 +28,7 @@ pub(crate) struct Document {
     pub(crate) pairs: Box<[u32]>,
     /// Where it stands by its meaning.
     #[cfg(feature = "embedding")]
-    pub(crate) meaning: Option<StoredVector>,
+    pub(crate) meaning: Option<Placed>,
 }
 
 impl Document {

@@ -7,7 +7,6 @@ use toolyard_core::{Param, SourceId};
 use super::{
     SearchIndex,
     document::{ParamText, ServerText, ToolText},
-    lexicon::Lexicon,
 };
 use crate::{
     candidate::ToolCandidate,
@@ -31,11 +30,9 @@ enum Pending {
 }
 
 impl LiveIndex {
-    pub(crate) fn new(lexicon: Arc<dyn Lexicon>) -> Self {
-        Self {
-            index: RwLock::new(SearchIndex::with_lexicon(lexicon)),
-            pending: Mutex::new(Pending::Everything),
-        }
+    /// Over an index that is still empty.
+    pub(crate) fn new(empty: SearchIndex) -> Self {
+        Self { index: RwLock::new(empty), pending: Mutex::new(Pending::Everything) }
     }
 
     /// Hears that the tools of a source changed.

@@ -24,10 +24,10 @@ mod text_diff;
 mod tools;
 mod trust;
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use clap::CommandFactory as _;
-use toolyard::{ServersSetup, Toolyard};
+use toolyard::{ServersSetup, Toolyard, ToolyardBuilder};
 use toolyard_hub::search::lexicon::Lexicons;
 use toolyard_mcp::client::{Server, ServerState};
 use toolyard_store::Store;
@@ -162,7 +162,28 @@ async fn open(workplace: &Workplace) -> Result<Toolyard, Failure> {
     if let Some(store) = &workplace.store {
         builder = builder.store(store.clone());
     }
+    if let Some(folder) = &workplace.search_model {
+        builder = with_model(builder, folder);
+    }
     Ok(waiting("skills to describe themselves", builder.build()).await??)
+}
+
+/// A model that cannot be read costs what it would add and nothing else.
+#[cfg(feature = "embedding")]
+fn with_model(builder: ToolyardBuilder, folder: &Path) -> ToolyardBuilder {
+    match toolyard_hub::search::embedding::EmbeddingModel::open(folder) {
+        Ok(model) => builder.search_model(model),
+        Err(error) => {
+            tracing::warn!(folder = %folder.display(), %error, "search_model is not used");
+            builder
+        }
+    }
+}
+
+#[cfg(not(feature = "embedding"))]
+fn with_model(builder: ToolyardBuilder, folder: &Path) -> ToolyardBuilder {
+    tracing::warn!(folder = %folder.display(), "search_model is not used: this build reads no models (feature `embedding`)");
+    builder
 }
 
 /// What servers may use of this machine.

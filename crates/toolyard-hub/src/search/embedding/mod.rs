@@ -7,7 +7,7 @@
 mod bert;
 mod error;
 mod folder;
-mod fusion;
+mod gate;
 mod static_model;
 mod tensors;
 mod text;
@@ -16,7 +16,7 @@ mod word_pieces;
 
 pub use error::EmbeddingError;
 pub use folder::ModelFiles;
-pub use fusion::{Fusion, Gate};
+pub use gate::Gate;
 pub use text::{meaning_text, request_text};
 pub use vector::{StoredVector, Vector};
 
@@ -77,9 +77,9 @@ impl EmbeddingModel {
     /// The weights were found on the development halves of ten sets of requests: the most that cost none of them a point.
     pub fn gate(&self, name_said: f32) -> Gate {
         match &self.kind {
-            Kind::Static(_) => Gate::of(1.25, name_said),
+            Kind::Static(_) => Gate::of(0.8, name_said),
             #[cfg(feature = "embedding-bert")]
-            Kind::Bert(_) => Gate::of(2.0, name_said),
+            Kind::Bert(_) => Gate::of(1.2, name_said),
         }
     }
 
