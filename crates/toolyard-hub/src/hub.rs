@@ -1,14 +1,14 @@
 //! The hub: registers sources, and carries out one call from its name or capability to the answer that is shown.
 
 use std::{
-    sync::{Arc, atomic::AtomicU32},
+    sync::{Arc, Mutex, PoisonError, atomic::AtomicU32},
     time::Duration,
 };
 
 use tokio::time::Instant;
 use toolyard_core::{
-    Audit, Capability, CapabilityTable, ErrorKind, History, RawJson, Results, SourceId, SourceInfo,
-    Synthesizer, Tool, ToolCallRequest, ToolError, ToolOutput,
+    Audit, Capability, CapabilityTable, ErrorKind, History, PastRequest, PastRequests, RawJson, Results,
+    SourceId, SourceInfo, Synthesizer, Tool, ToolCallRequest, ToolError, ToolOutput,
 };
 
 use crate::{
@@ -57,6 +57,8 @@ pub struct HubConfig {
     pub synthesizer: Option<Arc<dyn Synthesizer>>,
     /// Where every call is recorded, if anywhere.
     pub audit: Option<Arc<dyn Audit>>,
+    /// Where it is remembered what tools were used for, if anywhere.
+    pub past_requests: Option<Arc<dyn PastRequests>>,
 }
 
 impl Default for HubConfig {
@@ -71,6 +73,7 @@ impl Default for HubConfig {
             results: Arc::new(MemoryResults::default()),
             synthesizer: None,
             audit: None,
+            past_requests: None,
         }
     }
 }
@@ -331,7 +334,22 @@ impl ToolHub {
         if let Some(audit) = &self.config.audit {
             audit.record(audit_record(call, &options.who, &outcome));
         }
+        if let (Ok(_), Some(request)) = (&outcome, &options.request) {
+            self.remember(call, request);
+        }
         outcome
+    }
+
+    /// Remembers what those who answered were used for.
+    fn remember(&self, call: &Call<'_>, request: &str) {
+        let Some(past_requests) = &self.config.past_requests else { return };
+        let answered = call.answered.as_ref().map(|answered| answered.lock());
+        let answered = answered.map(|answered| answered.unwrap_or_else(PoisonError::into_inner));
+        for (tool, source) in answered.iter().flat_map(|answered| answered.iter()) {
+            if let Some(past) = PastRequest::new(&**tool, source.clone(), request) {
+                past_requests.record(past);
+            }
+        }
     }
 
     pub(crate) fn call<'a>(&'a self, request: &'a ToolCallRequest, options: &'a CallOptions) -> Call<'a> {
@@ -346,6 +364,7 @@ impl ToolHub {
             watch: options.watch.as_deref(),
             idempotency_key: None,
             attempts: AtomicU32::new(0),
+            answered: options.request.is_some().then(Mutex::default),
         }
     }
 }

@@ -10,6 +10,7 @@ use super::{Retriever, ToolText, data::ParamText};
 #[derive(Debug)]
 pub struct Ours {
     index: SearchIndex,
+    servers: Vec<String>,
 }
 
 impl Ours {
@@ -27,7 +28,7 @@ impl Ours {
             let texts: Vec<_> = tools.iter().map(|(place, tool)| text(*place, tool)).collect();
             index.put(&server, &texts);
         }
-        Self { index }
+        Self { index, servers: tools.iter().map(|tool| tool.server.clone()).collect() }
     }
 }
 
@@ -56,5 +57,11 @@ impl Retriever for Ours {
 
     fn search_steps(&self, task: &str, steps: &[String], limit: usize) -> Vec<usize> {
         places(&self.index.search_steps(task, steps.iter().map(String::as_str), limit))
+    }
+
+    fn remember(&mut self, tool: usize, request: &str) -> bool {
+        let Some(server) = self.servers.get(tool) else { return false };
+        self.index.remember(server, &tool.to_string(), request);
+        true
     }
 }
