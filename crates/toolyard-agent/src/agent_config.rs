@@ -1,8 +1,7 @@
 //! What an agent is: who it is for its model, what it is told, and which tools it may see.
 
 /// The tools that every agent sees which nobody gave a list of its own, as far as they exist.
-pub const CORE_TOOLS: [&str; 5] =
-    ["calculate", "get_conversation_history", "get_time", SEARCH_TOOLS, "search_web"];
+pub const CORE_TOOLS: [&str; 4] = ["calculate", "get_conversation_history", "get_time", "search_web"];
 
 /// The tool by which a model finds the tools that it was not shown.
 pub const SEARCH_TOOLS: &str = "search_tools";
@@ -71,14 +70,15 @@ impl AgentConfig {
         self.tools.is_empty() || self.tools.iter().any(|pattern| Pattern::read(pattern).fits(tool, source))
     }
 
-    /// Whether a tool that it may see is always shown: one that is named without `*`, or a usual one when none is.
-    pub fn is_core(&self, tool: &str) -> bool {
+    /// Whether a tool that it may see is always shown: one that is named without `*`, or a usual one when none is. Only a
+    /// native tool is a usual one: a server could take any name.
+    pub fn is_core(&self, tool: &str, native: bool) -> bool {
         let named =
             || self.tools.iter().map(|text| (text, Pattern::read(text))).filter(|(_, one)| one.names_one());
         if named().next().is_none() {
-            return CORE_TOOLS.contains(&tool);
+            return native && CORE_TOOLS.contains(&tool);
         }
-        tool == SEARCH_TOOLS || named().any(|(text, pattern)| pattern.name == tool || text == tool)
+        named().any(|(text, pattern)| pattern.name == tool || text == tool)
     }
 }
 
@@ -139,26 +139,28 @@ mod tests {
     #[test]
     fn without_a_list_everything_is_seen_and_the_usual_tools_always() {
         let agent = agent(&[]);
-        assert!(agent.may_see("anything", "excel") && !agent.is_core("anything"));
-        assert!(agent.is_core("calculate") && agent.is_core("search_tools"));
+        assert!(agent.may_see("anything", "excel") && !agent.is_core("anything", true));
+        assert!(agent.is_core("calculate", true) && !agent.is_core("calculate", false));
     }
 
     #[test]
     fn what_is_named_is_always_shown_and_what_fits_a_pattern_may_be() {
         let agent = agent(&["get_time", "read_*", "*@excel", "write@files"]);
-        assert!(agent.may_see("get_time", "native") && agent.is_core("get_time"));
-        assert!(agent.may_see("read_file", "files") && !agent.is_core("read_file"));
+        assert!(agent.may_see("get_time", "native") && agent.is_core("get_time", true));
+        assert!(agent.may_see("read_file", "files") && !agent.is_core("read_file", true));
         assert!(agent.may_see("apply_formula", "excel") && !agent.may_see("apply_formula", "other"));
         assert!(
-            agent.may_see("write", "files") && !agent.may_see("write", "excel2") && agent.is_core("write")
+            agent.may_see("write", "files")
+                && !agent.may_see("write", "excel2")
+                && agent.is_core("write", true)
         );
-        assert!(!agent.may_see("calculate", "native") && !agent.is_core("calculate"));
+        assert!(!agent.may_see("calculate", "native") && !agent.is_core("calculate", true));
     }
 
     #[test]
     fn a_name_may_have_an_at_sign() {
         let agent = agent(&["mail@home"]);
-        assert!(agent.may_see("mail@home", "post") && agent.is_core("mail@home"));
+        assert!(agent.may_see("mail@home", "post") && agent.is_core("mail@home", true));
     }
 
     #[test]

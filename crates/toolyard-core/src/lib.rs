@@ -13,7 +13,7 @@
 //! | [`Capability`], [`ToolKind`], [`extract_capabilities`] | `capability.rs` |
 //! | [`Hidden`], [`without_hidden`], [`shown`]: text that people do not see | `hidden.rs` |
 //! | [`Param`]: JSON Schema as parameters | `schema.rs` |
-//! | [`Journal`], [`Approvals`], [`Audit`], [`Servers`], [`History`], [`Results`], [`Conversations`], [`Synthesizer`]: what others plug in | a file each |
+//! | [`Journal`], [`Approvals`], [`Audit`], [`Servers`], [`History`], [`PastRequests`], [`Results`], [`Conversations`], [`Synthesizer`]: what others plug in | a file each |
 //!
 //! ```
 //! use toolyard_core::{BoxFuture, CallContext, RawJson, Tool, ToolCallRequest, ToolError, ToolOutput, ToolSpec};
@@ -67,7 +67,7 @@ pub use error::{ArgumentProblem, ErrorKind, ToolError};
 pub use hash::ContentHash;
 pub use hidden::{Hidden, HiddenPlace, hidden_places, is_hostile, shown, without_hidden};
 pub use hints::{EffectiveHints, ToolHints};
-pub use history::{CallOutcome, History};
+pub use history::{CallOutcome, History, PastRequest, PastRequests};
 pub use journal::{
     Begun, Intent, Journal, JournalError, JournalFuture, Lease, Recovery, Resolution, RunId, RunRecord,
     RunState, StepAnswer, StepOutcome, StepRecord, StepState, idempotency_key, recovery,

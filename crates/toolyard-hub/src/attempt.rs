@@ -4,7 +4,7 @@ use std::{
     borrow::Cow,
     panic::AssertUnwindSafe,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU32, Ordering},
     },
     time::Duration,
@@ -13,7 +13,8 @@ use std::{
 use futures_util::FutureExt as _;
 use tokio::time::{Instant, sleep, timeout_at};
 use toolyard_core::{
-    CallContext, CallOutcome, ErrorKind, History, OutputMeta, ToolCallRequest, ToolError, ToolOutput,
+    CallContext, CallOutcome, ErrorKind, History, OutputMeta, SourceId, ToolCallRequest, ToolError,
+    ToolOutput,
 };
 
 use crate::{
@@ -38,7 +39,12 @@ pub(crate) struct Call<'a> {
     /// Only calls that are journalled have one.
     pub(crate) idempotency_key: Option<Arc<str>>,
     pub(crate) attempts: AtomicU32,
+    /// Who answered; only for calls whose request is remembered.
+    pub(crate) answered: Option<Mutex<Vec<Answered>>>,
 }
+
+/// A tool and the source that answered.
+pub(crate) type Answered = (Arc<str>, SourceId);
 
 impl Call<'_> {
     /// How many calls were made so far.
@@ -206,6 +212,10 @@ impl Call<'_> {
             _ => permit.succeeded(),
         }
         let error = outcome.as_ref().err().map(ToolError::kind);
+        if let (None, Some(answered)) = (error, &self.answered) {
+            let mut answered = answered.lock().unwrap_or_else(PoisonError::into_inner);
+            answered.push((Arc::clone(&candidate.name), candidate.source_id().clone()));
+        }
         self.history.record(&CallOutcome::new(&candidate.name, candidate.source_id(), error, elapsed));
     }
 

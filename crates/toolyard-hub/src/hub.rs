@@ -1,14 +1,14 @@
 //! The hub: registers sources, and carries out one call from its name or capability to the answer that is shown.
 
 use std::{
-    sync::{Arc, RwLockReadGuard, atomic::AtomicU32},
+    sync::{Arc, Mutex, PoisonError, RwLockReadGuard, atomic::AtomicU32},
     time::Duration,
 };
 
 use tokio::time::Instant;
 use toolyard_core::{
-    Audit, Capability, CapabilityTable, ErrorKind, History, RawJson, Results, SourceId, SourceInfo,
-    Synthesizer, Tool, ToolCallRequest, ToolError, ToolOutput,
+    Audit, Capability, CapabilityTable, ErrorKind, History, PastRequest, PastRequests, RawJson, Results,
+    SourceId, SourceInfo, Synthesizer, Tool, ToolCallRequest, ToolError, ToolOutput,
 };
 
 use crate::{
@@ -40,6 +40,9 @@ use crate::{
 /// No call takes longer, whatever its options say: an instant that far away can still be counted.
 const LONGEST: Duration = Duration::from_hours(365 * 24);
 
+/// So many past requests are taken over when the tools are first searched.
+const PAST: usize = 20_000;
+
 /// Everything a hub is made of, as plain data and the few things that are plugged in.
 #[derive(Clone)]
 pub struct HubConfig {
@@ -66,6 +69,8 @@ pub struct HubConfig {
     /// A local model that adds what a request means, for searching.
     #[cfg(feature = "embedding")]
     pub model: Option<Arc<crate::search::embedding::EmbeddingModel>>,
+    /// Where it is remembered what tools were used for, if anywhere.
+    pub past_requests: Option<Arc<dyn PastRequests>>,
 }
 
 impl Default for HubConfig {
@@ -83,6 +88,7 @@ impl Default for HubConfig {
             lexicon: Arc::new(Lexicons::built_in()),
             #[cfg(feature = "embedding")]
             model: None,
+            past_requests: None,
         }
     }
 }
@@ -168,7 +174,8 @@ impl ToolHub {
 
     /// All tools, ready to be searched.
     pub(crate) fn index(&self) -> RwLockReadGuard<'_, SearchIndex> {
-        self.search.current(|| self.snapshot())
+        let past = || self.config.past_requests.as_ref().map(|past| past.recent(PAST)).unwrap_or_default();
+        self.search.current(|| self.snapshot(), past)
     }
 
     /// All tools at this moment.
@@ -353,7 +360,23 @@ impl ToolHub {
         if let Some(audit) = &self.config.audit {
             audit.record(audit_record(call, &options.who, &outcome));
         }
+        if let (Ok(_), Some(request)) = (&outcome, &options.request) {
+            self.remember(call, request);
+        }
         outcome
+    }
+
+    /// Remembers what those who answered were used for.
+    fn remember(&self, call: &Call<'_>, request: &str) {
+        let Some(past_requests) = &self.config.past_requests else { return };
+        let answered = call.answered.as_ref().map(|answered| answered.lock());
+        let answered = answered.map(|answered| answered.unwrap_or_else(PoisonError::into_inner));
+        for (tool, source) in answered.iter().flat_map(|answered| answered.iter()) {
+            if let Some(past) = PastRequest::new(&**tool, source.clone(), request) {
+                self.search.remember(&past);
+                past_requests.record(past);
+            }
+        }
     }
 
     pub(crate) fn call<'a>(&'a self, request: &'a ToolCallRequest, options: &'a CallOptions) -> Call<'a> {
@@ -368,6 +391,7 @@ impl ToolHub {
             watch: options.watch.as_deref(),
             idempotency_key: None,
             attempts: AtomicU32::new(0),
+            answered: options.request.is_some().then(Mutex::default),
         }
     }
 }

@@ -24,6 +24,8 @@ pub struct CallOptions {
     pub watch: Option<Arc<Watch>>,
     /// On whose behalf the call is made, for the audit log.
     pub who: Arc<str>,
+    /// What the call is for: what a person asked, or the step of a plan. A tool that succeeds is remembered for it.
+    pub request: Option<Arc<str>>,
 }
 
 impl Default for CallOptions {
@@ -34,6 +36,7 @@ impl Default for CallOptions {
             trail: None,
             watch: None,
             who: Arc::from("library"),
+            request: None,
         }
     }
 }
@@ -71,6 +74,13 @@ impl CallOptions {
     #[must_use]
     pub fn on_behalf_of(mut self, who: impl Into<Arc<str>>) -> Self {
         self.who = who.into();
+        self
+    }
+
+    /// The same options for a call that serves this request.
+    #[must_use]
+    pub fn for_request(mut self, request: impl Into<Arc<str>>) -> Self {
+        self.request = Some(request.into());
         self
     }
 }

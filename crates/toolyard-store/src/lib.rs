@@ -1,8 +1,8 @@
 //! Durable truth in SQL: what must outlive a process, in one small store, on SQLite or PostgreSQL.
 //!
 //! One [`Store`] implements the traits of `toolyard-core` that keep something: the journal of runs and steps, approvals,
-//! known servers and decisions on trust, whole results. [`StoredHistory`] and [`StoredAudit`] stand in the path of every
-//! call, so they take note in memory and write in batches.
+//! known servers and decisions on trust, whole results. [`StoredHistory`], [`StoredRequests`] and [`StoredAudit`] stand in
+//! the path of every call, so they take note in memory and write in batches.
 //!
 //! All writing goes through one place (`writer.rs`) that makes one commit out of the work of many; what must survive a
 //! loss of power is told only when it does.
@@ -17,6 +17,7 @@ mod history;
 mod journal;
 mod leases;
 mod outcomes;
+mod past_requests;
 mod results;
 mod servers;
 mod store;
@@ -31,6 +32,7 @@ pub use conversations::StoredConversation;
 pub use engine::{Engine, Location};
 pub use error::StoreError;
 pub use history::{Clock, Statistics, StoredHistory};
+pub use past_requests::StoredRequests;
 pub use results::Keeping;
 pub use store::Store;
 pub use transfer::TransferError;

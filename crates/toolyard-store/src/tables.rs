@@ -60,6 +60,16 @@ pub(crate) const TABLES: &[Table] = &[
             ("updated_at", Integer),
         ],
     },
+    Table {
+        name: "past_requests",
+        columns: &[
+            ("source", Text),
+            ("tool", Text),
+            ("request", Text),
+            ("uses", Integer),
+            ("last_used_at", Integer),
+        ],
+    },
     Table { name: "results", columns: &[("reference", Text), ("bytes", Integer), ("created_at", Integer)] },
     Table {
         name: "result_parts",

@@ -17,12 +17,13 @@ use common::{Place, intent, json};
 use sqlx::Executor as _;
 use toolyard_core::{
     Answer, Approvals, Audit, AuditRecord, Begun, CallOutcome, ContentHash, ConversationQuery, Conversations,
-    Descriptions, ErrorKind, History, Journal, JournalError, Message, ProtocolEra, QuestionKind, RawJson,
-    Resolution, ResultRef, Results, ResultsError, RunState, ServerRecord, Servers, SourceId, StepOutcome,
-    StepState, ToolDefinition, TrustDecision,
+    Descriptions, ErrorKind, History, Journal, JournalError, Message, PastRequest, PastRequests, ProtocolEra,
+    QuestionKind, RawJson, Resolution, ResultRef, Results, ResultsError, RunState, ServerRecord, Servers,
+    SourceId, StepOutcome, StepState, ToolDefinition, TrustDecision,
 };
 use toolyard_store::{
-    AuditQuery, Engine, Keeping, Location, Store, StoreError, StoredAudit, StoredHistory, Verdict,
+    AuditQuery, Engine, Keeping, Location, Store, StoreError, StoredAudit, StoredHistory, StoredRequests,
+    Verdict,
 };
 
 on_both_engines!(
@@ -41,6 +42,7 @@ on_both_engines!(
     results_are_paged_deduplicated_and_expire,
     conversations_are_recalled,
     history_survives_and_fades,
+    past_requests_survive_and_are_bounded,
     the_audit_log_is_chained_and_searched,
     export_and_import_keep_everything,
     opening_again_changes_nothing_and_a_newer_store_is_refused,
@@ -402,6 +404,51 @@ async fn history_survives_and_fades(engine: Engine) {
     assert!((statistics[1].median_milliseconds - 20.0).abs() < 1.0, "{:?}", statistics[1]);
 }
 
+fn past(source: &str, request: &str) -> PastRequest {
+    PastRequest::new("t", source.into(), request).unwrap()
+}
+
+async fn past_requests_survive_and_are_bounded(engine: Engine) {
+    let place = Place::new(engine).await;
+    let store = place.open().await;
+    let clock: toolyard_store::Clock = Arc::new(|| 5);
+    let requests = StoredRequests::with_clock(&store, Arc::clone(&clock)).await.unwrap();
+    // Another process that uses the same tool.
+    let other = StoredRequests::with_clock(&place.open().await, Arc::clone(&clock)).await.unwrap();
+    requests.record(past("a", "what's the weather; DROP TABLE past_requests"));
+    requests.record(past("b", "天气怎么样"));
+    requests.record(past("a", "log in with password=hunter2"));
+    requests.record(past("b", "天气怎么样"));
+    requests.flush().await.unwrap();
+    other.record(past("b", "天气怎么样"));
+    other.flush().await.unwrap();
+
+    let again = StoredRequests::with_clock(&place.open().await, Arc::clone(&clock)).await.unwrap();
+    let texts = |all: Vec<PastRequest>| all.into_iter().map(|past| past.request).collect::<Vec<_>>();
+    assert_eq!(again.recent(9), requests.recent(9), "the same after a restart");
+    let recent = texts(again.recent(9));
+    assert_eq!(
+        recent,
+        [
+            "what's the weather; DROP TABLE past_requests",
+            "log in with password=[redacted:assignment]",
+            "天气怎么样",
+        ]
+    );
+    assert_eq!(texts(again.recent(1)), ["天气怎么样"]);
+
+    for number in 0..40 {
+        requests.record(past("a", &format!("request {number}")));
+        other.record(past("a", &format!("other {number}")));
+    }
+    requests.flush().await.unwrap();
+    other.flush().await.unwrap();
+    let again = StoredRequests::with_clock(&place.open().await, clock).await.unwrap();
+    let of_a = again.recent(usize::MAX).into_iter().filter(|past| past.source.as_str() == "a");
+    assert_eq!(of_a.count(), PastRequest::OF_ONE_TOOL);
+    assert!(store.check().await.unwrap().rows.contains(&("past_requests", 31)));
+}
+
 fn record(number: i64) -> AuditRecord {
     AuditRecord {
         at: 1_700_000_000_000 + number * 60_000,
@@ -465,6 +512,9 @@ async fn export_and_import_keep_everything(engine: Engine) {
     let history = StoredHistory::with_clock(&store, Arc::new(|| 1)).await.unwrap();
     history.record(&CallOutcome::new("t", &"s".into(), None, Duration::from_millis(3)));
     history.flush().await.unwrap();
+    let requests = StoredRequests::with_clock(&store, Arc::new(|| 1)).await.unwrap();
+    requests.record(past("s", "what it was for"));
+    requests.flush().await.unwrap();
     let mut export = Vec::new();
     let rows = store.export(&mut export).await.unwrap();
 
@@ -479,6 +529,8 @@ async fn export_and_import_keep_everything(engine: Engine) {
     assert_eq!(copy.steps(&lease.run).await.unwrap(), store.steps(&lease.run).await.unwrap());
     assert_eq!(copy.verify_audit(None).await.unwrap(), store.verify_audit(None).await.unwrap());
     assert_eq!(copy.read(&reference, 300_000, 20).await, store.read(&reference, 300_000, 20).await);
+    let copied = StoredRequests::with_clock(&copy, Arc::new(|| 1)).await.unwrap();
+    assert_eq!(copied.recent(9), requests.recent(9));
     copy.append_audit(vec![record(1)]).await.unwrap();
     assert!(copy.ask(&lease.run, None, QuestionKind::Approval, "?").await.unwrap() > 1);
     assert!(copy.import(&mut export.as_slice()).await.is_err(), "only into an empty store");

@@ -153,6 +153,9 @@ pub(crate) struct CallArgs {
     /// Any tool with this capability will do; with a name, only if the named tool fails without consequences
     #[arg(long, value_name = "CAPABILITY")]
     pub(crate) capability: Option<String>,
+    /// What it is for, in your words: a tool that succeeds is remembered for it and found sooner next time
+    #[arg(long = "for", value_name = "REQUEST")]
+    pub(crate) request: Option<String>,
     /// Give up after this time, such as 30s or 2m
     #[arg(long, value_name = "TIME")]
     pub(crate) timeout: Option<Span>,

@@ -12,7 +12,7 @@ use toolyard_mcp::{
     client::{Applied, McpManager},
     config::McpServerConfig,
 };
-use toolyard_store::{Statistics, Store, StoreError, StoredAudit, StoredHistory};
+use toolyard_store::{Statistics, Store, StoreError, StoredAudit, StoredHistory, StoredRequests};
 use toolyard_tools::{
     IntoOutput, function,
     native::{NativeTools, SearchSettings},
@@ -65,6 +65,7 @@ pub struct Toolyard {
 struct Kept {
     store: Store,
     history: Arc<StoredHistory>,
+    past_requests: Arc<StoredRequests>,
     audit: Arc<StoredAudit>,
 }
 
@@ -108,6 +109,7 @@ impl Toolyard {
         if let Some(kept) = &self.kept {
             kept.audit.flush().await;
             kept.history.flush().await?;
+            kept.past_requests.flush().await?;
         }
         Ok(())
     }
@@ -238,7 +240,9 @@ impl ToolyardBuilder {
         let kept = match &self.store {
             Some(store) => {
                 let history = StoredHistory::open(store).await?;
-                Some(Kept { store: store.clone(), history, audit: Arc::new(StoredAudit::start(store)) })
+                let past_requests = StoredRequests::open(store).await?;
+                let audit = Arc::new(StoredAudit::start(store));
+                Some(Kept { store: store.clone(), history, past_requests, audit })
             }
             None => None,
         };
@@ -246,6 +250,7 @@ impl ToolyardBuilder {
             config.results = Arc::new(kept.store.clone());
             config.history = Arc::clone(&kept.history) as _;
             config.audit = Some(Arc::clone(&kept.audit) as _);
+            config.past_requests = Some(Arc::clone(&kept.past_requests) as _);
         }
         let native = NativeTools { default_timezone: self.settings.time.zone.clone(), search: self.search };
         // A function of one's own replaces the native tool of the same name: whoever writes it knows.

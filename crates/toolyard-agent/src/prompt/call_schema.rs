@@ -3,19 +3,27 @@
 use serde_json::{Map, Value, json};
 use toolyard_core::RawJson;
 
-use super::{choose::Shown, schema_walk::visit};
+use super::{choose::Shown, native::holds_control_tokens, schema_walk::visit};
 
 /// Words that would move the place from which references are counted, or name places that are elsewhere now.
 const PLACES: [&str; 7] =
     ["$id", "id", "$schema", "$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveRef"];
 
+/// Words of a schema that restrict nothing: a sampler has no use for them, and they are a stranger's prose.
+const PROSE: [&str; 5] = ["description", "title", "$comment", "examples", "default"];
+
 /// A schema that exactly the calls of these tools fit: `{"id", "tool_name", "arguments"}`. Every tool's own schema
-/// stands whole under `$defs`, so that its references still lead somewhere.
+/// stands under `$defs` without its prose, so that its references still lead somewhere. A tool whose schema holds a
+/// control token of chat templates is left out.
 pub fn call_schema(shown: &[Shown]) -> Value {
     let mut calls = Vec::with_capacity(shown.len());
     let mut schemas = Map::new();
     for (at, Shown { tool, .. }) in shown.iter().enumerate() {
         let place = format!("tool_{}", at + 1);
+        let schema = moved(&tool.schema, &place);
+        if holds_control_tokens(&schema) {
+            continue;
+        }
         calls.push(json!({
             "type": "object",
             "properties": {
@@ -26,7 +34,7 @@ pub fn call_schema(shown: &[Shown]) -> Value {
             "required": ["id", "tool_name", "arguments"],
             "additionalProperties": false,
         }));
-        schemas.insert(place.clone(), moved(&tool.schema, &place));
+        schemas.insert(place, schema);
     }
     // Nothing at all fits an empty list.
     json!({"anyOf": calls, "$defs": schemas})
@@ -42,6 +50,9 @@ fn moved(schema: &RawJson, place: &str) -> Value {
             if words.get(word).is_some_and(Value::is_string) {
                 words.shift_remove(word);
             }
+        }
+        for word in PROSE {
+            words.shift_remove(word);
         }
         let Some(reference) = words.get("$ref") else { return };
         match reference.as_str().and_then(|reference| target(&root, reference)) {

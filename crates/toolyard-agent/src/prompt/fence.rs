@@ -29,7 +29,7 @@ const BRACKET_TOKENS: [&str; 16] = [
     "IMG",
 ];
 /// Tags by which templates and agents tell who speaks, besides those with a bar.
-const TAG_TOKENS: [&str; 18] = [
+const TAG_TOKENS: [&str; 23] = [
     "s>",
     "/s>",
     "<SYS>",
@@ -47,6 +47,11 @@ const TAG_TOKENS: [&str; 18] = [
     "think>",
     "/think>",
     "function_calls",
+    "tools>",
+    "function",
+    "description>",
+    "invoke",
+    "parameter",
     "/function_calls",
 ];
 /// What ends a line for somebody, besides the line feed.
@@ -135,7 +140,10 @@ pub(super) fn has_control_token(text: &str) -> bool {
 
 fn begins_control_token(text: &str) -> bool {
     if let Some(rest) = text.strip_prefix('<') {
-        return rest.starts_with(['|', '\u{ff5c}']) || TAG_TOKENS.iter().any(|token| rest.starts_with(token));
+        let closes = rest.starts_with('/') && rest.chars().nth(1).is_some_and(char::is_alphabetic);
+        let begins =
+            |token: &&str| rest.get(..token.len()).is_some_and(|start| start.eq_ignore_ascii_case(token));
+        return closes || rest.starts_with(['|', '\u{ff5c}']) || TAG_TOKENS.iter().any(begins);
     }
     text.strip_prefix('[').is_some_and(begins_bracket_token)
 }

@@ -169,7 +169,7 @@ fn assembled(prefix: &str, chosen: &Chosen, exist: usize, words: &Words) -> Stri
 }
 
 fn is_searchable(chosen: &Chosen) -> bool {
-    chosen.core.iter().chain(&chosen.others).any(|shown| shown.tool.name == SEARCH_TOOLS)
+    chosen.core.iter().chain(&chosen.others).any(|shown| shown.tool.native && shown.tool.name == SEARCH_TOOLS)
 }
 
 /// The core tools, then the others by name; where there are many, by what they are good for first, and what is good for

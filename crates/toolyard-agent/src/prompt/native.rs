@@ -206,7 +206,7 @@ fn describe_properties(schema: &mut Value, tool: &PromptTool) {
     }
 }
 
-fn holds_control_tokens(value: &Value) -> bool {
+pub(super) fn holds_control_tokens(value: &Value) -> bool {
     let of_entries = |entries: &Map<String, Value>| {
         entries.iter().any(|(key, value)| fence::has_control_token(key) || holds_control_tokens(value))
     };

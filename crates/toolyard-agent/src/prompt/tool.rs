@@ -1,7 +1,9 @@
 //! What a model is shown of one tool: cleaned, bounded, taken apart.
 
 use serde_json::{Map, Value};
-use toolyard_core::{EffectiveHints, Param, RawJson, ToolSpec, extract_capabilities, redact_json};
+use toolyard_core::{
+    EffectiveHints, Param, RawJson, SourceKind, ToolSpec, extract_capabilities, redact_json,
+};
 use toolyard_hub::ToolCandidate;
 use unicode_segmentation::UnicodeSegmentation as _;
 
@@ -30,6 +32,8 @@ pub struct PromptTool {
     pub(super) success_percent: Option<u32>,
     pub(super) example: Value,
     pub(super) schema: RawJson,
+    /// Whether it is code of this process, so that its name means what we say it means.
+    pub(super) native: bool,
 }
 
 impl PromptTool {
@@ -42,6 +46,7 @@ impl PromptTool {
     pub fn of(candidate: &ToolCandidate) -> Self {
         let mut tool = Self::from_parts(candidate.spec(), candidate.params().to_vec());
         tool.hints = Some(candidate.hints);
+        tool.native = candidate.source.info.kind == SourceKind::Native;
         // A word in a description is a weak reason to stand under a heading.
         let declared = candidate.spec().capabilities.first().cloned();
         let tag = declared.or_else(|| extract_capabilities(&candidate.name, "").into_iter().next());
@@ -66,6 +71,7 @@ impl PromptTool {
             group: None,
             success_percent: None,
             schema: spec.input_schema.clone(),
+            native: false,
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::{
     cell::RefCell,
-    collections::{HashMap, VecDeque},
+    collections::{BTreeSet, HashMap, VecDeque},
     sync::Arc,
 };
 
@@ -99,18 +99,16 @@ fn lessened(text: &str, count: f32) -> f32 {
 pub(crate) fn terms_of(request: &str) -> Vec<String> {
     let text = request.get(..request.floor_char_boundary(MOST_BYTES)).unwrap_or_default();
     let stemmer = TextStemmer::of(text);
-    let mut terms = Vec::new();
+    let mut terms = BTreeSet::new();
     words(text, |word, _| {
         stemmer.terms(word, |term| {
-            if !is_stop_term(term) {
-                terms.push(term.to_owned());
+            // The first ones count, in whatever script they are.
+            if terms.len() < MOST_TERMS && !is_stop_term(term) {
+                terms.insert(term.to_owned());
             }
         });
     });
-    terms.sort_unstable();
-    terms.dedup();
-    terms.truncate(MOST_TERMS);
-    terms
+    terms.into_iter().collect()
 }
 
 impl RequestHistory {

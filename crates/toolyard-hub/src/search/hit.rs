@@ -61,7 +61,7 @@ impl SearchIndex {
     }
 
     fn find(&self, query: &Query, limit: usize) -> Vec<Hit> {
-        let pool = self.best(query, POOL.max(2 * limit));
+        let pool = self.best(query, POOL.max(limit.saturating_mul(2)));
         let picked = self.pick(query, &pool, limit);
         picked.iter().filter_map(|picked| self.hit(query, picked)).collect()
     }

@@ -1,8 +1,8 @@
 //! The index of a hub's tools, kept up to date when it is asked: a process that never searches never indexes.
 
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
-use toolyard_core::{Param, SourceId};
+use toolyard_core::{Param, PastRequest, SourceId};
 
 use super::{
     SearchIndex,
@@ -21,59 +21,71 @@ pub(crate) struct LiveIndex {
 }
 
 /// What changed since the index was last asked.
-#[derive(Debug)]
-enum Pending {
-    /// It was never asked.
-    Everything,
-    /// The tools of these sources.
-    Sources(Vec<SourceId>),
+#[derive(Debug, Default)]
+struct Pending {
+    /// The sources whose tools changed; none before the index was first asked, when all are new to it.
+    sources: Option<Vec<SourceId>>,
+    /// Requests that were answered.
+    requests: Vec<PastRequest>,
 }
 
 impl LiveIndex {
     /// Over an index that is still empty.
     pub(crate) fn new(empty: SearchIndex) -> Self {
-        Self { index: RwLock::new(empty), pending: Mutex::new(Pending::Everything) }
+        Self { index: RwLock::new(empty), pending: Mutex::default() }
     }
 
     /// Hears that the tools of a source changed.
     pub(crate) fn changed(&self, source: &SourceId) {
-        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Pending::Sources(sources) = &mut *pending
+        let mut pending = self.pending();
+        if let Some(sources) = &mut pending.sources
             && !sources.contains(source)
         {
             sources.push(source.clone());
         }
     }
 
-    /// The index as of now. `snapshot` is asked for after it is settled what must be taken over, so that no change is
-    /// missed: what changes meanwhile is pending again.
+    /// Hears that a tool answered a request. Before the index was first asked there is nothing to remember: it will be told.
+    pub(crate) fn remember(&self, past: &PastRequest) {
+        let mut pending = self.pending();
+        if pending.sources.is_some() {
+            pending.requests.push(past.clone());
+        }
+    }
+
+    /// The index as of now. `snapshot` and `past` are asked for after it is settled what must be taken over, so that no
+    /// change is missed: what changes meanwhile is pending again. `past` is asked for once, before anything is searched.
     pub(crate) fn current(
         &self,
         snapshot: impl FnOnce() -> Arc<Snapshot>,
+        past: impl FnOnce() -> Vec<PastRequest>,
     ) -> RwLockReadGuard<'_, SearchIndex> {
         if self.is_behind() {
             let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
-            let pending = std::mem::replace(
-                &mut *self.pending.lock().unwrap_or_else(PoisonError::into_inner),
-                Pending::Sources(Vec::new()),
-            );
-            take_over(&mut index, pending, &snapshot());
+            let next = Pending { sources: Some(Vec::new()), requests: Vec::new() };
+            let mut pending = std::mem::replace(&mut *self.pending(), next);
+            if pending.sources.is_none() {
+                pending.requests = past();
+            }
+            take_over(&mut index, &pending, &snapshot());
         }
         self.index.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn is_behind(&self) -> bool {
-        match &*self.pending.lock().unwrap_or_else(PoisonError::into_inner) {
-            Pending::Everything => true,
-            Pending::Sources(sources) => !sources.is_empty(),
-        }
+        let pending = self.pending();
+        pending.sources.as_ref().is_none_or(|sources| !sources.is_empty()) || !pending.requests.is_empty()
+    }
+
+    fn pending(&self) -> MutexGuard<'_, Pending> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn take_over(index: &mut SearchIndex, pending: Pending, snapshot: &Snapshot) {
-    match pending {
-        Pending::Everything => snapshot.sources().iter().for_each(|entry| put(index, entry)),
-        Pending::Sources(sources) => {
+fn take_over(index: &mut SearchIndex, pending: &Pending, snapshot: &Snapshot) {
+    match &pending.sources {
+        None => snapshot.sources().iter().for_each(|entry| put(index, entry)),
+        Some(sources) => {
             for source in sources {
                 match snapshot.source(source.as_str()) {
                     Some(entry) => put(index, entry),
@@ -83,6 +95,9 @@ fn take_over(index: &mut SearchIndex, pending: Pending, snapshot: &Snapshot) {
                 }
             }
         }
+    }
+    for past in &pending.requests {
+        index.remember(past.source.as_str(), &past.tool, &past.request);
     }
 }
 

@@ -17,7 +17,7 @@ const COVERED: f32 = 0.11;
 /// What past requests add at most, as a part of the best score without them.
 const HISTORY: f32 = 1.0;
 /// Tools of one name that share so much of their terms are one tool.
-const SAME: f32 = 0.2;
+const SAME: f32 = 0.5;
 
 /// One tool that was picked.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,12 +34,10 @@ pub(crate) struct Picked {
 struct Candidate<'a> {
     number: DocumentId,
     document: &'a Document,
-    /// By slot.
+    /// By slot; where there is a past, what that says comes last, so that it too counts less once it is covered.
     shares: Vec<f32>,
-    /// What is not a slot's: phrases, the best sentence, past requests.
+    /// What is not a slot's: phrases, the best sentence.
     extra: f32,
-    /// What past requests are of that.
-    history: f32,
     named: bool,
     taken: bool,
 }
@@ -51,12 +49,13 @@ impl SearchIndex {
         #[cfg(feature = "embedding")]
         self.add_meaning(query, &mut candidates);
         add_history(query, &mut candidates);
-        let most: Vec<f32> = (0..query.slots.len())
+        let parts = query.slots.len() + usize::from(!query.past.is_empty());
+        let most: Vec<f32> = (0..parts)
             .map(|slot| {
                 candidates.iter().filter_map(|one| one.shares.get(slot)).copied().fold(f32::EPSILON, f32::max)
             })
             .collect();
-        let mut open = vec![1.0f32; query.slots.len()];
+        let mut open = vec![1.0f32; parts];
         let mut picked: Vec<Picked> = Vec::new();
         while picked.len() < limit {
             let Some((at, score)) = self.next(&candidates, &open) else { break };
@@ -68,18 +67,21 @@ impl SearchIndex {
                 first.same.push(candidate.number);
                 continue;
             }
+            let history = candidate.shares.iter().zip(&open).nth(query.slots.len());
+            let history = history.map_or(0.0, |(share, open)| share * open);
             for ((open, share), most) in open.iter_mut().zip(&candidate.shares).zip(&most) {
                 *open *= 1.0 - COVERED * share / most;
             }
-            let Candidate { number: document, history, .. } = *candidate;
-            picked.push(Picked { document, score, history, same: Vec::new() });
+            picked.push(Picked { document: candidate.number, score, history, same: Vec::new() });
         }
         picked
     }
 
     fn candidates(&self, query: &Query, pool: &[Scored]) -> Vec<Candidate<'_>> {
         let mut numbers: Vec<DocumentId> =
-            query.names.iter().flat_map(|name| self.named(name)).copied().take(pool.len().max(16)).collect();
+            query.names.iter().flat_map(|name| self.named(name)).copied().collect();
+        numbers.sort_unstable_by(|one, other| self.compare((*one, 0.0), (*other, 0.0)));
+        numbers.truncate(pool.len().max(16));
         let named = numbers.len();
         numbers.extend(pool.iter().map(|(number, _)| *number));
         let only_past = query.past.iter().map(|(number, _)| *number);
@@ -100,7 +102,7 @@ impl SearchIndex {
             let shares: Vec<f32> = query.slots.iter().map(|slot| self.share(slot, document)).collect();
             let extra = self.neighbours(query, document) + best_sentence(query, &shares);
             let named = at < named;
-            candidates.push(Candidate { number, document, shares, extra, history: 0.0, named, taken: false });
+            candidates.push(Candidate { number, document, shares, extra, named, taken: false });
         }
         candidates
     }
@@ -166,8 +168,7 @@ impl SearchIndex {
     }
 }
 
-/// Adds what past requests say: at most a fixed part of what the words of the request say about the best tool, so that
-/// it cannot drown them.
+/// Adds what past requests say: at most a fixed part of what the words of the request say about the best tool.
 fn add_history(query: &Query, candidates: &mut [Candidate<'_>]) {
     if query.past.is_empty() {
         return;
@@ -175,18 +176,16 @@ fn add_history(query: &Query, candidates: &mut [Candidate<'_>]) {
     let best = candidates.iter().map(Candidate::text).fold(0.0, f32::max);
     // Where no word says anything, the past decides alone.
     let most = if best > 0.0 { HISTORY * best } else { HISTORY };
-    for (number, score) in &query.past {
-        if let Some(candidate) = candidates.iter_mut().find(|candidate| candidate.number == *number) {
-            candidate.history = most * score;
-            candidate.extra += candidate.history;
-        }
+    for candidate in candidates {
+        let past = query.past.iter().find(|(number, _)| *number == candidate.number);
+        candidate.shares.push(past.map_or(0.0, |(_, score)| most * score));
     }
 }
 
 impl Candidate<'_> {
     /// What the words of the request say about it.
     fn text(&self) -> f32 {
-        self.shares.iter().sum::<f32>() + self.extra - self.history
+        self.shares.iter().sum::<f32>() + self.extra
     }
 }
 

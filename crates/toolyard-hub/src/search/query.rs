@@ -9,11 +9,13 @@ use super::{
     synonyms::{LONGEST_PHRASE, synonyms},
     terms::{DocumentId, TermId},
     values::kinds_of,
-    words::{Cut, is_unspaced, words},
+    words::{Cut, LONGEST_WORD, is_unspaced, words},
 };
 
 /// More words of a request are not looked at.
 const MOST_WORDS: usize = 400;
+/// More bytes of a request are not looked at.
+const MOST_BYTES: usize = 16 << 10;
 /// What a word of the request counts that holds a digit.
 const NUMBER: f32 = 0.6;
 /// What a value counts whose kind was told by its form.
@@ -96,7 +98,14 @@ pub(crate) struct Query {
 impl Query {
     /// Reads a request against what the index knows.
     pub(crate) fn read(index: &SearchIndex, text: &str) -> Self {
-        let mut reader = Reader { index, query: Self::default(), seen: HashMap::new(), stop: Vec::new() };
+        let text = text.get(..text.floor_char_boundary(MOST_BYTES)).unwrap_or_default();
+        let mut reader = Reader {
+            index,
+            query: Self::default(),
+            seen: HashMap::new(),
+            stop: Vec::new(),
+            words_left: MOST_WORDS,
+        };
         let stemmer = TextStemmer::of(text);
         for sentence in sentences(text) {
             reader.words(sentence, &stemmer);
@@ -138,6 +147,7 @@ struct Reader<'a> {
     seen: HashMap<String, usize>,
     /// Words that say nothing, for when there are no others.
     stop: Vec<Slot>,
+    words_left: usize,
 }
 
 impl Reader<'_> {
@@ -145,7 +155,8 @@ impl Reader<'_> {
         let mut before: Option<(TermId, u32)> = None;
         let mut said: Vec<(String, Vec<String>, Cut)> = Vec::new();
         words(sentence, |word, cut| {
-            if said.len() < MOST_WORDS {
+            if self.words_left > 0 {
+                self.words_left -= 1;
                 let mut terms = Vec::new();
                 stemmer.terms(word, |term| terms.push(term.to_owned()));
                 said.push((word.to_owned(), terms, cut));
@@ -172,7 +183,7 @@ impl Reader<'_> {
     fn word(&mut self, word: &str, terms: &[String], stop: bool) {
         let Some(first) = terms.first() else { return };
         if let Some(slot) = self.seen.get(first).and_then(|at| self.query.slots.get_mut(*at)) {
-            slot.weight += REPETITION * slot.weight / (1.0 + slot.weight);
+            slot.weight += REPETITION / (1.0 + slot.weight);
             return;
         }
         let own = terms.iter().filter_map(|term| self.index.terms.id(term));
@@ -208,6 +219,7 @@ impl Reader<'_> {
             sentence: self.query.sentences,
         };
         if stop {
+            self.seen.insert(key, usize::MAX);
             self.stop.push(slot);
         } else {
             self.seen.insert(key, self.query.slots.len());
@@ -287,11 +299,13 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a word is written like `readFile`; `API` and `Excel` are not.
+/// Whether a word is written like `readFile`; `API`, `Excel` and `GitHub` are not.
 fn is_camel_case(word: &str) -> bool {
-    word.chars()
-        .zip(word.chars().skip(1))
-        .any(|(before, letter)| before.is_lowercase() && letter.is_uppercase())
+    word.starts_with(char::is_lowercase)
+        && word
+            .chars()
+            .zip(word.chars().skip(1))
+            .any(|(before, letter)| before.is_lowercase() && letter.is_uppercase())
 }
 
 /// The terms of a gloss.
@@ -349,6 +363,11 @@ fn runs(text: &str) -> Vec<Vec<String>> {
         if letter.is_alphanumeric() && !is_unspaced(letter) {
             word.extend(letter.to_lowercase());
             continue;
+        }
+        // What is too long for a word stands between words like a sign.
+        if word.len() > LONGEST_WORD {
+            word.clear();
+            all.push(Vec::new());
         }
         if !word.is_empty()
             && let Some(run) = all.last_mut()

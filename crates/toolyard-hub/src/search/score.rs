@@ -159,7 +159,7 @@ impl Pool<'_> {
             return;
         }
         self.kept.push(scored);
-        if self.kept.len() >= 4 * self.limit.max(16) {
+        if self.kept.len() >= self.limit.max(16).saturating_mul(4) {
             self.prune();
         }
     }

@@ -23,7 +23,7 @@ const TELLING: [(Algorithm, &str); 10] = [
     (Algorithm::Turkish, " ve bir bu için ile olan olarak daha çok gibi ne da de mi var "),
     (Algorithm::Romanian, " și un o de la cu pentru este în din care pe nu sau al "),
 ];
-/// So many telling words, and more than half of all words must not be needed: texts about tools are short.
+/// So many telling words are enough: texts about tools are short.
 const ENOUGH: usize = 2;
 
 /// Makes terms of the words of one text.
@@ -68,7 +68,6 @@ fn language(text: &str) -> Option<Algorithm> {
     if let Some(algorithm) = text.chars().find_map(script) {
         return Some(algorithm);
     }
-    // English has no such letters, and plain texts are the rule: this is asked of every description.
     let mut votes = [0usize; TELLING.len()];
     for word in text.split(|letter: char| !letter.is_alphabetic()).filter(|word| !word.is_empty()) {
         if word.len() > 8 {

@@ -17,7 +17,7 @@ pub(crate) enum Cut {
 /// No identifier written as one word is longer.
 const LONGEST_WHOLE: usize = 30;
 /// A longer run without a space is data, not a word.
-const LONGEST_WORD: usize = 64;
+pub(crate) const LONGEST_WORD: usize = 64;
 
 /// Calls `each` with every word of a text in lowercase, in order.
 pub(crate) fn words(text: &str, mut each: impl FnMut(&str, Cut)) {

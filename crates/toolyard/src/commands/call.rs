@@ -152,6 +152,9 @@ fn options(call: &CallArgs, yard: &Toolyard, trail: Option<&Arc<Trail>>) -> Call
     if let Some(timeout) = call.timeout {
         options = options.with_timeout(timeout.0);
     }
+    if let Some(request) = &call.request {
+        options = options.for_request(request.as_str());
+    }
     match trail {
         Some(trail) => options.with_trail(Arc::clone(trail)),
         None => options,

@@ -1,6 +1,6 @@
 //! `toolyard lexicon`: dictionaries with which a request in one language finds tools described in another.
 
-use std::path::Path;
+use std::{io::Read as _, path::Path};
 
 use serde_json::{Value, json};
 use toolyard_core::ContentHash;
@@ -10,7 +10,7 @@ use crate::{
     cli::{AddLexicon, Language, LexiconCommand},
     commands::{
         lexicon_fetch::fetch,
-        lexicon_file::{Dictionary, FileError, dictionary},
+        lexicon_file::{Dictionary, FileError, LARGEST, dictionary},
     },
     failure::{Code, Failure},
     folders::Workplace,
@@ -144,10 +144,17 @@ async fn fetched(output: &Output) -> Result<(Dictionary, String), Failure> {
     Ok((dictionary, package.name.to_owned()))
 }
 
+/// A file, and of one that never ends as much as is too much.
+fn read_at_most(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 async fn read(file: &Path) -> Result<Dictionary, Failure> {
     let path = file.to_owned();
     let work = tokio::task::spawn_blocking(move || {
-        let bytes = std::fs::read(&path).map_err(|error| FileError::Unreadable { path, error })?;
+        let bytes = read_at_most(&path, LARGEST).map_err(|error| FileError::Unreadable { path, error })?;
         dictionary(bytes)
     });
     let read = waiting("the dictionary to be read", work).await?;

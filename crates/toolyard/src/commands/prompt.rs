@@ -5,13 +5,13 @@ use std::{collections::HashMap, sync::Arc};
 use serde_json::{Value, json};
 use toolyard::{Settings, Toolyard};
 use toolyard_agent::{
-    AgentConfig, DEFAULT_AGENT, O200k,
+    AgentConfig, DEFAULT_AGENT, O200k, TokenCount as _,
     prompt::{
-        Limit, Offer, PromptError, PromptTool, Provider, Shown, build_agent_system_prompt_with_tools,
+        Limit, Offer, Prompt, PromptError, PromptTool, Provider, Shown, build_agent_system_prompt_with_tools,
         build_native_prompt, call_schema,
     },
 };
-use toolyard_core::SourceId;
+use toolyard_core::{SourceId, SourceKind};
 use toolyard_hub::ToolCandidate;
 
 use crate::{
@@ -46,7 +46,7 @@ pub(crate) fn run(
                 build_agent_system_prompt_with_tools(&agent, offer, limit, &O200k).map_err(failed)?;
             let facts = Facts { shown: &prompt.shown, left_out: prompt.left_out, tokens: prompt.tokens };
             if arguments.format == PromptFormat::Schema {
-                let schema = call_schema(&prompt.shown);
+                let (schema, facts) = schema_within(&prompt, arguments.budget);
                 output.json(&if output.wants_json() { facts.with("schema", &schema) } else { schema });
             } else if output.wants_json() {
                 output.json(&facts.with("text", &json!(prompt.text)));
@@ -72,6 +72,22 @@ pub(crate) fn run(
         }
     }
     Ok(())
+}
+
+/// The schema of as many of the chosen tools as fit, the last ones left out first.
+fn schema_within(prompt: &Prompt, budget: usize) -> (Value, Facts<'_>) {
+    let mut shown = prompt.shown.as_slice();
+    loop {
+        let schema = call_schema(shown);
+        let tokens = O200k.count(&schema.to_string());
+        match shown.split_last() {
+            Some((_, fewer)) if tokens > budget => shown = fewer,
+            _ => {
+                let left_out = prompt.left_out + prompt.shown.len() - shown.len();
+                return (schema, Facts { shown, left_out, tokens });
+            }
+        }
+    }
 }
 
 /// What a prompt holds, for whoever measures it.
@@ -116,13 +132,17 @@ fn offer<'a>(
     let all: Vec<Arc<ToolCandidate>> = yard.hub().specs().into_iter().filter(may_see).collect();
     let exist = all.len();
     let rates = rates(yard);
-    let core = all.iter().filter(|tool| agent.is_core(&tool.name)).map(|tool| shown(tool, &rates)).collect();
+    let core = all.iter().filter(|tool| is_core(agent, tool)).map(|tool| shown(tool, &rates)).collect();
     let others = match query {
         Some(query) => relevant(yard, query).into_iter().filter(may_see).collect(),
         None => all,
     };
-    let others = others.into_iter().filter(|tool| !agent.is_core(&tool.name));
+    let others = others.into_iter().filter(|tool| !is_core(agent, tool));
     Offer { core, others: others.map(move |tool| shown(&tool, &rates)), exist }
+}
+
+fn is_core(agent: &AgentConfig, tool: &ToolCandidate) -> bool {
+    agent.is_core(&tool.name, tool.source.info.kind == SourceKind::Native)
 }
 
 /// Tools in the order in which they matter for a request. A model never names a source, so those that only their source

@@ -37,6 +37,7 @@ fn with_reasons(found: &FoundTool) -> Value {
     if let Value::Object(fields) = &mut all {
         fields.insert("score".to_owned(), json!(found.score));
         fields.insert("by_name".to_owned(), json!(found.by_name));
+        fields.insert("history".to_owned(), json!(found.history));
         let same: Vec<_> = found.same.iter().map(|tool| tool.source_id()).collect();
         fields.insert("same_on".to_owned(), json!(same));
         fields.insert("matched".to_owned(), json!(found.matched.iter().map(reason).collect::<Vec<_>>()));
@@ -45,10 +46,12 @@ fn with_reasons(found: &FoundTool) -> Value {
 }
 
 fn explain(found: &FoundTool, output: &Output) {
-    let tool = &found.tool;
-    let only =
-        if found.by_name { String::new() } else { format!("   (name it: --source {})", tool.source_id()) };
-    output.line(&format!("{}   {}   {:.1}{only}", harmless(&tool.name), tool.source_id(), found.score));
+    let (tool, source) = (&found.tool, found.tool.source_id());
+    let only = if found.by_name { String::new() } else { format!("   (name it: --source {source})") };
+    output.line(&harmless(&format!("{}   {source}   {:.1}{only}", tool.name, found.score)));
+    if found.history > 0.0 {
+        output.line(&format!("  {:5.1}  used for such requests before", found.history));
+    }
     for matched in &found.matched {
         let how = match matched.via {
             Via::Own => String::new(),
@@ -58,7 +61,7 @@ fn explain(found: &FoundTool, output: &Output) {
     }
     if let [_, ..] = found.same.as_slice() {
         let same: Vec<&str> = found.same.iter().map(|tool| tool.source_id().as_str()).collect();
-        output.line(&format!("         the same on {}", same.join(", ")));
+        output.line(&harmless(&format!("         the same name on {}", same.join(", "))));
     }
 }
 

@@ -56,17 +56,17 @@ fn places(hits: &[Hit]) -> Vec<usize> {
 }
 
 impl Retriever for Ours {
-    fn remember(&mut self, tool: usize, request: &str) -> bool {
-        let Some(server) = self.servers.get(tool) else { return false };
-        self.index.remember(server, &tool.to_string(), request);
-        true
-    }
-
     fn search(&self, text: &str, limit: usize) -> Vec<usize> {
         places(&self.index.search(text, limit))
     }
 
     fn search_steps(&self, task: &str, steps: &[String], limit: usize) -> Vec<usize> {
         places(&self.index.search_steps(task, steps.iter().map(String::as_str), limit))
+    }
+
+    fn remember(&mut self, tool: usize, request: &str) -> bool {
+        let Some(server) = self.servers.get(tool) else { return false };
+        self.index.remember(server, &tool.to_string(), request);
+        true
     }
 }

@@ -1,0 +1,12 @@
+-- What tools were used for: requests they answered, without secrets.
+
+CREATE TABLE past_requests (
+    source       TEXT NOT NULL,
+    tool         TEXT NOT NULL,
+    request      TEXT NOT NULL,
+    uses         INTEGER NOT NULL,
+    last_used_at INTEGER NOT NULL,
+    PRIMARY KEY (source, tool, request)
+) STRICT;
+
+PRAGMA user_version = 3;
