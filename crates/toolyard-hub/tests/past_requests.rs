@@ -78,7 +78,8 @@ async fn only_what_succeeded_for_a_request_is_remembered() {
 async fn by_capability_it_is_the_tool_that_answered() {
     let (hub, memory) = hub();
     let options = CallOptions::default().for_request("boots?");
-    let capability = hub.snapshot().capabilities().first().cloned().unwrap_or_else(|| Capability::from("weather"));
+    let capability =
+        hub.snapshot().capabilities().first().cloned().unwrap_or_else(|| Capability::from("weather"));
     hub.execute_by_capability(&capability, json!({}).into(), &options).await.unwrap();
     let tools: Vec<String> = remembered(&memory).into_iter().map(|(tool, _, _)| tool).collect();
     assert_eq!(tools, ["get_weather"]);
