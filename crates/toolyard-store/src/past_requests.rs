@@ -19,7 +19,7 @@ use crate::{
 /// How often what changed is written.
 const WRITE_EVERY: Duration = Duration::from_secs(1);
 /// So many requests are kept in all.
-const MOST: usize = 50_000;
+const MOST: usize = 20_000;
 
 /// Past requests in memory, written to the store in the background.
 pub struct StoredRequests {
@@ -68,7 +68,7 @@ impl StoredRequests {
             let source = SourceId::from(row.try_get::<String, _>("source")?);
             let (uses, last_used_at) = (row.try_get("uses")?, row.try_get("last_used_at")?);
             let tool = (source, row.try_get("tool")?);
-            known.put(tool, row.try_get("request")?, Use { uses, unwritten: 0, last_used_at });
+            known.put(&tool, row.try_get("request")?, Use { uses, unwritten: 0, last_used_at });
         }
         Ok(Arc::new(Self { store: store.clone(), clock, known: Mutex::new(known) }))
     }
@@ -94,7 +94,7 @@ impl PastRequests for StoredRequests {
         let tool = (source, tool);
         let before = known.tools.get(&tool).and_then(|requests| requests.get(&request));
         let (uses, unwritten) = before.map_or((0, 0), |before| (before.uses, before.unwritten));
-        known.put(tool, request, Use { uses: uses + 1, unwritten: unwritten + 1, last_used_at });
+        known.put(&tool, request, Use { uses: uses + 1, unwritten: unwritten + 1, last_used_at });
     }
 
     fn recent(&self, limit: usize) -> Vec<PastRequest> {
@@ -118,12 +118,12 @@ fn known_as((source, tool): &(SourceId, String), request: &str) -> PastRequest {
 }
 
 impl Known {
-    fn put(&mut self, tool: (SourceId, String), request: String, used: Use) {
+    fn put(&mut self, tool: &(SourceId, String), request: String, used: Use) {
         self.latest = self.latest.max(used.last_used_at);
         let requests = self.tools.entry(tool.clone()).or_default();
         self.count += usize::from(requests.insert(request, used).is_none());
         if requests.len() > PastRequest::OF_ONE_TOOL {
-            self.forget_oldest(&tool);
+            self.forget_oldest(tool);
         }
     }
 

@@ -18,7 +18,7 @@ use super::{
 /// So many different requests of a tool are remembered, the newest.
 const MOST_OF_TOOL: usize = 30;
 /// So many requests are remembered in all.
-const MOST: usize = 50_000;
+const MOST: usize = 20_000;
 /// More of a request is not read, in bytes.
 const MOST_BYTES: usize = 4_000;
 /// More different terms of a request are not looked at.

@@ -32,9 +32,9 @@ fn first(index: &SearchIndex, request: &str) -> Option<Hit> {
 #[test]
 fn what_was_asked_before_is_found_though_no_definition_says_it() {
     let mut index = kitchen();
-    assert!(first(&index, "should I take an gumboots tomorrow?").is_none());
-    index.remember("sky", "forecast", "Will I need an gumboots in Paris?");
-    let hit = first(&index, "should I take an gumboots tomorrow?").unwrap();
+    assert!(first(&index, "are gumboots wise in the garden?").is_none());
+    index.remember("sky", "forecast", "Will I need gumboots in Paris?");
+    let hit = first(&index, "are gumboots wise in the garden?").unwrap();
     assert_eq!(hit.key.as_ref(), "forecast");
     assert!(hit.history > 0.0 && hit.matched.is_empty());
     index.remember("kitchen", "find_recipe", "晚饭吃什么");
@@ -44,7 +44,7 @@ fn what_was_asked_before_is_found_though_no_definition_says_it() {
 #[test]
 fn requests_outlive_the_absence_of_a_server_and_do_not_find_it_then() {
     let mut index = kitchen();
-    index.remember("sky", "forecast", "do I need an gumboots");
+    index.remember("sky", "forecast", "do I need gumboots");
     index.remember("later", "soup", "cook something with onions");
     index.remove("sky");
     assert!(first(&index, "gumboots").is_none() && first(&index, "onions").is_none());
