@@ -42,6 +42,10 @@ crash KILLS="2000" FIGHTS="500" FLOODS="300":
     TOOLYARD_RANDOM_KILLS={{ KILLS }} TOOLYARD_FIGHTS={{ FIGHTS }} TOOLYARD_FLOODS={{ FLOODS }} \
         scripts/with-postgres cargo nextest run -p toolyard-store --test crash --no-capture
 
+# Our index beside tantivy, from 1,000 tools up; with the folder of the test sets on real tools and requests
+bench-search *ARGS:
+    cd bench/search && cargo run --release --locked -- {{ ARGS }}
+
 # Times of the hub (only comparable within one run)
 bench:
     cargo bench -p toolyard-hub --bench hub

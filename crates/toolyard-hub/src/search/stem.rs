@@ -1,6 +1,9 @@
 //! Takes endings off words, in the languages that have them: `deploys`, `deployed` and `deploying` are one term.
 
-use std::{collections::HashSet, sync::LazyLock};
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::LazyLock,
+};
 
 use rust_stemmers::{Algorithm, Stemmer};
 
@@ -23,6 +26,22 @@ const TELLING: [(Algorithm, &str); 10] = [
     (Algorithm::Turkish, " ve bir bu için ile olan olarak daha çok gibi ne da de mi var "),
     (Algorithm::Romanian, " și un o de la cu pentru este în din care pe nu sau al "),
 ];
+/// The same words as numbers, with a bit for each language that has them.
+static TELLING_WORDS: LazyLock<Vec<(u64, u16)>> = LazyLock::new(|| {
+    let mut languages: BTreeMap<u64, u16> = BTreeMap::new();
+    for (number, (_, words)) in TELLING.iter().enumerate() {
+        for word in words.split(' ').filter_map(small_word) {
+            *languages.entry(word).or_default() |= 1 << number;
+        }
+    }
+    languages.into_iter().collect()
+});
+/// The stop terms as numbers.
+static STOP_WORDS: LazyLock<Vec<u64>> = LazyLock::new(|| {
+    let mut words: Vec<u64> = STOP_TERMS.iter().filter_map(|word| small_word(word)).collect();
+    words.sort_unstable();
+    words
+});
 /// So many telling words are enough: texts about tools are short.
 const ENOUGH: usize = 2;
 
@@ -63,30 +82,42 @@ pub(crate) fn is_stop_term(term: &str) -> bool {
     STOP_TERMS.contains(term)
 }
 
-/// The language of a text that is not English, as far as it shows.
+/// The language of a text that is not English, as far as it shows. This is asked of every text that is indexed.
 fn language(text: &str) -> Option<Algorithm> {
-    if let Some(algorithm) = text.chars().find_map(script) {
+    if !text.is_ascii()
+        && let Some(algorithm) = text.chars().find_map(script)
+    {
         return Some(algorithm);
     }
+    let words = || text.split(|letter: char| !letter.is_alphabetic()).filter_map(small_word);
     let mut votes = [0usize; TELLING.len()];
-    for word in text.split(|letter: char| !letter.is_alphabetic()).filter(|word| !word.is_empty()) {
-        if word.len() > 8 {
-            continue;
-        }
-        let spaced = format!(" {} ", word.to_lowercase());
-        for (vote, (_, words)) in votes.iter_mut().zip(&TELLING) {
-            *vote += usize::from(words.contains(&spaced));
+    for word in words() {
+        let Ok(at) = TELLING_WORDS.binary_search_by_key(&word, |(word, _)| *word) else { continue };
+        let languages = TELLING_WORDS.get(at).map_or(0, |(_, languages)| *languages);
+        for (number, vote) in votes.iter_mut().enumerate() {
+            *vote += usize::from(languages >> number & 1 == 1);
         }
     }
     let most = votes.iter().copied().max().filter(|most| *most >= ENOUGH)?;
-    let english = text
-        .split(|letter: char| !letter.is_alphabetic())
-        .filter(|word| is_stop_term(&word.to_ascii_lowercase()))
-        .count();
+    let english = words().filter(|word| STOP_WORDS.binary_search(word).is_ok()).count();
     if english >= most {
         return None;
     }
     votes.iter().zip(TELLING).find(|(vote, _)| **vote == most).map(|(_, (algorithm, _))| algorithm)
+}
+
+/// A word of at most eight bytes in lowercase, as a number.
+fn small_word(word: &str) -> Option<u64> {
+    if word.is_empty() || word.len() > 8 {
+        return None;
+    }
+    let mut number = 0u64;
+    if word.is_ascii() {
+        word.bytes().for_each(|byte| number = number << 8 | u64::from(byte.to_ascii_lowercase()));
+    } else {
+        word.to_lowercase().bytes().for_each(|byte| number = number << 8 | u64::from(byte));
+    }
+    Some(number)
 }
 
 fn script(letter: char) -> Option<Algorithm> {
