@@ -35,6 +35,7 @@ fn run(folder: &Path, words: &[&str]) -> String {
         .args(words)
         .current_dir(folder)
         .env_clear()
+        .env("HOME", folder)
         .stdin(Stdio::null())
         .output()
         .unwrap();
@@ -60,11 +61,16 @@ fn without_costs(seen: &str) -> String {
 fn a_set_is_measured_and_shown() {
     let world = world();
     insta::assert_snapshot!(without_costs(&run(world.path(), &["sets"])), @r"
-    SET     ASKED       QUERIES  HIT@1  RECALL@5  RECALL@10  NDCG@10  ALL@10  ENGINE
-    office  whole text        3   66.7      66.7       66.7     66.7    66.7  baseline
-    office  per step          1  100.0     100.0      100.0    100.0   100.0  baseline
+    SET     ASKED                             QUERIES  HIT@1  RECALL@5  RECALL@10  NDCG@10  ALL@10  ENGINE
+    office  whole text                              3   66.7      66.7       66.7     62.6    66.7  toolyard
+                                                        66.7      66.7       66.7     66.7    66.7  baseline
+    office  per step                                1  100.0     100.0      100.0    100.0   100.0  toolyard
+                                                       100.0     100.0      100.0    100.0   100.0  baseline
+    office  after 30 past uses                      3   66.7      66.7       66.7     62.6    66.7  toolyard
+    office  several tools                           1  100.0     100.0      100.0     87.7   100.0  toolyard
+    office  several tools after 30 past uses        1  100.0     100.0      100.0     87.7   100.0  toolyard
     --- stderr
-    note: points of 100; tokens are estimated (4 characters each, or 1 of Chinese, Japanese or Korean); times can only be compared within one run
+    note: points of 100; tokens are of o200k_base; times can only be compared within one run
     ");
 }
 
@@ -88,14 +94,19 @@ fn a_row_below_its_floor_fails_the_command() {
     let floors = r#"{"rows": {"office": {"recall_at_10": 90.0, "ndcg_at_10": 10.0}, "gone": {"recall_at_10": 1, "ndcg_at_10": 1}}}"#;
     std::fs::write(world.path().join("floors.json"), floors).unwrap();
     insta::assert_snapshot!(without_costs(&run(world.path(), &["sets", "--floor", "floors.json"])), @r"
-    SET     ASKED       QUERIES  HIT@1  RECALL@5  RECALL@10  NDCG@10  ALL@10  ENGINE
-    office  whole text        3   66.7      66.7       66.7     66.7    66.7  baseline
-    office  per step          1  100.0     100.0      100.0    100.0   100.0  baseline
+    SET     ASKED                             QUERIES  HIT@1  RECALL@5  RECALL@10  NDCG@10  ALL@10  ENGINE
+    office  whole text                              3   66.7      66.7       66.7     62.6    66.7  toolyard
+                                                        66.7      66.7       66.7     66.7    66.7  baseline
+    office  per step                                1  100.0     100.0      100.0    100.0   100.0  toolyard
+                                                       100.0     100.0      100.0    100.0   100.0  baseline
+    office  after 30 past uses                      3   66.7      66.7       66.7     62.6    66.7  toolyard
+    office  several tools                           1  100.0     100.0      100.0     87.7   100.0  toolyard
+    office  several tools after 30 past uses        1  100.0     100.0      100.0     87.7   100.0  toolyard
     --- stderr
-    note: points of 100; tokens are estimated (4 characters each, or 1 of Chinese, Japanese or Korean); times can only be compared within one run
+    note: points of 100; tokens are of o200k_base; times can only be compared within one run
     error: 2 rows are below the floor (recall@10 / NDCG@10):
       gone: not measured, must be 1.0 / 1.0
-      office: 66.7 / 66.7, must be 90.0 / 10.0
+      office: 66.7 / 62.6, must be 90.0 / 10.0
       hint: find out what changed; if the fall is meant, write it into floors.json
     --- exit 1
     ");

@@ -23,7 +23,7 @@ fn a_bad_line_is_named() {
     let good = r#"{"id":"a","name":"read"}"#;
     insta::assert_snapshot!(problem(&format!("{good}\n{{")), @"set/tools.jsonl line 2: EOF while parsing an object (column 1)");
     insta::assert_snapshot!(problem(&format!("{good}\n\n{good}")), @"set/tools.jsonl line 3: a tool of this id was there before");
-    insta::assert_snapshot!(problem("[]"), @"set/tools.jsonl line 1: invalid length 0, expected struct ToolText with 6 elements (column 2)");
+    insta::assert_snapshot!(problem("[]"), @"set/tools.jsonl line 1: invalid length 0, expected struct ToolText with 7 elements (column 2)");
     insta::assert_snapshot!(problem(r#"{"id":7,"name":"x"}"#), @"set/tools.jsonl line 1: invalid type: integer `7`, expected a string (column 7)");
     insta::assert_snapshot!(problem(r#"{"id":"a"}"#), @"set/tools.jsonl line 1: missing field `name` (column 10)");
     insta::assert_snapshot!(problem("null"), @"set/tools.jsonl line 1: invalid type: null, expected struct ToolText (column 4)");
