@@ -32,9 +32,9 @@ fn first(index: &SearchIndex, request: &str) -> Option<Hit> {
 #[test]
 fn what_was_asked_before_is_found_though_no_definition_says_it() {
     let mut index = kitchen();
-    assert!(first(&index, "are gumboots wise in the garden?").is_none());
+    assert!(first(&index, "are these gumboots?").is_none());
     index.remember("sky", "forecast", "Will I need gumboots in Paris?");
-    let hit = first(&index, "are gumboots wise in the garden?").unwrap();
+    let hit = first(&index, "are these gumboots?").unwrap();
     assert_eq!(hit.key.as_ref(), "forecast");
     assert!(hit.history > 0.0 && hit.matched.is_empty());
     index.remember("kitchen", "find_recipe", "晚饭吃什么");

@@ -140,7 +140,7 @@ fn an_agent_that_does_not_exist_is_told_from_those_that_do() {
     ");
     insta::assert_snapshot!(place.run(&["prompt", "--budget", "100"]), @r"
     --- stderr
-    error: a budget of 100 tokens is too small: 210 are needed before the first tool is shown
+    error: a budget of 100 tokens is too small: 207 are needed before the first tool is shown
       hint: give it more with --budget, or shorten the instructions of [agents.assistant]
     --- exit 2
     ");
