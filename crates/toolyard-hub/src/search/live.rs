@@ -13,6 +13,9 @@ use crate::{
     registry::{Snapshot, SourceEntry},
 };
 
+/// So many answered requests wait to be taken over.
+const MOST_PENDING: usize = 1000;
+
 /// An index that knows what it has yet to take over.
 #[derive(Debug)]
 pub(crate) struct LiveIndex {
@@ -49,6 +52,9 @@ impl LiveIndex {
     pub(crate) fn remember(&self, past: &PastRequest) {
         let mut pending = self.pending();
         if pending.sources.is_some() {
+            // Nobody may search again: the newest are enough.
+            let surplus = (pending.requests.len() + 1).saturating_sub(MOST_PENDING);
+            pending.requests.drain(..surplus);
             pending.requests.push(past.clone());
         }
     }
