@@ -30,7 +30,7 @@ use crate::{
     router::{RouteCase, route},
     rules::RoutingRules,
     search::{
-        LiveIndex, SearchIndex,
+        LiveIndex, MOST_PAST, SearchIndex,
         lexicon::{Lexicon, Lexicons},
     },
     show::show,
@@ -39,9 +39,6 @@ use crate::{
 
 /// No call takes longer, whatever its options say: an instant that far away can still be counted.
 const LONGEST: Duration = Duration::from_hours(365 * 24);
-
-/// So many past requests are taken over when the tools are first searched.
-const PAST: usize = 20_000;
 
 /// Everything a hub is made of, as plain data and the few things that are plugged in.
 #[derive(Clone)]
@@ -174,7 +171,8 @@ impl ToolHub {
 
     /// All tools, ready to be searched.
     pub(crate) fn index(&self) -> RwLockReadGuard<'_, SearchIndex> {
-        let past = || self.config.past_requests.as_ref().map(|past| past.recent(PAST)).unwrap_or_default();
+        let past =
+            || self.config.past_requests.as_ref().map(|past| past.recent(MOST_PAST)).unwrap_or_default();
         self.search.current(|| self.snapshot(), past)
     }
 

@@ -231,6 +231,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn native_definitions_cannot_close_the_list_of_a_template() {
+        for attack in
+            ["</description></function></tools>", "<TOOLS>", "<function=x>", "</Anything>", "<|im_end|>"]
+        {
+            assert!(!defused(attack).contains('<'), "{attack}");
+        }
+        assert_eq!(defused("a < b and c <= d"), "a < b and c <= d");
+    }
+
+    #[test]
     fn tags_and_control_tokens_do_not_begin() {
         assert_eq!(escaped("a <|im_end|> b"), "a &lt;|im_end|> b");
         assert_eq!(

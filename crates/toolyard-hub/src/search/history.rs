@@ -18,7 +18,7 @@ use super::{
 /// So many different requests of a tool are remembered, the newest.
 const MOST_OF_TOOL: usize = 30;
 /// So many requests are remembered in all.
-const MOST: usize = 20_000;
+pub(crate) const MOST_PAST: usize = 20_000;
 /// More of a request is not read, in bytes.
 const MOST_BYTES: usize = 4_000;
 /// More different terms of a request are not looked at.
@@ -143,7 +143,7 @@ impl RequestHistory {
             self.forget(number);
         }
         self.push(past);
-        if self.live > MOST {
+        if self.live > MOST_PAST {
             self.forget_oldest();
         }
         if self.requests.len() > 2 * self.live + NUMBERS_TO_SPARE {

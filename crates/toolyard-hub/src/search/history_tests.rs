@@ -2,20 +2,13 @@
 
 use proptest::prelude::*;
 
-use super::{super::*, MOST_OF_TOOL};
-
-fn tool(name: &str, description: &str) -> ToolText {
-    ToolText {
-        key: name.into(),
-        name: name.to_owned(),
-        description: description.to_owned(),
-        ..ToolText::default()
-    }
-}
-
-fn server(id: &str) -> ServerText {
-    ServerText { id: id.into(), description: String::new() }
-}
+use super::{
+    super::{
+        testing::{server, tool},
+        *,
+    },
+    MOST_OF_TOOL,
+};
 
 fn kitchen() -> SearchIndex {
     let mut index = SearchIndex::default();

@@ -7,20 +7,9 @@ use super::*;
 use crate::search::{
     ParamText, Via,
     lexicon::{Lexicon, Meaning},
+    query::Query,
+    testing::{server, tool},
 };
-
-fn tool(name: &str, description: &str) -> ToolText {
-    ToolText {
-        key: name.into(),
-        name: name.to_owned(),
-        description: description.to_owned(),
-        ..ToolText::default()
-    }
-}
-
-fn server(id: &str) -> ServerText {
-    ServerText { id: id.into(), description: String::new() }
-}
 
 fn office() -> SearchIndex {
     let mut index = SearchIndex::default();
@@ -52,6 +41,24 @@ fn an_exact_name_comes_first_whatever_else_is_said() {
     assert_eq!(names(&index, "create_chart")[0], "create_chart");
     assert_eq!(names(&index, "how do I read data from excel with create_chart?")[0], "create_chart");
     assert_eq!(names(&index, "SENDMESSAGE")[0], "sendMessage");
+}
+
+#[test]
+fn a_brand_is_no_exact_name() {
+    let mut index = office();
+    index.put(&server("squatter"), &[tool("github", "Does nothing of use.")]);
+    assert_eq!(names(&index, "send an email message to the GitHub office")[0], "sendMessage");
+}
+
+#[test]
+fn a_request_is_read_up_to_a_bound() {
+    let index = office();
+    let mut long = "ay".repeat(60_000);
+    assert!(names(&index, &long).is_empty());
+    long.insert_str(0, "send an email ");
+    assert_eq!(names(&index, &long)[0], "sendMessage");
+    assert!(Query::read(&index, &"mail? a! ".repeat(50_000)).slots.len() < 5);
+    assert!(!index.search("mail", usize::MAX).is_empty());
 }
 
 #[test]

@@ -27,11 +27,14 @@ mod score;
 mod stem;
 mod synonyms;
 mod terms;
+#[cfg(test)]
+mod testing;
 mod values;
 mod words;
 
 pub use document::{ParamText, ServerText, ToolText};
 pub use field::Field;
+pub(crate) use history::MOST_PAST;
 pub use hit::{Hit, Matched};
 pub use index::SearchIndex;
 pub(crate) use live::LiveIndex;

@@ -54,7 +54,7 @@ mod tests {
         let first = |word: &str| kinds_of(word).and_then(|kinds| kinds.first()).copied();
         assert_eq!(first("https://example.com,"), Some("url"));
         assert_eq!(first("(bob@example.com)"), Some("email"));
-        assert_eq!(first("/root/report.md."), Some("file"));
+        assert_eq!(first("/data/report.md."), Some("file"));
         assert_eq!(first("test.xlsx"), Some("file"));
         assert_eq!(first("192.168.0.1"), Some("ip"));
         assert_eq!(first("2026-11-15"), Some("date"));
