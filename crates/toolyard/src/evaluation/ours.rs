@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use toolyard_core::extract_capabilities;
 use toolyard_hub::search::{self, Hit, SearchIndex, ServerText, lexicon::Lexicons};
 
 use super::{Retriever, ToolText, data::ParamText};
@@ -47,6 +48,11 @@ fn text(place: usize, tool: &ToolText) -> search::ToolText {
         name: tool.name.clone(),
         description: tool.description.clone(),
         params: tool.params.iter().map(param).collect(),
+        // As the hub tags them when they are registered.
+        capabilities: extract_capabilities(&tool.name, &tool.description)
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
         ..search::ToolText::default()
     }
 }
