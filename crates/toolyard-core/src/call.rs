@@ -10,7 +10,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::RawJson;
+use crate::{Caller, RawJson};
 
 /// What a model or a client asks for: a tool by name, its arguments, and at most a hint about where the tool lives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -59,12 +59,14 @@ pub struct CallContext {
     /// A name for this call that stays the same however often it is tried, for tools that take one; only calls that
     /// are journalled have it.
     pub idempotency_key: Option<Arc<str>>,
+    /// Who can be told and asked while the call goes on, if anyone.
+    pub caller: Option<Arc<dyn Caller>>,
 }
 
 impl CallContext {
     /// A first attempt with this deadline.
     pub fn until(deadline: Instant) -> Self {
-        Self { deadline, attempt: 1, idempotency_key: None }
+        Self { deadline, attempt: 1, idempotency_key: None, caller: None }
     }
 
     /// The same circumstances for another attempt.
@@ -78,6 +80,13 @@ impl CallContext {
     #[must_use]
     pub fn with_idempotency_key(mut self, key: Option<Arc<str>>) -> Self {
         self.idempotency_key = key;
+        self
+    }
+
+    /// The same circumstances for a call of somebody who can be told and asked things.
+    #[must_use]
+    pub fn with_caller(mut self, caller: Option<Arc<dyn Caller>>) -> Self {
+        self.caller = caller;
         self
     }
 

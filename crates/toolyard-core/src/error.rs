@@ -4,7 +4,7 @@ use std::{borrow::Cow, fmt};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{SourceId, redact};
+use crate::{RawJson, SourceId, redact};
 
 /// A failed call, as a person or a model should hear of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,6 +20,16 @@ struct Facts {
     problems: Vec<ArgumentProblem>,
     retryable: Option<bool>,
     attempts: u32,
+    raw: Option<RawFailure>,
+}
+
+/// A failure as the server sent it, byte for byte, for whoever passes it on.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RawFailure {
+    /// A result that says that the tool failed.
+    Result(RawJson),
+    /// An error of JSON-RPC: code, message, data.
+    Error(RawJson),
 }
 
 /// The classes of failure that callers act on differently.
@@ -85,6 +95,7 @@ impl ToolError {
             problems: Vec::new(),
             retryable: None,
             attempts: 0,
+            raw: None,
         }))
     }
 
@@ -132,6 +143,18 @@ impl ToolError {
     pub fn with_retryable(mut self, retryable: bool) -> Self {
         self.0.retryable = Some(retryable);
         self
+    }
+
+    /// The same failure with what the server sent. It is passed on and never kept.
+    #[must_use]
+    pub fn with_raw(mut self, raw: RawFailure) -> Self {
+        self.0.raw = Some(raw);
+        self
+    }
+
+    /// What the server sent, where it was the server that failed.
+    pub fn raw(&self) -> Option<&RawFailure> {
+        self.0.raw.as_ref()
     }
 
     /// How many calls were made before giving up.

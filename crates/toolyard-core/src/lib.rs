@@ -7,6 +7,8 @@
 //! |---|---|
 //! | [`Tool`], [`ToolSpec`] | `tool.rs` |
 //! | [`ToolCallRequest`], [`CallContext`] | `call.rs` |
+//! | [`Caller`]: who can be told and asked while a call goes on | `caller.rs` |
+//! | [`ToolService`]: what a door serves | `service.rs` |
 //! | [`ToolOutput`], [`ContentBlock`], [`OutputMeta`], [`ToolResult`] | `output.rs` |
 //! | [`SourceKind`], [`SourceId`], [`SourceInfo`] | `source.rs` |
 //! | [`ToolHints`], [`EffectiveHints`] | `hints.rs` |
@@ -40,6 +42,7 @@
 mod approval;
 mod audit;
 mod call;
+mod caller;
 mod capability;
 mod conversation;
 mod error;
@@ -54,6 +57,7 @@ mod redact;
 mod results;
 mod schema;
 mod servers;
+mod service;
 mod source;
 mod synthesizer;
 mod tool;
@@ -61,9 +65,10 @@ mod tool;
 pub use approval::{Answer, Approvals, Question, QuestionKind};
 pub use audit::{Audit, AuditRecord};
 pub use call::{CallContext, ToolCallRequest};
+pub use caller::{CallAnswers, CallProgress, CallQuestion, Caller, Unanswered};
 pub use capability::{Capability, CapabilityRule, CapabilityTable, ToolKind, extract_capabilities};
 pub use conversation::{ConversationQuery, Conversations, Message};
-pub use error::{ArgumentProblem, ErrorKind, ToolError};
+pub use error::{ArgumentProblem, ErrorKind, RawFailure, ToolError};
 pub use hash::ContentHash;
 pub use hidden::{Hidden, HiddenPlace, hidden_places, is_hostile, shown, without_hidden};
 pub use hints::{EffectiveHints, ToolHints};
@@ -78,6 +83,7 @@ pub use redact::{redact, redact_json};
 pub use results::{ResultPage, ResultRef, Results, ResultsError};
 pub use schema::{Param, ParamType, compatible, params};
 pub use servers::{Descriptions, ProtocolEra, ServerRecord, Servers, ToolDefinition, TrustDecision};
+pub use service::{Catalogue, OfferedTool, ServiceCall, ToolService, Viewer};
 pub use source::{SourceId, SourceInfo, SourceKind};
 pub use synthesizer::{SynthesisError, SynthesisPiece, SynthesisRequest, Synthesizer};
 pub use tool::{Tool, ToolSpec};

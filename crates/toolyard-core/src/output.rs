@@ -16,6 +16,9 @@ pub struct ToolOutput {
     pub structured: Option<RawJson>,
     /// Whether the tool chose the size of this answer itself, as a page of a result is; budgets leave it alone then.
     pub sized: bool,
+    /// Whether this is no answer yet but questions, all of them in `raw`: the caller calls again with its answers.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asks: bool,
     /// The answer as its server sent it, byte for byte, while nothing of it was cut. It is passed on and never kept.
     #[serde(skip)]
     pub raw: Option<RawJson>,

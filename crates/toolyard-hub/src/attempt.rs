@@ -13,7 +13,7 @@ use std::{
 use futures_util::FutureExt as _;
 use tokio::time::{Instant, sleep, timeout_at};
 use toolyard_core::{
-    CallContext, CallOutcome, ErrorKind, History, OutputMeta, SourceId, ToolCallRequest, ToolError,
+    CallContext, CallOutcome, Caller, ErrorKind, History, OutputMeta, SourceId, ToolCallRequest, ToolError,
     ToolOutput,
 };
 
@@ -36,6 +36,7 @@ pub(crate) struct Call<'a> {
     pub(crate) history: &'a dyn History,
     pub(crate) trail: Option<&'a Trail>,
     pub(crate) watch: Option<&'a Watch>,
+    pub(crate) caller: Option<&'a Arc<dyn Caller>>,
     /// Only calls that are journalled have one.
     pub(crate) idempotency_key: Option<Arc<str>>,
     pub(crate) attempts: AtomicU32,
@@ -174,6 +175,7 @@ impl Call<'_> {
         let until = self.deadline.min(Instant::now() + patience);
         let context = CallContext::until(until.into_std()).attempt(attempt);
         let context = context.with_idempotency_key(self.idempotency_key.clone());
+        let context = context.with_caller(self.caller.map(Arc::clone));
         // Inside the block, because a tool may panic before there is a future too.
         let answer = AssertUnwindSafe(async { candidate.tool.call(&request, &context).await }).catch_unwind();
         let risky = self.watch.filter(|_| !candidate.hints.repeatable());

@@ -387,6 +387,7 @@ impl ToolHub {
             history: &*self.config.history,
             trail: options.trail.as_deref(),
             watch: options.watch.as_deref(),
+            caller: options.caller.as_ref(),
             idempotency_key: None,
             attempts: AtomicU32::new(0),
             answered: options.request.is_some().then(Mutex::default),

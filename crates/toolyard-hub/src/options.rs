@@ -8,6 +8,8 @@ use std::{
     time::Duration,
 };
 
+use toolyard_core::Caller;
+
 use crate::{budget::Budget, decision::Trail};
 
 /// How one call is to be carried out.
@@ -26,6 +28,8 @@ pub struct CallOptions {
     pub who: Arc<str>,
     /// What the call is for: what a person asked, or the step of a plan. A tool that succeeds is remembered for it.
     pub request: Option<Arc<str>>,
+    /// Who can be told and asked while the call goes on.
+    pub caller: Option<Arc<dyn Caller>>,
 }
 
 impl Default for CallOptions {
@@ -37,6 +41,7 @@ impl Default for CallOptions {
             watch: None,
             who: Arc::from("library"),
             request: None,
+            caller: None,
         }
     }
 }
@@ -74,6 +79,13 @@ impl CallOptions {
     #[must_use]
     pub fn on_behalf_of(mut self, who: impl Into<Arc<str>>) -> Self {
         self.who = who.into();
+        self
+    }
+
+    /// The same options for a call of somebody who can be told and asked things.
+    #[must_use]
+    pub fn with_caller(mut self, caller: Arc<dyn Caller>) -> Self {
+        self.caller = Some(caller);
         self
     }
 

@@ -10,7 +10,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use tokio::{sync::watch, task::AbortHandle, time::timeout};
-use toolyard_core::{ProtocolEra, RawJson, SourceId};
+use toolyard_core::{Caller, ProtocolEra, RawJson, SourceId};
 
 use super::{
     Exchange, InputHandler, InputRequest, Outgoing, RequestError, StdioTransport, Transport, TransportError,
@@ -72,6 +72,8 @@ pub struct ToolCall<'a> {
     pub headers: &'a [(String, String)],
     /// How long the server may be silent; progress starts this anew.
     pub silence: Option<Duration>,
+    /// Who can be told and asked while it goes on.
+    pub caller: Option<&'a Arc<dyn Caller>>,
 }
 
 impl Session {

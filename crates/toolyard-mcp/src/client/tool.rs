@@ -53,6 +53,7 @@ impl McpTool {
             arguments: &request.arguments,
             headers: &headers,
             silence: self.server.config.call_timeout,
+            caller: context.caller.as_ref(),
         };
         let session = self.session(context).await?;
         let result = match self.ask(&session, call).await {

@@ -122,8 +122,13 @@ impl CallResult {
             }
         }
         let (raw, meta) = (Some(self.raw), OutputMeta::default());
-        let mut output =
-            ToolOutput { content: self.content, structured: self.structured, sized: false, raw, meta };
+        let mut output = ToolOutput {
+            content: self.content,
+            structured: self.structured,
+            raw,
+            meta,
+            ..ToolOutput::default()
+        };
         if let (true, Some(structured)) = (output.content.is_empty(), &output.structured) {
             // Servers should say the same as text for whoever reads no JSON; those that do not are helped.
             output.content.push(ContentBlock::text(structured.get()));

@@ -142,7 +142,8 @@ impl House {
     ) -> Result<CallResult, RequestError> {
         let session = self.session().await;
         let arguments = RawJson::from(arguments);
-        let call = ToolCall { name, arguments: &arguments, headers: &[], silence: Some(PATIENCE) };
+        let call =
+            ToolCall { name, arguments: &arguments, headers: &[], silence: Some(PATIENCE), caller: None };
         session.call_tool(call).await
     }
 }

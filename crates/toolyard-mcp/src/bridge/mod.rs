@@ -1,0 +1,1 @@
+//! What stands between clients and servers of different eras: prompts, resources and skills of all servers as one.
