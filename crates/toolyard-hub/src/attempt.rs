@@ -24,6 +24,7 @@ use crate::{
     failure::Failure,
     options::Watch,
     retry::RetryPolicy,
+    surface::Profile,
 };
 
 /// What all attempts of one call share.
@@ -37,6 +38,8 @@ pub(crate) struct Call<'a> {
     pub(crate) trail: Option<&'a Trail>,
     pub(crate) watch: Option<&'a Watch>,
     pub(crate) caller: Option<&'a Arc<dyn Caller>>,
+    /// Which tools may answer at all.
+    pub(crate) profile: Option<&'a Profile>,
     /// Only calls that are journalled have one.
     pub(crate) idempotency_key: Option<Arc<str>>,
     pub(crate) attempts: AtomicU32,
