@@ -34,9 +34,6 @@ pub struct Catalogue {
     pub version: u64,
     /// The tools by name.
     pub tools: Vec<OfferedTool>,
-    /// What a person should know about the list, such as who could not be reached. It changes without a new number:
-    /// nobody is told of it who does not ask.
-    pub notes: Vec<String>,
 }
 
 /// One tool as it is offered.

@@ -28,16 +28,12 @@ use crate::{
 /// Where a kept result can be read: this and its reference.
 pub const RESULT_ADDRESS: &str = "toolyard://results/";
 
-/// What is to be known about a list besides its tools.
-type Notes = Box<dyn Fn() -> Vec<String> + Send + Sync>;
-
 /// One profile of a hub, served.
 pub struct HubService {
     hub: Arc<ToolHub>,
     profile: Arc<Profile>,
     offer: ArcSwapOption<Offer>,
     shown: Mutex<Shown>,
-    notes: Option<Notes>,
 }
 
 /// The catalogues as they were shown last. Numbers of the full one are even, those of the other odd: whoever waits for a
@@ -62,20 +58,7 @@ enum Form {
 impl HubService {
     /// Serves this profile of a hub.
     pub fn new(hub: Arc<ToolHub>, profile: Profile) -> Self {
-        Self {
-            hub,
-            profile: Arc::new(profile),
-            offer: ArcSwapOption::empty(),
-            shown: Mutex::default(),
-            notes: None,
-        }
-    }
-
-    /// The same with somebody who knows what there is to say about the list.
-    #[must_use]
-    pub fn with_notes(mut self, notes: impl Fn() -> Vec<String> + Send + Sync + 'static) -> Self {
-        self.notes = Some(Box::new(notes));
-        self
+        Self { hub, profile: Arc::new(profile), offer: ArcSwapOption::empty(), shown: Mutex::default() }
     }
 
     /// What is served.
@@ -112,29 +95,25 @@ impl HubService {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The catalogue in this form. The pointer stays while nothing changed, the number while no tool did.
+    /// The catalogue in this form. The pointer and the number stay while no tool changed.
     fn written(&self, form: Form) -> Arc<Catalogue> {
-        let notes = self.notes.as_ref().map(|notes| notes()).unwrap_or_default();
         let mut shown = self.shown();
         let offer = self.current_offer().unwrap_or_else(|| self.new_offer());
         let slot = match form {
             Form::Full => &mut shown.full,
             Form::Search => &mut shown.search,
         };
-        let before = slot.as_ref().map(|written| (&written.of, &written.catalogue));
-        let unchanged = before.filter(|(of, _)| Arc::ptr_eq(of, &offer.snapshot));
-        let tools = match unchanged {
-            Some((_, catalogue)) if catalogue.notes == notes => return Arc::clone(catalogue),
-            Some((_, catalogue)) => catalogue.tools.clone(),
-            None => form.tools(&offer),
-        };
-        let catalogue = match before {
-            Some((_, before)) if before.tools == tools && before.notes == notes => Arc::clone(before),
-            Some((_, before)) if before.tools == tools => {
-                Arc::new(Catalogue { version: before.version, tools, notes })
+        let version = match slot {
+            Some(written) if Arc::ptr_eq(&written.of, &offer.snapshot) => {
+                return Arc::clone(&written.catalogue);
             }
-            Some((_, before)) => Arc::new(Catalogue { version: before.version + 2, tools, notes }),
-            None => Arc::new(Catalogue { version: form.first_version(), tools, notes }),
+            Some(written) => written.catalogue.version + 2,
+            None => form.first_version(),
+        };
+        let tools = form.tools(&offer);
+        let catalogue = match slot {
+            Some(written) if written.catalogue.tools == tools => Arc::clone(&written.catalogue),
+            _ => Arc::new(Catalogue { version, tools }),
         };
         *slot = Some(Written { of: Arc::clone(&offer.snapshot), catalogue: Arc::clone(&catalogue) });
         catalogue

@@ -103,18 +103,6 @@ async fn the_same_list_is_the_same_pointer_and_only_real_changes_count() {
     assert!(now > first.version && now == second.version && second.tools.len() == first.tools.len() - 1);
 }
 
-#[test]
-fn notes_change_the_pointer_and_not_the_number() {
-    let unreachable = Arc::new(Mutex::new(Vec::new()));
-    let told = Arc::clone(&unreachable);
-    let service = service(Profile::default()).with_notes(move || told.lock().unwrap().clone());
-    let first = service.catalogue(&Viewer::default());
-    unreachable.lock().unwrap().push("jira could not be reached".to_owned());
-    let second = service.catalogue(&Viewer::default());
-    assert_eq!((second.version, second.notes.len(), &second.tools), (first.version, 1, &first.tools));
-    assert!(Arc::ptr_eq(&second, &service.catalogue(&Viewer::default())));
-}
-
 #[tokio::test]
 async fn what_a_profile_does_not_offer_does_not_exist() {
     let profile = Profile {
