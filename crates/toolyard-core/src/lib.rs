@@ -52,6 +52,7 @@ mod hints;
 mod history;
 mod journal;
 mod output;
+mod patience;
 mod raw_json;
 mod redact;
 mod results;
@@ -78,6 +79,7 @@ pub use journal::{
     RunState, StepAnswer, StepOutcome, StepRecord, StepState, idempotency_key, recovery,
 };
 pub use output::{ContentBlock, Omitted, OutputMeta, ToolOutput, ToolResult, grouped};
+pub use patience::Patience;
 pub use raw_json::{JsonCursor, JsonFault, JsonKind, JsonText, NotJson, RawJson, SharedText};
 pub use redact::{redact, redact_json};
 pub use results::{ResultPage, ResultRef, Results, ResultsError};

@@ -252,7 +252,7 @@ impl Inner {
         for message in Message::read(text, &self.caller.limits)? {
             let message = addressed(message, id);
             answered |= matches!(&message, Message::Response { id: Some(_), .. });
-            self.exchange.deliver(message);
+            self.exchange.deliver_related(message, Some(id));
         }
         Ok(answered)
     }
