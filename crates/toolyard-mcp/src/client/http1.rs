@@ -13,7 +13,7 @@ use url::{Position, Url};
 use super::{http::SESSION_ID, http_target::DPOP_NONCE};
 
 /// A head longer than this, or with more lines, is an attack.
-const MOST_HEAD: usize = 64 << 10;
+const MOST_HEAD: usize = 400 << 10;
 const MOST_HEADERS: usize = 100;
 /// What may stand beside the data of a chunked body, all of it together: extensions of chunks, and what follows the last.
 const MOST_BESIDE: usize = 16 << 10;

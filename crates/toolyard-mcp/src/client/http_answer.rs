@@ -14,12 +14,17 @@ use super::{TransportError, http_caller::broken, http_plain::PlainAnswer};
 const LAST_MOMENT: Duration = Duration::from_millis(200);
 const MOST_AFTERWARDS: usize = 64 << 10;
 
+/// After so many bytes whoever reads takes a breath: limits on time are looked at by the same task.
+const BREATH: usize = 128 << 10;
+
 /// An answer whose body can be read.
 #[derive(Debug)]
 pub(super) struct HttpAnswer {
     /// Where it came from in the end.
     pub(super) url: Url,
     way: Way,
+    /// Bytes since the last breath.
+    read: usize,
 }
 
 #[derive(Debug)]
@@ -31,11 +36,11 @@ enum Way {
 
 impl HttpAnswer {
     pub(super) fn plain(url: Url, answer: PlainAnswer) -> Self {
-        Self { url, way: Way::Plain(answer) }
+        Self { url, way: Way::Plain(answer), read: 0 }
     }
 
     pub(super) fn reqwest(answer: reqwest::Response) -> Self {
-        Self { url: answer.url().clone(), way: Way::Reqwest(answer, Bytes::new()) }
+        Self { url: answer.url().clone(), way: Way::Reqwest(answer, Bytes::new()), read: 0 }
     }
 
     pub(super) fn status(&self) -> StatusCode {
@@ -62,14 +67,22 @@ impl HttpAnswer {
 
     /// The next piece of the body; none at its end.
     pub(super) async fn chunk(&mut self) -> Result<Option<&[u8]>, TransportError> {
-        match &mut self.way {
-            Way::Plain(answer) => answer.chunk().await,
-            Way::Reqwest(answer, lent) => {
-                let Some(chunk) = answer.chunk().await.map_err(broken)? else { return Ok(None) };
-                *lent = chunk;
-                Ok(Some(lent))
-            }
+        if self.read > BREATH {
+            self.read = 0;
+            tokio::task::yield_now().await;
         }
+        let chunk = match &mut self.way {
+            Way::Plain(answer) => answer.chunk().await?,
+            Way::Reqwest(answer, lent) => match answer.chunk().await.map_err(broken)? {
+                Some(chunk) => {
+                    *lent = chunk;
+                    Some(&**lent)
+                }
+                None => None,
+            },
+        };
+        self.read += chunk.map_or(0, <[u8]>::len);
+        Ok(chunk)
     }
 
     /// Gives up the rest of a body that has given what it was read for, without waiting for its end.

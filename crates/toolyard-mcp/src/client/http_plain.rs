@@ -116,7 +116,8 @@ impl PlainPool {
                 fresh
             }
         };
-        let AnswerHead { status, headers, body, reusable } = connection.head().await.map_err(broken)?;
+        let AnswerHead { status, headers, body, reusable } =
+            connection.head().await.map_err(|error| broken(&error))?;
         let body = PlainBody {
             framing: body,
             lent: 0,
@@ -313,7 +314,7 @@ impl PlainAnswer {
             Ok(bytes) => bytes,
             Err(error) => {
                 self.body.connection = None;
-                return Err(broken(error));
+                return Err(broken(&error));
             }
         };
         let came = self.body.connection.as_ref().map(|connection| connection.came.as_ref());
@@ -380,7 +381,7 @@ enum Broken {
     Fault(#[from] HttpFault),
 }
 
-fn broken(error: Broken) -> TransportError {
+fn broken(error: &Broken) -> TransportError {
     TransportError::Broken(harmless(&error.to_string()))
 }
 
