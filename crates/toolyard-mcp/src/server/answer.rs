@@ -4,6 +4,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use toolyard_core::{JsonCursor, JsonFault, RawJson};
 
+use super::speaker::Era;
 use crate::wire::{RequestId, RpcError};
 
 /// Results up to this size are copied into the message; of larger ones the bytes themselves are sent.
@@ -14,12 +15,41 @@ const COPIED: usize = 16 << 10;
 pub(super) enum Outcome {
     /// A result of our own: what stands before and after bytes that many answers share. All on one line.
     Pieces { before: String, shared: Bytes, after: String },
-    /// A result as somebody else wrote it. If it must be said and is not, it is said that it is complete.
-    Result { raw: RawJson, must_say: bool },
+    /// A result as somebody else wrote it, with what must be said and is not.
+    Result { raw: RawJson, must_say: MustSay },
     /// An error of our own, and the status it has over HTTP.
     Error { error: RpcError, status: StatusCode },
     /// An error as a server sent it.
     RawError(RawJson),
+}
+
+/// What the modern era wants to be said in every result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum MustSay {
+    Nothing,
+    /// Of what kind it is.
+    Kind,
+    /// Of what kind it is, and whether it may be kept.
+    KindAndCaching,
+}
+
+impl MustSay {
+    /// The fields that are missing in an object, with a comma after each.
+    fn missing(self, object: &RawJson) -> String {
+        let mut missing = String::new();
+        if self != Self::Nothing && !has_field(object, "resultType") {
+            missing.push_str(r#""resultType":"complete","#);
+        }
+        if self == Self::KindAndCaching {
+            if !has_field(object, "ttlMs") {
+                missing.push_str(r#""ttlMs":0,"#);
+            }
+            if !has_field(object, "cacheScope") {
+                missing.push_str(r#""cacheScope":"private","#);
+            }
+        }
+        missing
+    }
 }
 
 /// A message in up to three pieces, each of which may be shared.
@@ -36,9 +66,10 @@ impl Outcome {
         Self::Pieces { before: text.into(), shared: Bytes::new(), after: String::new() }
     }
 
-    /// The result that says nothing.
-    pub(super) fn empty(must_say: bool) -> Self {
-        Self::result(if must_say { r#"{"resultType":"complete"}"# } else { "{}" })
+    /// A result as somebody else wrote it, for a client of this era.
+    pub(super) fn raw(raw: RawJson, era: Era) -> Self {
+        let must_say = if era == Era::Modern { MustSay::Kind } else { MustSay::Nothing };
+        Self::Result { raw, must_say }
     }
 
     /// An error that is one of the request, not of its transport.
@@ -89,21 +120,19 @@ impl Outcome {
     }
 }
 
-fn result_pieces(id: &str, raw: RawJson, must_say: bool) -> Pieces {
+fn result_pieces(id: &str, raw: RawJson, must_say: MustSay) -> Pieces {
     let text = raw.get();
-    let is_object = text.starts_with('{');
-    let say = if is_object && must_say && !has_field(&raw, "resultType") {
+    let mut say = if text.starts_with('{') { must_say.missing(&raw) } else { String::new() };
+    let skipped = usize::from(!say.is_empty());
+    if skipped == 1 {
+        say.insert(0, '{');
         let rest = text.get(1..).unwrap_or_default();
         if rest.trim_ascii_start() == "}" {
-            "{\"resultType\":\"complete\""
-        } else {
-            "{\"resultType\":\"complete\","
+            // No comma before the end.
+            say.pop();
         }
-    } else {
-        ""
-    };
-    let skipped = usize::from(!say.is_empty());
-    let head = [r#"{"jsonrpc":"2.0","id":"#, id, r#","result":"#, say];
+    }
+    let head = [r#"{"jsonrpc":"2.0","id":"#, id, r#","result":"#, &say];
     if text.len() <= COPIED {
         let [a, b, c, d] = head;
         return Pieces::whole(&[a, b, c, d, text.get(skipped..).unwrap_or_default(), "}"]);
@@ -193,29 +222,35 @@ pub(super) fn one_line(mut json: &mut [u8]) {
 mod tests {
     use super::*;
 
-    fn written(raw: &str, must_say: bool) -> String {
+    fn written(raw: &str, must_say: MustSay) -> String {
         let id = RequestId(RawJson::parse("7".to_owned()).unwrap());
         let outcome = Outcome::Result { raw: RawJson::parse(raw.to_owned()).unwrap(), must_say };
-        String::from_utf8(outcome.pieces(&id).line(b"", b"").to_vec()).unwrap()
+        let text = String::from_utf8(outcome.pieces(&id).line(b"", b"").to_vec()).unwrap();
+        text.strip_prefix(r#"{"jsonrpc":"2.0","id":7,"result":"#)
+            .unwrap()
+            .strip_suffix('}')
+            .unwrap()
+            .to_owned()
     }
 
     #[test]
     fn what_must_be_said_is_said_once() {
-        assert_eq!(written("{ }", false), r#"{"jsonrpc":"2.0","id":7,"result":{ }}"#);
-        assert_eq!(written("{ }", true), r#"{"jsonrpc":"2.0","id":7,"result":{"resultType":"complete" }}"#);
-        assert_eq!(
-            written("{\n\"a\":1}", true),
-            r#"{"jsonrpc":"2.0","id":7,"result":{"resultType":"complete", "a":1}}"#
-        );
+        assert_eq!(written("{ }", MustSay::Nothing), "{ }");
+        assert_eq!(written("{ }", MustSay::Kind), r#"{"resultType":"complete" }"#);
+        assert_eq!(written("{\n\"a\":1}", MustSay::Kind), r#"{"resultType":"complete", "a":1}"#);
         let said = r#"{"a":1,"resultType":"input_required"}"#;
-        assert!(written(said, true).contains(&format!(r#""result":{said}"#)));
-        assert_eq!(written("[1]", true), r#"{"jsonrpc":"2.0","id":7,"result":[1]}"#);
+        assert_eq!(written(said, MustSay::Kind), said);
+        assert_eq!(written("[1]", MustSay::Kind), "[1]");
+        assert_eq!(
+            written(r#"{"ttlMs":5}"#, MustSay::KindAndCaching),
+            r#"{"resultType":"complete","cacheScope":"private","ttlMs":5}"#
+        );
     }
 
     #[test]
     fn large_results_are_the_same_in_pieces() {
         let large = format!(r#"{{"a":"{}"}}"#, "x".repeat(COPIED));
-        let small = written(r#"{"a":"x"}"#, true).replace("x", &"x".repeat(COPIED));
-        assert_eq!(written(&large, true), small);
+        let small = written(r#"{"a":"x"}"#, MustSay::Kind).replace("x", &"x".repeat(COPIED));
+        assert_eq!(written(&large, MustSay::Kind), small);
     }
 }

@@ -12,9 +12,11 @@ use tokio::sync::oneshot;
 use toolyard_core::{BoxFuture, CallAnswers, CallProgress, CallQuestion, Caller, RawJson, Unanswered};
 
 use super::{
+    answer::has_field,
     log_level::LogLevel,
     questions::Questions,
-    speaker::{Era, Speaker, text_field},
+    speaker::{Era, Speaker, fields, text_field},
+    state::Marked,
 };
 use crate::wire::{JsonObject, notification, request};
 
@@ -33,6 +35,8 @@ pub(super) struct Line {
     pub(super) can_ask: bool,
     /// How many messages may wait.
     pub(super) queued: usize,
+    /// The request that the call was made by, where it may have to be known again.
+    pub(super) request: Option<Marked>,
     state: Mutex<State>,
 }
 
@@ -44,6 +48,8 @@ struct State {
     driver: Option<Waker>,
     cancelled: bool,
     hears: Hears,
+    /// Answers that came before their questions, each for one question.
+    given: Vec<(String, RawJson)>,
     missing: Option<&'static str>,
 }
 
@@ -57,17 +63,19 @@ pub(super) struct Hears {
 }
 
 /// Questions of one moment that wait for their answers, in the modern era.
-pub(super) struct Asked {
-    /// Each under the key it is shown with, and its answer once there is one.
-    pub(super) questions: Vec<(String, CallQuestion, Option<RawJson>)>,
+struct Asked {
+    questions: Vec<Shown>,
     answered: oneshot::Sender<Vec<RawJson>>,
 }
+
+/// A question under the key it is shown with, and its answer once there is one.
+type Shown = (String, CallQuestion, Option<RawJson>);
 
 impl Line {
     pub(super) fn new(speaker: Arc<Speaker>, questions: Arc<Questions>, hears: Hears) -> Self {
         let state = Mutex::new(State { hears, ..State::default() });
         let (can_say, can_ask, queued) = (true, true, 1_024);
-        Self { speaker, questions, answers: None, can_say, can_ask, queued, state }
+        Self { speaker, questions, answers: None, can_say, can_ask, queued, request: None, state }
     }
 
     /// The next thing that was said, if there is one.
@@ -100,6 +108,21 @@ impl Line {
         self.state().hears = hears;
     }
 
+    /// Brings answers of the caller by the keys of their questions: to those that wait, and to those that will be asked.
+    pub(super) fn give(&self, responses: &RawJson) {
+        let mut given = Vec::new();
+        // What was read before a fault counts.
+        let _ = fields(responses.get(), |key, value| {
+            given.push((key.to_owned(), responses.part(value)));
+            Ok(())
+        });
+        self.answer(|key, question| {
+            let at = given.iter().position(|(given, answer)| given == key && fits(question, answer))?;
+            Some(given.swap_remove(at).1)
+        });
+        self.state().given = given;
+    }
+
     /// The capability that the call needed and the client does not have.
     pub(super) fn missing(&self) -> Option<&'static str> {
         self.state().missing
@@ -119,7 +142,7 @@ impl Line {
     }
 
     /// Brings answers; questions all of whose moment is answered wait no longer.
-    pub(super) fn answer(&self, mut find: impl FnMut(&str, &CallQuestion) -> Option<RawJson>) {
+    fn answer(&self, mut find: impl FnMut(&str, &CallQuestion) -> Option<RawJson>) {
         let mut state = self.state();
         for (key, question, answer) in state.asked.iter_mut().flat_map(|asked| &mut asked.questions) {
             if answer.is_none() {
@@ -138,7 +161,7 @@ impl Line {
         }
     }
 
-    fn say(&self, message: Vec<u8>) {
+    pub(super) fn say(&self, message: Vec<u8>) {
         let mut state = self.state();
         if self.can_say && state.said.len() < self.queued {
             state.said.push_back(message.into());
@@ -194,22 +217,23 @@ impl Line {
         if questions.is_empty() {
             return Ok(Vec::new());
         }
-        let (sender, receiver) = oneshot::channel();
+        let (answered, receiver) = oneshot::channel();
         {
             let mut state = self.state();
-            let taken: Vec<String> =
-                state.asked.iter().flat_map(|asked| &asked.questions).map(|(key, ..)| key.clone()).collect();
-            let mut shown = Vec::with_capacity(questions.len());
+            let mut shown: Vec<Shown> = Vec::with_capacity(questions.len());
             for question in questions {
-                let key = free_key(&question.key, |key| {
-                    taken.iter().any(|taken| taken == key)
-                        || shown
-                            .iter()
-                            .any(|(shown, ..): &(String, CallQuestion, Option<RawJson>)| shown == key)
-                });
-                shown.push((key, question.clone(), None));
+                let waiting = state.asked.iter().flat_map(|asked| &asked.questions).chain(&shown);
+                let taken: Vec<&str> = waiting.map(|(key, ..)| key.as_str()).collect();
+                let key = free_key(&question.key, &taken);
+                let given =
+                    state.given.iter().position(|(given, answer)| *given == key && fits(question, answer));
+                let answer = given.map(|at| state.given.swap_remove(at).1);
+                shown.push((key, question.clone(), answer));
             }
-            state.asked.push(Asked { questions: shown, answered: sender });
+            if shown.iter().all(|(.., answer)| answer.is_some()) {
+                return Ok(shown.into_iter().filter_map(|(.., answer)| answer).collect());
+            }
+            state.asked.push(Asked { questions: shown, answered });
             wake(state);
         }
         receiver.await.map_err(|_| Unanswered { code: -32603, message: "nobody answered".to_owned() })
@@ -217,11 +241,24 @@ impl Line {
 }
 
 /// A key that no other question has.
-fn free_key(wanted: &str, is_taken: impl Fn(&str) -> bool) -> String {
-    if !is_taken(wanted) {
-        return wanted.to_owned();
+fn free_key(wanted: &str, taken: &[&str]) -> String {
+    let mut key = wanted.to_owned();
+    let mut number = 1_u64;
+    while taken.contains(&key.as_str()) {
+        number += 1;
+        key = format!("{wanted}_{number}");
     }
-    (2_u64..).map(|number| format!("{wanted}_{number}")).find(|key| !is_taken(key)).unwrap_or_default()
+    key
+}
+
+/// Whether an answer has the form that its question asks for.
+fn fits(question: &CallQuestion, answer: &RawJson) -> bool {
+    match question.method.as_str() {
+        "elicitation/create" => text_field(answer.get(), "action").is_some(),
+        "sampling/createMessage" => has_field(answer, "content"),
+        "roots/list" => has_field(answer, "roots"),
+        _ => answer.get().starts_with('{'),
+    }
 }
 
 fn wake(mut state: MutexGuard<'_, State>) {

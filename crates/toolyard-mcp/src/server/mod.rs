@@ -3,19 +3,32 @@
 //! A [`Door`] is what is served: tools, content, and what is not ready yet. [`McpServer`] answers requests at its doors;
 //! [`serve_http`] and [`serve_stdio`] bring them.
 
+mod about;
 mod answer;
+mod asked;
+mod clients;
 mod config;
 mod content;
+mod content_call;
+mod duplex;
+mod era;
 mod http;
 mod line;
+mod listen;
 mod log_level;
 mod mcp_server;
+mod methods;
 mod params;
+mod parked;
 mod questions;
+mod room;
 mod seal;
 mod session;
 mod speaker;
+mod state;
 mod stdio;
+mod tool_call;
+mod tool_list;
 mod work;
 
 pub use config::{Door, Readiness, ServedEras, ServerConfig, ServerLimits};

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
+use toolyard_core::Viewer;
+
 use super::{
     SessionKeys,
     speaker::{ClientOffers, LEGACY, Speaker, client_name},
@@ -50,15 +52,15 @@ pub(super) fn open_session(keys: &SessionKeys, seat: &Seat<'_>, id: &str) -> Opt
     if issued > now + SKEW.as_secs() || now > issued + AGE.as_secs() {
         return None;
     }
-    let mut speaker = Speaker {
+    let client = std::str::from_utf8(client).ok().and_then(client_name);
+    Some(Speaker {
         version: LEGACY.get(usize::from(*version))?,
-        viewer: Default::default(),
+        who: client.as_deref().unwrap_or("an MCP client").into(),
+        viewer: Viewer { client },
         offers: ClientOffers::from_bits(*offers),
         capabilities: None,
         conversation: u64::from_be_bytes(*conversation),
-    };
-    speaker.viewer.client = std::str::from_utf8(client).ok().and_then(client_name);
-    Some(speaker)
+    })
 }
 
 pub(super) fn seconds(time: SystemTime) -> u64 {
@@ -67,13 +69,12 @@ pub(super) fn seconds(time: SystemTime) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use toolyard_core::Viewer;
-
     use super::*;
 
     fn speaker() -> Speaker {
         Speaker {
             version: "2025-06-18",
+            who: "claude-code".into(),
             viewer: Viewer { client: Some("claude-code".to_owned()) },
             offers: ClientOffers { elicitation_form: true, roots: true, ..ClientOffers::default() },
             capabilities: None,

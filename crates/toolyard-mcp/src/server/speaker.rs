@@ -1,6 +1,6 @@
 //! Who speaks, in which revision of the protocol, and what it can be asked.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use toolyard_core::{JsonCursor, JsonFault, JsonKind, JsonText, RawJson, Viewer};
 
@@ -23,6 +23,8 @@ pub(super) enum Era {
 pub(super) struct Speaker {
     /// The revision.
     pub(super) version: &'static str,
+    /// On whose behalf calls are made.
+    pub(super) who: Arc<str>,
     /// What decides which tools it is shown.
     pub(super) viewer: Viewer,
     /// What it can be asked.

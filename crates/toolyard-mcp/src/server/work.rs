@@ -59,6 +59,16 @@ impl Work {
 
     /// Drives the work until something happens.
     pub(super) fn step(&mut self, context: &mut Context<'_>) -> Poll<Step> {
+        match self.rest(context) {
+            Poll::Pending if self.line.speaker.era() == Era::Modern && self.line.has_asked() => {
+                Poll::Ready(Step::Asks)
+            }
+            step => step,
+        }
+    }
+
+    /// The same while questions of the modern era wait for their answers already.
+    pub(super) fn rest(&mut self, context: &mut Context<'_>) -> Poll<Step> {
         self.line.watch(context);
         if self.line.is_cancelled() {
             self.future = None;
@@ -78,9 +88,6 @@ impl Work {
         }
         if let Some(outcome) = self.outcome.take() {
             return Poll::Ready(Step::Ended(outcome));
-        }
-        if self.line.speaker.era() == Era::Modern && self.line.has_asked() {
-            return Poll::Ready(Step::Asks);
         }
         Poll::Pending
     }
