@@ -19,7 +19,7 @@ mod profile;
 mod service;
 mod words;
 
-pub use auto::{BYTES_PER_TOKEN, FEW_TOKENS, FEW_TOOLS, Weight, automatic};
+pub use auto::{FEW_TOKENS, FEW_TOOLS, Weight, automatic};
 pub use names::{
     CALL_TOOL, DESCRIBE_TOOL, LONGEST_NAME, RESERVED, SEARCH_TOOLS, Wanted, is_plain, offered_names,
 };
