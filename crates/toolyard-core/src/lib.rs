@@ -53,6 +53,7 @@ mod hints;
 mod history;
 mod journal;
 mod output;
+mod patience;
 mod pattern;
 mod raw_json;
 mod redact;
@@ -80,6 +81,7 @@ pub use journal::{
     RunState, StepAnswer, StepOutcome, StepRecord, StepState, idempotency_key, recovery,
 };
 pub use output::{ContentBlock, Omitted, OutputMeta, ToolOutput, ToolResult, grouped};
+pub use patience::Patience;
 pub use pattern::{ToolPattern, matches_wildcards};
 pub use raw_json::{JsonCursor, JsonFault, JsonKind, JsonText, NotJson, RawJson, SharedText};
 pub use redact::{redact, redact_json};
