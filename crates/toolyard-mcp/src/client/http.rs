@@ -231,7 +231,7 @@ impl Inner {
                 Message::Response { outcome, .. } => Message::Response { id: None, outcome },
                 other => other,
             };
-            self.exchange.deliver(unasked);
+            self.exchange.deliver_related(unasked, Some(id));
         }
         Ok(answer)
     }

@@ -30,6 +30,12 @@ impl JsonObject {
         Self::default()
     }
 
+    /// An object that somebody else wrote; what is no object is taken for an empty one.
+    pub fn of(raw: &RawJson) -> Self {
+        let inside = raw.get().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+        Self { inside: inside.unwrap_or_default().trim_ascii().to_owned() }
+    }
+
     /// The same with one more field that holds a text.
     #[must_use]
     pub fn with_text(self, key: &str, text: &str) -> Self {
@@ -52,6 +58,22 @@ impl JsonObject {
     #[must_use]
     pub fn with_object(self, key: &str, object: &Self) -> Self {
         self.with_json(key, &object.to_string())
+    }
+
+    /// The same with all fields of another object after its own.
+    #[must_use]
+    pub fn and(mut self, other: &Self) -> Self {
+        if !self.inside.is_empty() && !other.inside.is_empty() {
+            self.inside.push(',');
+        }
+        self.inside.push_str(&other.inside);
+        self
+    }
+
+    /// The object as JSON.
+    pub fn to_raw(&self) -> RawJson {
+        // It was put together from nothing but JSON.
+        RawJson::parse(self.to_string()).unwrap_or_else(|_| RawJson::empty_object())
     }
 
     /// Whether nothing is in it.
