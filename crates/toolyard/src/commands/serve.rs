@@ -11,7 +11,8 @@ use toolyard::{
 use toolyard_mcp::{
     bridge::AskTheCaller,
     server::{
-        Access, AccessToken, HttpConfig, McpServer, ServerConfig, SessionKeys, serve_http, serve_stdio,
+        Access, AccessToken, HttpConfig, McpServer, Readiness, ServerConfig, SessionKeys, serve_http,
+        serve_stdio,
     },
 };
 
@@ -85,9 +86,9 @@ async fn over_http(
 
     let yard = yard(workplace).await?;
     let discovery = discovery(&yard);
-    let readiness = discovery.clone().map(|discovery| discovery as _);
+    let readiness = discovery.clone().map(|discovery| discovery as Arc<dyn Readiness>);
     let config = config(secrets.session_keys()?);
-    let server = Arc::new(door::server(&yard, config, serve.main_profile(), profiles, readiness));
+    let server = Arc::new(door::server(&yard, config, serve.main_profile(), profiles, readiness.as_ref()));
     tell(place, arguments, serve, &secrets, output);
     let serving = serve_http(server, listener, http, stopped(output));
     let watching = async {
@@ -113,10 +114,11 @@ async fn over_stdio(
     };
     let yard = yard(workplace).await?;
     let discovery = discovery(&yard);
-    let readiness = discovery.clone().map(|discovery| discovery as _);
+    let readiness = discovery.clone().map(|discovery| discovery as Arc<dyn Readiness>);
     let keys = SessionKeys::random();
     let config = config(keys.map_err(|error| Failure::new(Code::Failed, error.to_string()))?);
-    let server: Arc<McpServer> = Arc::new(door::server(&yard, config, profile, Vec::new(), readiness));
+    let server: Arc<McpServer> =
+        Arc::new(door::server(&yard, config, profile, Vec::new(), readiness.as_ref()));
     let stop = async {
         interrupted().await;
     };

@@ -23,14 +23,14 @@ pub fn server(
     mut config: ServerConfig,
     main: Profile,
     others: Vec<Profile>,
-    readiness: Option<Arc<dyn Readiness>>,
+    readiness: Option<&Arc<dyn Readiness>>,
 ) -> McpServer {
     config.instructions.get_or_insert_with(|| INSTRUCTIONS.to_owned());
     let results = Arc::new(KeptResults::new(Arc::clone(yard.hub().results())));
     let door = |profile: Profile| {
         let mut door = Door::new(Arc::new(HubService::new(yard.shared_hub(), profile)));
         door.content.push(Arc::clone(&results) as _);
-        door.readiness = readiness.clone();
+        door.readiness = readiness.map(Arc::clone);
         door
     };
     let server = McpServer::new(config, door(main));
