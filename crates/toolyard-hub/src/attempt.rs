@@ -25,6 +25,7 @@ use crate::{
     failure::Failure,
     options::Watch,
     retry::RetryPolicy,
+    surface::Profile,
 };
 
 /// However many signs of life a tool shows: nobody waits longer for one attempt.
@@ -44,6 +45,8 @@ pub(crate) struct Call<'a> {
     pub(crate) trail: Option<&'a Trail>,
     pub(crate) watch: Option<&'a Watch>,
     pub(crate) caller: Option<&'a Arc<dyn Caller>>,
+    /// Which tools may answer at all.
+    pub(crate) profile: Option<&'a Profile>,
     /// Only calls that are journalled have one.
     pub(crate) idempotency_key: Option<Arc<str>>,
     pub(crate) attempts: AtomicU32,

@@ -11,7 +11,7 @@ use std::{
 use tokio::sync::{mpsc, oneshot};
 use toolyard_core::RawJson;
 
-use super::{TransportError, beats::Beats};
+use super::{Sent, TransportError, beats::Beats};
 use crate::wire::{Message, RequestId, RpcError};
 
 /// How many things the server may tell before someone listens; what is more is dropped, and that is counted.
@@ -43,8 +43,10 @@ pub enum Heard {
     Closed(TransportError),
 }
 
-/// The answer to one request.
-pub(crate) type Answer = Result<Result<RawJson, RpcError>, TransportError>;
+/// What the server said to one request.
+pub(crate) type Outcome = Result<RawJson, RpcError>;
+/// The answer to one request, or why there is none.
+pub(crate) type Answer = Result<Outcome, TransportError>;
 
 /// Who waits for what on one connection.
 #[derive(Debug)]
@@ -78,6 +80,22 @@ impl Waiting {
     /// The answer, once there is one.
     pub async fn answer(&mut self) -> Answer {
         (&mut self.answer).await.unwrap_or(Err(TransportError::Closed))
+    }
+
+    /// The answer to a request that is being sent, whichever way it comes. The end of the connection ends the sending too.
+    pub(crate) async fn answer_to(
+        &mut self,
+        sending: impl Future<Output = Result<Sent, TransportError>>,
+    ) -> Answer {
+        let sent = tokio::select! {
+            biased;
+            answer = self.answer() => return answer,
+            sent = sending => sent?,
+        };
+        match sent {
+            Sent::Answered(outcome) => Ok(outcome),
+            Sent::Taken => self.answer().await,
+        }
     }
 }
 

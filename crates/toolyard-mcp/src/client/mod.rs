@@ -17,8 +17,11 @@ mod handshake;
 mod headers;
 mod host;
 mod http;
+mod http1;
+mod http_answer;
 mod http_caller;
 mod http_events;
+mod http_plain;
 mod http_streams;
 mod http_target;
 #[cfg(test)]
@@ -75,5 +78,5 @@ pub use sse::LegacySse;
 pub use state::ServerState;
 pub use stdio::{StdioLaunch, StdioTransport};
 pub use tool::McpTool;
-pub use transport::{Outgoing, Transport, TransportError};
+pub use transport::{Outgoing, Sent, Transport, TransportError};
 pub use watching::AskError;

@@ -293,10 +293,7 @@ impl Parts {
         // What a session keeps open for itself is nothing that anyone waits for.
         let beat = (method != SUBSCRIPTION).then(|| self.exchange.beats.follow(id, ask.whose.clone()));
         let message = ask.outgoing(speaker, id);
-        let answered = async {
-            self.transport.send(message).await?;
-            waiting.answer().await
-        };
+        let answered = waiting.answer_to(self.transport.send(message));
         let answer = match (silence, beat) {
             (Some(limit), Some(beat)) => {
                 beat.unless_silent(limit, answered).await.ok_or(RequestError::Silent(limit))?
@@ -319,7 +316,7 @@ impl Parts {
         let method = message.method;
         let sent = timeout(TELLING, self.transport.send(message)).await;
         match sent {
-            Ok(Ok(())) => {}
+            Ok(Ok(_sent)) => {}
             Ok(Err(error)) => tracing::debug!(server = %self.server, method, %error, "not told"),
             Err(_elapsed) => tracing::debug!(server = %self.server, method, "not taken in time"),
         }

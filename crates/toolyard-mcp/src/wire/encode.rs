@@ -30,6 +30,12 @@ impl JsonObject {
         Self::default()
     }
 
+    /// An object that somebody else wrote; what is no object is taken for an empty one.
+    pub fn of(raw: &RawJson) -> Self {
+        let inside = raw.get().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+        Self { inside: inside.unwrap_or_default().trim_ascii().to_owned() }
+    }
+
     /// The same with one more field that holds a text.
     #[must_use]
     pub fn with_text(self, key: &str, text: &str) -> Self {

@@ -1,0 +1,98 @@
+//! Who may come in over HTTP, and how long anybody may take.
+
+use std::{fmt, time::Duration};
+
+use aws_lc_rs::{constant_time::verify_slices_are_equal, digest};
+
+/// How a server is reached over HTTP.
+#[derive(Debug, Clone)]
+pub struct HttpConfig {
+    /// Who may come in.
+    pub access: Access,
+    /// Names and addresses, without port, under which the server is known besides those of the machine itself; `*` for
+    /// any. Whoever asks for another one is refused: a page in a browser that had its own name point here.
+    pub hosts: Vec<String>,
+    /// Origins of web pages, such as `https://example.com`, that may come in besides those of the machine itself; `*` for
+    /// any.
+    pub origins: Vec<String>,
+    /// Whether the transport of the first revision is there too: `/sse` and `/messages`.
+    pub legacy_sse: bool,
+    /// Connections at once; more wait to be accepted.
+    pub connections: usize,
+    /// How long a connection may be silent between two requests, and how long the head of one may take.
+    pub head_time: Duration,
+    /// How long the body of a request may take.
+    pub body_time: Duration,
+    /// After how much silence an open stream says that it is still there.
+    pub stream_beat: Duration,
+    /// How long requests that are under way may go on once the server is to stop.
+    pub drain_time: Duration,
+}
+
+impl HttpConfig {
+    /// What suits most.
+    pub fn new(access: Access) -> Self {
+        Self {
+            access,
+            hosts: Vec::new(),
+            origins: Vec::new(),
+            legacy_sse: false,
+            connections: 16_384,
+            head_time: Duration::from_secs(75),
+            body_time: Duration::from_secs(30),
+            stream_beat: Duration::from_secs(20),
+            drain_time: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Who may come in.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Access {
+    /// Whoever has this token.
+    Token(AccessToken),
+    /// Everybody who gets here.
+    Open,
+}
+
+/// A token that lets in; it is never shown.
+#[derive(Clone)]
+pub struct AccessToken {
+    text: String,
+    hash: [u8; 32],
+}
+
+impl AccessToken {
+    /// A token. Surrounding blanks do not belong to it.
+    pub fn new(text: &str) -> Self {
+        let text = text.trim().to_owned();
+        Self { hash: hashed(&text), text }
+    }
+
+    /// Whether somebody has it. How much of it was right cannot be measured.
+    pub(super) fn is(&self, shown: &str) -> bool {
+        !self.text.is_empty() && verify_slices_are_equal(self.text.as_bytes(), shown.as_bytes()).is_ok()
+    }
+}
+
+impl fmt::Debug for AccessToken {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("AccessToken(***)")
+    }
+}
+
+impl Access {
+    /// A hash of what lets in, to which sessions are bound.
+    pub(super) fn principal(&self) -> [u8; 32] {
+        match self {
+            Self::Token(token) => token.hash,
+            Self::Open => [0; 32],
+        }
+    }
+}
+
+fn hashed(text: &str) -> [u8; 32] {
+    let hash = digest::digest(&digest::SHA256, text.as_bytes());
+    hash.as_ref().try_into().unwrap_or_default()
+}

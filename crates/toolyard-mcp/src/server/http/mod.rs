@@ -1,0 +1,120 @@
+//! Streamable HTTP: one endpoint for both eras, and the transport of the first revision where it is wanted.
+
+mod body;
+mod config;
+mod connection;
+mod guard;
+mod legacy_sse;
+mod mirror;
+mod post;
+mod respond;
+
+use std::{convert::Infallible, future::Future, pin::pin, sync::Arc, time::Duration};
+
+use hyper::{server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{sleep, timeout},
+};
+
+pub use config::{Access, AccessToken, HttpConfig};
+use connection::{Connection, HttpServer};
+
+use super::{McpServer, ServeError, mcp_server::Stopped};
+
+/// Bytes of the head of a request.
+const MAX_HEAD: usize = 64 << 10;
+/// How long nobody is accepted when the system has no room for another connection.
+const BREATH: Duration = Duration::from_millis(50);
+
+/// Serves over HTTP until `stop` ends; then nobody new comes in, and what is under way may end.
+///
+/// The main door is at `/mcp`, profiles are at `/mcp/PROFILE`.
+pub async fn serve_http(
+    server: Arc<McpServer>,
+    listener: TcpListener,
+    config: HttpConfig,
+    stop: impl Future<Output = ()> + Send,
+) -> Result<(), ServeError> {
+    let places = u32::try_from(config.connections).unwrap_or(u32::MAX).clamp(1, 1 << 20);
+    let permits = Arc::new(Semaphore::new(usize::try_from(places).unwrap_or(1)));
+    let drain_time = config.drain_time;
+    let principal = config.access.principal();
+    let http =
+        Arc::new(HttpServer { server: Arc::clone(&server), config, principal, legacy: Arc::default() });
+    let mut stop = pin!(stop);
+    loop {
+        let permit = tokio::select! {
+            permit = Arc::clone(&permits).acquire_owned() => permit,
+            () = &mut stop => break,
+        };
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = &mut stop => break,
+        };
+        match (accepted, permit) {
+            (Ok((stream, _)), Ok(permit)) => {
+                tokio::spawn(attend(Arc::clone(&http), stream, server.stopped(), permit));
+            }
+            (Err(error), _) if is_passing(&error) => sleep(BREATH).await,
+            (Err(error), _) => return Err(ServeError::Accept(error)),
+            // It is never closed.
+            (_, Err(_)) => break,
+        }
+    }
+    drop(listener);
+    server.stop();
+    // Whoever is not done by then is cut off when the runtime ends.
+    let _ = timeout(drain_time, permits.acquire_many(places)).await;
+    Ok(())
+}
+
+/// Attends to one connection until it ends.
+async fn attend(
+    http: Arc<HttpServer>,
+    stream: TcpStream,
+    mut stopped: Stopped,
+    permit: OwnedSemaphorePermit,
+) {
+    let _permit = permit;
+    // Otherwise a streamed answer waits for the acknowledgement of what was sent before it.
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "a connection is gone already");
+        return;
+    }
+    let local = stream.local_addr().ok().map(|address| address.ip());
+    let head_time = http.config.head_time;
+    let connection = Arc::new(Connection::new(http, local));
+    let service = service_fn(move |request| {
+        let connection = Arc::clone(&connection);
+        async move { Ok::<_, Infallible>(connection.answer(request).await) }
+    });
+    let mut serving = pin!(
+        http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(head_time)
+            .max_buf_size(MAX_HEAD)
+            .serve_connection(TokioIo::new(stream), service)
+    );
+    let ended = tokio::select! {
+        ended = &mut serving => ended,
+        () = stopped.wait() => {
+            serving.as_mut().graceful_shutdown();
+            serving.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+/// Whether the next connection may be accepted although this one was not.
+fn is_passing(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind as K;
+    // No room for file descriptors or memory (EMFILE, ENFILE, ENOBUFS, ENOMEM): others close sooner or later.
+    let is_full = matches!(error.raw_os_error(), Some(12 | 23 | 24 | 105));
+    is_full
+        || matches!(error.kind(), K::ConnectionAborted | K::ConnectionReset | K::Interrupted | K::WouldBlock)
+}

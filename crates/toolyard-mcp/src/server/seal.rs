@@ -1,0 +1,130 @@
+//! Sealing: what clients keep for us, readable and changeable by nobody but whoever has the keys.
+
+use std::{fmt, sync::Arc};
+
+use aws_lc_rs::{
+    aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey},
+    rand,
+};
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+
+/// Nothing that was sealed here is longer than this, in characters.
+const MAX_SEALED: usize = 64 << 10;
+
+/// Keys for what clients keep for us. Everything is sealed with the current one and opened with either, so that a key can
+/// be replaced while clients hold what was sealed with the former.
+#[derive(Clone)]
+pub struct SessionKeys(Arc<Keys>);
+
+struct Keys {
+    current: LessSafeKey,
+    former: Option<LessSafeKey>,
+}
+
+/// Why there are no keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SessionKeyError {
+    /// The library takes no such key.
+    #[error("a session key is 32 bytes")]
+    NotAKey,
+    /// The system gives no random numbers.
+    #[error("the system gives no random numbers")]
+    NoRandomness,
+}
+
+impl SessionKeys {
+    /// The current key, and the one that was current before, if clients may still hold something of it.
+    pub fn new(current: [u8; 32], former: Option<[u8; 32]>) -> Result<Self, SessionKeyError> {
+        let former = former.as_ref().map(key).transpose()?;
+        Ok(Self(Arc::new(Keys { current: key(&current)?, former })))
+    }
+
+    /// A key that nobody else has and that is gone with the process.
+    pub fn random() -> Result<Self, SessionKeyError> {
+        let mut current = [0; 32];
+        rand::fill(&mut current).map_err(|_| SessionKeyError::NoRandomness)?;
+        Self::new(current, None)
+    }
+
+    /// Seals bytes for one purpose, as text for a header or a JSON string; they open for no other.
+    pub(super) fn seal(&self, purpose: &[u8], mut bytes: Vec<u8>) -> Option<String> {
+        let mut nonce = [0; NONCE_LEN];
+        rand::fill(&mut nonce).ok()?;
+        let current = &self.0.current;
+        current
+            .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(purpose), &mut bytes)
+            .ok()?;
+        Some(URL_SAFE_NO_PAD.encode([nonce.as_slice(), &bytes].concat()))
+    }
+
+    /// Opens what was sealed for the same purpose with either key.
+    pub(super) fn open(&self, purpose: &[u8], sealed: &str) -> Option<Vec<u8>> {
+        if sealed.len() > MAX_SEALED {
+            return None;
+        }
+        let sealed = URL_SAFE_NO_PAD.decode(sealed).ok()?;
+        let (nonce, sealed) = sealed.split_at_checked(NONCE_LEN)?;
+        let keys = [Some(&self.0.current), self.0.former.as_ref()];
+        keys.into_iter().flatten().find_map(|key| {
+            let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
+            let mut bytes = sealed.to_vec();
+            let length = key.open_in_place(nonce, Aad::from(purpose), &mut bytes).ok()?.len();
+            bytes.truncate(length);
+            Some(bytes)
+        })
+    }
+}
+
+fn key(bytes: &[u8; 32]) -> Result<LessSafeKey, SessionKeyError> {
+    UnboundKey::new(&AES_256_GCM, bytes).map(LessSafeKey::new).map_err(|_| SessionKeyError::NotAKey)
+}
+
+impl fmt::Debug for SessionKeys {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("SessionKeys(***)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_former_key_opens_and_no_other() {
+        let old = SessionKeys::new([1; 32], None).unwrap();
+        let both = SessionKeys::new([2; 32], Some([1; 32])).unwrap();
+        let new = SessionKeys::new([2; 32], None).unwrap();
+        let sealed = old.seal(b"a", b"something".to_vec()).unwrap();
+        assert_eq!(both.open(b"a", &sealed).unwrap(), b"something");
+        assert_eq!(new.open(b"a", &sealed), None);
+        let sealed = both.seal(b"a", b"something".to_vec()).unwrap();
+        assert_eq!(new.open(b"a", &sealed).unwrap(), b"something");
+        assert_eq!(old.open(b"a", &sealed), None);
+        assert!(!format!("{both:?}").contains('2'));
+    }
+
+    proptest! {
+        #[test]
+        fn opens_only_unchanged_for_the_same_purpose(
+            bytes in proptest::collection::vec(any::<u8>(), 0..300),
+            at in any::<prop::sample::Index>(),
+        ) {
+            let keys = SessionKeys::random().unwrap();
+            let sealed = keys.seal(b"a", bytes.clone()).unwrap();
+            prop_assert_eq!(keys.open(b"a", &sealed).unwrap(), bytes);
+            prop_assert!(keys.open(b"b", &sealed).is_none());
+            let mut changed = sealed.clone().into_bytes();
+            let at = at.index(changed.len());
+            changed[at] = if changed[at] == b'A' { b'B' } else { b'A' };
+            prop_assert!(keys.open(b"a", &String::from_utf8(changed).unwrap()).is_none());
+        }
+
+        #[test]
+        fn opens_no_foreign_text(text in ".{0,200}") {
+            prop_assert!(SessionKeys::random().unwrap().open(b"a", &text).is_none());
+        }
+    }
+}
