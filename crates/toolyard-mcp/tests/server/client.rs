@@ -157,7 +157,9 @@ impl Client {
         for (key, value) in meta.as_object().unwrap() {
             params["_meta"][key] = value.clone();
         }
-        let mut request = self.post().header("MCP-Protocol-Version", MODERN).header("Mcp-Method", method);
+        let stateless = Self { session: None, ..self.clone() };
+        let mut request =
+            stateless.post().header("MCP-Protocol-Version", MODERN).header("Mcp-Method", method);
         if let Some(name) = params["name"].as_str().or(params["uri"].as_str()) {
             request = request.header("Mcp-Name", name);
         }

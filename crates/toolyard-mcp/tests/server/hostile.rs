@@ -146,7 +146,9 @@ async fn bodies_and_heads_have_limits_of_size_and_time() {
     let large = format!("{{\"a\":\"{}\"}}", "x".repeat(20_000));
     assert!(send(&house.address, &post(JSON, &large)).await.starts_with("HTTP/1.1 413"));
     let head = format!("POST /mcp HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n", "x".repeat(100_000));
-    assert!(send(&house.address, head.as_bytes()).await.starts_with("HTTP/1.1 431"));
+    // The connection may be gone before the refusal is read: the client is still sending.
+    let refused = send(&house.address, head.as_bytes()).await;
+    assert!(refused.is_empty() || refused.starts_with("HTTP/1.1 431"), "{refused}");
     let many = format!("POST /mcp HTTP/1.1\r\nHost: localhost\r\n{}\r\n", "X: y\r\n".repeat(1_000));
     assert!(send(&house.address, many.as_bytes()).await.starts_with("HTTP/1.1 4"));
     let slow = format!("POST /mcp HTTP/1.1\r\nHost: localhost\r\n{JSON}Content-Length: 100\r\n\r\n{{");

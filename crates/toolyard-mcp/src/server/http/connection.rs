@@ -226,9 +226,11 @@ impl Connection {
             .map_err(|_| respond::refusal(StatusCode::BAD_REQUEST, -32700, "the body is not UTF-8"))
     }
 
-    /// The version in the header, if there is one.
+    /// The version in the header, if there is one; nothing that anybody speaks if there are two.
     pub(super) fn version(headers: &HeaderMap) -> Option<&str> {
-        headers.get(&VERSION).map(|version| version.to_str().unwrap_or("unreadable").trim())
+        let mut all = headers.get_all(&VERSION).iter();
+        let first = all.next()?.to_str().ok().filter(|_| all.next().is_none());
+        Some(first.unwrap_or("unreadable").trim())
     }
 }
 
