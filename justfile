@@ -28,6 +28,10 @@ search-quality DATA:
     cargo build --release -p toolyard
     scripts/search-quality {{ DATA }} --plot docs/search.svg
 
+# What whole tasks cost a model with each surface (docs/surfaces.md); real tools and tasks with the folder of the test sets
+task-tokens DATA="":
+    {{ if DATA == "" { "" } else { "TOOLYARD_DATA=" + DATA } }} cargo run -q -p toolyard --example task_tokens
+
 # Instruction counts of the hub and of the wire (repeatable; figures in docs/benchmarks.md)
 instructions:
     scripts/instructions

@@ -1,5 +1,7 @@
 //! What an agent is: who it is for its model, what it is told, and which tools it may see.
 
+use toolyard_core::ToolPattern;
+
 /// The tools that every agent sees which nobody gave a list of its own, as far as they exist.
 pub const CORE_TOOLS: [&str; 4] = ["calculate", "get_conversation_history", "get_time", "search_web"];
 
@@ -67,14 +69,16 @@ impl AgentConfig {
 
     /// Whether the agent may see a tool of this source.
     pub fn may_see(&self, tool: &str, source: &str) -> bool {
-        self.tools.is_empty() || self.tools.iter().any(|pattern| Pattern::read(pattern).fits(tool, source))
+        self.tools.is_empty()
+            || self.tools.iter().any(|pattern| ToolPattern::read(pattern).fits(tool, source))
     }
 
     /// Whether a tool that it may see is always shown: one that is named without `*`, or a usual one when none is. Only a
     /// native tool is a usual one: a server could take any name.
     pub fn is_core(&self, tool: &str, native: bool) -> bool {
-        let named =
-            || self.tools.iter().map(|text| (text, Pattern::read(text))).filter(|(_, one)| one.names_one());
+        let named = || {
+            self.tools.iter().map(|text| (text, ToolPattern::read(text))).filter(|(_, one)| one.names_one())
+        };
         if named().next().is_none() {
             return native && CORE_TOOLS.contains(&tool);
         }
@@ -82,54 +86,8 @@ impl AgentConfig {
     }
 }
 
-/// `read_*`, `get_time`, `*@excel`.
-#[derive(Debug, Clone, Copy)]
-struct Pattern<'a> {
-    name: &'a str,
-    source: Option<&'a str>,
-}
-
-impl<'a> Pattern<'a> {
-    fn read(text: &'a str) -> Self {
-        match text.rsplit_once('@') {
-            Some((name, source)) if !name.is_empty() && !source.is_empty() => {
-                Self { name, source: Some(source) }
-            }
-            _ => Self { name: text, source: None },
-        }
-    }
-
-    fn fits(self, tool: &str, source: &str) -> bool {
-        // The name of a tool may have an `@` in it.
-        let whole =
-            || self.source.is_some_and(|end| matches_wildcards(&format!("{}@{end}", self.name), tool));
-        (matches_wildcards(self.name, tool)
-            && self.source.is_none_or(|wanted| matches_wildcards(wanted, source)))
-            || whole()
-    }
-
-    fn names_one(self) -> bool {
-        !self.name.contains('*')
-    }
-}
-
-/// Whether a text fits a pattern in which `*` stands for anything; in time of their product at worst.
-fn matches_wildcards(pattern: &str, text: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else { return false };
-    let parts: Vec<&str> = parts.collect();
-    let Some((last, middle)) = parts.split_last() else { return rest.is_empty() };
-    for part in middle {
-        let Some((_, after)) = rest.split_once(part) else { return false };
-        rest = after;
-    }
-    rest.ends_with(last)
-}
-
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
 
     fn agent(tools: &[&str]) -> AgentConfig {
@@ -161,25 +119,5 @@ mod tests {
     fn a_name_may_have_an_at_sign() {
         let agent = agent(&["mail@home"]);
         assert!(agent.may_see("mail@home", "post") && agent.is_core("mail@home", true));
-    }
-
-    #[test]
-    fn stars_stand_for_anything() {
-        let fits = matches_wildcards;
-        assert!(
-            fits("*", "")
-                && fits("*", "x")
-                && fits("a*c", "abc")
-                && fits("a*b*c", "a-b-b-c")
-                && fits("**", "x")
-        );
-        assert!(!fits("a*c", "ab") && !fits("", "x") && !fits("ab*ba", "aba") && !fits("a*b*b", "ab"));
-    }
-
-    proptest! {
-        #[test]
-        fn a_pattern_made_from_a_text_fits_it(parts in prop::collection::vec("[ab]{0,3}", 1..5)) {
-            prop_assert!(matches_wildcards(&parts.join("*"), &parts.concat()));
-        }
     }
 }

@@ -10,7 +10,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Caller, RawJson};
+use crate::{Caller, Patience, RawJson};
 
 /// What a model or a client asks for: a tool by name, its arguments, and at most a hint about where the tool lives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -52,7 +52,8 @@ fn next_call_id() -> String {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct CallContext {
-    /// Nobody waits for an answer after this instant: the future is dropped then.
+    /// Nobody waits for an answer after this instant, unless [`CallContext::patience`] says otherwise: the future is
+    /// dropped then.
     pub deadline: Instant,
     /// 1 for the first attempt.
     pub attempt: u32,
@@ -61,12 +62,14 @@ pub struct CallContext {
     pub idempotency_key: Option<Arc<str>>,
     /// Who can be told and asked while the call goes on, if anyone.
     pub caller: Option<Arc<dyn Caller>>,
+    /// Where signs of life are told that prolong the call beyond its deadline, if anything does.
+    pub patience: Option<Arc<Patience>>,
 }
 
 impl CallContext {
     /// A first attempt with this deadline.
     pub fn until(deadline: Instant) -> Self {
-        Self { deadline, attempt: 1, idempotency_key: None, caller: None }
+        Self { deadline, attempt: 1, idempotency_key: None, caller: None, patience: None }
     }
 
     /// The same circumstances for another attempt.
@@ -87,6 +90,13 @@ impl CallContext {
     #[must_use]
     pub fn with_caller(mut self, caller: Option<Arc<dyn Caller>>) -> Self {
         self.caller = caller;
+        self
+    }
+
+    /// The same circumstances for a call that signs of life prolong.
+    #[must_use]
+    pub fn with_patience(mut self, patience: Option<Arc<Patience>>) -> Self {
+        self.patience = patience;
         self
     }
 

@@ -29,6 +29,16 @@ pub trait Caller: Send + Sync + fmt::Debug {
         let _ = message;
     }
 
+    /// From which level on it wants to hear the tool's log, in MCP's words; none if it did not say.
+    fn log_level(&self) -> Option<&str> {
+        None
+    }
+
+    /// The trace it is part of, for whoever carries the call out: `traceparent`, `tracestate` and `baggage` as it sent them.
+    fn trace(&self) -> &[(String, String)] {
+        &[]
+    }
+
     /// Asks the questions of one moment, all together, and brings their answers in the same order.
     fn ask<'a>(&'a self, questions: &'a [CallQuestion]) -> BoxFuture<'a, Result<Vec<RawJson>, Unanswered>> {
         let _ = questions;

@@ -144,6 +144,11 @@ impl CapabilityTable {
         Self { automaton, keywords }
     }
 
+    /// All tags that a tool can get by this table; some more than once.
+    pub fn capabilities(&self) -> impl Iterator<Item = &str> {
+        self.keywords.iter().flat_map(|keyword| keyword.tags.iter().map(Capability::as_str))
+    }
+
     /// The tags found in a text, in the order of their first keyword.
     pub fn tags_in(&self, text: &str) -> Vec<Capability> {
         let mut found = Vec::new();

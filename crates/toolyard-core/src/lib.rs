@@ -15,6 +15,7 @@
 //! | [`Capability`], [`ToolKind`], [`extract_capabilities`] | `capability.rs` |
 //! | [`Hidden`], [`without_hidden`], [`shown`]: text that people do not see | `hidden.rs` |
 //! | [`Param`]: JSON Schema as parameters | `schema.rs` |
+//! | [`ToolPattern`]: `read_*`, `*@excel` | `pattern.rs` |
 //! | [`Journal`], [`Approvals`], [`Audit`], [`Servers`], [`History`], [`PastRequests`], [`Results`], [`Conversations`], [`Synthesizer`]: what others plug in | a file each |
 //!
 //! ```
@@ -52,6 +53,8 @@ mod hints;
 mod history;
 mod journal;
 mod output;
+mod patience;
+mod pattern;
 mod raw_json;
 mod redact;
 mod results;
@@ -78,6 +81,8 @@ pub use journal::{
     RunState, StepAnswer, StepOutcome, StepRecord, StepState, idempotency_key, recovery,
 };
 pub use output::{ContentBlock, Omitted, OutputMeta, ToolOutput, ToolResult, grouped};
+pub use patience::Patience;
+pub use pattern::{ToolPattern, matches_wildcards};
 pub use raw_json::{JsonCursor, JsonFault, JsonKind, JsonText, NotJson, RawJson, SharedText};
 pub use redact::{redact, redact_json};
 pub use results::{ResultPage, ResultRef, Results, ResultsError};

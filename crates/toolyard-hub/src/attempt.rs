@@ -3,6 +3,7 @@
 use std::{
     borrow::Cow,
     panic::AssertUnwindSafe,
+    pin::pin,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU32, Ordering},
@@ -13,8 +14,8 @@ use std::{
 use futures_util::FutureExt as _;
 use tokio::time::{Instant, sleep, timeout_at};
 use toolyard_core::{
-    CallContext, CallOutcome, Caller, ErrorKind, History, OutputMeta, SourceId, ToolCallRequest, ToolError,
-    ToolOutput,
+    CallContext, CallOutcome, Caller, ErrorKind, History, OutputMeta, Patience, SourceId, ToolCallRequest,
+    ToolError, ToolOutput,
 };
 
 use crate::{
@@ -24,7 +25,14 @@ use crate::{
     failure::Failure,
     options::Watch,
     retry::RetryPolicy,
+    surface::Profile,
 };
+
+/// However many signs of life a tool shows: nobody waits longer for one attempt.
+const LONGEST_ALIVE: Duration = Duration::from_secs(600);
+
+/// How long an answer may be worked on that came after the deadline.
+const AFTERWARDS: Duration = Duration::from_secs(5);
 
 /// What all attempts of one call share.
 pub(crate) struct Call<'a> {
@@ -37,6 +45,8 @@ pub(crate) struct Call<'a> {
     pub(crate) trail: Option<&'a Trail>,
     pub(crate) watch: Option<&'a Watch>,
     pub(crate) caller: Option<&'a Arc<dyn Caller>>,
+    /// Which tools may answer at all.
+    pub(crate) profile: Option<&'a Profile>,
     /// Only calls that are journalled have one.
     pub(crate) idempotency_key: Option<Arc<str>>,
     pub(crate) attempts: AtomicU32,
@@ -51,6 +61,18 @@ impl Call<'_> {
     /// How many calls were made so far.
     pub(crate) fn attempts(&self) -> u32 {
         self.attempts.load(Ordering::Relaxed)
+    }
+
+    /// How long it has been going on.
+    pub(crate) fn elapsed(&self) -> Duration {
+        let now = Instant::now();
+        self.deadline.checked_sub(self.patience).map_or(Duration::ZERO, |began| now.duration_since(began))
+    }
+
+    /// Until when its answer may be worked on: signs of life may have carried it beyond its deadline.
+    pub(crate) fn last_moment(&self) -> Instant {
+        let prolonged = self.caller.map(|_| Instant::now() + AFTERWARDS);
+        prolonged.map_or(self.deadline, |moment| moment.max(self.deadline))
     }
 
     /// Calls one candidate, again after a failure where that is safe, may help, and is within budget and deadline.
@@ -175,19 +197,27 @@ impl Call<'_> {
         let until = self.deadline.min(Instant::now() + patience);
         let context = CallContext::until(until.into_std()).attempt(attempt);
         let context = context.with_idempotency_key(self.idempotency_key.clone());
-        let context = context.with_caller(self.caller.map(Arc::clone));
+        // Whoever hears of progress, and can give up by itself, waits longer than others for a tool that shows some.
+        let alive = self.caller.map(|_| {
+            let now = Instant::now();
+            Arc::new(Patience::new(now.into_std(), until.saturating_duration_since(now), LONGEST_ALIVE))
+        });
+        let context = context.with_caller(self.caller.map(Arc::clone)).with_patience(alive.clone());
         // Inside the block, because a tool may panic before there is a future too.
         let answer = AssertUnwindSafe(async { candidate.tool.call(&request, &context).await }).catch_unwind();
         let risky = self.watch.filter(|_| !candidate.hints.repeatable());
         risky.inspect(|watch| watch.set(true));
         // Whoever is dropped while waiting here leaves the watch as it is: nobody knows how it ended.
-        let answered = timeout_at(until, answer).await;
+        let answered = match &alive {
+            Some(alive) => while_alive(alive, answer).await,
+            None => timeout_at(until, answer).await.ok(),
+        };
         risky.inspect(|watch| watch.set(false));
         match answered {
-            Ok(Ok(outcome)) => outcome,
-            Ok(Err(_panic)) => Err(ToolError::new(ErrorKind::Internal, "the tool panicked")
+            Some(Ok(outcome)) => outcome,
+            Some(Err(_panic)) => Err(ToolError::new(ErrorKind::Internal, "the tool panicked")
                 .with_hint("this is a fault in the tool; its message is on stderr")),
-            Err(_elapsed) => {
+            None => {
                 let message = format!("did not answer within {} s", patience.as_secs_f64());
                 Err(ToolError::new(ErrorKind::Timeout, message).with_hint("raise the limit with --timeout"))
             }
@@ -229,6 +259,19 @@ impl Call<'_> {
         words: impl FnOnce() -> (String, String),
     ) {
         note(self.trail, &self.request.id, stage, elapsed, words);
+    }
+}
+
+/// What `work` brings, unless its patience is over before.
+async fn while_alive<T>(patience: &Patience, work: impl Future<Output = T>) -> Option<T> {
+    let mut work = pin!(work);
+    loop {
+        let look = Instant::from_std(patience.next_look(Instant::now().into_std()));
+        match timeout_at(look, &mut work).await {
+            Ok(done) => return Some(done),
+            Err(_elapsed) if patience.deadline() > Instant::now().into_std() => {}
+            Err(_elapsed) => return None,
+        }
     }
 }
 

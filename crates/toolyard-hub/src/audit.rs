@@ -12,8 +12,7 @@ pub(crate) fn audit_record(
     who: &str,
     outcome: &Result<ToolOutput, ToolError>,
 ) -> AuditRecord {
-    let elapsed =
-        call.patience.saturating_sub(call.deadline.saturating_duration_since(tokio::time::Instant::now()));
+    let elapsed = call.elapsed();
     let sources: Vec<SourceId> = match outcome {
         Ok(output) => output.meta.sources.clone(),
         Err(error) => error.source_id().cloned().into_iter().collect(),

@@ -83,7 +83,7 @@ async fn put_together(
 ) -> Asked {
     let count = answers.len();
     let started = tokio::time::Instant::now();
-    let mut done = synthesize(answers, &call.request.tool_name, kind, model, call.deadline).await;
+    let mut done = synthesize(answers, &call.request.tool_name, kind, model, call.last_moment()).await;
     call.note("merge", Some(started.elapsed()), || (format!("{count} answers"), done.how.words().to_owned()));
     done.output.meta.failed = lines(failures);
     Asked { output: done.output, kind, whole: done.whole }

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::Instant;
+use tokio::{sync::watch, time::Instant};
 use toolyard_core::{
     Audit, Capability, CapabilityTable, ErrorKind, History, PastRequest, PastRequests, RawJson, Results,
     SourceId, SourceInfo, Synthesizer, Tool, ToolCallRequest, ToolError, ToolOutput,
@@ -27,7 +27,7 @@ use crate::{
     registry::{Registration, Registry, Snapshot, SourceEntry},
     results::MemoryResults,
     retry::RetryPolicy,
-    router::{RouteCase, route},
+    router::{RouteCase, route_within},
     rules::RoutingRules,
     search::{
         LiveIndex, MOST_PAST, SearchIndex,
@@ -181,6 +181,21 @@ impl ToolHub {
         Arc::clone(&self.registry.snapshot())
     }
 
+    /// Whether nothing changed since this snapshot was taken.
+    pub fn is_current(&self, snapshot: &Arc<Snapshot>) -> bool {
+        Arc::ptr_eq(&self.registry.snapshot(), snapshot)
+    }
+
+    /// Tells of every change of tools from now on; several may be told of at once.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.registry.changes()
+    }
+
+    /// Where whole results are kept.
+    pub fn results(&self) -> &Arc<dyn Results> {
+        &self.config.results
+    }
+
     /// The seeds' `discover_available_tools`: the preferred candidate of every name, by name.
     pub fn specs(&self) -> Vec<Arc<ToolCandidate>> {
         self.registry.snapshot().preferred()
@@ -268,7 +283,7 @@ impl ToolHub {
 
     /// Who may answer a call by name, in the order in which they are asked.
     pub(crate) fn prepared(&self, call: &Call<'_>) -> Result<Prepared, Failed> {
-        let mut route = route(&self.registry.snapshot(), call.request)?;
+        let mut route = route_within(&self.registry.snapshot(), call.request, call.profile)?;
         let Fitting { mut fit, unfit, objection } =
             fitting(std::mem::take(&mut route.candidates), &call.request.arguments);
         call.note("route", None, || {
@@ -307,7 +322,7 @@ impl ToolHub {
         may_answer: impl Fn(&ToolCandidate) -> bool,
     ) -> Result<ToolOutput, Failed> {
         let mut found = self.registry.snapshot().find_by_capability(capability.as_str());
-        found.retain(|candidate| may_answer(candidate));
+        found.retain(|tool| may_answer(tool) && call.profile.is_none_or(|profile| profile.offers(tool)));
         let arguments = read(&call.request.arguments)?;
         let Picked { candidates, unfit } = pick(&found, &arguments).map_err(|why| match why {
             NotPicked::Nobody => self.unknown_capability(capability),
@@ -388,6 +403,7 @@ impl ToolHub {
             trail: options.trail.as_deref(),
             watch: options.watch.as_deref(),
             caller: options.caller.as_ref(),
+            profile: options.profile.as_deref(),
             idempotency_key: None,
             attempts: AtomicU32::new(0),
             answered: options.request.is_some().then(Mutex::default),

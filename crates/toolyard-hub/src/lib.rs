@@ -66,6 +66,7 @@ pub mod search;
 mod show;
 mod strategy;
 mod suggest;
+pub mod surface;
 mod synthesizer;
 mod validate;
 
@@ -81,6 +82,6 @@ pub use options::{CallOptions, Watch};
 pub use registry::{Collision, Registration, Registry, Snapshot, SourceEntry};
 pub use results::{MemoryResults, new_reference};
 pub use retry::RetryPolicy;
-pub use router::{Route, RouteCase, route};
+pub use router::{Route, RouteCase, route, route_within};
 pub use rules::{Prefer, RoutingRules};
 pub use strategy::{FIRST_BATCH, Strategy, should_synthesize};

@@ -10,7 +10,7 @@ use std::{
 
 use toolyard_core::Caller;
 
-use crate::{budget::Budget, decision::Trail};
+use crate::{budget::Budget, decision::Trail, surface::Profile};
 
 /// How one call is to be carried out.
 #[derive(Debug, Clone)]
@@ -30,6 +30,8 @@ pub struct CallOptions {
     pub request: Option<Arc<str>>,
     /// Who can be told and asked while the call goes on.
     pub caller: Option<Arc<dyn Caller>>,
+    /// Which tools may answer at all; every one where nothing is said.
+    pub profile: Option<Arc<Profile>>,
 }
 
 impl Default for CallOptions {
@@ -42,6 +44,7 @@ impl Default for CallOptions {
             who: Arc::from("library"),
             request: None,
             caller: None,
+            profile: None,
         }
     }
 }
@@ -86,6 +89,13 @@ impl CallOptions {
     #[must_use]
     pub fn with_caller(mut self, caller: Arc<dyn Caller>) -> Self {
         self.caller = Some(caller);
+        self
+    }
+
+    /// The same options for a call of somebody who is offered only these tools.
+    #[must_use]
+    pub fn within(mut self, profile: Arc<Profile>) -> Self {
+        self.profile = Some(profile);
         self
     }
 

@@ -13,6 +13,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use rpds::HashTrieMapSync;
+use tokio::sync::watch;
 use toolyard_core::{Capability, CapabilityTable, SourceId, SourceInfo, SourceKind, Tool};
 
 use crate::{
@@ -34,6 +35,8 @@ pub struct Registry {
     /// Held by whoever changes the snapshot, never by who reads it.
     writing: Mutex<()>,
     current: ArcSwap<Snapshot>,
+    /// How many changes there were, for whoever waits for one.
+    changes: watch::Sender<u64>,
 }
 
 /// All tools at one moment.
@@ -94,12 +97,23 @@ impl Registry {
             next_sequence: AtomicU64::new(0),
             writing: Mutex::new(()),
             current: ArcSwap::from_pointee(empty),
+            changes: watch::Sender::new(0),
         }
     }
 
     /// The tools as they are now.
     pub fn snapshot(&self) -> arc_swap::Guard<Arc<Snapshot>> {
         self.current.load()
+    }
+
+    /// Tells of every change from now on; several may be told of at once.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    fn change_to(&self, next: Snapshot) {
+        self.current.store(Arc::new(next));
+        self.changes.send_modify(|count| *count += 1);
     }
 
     /// Registers a source, or replaces all tools it had. What is known of its health stays. An id that only hints at
@@ -121,7 +135,7 @@ impl Registry {
         let mut registration = Registration::default();
         let candidates = self.candidates(&source, tools, &mut registration);
         next.put_in(source, candidates, &mut registration);
-        self.current.store(Arc::new(next));
+        self.change_to(next);
         registration
     }
 
@@ -135,7 +149,7 @@ impl Registry {
         }
         next.forget_capabilities(&entry);
         next.sources.remove_mut(source);
-        self.current.store(Arc::new(next));
+        self.change_to(next);
         true
     }
 
@@ -208,6 +222,11 @@ impl Snapshot {
             self.by_name.values().filter_map(NameEntry::preferred).map(Arc::clone).collect();
         tools.sort_by(|one, other| one.name.cmp(&other.name));
         tools
+    }
+
+    /// Every name with its candidates, in no order.
+    pub fn all(&self) -> impl Iterator<Item = (&Arc<str>, Found<'_>)> {
+        self.by_name.iter().map(|(name, entry)| (name, entry.found()))
     }
 
     /// How many different names there are.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use toolyard_core::{ErrorKind, SourceId, ToolCallRequest, ToolError};
 
-use crate::{candidate::ToolCandidate, registry::Snapshot, suggest::listed};
+use crate::{candidate::ToolCandidate, registry::Snapshot, suggest::listed, surface::Profile};
 
 /// More sources than this are not listed in a hint.
 pub(crate) const MOST_NAMED: usize = 8;
@@ -45,19 +45,40 @@ impl RouteCase {
 
 /// Decides by the snapshot alone who may answer.
 pub fn route(snapshot: &Snapshot, request: &ToolCallRequest) -> Result<Route, ToolError> {
+    route_within(snapshot, request, None)
+}
+
+/// The same where only a part of the tools is offered: whatever is not might as well not exist.
+pub fn route_within(
+    snapshot: &Snapshot,
+    request: &ToolCallRequest,
+    profile: Option<&Profile>,
+) -> Result<Route, ToolError> {
+    let profile = profile.filter(|profile| !profile.is_open());
     match request.source.as_deref() {
-        None => automatic(snapshot, request, RouteCase::Automatic),
+        None => automatic(snapshot, request, RouteCase::Automatic, profile),
         Some(source) if SourceId::is_native_hint(source) => {
-            automatic(snapshot, request, RouteCase::NativeHint)
+            automatic(snapshot, request, RouteCase::NativeHint, profile)
         }
-        Some(source) => named(snapshot, request, source),
+        Some(source) => named(snapshot, request, source, profile),
     }
 }
 
-fn automatic(snapshot: &Snapshot, request: &ToolCallRequest, case: RouteCase) -> Result<Route, ToolError> {
-    let Some(found) = snapshot.find(&request.tool_name) else {
-        return Err(unknown_tool(snapshot, &request.tool_name));
-    };
+fn automatic(
+    snapshot: &Snapshot,
+    request: &ToolCallRequest,
+    case: RouteCase,
+    profile: Option<&Profile>,
+) -> Result<Route, ToolError> {
+    let unknown = || unknown_tool(snapshot, &request.tool_name, profile);
+    let found = snapshot.find(&request.tool_name).ok_or_else(unknown)?;
+    if let Some(profile) = profile {
+        let candidates = profile.chosen(found);
+        if candidates.is_empty() {
+            return Err(unknown());
+        }
+        return Ok(Route { case, candidates, passed_over: Vec::new(), passed_over_more: 0 });
+    }
     Ok(Route {
         case,
         candidates: found.used.to_vec(),
@@ -66,11 +87,21 @@ fn automatic(snapshot: &Snapshot, request: &ToolCallRequest, case: RouteCase) ->
     })
 }
 
-fn named(snapshot: &Snapshot, request: &ToolCallRequest, source: &str) -> Result<Route, ToolError> {
+fn named(
+    snapshot: &Snapshot,
+    request: &ToolCallRequest,
+    source: &str,
+    profile: Option<&Profile>,
+) -> Result<Route, ToolError> {
+    let offered = |candidate: &&Arc<ToolCandidate>| profile.is_none_or(|profile| profile.offers(candidate));
+    let known = snapshot.find_in(&request.tool_name, source);
+    if profile.is_some() && known.filter(offered).is_none() {
+        return Err(unknown_tool(snapshot, &request.tool_name, profile));
+    }
     if !snapshot.has_source(source) {
         return Err(unknown_source(snapshot, request, source));
     }
-    if let Some(selected) = snapshot.find_in(&request.tool_name, source) {
+    if let Some(selected) = known {
         let candidates = vec![Arc::clone(selected)];
         return Ok(Route {
             case: RouteCase::Named,
@@ -80,7 +111,7 @@ fn named(snapshot: &Snapshot, request: &ToolCallRequest, source: &str) -> Result
         });
     }
     let Some(found) = snapshot.find(&request.tool_name) else {
-        return Err(unknown_tool(snapshot, &request.tool_name));
+        return Err(unknown_tool(snapshot, &request.tool_name, None));
     };
     let having: Vec<&str> =
         found.all().take(MOST_NAMED).map(|candidate| candidate.source_id().as_str()).collect();
@@ -94,9 +125,13 @@ fn named(snapshot: &Snapshot, request: &ToolCallRequest, source: &str) -> Result
         .with_hint(format!("it is in {}{more}; leave the source out to let it be found", listed(&having))))
 }
 
-fn unknown_tool(snapshot: &Snapshot, name: &str) -> ToolError {
+/// Nobody is told of tools that are not offered.
+fn unknown_tool(snapshot: &Snapshot, name: &str, profile: Option<&Profile>) -> ToolError {
     let error = ToolError::new(ErrorKind::UnknownTool, format!("tool `{name}` does not exist"));
-    let near = snapshot.names_near(name);
+    let mut near = snapshot.names_near(name);
+    if let Some(profile) = profile {
+        near.retain(|name| snapshot.find(name).is_some_and(|found| !profile.chosen(found).is_empty()));
+    }
     if near.is_empty() { error } else { error.with_hint(format!("did you mean {}?", listed(&near))) }
 }
 

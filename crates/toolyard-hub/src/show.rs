@@ -38,7 +38,7 @@ pub(crate) async fn show(call: &Call<'_>, asked: Asked, limit: usize, results: &
 }
 
 async fn keep(call: &Call<'_>, whole: &str, results: &dyn Results) -> Option<ResultRef> {
-    match timeout_at(call.deadline, results.keep(whole)).await {
+    match timeout_at(call.last_moment(), results.keep(whole)).await {
         Ok(Ok(reference)) => Some(reference),
         Ok(Err(error)) => {
             tracing::warn!(%error, "the whole result is lost");

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 use toolyard_core::{
-    BoxFuture, CallContext, ErrorKind, ResultPage, ResultRef, Results, ResultsError, SourceInfo,
+    BoxFuture, CallContext, Caller, ErrorKind, ResultPage, ResultRef, Results, ResultsError, SourceInfo,
     SynthesisError, SynthesisRequest, Synthesizer, Tool, ToolCallRequest, ToolError, ToolOutput, ToolSpec,
 };
 use toolyard_hub::{Budget, CallOptions, HubConfig, MemoryResults, RetryPolicy, ToolHub};
@@ -66,6 +66,63 @@ impl Tool for Fixed {
         _context: &'a CallContext,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async { Ok(self.1.clone()) })
+    }
+}
+
+/// A tool that shows signs of life so often, so many times, and answers when the last one is over.
+struct Busy(ToolSpec, Duration, u32);
+
+impl Tool for Busy {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn call<'a>(
+        &'a self,
+        _request: &'a ToolCallRequest,
+        context: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async {
+            for _ in 0..self.2 {
+                sleep(self.1).await;
+                let patience = context.patience.as_ref();
+                patience.inspect(|patience| patience.sign_of_life(Instant::now().into_std()));
+            }
+            Ok(ToolOutput::text("x".repeat(1_000)))
+        })
+    }
+}
+
+#[derive(Debug)]
+struct Somebody;
+
+impl Caller for Somebody {
+    fn conversation(&self) -> u64 {
+        1
+    }
+}
+
+async fn busy(pause: u64, signs: u32, options: &CallOptions) -> (Result<ToolOutput, ToolError>, Duration) {
+    let hub = ToolHub::default();
+    let tool = Busy(ToolSpec::new("describe", ""), Duration::from_secs(pause), signs);
+    hub.register(SourceInfo::native(), vec![Arc::new(tool)]);
+    let started = Instant::now();
+    (hub.execute(&request("describe"), options).await, started.elapsed())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_shows_signs_of_life_outlives_its_deadline_for_who_hears_of_them() {
+    let heard = CallOptions::default().with_caller(Arc::new(Somebody));
+    let (answered, elapsed) = busy(20, 10, &heard).await;
+    let output = answered.unwrap();
+    assert!(output.meta.omitted.unwrap().reference.is_some(), "there is still time to keep it");
+    assert_eq!(elapsed, Duration::from_secs(200));
+    for (pause, signs, options, end) in
+        [(31, 10, &heard, 30), (20, 1_000, &heard, 600), (20, 10, &CallOptions::default(), 30)]
+    {
+        let (answered, elapsed) = busy(pause, signs, options).await;
+        assert_eq!(answered.unwrap_err().kind(), ErrorKind::OutcomeUnknown);
+        assert_eq!(elapsed, Duration::from_secs(end));
     }
 }
 

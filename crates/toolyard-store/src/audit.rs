@@ -1,44 +1,68 @@
 //! The audit log: records taken in memory, written in batches, each chained to the one before by its hash.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use serde::Serialize;
-use sqlx::{AnyConnection, Row as _, any::AnyRow};
-use tokio::sync::{mpsc, oneshot};
+use sqlx::{
+    Any, AnyConnection, Row as _,
+    any::{AnyArguments, AnyRow},
+    query::Query,
+};
+use tokio::{
+    sync::{Notify, oneshot},
+    time::timeout,
+};
 use toolyard_core::{Audit, AuditRecord, ContentHash, SourceId, redact};
 
 use crate::{
     engine::{Durability, Engine, statement},
     error::StoreError,
+    rows::{chunks, places},
     store::{Store, now},
 };
 
 /// Records that may wait to be written; beyond that they are counted as lost, and that is recorded.
 const QUEUE: usize = 65_536;
 /// How many records one commit takes.
-const BATCH: usize = 512;
-/// How long a record waits for others.
+const BATCH: usize = 4_096;
+/// How long a record waits for others: a commit costs the same for one as for hundreds.
 const GATHER: Duration = Duration::from_millis(100);
 /// Every so many records the end of the chain is written down apart from it.
 const CHECKPOINT_EVERY: i64 = 1_000;
+/// Statements exist for these numbers of records only.
+const CHUNKS: [usize; 3] = [128, 16, 1];
+/// How many values one record has.
+const VALUES: usize = 12;
 const DAY: i64 = 24 * 60 * 60 * 1_000;
 
 /// Takes records of calls and writes them in the background.
 #[derive(Debug)]
 pub struct StoredAudit {
-    queue: mpsc::Sender<Entry>,
-    lost: Arc<AtomicU64>,
+    desk: Arc<Desk>,
 }
 
-enum Entry {
-    Record(AuditRecord),
-    Flush(oneshot::Sender<()>),
+/// Where records wait. Taking one wakes nobody unless it is the first.
+#[derive(Debug, Default)]
+struct Desk {
+    waiting: Mutex<Waiting>,
+    /// There is something to write.
+    arrived: Notify,
+    /// It must not wait for more.
+    urgent: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    records: Vec<AuditRecord>,
+    /// How many found no room.
+    lost: u64,
+    /// Who wants to know when what is here is written.
+    flushes: Vec<oneshot::Sender<()>>,
+    /// Nobody brings anything any more.
+    closed: bool,
 }
 
 /// One record as it stands in the log.
@@ -91,53 +115,87 @@ pub struct AuditQuery {
 impl StoredAudit {
     /// Starts writing to the store.
     pub fn start(store: &Store) -> Self {
-        let (queue, entries) = mpsc::channel(QUEUE);
-        let lost = Arc::new(AtomicU64::new(0));
-        tokio::spawn(write_batches(store.clone(), entries, Arc::clone(&lost)));
-        Self { queue, lost }
+        let desk = Arc::<Desk>::default();
+        tokio::spawn(write_batches(store.clone(), Arc::clone(&desk)));
+        Self { desk }
     }
 
     /// Waits until everything taken so far is written.
     pub async fn flush(&self) {
         let (done, written) = oneshot::channel();
-        if self.queue.send(Entry::Flush(done)).await.is_ok() {
-            let _ = written.await;
-        }
+        self.desk.waiting().flushes.push(done);
+        self.desk.hurry();
+        let _ = written.await;
+    }
+}
+
+impl Drop for StoredAudit {
+    fn drop(&mut self) {
+        self.desk.waiting().closed = true;
+        self.desk.hurry();
     }
 }
 
 impl Audit for StoredAudit {
     fn record(&self, record: AuditRecord) {
-        if self.queue.try_send(Entry::Record(record)).is_err() {
-            self.lost.fetch_add(1, Ordering::Relaxed);
+        let mut waiting = self.desk.waiting();
+        if waiting.records.len() >= QUEUE {
+            waiting.lost += 1;
+            return;
+        }
+        waiting.records.push(record);
+        let first = waiting.records.len() == 1;
+        drop(waiting);
+        if first {
+            self.desk.arrived.notify_one();
         }
     }
 }
 
-async fn write_batches(store: Store, mut entries: mpsc::Receiver<Entry>, lost: Arc<AtomicU64>) {
-    let mut taken = Vec::with_capacity(BATCH);
-    while entries.recv_many(&mut taken, BATCH).await > 0 {
-        let waited_for = taken.iter().any(|entry| matches!(entry, Entry::Flush(_)));
-        if !waited_for && taken.len() < BATCH {
-            // A few more records make the same commit worth more.
-            let _ = tokio::time::timeout(GATHER, entries.recv_many(&mut taken, BATCH)).await;
+impl Desk {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn hurry(&self) {
+        self.arrived.notify_one();
+        self.urgent.notify_one();
+    }
+
+    fn is_urgent(&self) -> bool {
+        let waiting = self.waiting();
+        waiting.closed || !waiting.flushes.is_empty()
+    }
+}
+
+async fn write_batches(store: Store, desk: Arc<Desk>) {
+    loop {
+        desk.arrived.notified().await;
+        if !desk.is_urgent() {
+            // More records make the same commit worth more. That nobody was in a hurry is the usual case.
+            let _ = timeout(GATHER, desk.urgent.notified()).await;
         }
-        let (mut records, mut waiting) = (Vec::with_capacity(taken.len()), Vec::new());
-        for entry in taken.drain(..) {
-            match entry {
-                Entry::Record(record) => records.push(record),
-                Entry::Flush(done) => waiting.push(done),
+        let Waiting { mut records, lost, flushes, closed } = {
+            let mut waiting = desk.waiting();
+            let closed = waiting.closed;
+            // About as many will come again.
+            let next = Vec::with_capacity(waiting.records.len().min(BATCH));
+            std::mem::replace(&mut *waiting, Waiting { records: next, closed, ..Waiting::default() })
+        };
+        if lost > 0 {
+            records.push(loss(lost));
+        }
+        while !records.is_empty() {
+            let later = records.split_off(records.len().min(BATCH));
+            if let Err(error) = store.append_audit(std::mem::replace(&mut records, later)).await {
+                tracing::error!(%error, "audit records were not written");
             }
         }
-        let missing = lost.swap(0, Ordering::Relaxed);
-        if missing > 0 {
-            records.push(loss(missing));
-        }
-        if let Err(error) = store.append_audit(records).await {
-            tracing::error!(%error, "audit records were not written");
-        }
-        for done in waiting {
+        for done in flushes {
             let _ = done.send(());
+        }
+        if closed {
+            return;
         }
     }
 }
@@ -262,18 +320,26 @@ async fn append(connection: &mut AnyConnection, data: &Append) -> Result<(), Sto
     let head = sqlx::query(statement(sql)).fetch_one(&mut *connection).await?;
     let (mut number, mut previous): (i64, ContentHash) = (head.try_get("number")?, hash(&head)?);
     let mut partitioned = None;
-    for record in &data.records {
-        let day = record.at.div_euclid(DAY);
-        if data.engine == Engine::Postgres && partitioned != Some(day) {
-            make_partition(connection, day).await?;
-            partitioned = Some(day);
+    for chunk in chunks(&data.records, &CHUNKS) {
+        let mut query = sqlx::query(statement(insert_of(chunk.len())));
+        let mut checkpoint = None;
+        for record in chunk {
+            let day = record.at.div_euclid(DAY);
+            if data.engine == Engine::Postgres && partitioned != Some(day) {
+                make_partition(connection, day).await?;
+                partitioned = Some(day);
+            }
+            number += 1;
+            previous = record.chained(number, &previous);
+            query = bound(query, number, day, record, &previous)?;
+            if number % CHECKPOINT_EVERY == 0 {
+                checkpoint = Some((number, previous, record.at));
+            }
         }
-        number += 1;
-        previous = record.chained(number, &previous);
-        insert(connection, number, day, record, &previous).await?;
-        if number % CHECKPOINT_EVERY == 0 {
+        query.execute(&mut *connection).await?;
+        if let Some((number, hash, at)) = checkpoint {
             let sql = "INSERT INTO audit_checkpoints (number, hash, at) VALUES ($1, $2, $3)";
-            let query = sqlx::query(sql).bind(number).bind(previous.to_string()).bind(record.at);
+            let query = sqlx::query(sql).bind(number).bind(hash.to_string()).bind(at);
             query.execute(&mut *connection).await?;
         }
     }
@@ -293,23 +359,29 @@ pub(crate) async fn make_partition(connection: &mut AnyConnection, day: i64) -> 
     Ok(())
 }
 
-async fn insert(
-    connection: &mut AnyConnection,
+fn insert_of(records: usize) -> String {
+    format!(
+        "INSERT INTO audit (number, day, at, who, call, tool, sources, arguments, result, outcome, milliseconds, hash)
+         VALUES {}",
+        places(records, VALUES)
+    )
+}
+
+type AnyQuery<'q> = Query<'q, Any, AnyArguments>;
+
+fn bound<'q>(
+    query: AnyQuery<'q>,
     number: i64,
     day: i64,
-    record: &AuditRecord,
+    record: &'q AuditRecord,
     hash: &ContentHash,
-) -> Result<(), StoreError> {
+) -> Result<AnyQuery<'q>, StoreError> {
     let sources: Vec<&str> = record.sources.iter().map(SourceId::as_str).collect();
     let sources = serde_json::to_string(&sources).map_err(|error| StoreError::Corrupt(error.to_string()))?;
-    let sql = "INSERT INTO audit (number, day, at, who, call, tool, sources, arguments, result, outcome, milliseconds, hash)
-               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
-    let query = sqlx::query(sql).bind(number).bind(day).bind(record.at).bind(record.who.as_str());
+    let query = query.bind(number).bind(day).bind(record.at).bind(record.who.as_str());
     let query = query.bind(record.call.as_str()).bind(record.tool.as_str()).bind(sources);
     let query = query.bind(record.arguments.to_string()).bind(record.result.map(String::from));
-    let query = query.bind(record.outcome.as_str()).bind(record.milliseconds).bind(hash.to_string());
-    query.execute(connection).await?;
-    Ok(())
+    Ok(query.bind(record.outcome.as_str()).bind(record.milliseconds).bind(hash.to_string()))
 }
 
 fn hash(row: &AnyRow) -> Result<ContentHash, StoreError> {

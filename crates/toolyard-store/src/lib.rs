@@ -19,6 +19,7 @@ mod leases;
 mod outcomes;
 mod past_requests;
 mod results;
+mod rows;
 mod servers;
 mod store;
 mod tables;

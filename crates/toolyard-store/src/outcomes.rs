@@ -9,6 +9,7 @@ use crate::{
     engine::{Engine, statement},
     error::StoreError,
     leases::Begun,
+    rows::{chunks, places},
 };
 
 /// One outcome as it is written.
@@ -96,11 +97,7 @@ pub(crate) async fn write_outcomes(
     rows: &[&OutcomeRow],
 ) -> Result<HashSet<(String, String)>, StoreError> {
     let mut written = HashSet::with_capacity(rows.len());
-    let mut left = rows;
-    while !left.is_empty() {
-        let size = CHUNKS.into_iter().find(|size| *size <= left.len()).unwrap_or(1);
-        let (chunk, rest) = left.split_at_checked(size).unwrap_or((left, &[]));
-        left = rest;
+    for chunk in chunks(rows, &CHUNKS) {
         let mut query = sqlx::query(statement(sql_for(engine, chunk.len())));
         for row in chunk {
             query =
@@ -121,11 +118,6 @@ pub(crate) async fn write_outcomes(
 }
 
 fn sql_for(engine: Engine, rows: usize) -> String {
-    let row = |at: usize| {
-        let places: Vec<String> = (1..=VALUES).map(|value| format!("${}", at * VALUES + value)).collect();
-        format!("({})", places.join(", "))
-    };
-    let values: Vec<String> = (0..rows).map(row).collect();
     // PostgreSQL must lock the leases, or somebody could take one between our look and our commit.
     let lock = match engine {
         Engine::Sqlite => "",
@@ -148,6 +140,6 @@ fn sql_for(engine: Engine, rows: usize) -> String {
              ended_at = excluded.ended_at
          WHERE steps.state = 'started' AND steps.fence = excluded.fence
          RETURNING run, step",
-        values = values.join(", ")
+        values = places(rows, VALUES)
     )
 }

@@ -1,5 +1,6 @@
 //! The words of the command line.
 
+mod connect;
 mod eval;
 
 use std::path::PathBuf;
@@ -7,6 +8,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use toolyard::Span;
 
+pub(crate) use connect::ConnectArgs;
 pub(crate) use eval::{EvalCommand, EvalSearch};
 
 const EXIT_CODES: &str = "\
@@ -62,6 +64,8 @@ pub(crate) enum Command {
     Servers(ServersCommand),
     /// Take over the MCP servers of Claude, Cursor, VS Code, Codex, Gemini or a registry's server.json
     Import(ImportArgs),
+    /// Have Claude, Cursor, VS Code, Codex or Gemini use this hub in place of the servers it has
+    Connect(ConnectArgs),
     /// Look at the audit log: who called what, and is it still what was written
     #[command(subcommand)]
     Audit(AuditCommand),

@@ -1,1 +1,5 @@
-//! What stands between clients and servers of different eras: prompts, resources and skills of all servers as one.
+//! All servers behind a door as one: what they ask reaches whoever called, and what they offer besides tools is one list.
+
+mod asking;
+
+pub use asking::AskTheCaller;

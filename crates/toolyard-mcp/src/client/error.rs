@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use toolyard_core::{ErrorKind, SourceId, ToolError};
+use toolyard_core::{ErrorKind, RawFailure, SourceId, ToolError};
 
 use super::TransportError;
 use crate::wire::{RpcError, WireError};
@@ -29,6 +29,9 @@ pub enum RequestError {
     /// The server asks back again and again.
     #[error("it asked back {0} times without an answer to the call")]
     AsksWithoutEnd(usize),
+    /// The call continues an earlier one, and the server cannot do that any more.
+    #[error("it asked back in an earlier call, and does not take the answers now")]
+    CannotGoOn,
     /// The server needs an answer that nobody here can give.
     #[error("it needs an answer before it goes on, and {0}")]
     NobodyToAsk(String),
@@ -87,9 +90,14 @@ impl RequestError {
                 ToolError::new(ErrorKind::Lost, self.to_string()).with_hint(logs)
             }
             Self::Silent(_) => ToolError::new(ErrorKind::Timeout, self.to_string()).with_hint(logs),
-            Self::Rpc(_) => ToolError::failed(self.to_string()).with_retryable(false),
+            Self::Rpc(error) => {
+                let failed = ToolError::failed(self.to_string()).with_retryable(false);
+                failed.with_raw(RawFailure::Error(error.to_raw()))
+            }
             // Something was done; what, nobody can read.
             Self::Malformed(_) => ToolError::new(ErrorKind::Lost, self.to_string()).with_retryable(false),
+            Self::CannotGoOn => ToolError::new(ErrorKind::OutcomeUnknown, self.to_string())
+                .with_hint("call the tool anew, if nothing was done yet"),
             Self::AsksWithoutEnd(_) | Self::NobodyToAsk(_) => {
                 ToolError::failed(self.to_string()).with_retryable(false)
             }

@@ -11,7 +11,7 @@ use std::{
 use tokio::sync::{mpsc, oneshot};
 use toolyard_core::RawJson;
 
-use super::TransportError;
+use super::{Sent, TransportError, beats::Beats};
 use crate::wire::{Message, RequestId, RpcError};
 
 /// How many things the server may tell before someone listens; what is more is dropped, and that is counted.
@@ -29,6 +29,8 @@ pub enum Heard {
         method: String,
         /// The parameters as they came.
         params: Option<RawJson>,
+        /// The number of the request on whose stream it came, where each has a stream of its own.
+        related: Option<u64>,
     },
     /// The server tells something.
     Notification {
@@ -41,8 +43,10 @@ pub enum Heard {
     Closed(TransportError),
 }
 
-/// The answer to one request.
-pub(crate) type Answer = Result<Result<RawJson, RpcError>, TransportError>;
+/// What the server said to one request.
+pub(crate) type Outcome = Result<RawJson, RpcError>;
+/// The answer to one request, or why there is none.
+pub(crate) type Answer = Result<Outcome, TransportError>;
 
 /// Who waits for what on one connection.
 #[derive(Debug)]
@@ -53,6 +57,8 @@ pub struct Exchange {
     heard: mpsc::Sender<Heard>,
     dropped: AtomicU64,
     stray: AtomicU64,
+    /// Whose the requests under way are, and who hears of them.
+    pub(super) beats: Beats,
 }
 
 #[derive(Debug, Default)]
@@ -75,6 +81,22 @@ impl Waiting {
     pub async fn answer(&mut self) -> Answer {
         (&mut self.answer).await.unwrap_or(Err(TransportError::Closed))
     }
+
+    /// The answer to a request that is being sent, whichever way it comes. The end of the connection ends the sending too.
+    pub(crate) async fn answer_to(
+        &mut self,
+        sending: impl Future<Output = Result<Sent, TransportError>>,
+    ) -> Answer {
+        let sent = tokio::select! {
+            biased;
+            answer = self.answer() => return answer,
+            sent = sending => sent?,
+        };
+        match sent {
+            Sent::Answered(outcome) => Ok(outcome),
+            Sent::Taken => self.answer().await,
+        }
+    }
 }
 
 impl Exchange {
@@ -88,6 +110,7 @@ impl Exchange {
             heard,
             dropped: AtomicU64::new(0),
             stray: AtomicU64::new(0),
+            beats: Beats::default(),
         };
         (exchange, listener)
     }
@@ -120,9 +143,20 @@ impl Exchange {
     /// Hands over a message from the server. Answers nobody waits for are counted and dropped: they were cancelled, or
     /// made up.
     pub fn deliver(&self, message: Message) {
+        self.deliver_related(message, None);
+    }
+
+    /// The same for a message that came on the stream of one request.
+    pub fn deliver_related(&self, message: Message, related: Option<u64>) {
         let heard = match message {
             Message::Response { id, outcome } => return self.answer(id, Ok(outcome)),
-            Message::Request { id, method, params } => Heard::Request { id, method, params },
+            Message::Request { id, method, params } => Heard::Request { id, method, params, related },
+            // At once, so that nobody hears of it after the answer.
+            Message::Notification { method, params: Some(params) }
+                if self.beats.told(&method, &params, related) =>
+            {
+                return;
+            }
             Message::Notification { method, params } => Heard::Notification { method, params },
         };
         if self.heard.try_send(heard).is_err() {

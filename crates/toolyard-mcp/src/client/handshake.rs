@@ -4,7 +4,7 @@ use std::{pin::pin, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use tokio::{
-    sync::{mpsc, watch},
+    sync::{broadcast, mpsc, watch},
     task::AbortHandle,
     time::{Instant, error::Elapsed, sleep, timeout, timeout_at},
 };
@@ -12,7 +12,6 @@ use toolyard_core::{ProtocolEra, RawJson, SourceId};
 
 use super::{
     Exchange, Heard, InputHandler, RequestError, Transport, TransportError,
-    beats::Beats,
     era::{self, AfterDiscover, AfterInitialize, LEGACY},
     http::StreamableHttp,
     http_caller::http_client,
@@ -33,6 +32,8 @@ use crate::{
 /// the first one first, so nothing is decided by this.
 const QUIET: Duration = Duration::from_secs(10);
 
+/// How many changes of resources may wait for whoever follows them.
+const UPDATES: usize = 256;
 /// How long a session waits for the stream on which a server of the legacy era asks things.
 const LISTEN_PATIENCE: Duration = Duration::from_secs(1);
 /// Between two attempts to reach a program that is still starting.
@@ -418,9 +419,9 @@ impl Opening {
             exchange,
             transport,
             speaker: ArcSwap::from_pointee(Speaker::modern(options.input.capabilities())),
-            beats: Beats::default(),
             input: Arc::clone(&options.input),
             limits: options.limits,
+            updated: broadcast::Sender::new(UPDATES),
         });
         let (sender, news) = watch::channel(News::default());
         let listener = tokio::spawn(listener::listen(Arc::clone(&parts), heard, sender)).abort_handle();

@@ -1,20 +1,21 @@
 //! Streamable HTTP: every message is a POST, and its answer is JSON or a stream of events.
 
 use std::{
-    collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use reqwest::{
-    Client, Method, Response, StatusCode,
+    Client, Method, StatusCode,
     header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
 };
 use tokio::{sync::oneshot, task::JoinHandle};
 use toolyard_core::BoxFuture;
 
 use super::{
-    Exchange, HttpTarget, Outgoing, Transport, TransportError,
+    Exchange, HttpTarget, Outgoing, Sent, Transport, TransportError,
+    exchange::Outcome,
+    http_answer::HttpAnswer,
     http_caller::{BodyKind, HttpCaller, body_kind},
     http_events::{EventStream, Told},
 };
@@ -25,7 +26,7 @@ const GOODBYE_LIMIT: Duration = Duration::from_secs(1);
 const FIRST_MODERN: &str = "2026-07-28";
 
 pub(super) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 
 /// A connection to one server over Streamable HTTP, in either era.
 #[derive(Debug)]
@@ -39,8 +40,6 @@ pub(super) struct Inner {
     pub(super) caller: HttpCaller,
     pub(super) exchange: Arc<Exchange>,
     session: Mutex<Session>,
-    /// The requests whose answers are being waited for or read.
-    tasks: Mutex<HashMap<u64, JoinHandle<()>>>,
 }
 
 /// What was agreed with the server.
@@ -54,12 +53,8 @@ struct Session {
 impl StreamableHttp {
     /// A connection to `target`; nothing is sent yet. The client should be one of [`super::http_client`].
     pub fn new(target: HttpTarget, exchange: Arc<Exchange>, limits: WireLimits, client: Client) -> Self {
-        let inner = Inner {
-            caller: HttpCaller::new(client, target, limits),
-            exchange,
-            session: Mutex::default(),
-            tasks: Mutex::default(),
-        };
+        let caller = HttpCaller::new(client, target, limits);
+        let inner = Inner { caller, exchange, session: Mutex::default() };
         Self { inner: Arc::new(inner), listener: Mutex::default() }
     }
 
@@ -67,53 +62,44 @@ impl StreamableHttp {
     pub fn has_session(&self) -> bool {
         lock(&self.inner.session).id.is_some()
     }
-
-    fn abort_all(&self) -> Vec<JoinHandle<()>> {
-        let mut handles: Vec<_> = std::mem::take(&mut *lock(&self.inner.tasks)).into_values().collect();
-        handles.extend(lock(&self.listener).take());
-        handles.iter().for_each(JoinHandle::abort);
-        handles
-    }
 }
 
 impl Drop for StreamableHttp {
     fn drop(&mut self) {
-        self.abort_all();
+        if let Some(listener) = lock(&self.listener).take() {
+            listener.abort();
+        }
     }
 }
 
 impl Transport for StreamableHttp {
-    fn send(&self, message: Outgoing) -> BoxFuture<'_, Result<(), TransportError>> {
+    fn send(&self, message: Outgoing) -> BoxFuture<'_, Result<Sent, TransportError>> {
         Box::pin(async move {
             if let Some(error) = self.inner.exchange.closed() {
                 return Err(error);
             }
             let headers = self.inner.post_headers(&message)?;
             match message.id {
-                Some(id) => {
-                    self.inner.start(id, message, headers);
-                    Ok(())
-                }
+                Some(id) => self.inner.ask(id, message, headers).await.map(Sent::Answered),
                 // Whoever tells something wants it told before the next message is sent.
-                None => self.inner.post(message.body, headers).await.map(drop),
+                None => self.inner.post(message.body, headers).await.map(|_| Sent::Taken),
             }
         })
     }
 
-    fn forget(&self, id: u64) -> bool {
-        let handle = lock(&self.inner.tasks).remove(&id);
-        if let Some(handle) = handle {
-            handle.abort();
-        }
+    fn forget(&self, _id: u64) -> bool {
+        // Whoever asked has dropped the request, and the connection with it.
         self.inner.is_modern()
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             self.inner.exchange.close(&TransportError::Closed);
-            for handle in self.abort_all() {
+            let listener = lock(&self.listener).take();
+            if let Some(listener) = listener {
+                listener.abort();
                 // It was told to end; how it did is of no interest.
-                let _ = handle.await;
+                let _ = listener.await;
             }
             self.inner.end_session().await;
         })
@@ -177,27 +163,14 @@ impl Inner {
         Ok(headers)
     }
 
-    /// Sends a request and reads its answer, in a task of its own.
-    fn start(self: &Arc<Self>, id: u64, message: Outgoing, headers: HeaderMap) {
-        // Its number comes from the exchange, which bounds how many there are. The lock is held until the handle is in its
-        // place, so that a task that ends at once finds it there.
-        let mut tasks = lock(&self.tasks);
-        let running = Running { inner: Arc::clone(self), id };
-        let task = tokio::spawn(async move {
-            if let Err(error) = running.inner.ask(id, message, headers).await {
-                running.inner.exchange.fail(id, error);
-            }
-        });
-        tasks.insert(id, task);
-    }
-
-    async fn post(&self, body: Vec<u8>, headers: HeaderMap) -> Result<Response, TransportError> {
+    async fn post(&self, body: Vec<u8>, headers: HeaderMap) -> Result<HttpAnswer, TransportError> {
         let session = headers.get(SESSION_ID).cloned();
         let answer = self.caller.call(Method::POST, &self.caller.target.url, headers, Some(body)).await;
         answer.map_err(|error| self.session_gone(error, session.as_ref()))
     }
 
-    async fn ask(&self, id: u64, message: Outgoing, headers: HeaderMap) -> Result<(), TransportError> {
+    /// Sends a request and reads its answer.
+    async fn ask(&self, id: u64, message: Outgoing, headers: HeaderMap) -> Result<Outcome, TransportError> {
         let method = message.method;
         let response = self.post(message.body, headers).await?;
         if method == "initialize" {
@@ -209,10 +182,8 @@ impl Inner {
         match body_kind(response.headers())? {
             BodyKind::Json => {
                 let body = self.caller.body(response).await?;
-                if self.hear(id, body)? {
-                    return Ok(());
-                }
-                Err(TransportError::NotTheProtocol("JSON that is not the answer".to_owned()))
+                let not_it = || TransportError::NotTheProtocol("JSON that is not the answer".to_owned());
+                self.hear(id, body)?.ok_or_else(not_it)
             }
             BodyKind::Events => {
                 let mut events =
@@ -230,31 +201,39 @@ impl Inner {
         &self,
         id: u64,
         events: &mut EventStream,
-    ) -> Result<Option<()>, TransportError> {
+    ) -> Result<Option<Outcome>, TransportError> {
         let outcome = events.read(|event| {
             // An event without data only says where to resume.
             if !event.is_message() || event.data.is_empty() {
                 return Told::Noise;
             }
             match self.hear(id, event.data) {
-                Ok(true) => Told::Done(Ok(())),
-                Ok(false) => Told::Heard,
+                Ok(Some(outcome)) => Told::Done(Ok(outcome)),
+                Ok(None) => Told::Heard,
                 Err(error) => Told::Done(Err(error)),
             }
         });
         outcome.await?.transpose()
     }
 
-    /// Hands over what was said on the way to the answer of one request. Whether that answer was there. An answer to any other
-    /// request is not believed: it has a way of its own.
-    fn hear(&self, id: u64, text: String) -> Result<bool, TransportError> {
-        let mut answered = false;
+    /// Hands over what was said on the way to the answer of one request, and gives that answer if it was there. An answer to
+    /// any other request is not believed: it has a way of its own.
+    fn hear(&self, id: u64, text: String) -> Result<Option<Outcome>, TransportError> {
+        let mut answer = None;
         for message in Message::read(text, &self.caller.limits)? {
-            let message = addressed(message, id);
-            answered |= matches!(&message, Message::Response { id: Some(_), .. });
-            self.exchange.deliver(message);
+            let unasked = match message {
+                Message::Response { id: said, outcome }
+                    if answer.is_none() && answers(id, said, &outcome) =>
+                {
+                    answer = Some(outcome);
+                    continue;
+                }
+                Message::Response { outcome, .. } => Message::Response { id: None, outcome },
+                other => other,
+            };
+            self.exchange.deliver_related(unasked, Some(id));
         }
-        Ok(answered)
+        Ok(answer)
     }
 
     fn keep_session(&self, headers: &HeaderMap) {
@@ -289,32 +268,10 @@ impl Inner {
     }
 }
 
-/// A request in its task. However the task ends, nobody waits for it in vain.
-struct Running {
-    inner: Arc<Inner>,
-    id: u64,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // Only the handle: the task has ended, or is ending.
-        drop(lock(&self.inner.tasks).remove(&self.id));
-        if self.inner.exchange.awaits(self.id) {
-            self.inner.exchange.fail(self.id, TransportError::Closed);
-        }
-    }
-}
-
-/// A message as heard on the way of one request: an answer is either to that request or to none. An error without a usable id
-/// can only be about the one message that was posted.
-fn addressed(message: Message, own: u64) -> Message {
-    match message {
-        Message::Response { id, outcome } => {
-            let ours = id == Some(own) || (id.is_none() && outcome.is_err());
-            Message::Response { id: ours.then_some(own), outcome }
-        }
-        other => other,
-    }
+/// Whether what came on the way of one request is its answer. An error without a usable id can only be about the one message
+/// that was posted.
+fn answers(own: u64, said: Option<u64>, outcome: &Outcome) -> bool {
+    said == Some(own) || (said.is_none() && outcome.is_err())
 }
 
 /// Whether an answer to a request with a session id says that there is no such session: 404 by the specification, 400 with

@@ -5,10 +5,14 @@ use std::{
     time::Duration,
 };
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use bytes::Bytes;
+use percent_encoding::percent_decode;
 use reqwest::{
-    Client, Method, Request, Response, StatusCode,
+    Client, Method, StatusCode,
     header::{
-        ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, WWW_AUTHENTICATE,
+        ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION,
+        WWW_AUTHENTICATE,
     },
     redirect::Policy,
 };
@@ -18,13 +22,15 @@ use url::Url;
 use super::{
     HttpTarget, SecretHeader, TransportError,
     http::lock,
+    http_answer::HttpAnswer,
+    http_plain::PlainPool,
     http_target::{DPOP, DPOP_NONCE, harmless, shown, without_tags},
 };
 use crate::wire::{Message, RpcError, WireError, WireLimits};
 
-const CONNECT_LIMIT: Duration = Duration::from_secs(30);
+pub(super) const CONNECT_LIMIT: Duration = Duration::from_secs(30);
 /// Node and uvicorn drop a connection that was idle for 5 s; one that is dropped while we write to it costs a call.
-const IDLE_LIMIT: Duration = Duration::from_secs(4);
+pub(super) const IDLE_LIMIT: Duration = Duration::from_secs(4);
 const MOST_REDIRECTS: usize = 3;
 /// Answers longer than this are read one after the other. However many a server sends at once, they take the memory of one.
 pub(super) const LONG: usize = 32 << 10;
@@ -48,12 +54,22 @@ pub fn http_client() -> Result<Client, TransportError> {
 #[derive(Debug)]
 pub(super) struct HttpCaller {
     client: Client,
+    /// For a server without encryption.
+    plain: Option<Arc<PlainPool>>,
     pub(super) target: HttpTarget,
     pub(super) limits: WireLimits,
     /// The last token that was sent, so that no message of ours repeats it.
     token: Mutex<Option<HeaderValue>>,
     /// Whose turn it is to read an answer longer than [`LONG`].
     pub(super) turns: Arc<Semaphore>,
+}
+
+/// One request, which may have to be sent more than once.
+struct HttpRequest {
+    method: Method,
+    url: Url,
+    headers: HeaderMap,
+    body: Option<Bytes>,
 }
 
 /// What kind of body an answer has.
@@ -65,7 +81,9 @@ pub(super) enum BodyKind {
 
 impl HttpCaller {
     pub(super) fn new(client: Client, target: HttpTarget, limits: WireLimits) -> Self {
-        Self { client, target, limits, token: Mutex::default(), turns: Arc::new(Semaphore::new(1)) }
+        let plain = (target.url.scheme() == "http").then(Arc::default);
+        let turns = Arc::new(Semaphore::new(1));
+        Self { client, plain, target, limits, token: Mutex::default(), turns }
     }
 
     /// Sends a request with the headers of the target under those given. Gives the answer if its status is a success.
@@ -75,9 +93,8 @@ impl HttpCaller {
         url: &Url,
         headers: HeaderMap,
         body: Option<Vec<u8>>,
-    ) -> Result<Response, TransportError> {
-        let request = self.request(method, url, headers, body)?;
-        let response = self.send(request).await?;
+    ) -> Result<HttpAnswer, TransportError> {
+        let response = self.send(self.request(method, url, headers, body)).await?;
         if !response.status().is_success() {
             return Err(self.status_error(response).await);
         }
@@ -90,26 +107,26 @@ impl HttpCaller {
         }
     }
 
-    fn request(
-        &self,
-        method: Method,
-        url: &Url,
-        mut headers: HeaderMap,
-        body: Option<Vec<u8>>,
-    ) -> Result<Request, TransportError> {
+    fn request(&self, method: Method, url: &Url, own: HeaderMap, body: Option<Vec<u8>>) -> HttpRequest {
+        let mut headers = own;
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        // Later headers replace earlier ones of the same name.
-        let mut request =
-            self.client.request(method, url.clone()).headers(self.target.headers.clone()).headers(headers);
-        if let Some(body) = body {
-            request = request.body(body);
+        for name in self.target.headers.keys() {
+            // What we say ourselves stands instead of what the target says under the same name.
+            if !headers.contains_key(name) {
+                for value in self.target.headers.get_all(name) {
+                    headers.append(name, value.clone());
+                }
+            }
         }
-        request.build().map_err(failed)
+        if let (Some(login), false) = (login(url), headers.contains_key(AUTHORIZATION)) {
+            headers.insert(AUTHORIZATION, login);
+        }
+        HttpRequest { method, url: url.clone(), headers, body: body.map(Bytes::from) }
     }
 
     /// Sends it, to where same-origin redirects point, and once more after each kind of challenge that was met: whoever was
     /// not let in has done nothing yet.
-    async fn send(&self, mut request: Request) -> Result<Response, TransportError> {
+    async fn send(&self, mut request: HttpRequest) -> Result<HttpAnswer, TransportError> {
         let (mut redirects, mut challenges, mut proved_again) = (0, Vec::new(), false);
         loop {
             let sent = match &self.target.authorizer {
@@ -118,17 +135,14 @@ impl HttpCaller {
             };
             if let Some(header) = sent.clone() {
                 *lock(&self.token) = Some(header.value.clone());
-                request.headers_mut().insert(header.name, header.value);
+                request.headers.insert(header.name, header.value);
             }
             self.prove(&mut request, sent.as_ref());
-            let Some(attempt) = request.try_clone() else {
-                return Err(TransportError::Unreachable("its body cannot be sent".to_owned()));
-            };
-            let response = self.client.execute(attempt).await.map_err(failed)?;
+            let response = self.attempt(&request).await?;
             let (status, has_nonce) = (response.status(), self.new_nonce(&response));
             if status.is_redirection() {
                 redirects += 1;
-                *request.url_mut() = next_url(request.url(), &response, redirects)?;
+                request.url = next_url(&request.url, &response, redirects)?;
             } else if wants_nonce(&response) {
                 // Neither the token nor who asks is in doubt: the same once more, with a proof that has the nonce in it.
                 if !has_nonce || std::mem::replace(&mut proved_again, true) {
@@ -145,18 +159,32 @@ impl HttpCaller {
         }
     }
 
+    async fn attempt(&self, request: &HttpRequest) -> Result<HttpAnswer, TransportError> {
+        let HttpRequest { method, url, headers, body } = request;
+        if let Some(plain) = &self.plain {
+            let answer = plain.send(method, url, headers, body.as_deref()).await?;
+            return Ok(HttpAnswer::plain(url.clone(), answer));
+        }
+        let mut attempt = self.client.request(method.clone(), url.clone()).headers(headers.clone());
+        if let Some(body) = body {
+            attempt = attempt.body(body.clone());
+        }
+        let request = attempt.build().map_err(failed)?;
+        self.client.execute(request).await.map_err(failed).map(HttpAnswer::reqwest)
+    }
+
     /// Adds the proof that goes with the token, made anew for every attempt.
-    fn prove(&self, request: &mut Request, token: Option<&SecretHeader>) {
+    fn prove(&self, request: &mut HttpRequest, token: Option<&SecretHeader>) {
         let Some((authorizer, token)) = self.target.authorizer.as_ref().zip(token) else { return };
-        let proof = authorizer.proof(token, request.method().as_str(), request.url());
-        request.headers_mut().remove(DPOP);
+        let proof = authorizer.proof(token, request.method.as_str(), &request.url);
+        request.headers.remove(DPOP);
         if let Some(proof) = proof {
-            request.headers_mut().insert(proof.name, proof.value);
+            request.headers.insert(proof.name, proof.value);
         }
     }
 
     /// Hands over what the server wants to see in the next proof. Whether it said so.
-    fn new_nonce(&self, response: &Response) -> bool {
+    fn new_nonce(&self, response: &HttpAnswer) -> bool {
         let nonce = response.headers().get(DPOP_NONCE).and_then(|nonce| nonce.to_str().ok());
         let told = self.target.authorizer.as_ref().zip(nonce);
         if let Some((authorizer, nonce)) = told {
@@ -168,7 +196,7 @@ impl HttpCaller {
     async fn challenged(
         &self,
         sent: Option<&SecretHeader>,
-        response: &Response,
+        response: &HttpAnswer,
     ) -> Result<bool, TransportError> {
         let Some(authorizer) = &self.target.authorizer else { return Ok(false) };
         let (status, challenge) = (response.status().as_u16(), challenge(response.headers()));
@@ -180,7 +208,7 @@ impl HttpCaller {
     }
 
     /// What an error status and the beginning of its body say.
-    async fn status_error(&self, mut response: Response) -> TransportError {
+    async fn status_error(&self, mut response: HttpAnswer) -> TransportError {
         let status = response.status().as_u16();
         let challenge = challenge(response.headers());
         let mut body = Vec::new();
@@ -211,20 +239,20 @@ impl HttpCaller {
     }
 
     /// Reads a whole body, never more of it than a message may have.
-    pub(super) async fn body(&self, mut response: Response) -> Result<String, TransportError> {
+    pub(super) async fn body(&self, mut response: HttpAnswer) -> Result<String, TransportError> {
         let limit = self.limits.message_bytes;
         let too_long = || TransportError::Wire(WireError::TooLong { what: "an answer", limit });
-        let announced = response.content_length().map_or(Ok(0), usize::try_from).unwrap_or(usize::MAX);
+        let announced = response.announced().map_or(Ok(0), usize::try_from).unwrap_or(usize::MAX);
         if announced > limit {
             return Err(too_long());
         }
         let mut body = Vec::with_capacity(announced);
         let mut turn = None;
-        while let Some(chunk) = response.chunk().await.map_err(broken)? {
+        while let Some(chunk) = response.chunk().await? {
             if body.len().saturating_add(chunk.len()) > limit {
                 return Err(too_long());
             }
-            body.extend_from_slice(&chunk);
+            body.extend_from_slice(chunk);
             if turn.is_none() && body.len() > LONG {
                 turn = self.turns.acquire().await.ok();
                 // Growing step by step would leave as much behind again; what is not written to costs nothing.
@@ -271,12 +299,24 @@ fn cause(error: reqwest::Error) -> String {
     harmless(&innermost.map_or_else(|| error.to_string(), ToString::to_string))
 }
 
-fn wants_nonce(response: &Response) -> bool {
+/// The name and password of an address, as the header that brings them.
+fn login(url: &Url) -> Option<HeaderValue> {
+    if url.username().is_empty() && url.password().is_none() {
+        return None;
+    }
+    let (name, word) = (url.username().as_bytes(), url.password().unwrap_or_default().as_bytes());
+    let words: Vec<u8> = percent_decode(name).chain([b':']).chain(percent_decode(word)).collect();
+    let mut value = HeaderValue::from_str(&format!("Basic {}", BASE64_STANDARD.encode(words))).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+fn wants_nonce(response: &HttpAnswer) -> bool {
     response.status() == StatusCode::UNAUTHORIZED
         && challenge(response.headers()).is_some_and(|text| text.contains("use_dpop_nonce"))
 }
 
-fn is_challenge(response: &Response) -> bool {
+fn is_challenge(response: &HttpAnswer) -> bool {
     match response.status() {
         StatusCode::UNAUTHORIZED => true,
         StatusCode::FORBIDDEN => {
@@ -293,7 +333,7 @@ fn challenge(headers: &HeaderMap) -> Option<String> {
 }
 
 /// Where a redirect goes, if it keeps the method and stays with the same origin.
-fn next_url(from: &Url, response: &Response, redirects: usize) -> Result<Url, TransportError> {
+fn next_url(from: &Url, response: &HttpAnswer, redirects: usize) -> Result<Url, TransportError> {
     let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
     let Some(mut next) = location.and_then(|location| from.join(location).ok()) else {
         return Err(TransportError::Redirect("nowhere".to_owned()));

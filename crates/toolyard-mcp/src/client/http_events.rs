@@ -2,17 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use reqwest::Response;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::{
-    TransportError,
-    http_caller::{LONG, broken},
-};
+use super::{TransportError, http_answer::HttpAnswer, http_caller::LONG};
 use crate::wire::{SseEvent, SseParser, WireError, WireLimits};
-
-const LAST_MOMENT: Duration = Duration::from_millis(200);
-const MOST_AFTERWARDS: usize = 64 << 10;
 
 /// What one event was.
 #[derive(Debug)]
@@ -28,7 +21,7 @@ pub(super) enum Told<T> {
 /// One body of events being read.
 #[derive(Debug)]
 pub(super) struct EventStream {
-    response: Response,
+    response: HttpAnswer,
     parser: SseParser,
     /// Bytes that were not what is waited for: all so far, or all since something was heard.
     noise: usize,
@@ -41,7 +34,7 @@ pub(super) struct EventStream {
 
 impl EventStream {
     /// The events of a request's answer. All events before the answer together may be as long as one message.
-    pub(super) fn new(response: Response, limits: &WireLimits) -> Self {
+    pub(super) fn new(response: HttpAnswer, limits: &WireLimits) -> Self {
         let limit = limits.message_bytes.saturating_mul(2);
         Self {
             response,
@@ -79,9 +72,9 @@ impl EventStream {
         &mut self,
         mut each: impl FnMut(SseEvent) -> Told<T>,
     ) -> Result<Option<T>, TransportError> {
-        while let Some(chunk) = self.response.chunk().await.map_err(broken)? {
+        while let Some(chunk) = self.response.chunk().await? {
             self.noise = self.noise.saturating_add(chunk.len());
-            let mut rest = chunk.as_ref();
+            let mut rest = chunk;
             while let Some(event) = self.parser.next(&mut rest)? {
                 match each(event) {
                     Told::Done(done) => return Ok(Some(done)),
@@ -98,20 +91,9 @@ impl EventStream {
         Ok(None)
     }
 
-    /// Waits a moment for the end of a stream that has given what it was opened for: a connection whose stream has ended can be
-    /// used again, one that is cut off cannot.
-    pub(super) async fn finish(mut self) {
-        let rest = async {
-            let mut bytes = 0_usize;
-            while let Ok(Some(chunk)) = self.response.chunk().await {
-                bytes = bytes.saturating_add(chunk.len());
-                if bytes > MOST_AFTERWARDS {
-                    break;
-                }
-            }
-        };
-        // Whether it ended in time only decides about the connection.
-        let _ = tokio::time::timeout(LAST_MOMENT, rest).await;
+    /// Leaves a stream that has given what it was opened for.
+    pub(super) fn leave(self) {
+        self.response.leave();
     }
 
     /// The id to resume after, and how long to wait before.

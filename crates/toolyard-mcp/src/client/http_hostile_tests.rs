@@ -179,12 +179,11 @@ async fn forgetting_closes_the_stream_at_once() {
             let peer = Peer::new(&server.url);
             peer.transport.set_protocol_version(Some(version));
             let waiting = peer.exchange.wait().unwrap();
-            peer.transport.send(request(waiting.id, "tools/call")).await.unwrap();
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            let sending = peer.transport.send(request(waiting.id, "tools/call"));
+            assert!(timeout(Duration::from_millis(100), sending).await.is_err());
             assert!(peer.exchange.forget(waiting.id));
             assert_eq!(peer.transport.forget(waiting.id), tells);
             timeout(Duration::from_secs(1), hung_up.recv()).await.expect("the server saw no close");
-            assert_eq!(lock(&peer.transport.inner.tasks).len(), 0);
         }
     }
 }
@@ -228,8 +227,10 @@ async fn a_thousand_answers_out_of_order_are_never_crossed() {
         let mut waiting = peer.exchange.wait().unwrap();
         let peer = Arc::clone(&peer);
         tasks.push(tokio::spawn(async move {
-            peer.transport.send(request(waiting.id, "tools/call")).await.unwrap();
-            let answer = waiting.answer().await.unwrap().unwrap();
+            let id = waiting.id;
+            let answer = waiting.answer_to(peer.transport.send(request(id, "tools/call"))).await;
+            let answer = answer.unwrap().unwrap();
+            peer.exchange.forget(id);
             assert_eq!(answer.get(), json!({"echo": waiting.id}).to_string());
         }));
     }
@@ -326,13 +327,10 @@ async fn nobody_comes_back_for_an_answer_that_is_not_wanted() {
     .await;
     let peer = Peer::new(&server.url);
     let waiting = peer.exchange.wait().unwrap();
-    peer.transport.send(request(waiting.id, "tools/call")).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    let sending = peer.transport.send(request(waiting.id, "tools/call"));
+    assert!(timeout(Duration::from_millis(200), sending).await.is_err());
     assert!(server.seen().len() > 1, "it comes back while someone waits");
-    peer.exchange.forget(waiting.id);
-    tokio::time::sleep(Duration::from_millis(200)).await;
     let before = server.seen().len();
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(server.seen().len(), before);
-    assert_eq!(lock(&peer.transport.inner.tasks).len(), 0);
 }

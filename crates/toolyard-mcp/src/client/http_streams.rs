@@ -2,15 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use reqwest::{
-    Method, Response,
-    header::{HeaderName, HeaderValue},
-};
+use http::{HeaderName, HeaderValue, Method};
 use tokio::{sync::oneshot, time::sleep};
 
 use super::{
     TransportError,
+    exchange::Outcome,
     http::Inner,
+    http_answer::HttpAnswer,
     http_caller::{BodyKind, body_kind},
     http_events::{EventStream, Told},
 };
@@ -57,13 +56,17 @@ impl Mark {
 impl Inner {
     /// Reads the answer to one request from its stream and, where the server gave ids to its events, from the streams that
     /// continue it.
-    pub(super) async fn read_answer(&self, id: u64, mut events: EventStream) -> Result<(), TransportError> {
+    pub(super) async fn read_answer(
+        &self,
+        id: u64,
+        mut events: EventStream,
+    ) -> Result<Outcome, TransportError> {
         let mut mark = Mark::default();
         loop {
             let ended = match self.read_until_answer(id, &mut events).await {
-                Ok(Some(())) => {
-                    events.finish().await;
-                    return Ok(());
+                Ok(Some(outcome)) => {
+                    events.leave();
+                    return Ok(outcome);
                 }
                 Ok(None) => TransportError::Broken("the stream ended before the answer".to_owned()),
                 Err(error @ TransportError::Broken(_)) => error,
@@ -75,25 +78,19 @@ impl Inner {
             }
             // The old connection is of no use any more.
             drop(events);
-            match self.resume(id, &mut mark).await? {
-                Some(continued) => events = continued,
-                None => return Ok(()),
-            }
+            events = self.resume(&mut mark).await?;
         }
     }
 
-    /// The stream that continues one that ended; none if nobody waits for the answer any more.
-    async fn resume(&self, id: u64, mark: &mut Mark) -> Result<Option<EventStream>, TransportError> {
+    /// The stream that continues one that ended.
+    async fn resume(&self, mark: &mut Mark) -> Result<EventStream, TransportError> {
         loop {
             sleep(mark.wait()).await;
-            if !self.exchange.awaits(id) {
-                return Ok(None);
-            }
             match self.get_events(mark.last_event_id.as_deref()).await {
                 Ok(response) => {
                     mark.failures = 0;
                     let events = EventStream::new(response, &self.caller.limits);
-                    return Ok(Some(events.taking_turns(&self.caller.turns)));
+                    return Ok(events.taking_turns(&self.caller.turns));
                 }
                 // The request itself was sent, whatever happens to the fetching of its answer.
                 Err(error) if is_final(&error) || mark.failures >= MOST_FAILURES => {
@@ -106,7 +103,7 @@ impl Inner {
         }
     }
 
-    async fn get_events(&self, last_event_id: Option<&str>) -> Result<Response, TransportError> {
+    async fn get_events(&self, last_event_id: Option<&str>) -> Result<HttpAnswer, TransportError> {
         let mut headers = self.session_headers("text/event-stream");
         if let Some(id) = last_event_id {
             let id = HeaderValue::from_bytes(id.as_bytes()).map_err(|_| {

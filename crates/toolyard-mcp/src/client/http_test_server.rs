@@ -223,8 +223,8 @@ impl<T: Transport> Peer<T> {
     pub(crate) async fn ask(&self, method: &'static str) -> Answer {
         let asked = async {
             let mut waiting = self.exchange.wait()?;
-            self.transport.send(request(waiting.id, method)).await?;
-            waiting.answer().await
+            let id = waiting.id;
+            waiting.answer_to(self.transport.send(request(id, method))).await
         };
         tokio::time::timeout(Duration::from_secs(20), asked).await.expect("no answer at all")
     }

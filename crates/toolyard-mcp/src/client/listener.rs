@@ -9,16 +9,18 @@ use tokio::{
 use toolyard_core::RawJson;
 
 use super::{
-    Heard, InputRequest,
+    Heard,
     input::METHOD_NOT_FOUND,
     session::{News, Parts},
 };
-use crate::wire::{self, Progress, RequestId, RpcError};
+use crate::wire::{self, RequestId, RpcError};
 
 /// How many questions of a server are worked on at once; a server that asks more is told to wait.
 const AT_ONCE: usize = 8;
 /// How many answers that need no thought may be on their way at once.
 const REPLIES: usize = 32;
+/// A longer address is none.
+const LONGEST_ADDRESS: usize = 8 << 10;
 /// JSON-RPC's code for trouble on our side.
 const INTERNAL: i64 = -32603;
 
@@ -45,7 +47,7 @@ pub(super) async fn listen(parts: Arc<Parts>, mut heard: mpsc::Receiver<Heard>, 
                     notified(&parts, &news, &method, params.as_ref());
                 }
             }
-            Heard::Request { id, method, params } => {
+            Heard::Request { id, method, params, related } => {
                 if let Some(body) = reply(&id, &method, answering.len()) {
                     // A server that asks faster than it takes answers is not answered any more.
                     if replying.len() < REPLIES {
@@ -55,7 +57,7 @@ pub(super) async fn listen(parts: Arc<Parts>, mut heard: mpsc::Receiver<Heard>, 
                     continue;
                 }
                 let key = id.0.get().to_owned();
-                let task = answering.spawn(answer(Arc::clone(&parts), id, method, params));
+                let task = answering.spawn(answer(Arc::clone(&parts), id, method, params, related));
                 under_way.insert(key, task);
             }
             Heard::Closed(error) => {
@@ -76,12 +78,14 @@ fn reply(id: &RequestId, method: &str, under_way: usize) -> Option<Vec<u8>> {
 
 fn notified(parts: &Parts, news: &watch::Sender<News>, method: &str, params: Option<&RawJson>) {
     match method {
-        "notifications/progress" => {
-            if let Some(token) = params.and_then(|params| Progress::read(params).token) {
-                parts.beats.beat(token);
-            }
-        }
         "notifications/tools/list_changed" => news.send_modify(|news| news.tools_changed += 1),
+        "notifications/prompts/list_changed" => news.send_modify(|news| news.prompts_changed += 1),
+        "notifications/resources/list_changed" => news.send_modify(|news| news.resources_changed += 1),
+        "notifications/resources/updated" => {
+            let address = params.and_then(|params| wire::text_of(params, "uri", LONGEST_ADDRESS));
+            // Nobody may be interested.
+            address.inspect(|address| drop(parts.updated.send(address.clone())));
+        }
         _ => tracing::trace!(server = %parts.server, method, "notification"),
     }
 }
@@ -95,11 +99,16 @@ fn cancelled(params: Option<&RawJson>) -> Option<String> {
     params?.read::<Cancelled>().ok().map(|cancelled| cancelled.request_id.get().to_owned())
 }
 
-async fn answer(parts: Arc<Parts>, id: RequestId, method: String, params: Option<RawJson>) {
+async fn answer(
+    parts: Arc<Parts>,
+    id: RequestId,
+    method: String,
+    params: Option<RawJson>,
+    related: Option<u64>,
+) {
     let outcome = match method.as_str() {
         "elicitation/create" | "sampling/createMessage" | "roots/list" => {
-            let request = InputRequest { server: &parts.server, method: &method, params: params.as_ref() };
-            parts.input.answer(request).await
+            parts.question(method, params, related).await
         }
         _ => {
             let message = format!("{method} is not offered by this client");

@@ -4,6 +4,7 @@
 //! answer, what the server asks back) → [`Exchange`] (who waits for what) → a [`Transport`].
 
 mod beats;
+mod calling;
 mod elicitation;
 pub mod environment;
 pub mod era;
@@ -14,8 +15,11 @@ mod handshake;
 mod headers;
 mod host;
 mod http;
+mod http1;
+mod http_answer;
 mod http_caller;
 mod http_events;
+mod http_plain;
 mod http_streams;
 mod http_target;
 #[cfg(test)]
@@ -29,6 +33,7 @@ pub mod oauth;
 mod params;
 mod process;
 mod program;
+mod questions;
 mod review;
 mod server;
 mod session;
@@ -39,8 +44,10 @@ pub mod stdio;
 mod subscription;
 mod tool;
 mod transport;
+mod whose;
 
 pub use crate::shelf::{InService, OutOfService, Quarantined, Shelf};
+pub use calling::ToolCall;
 pub use elicitation::{Form, FormError, FormField, declined};
 pub use error::RequestError;
 pub use exchange::{Exchange, Heard, Waiting};
@@ -54,7 +61,7 @@ pub use input::{InputHandler, InputRequest, NobodyToAsk};
 pub use last_words::LastWords;
 pub use manager::{Applied, McpManager};
 pub use server::Server;
-pub use session::{News, Session, ToolCall};
+pub use session::{News, Session};
 pub use skills::{
     LoadedSkill, MOST_SKILL_BYTES, MOST_SKILL_FILES, SKILLS_EXTENSION, SkillEntry, SkillError, SkillFile,
     SkillListing,
@@ -63,4 +70,4 @@ pub use sse::LegacySse;
 pub use state::ServerState;
 pub use stdio::{StdioLaunch, StdioTransport};
 pub use tool::McpTool;
-pub use transport::{Outgoing, Transport, TransportError};
+pub use transport::{Outgoing, Sent, Transport, TransportError};

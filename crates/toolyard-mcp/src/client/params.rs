@@ -1,10 +1,13 @@
 //! What every message says about us, in the words of the era that is spoken.
 
 use serde_json::json;
-use toolyard_core::{ProtocolEra, RawJson};
+use toolyard_core::{Caller, ProtocolEra, RawJson};
 
-use super::{era::MODERN, headers};
+use super::{era::MODERN, headers, questions::askable};
 use crate::wire::JsonObject;
+
+/// What a request may say about the trace it is part of.
+const TRACE: [&str; 3] = ["traceparent", "tracestate", "baggage"];
 
 /// Who speaks, and how.
 #[derive(Debug, Clone)]
@@ -34,14 +37,32 @@ impl Speaker {
             .with_object("clientInfo", &client_info())
     }
 
-    /// The parameters of a request; one that may report progress says under which number.
-    pub(super) fn params(&self, fields: JsonObject, progress: Option<u64>) -> JsonObject {
+    /// The parameters of a request; one that may report progress says under which number. What is made for a caller says
+    /// what can be asked of that caller.
+    pub(super) fn params(
+        &self,
+        fields: JsonObject,
+        progress: Option<u64>,
+        caller: Option<&dyn Caller>,
+    ) -> JsonObject {
+        const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
         let mut meta = JsonObject::new();
         if self.era == ProtocolEra::Modern {
             meta = meta
                 .with_text("io.modelcontextprotocol/protocolVersion", self.version)
-                .with_object("io.modelcontextprotocol/clientInfo", &client_info())
-                .with_raw("io.modelcontextprotocol/clientCapabilities", &self.capabilities);
+                .with_object("io.modelcontextprotocol/clientInfo", &client_info());
+            meta = match caller {
+                Some(caller) => meta.with_object(CAPABILITIES, &askable(&caller.capabilities())),
+                None => meta.with_raw(CAPABILITIES, &self.capabilities),
+            };
+            if let Some(level) = caller.and_then(Caller::log_level) {
+                meta = meta.with_text("io.modelcontextprotocol/logLevel", level);
+            }
+        }
+        for (key, value) in caller.map(Caller::trace).unwrap_or_default() {
+            if TRACE.contains(&key.as_str()) {
+                meta = meta.with_text(key, value);
+            }
         }
         if let Some(token) = progress {
             meta = meta.with_value("progressToken", &json!(token));

@@ -9,29 +9,33 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use tokio::{sync::watch, task::AbortHandle, time::timeout};
+use tokio::{
+    sync::{broadcast, watch},
+    task::AbortHandle,
+    time::timeout,
+};
 use toolyard_core::{Caller, ProtocolEra, RawJson, SourceId};
 
 use super::{
-    Exchange, InputHandler, InputRequest, Outgoing, RequestError, StdioTransport, Transport, TransportError,
-    beats::Beats, params::Speaker,
+    Exchange, InputHandler, Outgoing, RequestError, StdioTransport, ToolCall, Transport, TransportError,
+    beats::Whose, params::Speaker,
 };
-use crate::wire::{
-    self, AboutServer, CallResult, InputRequired, JsonObject, ResultKind, ToolsPage, WireError, WireLimits,
-};
+use crate::wire::{self, AboutServer, JsonObject, ToolsPage, WireError, WireLimits};
 
 /// The request that stays open for as long as a session of the modern era lives.
 pub(super) const SUBSCRIPTION: &str = "subscriptions/listen";
 /// How long a server may take to take something that needs no answer.
 const TELLING: Duration = Duration::from_secs(5);
-/// How often a server may ask back during one call.
-const ROUNDS: usize = 10;
 
 /// What happened to a session since it began.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct News {
     /// How often the server said that its tools changed.
     pub tools_changed: u64,
+    /// How often it said that its prompts changed.
+    pub prompts_changed: u64,
+    /// How often it said that its resources changed.
+    pub resources_changed: u64,
     /// Why the connection is gone, once it is.
     pub closed: Option<TransportError>,
 }
@@ -46,7 +50,7 @@ pub struct Session {
     /// The program behind an address, if we started it.
     program: OnceLock<StdioTransport>,
     /// Calls under way, those included that wait for a person between two rounds.
-    calls: AtomicUsize,
+    pub(super) calls: AtomicUsize,
 }
 
 /// What a session and its background tasks share.
@@ -56,24 +60,10 @@ pub(super) struct Parts {
     pub(super) exchange: Arc<Exchange>,
     pub(super) transport: Box<dyn Transport>,
     pub(super) speaker: ArcSwap<Speaker>,
-    pub(super) beats: Beats,
     pub(super) input: Arc<dyn InputHandler>,
     pub(super) limits: WireLimits,
-}
-
-/// One call of a tool.
-#[derive(Debug, Clone, Copy)]
-pub struct ToolCall<'a> {
-    /// The tool's name on the server.
-    pub name: &'a str,
-    /// Its arguments as they came.
-    pub arguments: &'a RawJson,
-    /// Arguments that HTTP transports repeat in headers.
-    pub headers: &'a [(String, String)],
-    /// How long the server may be silent; progress starts this anew.
-    pub silence: Option<Duration>,
-    /// Who can be told and asked while it goes on.
-    pub caller: Option<&'a Arc<dyn Caller>>,
+    /// Addresses of resources that changed.
+    pub(super) updated: broadcast::Sender<String>,
 }
 
 impl Session {
@@ -108,6 +98,11 @@ impl Session {
         self.news.clone()
     }
 
+    /// The addresses of resources that the server says have changed, from now on.
+    pub fn updates(&self) -> broadcast::Receiver<String> {
+        self.parts.updated.subscribe()
+    }
+
     /// Why the connection is gone, if it is.
     pub fn closed(&self) -> Option<TransportError> {
         self.parts.exchange.closed()
@@ -115,7 +110,7 @@ impl Session {
 
     /// How many answers somebody waits for; what a session keeps open for itself does not count.
     pub fn busy(&self) -> usize {
-        self.parts.beats.count().max(self.calls.load(Ordering::Acquire))
+        self.parts.exchange.beats.count().max(self.calls.load(Ordering::Acquire))
     }
 
     /// Whether we started the program behind the address.
@@ -157,32 +152,7 @@ impl Session {
         Err(too_many("pages of tools", limits.pages))
     }
 
-    /// Calls a tool; questions the server asks back are answered on the way.
-    pub async fn call_tool(&self, call: ToolCall<'_>) -> Result<CallResult, RequestError> {
-        let _under_way = Counted::new(&self.calls);
-        let mut answers: Option<(JsonObject, Option<String>)> = None;
-        for _ in 0..ROUNDS {
-            let mut ask = Ask::new("tools/call").about(call.name).silence(call.silence);
-            ask.headers = call.headers;
-            ask.fields = ask.fields.with_text("name", call.name).with_raw("arguments", call.arguments);
-            if let Some((responses, state)) = &answers {
-                ask.fields = ask.fields.with_object("inputResponses", responses);
-                if let Some(state) = state {
-                    ask.fields = ask.fields.with_text("requestState", state);
-                }
-            }
-            let asked = self.parts.request(ask).await;
-            let raw = if answers.is_some() { asked.map_err(RequestError::in_mid_call)? } else { asked? };
-            let result = CallResult::read(&raw);
-            let ResultKind::InputRequired(InputRequired { requests, state }) = &result.kind else {
-                return Ok(result);
-            };
-            answers = Some((self.parts.ask(requests).await?, state.clone()));
-        }
-        Err(RequestError::AsksWithoutEnd(ROUNDS))
-    }
-
-    /// Makes any other request: for tests, bridges, and what has no word here yet.
+    /// Makes a request of our own: for tests, bridges, and what has no word here yet.
     pub async fn request(
         &self,
         method: &'static str,
@@ -190,7 +160,9 @@ impl Session {
         fields: JsonObject,
         silence: Option<Duration>,
     ) -> Result<RawJson, RequestError> {
-        self.parts.request(Ask { method, fields, about, headers: &[], silence }).await
+        let mut ask = Ask::new(method).with(fields).silence(silence);
+        ask.about = about;
+        self.parts.request(ask).await
     }
 
     /// Takes the connection down, politely first. Returns when nothing of it is left.
@@ -237,27 +209,21 @@ fn too_many(what: &str, limit: usize) -> RequestError {
     WireError::NotAnAnswer { method: "tools/list", problem }.into()
 }
 
-/// A question inside an `input_required` result.
-#[derive(serde::Deserialize)]
-struct Question {
-    method: String,
-    #[serde(default)]
-    params: Option<RawJson>,
-}
-
 /// One request on its way.
 pub(super) struct Ask<'a> {
     pub(super) method: &'static str,
     pub(super) fields: JsonObject,
     /// The name it is about, which HTTP transports repeat in a header.
-    about: Option<&'a str>,
-    headers: &'a [(String, String)],
+    pub(super) about: Option<&'a str>,
+    pub(super) headers: &'a [(String, String)],
     silence: Option<Duration>,
+    whose: Whose,
 }
 
 impl<'a> Ask<'a> {
     pub(super) fn new(method: &'static str) -> Self {
-        Self { method, fields: JsonObject::new(), about: None, headers: &[], silence: None }
+        let (fields, whose) = (JsonObject::new(), Whose::Ours);
+        Self { method, fields, about: None, headers: &[], silence: None, whose }
     }
 
     pub(super) fn with(mut self, fields: JsonObject) -> Self {
@@ -265,12 +231,15 @@ impl<'a> Ask<'a> {
         self
     }
 
-    fn about(mut self, name: &'a str) -> Self {
-        self.about = Some(name);
+    pub(super) fn on_behalf(mut self, call: ToolCall<'_>) -> Self {
+        self.whose = match call.caller {
+            Some(caller) => Whose::Callers(Arc::clone(caller), call.patience.cloned()),
+            None => Whose::Nobodys,
+        };
         self
     }
 
-    fn silence(mut self, limit: Option<Duration>) -> Self {
+    pub(super) fn silence(mut self, limit: Option<Duration>) -> Self {
         self.silence = limit;
         self
     }
@@ -280,7 +249,12 @@ impl<'a> Ask<'a> {
         if speaker.era == ProtocolEra::Modern {
             headers.extend(self.headers.iter().cloned());
         }
-        let params = speaker.params(self.fields, (self.method == "tools/call").then_some(id));
+        let caller = match &self.whose {
+            Whose::Callers(caller, _) => Some(&**caller),
+            Whose::Ours | Whose::Nobodys => None,
+        };
+        let may_progress = self.method == "tools/call" || caller.is_some_and(Caller::wants_progress);
+        let params = speaker.params(self.fields, may_progress.then_some(id), caller);
         Outgoing { id: Some(id), method: self.method, body: wire::request(id, self.method, &params), headers }
     }
 }
@@ -302,12 +276,9 @@ impl Parts {
         let (id, method, silence) = (waiting.id, ask.method, ask.silence);
         let mut request = UnderWay { parts: Arc::clone(self), id, method, sent: true };
         // What a session keeps open for itself is nothing that anyone waits for.
-        let beat = (method != SUBSCRIPTION).then(|| self.beats.follow(id));
+        let beat = (method != SUBSCRIPTION).then(|| self.exchange.beats.follow(id, ask.whose.clone()));
         let message = ask.outgoing(speaker, id);
-        let answered = async {
-            self.transport.send(message).await?;
-            waiting.answer().await
-        };
+        let answered = waiting.answer_to(self.transport.send(message));
         let answer = match (silence, beat) {
             (Some(limit), Some(beat)) => {
                 beat.unless_silent(limit, answered).await.ok_or(RequestError::Silent(limit))?
@@ -316,26 +287,6 @@ impl Parts {
         };
         request.sent = false;
         Ok(answer??)
-    }
-
-    /// Answers the questions of one `input_required` result.
-    async fn ask(&self, requests: &[(String, RawJson)]) -> Result<JsonObject, RequestError> {
-        let mut responses = JsonObject::new();
-        for (key, request) in requests {
-            let question: Question = request.read().map_err(|error| WireError::NotAnAnswer {
-                method: "tools/call",
-                problem: format!("its question `{key}` cannot be read: {error}"),
-            })?;
-            let asked = InputRequest {
-                server: &self.server,
-                method: &question.method,
-                params: question.params.as_ref(),
-            };
-            let answer = self.input.answer(asked).await;
-            let answer = answer.map_err(|error| RequestError::NobodyToAsk(error.message))?;
-            responses = responses.with_raw(key, &answer);
-        }
-        Ok(responses)
     }
 
     /// Sends a notification; one that does not get through is not missed.
@@ -350,7 +301,7 @@ impl Parts {
         let method = message.method;
         let sent = timeout(TELLING, self.transport.send(message)).await;
         match sent {
-            Ok(Ok(())) => {}
+            Ok(Ok(_sent)) => {}
             Ok(Err(error)) => tracing::debug!(server = %self.server, method, %error, "not told"),
             Err(_elapsed) => tracing::debug!(server = %self.server, method, "not taken in time"),
         }
@@ -360,22 +311,6 @@ impl Parts {
     pub(super) async fn respond(&self, body: Vec<u8>) {
         let message = Outgoing { id: None, method: "", body, headers: Vec::new() };
         self.tell(message).await;
-    }
-}
-
-/// Counts something for as long as it lasts.
-struct Counted<'a>(&'a AtomicUsize);
-
-impl<'a> Counted<'a> {
-    fn new(count: &'a AtomicUsize) -> Self {
-        count.fetch_add(1, Ordering::AcqRel);
-        Self(count)
-    }
-}
-
-impl Drop for Counted<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -389,7 +324,7 @@ struct UnderWay {
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        self.parts.beats.forget(self.id);
+        self.parts.exchange.beats.forget(self.id, !self.sent);
         let waited = self.parts.exchange.forget(self.id);
         if !self.sent || !waited || self.parts.transport.forget(self.id) || self.method == "initialize" {
             return;

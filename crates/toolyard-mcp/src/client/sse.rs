@@ -14,7 +14,7 @@ use toolyard_core::BoxFuture;
 use url::Url;
 
 use super::{
-    Exchange, HttpTarget, Outgoing, Transport, TransportError,
+    Exchange, HttpTarget, Outgoing, Sent, Transport, TransportError,
     http::{PROTOCOL_VERSION, lock},
     http_caller::{BodyKind, HttpCaller, body_kind},
     http_events::{EventStream, Told},
@@ -60,7 +60,7 @@ impl LegacySse {
 }
 
 impl Transport for LegacySse {
-    fn send(&self, message: Outgoing) -> BoxFuture<'_, Result<(), TransportError>> {
+    fn send(&self, message: Outgoing) -> BoxFuture<'_, Result<Sent, TransportError>> {
         Box::pin(async move {
             if let Some(error) = self.exchange.closed() {
                 return Err(error);
@@ -74,8 +74,8 @@ impl Transport for LegacySse {
             let sent = self.caller.call(Method::POST, &self.endpoint, headers, Some(message.body)).await;
             match (sent, message.id) {
                 // The answer came on the stream before the POST itself failed: nobody waits any more.
-                (Err(_), Some(id)) if !self.exchange.awaits(id) => Ok(()),
-                (sent, _) => sent.map(drop),
+                (Err(_), Some(id)) if !self.exchange.awaits(id) => Ok(Sent::Taken),
+                (sent, _) => sent.map(|_| Sent::Taken),
             }
         })
     }
@@ -146,7 +146,7 @@ impl Reader {
         if body_kind(response.headers())? != BodyKind::Events {
             return Err(TransportError::NotTheProtocol("JSON instead of events".to_owned()));
         }
-        let opened_at = response.url().clone();
+        let opened_at = response.url.clone();
         let mut events = EventStream::new(response, &caller.limits).long_lived();
         events.read(|event| self.hear(&opened_at, event)).await?.unwrap_or(Ok(()))
     }

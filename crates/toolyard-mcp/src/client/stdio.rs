@@ -12,7 +12,7 @@ use tokio::{
 use toolyard_core::BoxFuture;
 
 use super::{
-    Exchange, LastWords, Outgoing, Transport, TransportError,
+    Exchange, LastWords, Outgoing, Sent, Transport, TransportError,
     guard::{GRACE, GuardProgram},
     process::{Pipes, ServerProcess},
 };
@@ -132,16 +132,16 @@ impl StdioTransport {
         self.exchange.closed().unwrap_or_else(input_closed)
     }
 
-    async fn enqueue(&self, message: Outgoing) -> Result<(), TransportError> {
+    async fn enqueue(&self, message: Outgoing) -> Result<Sent, TransportError> {
         let body = on_one_line(message.body);
         let cost = u32::try_from(body.len() + QUEUED_OVERHEAD).unwrap_or(QUEUE_BYTES).min(QUEUE_BYTES);
         let room = Arc::clone(&self.room).acquire_many_owned(cost).await.map_err(|_| self.why_closed())?;
-        self.queue.send(Queued { body, _room: room }).map_err(|_| self.why_closed())
+        self.queue.send(Queued { body, _room: room }).map(|()| Sent::Taken).map_err(|_| self.why_closed())
     }
 }
 
 impl Transport for StdioTransport {
-    fn send(&self, message: Outgoing) -> BoxFuture<'_, Result<(), TransportError>> {
+    fn send(&self, message: Outgoing) -> BoxFuture<'_, Result<Sent, TransportError>> {
         Box::pin(self.enqueue(message))
     }
 

@@ -54,6 +54,7 @@ impl McpTool {
             headers: &headers,
             silence: self.server.config.call_timeout,
             caller: context.caller.as_ref(),
+            patience: context.patience.as_ref(),
         };
         let session = self.session(context).await?;
         let result = match self.ask(&session, call).await {

@@ -1,14 +1,15 @@
 //! What carries messages to one server and back, whatever it is made of.
 
-use toolyard_core::BoxFuture;
+use toolyard_core::{BoxFuture, RawJson};
 
 use crate::wire::{RpcError, WireError};
 
 /// Carries messages to one server. What comes back is handed to the [`super::Exchange`] the transport was made with.
 pub trait Transport: Send + Sync + std::fmt::Debug {
-    /// Hands one message over. For a request, an answer or a failure reaches the exchange later, exactly once; when this
-    /// fails, the exchange hears nothing.
-    fn send(&self, message: Outgoing) -> BoxFuture<'_, Result<(), TransportError>>;
+    /// Hands one message over. Some transports bring the answer to a request back at once; the others give it, or a failure,
+    /// to the exchange, exactly once and maybe before this is done. When this fails, the exchange hears nothing. Whoever drops
+    /// this before it is done gives the request up.
+    fn send(&self, message: Outgoing) -> BoxFuture<'_, Result<Sent, TransportError>>;
 
     /// Nobody waits for the answer to this request any more. Whether that alone tells the server (a closed stream does);
     /// otherwise a `notifications/cancelled` is due.
@@ -34,6 +35,15 @@ pub trait Transport: Send + Sync + std::fmt::Debug {
     fn last_words(&self) -> Option<String> {
         None
     }
+}
+
+/// What became of a message.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Sent {
+    /// It is on its way; the answer to a request reaches the exchange.
+    Taken,
+    /// The answer came back the way the request went.
+    Answered(Result<RawJson, RpcError>),
 }
 
 /// One message on its way out.

@@ -1,7 +1,8 @@
 //! The result of `tools/call`, read leniently: content as blocks, structured content and the whole as they came.
 
 use toolyard_core::{
-    ContentBlock, JsonCursor, JsonFault, JsonKind, OutputMeta, RawJson, ToolError, ToolOutput,
+    ContentBlock, ErrorKind, JsonCursor, JsonFault, JsonKind, OutputMeta, RawFailure, RawJson, ToolError,
+    ToolOutput,
 };
 
 use super::{
@@ -106,19 +107,21 @@ impl CallResult {
         Ok(())
     }
 
-    /// The answer as the hub takes it: the tool's failure is an error, and so is anything that is no answer.
+    /// The answer as the hub takes it: the tool's failure is an error, and so is anything that is no answer. Questions are
+    /// passed on; only for whoever takes them do they get here.
     pub fn into_output(self) -> Result<ToolOutput, ToolError> {
         match &self.kind {
             ResultKind::Complete if self.is_error => return Err(self.failure()),
             ResultKind::Complete => {}
             ResultKind::InputRequired(_) => {
-                return Err(ToolError::failed("the server asks for something before it answers")
-                    .with_hint("call the tool where someone can answer its questions"));
+                return Ok(ToolOutput { asks: true, raw: Some(self.raw), ..ToolOutput::default() });
             }
+            // Whatever it is: the server has begun with something.
             ResultKind::Other(kind) => {
-                return Err(ToolError::failed(format!(
-                    "it answered with a result of the kind `{kind}`, which is not known here"
-                )));
+                let message =
+                    format!("it answered with a result of the kind `{kind}`, which is not known here");
+                return Err(ToolError::new(ErrorKind::OutcomeUnknown, message)
+                    .with_hint("look at the server whether anything was done"));
             }
         }
         let (raw, meta) = (Some(self.raw), OutputMeta::default());
@@ -143,7 +146,26 @@ impl CallResult {
             ("", None) => "the tool failed and did not say why",
             (said, _) => said,
         };
-        ToolError::failed(shortened(said, MAX_FAILURE))
+        ToolError::failed(shortened(said, MAX_FAILURE)).with_raw(RawFailure::Result(self.raw))
+    }
+}
+
+impl InputRequired {
+    /// What a server needs to know before it goes on, if a result of any method says that it does.
+    pub fn of(result: &RawJson) -> Option<Self> {
+        let (mut input, mut asks) = (Self::default(), false);
+        // What cannot be read is no question.
+        each_field(&mut JsonCursor::of(result), |key, cursor| {
+            match key {
+                "resultType" => asks = cursor.skip()?.get() == "\"input_required\"",
+                "inputRequests" => input.requests = read_questions(cursor, result)?,
+                "requestState" => input.state = cursor.skip()?.string().map(std::borrow::Cow::into_owned),
+                _ => drop(cursor.skip()?),
+            }
+            Ok(())
+        })
+        .ok()?;
+        asks.then_some(input)
     }
 }
 

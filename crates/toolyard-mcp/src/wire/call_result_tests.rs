@@ -126,14 +126,18 @@ fn what_is_asked_back_is_kept_as_it_came() {
     let keys: Vec<&str> = input.requests.iter().map(|(key, _)| key.as_str()).collect();
     assert_eq!(keys, ["b", "a"]);
     assert_eq!(input.requests[0].1.get(), r#"{"method":"elicitation/create","params":{"z":1,"a":2}}"#);
-    assert!(call.into_output().is_err());
+    assert_eq!(InputRequired::of(&call.raw).as_ref(), Some(input));
+    let (raw, output) = (call.raw.clone(), call.into_output().unwrap());
+    assert!(output.asks && output.content.is_empty());
+    assert_eq!(output.raw, Some(raw));
 }
 
 #[test]
 fn an_answer_of_an_unknown_kind_is_no_success() {
     let call = read(r#"{"resultType":"task","task":{"taskId":"1"}}"#);
     assert_eq!(call.kind, ResultKind::Other("task".to_owned()));
-    assert!(call.into_output().unwrap_err().message().contains("`task`"));
+    let error = call.into_output().unwrap_err();
+    assert!(error.message().contains("`task`") && error.kind() == ErrorKind::OutcomeUnknown);
     for complete in [r#"{"resultType":"complete"}"#, r#"{"resultType":null}"#, r#"{"resultType":7}"#, "{}"] {
         assert_eq!(read(complete).kind, ResultKind::Complete, "{complete}");
     }
@@ -197,8 +201,12 @@ proptest! {
         prop_assert_eq!(call.is_error, map.get("isError") == Some(&json!(true)));
         let structured = map.get("structuredContent").filter(|value| !value.is_null()).cloned();
         prop_assert_eq!(call.structured.as_ref().map(RawJson::to_value), structured);
-        let is_done = call.kind == ResultKind::Complete && !call.is_error;
-        prop_assert_eq!(call.into_output().is_ok(), is_done);
+        prop_assert_eq!(InputRequired::of(&call.raw).is_some(), matches!(call.kind, ResultKind::InputRequired(_)));
+        let (asks, complete) = (InputRequired::of(&call.raw).is_some(), call.kind == ResultKind::Complete);
+        let is_done = complete && !call.is_error;
+        let output = call.into_output();
+        prop_assert_eq!(output.as_ref().is_ok_and(|output| output.asks), asks);
+        prop_assert_eq!(output.is_ok(), asks || is_done);
     }
 
     #[test]

@@ -60,6 +60,22 @@ impl JsonObject {
         self.with_json(key, &object.to_string())
     }
 
+    /// The same with all fields of another object after its own.
+    #[must_use]
+    pub fn and(mut self, other: &Self) -> Self {
+        if !self.inside.is_empty() && !other.inside.is_empty() {
+            self.inside.push(',');
+        }
+        self.inside.push_str(&other.inside);
+        self
+    }
+
+    /// The object as JSON.
+    pub fn to_raw(&self) -> RawJson {
+        // It was put together from nothing but JSON.
+        RawJson::parse(self.to_string()).unwrap_or_else(|_| RawJson::empty_object())
+    }
+
     /// Whether nothing is in it.
     pub fn is_empty(&self) -> bool {
         self.inside.is_empty()

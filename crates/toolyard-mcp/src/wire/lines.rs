@@ -205,6 +205,8 @@ fn add(
 
 /// What a line is, by its first byte that is no blank.
 fn kind_of(line: &[u8], noise_bytes: usize) -> Kind {
+    // The carriage return may belong to the end of the line.
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
     let is_half_a_mark = line.len() < BYTE_ORDER_MARK.len() && BYTE_ORDER_MARK.starts_with(line);
     let text = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line).trim_ascii_start();
     match text.first() {

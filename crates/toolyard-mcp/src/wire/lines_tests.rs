@@ -104,6 +104,14 @@ fn line_ends_of_any_kind_and_blank_lines_are_tolerated() {
 }
 
 #[test]
+fn half_a_byte_order_mark_is_nothing_before_any_line_end() {
+    for (end, sizes) in [("\n", vec![1]), ("\r\n", vec![1]), ("\r\n", vec![9])] {
+        let bytes = [&BYTE_ORDER_MARK[..1], end.as_bytes(), b"{}\n"].concat();
+        assert_eq!(all(Chunks::of(&bytes, &sizes), &limits()).0, [json("{}")], "{end:?} {sizes:?}");
+    }
+}
+
+#[test]
 fn noise_is_cut_and_the_next_message_is_heard() {
     let mut bytes = b"Server listening on 8080\n\x1b[31mred\n".to_vec();
     bytes.extend(vec![b'x'; 1 << 20]);

@@ -31,3 +31,4 @@ pub use progress::Progress;
 pub use rpc_error::RpcError;
 pub use sse::{SseEvent, SseParser};
 pub use tools_page::{CacheScope, Caching, ToolsPage};
+pub(crate) use walk::{field_of, text_of};

@@ -2,7 +2,7 @@
 
 use toolyard_core::{JsonCursor, JsonFault, JsonKind, JsonText, RawJson, SharedText, shown};
 
-use super::walk::shortened;
+use super::{JsonObject, walk::shortened};
 
 /// No message of an error is kept beyond this many bytes; it travels into logs, journals and prompts.
 const MAX_MESSAGE: usize = 16 << 10;
@@ -22,6 +22,16 @@ pub struct RpcError {
 }
 
 impl RpcError {
+    /// The error as JSON, for whoever passes it on.
+    pub fn to_raw(&self) -> RawJson {
+        let error =
+            JsonObject::new().with_value("code", &self.code.into()).with_text("message", &self.message);
+        match &self.data {
+            Some(data) => error.with_raw("data", data).to_raw(),
+            None => error.to_raw(),
+        }
+    }
+
     /// Reads what stands under `error`. It may be anything: a text alone, or an object without the fields it should
     /// have, is still the news that something failed.
     pub(crate) fn read(error: JsonText<'_>, text: &SharedText) -> Self {

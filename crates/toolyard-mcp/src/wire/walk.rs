@@ -1,6 +1,6 @@
 //! Small steps of reading answers leniently: what does not fit is passed over, never a reason to fail.
 
-use toolyard_core::{JsonCursor, JsonFault, JsonText};
+use toolyard_core::{JsonCursor, JsonFault, JsonText, RawJson};
 
 /// Walks over the fields of an object; `visit` must take the value of each. False if there is no object.
 pub(super) fn each_field<'t>(
@@ -14,6 +14,28 @@ pub(super) fn each_field<'t>(
         visit(&key, cursor)?;
     }
     Ok(true)
+}
+
+/// The value of one field of an object, as it stands there. Of several with this key the last one counts, as for every other
+/// reader of JSON.
+pub(crate) fn field_of(object: &RawJson, key: &str) -> Option<RawJson> {
+    let mut found = None;
+    // What was read before a fault counts; after it there is nothing anyway.
+    let _ = each_field(&mut JsonCursor::of(object), |field, cursor| {
+        let value = cursor.skip()?;
+        if field == key {
+            found = Some(object.part(value));
+        }
+        Ok(())
+    });
+    found
+}
+
+/// The text of one field of an object; none if something else stands there, or a text of more than `limit` bytes.
+pub(crate) fn text_of(object: &RawJson, key: &str, limit: usize) -> Option<String> {
+    let value = field_of(object, key)?;
+    let text = JsonCursor::of(&value).skip().ok()?.string()?.into_owned();
+    (text.len() <= limit).then_some(text)
 }
 
 /// A text of at most `limit` bytes; none if something else stands there.

@@ -103,8 +103,7 @@ async fn progress_is_a_sign_of_life(house: &House) {
 async fn silence_is_not_waited_out(house: &House) {
     let silence = Duration::from_millis(700);
     let arguments = RawJson::from(json!({"duration": 6, "steps": 2}));
-    let call =
-        ToolCall { name: LONG, arguments: &arguments, headers: &[], silence: Some(silence), caller: None };
+    let call = ToolCall { silence: Some(silence), ..ToolCall::new(LONG, &arguments) };
     let session = house.session().await;
     assert_eq!(session.call_tool(call).await, Err(RequestError::Silent(silence)));
     house.call("echo", json!({"message": "still there"})).await.unwrap();

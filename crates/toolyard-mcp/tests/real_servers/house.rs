@@ -9,8 +9,8 @@ use std::{
 
 use serde_json::{Value, json};
 use toolyard_core::{
-    BoxFuture, CallContext, RawJson, SourceId, SourceInfo, Tool, ToolCallRequest, ToolError, ToolOutput,
-    ToolSpec,
+    BoxFuture, CallContext, Caller, RawJson, SourceId, SourceInfo, Tool, ToolCallRequest, ToolError,
+    ToolOutput, ToolSpec,
 };
 use toolyard_mcp::{
     cache::ServerCache,
@@ -121,7 +121,7 @@ impl House {
         self.until(|| self.server().live().is_some_and(|session| session.busy() == 0)).await;
     }
 
-    async fn until(&self, reached: impl Fn() -> bool) {
+    pub(crate) async fn until(&self, reached: impl Fn() -> bool) {
         let limit = Instant::now() + PATIENCE;
         while !reached() {
             assert!(Instant::now() < limit, "{:?} with {:?}", self.server().state(), self.names());
@@ -142,8 +142,7 @@ impl House {
     ) -> Result<CallResult, RequestError> {
         let session = self.session().await;
         let arguments = RawJson::from(arguments);
-        let call =
-            ToolCall { name, arguments: &arguments, headers: &[], silence: Some(PATIENCE), caller: None };
+        let call = ToolCall { silence: Some(PATIENCE), ..ToolCall::new(name, &arguments) };
         session.call_tool(call).await
     }
 }
@@ -152,6 +151,17 @@ impl House {
 pub(crate) async fn call(tool: Arc<dyn Tool>, arguments: Value) -> Result<ToolOutput, ToolError> {
     let request = ToolCallRequest::new(tool.spec().name.to_string(), arguments);
     tool.call(&request, &CallContext::until(Instant::now() + PATIENCE)).await
+}
+
+/// Calls a tool as the hub does for somebody who can be told and asked things.
+pub(crate) async fn call_for(
+    tool: Arc<dyn Tool>,
+    arguments: Value,
+    caller: Arc<dyn Caller>,
+) -> Result<ToolOutput, ToolError> {
+    let request = ToolCallRequest::new(tool.spec().name.to_string(), arguments);
+    let context = CallContext::until(Instant::now() + PATIENCE).with_caller(Some(caller));
+    tool.call(&request, &context).await
 }
 
 /// The example that can be a guardian; cargo puts it beside the folder of the tests.

@@ -209,5 +209,6 @@ fn calls(row: Row, place: &Place) -> Vec<(&'static str, Value)> {
             ("get-annotated-message", json!({"messageType": "error", "includeImage": true})),
         ],
         Kind::Time => vec![(read, arguments), ("convert_time", conversion("Europe/Berlin"))],
+        Kind::BothEras => vec![(read, arguments)],
     }
 }

@@ -12,11 +12,13 @@
 )]
 
 mod asking;
+mod calling;
 mod eras;
 mod house;
 mod lossless;
 mod matrix;
 mod parts;
+mod person;
 mod place;
 mod row;
 mod stopping;

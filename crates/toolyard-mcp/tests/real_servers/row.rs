@@ -28,6 +28,8 @@ pub(crate) enum Kind {
     Everything,
     /// mcp-server-time.
     Time,
+    /// A server of the official Python SDK with what no packaged one has in both eras.
+    BothEras,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +43,7 @@ pub(crate) enum Wire {
 pub(crate) fn row(kind: Kind, wire: Wire) -> Row {
     let era = match kind {
         Kind::OldExcel | Kind::Everything => ProtocolEra::Legacy,
-        Kind::NewExcel | Kind::Time => ProtocolEra::Modern,
+        Kind::NewExcel | Kind::Time | Kind::BothEras => ProtocolEra::Modern,
     };
     Row { kind, wire, era, forced: None }
 }
@@ -75,6 +77,11 @@ impl Row {
                 (part("node/node_modules/.bin/node"), words(&[&script, word]))
             }
             (Kind::Time, _) => (part("time/bin/mcp-server-time"), Vec::new()),
+            (Kind::BothEras, wire) => {
+                let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/both_eras.py");
+                let word = if wire == Wire::Stdio { "stdio" } else { "http" };
+                (part("excel-2.2.2/bin/python"), words(&[script, word, &port.to_string()]))
+            }
         }
     }
 
@@ -88,7 +95,7 @@ impl Row {
                 pair("FASTMCP_PORT", &port),
             ],
             Kind::Everything => vec![pair("PORT", &port)],
-            Kind::NewExcel | Kind::Time => Vec::new(),
+            Kind::NewExcel | Kind::Time | Kind::BothEras => Vec::new(),
         }
     }
 
@@ -104,6 +111,7 @@ impl Row {
             Kind::NewExcel => 46,
             Kind::Everything => 13,
             Kind::Time => 2,
+            Kind::BothEras => 11,
         }
     }
 
@@ -123,6 +131,7 @@ impl Row {
             Kind::NewExcel => ("read_range", json!({"path": book, "sheet": "Sheet1"})),
             Kind::Everything => ("echo", json!({"message": "ä \u{1f600} \"quoted\" \\ \u{7}"})),
             Kind::Time => ("convert_time", conversion("UTC")),
+            Kind::BothEras => ("count", json!({"steps": 1, "pause": 0})),
         }
     }
 }

@@ -3,6 +3,10 @@
 mod approve;
 mod audit;
 mod call;
+mod connect;
+mod connect_edit;
+mod connect_entry;
+mod connect_record;
 mod doctor;
 mod doctor_servers;
 mod edit_servers;
@@ -73,6 +77,7 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
         Command::Skills(command) => skills::run(command, &workplace, output).await,
         Command::Servers(command) => servers::run(command, &workplace, output).await,
         Command::Import(arguments) => import::run(arguments, &workplace, output).await,
+        Command::Connect(arguments) => connect::run(&arguments, cli.config.as_deref(), &workplace, output),
         Command::Tools(command) => {
             let yard = open(&workplace).await?;
             discover(&yard, output).await?;

@@ -1,0 +1,43 @@
+//! Many rows in one statement, in a few numbers of rows only, so that each statement is prepared once.
+
+/// Cuts rows into pieces of these sizes, the largest first; the last size is 1.
+pub(crate) fn chunks<'r, T>(rows: &'r [T], sizes: &'r [usize]) -> impl Iterator<Item = &'r [T]> {
+    let mut left = rows;
+    std::iter::from_fn(move || {
+        let size = sizes.iter().copied().find(|size| *size <= left.len()).unwrap_or(left.len());
+        let (chunk, rest) = left.split_at_checked(size).filter(|(chunk, _)| !chunk.is_empty())?;
+        left = rest;
+        Some(chunk)
+    })
+}
+
+/// The places of so many rows with so many values each: `($1, $2), ($3, $4)`.
+pub(crate) fn places(rows: usize, values: usize) -> String {
+    let row = |at: usize| {
+        let places: Vec<String> = (1..=values).map(|value| format!("${}", at * values + value)).collect();
+        format!("({})", places.join(", "))
+    };
+    let rows: Vec<String> = (0..rows).map(row).collect();
+    rows.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn every_value_has_a_place() {
+        assert_eq!(places(2, 3), "($1, $2, $3), ($4, $5, $6)");
+    }
+
+    proptest! {
+        #[test]
+        fn chunks_are_all_rows_in_order_and_of_known_sizes(rows in 0..500_usize) {
+            let (rows, sizes) = ((0..rows).collect::<Vec<_>>(), [32, 8, 1]);
+            prop_assert!(chunks(&rows, &sizes).all(|chunk| sizes.contains(&chunk.len())));
+            prop_assert_eq!(chunks(&rows, &sizes).collect::<Vec<_>>().concat(), rows);
+        }
+    }
+}
