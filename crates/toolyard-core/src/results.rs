@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::BoxFuture;
 
+const ADDRESS: &str = "toolyard://results/";
+
 /// The short name of a kept result, such as `r_7f3k2m`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -20,6 +22,19 @@ impl ResultRef {
     /// The name.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Where clients of a door can read it: `toolyard://results/r_7f3k2m`.
+    pub fn address(&self) -> String {
+        format!("{ADDRESS}{self}")
+    }
+
+    /// The result at an address, and what stands behind its name there; none for another address.
+    pub fn of_address(address: &str) -> Option<(Self, &str)> {
+        let rest = address.strip_prefix(ADDRESS)?;
+        let end = rest.find(['?', '#', '/']).unwrap_or(rest.len());
+        let (name, more) = rest.split_at_checked(end)?;
+        (!name.is_empty()).then(|| (Self::new(name), more))
     }
 }
 
@@ -89,6 +104,17 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn an_address_leads_to_its_result() {
+        let reference = ResultRef::new("r_7f3k");
+        assert_eq!(reference.address(), "toolyard://results/r_7f3k");
+        assert_eq!(ResultRef::of_address(&reference.address()), Some((reference.clone(), "")));
+        let second = ResultRef::of_address("toolyard://results/r_7f3k?offset=9");
+        assert_eq!(second, Some((reference, "?offset=9")));
+        assert_eq!(ResultRef::of_address("toolyard://results/"), None);
+        assert_eq!(ResultRef::of_address("file:///etc/passwd"), None);
+    }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(1_000))]

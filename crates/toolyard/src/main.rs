@@ -3,6 +3,7 @@
 mod cli;
 mod commands;
 mod failure;
+mod files;
 mod folders;
 mod guardian;
 mod logs;

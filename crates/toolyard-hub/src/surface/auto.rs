@@ -35,10 +35,11 @@ pub fn automatic(client: Option<&str>, weight: Weight) -> bool {
 }
 
 fn searches_by_itself(client: &str) -> bool {
-    let client = client.to_lowercase();
-    SEARCH_BY_THEMSELVES
-        .iter()
-        .any(|known| client.strip_prefix("github-").unwrap_or(&client).starts_with(known))
+    let begins = |text: &str, with: &str| {
+        text.get(..with.len()).is_some_and(|beginning| beginning.eq_ignore_ascii_case(with))
+    };
+    let name = if begins(client, "github-") { client.get("github-".len()..) } else { None };
+    SEARCH_BY_THEMSELVES.iter().any(|known| begins(name.unwrap_or(client), known))
 }
 
 #[cfg(test)]

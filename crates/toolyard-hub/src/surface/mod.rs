@@ -24,4 +24,4 @@ pub use names::{
     CALL_TOOL, DESCRIBE_TOOL, LONGEST_NAME, RESERVED, SEARCH_TOOLS, Wanted, is_plain, offered_names,
 };
 pub use profile::{CLIENT_BUDGET, CLIENT_PATIENCE, Profile, Surface};
-pub use service::{HubService, RESULT_ADDRESS};
+pub use service::HubService;

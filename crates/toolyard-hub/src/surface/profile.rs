@@ -2,16 +2,16 @@
 
 use std::{sync::Arc, time::Duration};
 
-use toolyard_core::{SourceId, ToolPattern, Viewer, matches_wildcards};
+use toolyard_core::{SourceId, ToolPattern, matches_wildcards};
 
-use super::auto::{Weight, automatic};
 use crate::{budget::Budget, candidate::ToolCandidate, names::Found};
 
 /// How much of a result a client gets where nobody said how much. Most clients cut at some 25,000 tokens, or ask the
 /// person whether so much may be taken in; this is about half of it.
 pub const CLIENT_BUDGET: usize = 50_000;
-/// How long a call of a client may take. Clients have limits of their own and cancel; this only ends what was forgotten.
-pub const CLIENT_PATIENCE: Duration = Duration::from_mins(10);
+/// How long a tool may be silent when a client calls it. Whoever reports progress may go on; clients have limits of their
+/// own and cancel.
+pub const CLIENT_PATIENCE: Duration = Duration::from_mins(2);
 /// The tool that reads kept results. Whoever may get a part of a result may read the rest of it.
 const READ_RESULT: &str = "read_result";
 
@@ -30,7 +30,7 @@ pub struct Profile {
     pub deny: Vec<String>,
     /// How much of a result is shown.
     pub budget: Budget,
-    /// How long a call may take.
+    /// How long a call may take without a sign of life.
     pub timeout: Duration,
 }
 
@@ -107,15 +107,6 @@ impl Profile {
             && source == SourceId::NATIVE
             && self.budget != Budget::Whole
             && !denied()
-    }
-
-    /// Whether this client is shown the three tools in place of all.
-    pub(crate) fn searches(&self, viewer: &Viewer, weight: Weight) -> bool {
-        match self.surface {
-            Surface::Full => false,
-            Surface::Search => true,
-            Surface::Auto => automatic(viewer.client.as_deref(), weight),
-        }
     }
 }
 

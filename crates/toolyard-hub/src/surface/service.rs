@@ -2,20 +2,21 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use arc_swap::ArcSwapOption;
 use toolyard_core::{
-    BoxFuture, Catalogue, ContentBlock, ErrorKind, OfferedTool, RawJson, ServiceCall, ToolCallRequest,
-    ToolError, ToolOutput, ToolService, Viewer,
+    BoxFuture, Catalogue, ErrorKind, OfferedTool, RawJson, ServiceCall, ToolCallRequest, ToolError,
+    ToolOutput, ToolService, Viewer,
 };
 
 use super::{
+    auto::automatic,
     finding,
     names::{CALL_TOOL, DESCRIBE_TOOL, RESERVED, SEARCH_TOOLS},
     offer::{Offer, Offering},
-    profile::Profile,
+    profile::{Profile, Surface},
     words,
 };
 use crate::{
@@ -25,25 +26,20 @@ use crate::{
     suggest::{Shape, did_you_mean, listed},
 };
 
-/// Where a kept result can be read: this and its reference.
-pub const RESULT_ADDRESS: &str = "toolyard://results/";
-
 /// One profile of a hub, served.
 pub struct HubService {
     hub: Arc<ToolHub>,
     profile: Arc<Profile>,
     offer: ArcSwapOption<Offer>,
-    shown: Mutex<Shown>,
+    /// The catalogues as they were shown last. Numbers of the full one are even, those of the other odd: whoever waits for
+    /// a change says with the number which one it has seen.
+    full: ArcSwapOption<Written>,
+    search: ArcSwapOption<Written>,
+    /// Held by whoever writes anew what has changed, never by who reads it.
+    writing: Mutex<()>,
 }
 
-/// The catalogues as they were shown last. Numbers of the full one are even, those of the other odd: whoever waits for a
-/// change says with the number which one it has seen.
-#[derive(Default)]
-struct Shown {
-    full: Option<Written>,
-    search: Option<Written>,
-}
-
+/// A catalogue, and the tools it was made from.
 struct Written {
     of: Arc<Snapshot>,
     catalogue: Arc<Catalogue>,
@@ -58,7 +54,14 @@ enum Form {
 impl HubService {
     /// Serves this profile of a hub.
     pub fn new(hub: Arc<ToolHub>, profile: Profile) -> Self {
-        Self { hub, profile: Arc::new(profile), offer: ArcSwapOption::empty(), shown: Mutex::default() }
+        Self {
+            hub,
+            profile: Arc::new(profile),
+            offer: ArcSwapOption::empty(),
+            full: ArcSwapOption::empty(),
+            search: ArcSwapOption::empty(),
+            writing: Mutex::default(),
+        }
     }
 
     /// What is served.
@@ -77,33 +80,39 @@ impl HubService {
             return offer;
         }
         // One of those who wait makes it for all.
-        let _shown = self.shown();
-        self.current_offer().unwrap_or_else(|| self.new_offer())
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.new_offer()
     }
 
     fn current_offer(&self) -> Option<Arc<Offer>> {
-        self.offer.load_full().filter(|offer| self.hub.is_current(&offer.snapshot))
+        let offer = self.offer.load();
+        let offer = offer.as_ref().filter(|offer| self.hub.is_current(&offer.snapshot))?;
+        Some(Arc::clone(offer))
     }
 
+    /// Only for whoever holds `writing`.
     fn new_offer(&self) -> Arc<Offer> {
+        if let Some(offer) = self.current_offer() {
+            return offer;
+        }
         let offer = Arc::new(Offer::of(self.hub.snapshot(), &self.profile));
         self.offer.store(Some(Arc::clone(&offer)));
         offer
     }
 
-    fn shown(&self) -> MutexGuard<'_, Shown> {
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The catalogue in this form. The pointer and the number stay while no tool changed.
     fn written(&self, form: Form) -> Arc<Catalogue> {
-        let mut shown = self.shown();
-        let offer = self.current_offer().unwrap_or_else(|| self.new_offer());
-        let slot = match form {
-            Form::Full => &mut shown.full,
-            Form::Search => &mut shown.search,
+        let place = match form {
+            Form::Full => &self.full,
+            Form::Search => &self.search,
         };
-        let version = match slot {
+        if let Some(written) = place.load().as_ref().filter(|written| self.hub.is_current(&written.of)) {
+            return Arc::clone(&written.catalogue);
+        }
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let offer = self.new_offer();
+        let before = place.load();
+        let version = match before.as_ref() {
             Some(written) if Arc::ptr_eq(&written.of, &offer.snapshot) => {
                 return Arc::clone(&written.catalogue);
             }
@@ -111,11 +120,12 @@ impl HubService {
             None => form.first_version(),
         };
         let tools = form.tools(&offer);
-        let catalogue = match slot {
+        let catalogue = match before.as_ref() {
             Some(written) if written.catalogue.tools == tools => Arc::clone(&written.catalogue),
             _ => Arc::new(Catalogue { version, tools }),
         };
-        *slot = Some(Written { of: Arc::clone(&offer.snapshot), catalogue: Arc::clone(&catalogue) });
+        let written = Written { of: Arc::clone(&offer.snapshot), catalogue: Arc::clone(&catalogue) };
+        place.store(Some(Arc::new(written)));
         catalogue
     }
 
@@ -135,15 +145,12 @@ impl HubService {
     async fn execute(&self, request: &ToolCallRequest, call: &ServiceCall) -> Result<ToolOutput, ToolError> {
         let options = self.options(call);
         // A name without a dot is a tool's own: the hub finds it without a table.
-        let output = if request.tool_name.contains('.') {
-            let offer = self.offer();
-            let offering =
-                offer.find(&request.tool_name).ok_or_else(|| unknown(&request.tool_name, &offer))?;
-            self.hub.execute(&offering.request(request), &options).await?
-        } else {
-            self.hub.execute(request, &options).await?
-        };
-        Ok(with_link(output))
+        if !request.tool_name.contains('.') {
+            return self.hub.execute(request, &options).await;
+        }
+        let offer = self.offer();
+        let offering = offer.find(&request.tool_name).ok_or_else(|| unknown(&request.tool_name, &offer))?;
+        self.hub.execute(&offering.request(request), &options).await
     }
 
     /// The tools of a request, as far as they are offered here.
@@ -172,7 +179,11 @@ impl HubService {
 
 impl ToolService for HubService {
     fn catalogue(&self, viewer: &Viewer) -> Arc<Catalogue> {
-        let searches = self.profile.searches(viewer, self.offer().weight);
+        let searches = match self.profile.surface {
+            Surface::Full => false,
+            Surface::Search => true,
+            Surface::Auto => automatic(viewer.client.as_deref(), self.offer().weight),
+        };
         self.written(if searches { Form::Search } else { Form::Full })
     }
 
@@ -267,15 +278,6 @@ fn unknown(name: &str, offer: &Offer) -> ToolError {
     let error = ToolError::new(ErrorKind::UnknownTool, format!("tool `{name}` does not exist"));
     let near = did_you_mean(offer.tools.iter().map(|tool| (&*tool.name, Shape::of(&tool.name))), name);
     if near.is_empty() { error } else { error.with_hint(format!("did you mean {}?", listed(&near))) }
-}
-
-/// The same answer with the address of the whole, where only a part is shown.
-fn with_link(mut output: ToolOutput) -> ToolOutput {
-    if let Some(reference) = output.meta.omitted.as_ref().and_then(|omitted| omitted.reference.as_ref()) {
-        let uri = format!("{RESULT_ADDRESS}{reference}");
-        output.content.push(ContentBlock::ResourceLink { uri, name: "the whole result".to_owned() });
-    }
-    output
 }
 
 #[cfg(test)]

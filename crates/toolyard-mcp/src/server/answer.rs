@@ -144,7 +144,7 @@ fn result_pieces(id: &str, raw: RawJson, must_say: MustSay) -> Pieces {
 /// An error that answers no request in particular.
 pub(super) fn error_without_id(code: i64, message: &str) -> Pieces {
     let error = RpcError { code, message: message.to_owned(), data: None };
-    Pieces::whole(&[r#"{"jsonrpc":"2.0","id":null,"error":"#, &error_text(&error), "}"])
+    Pieces::whole(&[r#"{"jsonrpc":"2.0","error":"#, &error_text(&error), "}"])
 }
 
 fn error_text(error: &RpcError) -> String {

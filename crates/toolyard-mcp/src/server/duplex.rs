@@ -149,7 +149,7 @@ impl Duplex {
                 params.meta = Some(meta);
                 Ok(Arc::new(speaker))
             }
-            Era::Legacy => Ok(self.known().clone().unwrap_or_else(|| stranger(None))),
+            Era::Legacy => Ok(self.known().clone().unwrap_or_else(|| stranger(None, self.conversation))),
         }
     }
 

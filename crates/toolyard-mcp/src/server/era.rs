@@ -91,7 +91,7 @@ pub(super) fn modern_speaker(
 }
 
 /// Somebody of the legacy era who has not introduced itself: nothing is known about it, and nothing is asked of it.
-pub(super) fn stranger(version: Option<&str>) -> Arc<Speaker> {
+pub(super) fn stranger(version: Option<&str>, conversation: u64) -> Arc<Speaker> {
     // The header came with 2025-06-18; whoever sends none is older.
     let known = version.and_then(|version| LEGACY.into_iter().find(|known| *known == version));
     Arc::new(Speaker {
@@ -100,7 +100,7 @@ pub(super) fn stranger(version: Option<&str>) -> Arc<Speaker> {
         viewer: Viewer::default(),
         offers: ClientOffers::default(),
         capabilities: None,
-        conversation: 0,
+        conversation,
     })
 }
 

@@ -161,12 +161,15 @@ impl Line {
         }
     }
 
-    pub(super) fn say(&self, message: Vec<u8>) {
+    /// Says something to the client; false if it cannot hear it, or too much waits to be sent already.
+    pub(super) fn say(&self, message: Vec<u8>) -> bool {
         let mut state = self.state();
-        if self.can_say && state.said.len() < self.queued {
+        let has_room = self.can_say && state.said.len() < self.queued;
+        if has_room {
             state.said.push_back(message.into());
             wake(state);
         }
+        has_room
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -202,7 +205,12 @@ impl Line {
                 Some(params) => JsonObject::of(params),
                 None => JsonObject::new(),
             };
-            self.say(request(open.id, &question.method, &params));
+            if !self.say(request(open.id, &question.method, &params)) {
+                return Err(Unanswered {
+                    code: -32603,
+                    message: "too much waits to be sent to the client".to_owned(),
+                });
+            }
             waiting.push(open);
         }
         let mut answers = Vec::with_capacity(waiting.len());

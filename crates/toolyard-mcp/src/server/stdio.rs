@@ -38,7 +38,12 @@ pub async fn serve_stdio(
             written = &mut writing => return written.unwrap_or(Ok(())).map_err(ServeError::Broken),
         };
         match line {
-            Ok(Some(Line::Json(text) | Line::Unfinished(text))) => duplex.hear(text).await,
+            Ok(Some(Line::Json(text) | Line::Unfinished(text))) => tokio::select! {
+                () = duplex.hear(text) => {}
+                // A client that does not read must not keep us from stopping.
+                () = &mut stop => break,
+                written = &mut writing => return written.unwrap_or(Ok(())).map_err(ServeError::Broken),
+            },
             Ok(Some(Line::Noise(_))) => {
                 duplex.refuse(&crate::wire::WireError::NotJson("a line is no message".to_owned())).await;
             }

@@ -12,6 +12,7 @@ use toolyard_mcp::{
 use crate::{
     cli::AddServer,
     failure::{Code, Failure},
+    files,
     folders::Workplace,
     output::Output,
 };
@@ -89,18 +90,6 @@ pub(crate) fn read(workplace: &Workplace) -> Result<(PathBuf, String), Failure> 
 
 /// Writes the settings so that nobody ever sees half of them.
 pub(crate) fn write(file: &std::path::Path, text: &str) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| {
-        Failure::new(Code::Failed, format!("failed to write {}: {error}", file.display()))
-    };
-    let folder = file.parent().unwrap_or(file);
-    std::fs::create_dir_all(folder).map_err(failed)?;
-    // A settings file that is a link stays one.
-    let target = file.canonicalize().unwrap_or_else(|_| file.to_owned());
-    let draft = target.with_extension("toml.new");
-    std::fs::write(&draft, text).map_err(failed)?;
-    // Who may read it stays as it was.
-    if let Ok(facts) = target.metadata() {
-        std::fs::set_permissions(&draft, facts.permissions()).map_err(failed)?;
-    }
-    std::fs::rename(&draft, &target).map_err(failed)
+    files::write(file, text, files::Readers::Usual)
+        .map_err(|error| Failure::new(Code::Failed, format!("failed to write {}: {error}", file.display())))
 }

@@ -142,7 +142,7 @@ fn base(client: Client, file: &Path) -> PathBuf {
     file.ancestors().nth(up).unwrap_or(file).to_owned()
 }
 
-const SYSTEM: System = if cfg!(target_os = "macos") {
+pub(super) const SYSTEM: System = if cfg!(target_os = "macos") {
     System::MacOs
 } else if cfg!(windows) {
     System::Windows

@@ -62,13 +62,20 @@ fn common<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// The name of a field or a table; whatever else stands there may be a value.
-fn without_value(line: &str) -> String {
+pub(super) fn without_value(line: &str) -> String {
     let is_plain =
-        |text: &str| text.chars().all(|letter| letter.is_alphanumeric() || "_-.[] ".contains(letter));
-    match line.split_once('=') {
-        Some((name, _)) if is_plain(name) => format!("{name}= …"),
-        None if is_plain(line) => line.to_owned(),
-        _ => "…".to_owned(),
+        |text: &str| text.chars().all(|letter| letter.is_alphanumeric() || "_-.[]{}, \t".contains(letter));
+    if is_plain(line) {
+        return line.to_owned();
+    }
+    if let Some((name, _)) = line.split_once('=').filter(|(name, _)| is_plain(name)) {
+        return format!("{name}= …");
+    }
+    let quoted = line.split_once("\":").filter(|(name, _)| is_plain(&name.replacen('"', "", 1)));
+    match quoted {
+        Some((name, value)) if is_plain(value) => format!("{name}\":{value}"),
+        Some((name, _)) => format!("{name}\": …"),
+        None => "…".to_owned(),
     }
 }
 
@@ -87,6 +94,11 @@ mod tests {
         );
         assert_eq!(changed_lines("a\nb\nc\nd\n", "x\nb\nd\ny\n"), ["- a", "+ x", "- c", "+ y"]);
         assert!(changed_lines(old, old).is_empty());
+        let json = "{\n  \"a\": {\n    \"key\": \"Swordfish\",\n    \"n\": [\"Swordfish\"]\n  }\n}\n";
+        assert_eq!(
+            changed_lines(json, "{\n}\n"),
+            ["-   \"a\": {", "-     \"key\": …", "-     \"n\": …", "-   }"]
+        );
         assert_eq!(changed_lines("args = [\n  '--key=Swordfish',\n]\n", ""), ["- args = …", "- …", "- ]"]);
     }
 }

@@ -19,8 +19,9 @@ pub struct HttpConfig {
     pub legacy_sse: bool,
     /// Connections at once; more wait to be accepted.
     pub connections: usize,
-    /// How long a connection may be silent between two requests, and how long the head of one may take.
-    pub head_time: Duration,
+    /// How long a connection may go without a request before it is closed, or with one whose head does not end, or with
+    /// an answer that nobody reads. It may take twice as long until that is noticed.
+    pub silence: Duration,
     /// How long the body of a request may take.
     pub body_time: Duration,
     /// After how much silence an open stream says that it is still there.
@@ -38,7 +39,7 @@ impl HttpConfig {
             origins: Vec::new(),
             legacy_sse: false,
             connections: 16_384,
-            head_time: Duration::from_secs(75),
+            silence: Duration::from_secs(60),
             body_time: Duration::from_secs(30),
             stream_beat: Duration::from_secs(20),
             drain_time: Duration::from_secs(30),

@@ -21,6 +21,7 @@ use super::{
     body::{Answer, Beat, Events},
     guard::{check_access, check_place},
     legacy_sse::LegacyStreams,
+    pulse::Pulse,
     respond,
 };
 
@@ -40,7 +41,8 @@ pub(super) struct HttpServer {
 pub(super) struct Connection {
     pub(super) http: Arc<HttpServer>,
     /// The address that the client reached.
-    pub(super) local: Option<IpAddr>,
+    local: Option<IpAddr>,
+    pub(super) pulse: Arc<Pulse>,
     /// The session that was opened last: most connections have only one.
     session: Mutex<Option<OpenedSession>>,
 }
@@ -57,11 +59,12 @@ pub(super) struct Accepts {
 
 impl Connection {
     pub(super) fn new(http: Arc<HttpServer>, local: Option<IpAddr>) -> Self {
-        Self { http, local, session: Mutex::default() }
+        Self { http, local, pulse: Arc::default(), session: Mutex::default() }
     }
 
     /// Answers one request.
     pub(super) async fn answer(&self, request: Request<Incoming>) -> Response<Answer> {
+        let _under_way = self.pulse.request();
         let (config, headers) = (&self.http.config, request.headers());
         let authority = request.uri().authority().map(http::uri::Authority::as_str);
         if let Err(refused) = check_place(config, headers, authority, self.local) {
@@ -226,9 +229,11 @@ impl Connection {
             .map_err(|_| respond::refusal(StatusCode::BAD_REQUEST, -32700, "the body is not UTF-8"))
     }
 
-    /// The version in the header, if there is one.
+    /// The version in the header, if there is one; nothing that anybody speaks if there are two.
     pub(super) fn version(headers: &HeaderMap) -> Option<&str> {
-        headers.get(&VERSION).map(|version| version.to_str().unwrap_or("unreadable").trim())
+        let mut all = headers.get_all(&VERSION).iter();
+        let first = all.next()?.to_str().ok().filter(|_| all.next().is_none());
+        Some(first.unwrap_or("unreadable").trim())
     }
 }
 

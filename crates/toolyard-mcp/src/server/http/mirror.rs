@@ -23,7 +23,7 @@ pub(super) fn check_headers(headers: &HeaderMap, asked: &Asked) -> Result<(), Ou
         _ => None,
     };
     let Some(name) = name else { return Ok(()) };
-    let said = only(headers, &NAME).map(decoded);
+    let said = only(headers, &NAME).and_then(decoded);
     if said.as_deref() != Some(name) {
         return Err(mismatch("Mcp-Name", said.as_deref(), name));
     }
@@ -41,10 +41,10 @@ fn check_parameters(headers: &HeaderMap, asked: &Asked, tool: &str) -> Result<()
     for parameter in mirrored {
         let header = format!("Mcp-Param-{}", parameter.header);
         let Ok(name) = HeaderName::try_from(header.as_str()) else { continue };
-        let said = only(headers, &name).map(decoded);
+        let said = only(headers, &name).and_then(decoded);
         let value = parameter.path.iter().try_fold(&arguments, |value, key| value.get(key));
         let is_right = match value {
-            None | Some(Value::Null) => said.is_none(),
+            None | Some(Value::Null) => headers.get(&name).is_none(),
             Some(value) => said.as_deref().is_some_and(|said| says(said, value)),
         };
         if !is_right {
@@ -83,11 +83,12 @@ fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     value.to_str().ok().map(str::trim)
 }
 
-/// A value that a header could not carry as it is.
-fn decoded(value: &str) -> Cow<'_, str> {
-    let wrapped = value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?="));
-    let bytes = wrapped.and_then(|wrapped| STANDARD.decode(wrapped).ok());
-    bytes.and_then(|bytes| String::from_utf8(bytes).ok()).map_or(Cow::Borrowed(value), Cow::Owned)
+/// A value, also where a header could not carry it as it is; none if it is wrapped wrongly.
+fn decoded(value: &str) -> Option<Cow<'_, str>> {
+    match value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
+        None => Some(Cow::Borrowed(value)),
+        Some(wrapped) => String::from_utf8(STANDARD.decode(wrapped).ok()?).ok().map(Cow::Owned),
+    }
 }
 
 #[cfg(test)]
@@ -98,9 +99,10 @@ mod tests {
 
     #[test]
     fn wrapped_values_are_read() {
-        assert_eq!(decoded("=?base64?5Lit?="), "中");
-        assert_eq!(decoded("=?base64?!?="), "=?base64?!?=");
-        assert_eq!(decoded("plain"), "plain");
+        assert_eq!(decoded("=?base64?5Lit?=").as_deref(), Some("中"));
+        assert_eq!(decoded("=?base64?!?="), None);
+        assert_eq!(decoded("=?base64?SGVsbG8").as_deref(), Some("=?base64?SGVsbG8"));
+        assert_eq!(decoded("plain").as_deref(), Some("plain"));
     }
 
     #[test]

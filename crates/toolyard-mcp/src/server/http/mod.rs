@@ -7,25 +7,26 @@ mod guard;
 mod legacy_sse;
 mod mirror;
 mod post;
+mod pulse;
 mod respond;
 
 use std::{convert::Infallible, future::Future, pin::pin, sync::Arc, time::Duration};
 
 use hyper::{server::conn::http1, service::service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
-    time::{sleep, timeout},
+    time::{Instant, MissedTickBehavior, interval_at, sleep, timeout},
 };
 
 pub use config::{Access, AccessToken, HttpConfig};
 use connection::{Connection, HttpServer};
+use pulse::Felt;
 
 use super::{McpServer, ServeError, mcp_server::Stopped};
 
 /// Bytes of the head of a request.
-const MAX_HEAD: usize = 64 << 10;
+const MAX_HEAD: usize = 32 << 10;
 /// How long nobody is accepted when the system has no room for another connection.
 const BREATH: Duration = Duration::from_millis(50);
 
@@ -85,28 +86,39 @@ async fn attend(
         return;
     }
     let local = stream.local_addr().ok().map(|address| address.ip());
-    let head_time = http.config.head_time;
+    // An open stream says something at every beat, and must have the time to.
+    let silence = http.config.silence.max(http.config.stream_beat * 2);
+    let mut looks = interval_at(Instant::now() + silence, silence);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let connection = Arc::new(Connection::new(http, local));
+    let pulse = Arc::clone(&connection.pulse);
+    let stream = Felt::new(stream, Arc::clone(&pulse));
     let service = service_fn(move |request| {
         let connection = Arc::clone(&connection);
         async move { Ok::<_, Infallible>(connection.answer(request).await) }
     });
-    let mut serving = pin!(
-        http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(head_time)
-            .max_buf_size(MAX_HEAD)
-            .serve_connection(TokioIo::new(stream), service)
-    );
-    let ended = tokio::select! {
-        ended = &mut serving => ended,
-        () = stopped.wait() => {
-            serving.as_mut().graceful_shutdown();
-            serving.await
+    let mut builder = http1::Builder::new();
+    let mut serving = pin!(builder.max_header_size(MAX_HEAD).serve_connection(stream, service));
+    let mut is_stopping = false;
+    loop {
+        tokio::select! {
+            biased;
+            ended = &mut serving => {
+                if let Err(error) = ended {
+                    tracing::debug!(%error, "a connection ended early");
+                }
+                return;
+            }
+            () = stopped.wait(), if !is_stopping => {
+                is_stopping = true;
+                serving.as_mut().graceful_shutdown();
+            }
+            _ = looks.tick() => {
+                if pulse.is_silent() {
+                    return;
+                }
+            }
         }
-    };
-    if let Err(error) = ended {
-        tracing::debug!(%error, "a connection ended early");
     }
 }
 

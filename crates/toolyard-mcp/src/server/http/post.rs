@@ -33,6 +33,10 @@ impl Connection {
             let text = "messages are sent as Content-Type: application/json";
             return respond::refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, -32000, text);
         }
+        if headers.get(header::CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
+            let text = "messages are sent as they are, without Content-Encoding";
+            return respond::refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, -32000, text);
+        }
         if !takes.json && !takes.events {
             let text = "answers are application/json or text/event-stream: name both in Accept";
             return respond::refusal(StatusCode::NOT_ACCEPTABLE, -32000, text);
@@ -146,10 +150,10 @@ impl Connection {
                 Ok(Arc::new(speaker))
             }
             // Whoever introduces itself anew has no session yet, whatever it still sends.
-            Era::Legacy if method == "initialize" => Ok(stranger(header)),
+            Era::Legacy if method == "initialize" => Ok(stranger(header, fastrand::u64(..))),
             Era::Legacy => match self.session(headers, room) {
                 Session::Known(speaker) => Ok(speaker),
-                Session::None => Ok(stranger(header)),
+                Session::None => Ok(stranger(header, fastrand::u64(..))),
                 Session::Unknown => Err(Refused::Session),
             },
         }
@@ -219,7 +223,7 @@ impl Connection {
     ) -> Response<Answer> {
         let speaker = match self.session(headers, room) {
             Session::Known(speaker) => speaker,
-            Session::None => stranger(Self::version(headers)),
+            Session::None => stranger(Self::version(headers), fastrand::u64(..)),
             Session::Unknown => return unknown_session(),
         };
         if speaker.version != "2025-03-26" {

@@ -1,0 +1,128 @@
+//! Lists: pages, their cursors, what is said about keeping them, and what is not ready yet.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use toolyard_core::BoxFuture;
+use toolyard_mcp::server::{Readiness, ServedEras};
+
+use crate::{
+    client::Client,
+    house::{House, Plan},
+    tools::definitions,
+};
+
+/// A source that never becomes ready.
+#[derive(Debug)]
+struct NeverReady;
+
+impl Readiness for NeverReady {
+    fn settled(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+
+    fn notes(&self) -> Vec<String> {
+        vec!["jira: does not answer".to_owned()]
+    }
+}
+
+#[tokio::test]
+async fn a_list_comes_in_pages_that_are_the_same_in_both_eras() {
+    let house = House::new().await;
+    house.tools.offer(definitions(2_500));
+    let client = Client::new(&house.address).initialize("2025-11-25", json!({})).await;
+    let (mut names, mut cursor, mut pages) = (Vec::new(), Value::Null, 0);
+    loop {
+        let params = if cursor.is_null() { json!({}) } else { json!({"cursor": cursor}) };
+        let legacy = client.legacy(1, "tools/list", params.clone()).await;
+        let modern = client.modern(1, "tools/list", params, json!({})).await;
+        assert_eq!(legacy.result()["tools"], modern.result()["tools"]);
+        assert_eq!(legacy.result().get("ttlMs"), None);
+        assert_eq!(
+            (&modern.result()["ttlMs"], &modern.result()["cacheScope"]),
+            (&json!(60_000), &json!("private"))
+        );
+        let tools = modern.result()["tools"].as_array().unwrap();
+        names.extend(tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()));
+        pages += 1;
+        cursor = modern.result()["nextCursor"].clone();
+        if cursor.is_null() {
+            break;
+        }
+    }
+    assert_eq!((pages, names.len()), (3, 2_500));
+    assert!(names.is_sorted());
+    assert_eq!(client.legacy(2, "tools/list", json!({"cursor": "bm9uZQ"})).await.code(), -32602);
+    house.close().await;
+}
+
+#[tokio::test]
+async fn a_list_does_not_wait_longer_than_its_patience_and_says_what_is_missing() {
+    let mut plan = Plan::default();
+    plan.config.list_patience = Duration::from_millis(100);
+    plan.readiness = Some(Arc::new(NeverReady));
+    let house = plan.build().await;
+    let client = Client::new(&house.address);
+    let begun = Instant::now();
+    let answer = client.modern(1, "tools/list", json!({}), json!({})).await;
+    assert!((100..5_000).contains(&begun.elapsed().as_millis()), "{:?}", begun.elapsed());
+    assert_eq!(answer.result()["tools"].as_array().unwrap().len(), 3);
+    assert_eq!(answer.result()["_meta"]["toolyard/notes"], json!(["jira: does not answer"]));
+    house.close().await;
+}
+
+#[tokio::test]
+async fn content_is_listed_and_found_and_lost_in_both_eras() {
+    let house = House::new().await;
+    let client = Client::new(&house.address).initialize("2025-11-25", json!({})).await;
+    let prompts = client.legacy(1, "prompts/list", json!({})).await;
+    assert_eq!(prompts.result()["prompts"].as_array().unwrap().len(), 3);
+    let read = client.modern(2, "resources/read", json!({"uri": "test://one"}), json!({})).await;
+    assert_eq!(read.result()["contents"][0]["text"], "one");
+    assert_eq!((&read.result()["resultType"], &read.result()["ttlMs"]), (&json!("complete"), &json!(0)));
+    let lost = client.modern(3, "resources/read", json!({"uri": "test://no"}), json!({})).await;
+    assert_eq!((lost.code(), &lost.last()["error"]["data"]["uri"]), (-32602, &json!("test://no")));
+    assert_eq!(client.legacy(4, "resources/read", json!({"uri": "test://no"})).await.code(), -32002);
+    assert_eq!(client.legacy(5, "prompts/get", json!({"name": "x"})).await.code(), -32602);
+    house.close().await;
+}
+
+#[tokio::test]
+async fn only_what_is_there_is_announced() {
+    let house = House::new().await;
+    let client = Client::new(&house.address);
+    let about = client.modern(1, "server/discover", json!({}), json!({})).await;
+    let capabilities = &about.result()["capabilities"];
+    assert_eq!(capabilities["tools"], json!({"listChanged": true}));
+    assert_eq!(capabilities["resources"], json!({"subscribe": true, "listChanged": true}));
+    assert_eq!(capabilities.get("completions"), None);
+    assert_eq!(capabilities["extensions"], json!({"toolyard/describe": {}}));
+    assert_eq!(about.result()["supportedVersions"][0], "2026-07-28");
+    assert_eq!(about.result()["_meta"]["io.modelcontextprotocol/serverInfo"]["name"], "yard");
+    let other = client.at("other").modern(2, "server/discover", json!({}), json!({})).await;
+    assert_eq!(other.result()["capabilities"].get("prompts"), None);
+    house.close().await;
+}
+
+#[tokio::test]
+async fn a_server_of_one_era_leaves_the_other_alone() {
+    let mut plan = Plan::default();
+    plan.config.eras = ServedEras::Legacy;
+    let house = plan.build().await;
+    let client = Client::new(&house.address);
+    let refused = client.modern(1, "server/discover", json!({}), json!({})).await;
+    assert_eq!((refused.status.as_u16(), refused.code()), (400, -32000));
+    client.initialize("2025-11-25", json!({})).await.legacy(1, "ping", json!({})).await.result();
+    house.close().await;
+
+    let mut plan = Plan::default();
+    plan.config.eras = ServedEras::Modern;
+    let house = plan.build().await;
+    let client = Client::new(&house.address);
+    let refused = client.legacy(1, "initialize", json!({"protocolVersion": "2025-11-25"})).await;
+    assert_eq!((refused.status.as_u16(), refused.code()), (400, -32022));
+    assert_eq!(refused.last()["error"]["data"]["supported"], json!(["2026-07-28"]));
+    assert_eq!(client.request(reqwest::Method::GET).send().await.unwrap().status(), 405);
+    house.close().await;
+}

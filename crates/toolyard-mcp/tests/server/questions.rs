@@ -1,0 +1,66 @@
+//! Questions of the legacy era: requests on the call's own stream, answers by other messages.
+
+use serde_json::json;
+
+use crate::{
+    client::{Client, next, stream},
+    house::House,
+};
+
+fn accept(is: &str) -> serde_json::Value {
+    json!({"action": "accept", "content": {"is": is}})
+}
+
+#[tokio::test]
+async fn a_question_comes_on_the_stream_and_its_answer_by_another_post() {
+    let house = House::new().await;
+    let client = Client::new(&house.address).initialize("2025-06-18", json!({"elicitation": {}})).await;
+    let mut answers = stream(client.legacy_response(5, "tools/call", json!({"name": "ask_both"})).await);
+    let (name, place) = (next(&mut answers).await, next(&mut answers).await);
+    assert_eq!(name["method"], "elicitation/create");
+    assert_eq!(name["params"]["message"], "What is your name?");
+    assert_eq!(client.reply(&place["id"], accept("Rome")).await, 202);
+    assert_eq!(client.reply(&name["id"], accept("Ann")).await, 202);
+    let answer = next(&mut answers).await;
+    assert_eq!((&answer["id"], &answer["result"]["content"][0]["text"]), (&json!(5), &json!("Ann Rome")));
+    house.close().await;
+}
+
+#[tokio::test]
+async fn nobody_answers_for_somebody_else() {
+    let house = House::new().await;
+    let client = Client::new(&house.address).initialize("2025-06-18", json!({"elicitation": {}})).await;
+    let other = Client::new(&house.address).initialize("2025-06-18", json!({"elicitation": {}})).await;
+    let mut answers = stream(client.legacy_response(1, "tools/call", json!({"name": "ask"})).await);
+    let question = next(&mut answers).await;
+    other.reply(&question["id"], accept("Eve")).await;
+    assert_eq!(Client::new(&house.address).reply(&question["id"], accept("Eve")).await, 400);
+    client.reply(&json!(question["id"].as_u64().unwrap() + 1), accept("Eve")).await;
+    client.reply(&question["id"], accept("Ann")).await;
+    assert_eq!(next(&mut answers).await["result"]["content"][0]["text"], "Ann");
+    house.close().await;
+}
+
+#[tokio::test]
+async fn a_client_is_not_asked_what_it_does_not_offer() {
+    let house = House::new().await;
+    let client = Client::new(&house.address).initialize("2025-06-18", json!({"sampling": {}})).await;
+    let answer = client.legacy(1, "tools/call", json!({"name": "ask"})).await;
+    assert_eq!((answer.kind.as_str(), &answer.result()["isError"]), ("application/json", &json!(true)));
+    let refused = client.legacy(2, "tools/call", json!({"name": "ask"}));
+    assert!(refused.await.text().contains("elicitation"));
+    house.close().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_is_an_error_reaches_the_tool() {
+    let house = House::new().await;
+    let client = Client::new(&house.address).initialize("2025-06-18", json!({"elicitation": {}})).await;
+    let mut answers = stream(client.legacy_response(1, "tools/call", json!({"name": "ask"})).await);
+    let question = next(&mut answers).await;
+    let body = json!({"jsonrpc": "2.0", "id": question["id"], "error": {"code": -1, "message": "not now"}});
+    client.post().json(&body).send().await.unwrap();
+    let answer = next(&mut answers).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "not now");
+    house.close().await;
+}
