@@ -6,7 +6,7 @@ mod serve;
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 pub use agents::{AgentCapabilitySettings, AgentSettings, LanguageSetting};
-pub use serve::{ProfileSettings, ServeSettings, SurfaceSetting};
+pub use serve::{CurrentAndFormer, ProfileSettings, ServeSettings, SurfaceSetting};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,18 +1,16 @@
 //! `toolyard serve`: the hub as an MCP server, over HTTP or for whoever started us.
 
-use std::{io::IsTerminal as _, net::SocketAddr, sync::Arc};
+use std::{io::IsTerminal as _, net::SocketAddr, path::PathBuf, sync::Arc};
 
 use tokio::net::TcpListener;
 use toolyard::{
     Toolyard,
-    door::{self, Discovery},
+    door::{self, Served},
     settings::{ServeSettings, SurfaceSetting},
 };
 use toolyard_mcp::{
     bridge::AskTheCaller,
-    server::{
-        Access, AccessToken, HttpConfig, McpServer, ServerConfig, SessionKeys, serve_http, serve_stdio,
-    },
+    server::{Access, AccessToken, HttpConfig, ServerConfig, SessionKeys, serve_http, serve_stdio},
 };
 
 use super::{open_with, serve_log, serve_secrets::Secrets, setup};
@@ -84,18 +82,15 @@ async fn over_http(
     http.legacy_sse = arguments.legacy_sse;
 
     let yard = yard(workplace).await?;
-    let discovery = discovery(&yard);
-    let readiness = discovery.clone().map(|discovery| discovery as _);
     let config = config(secrets.session_keys()?);
-    let server = Arc::new(door::server(&yard, config, serve.main_profile(), profiles, readiness));
+    let served =
+        Served { main: serve.main_profile(), others: profiles, skill_folders: skill_folders(workplace) };
+    let server = Arc::new(door::server(&yard, config, served));
     tell(place, arguments, serve, &secrets, output);
     let serving = serve_http(server, listener, http, stopped(output));
-    let watching = async {
-        let _ = tokio::join!(run_discovery(discovery), serve_log::watch(&yard, output));
-    };
     let ended = tokio::select! {
         ended = serving => ended,
-        () = watching => Ok(()),
+        () = serve_log::watch(&yard, output) => Ok(()),
     };
     end(&yard, workplace, output).await?;
     ended.map_err(|error| Failure::new(Code::Failed, error.to_string()))
@@ -112,19 +107,11 @@ async fn over_stdio(
         None => serve.main_profile(),
     };
     let yard = yard(workplace).await?;
-    let discovery = discovery(&yard);
-    let readiness = discovery.clone().map(|discovery| discovery as _);
     let keys = SessionKeys::random();
     let config = config(keys.map_err(|error| Failure::new(Code::Failed, error.to_string()))?);
-    let server: Arc<McpServer> = Arc::new(door::server(&yard, config, profile, Vec::new(), readiness));
-    let stop = async {
-        interrupted().await;
-    };
-    let serving = serve_stdio(server, tokio::io::stdin(), tokio::io::stdout(), stop);
-    let ended = tokio::select! {
-        ended = serving => ended,
-        () = run_discovery(discovery) => Ok(()),
-    };
+    let served = Served { main: profile, others: Vec::new(), skill_folders: skill_folders(workplace) };
+    let server = Arc::new(door::server(&yard, config, served));
+    let ended = serve_stdio(server, tokio::io::stdin(), tokio::io::stdout(), interrupted()).await;
     end(&yard, workplace, output).await?;
     ended.map_err(|error| Failure::new(Code::Failed, error.to_string()))
 }
@@ -142,15 +129,8 @@ fn config(sessions: SessionKeys) -> ServerConfig {
     config
 }
 
-fn discovery(yard: &Toolyard) -> Option<Arc<Discovery>> {
-    yard.shared_servers().map(|servers| Arc::new(Discovery::new(servers)))
-}
-
-async fn run_discovery(discovery: Option<Arc<Discovery>>) {
-    match discovery {
-        Some(discovery) => discovery.run().await,
-        None => std::future::pending().await,
-    }
+fn skill_folders(workplace: &Workplace) -> Vec<PathBuf> {
+    workplace.surroundings.skill_folders.iter().map(|folder| folder.path.clone()).collect()
 }
 
 /// Ends when somebody says that it is enough, and says what happens then.

@@ -9,7 +9,7 @@ use toolyard_mcp::client::{Server, ServerState};
 use crate::output::{Output, harmless};
 
 /// How often it is looked.
-const LOOK: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_millis(250);
 
 /// Tells of changes until it is dropped.
 pub(super) async fn watch(yard: &Toolyard, output: &Output) {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use toolyard::settings::ServeSettings;
+use toolyard::settings::{CurrentAndFormer, ServeSettings};
 use toolyard_core::ContentHash;
 use toolyard_mcp::server::SessionKeys;
 
@@ -18,7 +18,7 @@ pub(super) struct Secrets {
     token: String,
     /// The file the token is kept in; none where the settings gave it.
     token_file: Option<PathBuf>,
-    keys: ([u8; 32], Option<[u8; 32]>),
+    keys: CurrentAndFormer,
 }
 
 impl Secrets {

@@ -143,7 +143,7 @@ impl ServeSettings {
     pub fn session_keys(
         &self,
         variable: impl Fn(&str) -> Option<String>,
-    ) -> Result<Option<([u8; 32], Option<[u8; 32]>)>, SettingsError> {
+    ) -> Result<Option<CurrentAndFormer>, SettingsError> {
         let key = |reference: &String| {
             let text = looked_up("session_keys", reference, &variable)?;
             let hash: Result<toolyard_core::ContentHash, _> = text.trim().parse();
@@ -160,6 +160,9 @@ impl ServeSettings {
         }
     }
 }
+
+/// The current key, and the one before it.
+pub type CurrentAndFormer = ([u8; 32], Option<[u8; 32]>);
 
 /// A shorter token can be guessed.
 const SHORTEST_TOKEN: usize = 16;
