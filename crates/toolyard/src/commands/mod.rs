@@ -8,6 +8,7 @@ mod connect_edit;
 mod connect_entry;
 mod connect_record;
 mod doctor;
+mod doctor_serve;
 mod doctor_servers;
 mod edit_servers;
 mod eval;

@@ -118,3 +118,31 @@ async fn what_is_too_long_is_cut_and_can_be_read_whole() {
             .starts_with("word")
     );
 }
+
+#[test]
+fn the_doctor_looks_at_what_is_served() {
+    let place = yard();
+    let settings = place.path("config/toolyard/toolyard.toml");
+    let text = std::fs::read_to_string(&settings).unwrap();
+    let serve = "\n[serve]\ntoken = \"${YARD_TOKEN}\"\nsession_keys = [\"${YARD_KEY}\"]\n\
+        [serve.profiles.office]\nservers = [\"fake\", \"excel\"]\n\
+        [serve.profiles.\"a/b\"]\ntools = [\"nothing\"]\nbudget = 0\n";
+    std::fs::write(&settings, text + serve).unwrap();
+    let seen = place.run(&["doctor"]);
+    let lines: Vec<&str> = seen.lines().skip_while(|line| !line.contains(" serve ")).collect();
+    insta::assert_snapshot!(lines.join("\n"), @r"
+    PROBLEM  serve     [serve] token: the environment variable `YARD_TOKEN` is not set
+                       hint: `toolyard serve --http` stops until then
+    PROBLEM  serve     [serve] session_keys: the environment variable `YARD_KEY` is not set
+                       hint: `toolyard serve --http` stops until then
+    PROBLEM  serve     [serve] profiles.a/b: the name of a profile has letters, digits, `-` and `_` only
+                       hint: its name is part of an address: /mcp/NAME
+    note     serve     profile a/b offers no tools
+    PROBLEM  serve     [serve.profiles.office] there is no source `excel`
+                       hint: see the ids with `toolyard tools list`
+    ok       serve     profile office offers 4 tools
+    --- stderr
+    error: 4 problems were found
+    --- exit 1
+    ");
+}
