@@ -23,6 +23,9 @@ use crate::wire::{JsonObject, notification, request};
 /// The code that says that a client does not offer what it would have to be asked.
 pub(super) const MISSING_CAPABILITY: i64 = -32021;
 
+/// No more bytes than this wait to be sent about one call, unless one message alone is larger.
+const MAX_WAITING: usize = 4 << 20;
+
 /// One call's connection with its caller.
 pub(super) struct Line {
     pub(super) speaker: Arc<Speaker>,
@@ -37,6 +40,8 @@ pub(super) struct Line {
     pub(super) queued: usize,
     /// The request that the call was made by, where it may have to be known again.
     pub(super) request: Option<Marked>,
+    /// The trace that the request is part of.
+    pub(super) trace: Vec<(String, String)>,
     state: Mutex<State>,
 }
 
@@ -44,6 +49,8 @@ pub(super) struct Line {
 #[derive(Default)]
 struct State {
     said: VecDeque<Bytes>,
+    /// How much of it there is.
+    bytes: usize,
     asked: Vec<Asked>,
     driver: Option<Waker>,
     cancelled: bool,
@@ -75,12 +82,25 @@ impl Line {
     pub(super) fn new(speaker: Arc<Speaker>, questions: Arc<Questions>, hears: Hears) -> Self {
         let state = Mutex::new(State { hears, ..State::default() });
         let (can_say, can_ask, queued) = (true, true, 1_024);
-        Self { speaker, questions, answers: None, can_say, can_ask, queued, request: None, state }
+        Self {
+            speaker,
+            questions,
+            answers: None,
+            can_say,
+            can_ask,
+            queued,
+            request: None,
+            trace: Vec::new(),
+            state,
+        }
     }
 
     /// The next thing that was said, if there is one.
     pub(super) fn next_said(&self) -> Option<Bytes> {
-        self.state().said.pop_front()
+        let mut state = self.state();
+        let said = state.said.pop_front()?;
+        state.bytes -= said.len();
+        Some(said)
     }
 
     /// Whoever drives the call is woken when something is said, asked or cancelled.
@@ -164,8 +184,10 @@ impl Line {
     /// Says something to the client; false if it cannot hear it, or too much waits to be sent already.
     pub(super) fn say(&self, message: Vec<u8>) -> bool {
         let mut state = self.state();
-        let has_room = self.can_say && state.said.len() < self.queued;
+        let has_room = state.said.is_empty() || state.bytes + message.len() <= MAX_WAITING;
+        let has_room = self.can_say && has_room && state.said.len() < self.queued;
         if has_room {
+            state.bytes += message.len();
             state.said.push_back(message.into());
             wake(state);
         }
@@ -322,6 +344,19 @@ impl Caller for Line {
             Era::Legacy => Box::pin(self.ask_by_requests(questions)),
             Era::Modern => Box::pin(self.ask_by_result(questions)),
         }
+    }
+
+    fn lacks(&self, question: &CallQuestion) {
+        // What it takes note of is all that is wanted.
+        let _ = self.check(std::slice::from_ref(question));
+    }
+
+    fn log_level(&self) -> Option<&str> {
+        self.state().hears.log.map(LogLevel::name)
+    }
+
+    fn trace(&self) -> &[(String, String)] {
+        &self.trace
     }
 
     fn calls_again(&self) -> bool {
