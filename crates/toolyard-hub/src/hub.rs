@@ -21,6 +21,7 @@ use crate::{
     execution::{Asked, ask},
     explain::{name_one, not_asked, passed_over, route_words},
     failure::Failed,
+    fitted::fitted,
     history::RecentSuccess,
     options::CallOptions,
     order::{order, order_words},
@@ -356,7 +357,21 @@ impl ToolHub {
             Budget::ByKind => self.config.limits.for_kind(asked.kind),
             Budget::Characters(limit) => limit,
         };
-        show(call, asked, limit, &*self.config.results).await
+        let structured = asked.output.structured.clone().filter(|_| options.keep_form);
+        let mut output = show(call, asked, limit, &*self.config.results).await;
+        if let (Some(structured), Some(_)) = (structured, &output.meta.omitted)
+            && let Some(schema) = self.promised_form(call, &output)
+        {
+            output.structured = Some(fitted(&structured, limit, &schema));
+        }
+        output
+    }
+
+    /// The form that whoever answered promises for its structured results.
+    fn promised_form(&self, call: &Call<'_>, output: &ToolOutput) -> Option<RawJson> {
+        let source = output.meta.source.as_ref()?;
+        let snapshot = self.registry.snapshot();
+        snapshot.find_in(&call.request.tool_name, source.as_str())?.spec().output_schema.clone()
     }
 
     fn unknown_capability(&self, capability: &Capability) -> ToolError {

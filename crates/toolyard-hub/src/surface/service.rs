@@ -140,6 +140,7 @@ impl HubService {
             budget: self.profile.budget,
             who: Arc::clone(&call.who),
             caller: call.caller.clone(),
+            keep_form: true,
             profile: (!self.profile.is_open()).then(|| Arc::clone(&self.profile)),
             trail: None,
             watch: None,
