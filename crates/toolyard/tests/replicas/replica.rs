@@ -45,7 +45,7 @@ impl Replica {
             .env_clear()
             .env("HOME", &own)
             .env("SERVE_TOKEN", TOKEN)
-            .env("SERVE_KEY", "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=")
+            .env("SERVE_KEY", "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
