@@ -45,6 +45,11 @@ pub trait Caller: Send + Sync + fmt::Debug {
         Box::pin(std::future::ready(Err(Unanswered::nobody())))
     }
 
+    /// It would have been asked this, and was not: it does not offer what that takes.
+    fn lacks(&self, question: &CallQuestion) {
+        let _ = question;
+    }
+
     /// Whether it takes a tool's questions as the answer to the call ([`crate::ToolOutput::asks`]) and calls again with
     /// what [`Caller::answers`] gives, so that nothing has to wait here meanwhile.
     fn calls_again(&self) -> bool {

@@ -18,6 +18,8 @@ pub struct ServerRecord {
     /// What was decided about them, so that it need not be decided anew whenever they are listed; none in records of
     /// earlier versions.
     pub shelf: Option<RawJson>,
+    /// What it offers besides tools, as far as that is known: prompts, resources, skills.
+    pub content: Option<RawJson>,
     /// Milliseconds since 1970.
     pub seen_at: i64,
 }

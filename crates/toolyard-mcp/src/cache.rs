@@ -51,6 +51,14 @@ pub struct Remembered {
     pub decision: PinDecision,
 }
 
+/// What is needed of a server that is not running.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    pub(crate) era: Option<ProtocolEra>,
+    pub(crate) shelf: Shelf,
+    pub(crate) content: Option<RawJson>,
+}
+
 /// Remembers servers by way of a store.
 #[derive(Clone)]
 pub struct ServerCache {
@@ -90,7 +98,7 @@ impl ServerCache {
     pub(crate) async fn shelves(
         &self,
         configs: &[McpServerConfig],
-    ) -> Result<HashMap<SourceId, (Option<ProtocolEra>, Shelf)>, CacheError> {
+    ) -> Result<HashMap<SourceId, Kept>, CacheError> {
         let records = self.servers.servers().await.map_err(failed("all"))?;
         let by_key: HashMap<SourceId, &McpServerConfig> =
             configs.iter().map(|config| (key(config), config)).collect();
@@ -106,7 +114,8 @@ impl ServerCache {
                     None => continue,
                 },
             };
-            shelves.insert(config.id.clone(), (record.era, shelf));
+            let kept = Kept { era: record.era, shelf, content: record.content };
+            shelves.insert(config.id.clone(), kept);
         }
         Ok(shelves)
     }
@@ -132,8 +141,10 @@ impl ServerCache {
         let decision = decide(&history, judge_list(&tools, rules(config, era)), first_sight(config), now);
         self.put(&key(config), &decision.records).await?;
         let shelf = Shelf::keep(&decision, &tools);
+        let before = self.servers.server(&key(config)).await.map_err(failed(&config.id))?;
         let record = ServerRecord {
             shelf,
+            content: before.and_then(|before| before.content),
             id: key(config),
             configuration: config.fingerprint(),
             era,
@@ -142,6 +153,14 @@ impl ServerCache {
         };
         self.servers.put_server(&record).await.map_err(failed(&config.id))?;
         Ok(decision)
+    }
+
+    /// Remembers what a server offers besides tools; none where the server itself is not remembered.
+    pub async fn keep_content(&self, config: &McpServerConfig, content: RawJson) -> Result<(), CacheError> {
+        let record = self.servers.server(&key(config)).await.map_err(failed(&config.id))?;
+        let Some(mut record) = record else { return Ok(()) };
+        record.content = Some(content);
+        self.servers.put_server(&record).await.map_err(failed(&config.id))
     }
 
     /// Approves what waits for a person in the remembered list: everything, or these tools if they are still what was

@@ -119,11 +119,27 @@ async fn what_is_kept_is_what_judging_anew_would_give() {
     }
     cache.take_in(&server, None, list, 2).await.unwrap();
     let judged = Shelf::of(cache.recall(&server).await.unwrap().unwrap().decision);
-    let (_, kept) = cache.shelves(std::slice::from_ref(&server)).await.unwrap().remove(&server.id).unwrap();
+    let Kept { shelf: kept, .. } =
+        cache.shelves(std::slice::from_ref(&server)).await.unwrap().remove(&server.id).unwrap();
     assert_eq!(kept, judged);
     assert_eq!((kept.in_service.len(), kept.out_of_service.len(), kept.quarantined.len()), (5, 1, 2));
     let after = cache.approve(&server, None, 3).await.unwrap();
-    let (_, kept) = cache.shelves(std::slice::from_ref(&server)).await.unwrap().remove(&server.id).unwrap();
+    let Kept { shelf: kept, .. } =
+        cache.shelves(std::slice::from_ref(&server)).await.unwrap().remove(&server.id).unwrap();
     assert_eq!(kept, Shelf::of(after.decision));
     assert_eq!(kept.in_service.len(), 6);
+}
+
+#[tokio::test]
+async fn what_a_server_offers_besides_tools_outlives_a_change_of_its_tools() {
+    let cache = ServerCache::in_memory();
+    let server = config("files-server");
+    let content = RawJson::parse(r#"{"prompts":[{"name":"p","x":1.50}]}"#.to_owned()).unwrap();
+    cache.keep_content(&server, content.clone()).await.unwrap();
+    assert!(cache.recall(&server).await.unwrap().is_none(), "nothing is kept of a server never seen");
+    cache.take_in(&server, None, tools(&[("read", "Reads")]), 1).await.unwrap();
+    cache.keep_content(&server, content.clone()).await.unwrap();
+    cache.take_in(&server, None, tools(&[("write", "Writes")]), 2).await.unwrap();
+    let kept = cache.shelves(std::slice::from_ref(&server)).await.unwrap().remove(&server.id).unwrap();
+    assert_eq!(kept.content, Some(content));
 }

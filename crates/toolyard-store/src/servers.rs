@@ -14,8 +14,10 @@ use crate::{
 };
 
 /// By name: a connection that was opened before a migration still takes `*` for the columns of its day.
-const SERVERS: &str = "SELECT id, configuration, era, cached_tools, seen_at, shelf FROM servers ORDER BY id";
-const SERVER: &str = "SELECT id, configuration, era, cached_tools, seen_at, shelf FROM servers WHERE id = $1";
+const SERVERS: &str =
+    "SELECT id, configuration, era, cached_tools, seen_at, shelf, content FROM servers ORDER BY id";
+const SERVER: &str =
+    "SELECT id, configuration, era, cached_tools, seen_at, shelf, content FROM servers WHERE id = $1";
 
 type Answer<'a, T> = BoxFuture<'a, Result<T, String>>;
 
@@ -27,12 +29,15 @@ impl Servers for Store {
                 Box::pin(async move {
                     let tools = serde_json::to_string(&server.cached_tools);
                     let tools = tools.map_err(|error| StoreError::Corrupt(error.to_string()))?;
-                    let sql = "INSERT INTO servers (id, configuration, era, cached_tools, seen_at, shelf) VALUES ($1, $2, $3, $4, $5, $6)
+                    let sql = "INSERT INTO servers (id, configuration, era, cached_tools, seen_at, shelf, content)
+                               VALUES ($1, $2, $3, $4, $5, $6, $7)
                                ON CONFLICT (id) DO UPDATE SET configuration = excluded.configuration, era = excluded.era,
-                               cached_tools = excluded.cached_tools, seen_at = excluded.seen_at, shelf = excluded.shelf";
+                               cached_tools = excluded.cached_tools, seen_at = excluded.seen_at, shelf = excluded.shelf,
+                               content = excluded.content";
                     let query = sqlx::query(sql).bind(server.id.as_str()).bind(server.configuration.to_string());
                     let query = query.bind(server.era.as_ref().map(word)).bind(tools).bind(server.seen_at);
-                    let query = query.bind(server.shelf.as_ref().map(|shelf| shelf.get().to_owned()));
+                    let text = |json: &Option<RawJson>| json.as_ref().map(|json| json.get().to_owned());
+                    let query = query.bind(text(&server.shelf)).bind(text(&server.content));
                     query.execute(connection).await?;
                     Ok(())
                 })
@@ -182,7 +187,10 @@ fn hash(row: &AnyRow, column: &str) -> Result<ContentHash, StoreError> {
 fn server_record(row: &AnyRow) -> Result<ServerRecord, StoreError> {
     let corrupt = |error: String| StoreError::Corrupt(error);
     let era: Option<String> = row.try_get("era")?;
-    let shelf: Option<String> = row.try_get("shelf")?;
+    let json = |column: &str| {
+        let text: Option<String> = row.try_get(column)?;
+        text.map(RawJson::parse).transpose().map_err(|error| corrupt(error.to_string()))
+    };
     Ok(ServerRecord {
         id: SourceId::from(row.try_get::<String, _>("id")?),
         configuration: hash(row, "configuration")?,
@@ -190,7 +198,8 @@ fn server_record(row: &AnyRow) -> Result<ServerRecord, StoreError> {
         cached_tools: RawJson::items(row.try_get("cached_tools")?)
             .map_err(|error| corrupt(error.to_string()))?,
         seen_at: row.try_get("seen_at")?,
-        shelf: shelf.map(RawJson::parse).transpose().map_err(|error| corrupt(error.to_string()))?,
+        shelf: json("shelf")?,
+        content: json("content")?,
     })
 }
 

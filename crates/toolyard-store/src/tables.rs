@@ -28,6 +28,7 @@ pub(crate) const TABLES: &[Table] = &[
             ("cached_tools", Text),
             ("seen_at", Integer),
             ("shelf", Text),
+            ("content", Text),
         ],
     },
     Table {

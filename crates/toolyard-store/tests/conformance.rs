@@ -268,6 +268,7 @@ async fn servers_and_definitions_are_remembered(engine: Engine) {
         era: Some(ProtocolEra::Legacy),
         cached_tools: vec![RawJson::parse(tool.to_owned()).unwrap()],
         shelf: Some(RawJson::parse(r#"{"in_service":[]}"#.to_owned()).unwrap()),
+        content: Some(RawJson::parse(r#"{"prompts":[{"name":"hello"}]}"#.to_owned()).unwrap()),
         seen_at: 7,
     };
     store.put_server(&server).await.unwrap();
@@ -610,4 +611,5 @@ async fn a_store_of_an_earlier_version_is_brought_up_to_date(engine: Engine) {
     assert_eq!(servers.len(), 1);
     let server = &servers[0];
     assert_eq!((server.id.as_str(), server.cached_tools[0].get(), &server.shelf), ("old", tool, &None));
+    assert_eq!(server.content, None);
 }

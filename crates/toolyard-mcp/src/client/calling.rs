@@ -120,8 +120,11 @@ impl Session {
     /// What the caller answered to the questions of an earlier call, for the request that continues it.
     fn earlier_answers(&self, caller: Option<&Arc<dyn Caller>>) -> Result<Option<JsonObject>, RequestError> {
         let Some(answers) = caller.and_then(|caller| caller.answers()) else { return Ok(None) };
-        if self.era() == ProtocolEra::Legacy {
-            return Err(RequestError::CannotGoOn);
+        match (self.era(), &answers.state) {
+            (ProtocolEra::Modern, _) => {}
+            (ProtocolEra::Legacy, Some(_)) => return Err(RequestError::CannotGoOn),
+            // Nothing is continued: these are answers that came before their questions, and the caller has them.
+            (ProtocolEra::Legacy, None) => return Ok(None),
         }
         let again = JsonObject::new().with_raw("inputResponses", &answers.responses);
         Ok(Some(match &answers.state {

@@ -21,7 +21,7 @@ use super::{
     session::{Ask, News, Parts, Session},
     sse::LegacySse,
     stdio::{self, StdioLaunch},
-    subscription,
+    subscription::{self, Interest},
 };
 use crate::{
     config::HttpKind,
@@ -464,10 +464,11 @@ impl Opening {
                     let _ = timeout(LISTEN_PATIENCE, listening).await;
                 }
             }
-            ProtocolEra::Modern if session.about().capabilities.tools_changed => {
-                session.keep(tokio::spawn(subscription::follow(self.parts)).abort_handle());
+            ProtocolEra::Modern => {
+                if let Some(lists) = Interest::in_lists(&session.about().capabilities) {
+                    session.keep(tokio::spawn(subscription::follow(self.parts, lists)).abort_handle());
+                }
             }
-            ProtocolEra::Modern => {}
         }
         session
     }

@@ -6,10 +6,12 @@ use std::{
 };
 
 use futures_util::{StreamExt as _, future::join_all, stream};
+use tokio::sync::broadcast;
 use toolyard_core::SourceId;
 
 use super::{
-    ConnectError, ServerState, Session,
+    ConnectError, ServerEvent, ServerState, Session,
+    common::Common,
     host::Host,
     server::{Server, Wanted},
 };
@@ -22,6 +24,7 @@ const STARTS_AT_ONCE: usize = 8;
 #[derive(Debug)]
 pub struct McpManager {
     host: Arc<Host>,
+    common: Arc<Common>,
     servers: Mutex<BTreeMap<SourceId, Arc<Server>>>,
     /// Configurations are taken over one after the other.
     applying: tokio::sync::Mutex<()>,
@@ -41,7 +44,31 @@ pub struct Applied {
 impl McpManager {
     /// A manager without servers.
     pub fn new(host: Host) -> Self {
-        Self { host: Arc::new(host), servers: Mutex::default(), applying: tokio::sync::Mutex::default() }
+        Self {
+            host: Arc::new(host),
+            common: Arc::default(),
+            servers: Mutex::default(),
+            applying: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// Servers that are down are tried again for as long as this lives, and not only while somebody still wants them.
+    pub fn keep_reviving(&self) {
+        self.common.keep_reviving();
+    }
+
+    /// What changes from now on of what servers offer besides tools.
+    pub fn events(&self) -> broadcast::Receiver<ServerEvent> {
+        self.common.events()
+    }
+
+    /// From which level on servers of the legacy era write log messages, those that start later included.
+    pub async fn set_log_level(&self, level: &str) {
+        self.common.set_log_level(level);
+        join_all(self.servers().iter().filter_map(|server| server.live()).map(|session| async move {
+            session.set_log_level(level).await;
+        }))
+        .await;
     }
 
     /// Takes over a configuration. Nothing is started: tools come from what is remembered. Servers that did not change go
@@ -70,8 +97,13 @@ impl McpManager {
             if !applied.changed.contains(&id) {
                 applied.added.push(id.clone());
             }
-            let server = Server::new(config, Arc::clone(&self.host), known.remove(&id));
+            let server =
+                Server::new(config, Arc::clone(&self.host), Arc::clone(&self.common), known.remove(&id));
             self.all().insert(id, server);
+        }
+        for id in applied.added.iter().chain(&applied.changed).chain(&applied.removed) {
+            self.common.tell(ServerEvent::PromptsChanged(id.clone()));
+            self.common.tell(ServerEvent::ResourcesChanged(id.clone()));
         }
         Ok(applied)
     }
@@ -106,6 +138,16 @@ impl McpManager {
             (server.config().id.clone(), outcome)
         });
         stream::iter(starts).buffer_unordered(STARTS_AT_ONCE).collect().await
+    }
+
+    /// The same for these servers only, those included that somebody is starting already. What each comes to is in its state.
+    pub async fn get_to_know(&self, wanted: impl Fn(&SourceId) -> bool) {
+        let unknown = self
+            .servers()
+            .into_iter()
+            .filter(|server| wanted(&server.config().id) && server.config().enabled && !server.is_known());
+        let starts = unknown.map(|server| async move { drop(server.session(Wanted::Anyway).await) });
+        stream::iter(starts).buffer_unordered(STARTS_AT_ONCE).collect::<()>().await;
     }
 
     /// Stops all servers and waits until nothing of them is left.

@@ -1,4 +1,4 @@
-//! Watches over a server that lives: changed tools, its end, whether anyone still needs it, and coming back.
+//! Watches over a server that lives: changed lists, its end, whether anyone still needs it, and coming back.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -11,7 +11,8 @@ use tokio::{
 };
 
 use super::{
-    ServerState, Session,
+    News, ServerEvent, ServerState, Session,
+    offer::Lists,
     server::{Server, Slot, Wanted, locked},
 };
 
@@ -19,14 +20,16 @@ use super::{
 const LINGERING: Duration = Duration::from_millis(100);
 /// Changes of a list within this time are read together.
 const SETTLING: Duration = Duration::from_millis(200);
-/// A server that nobody asked for anything for this long is not revived any more; the next call starts it.
+/// A server that nobody asked for anything for this long is not revived any more, unless a door must go on offering it; the
+/// next call starts it.
 const REVIVED_FOR: Duration = Duration::from_secs(600);
 
 impl Server {
-    /// Watches over a live session: changed tools, its end, and whether anyone still needs it.
-    /// `seen` is how many changes were heard before the list was read: some servers tell of one at once.
-    pub(super) async fn mind(self: Arc<Self>, session: Arc<Session>, mut seen: u64) {
-        let mut news = session.news();
+    /// Watches over a live session: changed lists, updated resources, its end, and whether anyone still needs it.
+    /// `seen` is what was heard before the lists were read: some servers tell of changes at once.
+    pub(super) async fn mind(self: Arc<Self>, session: Arc<Session>, mut seen: News) {
+        let (mut news, mut updates) = (session.news(), session.updates());
+        self.welcome(&session);
         loop {
             let idle = self.config.idle_stop.map(|limit| *locked(&self.used) + limit);
             tokio::select! {
@@ -35,14 +38,17 @@ impl Server {
                     if let Some(error) = now.closed.or_else(|| changed.err().and(session.closed())) {
                         return self.lost(&session, error.to_string());
                     }
-                    if now.tools_changed != seen && self.holds(&session) {
+                    if self.holds(&session) {
                         sleep(SETTLING).await;
-                        seen = news.borrow_and_update().tools_changed;
-                        let read = self.refresh(&session).await;
-                        if let (Err(error), true) = (read, self.holds(&session) && session.closed().is_none()) {
-                            let concern = format!("its changed list could not be read: {error}");
-                            locked(&self.lifecycle).ready(Instant::now(), Some(concern));
-                        }
+                        let now = news.borrow_and_update().clone();
+                        self.read_changed(&session, &seen, &now).await;
+                        seen = now;
+                    }
+                }
+                updated = updates.recv() => {
+                    // What comes too fast is left out.
+                    if let Ok(address) = updated {
+                        self.common.tell(ServerEvent::ResourceUpdated(self.config.id.clone(), address));
                     }
                 }
                 () = until(idle) => {
@@ -63,6 +69,24 @@ impl Server {
                     self.touch();
                 }
             }
+        }
+    }
+
+    /// Reads the lists that the server says have changed.
+    async fn read_changed(self: &Arc<Self>, session: &Arc<Session>, seen: &News, now: &News) {
+        if now.tools_changed != seen.tools_changed {
+            let read = self.refresh(session).await;
+            if let (Err(error), true) = (read, self.holds(session) && session.closed().is_none()) {
+                let concern = format!("its changed list could not be read: {error}");
+                locked(&self.lifecycle).ready(Instant::now(), Some(concern));
+            }
+        }
+        let lists = Lists {
+            prompts: now.prompts_changed != seen.prompts_changed,
+            resources: now.resources_changed != seen.resources_changed,
+        };
+        if lists.prompts || lists.resources {
+            self.refresh_offer(session, lists).await;
         }
     }
 
@@ -111,8 +135,10 @@ impl Server {
     fn is_idle(&self, session: &Arc<Session>) -> bool {
         let mut slot = locked(&self.slot);
         let due = self.config.idle_stop.is_some_and(|limit| locked(&self.used).elapsed() >= limit);
-        let idle =
-            due && session.busy() == 0 && matches!(&*slot, Slot::Live(live) if Arc::ptr_eq(live, session));
+        let idle = due
+            && session.busy() == 0
+            && !self.is_watched()
+            && matches!(&*slot, Slot::Live(live) if Arc::ptr_eq(live, session));
         if idle {
             *slot = Slot::Empty;
             self.leave(session);
@@ -170,7 +196,7 @@ impl Server {
                     break;
                 }
                 let idle = locked(&self.used).elapsed();
-                if idle > REVIVED_FOR {
+                if idle > REVIVED_FOR && !self.common.keeps_reviving() {
                     locked(&self.lifecycle).rest();
                     break;
                 }

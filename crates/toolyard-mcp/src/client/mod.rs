@@ -5,6 +5,8 @@
 
 mod beats;
 mod calling;
+mod common;
+mod content;
 mod elicitation;
 pub mod environment;
 pub mod era;
@@ -30,6 +32,7 @@ mod listener;
 mod manager;
 mod minding;
 pub mod oauth;
+mod offer;
 mod params;
 mod process;
 mod program;
@@ -44,10 +47,13 @@ pub mod stdio;
 mod subscription;
 mod tool;
 mod transport;
+mod watching;
 mod whose;
 
 pub use crate::shelf::{InService, OutOfService, Quarantined, Shelf};
 pub use calling::ToolCall;
+pub use common::ServerEvent;
+pub use content::ContentCall;
 pub use elicitation::{Form, FormError, FormField, declined};
 pub use error::RequestError;
 pub use exchange::{Exchange, Heard, Waiting};
@@ -60,14 +66,17 @@ pub use http_target::{Authorizer, HttpTarget, SecretHeader};
 pub use input::{InputHandler, InputRequest, NobodyToAsk};
 pub use last_words::LastWords;
 pub use manager::{Applied, McpManager};
+pub use offer::Offer;
 pub use server::Server;
 pub use session::{News, Session};
 pub use skills::{
     LoadedSkill, MOST_SKILL_BYTES, MOST_SKILL_FILES, SKILLS_EXTENSION, SkillEntry, SkillError, SkillFile,
     SkillListing,
 };
+pub(crate) use skills::{frontmatter, is_name as is_skill_name};
 pub use sse::LegacySse;
 pub use state::ServerState;
 pub use stdio::{StdioLaunch, StdioTransport};
 pub use tool::McpTool;
 pub use transport::{Outgoing, Sent, Transport, TransportError};
+pub use watching::AskError;

@@ -45,8 +45,8 @@ impl Parts {
         if call.is_over() {
             return Err(refusal(INTERNAL, "the call it belongs to is over"));
         }
-        offers(&caller.capabilities(), &method, params.as_ref())?;
         let question = CallQuestion { key: method.clone(), source: self.server.clone(), method, params };
+        check(&*caller, &question)?;
         let _asking = call.asking();
         tokio::select! {
             answers = caller.ask(std::slice::from_ref(&question)) => {
@@ -70,10 +70,8 @@ impl Parts {
         let answers = match caller {
             None => self.answers_of_the_house(&questions).await?,
             Some(caller) => {
-                let capabilities = caller.capabilities();
                 for question in &questions {
-                    offers(&capabilities, &question.method, question.params.as_ref())
-                        .map_err(|error| RequestError::NobodyToAsk(error.message))?;
+                    check(&**caller, question).map_err(|error| RequestError::NobodyToAsk(error.message))?;
                 }
                 if caller.calls_again() {
                     return Ok(None);
@@ -127,6 +125,12 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         self.0.answered(tokio::time::Instant::now().into_std());
     }
+}
+
+/// That a caller can be asked something; else it hears that it could not, and so does the server.
+fn check(caller: &dyn Caller, question: &CallQuestion) -> Result<(), RpcError> {
+    let offered = offers(&caller.capabilities(), &question.method, question.params.as_ref());
+    offered.inspect_err(|_| caller.lacks(question))
 }
 
 fn refusal(code: i64, message: &str) -> RpcError {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use toolyard_core::{ContentHash, ProtocolEra, RawJson, SourceId};
 
-use super::{ConnectError, host::Host, server::Known};
-use crate::{config::McpServerConfig, shelf::Shelf};
+use super::{ConnectError, Offer, host::Host, server::Known};
+use crate::{cache::Kept, config::McpServerConfig, shelf::Shelf};
 
 impl Host {
     /// What may be used of a list that a server sent just now. It is remembered before anything of it serves.
@@ -17,6 +17,14 @@ impl Host {
     ) -> Result<Shelf, ConnectError> {
         let decision = self.cache.take_in(config, Some(era), list, now()).await;
         decision.map(Shelf::of).map_err(|error| ConnectError::Memory(error.to_string()))
+    }
+
+    /// Remembers what a server offers besides tools. A failure costs a start later, and nothing else.
+    pub(super) async fn keep_offer(&self, config: &McpServerConfig, offer: &Offer) {
+        let Ok(content) = RawJson::from_serialize(offer) else { return };
+        if let Err(error) = self.cache.keep_content(config, content).await {
+            tracing::warn!(server = %config.id, %error, "what it offers besides tools is not remembered");
+        }
     }
 
     /// Approves tools as they were sent last; the shelf afterwards.
@@ -36,7 +44,12 @@ impl Host {
         configs: &[McpServerConfig],
     ) -> Result<BTreeMap<SourceId, Known>, String> {
         let all = self.cache.shelves(configs).await.map_err(|error| error.to_string())?;
-        Ok(all.into_iter().map(|(id, (era, shelf))| (id, Known { era, shelf })).collect())
+        let known = |Kept { era, shelf, content }| {
+            // What cannot be read was written by another version.
+            let offer = content.and_then(|content| content.read().ok()).unwrap_or_default();
+            Known { era, shelf, offer }
+        };
+        Ok(all.into_iter().map(|(id, kept)| (id, known(kept))).collect())
     }
 }
 

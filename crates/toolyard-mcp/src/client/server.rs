@@ -16,8 +16,9 @@ use tokio::{
 use toolyard_core::{ContentHash, ProtocolEra, SourceInfo, SourceKind, Tool, ToolDefinition, ToolError};
 
 use super::{
-    ConnectError, ConnectOptions, Link, ServerState, Session, connect, host::Host, last_words::LastWords,
-    state::Lifecycle, tool::McpTool,
+    ConnectError, ConnectOptions, Link, News, Offer, ServerEvent, ServerState, Session, common::Common,
+    connect, host::Host, last_words::LastWords, offer::Lists, state::Lifecycle, tool::McpTool,
+    watching::Watched,
 };
 use crate::{config::McpServerConfig, shelf::Shelf};
 
@@ -25,12 +26,15 @@ use crate::{config::McpServerConfig, shelf::Shelf};
 const LAST_WORDS: usize = 16 << 10;
 /// How long a server may be silent when it is asked for its tools. All pages together get as long as its start.
 const LIST_PATIENCE: Duration = Duration::from_secs(30);
+/// The same for everything else it lists; nobody's call waits longer for that.
+const OFFER_PATIENCE: Duration = Duration::from_secs(5);
 
 /// What is remembered of a server.
 #[derive(Debug)]
 pub(super) struct Known {
     pub(super) era: Option<ProtocolEra>,
     pub(super) shelf: Shelf,
+    pub(super) offer: Offer,
 }
 
 /// One configured server.
@@ -38,9 +42,12 @@ pub(super) struct Known {
 pub struct Server {
     pub(super) config: McpServerConfig,
     pub(super) host: Arc<Host>,
+    pub(super) common: Arc<Common>,
     pub(super) lifecycle: Mutex<Lifecycle>,
     pub(super) slot: Mutex<Slot>,
     shelf: ArcSwap<Shelf>,
+    offer: ArcSwap<Offer>,
+    pub(super) watched: Mutex<Watched>,
     era: Mutex<Option<ProtocolEra>>,
     last_words: Arc<LastWords>,
     pub(super) used: Mutex<Instant>,
@@ -75,17 +82,25 @@ pub(super) enum Wanted {
 
 impl Server {
     /// A server with what was known of it.
-    pub(super) fn new(config: McpServerConfig, host: Arc<Host>, known: Option<Known>) -> Arc<Self> {
+    pub(super) fn new(
+        config: McpServerConfig,
+        host: Arc<Host>,
+        common: Arc<Common>,
+        known: Option<Known>,
+    ) -> Arc<Self> {
         let era = config.era.or(known.as_ref().and_then(|known| known.era));
         let lifecycle = Lifecycle::new(config.enabled, known.is_some());
-        let shelf = known.map(|known| known.shelf).unwrap_or_default();
+        let (shelf, offer) = known.map(|known| (known.shelf, known.offer)).unwrap_or_default();
         let last_words = LastWords::new(LAST_WORDS, host.secrets_of(&config));
         let server = Arc::new(Self {
             config,
             host,
+            common,
             lifecycle: Mutex::new(lifecycle),
             slot: Mutex::new(Slot::Empty),
             shelf: ArcSwap::from_pointee(shelf),
+            offer: ArcSwap::from_pointee(offer),
+            watched: Mutex::default(),
             era: Mutex::new(era),
             last_words: Arc::new(last_words),
             used: Mutex::new(Instant::now()),
@@ -111,6 +126,16 @@ impl Server {
     /// Its tools: in service, out of service, quarantined.
     pub fn shelf(&self) -> Arc<Shelf> {
         self.shelf.load_full()
+    }
+
+    /// What it offers besides tools.
+    pub fn offer(&self) -> Arc<Offer> {
+        self.offer.load_full()
+    }
+
+    /// Whether its tools are known, from earlier or from now.
+    pub fn is_known(&self) -> bool {
+        locked(&self.lifecycle).is_known()
     }
 
     /// The era it spoke last.
@@ -192,9 +217,9 @@ impl Server {
             wanted
         };
         let outcome = match outcome {
-            Ok((session, heard)) if wanted => {
+            Ok((session, seen)) if wanted => {
                 tracing::info!(server = %self.config.id, era = ?session.era(), "server ready");
-                tokio::spawn(Arc::clone(&self).mind(Arc::clone(&session), heard));
+                tokio::spawn(Arc::clone(&self).mind(Arc::clone(&session), seen));
                 Ok(session)
             }
             Ok((session, _)) => {
@@ -213,8 +238,9 @@ impl Server {
         let _ = done.send(Some(outcome));
     }
 
-    /// Starts it, reads its tools and compares them with what was approved. Nothing is called before that.
-    async fn connected(self: &Arc<Self>) -> Result<(Arc<Session>, u64), ConnectError> {
+    /// Starts it, reads its tools and compares them with what was approved. Nothing is called before that. What had changed
+    /// before its lists were read is given back as well: some servers tell of changes at once.
+    async fn connected(self: &Arc<Self>) -> Result<(Arc<Session>, News), ConnectError> {
         // Two of one server at a time would get in each other's way, and an address may still be answered by the old one.
         self.all_left().await;
         locked(&self.leaving).retain(|gone| !*gone.borrow());
@@ -231,19 +257,52 @@ impl Server {
             },
         };
         let session = Arc::new(connect(link, &options).await?);
-        match self.refresh(&session).await {
-            Ok(heard) => Ok((session, heard)),
-            Err(error) => {
+        let seen = session.news().borrow().clone();
+        let before = self.offer();
+        let offer = session.offer(&before, Lists::ALL, self.config.startup_timeout.min(OFFER_PATIENCE));
+        match tokio::join!(self.refresh(&session), timeout(OFFER_PATIENCE, offer)) {
+            (Ok(()), offer) => {
+                if let Ok(offer) = offer {
+                    self.take_offer(offer).await;
+                }
+                Ok((session, seen))
+            }
+            (Err(error), _) => {
                 session.close().await;
                 Err(error)
             }
         }
     }
 
-    /// Reads the list anew and puts on the shelf what may be used of it.
-    pub(super) async fn refresh(self: &Arc<Self>, session: &Session) -> Result<u64, ConnectError> {
+    /// Reads what it offers besides tools anew.
+    pub(super) async fn refresh_offer(&self, session: &Session, lists: Lists) {
         let _one_at_a_time = self.refreshing.lock().await;
-        let heard = session.news().borrow().tools_changed;
+        let before = self.offer();
+        let offer = session.offer(&before, lists, LIST_PATIENCE).await;
+        self.take_offer(offer).await;
+    }
+
+    async fn take_offer(&self, offer: Offer) {
+        let before = self.offer();
+        if *before == offer || self.retired.load(Ordering::Acquire) {
+            return;
+        }
+        self.host.keep_offer(&self.config, &offer).await;
+        let prompts = before.prompts != offer.prompts;
+        let resources = (&before.resources, &before.templates, &before.skills)
+            != (&offer.resources, &offer.templates, &offer.skills);
+        self.offer.store(Arc::new(offer));
+        if prompts {
+            self.common.tell(ServerEvent::PromptsChanged(self.config.id.clone()));
+        }
+        if resources {
+            self.common.tell(ServerEvent::ResourcesChanged(self.config.id.clone()));
+        }
+    }
+
+    /// Reads the list anew and puts on the shelf what may be used of it.
+    pub(super) async fn refresh(self: &Arc<Self>, session: &Session) -> Result<(), ConnectError> {
+        let _one_at_a_time = self.refreshing.lock().await;
         let list = if session.about().capabilities.tools {
             let limit = self.config.startup_timeout;
             let listed = timeout(limit, session.list_tools(limit.min(LIST_PATIENCE))).await;
@@ -263,7 +322,7 @@ impl Server {
         self.shelf.store(Arc::new(shelf));
         self.register();
         locked(&self.lifecycle).ready(Instant::now(), concern);
-        Ok(heard)
+        Ok(())
     }
 
     /// Hands the tools in service to whoever routes calls, all at once.

@@ -20,7 +20,7 @@ use super::{
     Exchange, InputHandler, Outgoing, RequestError, StdioTransport, ToolCall, Transport, TransportError,
     beats::Whose, params::Speaker,
 };
-use crate::wire::{self, AboutServer, JsonObject, ToolsPage, WireError, WireLimits};
+use crate::wire::{self, AboutServer, JsonObject, ListPage, WireError, WireLimits};
 
 /// The request that stays open for as long as a session of the modern era lives.
 pub(super) const SUBSCRIPTION: &str = "subscriptions/listen";
@@ -45,6 +45,8 @@ pub struct News {
 pub struct Session {
     pub(super) parts: Arc<Parts>,
     pub(super) tasks: Mutex<Vec<AbortHandle>>,
+    /// The task that follows resources, in the modern era.
+    pub(super) following: Mutex<Option<AbortHandle>>,
     pub(super) news: watch::Receiver<News>,
     about: AboutServer,
     /// The program behind an address, if we started it.
@@ -71,6 +73,7 @@ impl Session {
         Self {
             parts,
             tasks: Mutex::default(),
+            following: Mutex::default(),
             news,
             about,
             program: OnceLock::new(),
@@ -125,31 +128,46 @@ impl Session {
 
     /// All tools, over all pages, each as the server wrote it.
     pub async fn list_tools(&self, silence: Duration) -> Result<Vec<RawJson>, RequestError> {
+        self.list("tools/list", "tools", silence).await
+    }
+
+    /// Everything of one list, over all pages, each entry as the server wrote it: `prompts/list` has `prompts`.
+    pub async fn list(
+        &self,
+        method: &'static str,
+        key: &'static str,
+        silence: Duration,
+    ) -> Result<Vec<RawJson>, RequestError> {
         let limits = &self.parts.limits;
-        let (mut tools, mut bytes, mut cursor): (Vec<RawJson>, usize, Option<String>) = (Vec::new(), 0, None);
+        let endless = |what: &str, limit: usize| {
+            let problem = format!("there are more than {limit} {what}, or they never end");
+            RequestError::from(WireError::NotAnAnswer { method, problem })
+        };
+        let (mut entries, mut bytes, mut cursor): (Vec<RawJson>, usize, Option<String>) =
+            (Vec::new(), 0, None);
         for _ in 0..limits.pages {
-            let mut ask = Ask::new("tools/list").silence(Some(silence));
+            let mut ask = Ask::new(method).silence(Some(silence));
             if let Some(cursor) = &cursor {
                 ask.fields = ask.fields.with_text("cursor", cursor);
             }
             let raw = self.parts.request(ask).await?;
             bytes = bytes.saturating_add(raw.get().len());
             if bytes > limits.list_bytes {
-                return Err(WireError::TooLong { what: "the list of tools", limit: limits.list_bytes }.into());
+                return Err(WireError::TooLong { what: "a list", limit: limits.list_bytes }.into());
             }
-            let page = ToolsPage::read(&raw, limits)?;
-            tools.extend(page.tools);
-            if tools.len() > limits.tools {
-                return Err(too_many("tools", limits.tools));
+            let page = ListPage::read(&raw, method, key, limits)?;
+            entries.extend(page.entries);
+            if entries.len() > limits.tools {
+                return Err(endless(key, limits.tools));
             }
             match page.next_cursor {
                 // A cursor that leads to itself would never end.
                 Some(next) if cursor.as_deref() == Some(next.as_str()) => break,
                 Some(next) => cursor = Some(next),
-                None => return Ok(tools),
+                None => return Ok(entries),
             }
         }
-        Err(too_many("pages of tools", limits.pages))
+        Err(endless("pages", limits.pages))
     }
 
     /// Makes a request of our own: for tests, bridges, and what has no word here yet.
@@ -167,9 +185,7 @@ impl Session {
 
     /// Takes the connection down, politely first. Returns when nothing of it is left.
     pub async fn close(&self) {
-        for task in self.tasks.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
-            task.abort();
-        }
+        self.end_tasks();
         self.parts.exchange.close(&TransportError::Closed);
         self.parts.transport.close().await;
         if let Some(program) = self.program.get() {
@@ -183,6 +199,12 @@ impl Session {
         let _ = self.program.set(program);
     }
 
+    fn end_tasks(&self) {
+        let following = self.following.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        tasks.drain(..).chain(following).for_each(|task| task.abort());
+    }
+
     pub(super) fn keep(&self, task: AbortHandle) {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner).push(task);
     }
@@ -190,9 +212,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        for task in self.tasks.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
-            task.abort();
-        }
+        self.end_tasks();
     }
 }
 
@@ -202,11 +222,6 @@ fn not_sent(error: TransportError) -> TransportError {
         TransportError::Busy(_) => error,
         gone => TransportError::Unreachable(format!("the connection is gone: {gone}")),
     }
-}
-
-fn too_many(what: &str, limit: usize) -> RequestError {
-    let problem = format!("there are more than {limit} {what}, or they never end");
-    WireError::NotAnAnswer { method: "tools/list", problem }.into()
 }
 
 /// One request on its way.

@@ -289,7 +289,7 @@ impl ListedFile {
 }
 
 /// A name as SKILL.md files have it.
-fn is_name(name: &str) -> bool {
+pub(crate) fn is_name(name: &str) -> bool {
     let letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=64).contains(&name.len()) && name.bytes().all(letter)
 }
@@ -342,7 +342,7 @@ fn content(result: &RawJson, uri: &str) -> Result<Vec<u8>, SkillError> {
 }
 
 /// The YAML between the two lines `---` at the head of a SKILL.md, read.
-fn frontmatter(manifest: &str) -> Result<Map<String, Value>, SkillError> {
+pub(crate) fn frontmatter(manifest: &str) -> Result<Map<String, Value>, SkillError> {
     let problem = |problem: &str| SkillError::NoFrontmatter(problem.to_owned());
     let text = manifest.strip_prefix('\u{feff}').unwrap_or(manifest);
     let mut lines = text.split_inclusive('\n');

@@ -85,6 +85,11 @@ impl Lifecycle {
         &self.state
     }
 
+    /// Whether its tools are known.
+    pub(super) fn is_known(&self) -> bool {
+        self.known
+    }
+
     /// Whether it may be started for a call now; else how long not, and why.
     pub(super) fn may_start(&self, now: Instant) -> Result<(), (String, Duration)> {
         match &self.state {

@@ -60,6 +60,7 @@ impl McpServer {
         line.can_say = asked.can_say;
         line.can_ask = matches!(asked.method.as_str(), "tools/call" | "prompts/get" | "resources/read");
         line.queued = self.config.limits.queued;
+        line.trace = asked.params.meta.as_ref().map(|meta| meta.trace.clone()).unwrap_or_default();
         // Whoever offers nothing is never asked.
         let may_wait = asked.speaker.era() == Era::Modern && line.can_ask;
         line.request = (may_wait && asked.speaker.offers != Default::default()).then(|| asked.marked());

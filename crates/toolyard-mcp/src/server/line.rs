@@ -40,6 +40,8 @@ pub(super) struct Line {
     pub(super) queued: usize,
     /// The request that the call was made by, where it may have to be known again.
     pub(super) request: Option<Marked>,
+    /// The trace that the request is part of.
+    pub(super) trace: Vec<(String, String)>,
     state: Mutex<State>,
 }
 
@@ -80,7 +82,17 @@ impl Line {
     pub(super) fn new(speaker: Arc<Speaker>, questions: Arc<Questions>, hears: Hears) -> Self {
         let state = Mutex::new(State { hears, ..State::default() });
         let (can_say, can_ask, queued) = (true, true, 1_024);
-        Self { speaker, questions, answers: None, can_say, can_ask, queued, request: None, state }
+        Self {
+            speaker,
+            questions,
+            answers: None,
+            can_say,
+            can_ask,
+            queued,
+            request: None,
+            trace: Vec::new(),
+            state,
+        }
     }
 
     /// The next thing that was said, if there is one.
@@ -332,6 +344,19 @@ impl Caller for Line {
             Era::Legacy => Box::pin(self.ask_by_requests(questions)),
             Era::Modern => Box::pin(self.ask_by_result(questions)),
         }
+    }
+
+    fn lacks(&self, question: &CallQuestion) {
+        // What it takes note of is all that is wanted.
+        let _ = self.check(std::slice::from_ref(question));
+    }
+
+    fn log_level(&self) -> Option<&str> {
+        self.state().hears.log.map(LogLevel::name)
+    }
+
+    fn trace(&self) -> &[(String, String)] {
+        &self.trace
     }
 
     fn calls_again(&self) -> bool {

@@ -4,6 +4,9 @@ use toolyard_core::{JsonCursor, JsonFault, JsonKind, JsonText, RawJson};
 
 use super::{log_level::LogLevel, speaker::client_name};
 
+/// What a request says about its trace is passed on up to this many bytes.
+const MAX_TRACE: usize = 8 << 10;
+
 /// What is looked at in the parameters of any request.
 #[derive(Debug, Default)]
 pub(super) struct Params {
@@ -30,6 +33,8 @@ pub(super) struct Meta {
     pub(super) capabilities: Option<RawJson>,
     pub(super) log_level: Option<LogLevel>,
     pub(super) progress_token: Option<RawJson>,
+    /// The trace that the request is part of.
+    pub(super) trace: Vec<(String, String)>,
 }
 
 impl Params {
@@ -107,6 +112,10 @@ impl Meta {
                 }
                 "io.modelcontextprotocol/logLevel" => {
                     meta.log_level = cursor.skip()?.string().and_then(|level| LogLevel::named(&level));
+                }
+                "traceparent" | "tracestate" | "baggage" => {
+                    let value = cursor.skip()?.string().filter(|value| value.len() <= MAX_TRACE);
+                    meta.trace.extend(value.map(|value| (key.into_owned(), value.into_owned())));
                 }
                 "progressToken" => {
                     let value = cursor.skip()?;

@@ -60,8 +60,16 @@ pub struct Capabilities {
     pub tools_changed: bool,
     /// It has resources.
     pub resources: bool,
+    /// It tells when its list of resources changes.
+    pub resources_changed: bool,
+    /// Its resources can be subscribed to.
+    pub subscriptions: bool,
     /// It has prompts.
     pub prompts: bool,
+    /// It tells when its prompts change.
+    pub prompts_changed: bool,
+    /// It completes arguments.
+    pub completions: bool,
     /// It sends log messages.
     pub logging: bool,
     /// The names of its extensions.
@@ -162,14 +170,18 @@ impl Capabilities {
             match key {
                 "tools" => {
                     read.tools = has;
-                    each_field(&mut inside, |key, cursor| {
-                        let changes = cursor.skip()?.boolean() == Some(true);
-                        read.tools_changed |= key == "listChanged" && changes;
-                        Ok(())
-                    })?;
+                    read.tools_changed = says(&mut inside, "listChanged")?;
                 }
-                "resources" => read.resources = has,
-                "prompts" => read.prompts = has,
+                "resources" => {
+                    read.resources = has;
+                    read.resources_changed = says(&mut inside.clone(), "listChanged")?;
+                    read.subscriptions = says(&mut inside, "subscribe")?;
+                }
+                "prompts" => {
+                    read.prompts = has;
+                    read.prompts_changed = says(&mut inside, "listChanged")?;
+                }
+                "completions" => read.completions = has,
                 "logging" => read.logging = has,
                 "extensions" => {
                     each_field(&mut inside, |key, cursor| {
@@ -185,6 +197,16 @@ impl Capabilities {
         })?;
         Ok(read)
     }
+}
+
+/// Whether something stands there with this word said to be true.
+fn says(cursor: &mut JsonCursor<'_>, word: &str) -> Result<bool, JsonFault> {
+    let mut said = false;
+    each_field(cursor, |key, cursor| {
+        said |= cursor.skip()?.boolean() == Some(true) && key == word;
+        Ok(())
+    })?;
+    Ok(said)
 }
 
 fn read_versions(cursor: &mut JsonCursor<'_>) -> Result<Vec<String>, JsonFault> {

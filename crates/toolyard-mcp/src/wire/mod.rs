@@ -6,6 +6,7 @@
 
 mod call_result;
 mod content;
+mod edit;
 mod encode;
 mod error;
 mod handshake;
@@ -20,6 +21,7 @@ mod tools_page;
 mod walk;
 
 pub use call_result::{CallResult, InputRequired, ResultKind};
+pub(crate) use edit::{Edit, edited};
 pub use encode::{JsonObject, error_response, notification, request, response};
 pub use error::WireError;
 pub use handshake::{AboutServer, Capabilities, DiscoverResult, InitializeResult};
@@ -30,5 +32,5 @@ pub use message::Message;
 pub use progress::Progress;
 pub use rpc_error::RpcError;
 pub use sse::{SseEvent, SseParser};
-pub use tools_page::{CacheScope, Caching, ToolsPage};
+pub use tools_page::{CacheScope, Caching, ListPage, ToolsPage};
 pub(crate) use walk::{field_of, text_of};

@@ -1,4 +1,4 @@
-//! One page of `tools/list`: every definition raw, so that one bad tool does not spoil the others.
+//! One page of a list: every entry raw, so that one bad tool or prompt does not spoil the others.
 
 use std::borrow::Cow;
 
@@ -41,29 +41,53 @@ pub enum CacheScope {
     Private,
 }
 
+/// One page of any list.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ListPage {
+    /// The entries as they came, whatever they are.
+    pub entries: Vec<RawJson>,
+    /// Where the next page begins, if there is one.
+    pub next_cursor: Option<String>,
+    /// How long the page may be taken for fresh, and by whom.
+    pub caching: Caching,
+}
+
 impl ToolsPage {
     /// Reads the result of `tools/list`.
     pub fn read(result: &RawJson, limits: &WireLimits) -> Result<Self, WireError> {
-        let problem =
-            |problem: &str| WireError::NotAnAnswer { method: "tools/list", problem: problem.to_owned() };
+        let ListPage { entries: tools, next_cursor, caching } =
+            ListPage::read(result, "tools/list", "tools", limits)?;
+        Ok(Self { tools, next_cursor, caching })
+    }
+}
+
+impl ListPage {
+    /// Reads the result of a method that lists something under this key.
+    pub fn read(
+        result: &RawJson,
+        method: &'static str,
+        list: &str,
+        limits: &WireLimits,
+    ) -> Result<Self, WireError> {
+        let problem = |problem: &str| WireError::NotAnAnswer { method, problem: problem.to_owned() };
         let mut page = Self::default();
-        let (mut has_tools, mut too_many) = (false, false);
+        let (mut has_list, mut too_many) = (false, false);
         let mut cursor = JsonCursor::of(result);
         let is_object = each_field(&mut cursor, |key, cursor| {
             match key {
-                "tools" if cursor.enter_array()? => {
-                    has_tools = true;
+                key if key == list && cursor.enter_array()? => {
+                    has_list = true;
                     // The last of two lists counts, as for every other reader of JSON.
-                    page.tools.clear();
+                    page.entries.clear();
                     while cursor.next_item()? {
-                        let tool = cursor.skip()?;
-                        too_many |= page.tools.len() == limits.tools;
+                        let entry = cursor.skip()?;
+                        too_many |= page.entries.len() == limits.tools;
                         if !too_many {
-                            page.tools.push(result.part(tool));
+                            page.entries.push(result.part(entry));
                         }
                     }
                 }
-                "tools" => has_tools = cursor.skip()?.kind() == JsonKind::Null,
+                key if key == list => has_list = cursor.skip()?.kind() == JsonKind::Null,
                 // An empty cursor leads to the first page again.
                 "nextCursor" => {
                     let next = cursor.skip()?.string().filter(|next| !next.is_empty());
@@ -77,12 +101,12 @@ impl ToolsPage {
             return Err(problem("it is not an object"));
         }
         if too_many {
-            return Err(problem(&format!("it has more than {} tools", limits.tools)));
+            return Err(problem(&format!("it has more than {} {list}", limits.tools)));
         }
         if page.next_cursor.as_ref().is_some_and(|next| next.len() > MAX_CURSOR) {
             return Err(problem("its cursor is too long"));
         }
-        if has_tools { Ok(page) } else { Err(problem("it has no list `tools`")) }
+        if has_list { Ok(page) } else { Err(problem(&format!("it has no list `{list}`"))) }
     }
 }
 

@@ -1,6 +1,7 @@
 //! A house around the manager: remembers in memory, keeps the tools, answers questions, calls.
 
 use std::{
+    collections::BTreeMap,
     ffi::OsString,
     path::Path,
     sync::{Arc, Mutex, OnceLock},
@@ -29,20 +30,26 @@ pub(crate) const NAME: &str = "real";
 
 /// A manager with one server.
 pub(crate) struct House {
-    pub(crate) manager: McpManager,
+    pub(crate) manager: Arc<McpManager>,
     tools: Arc<Tools>,
 }
 
 #[derive(Default)]
-struct Tools(Mutex<Vec<Arc<dyn Tool>>>);
+struct Tools(Mutex<BTreeMap<SourceId, Vec<Arc<dyn Tool>>>>);
+
+impl Tools {
+    fn all(&self) -> Vec<Arc<dyn Tool>> {
+        self.0.lock().unwrap().values().flatten().cloned().collect()
+    }
+}
 
 impl Registrar for Tools {
-    fn replace(&self, _source: SourceInfo, tools: Vec<Arc<dyn Tool>>) {
-        *self.0.lock().unwrap() = tools;
+    fn replace(&self, source: SourceInfo, tools: Vec<Arc<dyn Tool>>) {
+        self.0.lock().unwrap().insert(source.id, tools);
     }
 
-    fn remove(&self, _source: &SourceId) {
-        self.0.lock().unwrap().clear();
+    fn remove(&self, source: &SourceId) {
+        self.0.lock().unwrap().remove(source);
     }
 }
 
@@ -66,6 +73,16 @@ impl House {
         input: Arc<dyn InputHandler>,
         cache: ServerCache,
     ) -> Self {
+        Self::of(vec![config], folder, input, cache).await
+    }
+
+    /// A house with several servers.
+    pub(crate) async fn of(
+        configs: Vec<McpServerConfig>,
+        folder: &Path,
+        input: Arc<dyn InputHandler>,
+        cache: ServerCache,
+    ) -> Self {
         let tools = Arc::new(Tools::default());
         let manager = McpManager::new(Host {
             environment: std::env::vars().collect(),
@@ -78,8 +95,8 @@ impl House {
             limits: WireLimits::default(),
             http: OnceLock::new(),
         });
-        manager.apply(vec![config]).await.unwrap();
-        Self { manager, tools }
+        manager.apply(configs).await.unwrap();
+        Self { manager: Arc::new(manager), tools }
     }
 
     pub(crate) fn server(&self) -> Arc<Server> {
@@ -92,7 +109,7 @@ impl House {
 
     /// All tools that can be called.
     pub(crate) fn specs(&self) -> Vec<ToolSpec> {
-        self.tools.0.lock().unwrap().iter().map(|tool| tool.spec().clone()).collect()
+        self.tools.all().iter().map(|tool| tool.spec().clone()).collect()
     }
 
     /// Their names.
@@ -101,7 +118,7 @@ impl House {
     }
 
     pub(crate) fn tool(&self, name: &str) -> Arc<dyn Tool> {
-        let tools = self.tools.0.lock().unwrap();
+        let tools = self.tools.all();
         let found = tools.iter().find(|tool| *tool.spec().name == *name).cloned();
         found.unwrap_or_else(|| panic!("there is no tool {name}"))
     }
@@ -124,7 +141,9 @@ impl House {
     pub(crate) async fn until(&self, reached: impl Fn() -> bool) {
         let limit = Instant::now() + PATIENCE;
         while !reached() {
-            assert!(Instant::now() < limit, "{:?} with {:?}", self.server().state(), self.names());
+            let states: Vec<ServerState> =
+                self.manager.servers().iter().map(|server| server.state()).collect();
+            assert!(Instant::now() < limit, "{states:?} with {:?}", self.names());
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }

@@ -13,6 +13,8 @@
 
 mod asking;
 mod calling;
+mod content;
+mod content_changes;
 mod eras;
 mod house;
 mod lossless;
@@ -20,5 +22,6 @@ mod matrix;
 mod parts;
 mod person;
 mod place;
+mod readiness;
 mod row;
 mod stopping;

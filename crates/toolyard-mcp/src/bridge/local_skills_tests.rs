@@ -1,0 +1,163 @@
+//! Skills of this machine as a client sees them, and what never leaves their folders.
+
+use std::{fs, os::unix::fs::symlink, path::Path};
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::client::SkillEntry;
+
+fn skill(root: &Path, name: &str) -> PathBuf {
+    let folder = root.join(name);
+    fs::create_dir_all(folder.join("templates/deep")).unwrap();
+    let manifest = format!(
+        "---\nname: {name}\ndescription: How to {name}\nmetadata:\n  version: \"1.0\"\n---\nDo it.\n"
+    );
+    fs::write(folder.join(MANIFEST), manifest).unwrap();
+    fs::write(folder.join("templates/a b.txt"), "ä").unwrap();
+    fs::write(folder.join("templates/deep/x.bin"), [0xff, 0x00]).unwrap();
+    fs::write(folder.join(".secret"), "no").unwrap();
+    folder
+}
+
+async fn ask(skills: &LocalSkills, method: &str, uri: &str) -> Option<Result<Value, i64>> {
+    let params = json!({ "uri": uri }).into();
+    let answer = skills.request(ContentRequest { method, params: &params, caller: None }).await;
+    answer.map(|answer| answer.map(|raw| raw.to_value()).map_err(|error| error.code))
+}
+
+#[tokio::test]
+async fn a_skill_is_listed_as_a_client_can_verify_it() {
+    let place = tempfile::tempdir().unwrap();
+    skill(place.path(), "juggling");
+    let skills = LocalSkills::new(vec![place.path().to_owned()]);
+    assert_eq!(skills.folders(), ["skill://juggling/"]);
+    let listed = skills.list(ContentKind::Skills).await;
+    let entry = SkillEntry::read(&listed[0]).unwrap();
+    assert_eq!(entry.uri, "skill://juggling/SKILL.md");
+    assert_eq!(entry.frontmatter["metadata"], json!({"version": "1.0"}));
+    let addresses: Vec<&str> = entry.files.iter().map(|file| file.uri.as_str()).collect();
+    assert_eq!(
+        addresses,
+        [
+            "skill://juggling/SKILL.md",
+            "skill://juggling/templates/a%20b.txt",
+            "skill://juggling/templates/deep/x.bin"
+        ]
+    );
+    for file in &entry.files {
+        let read = ask(&skills, "resources/read", &file.uri).await.unwrap().unwrap();
+        let content = &read["contents"][0];
+        let bytes = match content["text"].as_str() {
+            Some(text) => text.as_bytes().to_vec(),
+            None => STANDARD.decode(content["blob"].as_str().unwrap()).unwrap(),
+        };
+        file.verify(&bytes).unwrap();
+    }
+    let got = ask(&skills, "skills/get", "skill://juggling/SKILL.md").await.unwrap().unwrap();
+    assert_eq!(RawJson::from_value(&got["skill"]), listed[0]);
+    let resource = skills.list(ContentKind::Resources).await[0].to_value();
+    assert_eq!((&resource["name"], &resource["mimeType"]), (&json!("juggling"), &json!("text/markdown")));
+}
+
+#[tokio::test]
+async fn a_change_is_seen_at_once() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = skill(place.path(), "juggling");
+    let skills = LocalSkills::new(vec![folder.clone()]);
+    let before = skills.list(ContentKind::Skills).await;
+    fs::write(folder.join("more.md"), "more").unwrap();
+    fs::write(folder.join("templates/a b.txt"), "longer").unwrap();
+    let after = skills.list(ContentKind::Skills).await;
+    assert_ne!(before, after);
+    assert_eq!(SkillEntry::read(&after[0]).unwrap().files.len(), 4);
+}
+
+#[tokio::test]
+async fn folders_are_read_one_level_at_a_time() {
+    let place = tempfile::tempdir().unwrap();
+    skill(place.path(), "juggling");
+    let skills = LocalSkills::new(vec![place.path().to_owned()]);
+    let names = |value: Value| -> Vec<(String, String)> {
+        let word = |child: &Value, key: &str| child[key].as_str().unwrap().to_owned();
+        let children = value["resources"].as_array().unwrap().iter();
+        children.map(|child| (word(child, "uri"), word(child, "mimeType"))).collect()
+    };
+    let read = |uri: &'static str| ask(&skills, "resources/directory/read", uri);
+    let pair = |uri: &str, kind: &str| (uri.to_owned(), kind.to_owned());
+    assert_eq!(
+        names(read("skill://juggling").await.unwrap().unwrap()),
+        [
+            pair("skill://juggling/SKILL.md", "text/markdown"),
+            pair("skill://juggling/templates", "inode/directory")
+        ]
+    );
+    assert_eq!(
+        names(read("skill://juggling/templates").await.unwrap().unwrap()),
+        [
+            pair("skill://juggling/templates/a%20b.txt", "text/plain"),
+            pair("skill://juggling/templates/deep", "inode/directory")
+        ]
+    );
+    assert_eq!(read("skill://juggling/SKILL.md").await, Some(Err(INVALID_PARAMS)));
+    assert_eq!(read("skill://juggling/nowhere").await, Some(Err(INVALID_PARAMS)));
+    assert_eq!(read("skill://other").await, None);
+}
+
+#[tokio::test]
+async fn nothing_outside_of_a_skill_is_read() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = skill(place.path(), "juggling");
+    fs::write(place.path().join("secret.txt"), "secret").unwrap();
+    symlink(place.path().join("secret.txt"), folder.join("link.txt")).unwrap();
+    symlink(place.path(), folder.join("up")).unwrap();
+    let skills = LocalSkills::new(vec![folder]);
+    assert_eq!(SkillEntry::read(&skills.list(ContentKind::Skills).await[0]).unwrap().files.len(), 3);
+    for path in [
+        "link.txt",
+        "up/secret.txt",
+        "../secret.txt",
+        "%2e%2e/secret.txt",
+        ".secret",
+        "templates/../SKILL.md",
+        "",
+    ] {
+        let uri = format!("skill://juggling/{path}");
+        assert_eq!(ask(&skills, "resources/read", &uri).await, Some(Err(NOT_FOUND)), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_skill_is_not_served_and_harms_no_other() {
+    let place = tempfile::tempdir().unwrap();
+    skill(place.path(), "good");
+    let bad = |name: &str, manifest: &str| {
+        fs::create_dir_all(place.path().join(name)).unwrap();
+        fs::write(place.path().join(name).join(MANIFEST), manifest).unwrap();
+    };
+    bad("other-name", "---\nname: good\ndescription: d\n---\n");
+    bad("no-frontmatter", "hello");
+    bad("no-description", "---\nname: no-description\n---\n");
+    bad("Bad Name", "---\nname: Bad Name\ndescription: d\n---\n");
+    let large = skill(place.path(), "large");
+    fs::write(large.join("large.bin"), vec![0; 17 << 20]).unwrap();
+    let many = skill(place.path(), "many");
+    (0..520).for_each(|number| fs::write(many.join(format!("{number}.txt")), "x").unwrap());
+    let skills = LocalSkills::new(vec![place.path().to_owned()]);
+    assert_eq!(skills.folders(), ["skill://good/"]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_address_leads_out(path in "[a-z./%2eF\\\\: ]{0,24}") {
+        let place = tempfile::tempdir().unwrap();
+        let folder = skill(place.path(), "juggling");
+        let found = LocalSkill::look(&folder).unwrap();
+        let address = format!("skill://juggling/{path}");
+        if let Some(file) = found.file(&address) {
+            prop_assert!(file.steps.iter().all(|step| step != ".." && !step.starts_with('.')));
+        }
+    }
+}
