@@ -1,5 +1,7 @@
 //! What the server says about itself, in both eras, and what clients say when they introduce themselves.
 
+use std::time::SystemTime;
+
 use serde_json::{Map, Value, json};
 use toolyard_core::{RawJson, Viewer};
 
@@ -8,6 +10,7 @@ use super::{
     answer::Outcome,
     params::Params,
     room::Room,
+    session::seconds,
     speaker::{ClientOffers, Era, LEGACY, MODERN, Speaker, client_name, fields, negotiated, text_field},
 };
 use crate::wire::CacheScope;
@@ -45,6 +48,7 @@ impl McpServer {
             offers: ClientOffers::read(&capabilities),
             capabilities: None,
             conversation: fastrand::u64(..),
+            since: Some(seconds(SystemTime::now())),
         };
         let mut result = json!({
             "protocolVersion": speaker.version,

@@ -37,6 +37,8 @@ struct Known {
 struct Client {
     level: Option<LogLevel>,
     subscribed: BTreeSet<String>,
+    /// The number of the catalogue that it saw last. What it was told may have been lost with its stream.
+    seen: Option<u64>,
     /// The stream on which it hears what changes.
     stream: Weak<Line>,
 }
@@ -71,6 +73,16 @@ impl Clients {
 
     pub(super) fn is_subscribed(&self, conversation: u64, uri: &str) -> bool {
         self.known().clients.get(&conversation).is_some_and(|client| client.subscribed.contains(uri))
+    }
+
+    /// A client has seen a catalogue.
+    pub(super) fn saw(&self, conversation: u64, catalogue: u64, at_most: usize) {
+        self.known().client(conversation, at_most).seen = Some(catalogue);
+    }
+
+    /// The number of the catalogue that a client saw last.
+    pub(super) fn seen(&self, conversation: u64) -> Option<u64> {
+        self.known().clients.get(&conversation)?.seen
     }
 
     /// A client opens its stream. A former one ends: nothing is told twice.

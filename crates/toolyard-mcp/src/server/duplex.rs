@@ -58,7 +58,12 @@ impl Duplex {
         let limits = &self.server.config.limits;
         let wire =
             WireLimits { message_bytes: limits.message_bytes, depth: limits.depth, ..WireLimits::default() };
+        let is_batch = text.trim_ascii_start().starts_with('[');
+        let version = self.known().as_ref().map_or("2025-03-26", |speaker| speaker.version);
         match Message::read(text, &wire) {
+            Ok(_) if is_batch && version != "2025-03-26" => {
+                self.refuse(&WireError::NotJsonRpc("batches were part of 2025-03-26 only")).await;
+            }
             Ok(messages) => {
                 for message in messages {
                     self.take(message).await;

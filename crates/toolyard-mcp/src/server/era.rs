@@ -86,6 +86,7 @@ pub(super) fn modern_speaker(
         offers: ClientOffers::read(&capabilities),
         capabilities: Some(capabilities),
         conversation,
+        since: None,
     };
     Ok((speaker, meta))
 }
@@ -101,6 +102,7 @@ pub(super) fn stranger(version: Option<&str>, conversation: u64) -> Arc<Speaker>
         offers: ClientOffers::default(),
         capabilities: None,
         conversation,
+        since: None,
     })
 }
 

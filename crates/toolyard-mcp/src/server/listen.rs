@@ -26,6 +26,9 @@ pub(super) struct Wanted {
     updates: Option<BTreeSet<String>>,
 }
 
+const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
+const PROMPTS_CHANGED: &str = "notifications/prompts/list_changed";
+const RESOURCES_CHANGED: &str = "notifications/resources/list_changed";
 /// More resources than this are not listened to by one request.
 const MAX_UPDATES: usize = 1_000;
 
@@ -125,16 +128,23 @@ impl McpServer {
     /// The same for a client of the legacy era that listens to everything it has subscribed to.
     pub(super) fn stand_by(self: &Arc<Self>, room: &Arc<Room>, line: Line) -> Work {
         let line = Arc::new(line);
+        let seen = self.clients.seen(line.speaker.conversation);
         let said = Arc::clone(&line);
         let telling = Telling {
             server: Arc::clone(self),
             room: Arc::clone(room),
-            seen: room.door.tools.catalogue(&line.speaker.viewer).version,
-            wanted: Wanted::everything(),
+            seen: seen.unwrap_or_else(|| room.door.tools.catalogue(&line.speaker.viewer).version),
+            wanted: Wanted::everything().granted(room),
             subscription: None,
         };
+        // Whoever introduced itself to another process may know lists that were never ours.
+        let is_foreign = seen.is_none() && line.speaker.since.is_some_and(|since| since < self.since);
         let mut stopped = self.stopped();
         let future: BoxFuture<'static, Outcome> = Box::pin(async move {
+            if is_foreign {
+                telling.say_if(telling.wanted.tools, &said, TOOLS_CHANGED);
+                telling.missed(&said);
+            }
             tokio::select! {
                 () = telling.tell(said) => {}
                 () = stopped.wait() => {}
@@ -166,12 +176,12 @@ impl Telling {
         }
         while let Some(event) = events.next().await {
             match event {
-                Event::Tools => self.say_if(self.wanted.tools, &line, "notifications/tools/list_changed"),
+                Event::Tools => self.say_if(self.wanted.tools, &line, TOOLS_CHANGED),
                 Event::Content(ContentEvent::PromptsChanged) => {
-                    self.say_if(self.wanted.prompts, &line, "notifications/prompts/list_changed");
+                    self.say_if(self.wanted.prompts, &line, PROMPTS_CHANGED);
                 }
                 Event::Content(ContentEvent::ResourcesChanged) => {
-                    self.say_if(self.wanted.resources, &line, "notifications/resources/list_changed");
+                    self.say_if(self.wanted.resources, &line, RESOURCES_CHANGED);
                 }
                 Event::Content(ContentEvent::ResourceUpdated(uri)) => {
                     let is_wanted = match &self.wanted.updates {
@@ -183,14 +193,17 @@ impl Telling {
                         self.say(&line, "notifications/resources/updated", params);
                     }
                 }
-                Event::Missed => {
-                    self.say_if(self.wanted.prompts, &line, "notifications/prompts/list_changed");
-                    self.say_if(self.wanted.resources, &line, "notifications/resources/list_changed");
-                }
+                Event::Missed => self.missed(&line),
             }
         }
         // Nothing will ever change: the stream stays open all the same.
         std::future::pending::<()>().await;
+    }
+
+    /// Anything of the content may have changed.
+    fn missed(&self, line: &Line) {
+        self.say_if(self.wanted.prompts, line, PROMPTS_CHANGED);
+        self.say_if(self.wanted.resources, line, RESOURCES_CHANGED);
     }
 
     fn say_if(&self, wanted: bool, line: &Line, method: &str) {

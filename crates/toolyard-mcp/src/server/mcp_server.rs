@@ -1,11 +1,12 @@
 //! The server: its doors, and what it remembers between the requests of its clients.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::SystemTime};
 
 use tokio::sync::watch;
 
 use super::{
-    Door, ServerConfig, clients::Clients, parked::Parked, questions::Questions, room::Room, work::Flights,
+    Door, ServerConfig, clients::Clients, parked::Parked, questions::Questions, room::Room, session::seconds,
+    work::Flights,
 };
 
 /// Serves doors to clients of both eras, over any transport.
@@ -20,6 +21,8 @@ pub struct McpServer {
     pub(super) clients: Clients,
     /// Tells this process from others with the same keys.
     pub(super) instance: u64,
+    /// Since when, in seconds of the clock.
+    pub(super) since: u64,
     stop: watch::Sender<bool>,
 }
 
@@ -51,6 +54,7 @@ impl McpServer {
             parked: Arc::default(),
             clients: Clients::default(),
             instance: fastrand::u64(..),
+            since: seconds(SystemTime::now()),
             stop: watch::Sender::new(false),
         }
     }

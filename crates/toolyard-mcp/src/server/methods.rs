@@ -88,6 +88,10 @@ impl McpServer {
                 notes = readiness.notes();
             }
             let written = asked.room.catalogue(&asked.speaker.viewer);
+            if asked.speaker.since.is_some() {
+                let (conversation, at_most) = (asked.speaker.conversation, server.config.limits.remembered);
+                server.clients.saw(conversation, written.catalogue.version, at_most);
+            }
             match written.page(asked.params.cursor.as_deref(), &server.config.limits) {
                 Some(page) => {
                     server.list_outcome(asked.speaker.era(), "tools", page.entries, page.next, &notes)

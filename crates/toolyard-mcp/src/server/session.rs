@@ -36,7 +36,7 @@ impl Seat<'_> {
 pub(super) fn session_id(keys: &SessionKeys, seat: &Seat<'_>, speaker: &Speaker) -> Option<String> {
     let version = LEGACY.iter().position(|version| *version == speaker.version)?;
     let mut facts = vec![FORMAT, u8::try_from(version).ok()?, speaker.offers.to_bits()];
-    facts.extend(seconds(SystemTime::now()).to_be_bytes());
+    facts.extend(speaker.since?.to_be_bytes());
     facts.extend(speaker.conversation.to_be_bytes());
     facts.extend(speaker.viewer.client.as_deref().unwrap_or_default().as_bytes());
     keys.seal(&seat.purpose(PURPOSE), facts)
@@ -60,6 +60,7 @@ pub(super) fn open_session(keys: &SessionKeys, seat: &Seat<'_>, id: &str) -> Opt
         offers: ClientOffers::from_bits(*offers),
         capabilities: None,
         conversation: u64::from_be_bytes(*conversation),
+        since: Some(issued),
     })
 }
 
@@ -79,6 +80,7 @@ mod tests {
             offers: ClientOffers { elicitation_form: true, roots: true, ..ClientOffers::default() },
             capabilities: None,
             conversation: 0xfeed,
+            since: Some(seconds(SystemTime::now())),
         }
     }
 

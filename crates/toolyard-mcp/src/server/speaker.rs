@@ -33,6 +33,8 @@ pub(super) struct Speaker {
     pub(super) capabilities: Option<RawJson>,
     /// Requests of one client have the same.
     pub(super) conversation: u64,
+    /// When it introduced itself, in seconds of the clock; none where it does not, or did not.
+    pub(super) since: Option<u64>,
 }
 
 impl Speaker {

@@ -115,3 +115,41 @@ async fn open_streams_end_with_the_server() {
     assert!(begun.elapsed().as_secs() < 3);
     assert_eq!(next(&mut news).await["result"]["resultType"], "complete");
 }
+
+#[tokio::test]
+async fn a_change_between_two_streams_is_told_on_the_second() {
+    let house = House::new().await;
+    let client = Client::new(&house.address).initialize("2025-11-25", json!({})).await;
+    let open = || async {
+        let request = client.request(reqwest::Method::GET).header("Accept", "text/event-stream");
+        stream(request.send().await.unwrap())
+    };
+    client.legacy(1, "tools/list", json!({})).await.result();
+    drop(open().await);
+    house.tools.offer(definitions(4));
+    let mut news = open().await;
+    assert_eq!(next(&mut news).await["method"], "notifications/tools/list_changed");
+    // As long as the client has not looked, what it was told may have been lost.
+    assert_eq!(next(&mut open().await).await["method"], "notifications/tools/list_changed");
+    client.legacy(2, "tools/list", json!({})).await.result();
+    silent(&mut open().await).await;
+    house.close().await;
+}
+
+#[tokio::test]
+async fn whoever_introduced_itself_before_a_restart_is_told_to_look_again() {
+    let house = House::new().await;
+    let session = Client::new(&house.address).initialize("2025-11-25", json!({})).await.session();
+    house.close().await;
+    // Times of sessions are whole seconds.
+    tokio::time::sleep(std::time::Duration::from_millis(1_100)).await;
+    let house = House::new().await;
+    let client = Client::new(&house.address).with_session(&session);
+    let request = client.request(reqwest::Method::GET).header("Accept", "text/event-stream");
+    let mut news = stream(request.send().await.unwrap());
+    for list in ["tools", "prompts", "resources"] {
+        assert_eq!(next(&mut news).await["method"], format!("notifications/{list}/list_changed"));
+    }
+    silent(&mut news).await;
+    house.close().await;
+}
