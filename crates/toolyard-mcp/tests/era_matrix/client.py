@@ -1,6 +1,6 @@
 """A client of the official Python SDK that does one thing through a door and prints what came of it as JSON.
 
-    python client.py legacy|modern URL call|progress|cancel|elicitation|list_changed TOOL ARGUMENTS
+    python client.py legacy|modern URL call|progress|cancel|elicitation|thinking|list_changed TOOL ARGUMENTS
 """
 
 import asyncio
@@ -18,6 +18,8 @@ seen = {"progress": [], "asked": [], "told": []}
 async def asked(_context, params):
     fields = params.requested_schema["properties"]
     seen["asked"].append(params.message)
+    if ASPECT == "thinking":
+        await asyncio.sleep(5)
     return ElicitResult(action="accept", content={key: value for key, value in KNOWN.items() if key in fields})
 
 

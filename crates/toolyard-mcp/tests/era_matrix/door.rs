@@ -50,6 +50,11 @@ impl Registrar for IntoHub {
 
 impl Door {
     pub(crate) async fn open(row: Row) -> Self {
+        Self::of(row, Profile::default()).await
+    }
+
+    /// A door whose calls get this profile's time and no more.
+    pub(crate) async fn of(row: Row, profile: Profile) -> Self {
         let place = Place::open(row).await;
         let hub = Arc::new(ToolHub::new(HubConfig::default()));
         let registrar = Arc::new(IntoHub(Arc::clone(&hub)));
@@ -59,7 +64,7 @@ impl Door {
         let upstreams = Arc::new(Upstreams::new(Arc::clone(&manager), |_| true));
         upstreams.settled().await;
         assert_eq!(manager.connect(NAME).await.unwrap().era(), row.era);
-        let tools = Arc::new(HubService::new(hub, Profile::default()));
+        let tools = Arc::new(HubService::new(hub, profile));
         let (content, readiness) = (vec![Arc::clone(&upstreams) as _], Some(upstreams as _));
         let config = ServerConfig::new("door", "1", SessionKeys::new([7; 32], None).unwrap());
         let server = Arc::new(McpServer::new(config, ServedDoor { tools, content, readiness }));

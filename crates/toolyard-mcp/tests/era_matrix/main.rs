@@ -16,6 +16,7 @@ mod door;
 mod house;
 #[path = "../real_servers/parts.rs"]
 mod parts;
+mod patience;
 #[path = "../real_servers/place.rs"]
 mod place;
 #[path = "../real_servers/row.rs"]
