@@ -53,3 +53,9 @@ bench-search *ARGS:
 # Times of the hub (only comparable within one run)
 bench:
     cargo bench -p toolyard-hub --bench hub
+
+# Two replicas restarted one after the other under many clients of both eras
+replicas CLIENTS="1000" CALLS="100":
+    cargo build --release -p toolyard
+    TOOLYARD_BIN="${CARGO_TARGET_DIR:-target}/release/toolyard" TOOLYARD_CLIENTS={{ CLIENTS }} TOOLYARD_CALLS={{ CALLS }} \
+        cargo nextest run -p toolyard --test replicas --no-capture

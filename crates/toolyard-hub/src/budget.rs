@@ -52,6 +52,10 @@ pub enum Budget {
 /// The beginning of `text`, at most `limit` characters long, ending where a sentence, an item or a word ends, and
 /// never inside what a reader sees as one character. Nothing when the text fits.
 pub(crate) fn cut(text: &str, limit: usize) -> Option<&str> {
+    // No text has more characters than bytes.
+    if text.len() <= limit {
+        return None;
+    }
     let end_of_limit = text.char_indices().nth(limit).map(|(at, _)| at)?;
     let window = text.get(..end_of_limit).unwrap_or_default();
     let end = pause_in(text, window);

@@ -21,6 +21,7 @@ use crate::{
     execution::{Asked, ask},
     explain::{name_one, not_asked, passed_over, route_words},
     failure::Failed,
+    fitted::fitted,
     history::RecentSuccess,
     options::CallOptions,
     order::{order, order_words},
@@ -214,8 +215,9 @@ impl ToolHub {
         options: &CallOptions,
     ) -> Result<ToolOutput, ToolError> {
         let call = self.call(request, options);
+        let watched = Unrecorded { hub: self, call: &call, options, open: true };
         let outcome = self.by_name(&call, options).await.map_err(|failed| failed.error);
-        self.record(&call, options, outcome)
+        watched.record(outcome)
     }
 
     /// Carries out a call when only the capability is known. Trusted tools that only read and take these arguments may
@@ -228,8 +230,9 @@ impl ToolHub {
     ) -> Result<ToolOutput, ToolError> {
         let request = ToolCallRequest::new(capability.as_str(), arguments);
         let call = self.call(&request, options);
+        let watched = Unrecorded { hub: self, call: &call, options, open: true };
         let outcome = self.by_capability(&call, capability, options, |_| true).await;
-        self.record(&call, options, outcome.map_err(|failed| failed.error))
+        watched.record(outcome.map_err(|failed| failed.error))
     }
 
     /// The seeds' name → capability: a call by name, and where that certainly changed nothing, by capability. Only
@@ -241,8 +244,9 @@ impl ToolHub {
         options: &CallOptions,
     ) -> Result<ToolOutput, ToolError> {
         let call = self.call(request, options);
+        let watched = Unrecorded { hub: self, call: &call, options, open: true };
         let outcome = self.by_name_or_capability(&call, capability, options).await;
-        self.record(&call, options, outcome)
+        watched.record(outcome)
     }
 
     async fn by_name_or_capability(
@@ -353,7 +357,21 @@ impl ToolHub {
             Budget::ByKind => self.config.limits.for_kind(asked.kind),
             Budget::Characters(limit) => limit,
         };
-        show(call, asked, limit, &*self.config.results).await
+        let structured = asked.output.structured.clone().filter(|_| options.keep_form);
+        let mut output = show(call, asked, limit, &*self.config.results).await;
+        if let (Some(structured), Some(_)) = (structured, &output.meta.omitted)
+            && let Some(schema) = self.promised_form(call, &output)
+        {
+            output.structured = Some(fitted(&structured, limit, &schema));
+        }
+        output
+    }
+
+    /// The form that whoever answered promises for its structured results.
+    fn promised_form(&self, call: &Call<'_>, output: &ToolOutput) -> Option<RawJson> {
+        let source = output.meta.source.as_ref()?;
+        let snapshot = self.registry.snapshot();
+        snapshot.find_in(&call.request.tool_name, source.as_str())?.spec().output_schema.clone()
     }
 
     fn unknown_capability(&self, capability: &Capability) -> ToolError {
@@ -419,6 +437,35 @@ fn empty_index(config: &HubConfig) -> SearchIndex {
         return index.with_model(Arc::clone(model));
     }
     index
+}
+
+/// A call that is not in the audit log yet. Whoever gives it up in the middle leaves a record all the same.
+struct Unrecorded<'a> {
+    hub: &'a ToolHub,
+    call: &'a Call<'a>,
+    options: &'a CallOptions,
+    open: bool,
+}
+
+impl Unrecorded<'_> {
+    fn record(mut self, outcome: Result<ToolOutput, ToolError>) -> Result<ToolOutput, ToolError> {
+        self.open = false;
+        self.hub.record(self.call, self.options, outcome)
+    }
+}
+
+impl Drop for Unrecorded<'_> {
+    fn drop(&mut self) {
+        if !self.open {
+            return;
+        }
+        let (kind, message) = match self.call.attempts() {
+            0 => (ErrorKind::Unavailable, "the caller left before anyone was asked"),
+            _ => (ErrorKind::Lost, "the caller left before the answer came"),
+        };
+        // The record is all that is wanted of it.
+        let _ = self.hub.record(self.call, self.options, Err(ToolError::new(kind, message)));
+    }
 }
 
 /// Who may answer a call, and what to say of others when none of them can.

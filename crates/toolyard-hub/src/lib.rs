@@ -45,6 +45,7 @@ mod decision;
 mod execution;
 mod explain;
 mod failure;
+mod fitted;
 mod gate;
 mod gather;
 mod health;

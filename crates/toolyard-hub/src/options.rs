@@ -30,6 +30,9 @@ pub struct CallOptions {
     pub request: Option<Arc<str>>,
     /// Who can be told and asked while the call goes on.
     pub caller: Option<Arc<dyn Caller>>,
+    /// Whether structured results that a tool promises a form for keep that form when the answer is cut. Otherwise only
+    /// text is left of it.
+    pub keep_form: bool,
     /// Which tools may answer at all; every one where nothing is said.
     pub profile: Option<Arc<Profile>>,
 }
@@ -44,6 +47,7 @@ impl Default for CallOptions {
             who: Arc::from("library"),
             request: None,
             caller: None,
+            keep_form: false,
             profile: None,
         }
     }

@@ -15,9 +15,11 @@ pub(crate) async fn race(
     let attempt = async |at, candidate: &Arc<ToolCandidate>| (at, call.attempt(candidate, 1).await);
     let mut running: FuturesUnordered<_> =
         candidates.iter().enumerate().map(|(at, candidate)| attempt(at, candidate)).collect();
-    let (mut winner, mut failures) = (None, Vec::new());
+    let (mut winner, mut asking, mut failures) = (None, None, Vec::new());
     while let Some((at, outcome)) = running.next().await {
         match outcome {
+            // Questions are no answer while somebody else may still give one.
+            Ok(output) if output.asks => asking = asking.or(Some(output)),
             Ok(output) => {
                 winner = Some(output);
                 break;
@@ -26,5 +28,5 @@ pub(crate) async fn race(
         }
     }
     failures.sort_by_key(|(at, _)| *at);
-    (winner, failures.into_iter().map(|(_, failure)| failure).collect())
+    (winner.or(asking), failures.into_iter().map(|(_, failure)| failure).collect())
 }

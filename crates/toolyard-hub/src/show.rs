@@ -60,7 +60,7 @@ fn part_to_show(output: &ToolOutput, fuller: Option<&Whole>, limit: usize) -> Op
     let text = text_blocks(output);
     let fitted = cut(&text, limit);
     let json = output.structured.as_ref().map(RawJson::get);
-    let long_json = json.filter(|json| json.chars().nth(limit).is_some());
+    let long_json = json.filter(|json| json.len() > limit && json.chars().nth(limit).is_some());
     if fitted.is_none() && fuller.is_none() && long_json.is_none() {
         return None;
     }

@@ -321,7 +321,7 @@ async fn append(connection: &mut AnyConnection, data: &Append) -> Result<(), Sto
     let (mut number, mut previous): (i64, ContentHash) = (head.try_get("number")?, hash(&head)?);
     let mut partitioned = None;
     for chunk in chunks(&data.records, &CHUNKS) {
-        let mut query = sqlx::query(statement(insert_of(chunk.len())));
+        let mut query = sqlx::query(statement(insert_of(data.engine, chunk.len())));
         let mut checkpoint = None;
         for record in chunk {
             let day = record.at.div_euclid(DAY);
@@ -359,11 +359,11 @@ pub(crate) async fn make_partition(connection: &mut AnyConnection, day: i64) -> 
     Ok(())
 }
 
-fn insert_of(records: usize) -> String {
+fn insert_of(engine: Engine, records: usize) -> String {
     format!(
         "INSERT INTO audit (number, day, at, who, call, tool, sources, arguments, result, outcome, milliseconds, hash)
          VALUES {}",
-        places(records, VALUES)
+        places(engine, records, VALUES)
     )
 }
 

@@ -140,6 +140,6 @@ fn sql_for(engine: Engine, rows: usize) -> String {
              ended_at = excluded.ended_at
          WHERE steps.state = 'started' AND steps.fence = excluded.fence
          RETURNING run, step",
-        values = places(rows, VALUES)
+        values = places(engine, rows, VALUES)
     )
 }

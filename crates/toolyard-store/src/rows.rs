@@ -1,5 +1,7 @@
 //! Many rows in one statement, in a few numbers of rows only, so that each statement is prepared once.
 
+use crate::engine::Engine;
+
 /// Cuts rows into pieces of these sizes, the largest first; the last size is 1.
 pub(crate) fn chunks<'r, T>(rows: &'r [T], sizes: &'r [usize]) -> impl Iterator<Item = &'r [T]> {
     let mut left = rows;
@@ -11,10 +13,15 @@ pub(crate) fn chunks<'r, T>(rows: &'r [T], sizes: &'r [usize]) -> impl Iterator<
     })
 }
 
-/// The places of so many rows with so many values each: `($1, $2), ($3, $4)`.
-pub(crate) fn places(rows: usize, values: usize) -> String {
+/// The places of so many rows with so many values each: `($1, $2), ($3, $4)`, and for SQLite without numbers. Those would be
+/// names to SQLite, and each value would be looked for among all names.
+pub(crate) fn places(engine: Engine, rows: usize, values: usize) -> String {
+    let place = |number: usize| match engine {
+        Engine::Sqlite => "?".to_owned(),
+        Engine::Postgres => format!("${number}"),
+    };
     let row = |at: usize| {
-        let places: Vec<String> = (1..=values).map(|value| format!("${}", at * values + value)).collect();
+        let places: Vec<String> = (1..=values).map(|value| place(at * values + value)).collect();
         format!("({})", places.join(", "))
     };
     let rows: Vec<String> = (0..rows).map(row).collect();
@@ -29,7 +36,8 @@ mod tests {
 
     #[test]
     fn every_value_has_a_place() {
-        assert_eq!(places(2, 3), "($1, $2, $3), ($4, $5, $6)");
+        assert_eq!(places(Engine::Postgres, 2, 3), "($1, $2, $3), ($4, $5, $6)");
+        assert_eq!(places(Engine::Sqlite, 2, 3), "(?, ?, ?), (?, ?, ?)");
     }
 
     proptest! {

@@ -2,6 +2,7 @@
 
 mod connect;
 mod eval;
+mod serve;
 
 use std::path::PathBuf;
 
@@ -10,6 +11,7 @@ use toolyard::Span;
 
 pub(crate) use connect::ConnectArgs;
 pub(crate) use eval::{EvalCommand, EvalSearch};
+pub(crate) use serve::{ServeArgs, SurfaceWord};
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done · 1 the tool failed · 2 bad use · 3 nothing could be reached · 4 refused by policy or a person · \
@@ -23,6 +25,8 @@ Examples:
   toolyard prompt --query 'what time is it'                  what a model would be told
   toolyard import                                            take over the servers of your editors
   toolyard servers list                                      MCP servers and how they are
+  toolyard connect claude                                    Claude Code uses this hub from now on
+  toolyard serve --http                                      serve all tools over MCP
   toolyard skills list                                       skills in your folders and this project
   toolyard doctor                                            is everything as it should be?
 
@@ -64,6 +68,8 @@ pub(crate) enum Command {
     Servers(ServersCommand),
     /// Take over the MCP servers of Claude, Cursor, VS Code, Codex, Gemini or a registry's server.json
     Import(ImportArgs),
+    /// Serve all tools over MCP: to clients that start us, or at an address
+    Serve(ServeArgs),
     /// Have Claude, Cursor, VS Code, Codex or Gemini use this hub in place of the servers it has
     Connect(ConnectArgs),
     /// Look at the audit log: who called what, and is it still what was written

@@ -6,7 +6,7 @@ use std::{
 };
 
 use etcetera::{AppStrategy as _, AppStrategyArgs};
-use toolyard::{Settings, SettingsError, Surroundings};
+use toolyard::{Settings, SettingsError, Surroundings, settings::ServeSettings};
 use toolyard_core::{ContentHash, Servers as _, TrustDecision};
 use toolyard_mcp::config::{McpServerConfig, ServerSettings};
 use toolyard_store::{Location, Store, StoreError};
@@ -29,6 +29,8 @@ const HARMLESS: [&str; 8] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TM
 #[derive(Debug)]
 pub(crate) struct Workplace {
     pub(crate) settings: Settings,
+    /// What is served: the operator's own word, unless a trusted project has one.
+    pub(crate) serve: ServeSettings,
     /// The file the settings came from; none when there is none.
     pub(crate) settings_file: Option<PathBuf>,
     /// What files of a project say and is not done, because nobody trusted them.
@@ -123,11 +125,18 @@ pub(crate) async fn workplace(config: Option<&Path>) -> Result<Workplace, Failur
     for folder in &settings.skills.folders {
         skill_folders.push(SkillFolder { path: base.join(folder), scope });
     }
+    // A file that came with a project must not open what the operator closed by saying nothing.
+    let serve = if of_project && settings.serve == ServeSettings::default() {
+        operators.serve.clone()
+    } else {
+        settings.serve.clone()
+    };
     let search_model = settings.search_model.as_ref().map(|folder| base.join(folder));
     let environment = environment(&settings.skills.environment);
     let surroundings = Surroundings { skill_folders, environment, working_directory: here };
     Ok(Workplace {
         settings,
+        serve,
         settings_file,
         not_trusted: gathered.not_trusted,
         trustable: gathered.trustable,

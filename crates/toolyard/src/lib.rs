@@ -27,6 +27,7 @@
 //! The rooms behind it: [`toolyard_core`] (words), [`toolyard_hub`] (one call), [`toolyard_tools`] (native tools,
 //! functions, skills). The program `toolyard` is this library and a command line.
 
+pub mod door;
 pub mod evaluation;
 mod servers;
 pub mod settings;

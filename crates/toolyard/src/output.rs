@@ -1,8 +1,8 @@
 //! The only place that prints: data on stdout, talk on stderr, colour only on a terminal.
 
 use std::{
-    cell::Cell,
     io::{IsTerminal as _, Write as _},
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use anstyle::{AnsiColor, Style};
@@ -14,7 +14,7 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 pub(crate) struct Output {
     json: bool,
     /// Whether data was lost on its way out.
-    lost: Cell<bool>,
+    lost: AtomicBool,
 }
 
 const BOLD: Style = Style::new().bold();
@@ -23,7 +23,7 @@ const HINT: Style = AnsiColor::Cyan.on_default();
 
 impl Output {
     pub(crate) fn new(json: bool) -> Self {
-        Self { json, lost: Cell::new(false) }
+        Self { json, lost: AtomicBool::new(false) }
     }
 
     /// Whether data is wanted as JSON.
@@ -50,14 +50,14 @@ impl Output {
 
     fn note(&self, written: std::io::Result<()>) {
         if written.is_err_and(|error| error.kind() != std::io::ErrorKind::BrokenPipe) {
-            self.lost.set(true);
+            self.lost.store(true, Ordering::Relaxed);
         }
     }
 
     /// Whether all data went out.
     pub(crate) fn is_complete(&self) -> bool {
         self.note(std::io::stdout().flush());
-        !self.lost.get()
+        !self.lost.load(Ordering::Relaxed)
     }
 
     /// A failed command: as data when data is JSON, else in words.

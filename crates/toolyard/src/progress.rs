@@ -51,7 +51,7 @@ pub(crate) fn end_of_stages() {
 }
 
 /// Ctrl-c, or a polite request to end: the work is dropped, and with it whatever it started.
-async fn interrupted() {
+pub(crate) async fn interrupted() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};

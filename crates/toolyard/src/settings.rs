@@ -1,10 +1,12 @@
 //! `toolyard.toml` as plain data, and what the rooms make of it.
 
 mod agents;
+mod serve;
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 pub use agents::{AgentCapabilitySettings, AgentSettings, LanguageSetting};
+pub use serve::{CurrentAndFormer, ProfileSettings, ServeSettings, SurfaceSetting};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -50,6 +52,8 @@ pub struct Settings {
     pub servers: BTreeMap<String, ServerSettings>,
     /// Agents, by the name you give them: what a model is told, and which tools it may see.
     pub agents: BTreeMap<String, AgentSettings>,
+    /// What `toolyard serve` offers, and to whom.
+    pub serve: ServeSettings,
 }
 
 /// Which calls are journalled: written down before they are made and after, so that none is made twice by a crash.
@@ -207,6 +211,9 @@ pub enum SettingsError {
     /// Something is missing for the search engine.
     #[error("[search] {0}")]
     Search(String),
+    /// What is to be served cannot be.
+    #[error("[serve] {0}")]
+    Serve(String),
 }
 
 impl Settings {
@@ -231,6 +238,7 @@ impl Settings {
         harmless.skills.environment = Vec::new();
         harmless.servers = BTreeMap::new();
         harmless.agents = BTreeMap::new();
+        harmless.serve = ServeSettings::default();
         let taken = [
             ("store", self.store != harmless.store),
             ("journal", self.journal != harmless.journal),
@@ -241,6 +249,7 @@ impl Settings {
             ("search_model", self.search_model != harmless.search_model),
             ("servers", self.servers != harmless.servers),
             ("agents", self.agents != harmless.agents),
+            ("serve", self.serve != harmless.serve),
             ("skills.environment", self.skills.environment != harmless.skills.environment),
         ];
         (harmless, taken.into_iter().filter(|(_, changed)| *changed).map(|(name, _)| name).collect())

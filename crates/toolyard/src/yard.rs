@@ -54,7 +54,7 @@ pub enum Error {
 #[derive(Debug)]
 pub struct Toolyard {
     hub: Arc<ToolHub>,
-    servers: Option<McpManager>,
+    servers: Option<Arc<McpManager>>,
     options: CallOptions,
     skills: LoadedSkills,
     kept: Option<Kept>,
@@ -129,6 +129,11 @@ impl Toolyard {
         &self.hub
     }
 
+    /// The hub, for whoever goes on with it elsewhere.
+    pub fn shared_hub(&self) -> Arc<ToolHub> {
+        Arc::clone(&self.hub)
+    }
+
     /// How calls are carried out unless somebody says otherwise.
     pub fn options(&self) -> &CallOptions {
         &self.options
@@ -136,7 +141,12 @@ impl Toolyard {
 
     /// The MCP servers, if any were configured.
     pub fn servers(&self) -> Option<&McpManager> {
-        self.servers.as_ref()
+        self.servers.as_deref()
+    }
+
+    /// The MCP servers, for whoever goes on with them elsewhere.
+    pub fn shared_servers(&self) -> Option<Arc<McpManager>> {
+        self.servers.clone()
     }
 
     /// Uses these servers from now on. Those that did not change go on undisturbed, calls under way included; nothing is
@@ -269,7 +279,7 @@ impl ToolyardBuilder {
             hub.register(source, tools);
         }
         let servers = match self.servers {
-            Some(setup) => Some(setup.start(&hub, self.store.as_ref()).await?),
+            Some(setup) => Some(Arc::new(setup.start(&hub, self.store.as_ref()).await?)),
             None => None,
         };
         let options = CallOptions::default().with_timeout(self.settings.call.timeout.0);

@@ -67,7 +67,7 @@ pub(super) fn inner_call(request: &ToolCallRequest) -> Result<ToolCallRequest, T
         id: request.id.clone(),
         tool_name: name,
         arguments: written.unwrap_or(arguments),
-        source: None,
+        source: request.source.clone(),
     })
 }
 

@@ -90,7 +90,7 @@ impl Offering {
             id: request.id.clone(),
             tool_name: self.candidate.name.to_string(),
             arguments: request.arguments.clone(),
-            source: self.source.as_ref().map(ToString::to_string),
+            source: self.source.as_ref().map(ToString::to_string).or_else(|| request.source.clone()),
         }
     }
 }

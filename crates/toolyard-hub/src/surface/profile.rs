@@ -75,6 +75,16 @@ impl Profile {
         !fits(&self.deny) && of_servers() && (self.tools.is_empty() || fits(&self.tools))
     }
 
+    /// Whether tools of this source may be offered.
+    pub fn reaches(&self, source: &str) -> bool {
+        self.servers.is_empty() || self.servers.iter().any(|server| matches_wildcards(server, source))
+    }
+
+    /// Whether prompts and resources of the sources it reaches are offered too: not where only single tools are.
+    pub fn offers_content(&self) -> bool {
+        self.tools.is_empty() || !self.servers.is_empty()
+    }
+
     /// Whether a candidate is offered.
     pub(crate) fn offers(&self, candidate: &ToolCandidate) -> bool {
         self.is_open()
@@ -130,5 +140,7 @@ mod tests {
         assert!(office.allows("read_cells", "excel") && office.allows("write_page", "word2"));
         assert!(!office.allows("write_page", "word1") && !office.allows("read_cells", "files"));
         assert!(!office.allows("read_secret", "excel"));
+        assert!(office.reaches("excel") && !office.reaches("files") && office.offers_content());
+        assert!(!profile(&[], &["read_*"], &[]).offers_content());
     }
 }

@@ -74,6 +74,11 @@ impl HubService {
         &self.hub
     }
 
+    /// How many tools are offered now, whatever is shown of them.
+    pub fn tools(&self) -> usize {
+        self.offer().tools.len()
+    }
+
     /// Everything that is offered now, whatever is shown of it.
     fn offer(&self) -> Arc<Offer> {
         if let Some(offer) = self.current_offer() {
@@ -135,6 +140,7 @@ impl HubService {
             budget: self.profile.budget,
             who: Arc::clone(&call.who),
             caller: call.caller.clone(),
+            keep_form: true,
             profile: (!self.profile.is_open()).then(|| Arc::clone(&self.profile)),
             trail: None,
             watch: None,

@@ -175,6 +175,44 @@ async fn a_long_result_is_cut_and_kept() {
     assert!(whole.total > 500, "{}", whole.text);
 }
 
+/// Answers with a long list in the form it promises.
+struct Lists(ToolSpec);
+
+impl Tool for Lists {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn call<'a>(
+        &'a self,
+        _: &'a ToolCallRequest,
+        _: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async { Ok(ToolOutput::json(json!({"rows": vec!["a row"; 1_000]}))) })
+    }
+}
+
+#[tokio::test]
+async fn what_is_promised_of_structured_results_holds_for_a_part_of_them() {
+    let hub = Arc::new(ToolHub::default());
+    let promise = json!({"type": "object", "required": ["rows"], "properties": {"rows": {"type": "array"}}});
+    let mut promising = ToolSpec::new("promising", "Lists");
+    promising.output_schema = Some(promise.into());
+    let tools: Vec<Arc<dyn Tool>> =
+        vec![Arc::new(Lists(promising)), Arc::new(Lists(ToolSpec::new("plain", "Lists")))];
+    hub.register(SourceInfo::new("lists", SourceKind::Mcp), tools);
+    let profile = Profile { budget: Budget::Characters(200), ..Profile::default() };
+    let service = HubService::new(hub, profile);
+    for (tool, keeps) in [("promising", true), ("plain", false)] {
+        let request = ToolCallRequest::new(tool, json!({}));
+        let call = ServiceCall { request, caller: None, who: "test".into() };
+        let output = service.call(&call).await.unwrap();
+        assert!(output.meta.omitted.is_some());
+        assert_eq!(output.structured.is_some(), keeps, "{tool}");
+        assert!(output.structured.is_none_or(|rows| rows.get().len() <= 200));
+    }
+}
+
 #[test]
 fn whoever_gets_parts_of_results_may_read_the_rest() {
     let hub = Arc::new(ToolHub::default());

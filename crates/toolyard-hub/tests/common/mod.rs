@@ -26,6 +26,8 @@ pub(crate) enum Act {
     Panic,
     /// Answers with its own arguments.
     Echo,
+    /// Wants to know something first.
+    Ask,
     /// Fails with one after another, and with the last of them from then on.
     FailInTurn(Vec<ErrorKind>),
     /// Panics before there is anything to wait for.
@@ -103,6 +105,7 @@ impl Tool for Scripted {
                     let turn = self.turn.fetch_add(1, Ordering::SeqCst).min(kinds.len() - 1);
                     Err(ToolError::new(*kinds.get(turn).unwrap(), "as scripted"))
                 }
+                Act::Ask => Ok(ToolOutput { asks: true, ..ToolOutput::default() }),
                 Act::Echo => Ok(ToolOutput::text(request.arguments.get())),
             };
             running.finished = true;

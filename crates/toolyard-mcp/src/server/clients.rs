@@ -19,11 +19,14 @@ const MAX_SUBSCRIBED: usize = 1_000;
 pub(super) struct Clients {
     known: Mutex<Known>,
     some_ended: AtomicBool,
+    some_level: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct Known {
     clients: HashMap<u64, Client>,
+    /// The same, oldest first; some may be gone already.
+    came: VecDeque<u64>,
     /// Sessions that were ended before their time.
     ended: HashSet<u64>,
     /// The same, oldest first.
@@ -41,20 +44,23 @@ struct Client {
 impl Clients {
     /// From which level on a client wants to see log messages.
     pub(super) fn log_level(&self, conversation: u64) -> LogLevel {
+        // Nearly nobody ever says it, and every call asks.
+        if !self.some_level.load(Ordering::Acquire) {
+            return LogLevel::Info;
+        }
         let known = self.known();
         known.clients.get(&conversation).and_then(|client| client.level).unwrap_or(LogLevel::Info)
     }
 
     pub(super) fn set_log_level(&self, conversation: u64, level: LogLevel, at_most: usize) {
-        if let Some(client) = self.known().client(conversation, at_most) {
-            client.level = Some(level);
-        }
+        self.known().client(conversation, at_most).level = Some(level);
+        self.some_level.store(true, Ordering::Release);
     }
 
     /// Whether the client did not have it before and there is room.
     pub(super) fn subscribe(&self, conversation: u64, uri: &str, at_most: usize) -> bool {
         let mut known = self.known();
-        let Some(client) = known.client(conversation, at_most) else { return false };
+        let client = known.client(conversation, at_most);
         client.subscribed.len() < MAX_SUBSCRIBED && client.subscribed.insert(uri.to_owned())
     }
 
@@ -71,7 +77,7 @@ impl Clients {
     pub(super) fn open_stream(&self, conversation: u64, line: &Arc<Line>, at_most: usize) {
         let former = {
             let mut known = self.known();
-            let Some(client) = known.client(conversation, at_most) else { return };
+            let client = known.client(conversation, at_most);
             std::mem::replace(&mut client.stream, Arc::downgrade(line)).upgrade()
         };
         if let Some(former) = former {
@@ -110,11 +116,43 @@ impl Clients {
 }
 
 impl Known {
-    /// One more is remembered only while there is room.
-    fn client(&mut self, conversation: u64, at_most: usize) -> Option<&mut Client> {
-        if self.clients.len() >= at_most && !self.clients.contains_key(&conversation) {
-            return None;
+    /// What is known about a client; if it is nothing yet, whoever came first is forgotten to make room.
+    fn client(&mut self, conversation: u64, at_most: usize) -> &mut Client {
+        if !self.clients.contains_key(&conversation) {
+            self.came.push_back(conversation);
+            while self.clients.len() >= at_most
+                && let Some(first) = self.came.pop_front()
+            {
+                self.clients.remove(&first);
+            }
+            // Those that are gone already must not pile up.
+            if self.came.len() > at_most.saturating_mul(2) {
+                self.came.retain(|came| *came == conversation || self.clients.contains_key(came));
+            }
         }
-        Some(self.clients.entry(conversation).or_default())
+        self.clients.entry(conversation).or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_came_first_is_forgotten_first() {
+        let clients = Clients::default();
+        for conversation in 0..10 {
+            clients.set_log_level(conversation, LogLevel::Error, 3);
+        }
+        let known: Vec<u64> =
+            (0..10).filter(|client| clients.log_level(*client) == LogLevel::Error).collect();
+        assert_eq!(known, [7, 8, 9]);
+        for conversation in 0..100 {
+            assert!(clients.subscribe(conversation, "a", 3));
+            assert_eq!(clients.end(conversation, 3).len(), 1);
+        }
+        assert!(clients.known().came.len() <= 8);
+        let ended: Vec<u64> = (0..100).filter(|client| clients.has_ended(*client)).collect();
+        assert_eq!(ended, [97, 98, 99]);
     }
 }

@@ -23,6 +23,9 @@ use crate::wire::{JsonObject, notification, request};
 /// The code that says that a client does not offer what it would have to be asked.
 pub(super) const MISSING_CAPABILITY: i64 = -32021;
 
+/// No more bytes than this wait to be sent about one call, unless one message alone is larger.
+const MAX_WAITING: usize = 4 << 20;
+
 /// One call's connection with its caller.
 pub(super) struct Line {
     pub(super) speaker: Arc<Speaker>,
@@ -46,6 +49,8 @@ pub(super) struct Line {
 #[derive(Default)]
 struct State {
     said: VecDeque<Bytes>,
+    /// How much of it there is.
+    bytes: usize,
     asked: Vec<Asked>,
     driver: Option<Waker>,
     cancelled: bool,
@@ -92,7 +97,10 @@ impl Line {
 
     /// The next thing that was said, if there is one.
     pub(super) fn next_said(&self) -> Option<Bytes> {
-        self.state().said.pop_front()
+        let mut state = self.state();
+        let said = state.said.pop_front()?;
+        state.bytes -= said.len();
+        Some(said)
     }
 
     /// Whoever drives the call is woken when something is said, asked or cancelled.
@@ -176,8 +184,10 @@ impl Line {
     /// Says something to the client; false if it cannot hear it, or too much waits to be sent already.
     pub(super) fn say(&self, message: Vec<u8>) -> bool {
         let mut state = self.state();
-        let has_room = self.can_say && state.said.len() < self.queued;
+        let has_room = state.said.is_empty() || state.bytes + message.len() <= MAX_WAITING;
+        let has_room = self.can_say && has_room && state.said.len() < self.queued;
         if has_room {
+            state.bytes += message.len();
             state.said.push_back(message.into());
             wake(state);
         }

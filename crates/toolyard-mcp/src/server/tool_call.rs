@@ -16,7 +16,7 @@ use super::{
     line::{Line, MISSING_CAPABILITY},
     session::Seat,
     speaker::{Era, Speaker, fields, text_field},
-    state::RequestState,
+    state::{Marked, RequestState},
     work::Work,
 };
 use crate::wire::JsonObject;
@@ -43,7 +43,9 @@ impl McpServer {
             }
         }
         let mut line = self.line(&asked);
-        if let Some(responses) = asked.params.responses.take() {
+        let responses = asked.params.responses.take();
+        if responses.is_some() || source.is_some() {
+            let responses = responses.unwrap_or_else(RawJson::empty_object);
             line.give(&responses);
             line.answers = Some(CallAnswers { responses, state });
         }
@@ -57,7 +59,7 @@ impl McpServer {
         let (server, calling) = (Arc::clone(self), Arc::clone(&line));
         let future: BoxFuture<'static, Outcome> = Box::pin(async move {
             match asked.room.door.tools.call(&call).await {
-                Ok(output) if output.asks => server.asks(&asked.seat(), &calling, output),
+                Ok(output) if output.asks => server.asks(&asked.seat(), &calling, &call.request, output),
                 Ok(output) => of_output(output, &calling.speaker),
                 Err(error) => of_error(&error, &calling),
             }
@@ -66,16 +68,21 @@ impl McpServer {
     }
 
     /// A server's questions, passed on; what it wants to be reminded of is sealed together with who it is.
-    fn asks(&self, seat: &Seat<'_>, line: &Line, output: ToolOutput) -> Outcome {
-        let (Some(raw), Some(request)) = (output.raw, &line.request) else {
-            return Outcome::error(-32603, "a tool asks something that cannot be passed on");
+    fn asks(&self, seat: &Seat<'_>, line: &Line, request: &ToolCallRequest, output: ToolOutput) -> Outcome {
+        let Some(raw) = output.raw else {
+            return Outcome::error(-32603, "a tool asks something without saying what");
         };
         if let Some(missing) = missing_for(&raw, line) {
             return missing_capability(missing);
         }
+        let request = Marked {
+            method: "tools/call".to_owned(),
+            about: request.tool_name.clone(),
+            arguments: Some(request.arguments.clone()),
+        };
         let source = output.meta.source.map(|source| source.to_string()).unwrap_or_default();
         let state = text_field(raw.get(), "requestState").map(Cow::into_owned);
-        let sealed = RequestState::Upstream { source, state }.seal(&self.config.sessions, seat, request);
+        let sealed = RequestState::Upstream { source, state }.seal(&self.config.sessions, seat, &request);
         let Some(sealed) = sealed else { return Outcome::error(-32603, "the state could not be sealed") };
         Outcome::result(with_state(&raw, &sealed))
     }

@@ -89,6 +89,22 @@ async fn content_is_listed_and_found_and_lost_in_both_eras() {
 }
 
 #[tokio::test]
+async fn content_comes_in_pages_too() {
+    let mut plan = Plan::default();
+    plan.config.limits.page_entries = 2;
+    let house = plan.build().await;
+    let client = Client::new(&house.address);
+    let first = client.modern(1, "prompts/list", json!({}), json!({})).await;
+    assert_eq!(first.result()["prompts"], json!([{"name": "a"}, {"name": "b"}]));
+    let cursor = &first.result()["nextCursor"];
+    let second = client.modern(2, "prompts/list", json!({"cursor": cursor}), json!({})).await;
+    assert_eq!(second.result()["prompts"], json!([{"name": "c"}]));
+    assert_eq!(second.result().get("nextCursor"), None);
+    assert_eq!(client.modern(3, "prompts/list", json!({"cursor": "x"}), json!({})).await.code(), -32602);
+    house.close().await;
+}
+
+#[tokio::test]
 async fn only_what_is_there_is_announced() {
     let house = House::new().await;
     let client = Client::new(&house.address);

@@ -1,6 +1,6 @@
 //! Questions of the modern era: answers that ask, and calls that come again with what was asked for.
 
-use std::{sync::atomic::Ordering, time::Duration};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -129,9 +129,11 @@ async fn what_the_client_does_not_offer_is_refused_with_what_it_would_take() {
     let house = House::new().await;
     let client = Client::new(&house.address);
     for tool in ["ask", "upstream"] {
-        let refused = client.call(1, tool, json!({"sampling": {}})).await;
-        assert_eq!((refused.status.as_u16(), refused.code()), (400, -32021), "{tool}");
-        assert_eq!(refused.last()["error"]["data"], json!({"requiredCapabilities": {"elicitation": {}}}));
+        for offered in [json!({}), json!({"sampling": {}})] {
+            let refused = client.call(1, tool, offered).await;
+            assert_eq!((refused.status.as_u16(), refused.code()), (400, -32021), "{tool}");
+            assert_eq!(refused.last()["error"]["data"], json!({"requiredCapabilities": {"elicitation": {}}}));
+        }
     }
     house.close().await;
 }
@@ -148,6 +150,9 @@ async fn questions_of_a_server_that_remembers_nothing_are_passed_on_and_nothing_
     let said: Value = serde_json::from_str(done.text()).unwrap();
     assert_eq!(said, json!({"source": "far", "state": "theirs", "responses": {"name": accept("Ann")}}));
     assert_eq!(again(&client, "echo", &sealed, json!({})).await.code(), -32602);
+    // Whoever comes again without answers brings at least what the server wants to be reminded of.
+    let params = json!({"name": "upstream", "arguments": {}, "requestState": sealed});
+    assert!(client.modern(3, "tools/call", params, forms()).await.text().contains("theirs"));
     // Another process with the same key can go on.
     let replica = House::new().await;
     let elsewhere = Client::new(&replica.address);
@@ -163,11 +168,11 @@ async fn questions_of_a_server_that_remembers_nothing_are_passed_on_and_nothing_
 async fn a_call_that_says_something_before_it_asks_asks_on_its_stream() {
     let house = House::new().await;
     let client = Client::new(&house.address);
-    house.tools.release.notify_one();
-    assert_eq!(house.tools.started.load(Ordering::SeqCst), 0);
-    let params = json!({"name": "ask", "arguments": {}, "_meta": {"progressToken": 1}});
+    let params = json!({"name": "tell_and_ask", "arguments": {}, "_meta": {"progressToken": 1}});
     let asked = client.modern(1, "tools/call", params, forms()).await;
-    assert_eq!(asked.kind, "application/json");
-    state(&asked);
+    assert_eq!((asked.kind.as_str(), asked.messages.len()), ("text/event-stream", 2));
+    assert_eq!(asked.messages[0]["method"], "notifications/progress");
+    let done = again(&client, "tell_and_ask", &state(&asked), json!({"name": accept("Ann")})).await;
+    assert_eq!(done.text(), "Ann");
     house.close().await;
 }

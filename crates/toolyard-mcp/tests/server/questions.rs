@@ -33,7 +33,7 @@ async fn nobody_answers_for_somebody_else() {
     let other = Client::new(&house.address).initialize("2025-06-18", json!({"elicitation": {}})).await;
     let mut answers = stream(client.legacy_response(1, "tools/call", json!({"name": "ask"})).await);
     let question = next(&mut answers).await;
-    other.reply(&question["id"], accept("Eve")).await;
+    assert_eq!(other.reply(&question["id"], accept("Eve")).await, 400);
     assert_eq!(Client::new(&house.address).reply(&question["id"], accept("Eve")).await, 400);
     client.reply(&json!(question["id"].as_u64().unwrap() + 1), accept("Eve")).await;
     client.reply(&question["id"], accept("Ann")).await;

@@ -127,6 +127,10 @@ impl TestTools {
                 ToolOutput::text("logged")
             }
             "ask" => ToolOutput::text(ask(caller, &[question("name")]).await?),
+            "tell_and_ask" => {
+                progress(caller, 1.0);
+                ToolOutput::text(ask(caller, &[question("name")]).await?)
+            }
             "ask_both" => ToolOutput::text(ask(caller, &[question("name"), question("place")]).await?),
             "ask_apart" => {
                 let (one, other) = ([question("name")], [question("name")]);

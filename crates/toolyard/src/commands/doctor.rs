@@ -7,7 +7,7 @@ use toolyard::Toolyard;
 use toolyard_tools::skill::TrustState;
 
 use crate::{
-    commands::{doctor_servers, open},
+    commands::{doctor_serve, doctor_servers, open},
     failure::{Code, Failure},
     folders::{Workplace, workplace},
     output::{Output, harmless},
@@ -57,6 +57,7 @@ pub(crate) async fn run(config: Option<&Path>, output: &Output) -> Result<(), Fa
             findings.push(search(&workplace));
             findings.extend(skills(&yard));
             findings.extend(doctor_servers::servers(&workplace, &yard));
+            findings.extend(doctor_serve::serve(&workplace, &yard));
         }
         Err(failure) => findings.push(
             Finding::new(State::Problem, "settings", failure.message()).hint("nothing else was looked at"),

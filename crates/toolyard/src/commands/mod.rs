@@ -8,6 +8,7 @@ mod connect_edit;
 mod connect_entry;
 mod connect_record;
 mod doctor;
+mod doctor_serve;
 mod doctor_servers;
 mod edit_servers;
 mod eval;
@@ -20,6 +21,9 @@ mod login;
 mod prompt;
 mod runs;
 mod search;
+mod serve;
+mod serve_log;
+mod serve_secrets;
 mod servers;
 mod skills;
 mod store;
@@ -77,6 +81,7 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
         Command::Skills(command) => skills::run(command, &workplace, output).await,
         Command::Servers(command) => servers::run(command, &workplace, output).await,
         Command::Import(arguments) => import::run(arguments, &workplace, output).await,
+        Command::Serve(arguments) => serve::run(arguments, &workplace, output).await,
         Command::Connect(arguments) => connect::run(&arguments, cli.config.as_deref(), &workplace, output),
         Command::Tools(command) => {
             let yard = open(&workplace).await?;
@@ -156,6 +161,11 @@ async fn close(yard: &Toolyard, workplace: &Workplace) -> Result<(), Failure> {
 
 /// The yard as the settings describe it.
 async fn open(workplace: &Workplace) -> Result<Toolyard, Failure> {
+    open_with(workplace, setup(workplace)).await
+}
+
+/// The same with servers that are set up in another way.
+async fn open_with(workplace: &Workplace, servers: ServersSetup) -> Result<Toolyard, Failure> {
     // A search engine that cannot be used costs its own tool and nothing else; the doctor says why.
     let search = workplace.settings.search(|name| std::env::var(name).ok()).unwrap_or_default();
     let mut builder = Toolyard::builder()
@@ -163,7 +173,7 @@ async fn open(workplace: &Workplace) -> Result<Toolyard, Failure> {
         .search(search)
         .lexicons(Lexicons::with_files(workplace.lexicon_files()))
         .surroundings(workplace.surroundings.clone())
-        .servers(setup(workplace));
+        .servers(servers);
     if let Some(store) = &workplace.store {
         builder = builder.store(store.clone());
     }

@@ -18,6 +18,12 @@ def call(name, arguments):
         with open(settings + ".called", "w") as called:
             called.write("yes\n")
         time.sleep(300)
+    if name == "wait":
+        with open(settings + ".called", "w") as called:
+            called.write("yes\n")
+        time.sleep(arguments["seconds"])
+    if name == "write_much":
+        return {"content": [{"type": "text", "text": "word " * arguments["words"]}]}
     if arguments.get("name") == "nobody":
         return {"content": [{"type": "text", "text": "there is nobody"}], "isError": True}
     return {"content": [{"type": "text", "text": f"Hello, {arguments.get('name')}!"}], "x-extra": 1.50}

@@ -71,9 +71,9 @@ impl Place {
 
     /// The program and arguments of a fake server.
     pub(crate) fn words(&self, server: &str) -> [String; 3] {
-        let text = |path: PathBuf| path.canonicalize().unwrap().to_str().unwrap().to_owned();
-        let settings = self.path(&format!("{server}.json"));
-        ["python3".to_owned(), text(self.path("server.py")), text(settings)]
+        let home = self.folder.path().canonicalize().unwrap();
+        let text = |name: &str| home.join(name).to_str().unwrap().to_owned();
+        ["python3".to_owned(), text("server.py"), text(&format!("{server}.json"))]
     }
 
     /// Adds a fake server that offers `greet`, with more words for `servers add`.

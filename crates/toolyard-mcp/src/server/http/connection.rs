@@ -194,7 +194,10 @@ impl Connection {
                 let opened = id.to_str().ok().and_then(|id| open_session(&server.config.sessions, &seat, id));
                 let speaker = opened.map(Arc::new);
                 if let Some(speaker) = &speaker {
-                    *last = Some((id.clone(), Arc::clone(room), Arc::clone(speaker)));
+                    // Whoever prints a connection does not print its session.
+                    let mut id = id.clone();
+                    id.set_sensitive(true);
+                    *last = Some((id, Arc::clone(room), Arc::clone(speaker)));
                 }
                 speaker
             }

@@ -72,13 +72,13 @@ impl Connection {
         let server = &self.http.server;
         match (message, conversation) {
             (Message::Response { id: Some(id), outcome }, Some(conversation)) => {
-                server.questions.answer(conversation, id, outcome);
-                respond::status(StatusCode::ACCEPTED)
+                if server.questions.answer(conversation, id, outcome) {
+                    respond::status(StatusCode::ACCEPTED)
+                } else {
+                    nothing_asked()
+                }
             }
-            (Message::Response { .. }, _) => {
-                let text = "this answers nothing that was asked here";
-                respond::refusal(StatusCode::BAD_REQUEST, -32600, text)
-            }
+            (Message::Response { .. }, _) => nothing_asked(),
             (Message::Notification { method, params: Some(params) }, Some(conversation))
                 if method == "notifications/cancelled" =>
             {
@@ -293,6 +293,12 @@ fn whole(takes: Accepts, id: &RequestId, outcome: Outcome) -> Response<Answer> {
 fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
+}
+
+/// That an answer came to a question that nobody asked, or does not ask any more, or asked in another process.
+fn nothing_asked() -> Response<Answer> {
+    let text = "this answers nothing that is asked here at this moment";
+    respond::refusal(StatusCode::BAD_REQUEST, -32600, text)
 }
 
 fn not_understood(error: &WireError) -> Response<Answer> {

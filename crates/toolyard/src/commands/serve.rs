@@ -1,0 +1,178 @@
+//! `toolyard serve`: the hub as an MCP server, over HTTP or for whoever started us.
+
+use std::{io::IsTerminal as _, net::SocketAddr, path::PathBuf, sync::Arc};
+
+use tokio::net::TcpListener;
+use toolyard::{
+    Toolyard,
+    door::{self, Served},
+    settings::{ServeSettings, SurfaceSetting},
+};
+use toolyard_mcp::{
+    bridge::AskTheCaller,
+    server::{Access, AccessToken, HttpConfig, ServerConfig, SessionKeys, serve_http, serve_stdio},
+};
+
+use super::{open_with, serve_log, serve_secrets::Secrets, setup};
+use crate::{
+    cli::{ServeArgs, SurfaceWord},
+    failure::{Code, Failure},
+    folders::Workplace,
+    output::Output,
+    progress::interrupted,
+};
+
+/// Where it is served if nobody says where.
+const USUAL_ADDRESS: &str = "127.0.0.1:7300";
+
+/// Serves until somebody says that it is enough.
+pub(crate) async fn run(arguments: ServeArgs, workplace: &Workplace, output: &Output) -> Result<(), Failure> {
+    let serve = settings(&arguments, workplace);
+    let address = match (&arguments.http, arguments.stdio) {
+        (Some(address), _) => Some(address.as_str()),
+        (None, false) if std::io::stdin().is_terminal() => Some(USUAL_ADDRESS),
+        (None, _) => None,
+    };
+    match address {
+        Some(address) => over_http(address, &arguments, &serve, workplace, output).await,
+        None => over_stdio(&arguments, &serve, workplace, output).await,
+    }
+}
+
+/// What is served, with the last word of the command line.
+fn settings(arguments: &ServeArgs, workplace: &Workplace) -> ServeSettings {
+    let mut serve = workplace.serve.clone();
+    if let Some(surface) = arguments.surface {
+        serve.surface = match surface {
+            SurfaceWord::Full => SurfaceSetting::Full,
+            SurfaceWord::Search => SurfaceSetting::Search,
+            SurfaceWord::Auto => SurfaceSetting::Auto,
+        };
+        serve.profiles.values_mut().for_each(|profile| profile.surface = None);
+    }
+    serve
+}
+
+async fn over_http(
+    address: &str,
+    arguments: &ServeArgs,
+    serve: &ServeSettings,
+    workplace: &Workplace,
+    output: &Output,
+) -> Result<(), Failure> {
+    let unusable = |error: &dyn std::fmt::Display| {
+        Failure::new(Code::BadUse, format!("cannot serve at {address}: {error}"))
+            .with_hint("an address is HOST:PORT, such as 127.0.0.1:7300")
+    };
+    let listener = TcpListener::bind(address).await.map_err(|error| unusable(&error))?;
+    let place = listener.local_addr().map_err(|error| unusable(&error))?;
+    if arguments.no_auth && !place.ip().is_loopback() {
+        let message = format!("--no-auth is refused at {place}: others could reach it");
+        return Err(Failure::new(Code::BadUse, message).with_hint("leave it out: a token is made for you"));
+    }
+    let profiles = serve.profiles()?;
+    let secrets = Secrets::of(serve, workplace)?;
+    let access = match arguments.no_auth {
+        true => Access::Open,
+        false => Access::Token(AccessToken::new(secrets.token())),
+    };
+    let mut http = HttpConfig::new(access);
+    http.hosts = serve.hosts.iter().chain(&arguments.allow_host).cloned().collect();
+    http.origins = serve.origins.iter().chain(&arguments.allow_origin).cloned().collect();
+    http.legacy_sse = arguments.legacy_sse;
+
+    let yard = yard(workplace).await?;
+    let config = config(secrets.session_keys()?);
+    let served =
+        Served { main: serve.main_profile(), others: profiles, skill_folders: skill_folders(workplace) };
+    let server = Arc::new(door::server(&yard, config, served));
+    tell(place, arguments, serve, &secrets, output);
+    let serving = serve_http(server, listener, http, stopped(output));
+    let ended = tokio::select! {
+        ended = serving => ended,
+        () = serve_log::watch(&yard, output) => Ok(()),
+    };
+    end(&yard, workplace, output).await?;
+    ended.map_err(|error| Failure::new(Code::Failed, error.to_string()))
+}
+
+async fn over_stdio(
+    arguments: &ServeArgs,
+    serve: &ServeSettings,
+    workplace: &Workplace,
+    output: &Output,
+) -> Result<(), Failure> {
+    let profile = match &arguments.profile {
+        Some(name) => serve.profile(name)?,
+        None => serve.main_profile(),
+    };
+    let yard = yard(workplace).await?;
+    let keys = SessionKeys::random();
+    let config = config(keys.map_err(|error| Failure::new(Code::Failed, error.to_string()))?);
+    let served = Served { main: profile, others: Vec::new(), skill_folders: skill_folders(workplace) };
+    let server = Arc::new(door::server(&yard, config, served));
+    let ended = serve_stdio(server, tokio::io::stdin(), tokio::io::stdout(), interrupted()).await;
+    end(&yard, workplace, output).await?;
+    ended.map_err(|error| Failure::new(Code::Failed, error.to_string()))
+}
+
+/// The yard whose servers ask whoever calls them.
+async fn yard(workplace: &Workplace) -> Result<Toolyard, Failure> {
+    let mut servers = setup(workplace);
+    servers.input = Arc::new(AskTheCaller);
+    open_with(workplace, servers).await
+}
+
+fn config(sessions: SessionKeys) -> ServerConfig {
+    let mut config = ServerConfig::new("toolyard", env!("CARGO_PKG_VERSION"), sessions);
+    config.title = Some("Toolyard".to_owned());
+    config
+}
+
+fn skill_folders(workplace: &Workplace) -> Vec<PathBuf> {
+    workplace.surroundings.skill_folders.iter().map(|folder| folder.path.clone()).collect()
+}
+
+/// Ends when somebody says that it is enough, and says what happens then.
+async fn stopped(output: &Output) {
+    interrupted().await;
+    output.talk("stopping: calls that are under way may end; again to stop at once");
+}
+
+/// Stops the servers; a second word stops the waiting.
+async fn end(yard: &Toolyard, workplace: &Workplace, output: &Output) -> Result<(), Failure> {
+    tokio::select! {
+        closed = super::close(yard, workplace) => closed,
+        () = interrupted() => {
+            output.talk("stopped at once");
+            Ok(())
+        }
+    }
+}
+
+/// How to connect, for a person.
+fn tell(place: SocketAddr, arguments: &ServeArgs, serve: &ServeSettings, secrets: &Secrets, output: &Output) {
+    let url = format!("http://{place}/mcp");
+    output.talk(&format!("serving at {url}"));
+    for profile in serve.profiles.keys() {
+        output.talk(&format!("  profile {profile} at {url}/{profile}"));
+    }
+    if arguments.legacy_sse {
+        output.talk(&format!("  clients of the oldest kind at http://{place}/sse"));
+    }
+    if !place.ip().is_loopback() {
+        output.talk("  note: whoever can see this network can read along; put TLS before it");
+    }
+    if arguments.no_auth {
+        output.talk("  note: every program on this machine may come in (--no-auth)");
+    } else {
+        output.talk(&format!("  token: {}", secrets.shown(std::io::stderr().is_terminal())));
+    }
+    let at = if place.to_string() == USUAL_ADDRESS { String::new() } else { format!(" {url}") };
+    output.talk(&format!(
+        "  connect a client: toolyard connect claude --http{at}   (or cursor, vscode, codex, gemini)"
+    ));
+    if !arguments.no_auth {
+        output.talk(&format!("  any other: Authorization: Bearer TOKEN, in a shell {}", secrets.shell()));
+    }
+}

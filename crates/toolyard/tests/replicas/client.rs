@@ -1,0 +1,131 @@
+//! A client that calls one tool again and again and looks closely at every answer.
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper::{Request, StatusCode, client::conn::http1::SendRequest};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tokio::{net::TcpStream, time::sleep};
+
+use crate::replica::TOKEN;
+
+/// What all clients saw together.
+#[derive(Default)]
+pub(crate) struct Tally {
+    pub(crate) good: AtomicUsize,
+    pub(crate) crossed: AtomicUsize,
+    pub(crate) lost_sessions: AtomicUsize,
+    /// Calls whose connection a stopping replica cut; they are made again, because they only calculate.
+    pub(crate) cut: AtomicUsize,
+    pub(crate) first_problem: Mutex<Option<String>>,
+}
+
+impl Tally {
+    fn count(&self, what: &AtomicUsize, problem: impl FnOnce() -> String) {
+        what.fetch_add(1, Ordering::Relaxed);
+        self.first_problem.lock().unwrap().get_or_insert_with(problem);
+    }
+}
+
+/// Makes all calls of one client, in one session in the legacy era, without any in the modern one.
+pub(crate) async fn converse(number: usize, calls: usize, legacy: bool, address: SocketAddr, tally: &Tally) {
+    let mut line = connected(address).await;
+    let session = if legacy { Some(initialized(&mut line).await) } else { None };
+    let mut call = 0;
+    while call < calls {
+        let wanted = number * 100_000 + call;
+        let (method, body) = ("tools/call", tool_call(call, wanted, legacy));
+        match posted(&mut line, method, &body, session.as_deref()).await {
+            Some((StatusCode::OK, _, answer)) => {
+                let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_default();
+                if answer["id"] == json!(call) && text == wanted.to_string() {
+                    tally.good.fetch_add(1, Ordering::Relaxed);
+                } else {
+                    tally.count(&tally.crossed, || format!("wanted {wanted}, got {answer}"));
+                }
+                call += 1;
+            }
+            Some((status @ (StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST), _, answer)) => {
+                tally.count(&tally.lost_sessions, || format!("{status}: {answer}"));
+                call += 1;
+            }
+            other => {
+                tally.count(&tally.cut, || format!("cut: {:?}", other.map(|(status, ..)| status)));
+                sleep(Duration::from_millis(20)).await;
+                line = connected(address).await;
+            }
+        }
+    }
+}
+
+fn tool_call(id: usize, wanted: usize, legacy: bool) -> Value {
+    let mut params = json!({"name": "calculate", "arguments": {"expression": format!("{wanted}+0")}});
+    if !legacy {
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": {"name": "replicas", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+    }
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
+}
+
+async fn initialized(line: &mut SendRequest<Full<Bytes>>) -> String {
+    let body = json!({"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "replicas", "version": "1"}}});
+    for _ in 0..100 {
+        if let Some((StatusCode::OK, Some(session), _)) = posted(line, "initialize", &body, None).await {
+            return session;
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
+    panic!("no session");
+}
+
+async fn connected(address: SocketAddr) -> SendRequest<Full<Bytes>> {
+    let stream = TcpStream::connect(address).await.unwrap();
+    stream.set_nodelay(true).unwrap();
+    let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    sender
+}
+
+/// Status, session id and body of one POST; none where the connection broke.
+async fn posted(
+    line: &mut SendRequest<Full<Bytes>>,
+    method: &str,
+    body: &Value,
+    session: Option<&str>,
+) -> Option<(StatusCode, Option<String>, Value)> {
+    let mut request = Request::post("/mcp")
+        .header("host", "127.0.0.1")
+        .header("authorization", format!("Bearer {TOKEN}"))
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream");
+    request = match session {
+        Some(session) => {
+            request.header("mcp-session-id", session).header("mcp-protocol-version", "2025-11-25")
+        }
+        None if method == "initialize" => request,
+        None => request
+            .header("mcp-protocol-version", "2026-07-28")
+            .header("mcp-method", method)
+            .header("mcp-name", "calculate"),
+    };
+    let request = request.body(Full::from(body.to_string())).unwrap();
+    line.ready().await.ok()?;
+    let answer = line.send_request(request).await.ok()?;
+    let (head, body) = answer.into_parts();
+    let session = head.headers.get("mcp-session-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
+    let body = body.collect().await.ok()?.to_bytes();
+    Some((head.status, session, serde_json::from_slice(&body).unwrap_or(Value::Null)))
+}

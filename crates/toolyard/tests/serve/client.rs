@@ -1,0 +1,182 @@
+//! Clients of both kinds, and the hub they talk to.
+
+use std::{
+    io::{BufRead as _, BufReader, Write as _},
+    process::{Child, ChildStdin, ChildStdout, Stdio},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+
+use crate::place::Place;
+
+/// What a client of the modern era says with every request.
+pub(crate) fn meta(client: &str) -> Value {
+    json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": {"name": client, "version": "1"},
+    })
+}
+
+/// The parameters of a request of the modern era.
+pub(crate) fn modern(mut params: Value) -> Value {
+    params["_meta"] = meta("a-test");
+    params
+}
+
+pub(crate) fn names(answer: &Value) -> Vec<&str> {
+    let tools = answer["result"]["tools"].as_array().unwrap_or_else(|| panic!("{answer}"));
+    tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect()
+}
+
+/// A hub that we started and talk to over its standard input and output.
+pub(crate) struct Started {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+impl Started {
+    pub(crate) fn new(place: &Place, words: &[&str]) -> Self {
+        let mut command = place.command(&[&["serve", "--stdio"], words].concat());
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
+        Self { child, input, output }
+    }
+
+    pub(crate) fn send(&mut self, message: &Value) {
+        writeln!(self.input.as_mut().unwrap(), "{message}").unwrap();
+    }
+
+    pub(crate) fn ask(&mut self, method: &str, params: Value) -> Value {
+        self.send(&json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}));
+        self.hear()
+    }
+
+    pub(crate) fn hear(&mut self) -> Value {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
+    }
+
+    /// Says that nothing more will be said, and waits for the end.
+    pub(crate) fn leave(mut self) -> bool {
+        drop(self.input.take());
+        self.child.wait().unwrap().success()
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A hub at an address.
+pub(crate) struct Serving {
+    child: Child,
+    pub(crate) url: String,
+    said: Arc<Mutex<String>>,
+    http: reqwest::Client,
+    pub(crate) token: Option<String>,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) session: Option<String>,
+    pub(crate) body: Value,
+}
+
+impl Serving {
+    pub(crate) fn start(place: &Place, words: &[&str]) -> Self {
+        Self::at(place, "127.0.0.1:0", words)
+    }
+
+    pub(crate) fn at(place: &Place, address: &str, words: &[&str]) -> Self {
+        let mut command = place.command(&[&["serve", "--http", address], words].concat());
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let first = lines.next().unwrap().unwrap();
+        let url = first.strip_prefix("serving at ").unwrap_or_else(|| panic!("{first}")).to_owned();
+        let said = Arc::new(Mutex::new(String::new()));
+        let heard = Arc::clone(&said);
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                heard.lock().unwrap().push_str(&(line + "\n"));
+            }
+        });
+        let token = std::fs::read_to_string(place.path("data/toolyard/serve/token")).ok();
+        let token = token.map(|token| token.trim().to_owned());
+        Self { child, url, said, http: reqwest::Client::new(), token }
+    }
+
+    /// What it said on its standard error so far, besides the first line.
+    pub(crate) fn said(&self) -> String {
+        self.said.lock().unwrap().clone()
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.url.split([':', '/']).nth(4).unwrap().parse().unwrap()
+    }
+
+    pub(crate) fn request(&self, end: &str, method: &str, params: &Value) -> reqwest::RequestBuilder {
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let mut request = self
+            .http
+            .post(format!("{}{end}", self.url))
+            .header("Accept", "application/json, text/event-stream")
+            .json(&body);
+        if let Some(token) = &self.token {
+            request = request.bearer_auth(token);
+        }
+        let name = params.get("name").or(params.get("uri")).and_then(Value::as_str);
+        if params.get("_meta").is_some() {
+            request = request.header("MCP-Protocol-Version", "2026-07-28").header("Mcp-Method", method);
+            if let Some(name) = name.filter(|_| method != "completion/complete") {
+                request = request.header("Mcp-Name", name);
+            }
+        }
+        request
+    }
+
+    /// A request of the modern era at `/mcp` and what follows.
+    pub(crate) async fn ask(&self, end: &str, method: &str, params: Value) -> Value {
+        let answer = heard(self.request(end, method, &modern(params))).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer.body
+    }
+
+    /// Tells it to end, as a service manager does.
+    pub(crate) fn terminate(&self) {
+        let pid = rustix::process::Pid::from_raw(self.child.id().try_into().unwrap()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    }
+
+    pub(crate) fn wait(&mut self) -> bool {
+        self.child.wait().unwrap().success()
+    }
+}
+
+/// Sends a request and hears its answer, be it JSON or the last event of a stream.
+pub(crate) async fn heard(request: reqwest::RequestBuilder) -> Answer {
+    let response = request.timeout(Duration::from_secs(30)).send().await.unwrap();
+    let (status, headers) = (response.status().as_u16(), response.headers().clone());
+    let session = headers.get("mcp-session-id").map(|id| id.to_str().unwrap().to_owned());
+    let text = response.text().await.unwrap();
+    let last = text.lines().filter_map(|line| line.strip_prefix("data: ")).next_back();
+    let body = serde_json::from_str(last.unwrap_or(&text)).unwrap_or(Value::Null);
+    Answer { status, session, body }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
