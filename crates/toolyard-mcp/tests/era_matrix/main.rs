@@ -101,7 +101,11 @@ async fn elicitation(client: ProtocolEra, server: ProtocolEra) {
         match server.kind {
             Kind::Everything => assert!(said.contains("- Name: Ada"), "{seen}"),
             _ => {
-                assert_eq!((said, seen["asked"].as_array().unwrap().len()), ("Ada is in London", 2), "{seen}")
+                assert_eq!(
+                    (said, seen["asked"].as_array().unwrap().len()),
+                    ("Ada is in London", 2),
+                    "{seen}"
+                );
             }
         }
     }
