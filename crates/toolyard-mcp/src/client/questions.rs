@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use toolyard_core::{CallQuestion, Caller, JsonCursor, JsonKind, Patience, RawJson};
+use toolyard_core::{CallQuestion, Caller, Patience, RawJson};
 
 use super::{InputRequest, RequestError, beats::Addressee, input::METHOD_NOT_FOUND, session::Parts};
-use crate::wire::{InputRequired, JsonObject, RpcError, WireError, field_of};
+use crate::wire::{Edit, InputRequired, JsonObject, RpcError, WireError, edited, field_of};
 
 /// JSON-RPC's codes for parameters that cannot be, and for trouble on our side.
 const INVALID_PARAMS: i64 = -32602;
@@ -171,20 +171,18 @@ fn offers(capabilities: &RawJson, method: &str, params: Option<&RawJson>) -> Res
 
 /// What a server may ask of a client, out of all its capabilities.
 pub(super) fn askable(capabilities: &RawJson) -> JsonObject {
-    let mut asked = JsonObject::new();
-    for kind in ASKABLE {
-        if let Some(offered) = present(capabilities, kind) {
-            asked = asked.with_raw(kind, &offered);
-        }
-    }
-    asked
+    edited(capabilities, |key, offered| {
+        if ASKABLE.contains(&key) && says_something(offered) { Edit::Keep } else { Edit::Leave }
+    })
 }
 
 /// The value of a field that says something.
 fn present(object: &RawJson, key: &str) -> Option<RawJson> {
-    let value = field_of(object, key)?;
-    let kind = JsonCursor::of(&value).skip().ok()?.kind();
-    (kind != JsonKind::Null && value.get() != "false").then_some(value)
+    field_of(object, key).filter(says_something)
+}
+
+fn says_something(value: &RawJson) -> bool {
+    !matches!(value.get(), "null" | "false")
 }
 
 #[cfg(test)]

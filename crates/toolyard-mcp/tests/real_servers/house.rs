@@ -61,6 +61,26 @@ impl Surroundings for Nothing {
     }
 }
 
+/// A manager without servers whose tools go to this registrar.
+pub(crate) fn manager_of(
+    folder: &Path,
+    input: Arc<dyn InputHandler>,
+    cache: ServerCache,
+    registrar: Arc<dyn Registrar>,
+) -> McpManager {
+    McpManager::new(Host {
+        environment: std::env::vars().collect(),
+        working_directory: folder.to_owned(),
+        guard: Some(guardian()),
+        cache,
+        registrar,
+        input,
+        surroundings: Arc::new(Nothing),
+        limits: WireLimits::default(),
+        http: OnceLock::new(),
+    })
+}
+
 impl House {
     /// A house without anyone to ask.
     pub(crate) async fn new(config: McpServerConfig, folder: &Path) -> Self {
@@ -84,17 +104,7 @@ impl House {
         cache: ServerCache,
     ) -> Self {
         let tools = Arc::new(Tools::default());
-        let manager = McpManager::new(Host {
-            environment: std::env::vars().collect(),
-            working_directory: folder.to_owned(),
-            guard: Some(guardian()),
-            cache,
-            registrar: Arc::clone(&tools) as Arc<dyn Registrar>,
-            input,
-            surroundings: Arc::new(Nothing),
-            limits: WireLimits::default(),
-            http: OnceLock::new(),
-        });
+        let manager = manager_of(folder, input, cache, Arc::clone(&tools) as Arc<dyn Registrar>);
         manager.apply(configs).await.unwrap();
         Self { manager: Arc::new(manager), tools }
     }

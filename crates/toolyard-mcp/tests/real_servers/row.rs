@@ -111,7 +111,7 @@ impl Row {
             Kind::NewExcel => 46,
             Kind::Everything => 13,
             Kind::Time => 2,
-            Kind::BothEras => 11,
+            Kind::BothEras => 12,
         }
     }
 
