@@ -1,8 +1,11 @@
 //! A call as a step of a run: written down before it is made and after, so that a crash never makes it twice.
 
+use std::time::Duration;
+
+use serde_json::json;
 use toolyard_core::{
-    Begun, ContentHash, ErrorKind, Intent, Journal, JournalError, Lease, RawJson, StepAnswer, StepOutcome,
-    StepRecord, StepState, ToolCallRequest, ToolError, ToolOutput, idempotency_key, redact_json,
+    Begun, ContentHash, ErrorKind, Intent, Journal, JournalError, Lease, RawJson, RunState, StepAnswer,
+    StepOutcome, StepRecord, StepState, ToolCallRequest, ToolError, ToolOutput, idempotency_key, redact_json,
 };
 
 use crate::{
@@ -10,7 +13,36 @@ use crate::{
     options::CallOptions,
 };
 
+/// How long a lease outlives the call that it is for.
+const GRACE: Duration = Duration::from_secs(60);
+
 impl ToolHub {
+    /// Carries out one call as a run of one step: written down before it is made and after. What cannot be written down is
+    /// not called.
+    pub async fn execute_journalled(
+        &self,
+        journal: &dyn Journal,
+        owner: &str,
+        request: &ToolCallRequest,
+        options: &CallOptions,
+    ) -> Result<ToolOutput, ToolError> {
+        let detail = RawJson::from(json!({"tool": request.tool_name}));
+        let unwritable = |error| not_begun(&error, request);
+        let run = journal.create_run("call", &detail).await.map_err(unwritable)?;
+        let lease = options.timeout.saturating_add(GRACE);
+        let lease = journal.claim(&run, owner, lease).await.map_err(unwritable)?;
+        let outcome = self.execute_step(journal, &lease, "call", request, options).await;
+        let state = match &outcome {
+            Ok(_) => RunState::Done,
+            Err(error) if error.kind() == ErrorKind::OutcomeUnknown => RunState::Open,
+            Err(_) => RunState::Failed,
+        };
+        if let Err(error) = journal.release(&lease, state).await {
+            tracing::warn!(%error, "the run was not closed");
+        }
+        outcome
+    }
+
     /// Carries out one step of a run, unless the journal knows that it was done, or may have been. Its answer is the
     /// one it gave the first time; a step whose outcome is unknown is never made again by itself.
     pub async fn execute_step(

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use toolyard_hub::{Budget, surface::Surface};
+
 use super::*;
 
 fn parse(text: &str) -> Result<Settings, String> {
@@ -142,4 +144,64 @@ fn the_schema_file_is_up_to_date() {
     }
     let stored = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(stored == generated, "schema/toolyard.schema.json is out of date: run `just schema`");
+}
+
+#[test]
+fn profiles_take_from_serve_what_they_do_not_say() {
+    let settings = parse(
+        r#"
+        [serve]
+        surface = "search"
+        result_budget = 9000
+        timeout = "30s"
+        [serve.profiles.office]
+        surface = "full"
+        servers = ["excel"]
+        deny = ["delete_*"]
+        budget = 0
+        [serve.profiles.home]
+        tools = ["get_time"]
+        "#,
+    )
+    .unwrap();
+    let serve = &settings.serve;
+    assert_eq!(serve.main_profile().surface, Surface::Search);
+    let office = serve.profile("office").unwrap();
+    assert_eq!((office.surface, office.budget), (Surface::Full, Budget::Whole));
+    assert!(office.allows("read", "excel") && !office.allows("delete_row", "excel"));
+    let home = serve.profile("home").unwrap();
+    assert_eq!((home.budget, home.timeout.as_secs()), (Budget::Characters(9000), 30));
+    let names: Vec<String> =
+        serve.profiles().unwrap().iter().map(|profile| profile.name.to_string()).collect();
+    assert_eq!(names, ["home", "office"]);
+    let unknown = serve.profile("ofice").unwrap_err().to_string();
+    assert_eq!(unknown, "[serve] no profile is called `ofice`: there are home, office");
+}
+
+#[test]
+fn secrets_of_serving_are_references() {
+    let serve = |text: &str| parse(text).unwrap().serve;
+    let variable = |name: &str| match name {
+        "TOKEN" => Some("a-token-that-is-long-enough".to_owned()),
+        "SHORT" => Some("short".to_owned()),
+        "KEY" => Some("0123456789abcdef".repeat(4)),
+        _ => None,
+    };
+    let token = |text: &str| serve(text).token(variable).map_err(|error| error.to_string());
+    assert_eq!(token(""), Ok(None));
+    assert_eq!(token("[serve]\ntoken = \"${TOKEN}\""), Ok(Some("a-token-that-is-long-enough".to_owned())));
+    assert!(token("[serve]\ntoken = \"${SHORT}\"").unwrap_err().contains("can be guessed"));
+    assert!(token("[serve]\ntoken = \"${NOPE}\"").unwrap_err().contains("`NOPE` is not set"));
+    assert!(token("[serve]\ntoken = \"hunter2\"").unwrap_err().contains("do not belong in files"));
+    let keys = |text: &str| serve(text).session_keys(variable).map_err(|error| error.to_string());
+    let (current, former) = keys("[serve]\nsession_keys = [\"${KEY}\", \"${KEY}\"]").unwrap().unwrap();
+    assert_eq!(Some(current), former);
+    assert!(keys("[serve]\nsession_keys = [\"${TOKEN}\"]").unwrap_err().contains("64 hexadecimal digits"));
+}
+
+#[test]
+fn a_project_decides_nothing_about_serving_by_itself() {
+    let settings = parse("[serve]\nhosts = [\"*\"]\n").unwrap();
+    let (harmless, taken) = settings.without_power();
+    assert_eq!((harmless.serve, taken), (ServeSettings::default(), vec!["serve"]));
 }

@@ -7,7 +7,7 @@ use std::{
 
 use arc_swap::ArcSwapOption;
 use toolyard_core::{
-    BoxFuture, Catalogue, ErrorKind, OfferedTool, RawJson, ServiceCall, ToolCallRequest, ToolError,
+    BoxFuture, Catalogue, ErrorKind, Journal, OfferedTool, RawJson, ServiceCall, ToolCallRequest, ToolError,
     ToolOutput, ToolService, Viewer,
 };
 
@@ -35,6 +35,8 @@ pub struct HubService {
     /// a change says with the number which one it has seen.
     full: ArcSwapOption<Written>,
     search: ArcSwapOption<Written>,
+    /// Where every call is written down before it is made and after, if anywhere, and by whom.
+    journal: Option<(Arc<dyn Journal>, String)>,
     /// Held by whoever writes anew what has changed, never by who reads it.
     writing: Mutex<()>,
 }
@@ -60,8 +62,16 @@ impl HubService {
             offer: ArcSwapOption::empty(),
             full: ArcSwapOption::empty(),
             search: ArcSwapOption::empty(),
+            journal: None,
             writing: Mutex::default(),
         }
+    }
+
+    /// The same with every call written down before it is made and after. Nothing is called that cannot be.
+    #[must_use]
+    pub fn with_journal(mut self, journal: Arc<dyn Journal>, owner: impl Into<String>) -> Self {
+        self.journal = Some((journal, owner.into()));
+        self
     }
 
     /// What is served.
@@ -152,11 +162,24 @@ impl HubService {
         let options = self.options(call);
         // A name without a dot is a tool's own: the hub finds it without a table.
         if !request.tool_name.contains('.') {
-            return self.hub.execute(request, &options).await;
+            return self.carry_out(request, &options).await;
         }
         let offer = self.offer();
         let offering = offer.find(&request.tool_name).ok_or_else(|| unknown(&request.tool_name, &offer))?;
-        self.hub.execute(&offering.request(request), &options).await
+        self.carry_out(&offering.request(request), &options).await
+    }
+
+    async fn carry_out(
+        &self,
+        request: &ToolCallRequest,
+        options: &CallOptions,
+    ) -> Result<ToolOutput, ToolError> {
+        match &self.journal {
+            None => self.hub.execute(request, options).await,
+            Some((journal, owner)) => {
+                Box::pin(self.hub.execute_journalled(&**journal, owner, request, options)).await
+            }
+        }
     }
 
     /// The tools of a request, as far as they are offered here.

@@ -1,16 +1,11 @@
 //! `toolyard call`: one call, and what went on inside.
 
-use std::{
-    io::Read as _,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{io::Read as _, sync::Arc, time::Instant};
 
 use serde_json::json;
 use toolyard::{Toolyard, settings::JournalSetting};
 use toolyard_core::{
-    Capability, ErrorKind, Journal as _, RawJson, RunState, SourceKind, ToolCallRequest, ToolError,
-    ToolOutput, ToolResult,
+    Capability, ErrorKind, RawJson, SourceKind, ToolCallRequest, ToolError, ToolOutput, ToolResult,
 };
 use toolyard_hub::{Budget, CallOptions, Decision, ToolCandidate, Trail, Watch};
 use toolyard_mcp::client::{McpManager, Server, ServerState};
@@ -115,32 +110,15 @@ async fn journalled(
     yard: &Toolyard,
     options: &CallOptions,
 ) -> Result<ToolOutput, ToolError> {
-    let unwritable = |error: toolyard_core::JournalError| {
-        ToolError::new(
-            ErrorKind::Refused,
-            format!("it was not called, because it cannot be journalled: {error}"),
-        )
-        .on_tool(&request.tool_name)
-        .with_hint("`journal = \"always\"` needs a store that can be written")
-    };
+    let hint = "`journal = \"always\"` needs a store that can be written";
     let Some(store) = yard.store() else {
-        return Err(unwritable(toolyard_core::JournalError::Failed("there is no store".to_owned())));
+        let error =
+            ToolError::new(ErrorKind::Refused, "it was not called: there is no store to journal it in");
+        return Err(error.on_tool(&request.tool_name).with_hint(hint));
     };
-    let detail = RawJson::from(json!({"tool": request.tool_name}));
-    let run = store.create_run("call", &detail).await.map_err(unwritable)?;
     let owner = format!("cli-{}", std::process::id());
-    let lease = options.timeout.saturating_add(Duration::from_secs(60));
-    let lease = store.claim(&run, &owner, lease).await.map_err(unwritable)?;
-    let outcome = yard.hub().execute_step(store, &lease, "call", request, options).await;
-    let state = match &outcome {
-        Ok(_) => RunState::Done,
-        Err(error) if error.kind() == ErrorKind::OutcomeUnknown => RunState::Open,
-        Err(_) => RunState::Failed,
-    };
-    if let Err(error) = store.release(&lease, state).await {
-        tracing::warn!(%error, "the run was not closed");
-    }
-    outcome
+    let outcome = yard.hub().execute_journalled(store, &owner, request, options).await;
+    outcome.map_err(|error| if error.kind() == ErrorKind::Refused { error.with_hint(hint) } else { error })
 }
 
 fn options(call: &CallArgs, yard: &Toolyard, trail: Option<&Arc<Trail>>) -> CallOptions {

@@ -1,19 +1,19 @@
 //! `toolyard serve`: the hub as an MCP server, over HTTP or for whoever started us.
 
-use std::{io::IsTerminal as _, net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{io::IsTerminal as _, net::SocketAddr, sync::Arc};
 
 use tokio::net::TcpListener;
 use toolyard::{
     Toolyard,
     door::{self, Served},
-    settings::{ServeSettings, SurfaceSetting},
+    settings::{JournalSetting, ServeSettings, SurfaceSetting},
 };
 use toolyard_mcp::{
     bridge::AskTheCaller,
     server::{Access, AccessToken, HttpConfig, ServerConfig, SessionKeys, serve_http, serve_stdio},
 };
 
-use super::{open_with, serve_log, serve_secrets::Secrets, setup};
+use super::{kept, open_with, serve_log, serve_secrets::Secrets, setup};
 use crate::{
     cli::{ServeArgs, SurfaceWord},
     failure::{Code, Failure},
@@ -83,8 +83,7 @@ async fn over_http(
 
     let yard = yard(workplace).await?;
     let config = config(secrets.session_keys()?);
-    let served =
-        Served { main: serve.main_profile(), others: profiles, skill_folders: skill_folders(workplace) };
+    let served = Served { main: serve.main_profile(), others: profiles, ..served(workplace)? };
     let server = Arc::new(door::server(&yard, config, served));
     tell(place, arguments, serve, &secrets, output);
     let serving = serve_http(server, listener, http, stopped(output));
@@ -109,7 +108,7 @@ async fn over_stdio(
     let yard = yard(workplace).await?;
     let keys = SessionKeys::random();
     let config = config(keys.map_err(|error| Failure::new(Code::Failed, error.to_string()))?);
-    let served = Served { main: profile, others: Vec::new(), skill_folders: skill_folders(workplace) };
+    let served = Served { main: profile, ..served(workplace)? };
     let server = Arc::new(door::server(&yard, config, served));
     let ended = serve_stdio(server, tokio::io::stdin(), tokio::io::stdout(), interrupted()).await;
     end(&yard, workplace, output).await?;
@@ -129,8 +128,15 @@ fn config(sessions: SessionKeys) -> ServerConfig {
     config
 }
 
-fn skill_folders(workplace: &Workplace) -> Vec<PathBuf> {
-    workplace.surroundings.skill_folders.iter().map(|folder| folder.path.clone()).collect()
+/// What is served besides profiles.
+fn served(workplace: &Workplace) -> Result<Served, Failure> {
+    let journal = workplace.settings.journal == JournalSetting::Always;
+    if journal {
+        kept(workplace)?;
+    }
+    let skill_folders =
+        workplace.surroundings.skill_folders.iter().map(|folder| folder.path.clone()).collect();
+    Ok(Served { skill_folders, journal, ..Served::default() })
 }
 
 /// Ends when somebody says that it is enough, and says what happens then.

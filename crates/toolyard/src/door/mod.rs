@@ -31,6 +31,8 @@ pub struct Served {
     pub others: Vec<Profile>,
     /// Folders of skills that are served as skills too.
     pub skill_folders: Vec<PathBuf>,
+    /// Whether every call is journalled.
+    pub journal: bool,
 }
 
 /// A server of a yard. From now on its servers are looked after: those that nobody has seen yet are started once, and those
@@ -43,6 +45,7 @@ pub fn server(yard: &Toolyard, mut config: ServerConfig, served: Served) -> McpS
             [] => None,
             folders => Some(Arc::new(LocalSkills::new(folders.to_vec()))),
         },
+        journal: served.journal,
     };
     let server = McpServer::new(config, common.door(yard, served.main));
     served.others.into_iter().fold(server, |server, profile| {
@@ -54,6 +57,7 @@ pub fn server(yard: &Toolyard, mut config: ServerConfig, served: Served) -> McpS
 struct Common {
     results: Arc<KeptResults>,
     skills: Option<Arc<LocalSkills>>,
+    journal: bool,
 }
 
 impl Common {
@@ -65,12 +69,22 @@ impl Common {
             let upstreams = Upstreams::new(servers, move |id| reached.reaches(id.as_str()));
             Arc::new(skills.map(Arc::clone).into_iter().fold(upstreams, Upstreams::beside))
         });
-        let mut door = Door::new(Arc::new(HubService::new(yard.shared_hub(), profile)));
+        let mut door = Door::new(Arc::new(self.service(yard, profile)));
         let results = Some(Arc::clone(&self.results) as Arc<dyn ContentService>);
         let skills = skills.map(|skills| Arc::clone(skills) as _);
         let behind = upstreams.as_ref().filter(|_| content).map(|upstreams| Arc::clone(upstreams) as _);
         door.content = [results, skills, behind].into_iter().flatten().collect();
         door.readiness = upstreams.map(|upstreams| Arc::new(Behind(upstreams)) as _);
         door
+    }
+
+    fn service(&self, yard: &Toolyard, profile: Profile) -> HubService {
+        let service = HubService::new(yard.shared_hub(), profile);
+        match yard.store().filter(|_| self.journal) {
+            Some(store) => {
+                service.with_journal(Arc::new(store.clone()), format!("serve-{}", std::process::id()))
+            }
+            None => service,
+        }
     }
 }

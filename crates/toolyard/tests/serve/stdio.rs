@@ -91,3 +91,17 @@ fn nothing_is_needed_at_all() {
     let mut hub = Started::new(&place, &[]);
     assert_eq!(names(&hub.ask("tools/list", modern(json!({})))), NATIVE);
 }
+
+#[test]
+fn calls_are_journalled_where_all_are() {
+    let place = yard();
+    let settings = place.path("config/toolyard/toolyard.toml");
+    let text = std::fs::read_to_string(&settings).unwrap();
+    std::fs::write(&settings, format!("journal = \"always\"\n{text}")).unwrap();
+    let mut hub = Started::new(&place, &[]);
+    let answer = hub.ask("tools/call", modern(json!({"name": "greet", "arguments": {"name": "Ada"}})));
+    assert_eq!(answer["result"]["content"][0]["text"], "Hello, Ada!");
+    assert!(hub.leave());
+    let runs = place.run(&["runs", "list"]);
+    assert!(runs.contains("call") && runs.contains("done"), "{runs}");
+}
