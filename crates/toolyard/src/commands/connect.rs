@@ -1,7 +1,6 @@
 //! `toolyard connect`: has another client use this hub, in place of the servers that were taken over from it; and undoes it.
 
 use std::{
-    collections::BTreeMap,
     io::IsTerminal as _,
     path::{Path, PathBuf},
 };
@@ -9,15 +8,16 @@ use std::{
 use serde_json::{Map, Value, json};
 use toolyard_core::ContentHash;
 use toolyard_mcp::config::{
-    DocumentError, Place, ServerSettings,
+    DocumentError, Place,
     import::{Client, Root, read},
 };
 
 use crate::{
     cli::ConnectArgs,
     commands::{
-        connect_edit::{Edit, OWN, alone, edited, servers},
+        connect_edit::{Edit, OWN, edited, servers},
         connect_entry::{TOKEN_VARIABLE, Way, entry, is_ours},
+        connect_match::taken_over,
         connect_record::{Patch, Record},
         import_files::SYSTEM,
         text_diff::{changed_lines, without_value},
@@ -65,8 +65,9 @@ pub(crate) fn run(
     output: &Output,
 ) -> Result<(), Failure> {
     let client = client(&arguments.client)?;
-    let file = arguments.file.clone().map_or_else(|| usual_file(client), Ok)?;
-    let place = record_place(client, arguments.file.as_deref(), workplace);
+    let named = arguments.file.as_deref().map(absolute).transpose()?;
+    let place = record_place(client, named.as_deref(), workplace);
+    let file = named.map_or_else(|| usual_file(client), Ok)?;
     let record = Record::read(&place)?;
     if arguments.undo {
         let Some(record) = record else {
@@ -82,6 +83,7 @@ pub(crate) fn run(
     let written = decide(&change, arguments, output)?;
     if written {
         let record = combined(record, &change, text.is_some(), moved);
+        unchanged(&change)?;
         // First what is needed to go back, then the change.
         record.keep(&change.place)?;
         write(&change.file, &change.after)?;
@@ -110,10 +112,11 @@ fn planned(
     let known = servers(client, &before).map_err(|error| untouched(&error))?;
     let (mut moved, mut stays, mut ours) = (Map::new(), Vec::new(), Vec::new());
     let mut unset = Vec::new();
+    let taken = taken_over(client, &known, &workplace.written_servers);
     for (name, server) in &known {
         if is_ours(name, server) {
             ours.push(name.as_str());
-        } else if let Some(taken_over) = taken_over(client, name, server, &workplace.written_servers) {
+        } else if let Some(taken_over) = taken.get(name.as_str()) {
             unset.extend(taken_over.variables().into_iter().filter(|name| std::env::var_os(name).is_none()));
             moved.insert(name.clone(), server.clone());
         } else if name == OWN {
@@ -179,6 +182,7 @@ fn undo(
     if written {
         let failed =
             |error| Failure::new(Code::Failed, format!("failed to remove {}: {error}", place.display()));
+        unchanged(&change)?;
         if remove {
             std::fs::remove_file(&change.file).map_err(failed)?;
         } else {
@@ -317,41 +321,6 @@ fn counted(names: &[String]) -> String {
     }
 }
 
-/// A server of a client as it is in our own settings, reached in the same way. Which variables stand for its secrets does
-/// not matter.
-fn taken_over<'a>(
-    client: Client,
-    name: &str,
-    server: &Value,
-    ours: &'a BTreeMap<String, ServerSettings>,
-) -> Option<&'a ServerSettings> {
-    let read = read(client, &alone(client, name, server), Place::default()).ok()?;
-    let wanted = reach(&read.servers.first()?.settings);
-    ours.values().find(|known| reach(known) == wanted)
-}
-
-type Reach = (Option<String>, Vec<String>, Option<String>, Option<String>, Vec<(String, String)>);
-
-fn reach(settings: &ServerSettings) -> Reach {
-    let ServerSettings { command, args, cwd, url, env, headers, .. } = settings;
-    let pairs = env.iter().chain(headers).map(|(name, value)| (name.clone(), without_references(value)));
-    let url = url.as_deref().map(|url| without_references(url.trim_end_matches('/')));
-    let args = args.iter().map(|text| without_references(text)).collect();
-    (command.clone(), args, cwd.clone(), url, pairs.collect())
-}
-
-/// The text with every `${…}` made the same.
-fn without_references(text: &str) -> String {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once("${") {
-        out.push_str(before);
-        out.push_str("${}");
-        rest = after.split_once('}').map_or("", |(_, rest)| rest);
-    }
-    out + rest
-}
-
 fn way(arguments: &ConnectArgs, config: Option<&Path>) -> Result<Way, Failure> {
     let failed = |error: &dyn std::fmt::Display| {
         Failure::new(Code::Failed, format!("failed to find this program: {error}"))
@@ -403,12 +372,31 @@ fn record_place(client: Client, file: Option<&Path>, workplace: &Workplace) -> P
     let name = match file {
         None => client.id().to_owned(),
         Some(file) => {
-            let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
             let hash = ContentHash::of(file.to_string_lossy().as_bytes()).to_string();
             format!("{}-{}", client.id(), hash.get(..12).unwrap_or_default())
         }
     };
     workplace.data_folder.join("connect").join(format!("{name}.json"))
+}
+
+/// A file by the same name whether it is there or not, and from whichever folder it is named.
+fn absolute(file: &Path) -> Result<PathBuf, Failure> {
+    let failed =
+        |error| Failure::new(Code::BadUse, format!("failed to find the folder of {}: {error}", file.display()));
+    let whole = std::path::absolute(file).map_err(failed)?;
+    match (whole.parent(), whole.file_name()) {
+        (Some(folder), Some(name)) => Ok(folder.canonicalize().map_err(failed)?.join(name)),
+        _ => Ok(whole),
+    }
+}
+
+/// Whether a file is still what was read before anyone was asked: clients write into theirs at any time.
+fn unchanged(change: &Change) -> Result<(), Failure> {
+    if text_of(&change.file)?.unwrap_or_default() == change.before {
+        return Ok(());
+    }
+    let message = format!("{} was changed meanwhile; nothing was written", change.file.display());
+    Err(Failure::new(Code::Failed, message).with_hint("run the same command again"))
 }
 
 fn text_of(file: &Path) -> Result<Option<String>, Failure> {

@@ -41,10 +41,10 @@ pub(super) fn entry(client: Client, way: &Way) -> Value {
     }
 }
 
-/// Whether an entry is ours: it starts this program, or has our name.
+/// Whether an entry is ours: it has our name, and starts this program or none. What else starts this program is a person's own.
 pub(super) fn is_ours(name: &str, server: &Value) -> bool {
     let command = server.get("command").and_then(Value::as_str).unwrap_or_default();
     let program = command.rsplit(['/', '\\']).next().unwrap_or_default();
     let starts_us = program.strip_suffix(".exe").unwrap_or(program) == "toolyard";
-    starts_us || (name == super::connect_edit::OWN && command.is_empty())
+    name == super::connect_edit::OWN && (starts_us || command.is_empty())
 }

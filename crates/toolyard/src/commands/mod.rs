@@ -6,6 +6,7 @@ mod call;
 mod connect;
 mod connect_edit;
 mod connect_entry;
+mod connect_match;
 mod connect_record;
 mod doctor;
 mod doctor_serve;
