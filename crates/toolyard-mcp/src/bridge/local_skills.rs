@@ -37,6 +37,8 @@ struct Shared {
     digests: Mutex<HashMap<PathBuf, Digested>>,
     /// The addresses of the skills that were found last.
     roots: Mutex<Vec<String>>,
+    /// What was warned of already.
+    warned: Mutex<BTreeSet<String>>,
 }
 
 #[derive(Debug, Clone)]
@@ -49,8 +51,8 @@ struct Digested {
 impl LocalSkills {
     /// The skills in these folders. A folder with a SKILL.md is a skill itself; of any other, the folders in it are looked at.
     pub fn new(folders: Vec<PathBuf>) -> Self {
-        let (digests, roots) = (Mutex::default(), Mutex::default());
-        let skills = Self { shared: Arc::new(Shared { folders, digests, roots }) };
+        let (digests, roots, warned) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let skills = Self { shared: Arc::new(Shared { folders, digests, roots, warned }) };
         // Whoever stands beside us must know at once which addresses are taken.
         skills.shared.look();
         skills
@@ -124,19 +126,26 @@ impl Shared {
             match LocalSkill::look(&folder) {
                 Ok(skill) => match found.get(&skill.name) {
                     Some(first) if first.folder != skill.folder => {
-                        let (folder, first) = (skill.folder.display(), first.folder.display());
-                        tracing::warn!(skill = skill.name, %folder, %first, "a skill of that name is served already");
+                        let first = first.folder.display();
+                        self.warn(&folder, &format!("a skill of that name is served from {first} already"));
                     }
                     _ => drop(found.insert(skill.name.clone(), skill)),
                 },
-                Err(error) => {
-                    tracing::warn!(folder = %folder.display(), %error, "this skill is not served");
-                }
+                Err(error) => self.warn(&folder, &error.to_string()),
             }
         }
         let roots = found.values().map(LocalSkill::root).collect();
         *self.roots.lock().unwrap_or_else(PoisonError::into_inner) = roots;
         found.into_values().collect()
+    }
+
+    /// Says once why a folder is not served.
+    fn warn(&self, folder: &std::path::Path, why: &str) {
+        let folder = folder.display();
+        let warning = format!("the skill in {folder} is not served: {why}");
+        if self.warned.lock().unwrap_or_else(PoisonError::into_inner).insert(warning.clone()) {
+            tracing::warn!("{warning}");
+        }
     }
 
     fn get(&self, skill: &LocalSkill, address: &str) -> Result<Value, RpcError> {

@@ -149,8 +149,7 @@ impl Duplex {
         let said = Said { method, meta: version, ..Said::default() };
         match era_of(self.server.config.eras, said)? {
             Era::Modern => {
-                let (speaker, meta) =
-                    modern_speaker(params.meta.take(), &self.principal, Some(self.conversation))?;
+                let (speaker, meta) = modern_speaker(params.meta.take(), Some(self.conversation))?;
                 params.meta = Some(meta);
                 Ok(Arc::new(speaker))
             }

@@ -1,9 +1,6 @@
 //! In which era a request is made: decided anew for each, from what it says itself.
 
-use std::{
-    hash::{DefaultHasher, Hash, Hasher},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use http::StatusCode;
 use serde_json::json;
@@ -61,7 +58,6 @@ pub(super) fn era_of(served: ServedEras, said: Said<'_>) -> Result<Era, Outcome>
 /// Whoever speaks in the modern era says it all with every request.
 pub(super) fn modern_speaker(
     meta: Option<Meta>,
-    principal: &[u8; 32],
     conversation: Option<u64>,
 ) -> Result<(Speaker, Meta), Outcome> {
     let mut meta = meta.unwrap_or_default();
@@ -74,11 +70,9 @@ pub(super) fn modern_speaker(
     }
     let Some(capabilities) = meta.capabilities.take() else { return Err(missing("clientCapabilities")) };
     let client = meta.client.take();
-    let conversation = conversation.unwrap_or_else(|| {
-        let mut hasher = DefaultHasher::new();
-        (principal, &client, capabilities.get()).hash(&mut hasher);
-        hasher.finish()
-    });
+    // Where nothing but the request tells who made it, nobody can tell two clients of one name apart: what is asked during
+    // the call of one must not reach the other.
+    let conversation = conversation.unwrap_or_else(|| fastrand::u64(..));
     let speaker = Speaker {
         version: MODERN,
         who: client.as_deref().unwrap_or("an MCP client").into(),

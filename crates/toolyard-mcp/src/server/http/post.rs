@@ -145,7 +145,7 @@ impl Connection {
         let said = Said { method, header, meta, over_http: true };
         match era_of(self.http.server.config.eras, said)? {
             Era::Modern => {
-                let (speaker, meta) = modern_speaker(params.meta.take(), &self.http.principal, None)?;
+                let (speaker, meta) = modern_speaker(params.meta.take(), None)?;
                 params.meta = Some(meta);
                 Ok(Arc::new(speaker))
             }
