@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::{ErrorKind, SourceId, redact};
+use crate::{BoxFuture, ErrorKind, SourceId, redact};
 
 /// More of a request is not kept, in bytes.
 const MOST_BYTES: usize = 1_000;
@@ -95,6 +95,11 @@ pub trait PastRequests: Send + Sync {
 
     /// All that is known, the oldest first, at most the `limit` newest.
     fn recent(&self, limit: usize) -> Vec<PastRequest>;
+
+    /// Ends once everything that was kept is known, for those who read it only when somebody needs it.
+    fn ready(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
 }
 
 #[cfg(test)]

@@ -170,6 +170,10 @@ impl ToolHub {
         removed
     }
 
+    pub(crate) fn past_requests(&self) -> Option<&Arc<dyn PastRequests>> {
+        self.config.past_requests.as_ref()
+    }
+
     /// All tools, ready to be searched.
     pub(crate) fn index(&self) -> RwLockReadGuard<'_, SearchIndex> {
         let past =

@@ -32,6 +32,13 @@ pub struct FoundTool {
 }
 
 impl ToolHub {
+    /// Ends once everything is known that a search takes into account.
+    pub async fn ready_to_search(&self) {
+        if let Some(past) = self.past_requests() {
+            past.ready().await;
+        }
+    }
+
     /// The tools that a request is about, the best first. No server is started for it.
     pub fn search(&self, request: &str, limit: usize) -> Vec<FoundTool> {
         let hits = self.index().search(request, limit.min(MOST));

@@ -7,7 +7,7 @@ use std::{
 };
 
 use sqlx::{AnyConnection, Row as _};
-use toolyard_core::{PastRequest, PastRequests, SourceId};
+use toolyard_core::{BoxFuture, PastRequest, PastRequests, SourceId};
 
 use crate::{
     engine::Durability,
@@ -26,6 +26,8 @@ pub struct StoredRequests {
     store: Store,
     clock: Clock,
     known: Mutex<Known>,
+    /// Whether what was kept has been read.
+    read: tokio::sync::OnceCell<()>,
 }
 
 #[derive(Default)]
@@ -59,18 +61,37 @@ impl StoredRequests {
         Ok(requests)
     }
 
+    /// The same for whoever may never need it: nothing is read before somebody waits for [`PastRequests::ready`].
+    pub fn later(store: &Store) -> Arc<Self> {
+        let requests = Arc::new(Self::unread(store, Arc::new(now)));
+        tokio::spawn(write_now_and_then(Arc::downgrade(&requests)));
+        requests
+    }
+
     /// The same with a clock of its own; nothing is written until [`Self::flush`].
     pub async fn with_clock(store: &Store, clock: Clock) -> Result<Arc<Self>, StoreError> {
-        let mut known = Known::default();
+        let requests = Self::unread(store, clock);
+        requests.read.get_or_try_init(|| requests.read_kept()).await?;
+        Ok(Arc::new(requests))
+    }
+
+    fn unread(store: &Store, clock: Clock) -> Self {
+        Self { store: store.clone(), clock, known: Mutex::default(), read: tokio::sync::OnceCell::new() }
+    }
+
+    /// Adds what was kept to what is known already.
+    async fn read_kept(&self) -> Result<(), StoreError> {
         let sql = "SELECT source, tool, request, uses, last_used_at FROM past_requests
                    ORDER BY last_used_at, source, tool, request";
-        for row in sqlx::query(sql).fetch_all(store.pool()).await? {
+        let rows = sqlx::query(sql).fetch_all(self.store.pool()).await?;
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        for row in rows {
             let source = SourceId::from(row.try_get::<String, _>("source")?);
             let (uses, last_used_at) = (row.try_get("uses")?, row.try_get("last_used_at")?);
             let tool = (source, row.try_get("tool")?);
-            known.put(&tool, row.try_get("request")?, Use { uses, unwritten: 0, last_used_at });
+            known.add_kept(&tool, row.try_get("request")?, Use { uses, unwritten: 0, last_used_at });
         }
-        Ok(Arc::new(Self { store: store.clone(), clock, known: Mutex::new(known) }))
+        Ok(())
     }
 
     /// Writes what changed.
@@ -111,6 +132,14 @@ impl PastRequests for StoredRequests {
         all.drain(..all.len().saturating_sub(limit));
         all.into_iter().map(|(_, past)| past).collect()
     }
+
+    fn ready(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            if let Err(error) = self.read.get_or_try_init(|| self.read_kept()).await {
+                tracing::warn!(%error, "past requests were not read");
+            }
+        })
+    }
 }
 
 fn known_as((source, tool): &(SourceId, String), request: &str) -> PastRequest {
@@ -124,6 +153,14 @@ impl Known {
         self.count += usize::from(requests.insert(request, used).is_none());
         if requests.len() > PastRequest::OF_ONE_TOOL {
             self.forget_oldest(tool);
+        }
+    }
+
+    /// What was kept, unless it was used again before it was read.
+    fn add_kept(&mut self, tool: &(SourceId, String), request: String, kept: Use) {
+        match self.tools.get_mut(tool).and_then(|requests| requests.get_mut(&request)) {
+            Some(known) => known.uses += kept.uses,
+            None => self.put(tool, request, kept),
         }
     }
 

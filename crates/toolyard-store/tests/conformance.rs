@@ -437,6 +437,11 @@ async fn past_requests_survive_and_are_bounded(engine: Engine) {
         ]
     );
     assert_eq!(texts(again.recent(1)), ["天气怎么样"]);
+    let later = StoredRequests::later(&place.open().await);
+    assert!(later.recent(9).is_empty(), "nothing is read before somebody needs it");
+    later.ready().await;
+    assert_eq!(texts(later.recent(9)).len(), 3);
+    drop(later);
 
     for number in 0..40 {
         requests.record(past("a", &format!("request {number}")));

@@ -16,7 +16,10 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use crate::{cli::Cli, output::Output};
+use crate::{
+    cli::{Cli, Command},
+    output::Output,
+};
 
 fn main() -> ExitCode {
     // A guardian of a server is this program too; it needs nothing else of it.
@@ -27,7 +30,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     start_logging(cli.verbose);
     let output = Output::new(cli.json);
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+    let runtime = match runtime(&cli) {
         Ok(runtime) => runtime,
         Err(error) => {
             output.error(&format!("failed to start: {error}"), None);
@@ -47,6 +50,17 @@ fn main() -> ExitCode {
             failure.tell(&output);
             failure.code()
         }
+    }
+}
+
+/// One thread is enough for all but very busy hubs, and costs least for each call.
+fn runtime(cli: &Cli) -> std::io::Result<tokio::runtime::Runtime> {
+    use tokio::runtime::Builder;
+    match &cli.command {
+        Command::Serve(arguments) if arguments.threads > 1 => {
+            Builder::new_multi_thread().worker_threads(arguments.threads).enable_all().build()
+        }
+        _ => Builder::new_current_thread().enable_all().build(),
     }
 }
 

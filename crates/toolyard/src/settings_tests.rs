@@ -184,7 +184,8 @@ fn secrets_of_serving_are_references() {
     let variable = |name: &str| match name {
         "TOKEN" => Some("a-token-that-is-long-enough".to_owned()),
         "SHORT" => Some("short".to_owned()),
-        "KEY" => Some("0123456789abcdef".repeat(4)),
+        "KEY" => Some("30".repeat(32)),
+        "SAME" => Some("MDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDA=".to_owned()),
         _ => None,
     };
     let token = |text: &str| serve(text).token(variable).map_err(|error| error.to_string());
@@ -194,7 +195,7 @@ fn secrets_of_serving_are_references() {
     assert!(token("[serve]\ntoken = \"${NOPE}\"").unwrap_err().contains("`NOPE` is not set"));
     assert!(token("[serve]\ntoken = \"hunter2\"").unwrap_err().contains("do not belong in files"));
     let keys = |text: &str| serve(text).session_keys(variable).map_err(|error| error.to_string());
-    let (current, former) = keys("[serve]\nsession_keys = [\"${KEY}\", \"${KEY}\"]").unwrap().unwrap();
+    let (current, former) = keys("[serve]\nsession_keys = [\"${KEY}\", \"${SAME}\"]").unwrap().unwrap();
     assert_eq!(Some(current), former);
     assert!(keys("[serve]\nsession_keys = [\"${TOKEN}\"]").unwrap_err().contains("64 hexadecimal digits"));
 }

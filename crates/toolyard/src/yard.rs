@@ -81,6 +81,7 @@ pub struct ToolyardBuilder {
     store: Option<Store>,
     servers: Option<ServersSetup>,
     tools: Vec<Arc<dyn Tool>>,
+    searches_later: bool,
 }
 
 impl std::fmt::Debug for ToolyardBuilder {
@@ -213,6 +214,14 @@ impl ToolyardBuilder {
         self
     }
 
+    /// Reads what tools were used for only when somebody searches, which a hub that is only served may never do:
+    /// [`ToolHub::ready_to_search`] comes before the first search then.
+    #[must_use]
+    pub fn searches_later(mut self) -> Self {
+        self.searches_later = true;
+        self
+    }
+
     /// Adds an async function as a tool; its schema comes from its type. See [`toolyard_tools::function()`].
     #[must_use]
     pub fn tool<A, F, Fut>(self, name: &str, description: &str, f: F) -> Self
@@ -250,7 +259,10 @@ impl ToolyardBuilder {
         let kept = match &self.store {
             Some(store) => {
                 let history = StoredHistory::open(store).await?;
-                let past_requests = StoredRequests::open(store).await?;
+                let past_requests = match self.searches_later {
+                    true => StoredRequests::later(store),
+                    false => StoredRequests::open(store).await?,
+                };
                 let audit = Arc::new(StoredAudit::start(store));
                 Some(Kept { store: store.clone(), history, past_requests, audit })
             }

@@ -185,6 +185,7 @@ impl HubService {
     /// The tools of a request, as far as they are offered here.
     async fn search(&self, request: &ToolCallRequest) -> Result<ToolOutput, ToolError> {
         let wish = finding::wish(request)?;
+        self.hub.ready_to_search().await;
         let (hub, offer) = (Arc::clone(&self.hub), self.offer());
         let searched = tokio::task::spawn_blocking(move || {
             let found = search(&hub, &offer, &wish);

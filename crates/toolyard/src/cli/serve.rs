@@ -1,6 +1,6 @@
 //! The words of `toolyard serve`.
 
-use clap::Args;
+use clap::{Args, builder::TypedValueParser as _};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -31,6 +31,9 @@ pub(crate) struct ServeArgs {
     /// Serve clients of the oldest kind too, at /sse
     #[arg(long, conflicts_with = "stdio")]
     pub(crate) legacy_sse: bool,
+    /// How many threads carry out requests
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256).map(usize::from))]
+    pub(crate) threads: usize,
     /// A name under which clients may ask for this machine
     #[arg(long, value_name = "NAME", conflicts_with = "stdio")]
     pub(crate) allow_host: Vec<String>,

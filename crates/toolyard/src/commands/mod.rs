@@ -162,11 +162,15 @@ async fn close(yard: &Toolyard, workplace: &Workplace) -> Result<(), Failure> {
 
 /// The yard as the settings describe it.
 async fn open(workplace: &Workplace) -> Result<Toolyard, Failure> {
-    open_with(workplace, setup(workplace)).await
+    built(prepared(workplace, setup(workplace))).await
 }
 
-/// The same with servers that are set up in another way.
-async fn open_with(workplace: &Workplace, servers: ServersSetup) -> Result<Toolyard, Failure> {
+async fn built(builder: ToolyardBuilder) -> Result<Toolyard, Failure> {
+    Ok(waiting("skills to describe themselves", builder.build()).await??)
+}
+
+/// The yard as the settings describe it, not built yet.
+fn prepared(workplace: &Workplace, servers: ServersSetup) -> ToolyardBuilder {
     // A search engine that cannot be used costs its own tool and nothing else; the doctor says why.
     let search = workplace.settings.search(|name| std::env::var(name).ok()).unwrap_or_default();
     let mut builder = Toolyard::builder()
@@ -181,7 +185,7 @@ async fn open_with(workplace: &Workplace, servers: ServersSetup) -> Result<Tooly
     if let Some(folder) = &workplace.search_model {
         builder = with_model(builder, folder);
     }
-    Ok(waiting("skills to describe themselves", builder.build()).await??)
+    builder
 }
 
 /// A model that cannot be read costs what it would add and nothing else.

@@ -13,7 +13,7 @@ use toolyard_mcp::{
     server::{Access, AccessToken, HttpConfig, ServerConfig, SessionKeys, serve_http, serve_stdio},
 };
 
-use super::{kept, open_with, serve_log, serve_secrets::Secrets, setup};
+use super::{built, kept, prepared, serve_log, serve_secrets::Secrets, setup};
 use crate::{
     cli::{ServeArgs, SurfaceWord},
     failure::{Code, Failure},
@@ -119,7 +119,7 @@ async fn over_stdio(
 async fn yard(workplace: &Workplace) -> Result<Toolyard, Failure> {
     let mut servers = setup(workplace);
     servers.input = Arc::new(AskTheCaller);
-    open_with(workplace, servers).await
+    built(prepared(workplace, servers).searches_later()).await
 }
 
 fn config(sessions: SessionKeys) -> ServerConfig {

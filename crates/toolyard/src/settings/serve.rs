@@ -2,8 +2,13 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use base64::{
+    Engine as _,
+    engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use toolyard_core::ContentHash;
 use toolyard_hub::{
     Budget,
     surface::{CLIENT_BUDGET, CLIENT_PATIENCE, Profile, Surface},
@@ -20,9 +25,9 @@ pub struct ServeSettings {
     /// The token that lets clients in over HTTP, as a reference to an environment variable: `${TOOLYARD_TOKEN}`. Without
     /// it, one is made and kept in a file that only you can read.
     pub token: Option<String>,
-    /// Keys for session ids, as references to environment variables that hold 64 hexadecimal digits each: the current one
-    /// and, while clients still hold sessions of it, the former one. All replicas need the same. Without them, one is made
-    /// and kept in a file that only you can read.
+    /// Keys for session ids, as references to environment variables that hold 32 bytes each, as 64 hexadecimal digits or as
+    /// base64: the current one and, while clients still hold sessions of it, the former one. All replicas need the same.
+    /// Without them, one is made and kept in a file that only you can read.
     pub session_keys: Vec<String>,
     /// How many characters of a result clients get; the whole stays readable. 0 means all of it.
     pub result_budget: Option<usize>,
@@ -146,9 +151,10 @@ impl ServeSettings {
     ) -> Result<Option<CurrentAndFormer>, SettingsError> {
         let key = |reference: &String| {
             let text = looked_up("session_keys", reference, &variable)?;
-            let hash: Result<toolyard_core::ContentHash, _> = text.trim().parse();
-            hash.map(|hash| *hash.as_bytes())
-                .map_err(|_| SettingsError::Serve("session_keys: a key is 64 hexadecimal digits".to_owned()))
+            key_of(text.trim()).ok_or_else(|| {
+                let problem = "session_keys: a key is 32 bytes, as 64 hexadecimal digits or as base64";
+                SettingsError::Serve(problem.to_owned())
+            })
         };
         match self.session_keys.as_slice() {
             [] => Ok(None),
@@ -163,6 +169,15 @@ impl ServeSettings {
 
 /// The current key, and the one before it.
 pub type CurrentAndFormer = ([u8; 32], Option<[u8; 32]>);
+
+/// 32 bytes, as `openssl rand` writes them with `-hex` or `-base64`.
+fn key_of(text: &str) -> Option<[u8; 32]> {
+    if let Ok(hash) = text.parse::<ContentHash>() {
+        return Some(*hash.as_bytes());
+    }
+    let bytes = STANDARD.decode(text).or_else(|_| URL_SAFE_NO_PAD.decode(text.trim_end_matches('='))).ok()?;
+    bytes.try_into().ok()
+}
 
 /// A shorter token can be guessed.
 const SHORTEST_TOKEN: usize = 16;
