@@ -50,6 +50,10 @@ crash KILLS="2000" FIGHTS="500" FLOODS="300":
 bench-search *ARGS:
     cd bench/search && cargo run --release --locked -- {{ ARGS }}
 
+# What a call through the gateway costs beside nginx and no gateway, as ratios of one run; on ../shared/bench when it is there
+bench-gateway *ARGS:
+    scripts/bench-gateway {{ ARGS }}
+
 # Times of the hub (only comparable within one run)
 bench:
     cargo bench -p toolyard-hub --bench hub

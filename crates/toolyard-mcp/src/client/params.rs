@@ -1,5 +1,7 @@
 //! What every message says about us, in the words of the era that is spoken.
 
+use std::sync::LazyLock;
+
 use serde_json::json;
 use toolyard_core::{Caller, ProtocolEra, RawJson};
 
@@ -34,7 +36,7 @@ impl Speaker {
         JsonObject::new()
             .with_text("protocolVersion", self.version)
             .with_raw("capabilities", &self.capabilities)
-            .with_object("clientInfo", &client_info())
+            .with_object("clientInfo", &CLIENT)
     }
 
     /// The parameters of a request; one that may report progress says under which number. What is made for a caller says
@@ -50,7 +52,7 @@ impl Speaker {
         if self.era == ProtocolEra::Modern {
             meta = meta
                 .with_text("io.modelcontextprotocol/protocolVersion", self.version)
-                .with_object("io.modelcontextprotocol/clientInfo", &client_info());
+                .with_object("io.modelcontextprotocol/clientInfo", &CLIENT);
             meta = match caller {
                 Some(caller) => meta.with_object(CAPABILITIES, &askable(&caller.capabilities())),
                 None => meta.with_raw(CAPABILITIES, &self.capabilities),
@@ -81,9 +83,10 @@ impl Speaker {
     }
 }
 
-fn client_info() -> JsonObject {
+/// Who we are.
+static CLIENT: LazyLock<JsonObject> = LazyLock::new(|| {
     JsonObject::new()
         .with_text("name", "toolyard")
         .with_text("title", "Toolyard")
         .with_text("version", env!("CARGO_PKG_VERSION"))
-}
+});

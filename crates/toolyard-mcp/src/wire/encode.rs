@@ -38,8 +38,10 @@ impl JsonObject {
 
     /// The same with one more field that holds a text.
     #[must_use]
-    pub fn with_text(self, key: &str, text: &str) -> Self {
-        self.with_json(key, &quoted(text))
+    pub fn with_text(mut self, key: &str, text: &str) -> Self {
+        self.begin(key);
+        push_quoted(&mut self.inside, text);
+        self
     }
 
     /// The same with one more field that holds raw JSON.
@@ -56,8 +58,12 @@ impl JsonObject {
 
     /// The same with one more field that holds another object.
     #[must_use]
-    pub fn with_object(self, key: &str, object: &Self) -> Self {
-        self.with_json(key, &object.to_string())
+    pub fn with_object(mut self, key: &str, object: &Self) -> Self {
+        self.begin(key);
+        for piece in ["{", &object.inside, "}"] {
+            self.inside.push_str(piece);
+        }
+        self
     }
 
     /// The same with all fields of another object after its own.
@@ -82,13 +88,18 @@ impl JsonObject {
     }
 
     fn with_json(mut self, key: &str, json: &str) -> Self {
+        self.begin(key);
+        self.inside.push_str(json);
+        self
+    }
+
+    /// Writes everything of a field but its value.
+    fn begin(&mut self, key: &str) {
         if !self.inside.is_empty() {
             self.inside.push(',');
         }
-        self.inside.push_str(&quoted(key));
+        push_quoted(&mut self.inside, key);
         self.inside.push(':');
-        self.inside.push_str(json);
-        self
     }
 }
 
@@ -148,7 +159,20 @@ fn one_line(mut json: Vec<u8>) -> Vec<u8> {
 }
 
 fn quoted(text: &str) -> String {
-    Value::from(text).to_string()
+    let mut quoted = String::with_capacity(text.len() + 2);
+    push_quoted(&mut quoted, text);
+    quoted
+}
+
+/// Writes a text as JSON. Most texts have nothing in them that must be written differently.
+fn push_quoted(out: &mut String, text: &str) {
+    if text.bytes().any(|byte| byte < b' ' || matches!(byte, b'"' | b'\\')) {
+        out.push_str(&Value::from(text).to_string());
+        return;
+    }
+    for piece in ["\"", text, "\""] {
+        out.push_str(piece);
+    }
 }
 
 #[cfg(test)]

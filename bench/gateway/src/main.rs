@@ -1,0 +1,87 @@
+//! What a call through a gateway costs: Toolyard beside nginx, beside other gateways and beside no gateway at all, in one
+//! run, as ratios. `just bench-gateway` runs it.
+
+mod client;
+mod load;
+mod memory;
+mod plot;
+mod process;
+mod report;
+mod stage;
+mod subject;
+mod upstream;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use crate::{
+    load::Load,
+    stage::{Plan, Stage},
+};
+
+/// Why something could not be measured.
+type Failed = Box<dyn std::error::Error + Send + Sync>;
+
+const USAGE: &str = "\
+bench-gateway run --toolyard PROGRAM [--shared FOLDER] [--seconds 3] [--rounds 3] [--write FILE.md --plot FILE.svg]
+                  [--peer 'NAME=COMMAND …{port} …{upstream}'] [--stdio-peer 'NAME=COMMAND …{port} … {server}']
+bench-gateway upstream --http ADDRESS | --stdio
+bench-gateway memory ADDRESS FILE
+
+--shared is a folder with bench-upstream, bench-load and bench-rmcp-proxy, which are used in place of our own.";
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let outcome = match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["upstream", "--http", address] => upstream::over_http(address).await,
+        ["upstream", "--stdio"] => upstream::over_stdio().await,
+        ["memory", address, file] => match std::fs::read(file) {
+            Ok(body) => memory::serve(address, body).await,
+            Err(error) => Err(error.into()),
+        },
+        ["run", options @ ..] => run(options).await,
+        _ => Err(USAGE.into()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(options: &[&str]) -> Result<(), Failed> {
+    let mut plan = Plan::default();
+    let (mut write, mut plot) = (None, None);
+    let mut words = options.iter();
+    while let Some(word) = words.next() {
+        let value = *words.next().ok_or(USAGE)?;
+        match *word {
+            "--toolyard" => plan.toolyard = std::path::absolute(value)?,
+            "--seconds" => plan.seconds = value.parse()?,
+            "--rounds" => plan.rounds = value.parse()?,
+            "--shared" => plan.shared = Some(PathBuf::from(value)).filter(|folder| folder.join("bench-load").exists()),
+            "--peer" => plan.peers.push(value.split_once('=').map(owned).ok_or(USAGE)?),
+            "--stdio-peer" => plan.stdio_peers.push(value.split_once('=').map(owned).ok_or(USAGE)?),
+            "--write" => write = Some(PathBuf::from(value)),
+            "--plot" => plot = Some(PathBuf::from(value)),
+            _ => return Err(USAGE.into()),
+        }
+    }
+    plan.load = plan.shared.as_ref().map_or(Load::Own, |folder| Load::Shared(folder.join("bench-load")));
+    let figures = Stage::open(plan)?.figures().await?;
+    let table = report::markdown(&figures);
+    println!("{table}");
+    if let Some(file) = write {
+        report::put_into(&file, &table)?;
+    }
+    if let Some(file) = plot {
+        std::fs::write(file, plot::svg(&figures))?;
+    }
+    Ok(())
+}
+
+fn owned((name, command): (&str, &str)) -> (String, String) {
+    (name.to_owned(), command.to_owned())
+}
