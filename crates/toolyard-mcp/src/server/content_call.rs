@@ -56,9 +56,13 @@ impl McpServer {
             return self.resume(&asked, instance, number);
         }
         let mut line = self.line(&asked);
-        if let Some(responses) = asked.params.responses.take() {
+        // A server may ask for nothing and only want to be reminded.
+        let state = asked.params.state.take().filter(|_| era == Era::Modern);
+        let responses = asked.params.responses.take();
+        if responses.is_some() || state.is_some() {
+            let responses = responses.unwrap_or_else(RawJson::empty_object);
             line.give(&responses);
-            line.answers = Some(CallAnswers { responses, state: asked.params.state.take() });
+            line.answers = Some(CallAnswers { responses, state });
         }
         let line = Arc::new(line);
         let calling = Arc::clone(&line);

@@ -381,8 +381,9 @@ fn record_place(client: Client, file: Option<&Path>, workplace: &Workplace) -> P
 
 /// A file by the same name whether it is there or not, and from whichever folder it is named.
 fn absolute(file: &Path) -> Result<PathBuf, Failure> {
-    let failed =
-        |error| Failure::new(Code::BadUse, format!("failed to find the folder of {}: {error}", file.display()));
+    let failed = |error| {
+        Failure::new(Code::BadUse, format!("failed to find the folder of {}: {error}", file.display()))
+    };
     let whole = std::path::absolute(file).map_err(failed)?;
     match (whole.parent(), whole.file_name()) {
         (Some(folder), Some(name)) => Ok(folder.canonicalize().map_err(failed)?.join(name)),

@@ -74,7 +74,10 @@ mod tests {
 
     #[test]
     fn one_of_ours_stands_for_one_of_theirs() {
-        assert_eq!(paired(&["github-home", "github-work"], &["github-work"]), [("github-work", "github-work")]);
+        assert_eq!(
+            paired(&["github-home", "github-work"], &["github-work"]),
+            [("github-work", "github-work")]
+        );
         assert_eq!(paired(&["a"], &["b"]), [("a", "b")], "renamed when it was taken over");
         assert_eq!(paired(&["a", "b"], &["c"]), [], "nobody knows which of the two it is");
         assert_eq!(paired(&["a", "b"], &["b", "c"]), [("b", "b"), ("a", "c")]);

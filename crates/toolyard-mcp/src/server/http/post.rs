@@ -7,6 +7,7 @@ use hyper::body::Incoming;
 
 use super::{
     super::{
+        ServedEras,
         answer::{Outcome, Pieces},
         asked::Asked,
         era::{Said, era_of, modern_speaker, stranger},
@@ -23,6 +24,9 @@ use super::{
     respond,
 };
 use crate::wire::{Message, RequestId, WireError, WireLimits};
+
+/// The one revision that allowed several messages at once.
+const BATCHES: &str = "2025-03-26";
 
 impl Connection {
     /// Answers a POST to the endpoint.
@@ -226,7 +230,9 @@ impl Connection {
             Session::None => stranger(Self::version(headers), fastrand::u64(..)),
             Session::Unknown => return unknown_session(),
         };
-        if speaker.version != "2025-03-26" {
+        // Headers of another revision would promise checks that messages in a batch do not get.
+        let other = Self::version(headers).is_some_and(|version| version != BATCHES);
+        if other || speaker.version != BATCHES || self.http.server.config.eras == ServedEras::Modern {
             let text = "batches were part of 2025-03-26 only: send messages one by one";
             return respond::refusal(StatusCode::BAD_REQUEST, -32600, text);
         }
