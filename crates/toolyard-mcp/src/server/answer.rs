@@ -19,8 +19,8 @@ pub(super) enum Outcome {
     Result { raw: RawJson, must_say: MustSay },
     /// An error of our own, and the status it has over HTTP.
     Error { error: RpcError, status: StatusCode },
-    /// An error as a server sent it.
-    RawError(RawJson),
+    /// An error as a server sent it, and the status it has over HTTP.
+    RawError { raw: RawJson, status: StatusCode },
 }
 
 /// What the modern era wants to be said in every result.
@@ -92,7 +92,7 @@ impl Outcome {
 
     pub(super) fn status(&self) -> StatusCode {
         match self {
-            Self::Error { status, .. } => *status,
+            Self::Error { status, .. } | Self::RawError { status, .. } => *status,
             _ => StatusCode::OK,
         }
     }
@@ -110,7 +110,7 @@ impl Outcome {
                 tail: joined(&[&after, "}"]),
             },
             Self::Result { raw, must_say } => result_pieces(id, raw, must_say),
-            Self::RawError(raw) => {
+            Self::RawError { raw, .. } => {
                 Pieces::whole(&[r#"{"jsonrpc":"2.0","id":"#, id, r#","error":"#, raw.get(), "}"])
             }
             Self::Error { error, .. } => {

@@ -173,6 +173,21 @@ fn of_output(output: ToolOutput, speaker: &Speaker) -> Outcome {
     Outcome::result(result.to_string())
 }
 
+/// An error of a server. What only the modern era knows has a status of its own there.
+fn of_raw_error(raw: &RawJson, era: Era) -> Outcome {
+    let mut code = None;
+    // What was read before a fault counts.
+    let _ = fields(raw.get(), |key, value| {
+        if key == "code" {
+            code = value.number::<i64>();
+        }
+        Ok(())
+    });
+    let is_missing = era == Era::Modern && code == Some(MISSING_CAPABILITY);
+    let status = if is_missing { StatusCode::BAD_REQUEST } else { StatusCode::OK };
+    Outcome::RawError { raw: raw.clone(), status }
+}
+
 /// A failure in the words of the protocol.
 fn of_error(error: &ToolError, line: &Line) -> Outcome {
     let speaker = &line.speaker;
@@ -181,7 +196,7 @@ fn of_error(error: &ToolError, line: &Line) -> Outcome {
     }
     match error.raw() {
         Some(RawFailure::Result(raw)) => return Outcome::raw(raw.clone(), speaker.era()),
-        Some(RawFailure::Error(raw)) => return Outcome::RawError(raw.clone()),
+        Some(RawFailure::Error(raw)) => return of_raw_error(raw, speaker.era()),
         None => {}
     }
     let hint = error.hint();
