@@ -13,6 +13,11 @@ const INTERNAL: i64 = -32603;
 /// What can be asked of a client at all; nothing else of its capabilities is the business of a server behind us.
 const ASKABLE: [&str; 3] = ["elicitation", "sampling", "roots"];
 
+/// Where a hub in front of the server says what a question is called.
+const QUESTION_KEY: &str = "toolyard/key";
+/// A longer name is none.
+const MAX_KEY: usize = 256;
+
 /// A question inside an `input_required` result.
 #[derive(serde::Deserialize)]
 struct Question {
@@ -45,7 +50,8 @@ impl Parts {
         if call.is_over() {
             return Err(refusal(INTERNAL, "the call it belongs to is over"));
         }
-        let question = CallQuestion { key: method.clone(), source: self.server.clone(), method, params };
+        let key = key_of(&method, params.as_ref());
+        let question = CallQuestion { key, source: self.server.clone(), method, params };
         check(&*caller, &question)?;
         let _asking = call.asking();
         tokio::select! {
@@ -109,6 +115,13 @@ impl Parts {
         }
         Ok(answers)
     }
+}
+
+/// What a question of the legacy era is called: nothing, unless whoever passed it on says so.
+fn key_of(method: &str, params: Option<&RawJson>) -> String {
+    let meta = params.and_then(|params| field_of(params, "_meta"));
+    let key = meta.and_then(|meta| field_of(&meta, QUESTION_KEY)?.read::<String>().ok());
+    key.filter(|key| !key.is_empty() && key.len() <= MAX_KEY).unwrap_or_else(|| method.to_owned())
 }
 
 /// Stops the clock of a call while somebody is asked.
@@ -212,6 +225,16 @@ mod tests {
         assert_eq!(may(json!({"sampling": {"tools": {}}}), sample, json!({"tools": []})), Ok(()));
         assert_eq!(may(json!({"roots": {}}), "roots/list", json!(null)), Ok(()));
         assert_eq!(may(json!({"roots": {}}), "ping/pong", json!({})), Err(METHOD_NOT_FOUND));
+    }
+
+    #[test]
+    fn a_question_has_the_name_that_a_hub_gives_it() {
+        let key = |params: Value| key_of("elicitation/create", Some(&params.into()));
+        assert_eq!(key(json!({"_meta": {"toolyard/key": "user_name"}})), "user_name");
+        for nameless in [json!({}), json!({"_meta": 7}), json!({"_meta": {"toolyard/key": "x".repeat(257)}})]
+        {
+            assert_eq!(key(nameless), "elicitation/create");
+        }
     }
 
     #[test]

@@ -23,6 +23,8 @@ use crate::wire::{JsonObject, notification, request};
 /// The code that says that a client does not offer what it would have to be asked.
 pub(super) const MISSING_CAPABILITY: i64 = -32021;
 
+/// Where a question of the legacy era says what it is called.
+const QUESTION_KEY: &str = "toolyard/key";
 /// No more bytes than this wait to be sent about one call, unless one message alone is larger.
 const MAX_WAITING: usize = 4 << 20;
 
@@ -223,10 +225,7 @@ impl Line {
         let mut waiting = Vec::with_capacity(questions.len());
         for question in questions {
             let open = self.questions.open(self.speaker.conversation);
-            let params = match &question.params {
-                Some(params) => JsonObject::of(params),
-                None => JsonObject::new(),
-            };
+            let params = keyed(question);
             if !self.say(request(open.id, &question.method, &params)) {
                 return Err(Unanswered {
                     code: -32603,
@@ -268,6 +267,18 @@ impl Line {
         }
         receiver.await.map_err(|_| Unanswered { code: -32603, message: "nobody answered".to_owned() })
     }
+}
+
+/// A question's parameters. The legacy era has no place for the key; where somebody between us and the client has one to
+/// give it (a hub with clients of the modern era), it finds it here.
+fn keyed(question: &CallQuestion) -> JsonObject {
+    let empty = RawJson::empty_object();
+    let params = question.params.as_ref().unwrap_or(&empty);
+    let object = JsonObject::of(params);
+    if has_field(params, "_meta") {
+        return object;
+    }
+    object.with_object("_meta", &JsonObject::new().with_text(QUESTION_KEY, &question.key))
 }
 
 /// A key that no other question has.

@@ -173,13 +173,13 @@ fn of_output(output: ToolOutput, speaker: &Speaker) -> Outcome {
     Outcome::result(result.to_string())
 }
 
-/// An error of a server as it came. That a client lacks a capability has a status of its own in the modern era.
-fn passed_on(raw: &RawJson, era: Era) -> Outcome {
+/// An error of a server. What only the modern era knows has a status of its own there.
+fn of_raw_error(raw: &RawJson, era: Era) -> Outcome {
     let mut code = None;
     // What was read before a fault counts.
     let _ = fields(raw.get(), |key, value| {
         if key == "code" {
-            code = value.number();
+            code = value.number::<i64>();
         }
         Ok(())
     });
@@ -196,7 +196,7 @@ fn of_error(error: &ToolError, line: &Line) -> Outcome {
     }
     match error.raw() {
         Some(RawFailure::Result(raw)) => return Outcome::raw(raw.clone(), speaker.era()),
-        Some(RawFailure::Error(raw)) => return passed_on(raw, speaker.era()),
+        Some(RawFailure::Error(raw)) => return of_raw_error(raw, speaker.era()),
         None => {}
     }
     let hint = error.hint();

@@ -116,6 +116,8 @@ async fn failures_are_told_in_the_way_of_the_revision() {
     assert_eq!(client.call(2, "raw_result", json!({})).await.result()["kept"], true);
     let raw = client.call(3, "raw_error", json!({})).await;
     assert_eq!(raw.last()["error"], json!({"code": -31999, "message": "mine", "data": {"a": 1}}));
+    let missing = client.call(3, "raw_missing", json!({})).await;
+    assert_eq!((missing.status.as_u16(), missing.code()), (400, -32021));
     let unknown = client.call(4, "ehco", json!({})).await;
     assert_eq!(unknown.code(), -32602);
     assert_eq!(unknown.last()["error"]["message"], "tool `ehco` does not exist; did you mean `echo`?");

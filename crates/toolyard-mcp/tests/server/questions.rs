@@ -19,6 +19,7 @@ async fn a_question_comes_on_the_stream_and_its_answer_by_another_post() {
     let (name, place) = (next(&mut answers).await, next(&mut answers).await);
     assert_eq!(name["method"], "elicitation/create");
     assert_eq!(name["params"]["message"], "What is your name?");
+    assert_eq!(name["params"]["_meta"], json!({"toolyard/key": "name"}));
     assert_eq!(client.reply(&place["id"], accept("Rome")).await, 202);
     assert_eq!(client.reply(&name["id"], accept("Ann")).await, 202);
     let answer = next(&mut answers).await;

@@ -167,6 +167,10 @@ fn outcomes(name: &str) -> Result<ToolOutput, ToolError> {
             let raw = parse(r#"{"code":-31999,"message":"mine","data":{"a":1}}"#);
             return Err(ToolError::failed("no").with_raw(RawFailure::Error(raw)));
         }
+        "raw_missing" => {
+            let raw = parse(r#"{"code":-32021,"message":"no","data":{"requiredCapabilities":{"roots":{}}}}"#);
+            return Err(ToolError::failed("no").with_raw(RawFailure::Error(raw)));
+        }
         "invalid" => {
             let problem = ArgumentProblem { path: "/a".to_owned(), message: "is missing".to_owned() };
             return Err(ToolError::invalid_arguments(vec![problem]));
