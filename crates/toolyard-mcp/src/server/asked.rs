@@ -100,7 +100,10 @@ impl McpServer {
             return Outcome::error(-32603, "this request may not ask anything");
         };
         let Some(number) = self.parked.park(work, limits.parked, limits.parked_for) else {
-            return Outcome::error(-32603, "too many calls wait for answers already: call again later");
+            return Outcome::error(
+                -32603,
+                "too many calls wait for answers already; whether this one had an effect is not known",
+            );
         };
         let state = RequestState::Parked { instance: self.instance, number };
         let Some(sealed) = state.seal(&self.config.sessions, seat, &request) else {

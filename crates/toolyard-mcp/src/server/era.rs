@@ -41,7 +41,8 @@ pub(super) fn era_of(served: ServedEras, said: Said<'_>) -> Result<Era, Outcome>
             }
             Era::Modern
         }
-        (_, Some(header)) if header == MODERN => Era::Modern,
+        (Some(meta), Some(MODERN)) => return Err(mismatch("MCP-Protocol-Version", Some(MODERN), meta)),
+        (None, Some(MODERN)) => Era::Modern,
         (_, Some(header)) if !is_legacy(header) => return Err(unsupported_header(served, header)),
         _ if matches!(said.method, "server/discover" | "subscriptions/listen") => Era::Modern,
         _ => Era::Legacy,
@@ -159,6 +160,10 @@ mod tests {
         let both = |said| era_of(ServedEras::Both, said);
         assert_eq!(both(http("tools/list", Some(MODERN), Some(MODERN))).unwrap(), Era::Modern);
         assert_eq!(both(http("tools/list", Some(MODERN), None)).unwrap(), Era::Modern);
+        assert!(
+            both(http("tools/list", Some(MODERN), Some("2025-11-25"))).is_err(),
+            "header and body say different things"
+        );
         assert_eq!(both(http("server/discover", None, None)).unwrap(), Era::Modern);
         assert_eq!(both(http("initialize", None, None)).unwrap(), Era::Legacy);
         assert_eq!(both(http("tools/list", Some("2025-06-18"), None)).unwrap(), Era::Legacy);

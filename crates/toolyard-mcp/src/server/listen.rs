@@ -26,6 +26,8 @@ pub(super) struct Wanted {
     updates: Option<BTreeSet<String>>,
 }
 
+/// Where a message says to which subscription it belongs.
+const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
 const PROMPTS_CHANGED: &str = "notifications/prompts/list_changed";
 const RESOURCES_CHANGED: &str = "notifications/resources/list_changed";
@@ -107,6 +109,8 @@ impl McpServer {
         let wanted = Wanted::read(&params).granted(&asked.room);
         let line = Arc::new(self.line(&asked));
         let said = Arc::clone(&line);
+        let meta = JsonObject::new().with_raw(SUBSCRIPTION_ID, &asked.id.0);
+        let ended = JsonObject::new().with_text("resultType", "complete").with_object("_meta", &meta);
         let telling = Telling {
             server: Arc::clone(self),
             room: Arc::clone(&asked.room),
@@ -120,7 +124,7 @@ impl McpServer {
                 () = telling.tell(said) => {}
                 () = stopped.wait() => {}
             }
-            Outcome::result(r#"{"resultType":"complete"}"#)
+            Outcome::result(ended.to_string())
         });
         Work::new(line, future)
     }
@@ -214,7 +218,7 @@ impl Telling {
 
     fn say(&self, line: &Line, method: &str, mut params: JsonObject) {
         if let Some(id) = &self.subscription {
-            let meta = JsonObject::new().with_raw("io.modelcontextprotocol/subscriptionId", &id.0);
+            let meta = JsonObject::new().with_raw(SUBSCRIPTION_ID, &id.0);
             params = params.with_object("_meta", &meta);
         }
         line.say(notification(method, &params));

@@ -55,7 +55,9 @@ impl SessionKeys {
         current
             .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(purpose), &mut bytes)
             .ok()?;
-        Some(URL_SAFE_NO_PAD.encode([nonce.as_slice(), &bytes].concat()))
+        let sealed = URL_SAFE_NO_PAD.encode([nonce.as_slice(), &bytes].concat());
+        // What could not be opened again is not given out.
+        (sealed.len() <= MAX_SEALED).then_some(sealed)
     }
 
     /// Opens what was sealed for the same purpose with either key.

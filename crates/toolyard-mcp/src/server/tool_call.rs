@@ -137,8 +137,7 @@ pub(super) fn missing_capability(missing: &str) -> Outcome {
 }
 
 pub(super) fn foreign_state() -> Outcome {
-    let message =
-        "requestState was not given for this request, was changed, or is too old: call again without it";
+    let message = "requestState was not given for this request, was changed, or is too old; whether the call had an effect is not known";
     Outcome::error(-32602, message)
 }
 

@@ -12,8 +12,8 @@ use toolyard_core::{Catalogue, OfferedTool, RawJson};
 use super::{ServerLimits, answer::one_line, speaker::fields};
 use crate::definition::{MirroredParameter, mirrored_parameters};
 
-/// Clients that see different catalogues are few kinds.
-const KEPT: usize = 16;
+/// A door has two forms of a catalogue; of each, the one before may still be read page by page. Long lists take much memory.
+const KEPT: usize = 4;
 
 /// What was written down of the catalogues that were asked for last.
 #[derive(Debug, Default)]
