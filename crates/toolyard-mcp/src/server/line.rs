@@ -150,8 +150,9 @@ impl Line {
         self.state().missing
     }
 
-    pub(super) fn has_asked(&self) -> bool {
-        !self.state().asked.is_empty()
+    /// How often something was asked that still waits.
+    pub(super) fn times_asked(&self) -> usize {
+        self.state().asked.len()
     }
 
     /// The questions that wait, by their keys.

@@ -2,7 +2,10 @@
 
 use toolyard_core::{JsonCursor, JsonFault, JsonKind, JsonText, RawJson};
 
-use super::{log_level::LogLevel, speaker::client_name};
+use super::{
+    log_level::LogLevel,
+    speaker::{client_name, fields},
+};
 
 /// What a request says about its trace is passed on up to this many bytes.
 const MAX_TRACE: usize = 8 << 10;
@@ -65,12 +68,27 @@ impl Params {
                 "cursor" => self.cursor = self.text("cursor", cursor.skip()?),
                 "requestState" => self.state = self.text("requestState", cursor.skip()?),
                 "arguments" => self.arguments = self.object("arguments", cursor.skip()?, raw),
-                "inputResponses" => self.responses = self.object("inputResponses", cursor.skip()?, raw),
+                "inputResponses" => self.responses = self.responses(cursor.skip()?, raw)?,
                 "_meta" => self.meta = Meta::read(&mut cursor, raw)?,
                 _ => drop(cursor.skip()?),
             }
         }
         Ok(true)
+    }
+
+    /// Answers are objects, each of them.
+    fn responses(&mut self, value: JsonText<'_>, raw: &RawJson) -> Result<Option<RawJson>, JsonFault> {
+        let mut objects = value.kind() == JsonKind::Object;
+        if objects {
+            fields(value.get(), |_, answer| {
+                objects &= answer.kind() == JsonKind::Object;
+                Ok(())
+            })?;
+        }
+        if !objects {
+            self.misshapen = Some("inputResponses");
+        }
+        Ok(objects.then(|| raw.part(value)))
     }
 
     fn text(&mut self, what: &'static str, value: JsonText<'_>) -> Option<String> {

@@ -4,15 +4,21 @@ use std::{
     collections::HashMap,
     fmt,
     future::poll_fn,
+    pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     task::{Context, Poll},
+    time::Duration,
 };
 
 use bytes::Bytes;
+use tokio::time::Sleep;
 use toolyard_core::BoxFuture;
 
 use super::{answer::Outcome, line::Line, speaker::Era};
 use crate::wire::RequestId;
+
+/// A server of the legacy era sends its questions one by one: what it asks within this time of each other is asked together.
+const TOGETHER: Duration = Duration::from_millis(25);
 
 /// A request that is being worked on. Nothing happens unless it is driven by [`Work::step`].
 pub(super) struct Work {
@@ -23,6 +29,8 @@ pub(super) struct Work {
     /// Whether it goes on when its client is gone.
     outlives: bool,
     flight: Option<Flight>,
+    /// How much was asked so far, and when that is taken for all of it.
+    settling: Option<(usize, Pin<Box<Sleep>>)>,
 }
 
 /// What happened to a work.
@@ -40,7 +48,7 @@ pub(super) enum Step {
 
 impl Work {
     pub(super) fn new(line: Arc<Line>, future: BoxFuture<'static, Outcome>) -> Self {
-        Self { line, future: Some(future), outcome: None, outlives: false, flight: None }
+        Self { line, future: Some(future), outcome: None, outlives: false, flight: None, settling: None }
     }
 
     /// The same, in a way that it can be cancelled by its number, and goes on without its client where that is the rule.
@@ -60,11 +68,27 @@ impl Work {
     /// Drives the work until something happens.
     pub(super) fn step(&mut self, context: &mut Context<'_>) -> Poll<Step> {
         match self.rest(context) {
-            Poll::Pending if self.line.speaker.era() == Era::Modern && self.line.has_asked() => {
-                Poll::Ready(Step::Asks)
+            Poll::Pending if self.line.speaker.era() == Era::Modern => {
+                self.all_asked(context).map(|()| Step::Asks)
             }
             step => step,
         }
+    }
+
+    /// Ready as soon as something was asked and nothing more came for a moment.
+    fn all_asked(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let asked = self.line.times_asked();
+        if asked == 0 {
+            return Poll::Pending;
+        }
+        let settling = self.settling.take().filter(|(before, _)| *before == asked);
+        let (_, moment) =
+            self.settling.insert(settling.unwrap_or_else(|| (asked, Box::pin(tokio::time::sleep(TOGETHER)))));
+        let settled = moment.as_mut().poll(context);
+        if settled.is_ready() {
+            self.settling = None;
+        }
+        settled
     }
 
     /// The same while questions of the modern era wait for their answers already.
