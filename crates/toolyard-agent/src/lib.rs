@@ -22,9 +22,19 @@
 //! Its plan: `PlanningAgent`, `ExecutionAgent`, `VerificationAgent` and `CoordinationAgent` around a run that is a pure,
 //! serializable state machine; the chat.
 
+mod agent;
 mod agent_config;
+mod approval_rules;
+mod caps;
+mod event;
+mod plan;
 pub mod prompt;
 mod tokens;
 
+pub use agent::{AgentParts, ApprovalDecision, ApprovalQuestion, RunWatcher, Unwatched};
 pub use agent_config::{AgentCapabilities, AgentConfig, CORE_TOOLS, DEFAULT_AGENT, Language, SEARCH_TOOLS};
+pub use approval_rules::ApprovalRules;
+pub use caps::{Cap, Caps, Spent};
+pub use event::{Ask, ModelTask, Permission, RunEnd, RunEvent, RunNews, StepEnd, StepFacts, Verification};
+pub use plan::{Complexity, NO_TOOL, Plan, PlanProblem, Step};
 pub use tokens::{O200k, TokenCount};

@@ -16,7 +16,7 @@
 //! | [`Hidden`], [`without_hidden`], [`shown`]: text that people do not see | `hidden.rs` |
 //! | [`Param`]: JSON Schema as parameters | `schema.rs` |
 //! | [`ToolPattern`]: `read_*`, `*@excel` | `pattern.rs` |
-//! | [`Journal`], [`Approvals`], [`Audit`], [`Servers`], [`History`], [`PastRequests`], [`Results`], [`Conversations`], [`Synthesizer`]: what others plug in | a file each |
+//! | [`Journal`], [`RunLog`], [`Approvals`], [`Audit`], [`Servers`], [`History`], [`PastRequests`], [`Results`], [`Conversations`], [`Synthesizer`]: what others plug in | a file each |
 //!
 //! ```
 //! use toolyard_core::{BoxFuture, CallContext, RawJson, Tool, ToolCallRequest, ToolError, ToolOutput, ToolSpec};
@@ -58,6 +58,7 @@ mod pattern;
 mod raw_json;
 mod redact;
 mod results;
+mod run_log;
 mod schema;
 mod servers;
 mod service;
@@ -86,6 +87,7 @@ pub use pattern::{ToolPattern, matches_wildcards};
 pub use raw_json::{JsonCursor, JsonFault, JsonKind, JsonText, NotJson, RawJson, SharedText};
 pub use redact::{redact, redact_json};
 pub use results::{ResultPage, ResultRef, Results, ResultsError};
+pub use run_log::{LoggedEvent, RunLog};
 pub use schema::{Param, ParamType, compatible, params};
 pub use servers::{Descriptions, ProtocolEra, ServerRecord, Servers, ToolDefinition, TrustDecision};
 pub use service::{Catalogue, OfferedTool, ServiceCall, ToolService, Viewer};

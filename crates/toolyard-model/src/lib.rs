@@ -1,4 +1,23 @@
 //! Language models behind one small trait: a stream of text, reasoning, tool calls and usage.
 //!
-//! This room is still empty. Its plan: an OpenAI-compatible streaming client, the `<tool_call>` text form, a scripted
-//! model and cassettes for tests. The hub already knows models by one trait only, `toolyard_core::Synthesizer`.
+//! | words | file |
+//! |---|---|
+//! | [`Model`], [`ModelStream`] | `model.rs` |
+//! | [`ModelRequest`], [`ModelMessage`], [`ToolDefinition`], [`WantedSchema`] | `request.rs` |
+//! | [`ModelEvent`], [`ModelReply`], [`Usage`], [`FinishReason`] | `reply.rs` |
+//! | [`ModelError`] | `error.rs` |
+//! | [`tool_call_tag::read_calls`]: calls that a model wrote into its text | `tool_call_tag.rs` |
+//! | [`ScriptedModel`]: a model that says what it was told to | `scripted.rs` |
+
+mod error;
+mod model;
+mod reply;
+mod request;
+mod scripted;
+pub mod tool_call_tag;
+
+pub use error::{ModelError, ModelErrorKind};
+pub use model::{Model, ModelStream, ToolCalling, reply};
+pub use reply::{FinishReason, ModelEvent, ModelReply, NativeCall, ToolCallDelta, Usage};
+pub use request::{ModelMessage, ModelRequest, Role, ToolDefinition, WantedSchema};
+pub use scripted::{Script, ScriptedModel};

@@ -1,0 +1,303 @@
+//! What happens in a run: transitions that are kept, and news on the way that are not.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use toolyard_core::{RunId, SourceId};
+use toolyard_model::{ModelMessage, ModelReply, Usage};
+
+use crate::{Cap, Caps, Plan, PlanProblem};
+
+/// What somebody wants.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ask {
+    /// The question or task.
+    pub question: String,
+    /// What was said before it, the oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<ModelMessage>,
+    /// The agent that is asked.
+    pub agent: String,
+    /// How much it may use.
+    #[serde(default)]
+    pub caps: Caps,
+    /// On whose behalf, for the audit log.
+    #[serde(default)]
+    pub who: String,
+    /// Only a plan is wanted; nothing is called.
+    #[serde(default)]
+    pub plan_only: bool,
+    /// Everything but calls that change something; those are only said.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+/// A transition of a run. All of them in their order are the run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum RunEvent {
+    /// It began.
+    Asked {
+        /// With what.
+        ask: Ask,
+    },
+    /// A model answered something.
+    ModelAnswered {
+        /// What it was asked for.
+        task: ModelTask,
+        /// What it said.
+        reply: ModelReply,
+        /// How long it took.
+        milliseconds: u64,
+    },
+    /// There is a plan.
+    Planned {
+        /// The plan, checked.
+        plan: Plan,
+        /// What is known of the tools of its steps, by step.
+        facts: BTreeMap<String, StepFacts>,
+    },
+    /// There was a plan that cannot be carried out.
+    PlanRefused {
+        /// Why.
+        problems: Vec<PlanProblem>,
+    },
+    /// A step's arguments are complete, and it is about to be carried out.
+    StepStarted {
+        /// Which.
+        step: String,
+        /// Its arguments with all references resolved, secrets removed, cut for showing.
+        shown_arguments: String,
+    },
+    /// A step is over.
+    StepEnded {
+        /// Which.
+        step: String,
+        /// What came of it.
+        outcome: StepEnd,
+        /// How long it took.
+        milliseconds: u64,
+    },
+    /// A step's arguments were written anew.
+    StepRepaired {
+        /// Which.
+        step: String,
+        /// Its arguments now.
+        arguments: Map<String, Value>,
+    },
+    /// A step's result was looked at.
+    Verified {
+        /// Which.
+        step: String,
+        /// What was found.
+        verification: Verification,
+    },
+    /// A call waits for a person.
+    ApprovalAsked {
+        /// The step.
+        step: String,
+        /// The number of the question.
+        question: i64,
+        /// What the person is told.
+        text: String,
+    },
+    /// A person decided.
+    ApprovalGiven {
+        /// The step.
+        step: String,
+        /// Whether the call may be made.
+        allowed: bool,
+        /// Who.
+        by: String,
+    },
+    /// It is over, for good or until somebody does something.
+    Ended {
+        /// How.
+        end: RunEnd,
+    },
+    /// It goes on after it was suspended or its process ended.
+    Resumed {
+        /// Who goes on.
+        owner: String,
+    },
+}
+
+/// What a model is asked for in a run.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(tag = "for", rename_all = "snake_case")]
+pub enum ModelTask {
+    /// A plan, or an answer at once.
+    Plan {
+        /// 0 for the first.
+        round: usize,
+        /// Whether it is the second try, with the problems of the first shown.
+        repair: bool,
+    },
+    /// The result of a step without a tool.
+    Reason {
+        /// The step.
+        step: String,
+    },
+    /// Other arguments for a step that failed.
+    Repair {
+        /// The step.
+        step: String,
+    },
+    /// An opinion on a result.
+    Judge {
+        /// The step.
+        step: String,
+    },
+    /// The final answer.
+    Answer,
+}
+
+/// What is known of a step's tool when it is planned.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StepFacts {
+    /// Where the tool lives, if it is known by name.
+    pub source: Option<SourceId>,
+    /// Whether it changes nothing.
+    pub read_only: bool,
+    /// Whether a person must agree.
+    pub permission: Permission,
+}
+
+/// Whether a call may be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "the words say it")]
+pub enum Permission {
+    Allow,
+    Ask,
+    Deny,
+}
+
+/// What came of a step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "end", rename_all = "snake_case")]
+pub enum StepEnd {
+    /// It succeeded. Its value is in the journal under the step's name.
+    Done {
+        /// Who answered.
+        source: Option<SourceId>,
+        /// The beginning of its value, for people.
+        preview: String,
+        /// How large the value is, in characters.
+        size: usize,
+    },
+    /// It failed.
+    Failed {
+        /// Why.
+        message: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
+    /// Something it depends on failed, so it was not begun.
+    Skipped {
+        /// The step that failed.
+        because: String,
+    },
+    /// A rule or a person said no.
+    Denied {
+        /// Who or what.
+        by: String,
+    },
+    /// It may have taken effect; a person must say.
+    Unknown {
+        /// What is known.
+        message: String,
+    },
+    /// It was not called because nothing was to be changed.
+    Rehearsed,
+}
+
+/// The seeds' verdict on a result.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Verification {
+    /// Whether it may be used.
+    pub verified: bool,
+    /// How sure that is, from 0 to 1.
+    pub confidence: f64,
+    /// What was found.
+    pub issues: Vec<String>,
+}
+
+/// How a run stands when nobody works on it any more.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum RunEnd {
+    /// There is an answer.
+    Answered {
+        /// The answer.
+        answer: String,
+        /// Who it rests on: tools and sources.
+        sources: Vec<String>,
+    },
+    /// There is a plan, and no more was wanted.
+    Planned,
+    /// Everything failed.
+    Failed {
+        /// Why.
+        message: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
+    /// It waits for persons; it can be resumed.
+    Suspended {
+        /// The numbers of the questions, and steps whose outcome only a person knows.
+        waiting: Vec<String>,
+    },
+    /// Somebody cancelled it.
+    Cancelled,
+    /// It used more than it may.
+    Capped {
+        /// Of what.
+        cap: Cap,
+        /// In words.
+        message: String,
+    },
+}
+
+/// What somebody who watches a run sees: its transitions, and what a model says while it says it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "news", rename_all = "snake_case")]
+pub enum RunNews {
+    /// A transition, as it is kept.
+    Event {
+        /// The run.
+        run: RunId,
+        /// The place of the transition in it.
+        number: i64,
+        /// The transition.
+        event: RunEvent,
+    },
+    /// A model is being asked.
+    ModelAsked {
+        /// For what.
+        task: ModelTask,
+    },
+    /// More of the final answer.
+    AnswerDelta {
+        /// The text.
+        text: String,
+    },
+    /// More of what a model thinks.
+    ReasoningDelta {
+        /// The text.
+        text: String,
+    },
+    /// How far a call is.
+    StepProgress {
+        /// The step.
+        step: String,
+        /// In words.
+        message: String,
+    },
+    /// What was used so far.
+    Spent {
+        /// Tokens and money.
+        usage: Usage,
+    },
+}
