@@ -204,6 +204,9 @@ struct Spelling {
 
 impl Spelling {
     fn of(inner: &str) -> Option<Self> {
+        if inner.starts_with(char::is_whitespace) {
+            return None;
+        }
         let same_bars = inner.replace('｜', "|").replace('▁', "_");
         let inner = same_bars.trim();
         let (is_end, inner) = strip(inner, '/');
