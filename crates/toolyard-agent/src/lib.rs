@@ -29,6 +29,8 @@ mod caps;
 mod event;
 mod plan;
 pub mod prompt;
+mod reference;
+mod shape;
 mod tokens;
 
 pub use agent::{AgentParts, ApprovalDecision, ApprovalQuestion, RunWatcher, Unwatched};
@@ -37,4 +39,8 @@ pub use approval_rules::ApprovalRules;
 pub use caps::{Cap, Caps, Spent};
 pub use event::{Ask, ModelTask, Permission, RunEnd, RunEvent, RunNews, StepEnd, StepFacts, Verification};
 pub use plan::{Complexity, NO_TOOL, Plan, PlanProblem, Step};
+pub use reference::{
+    Part, Reference, ReferenceError, Resolved, ResolvedJson, ValueOf, references, resolve, resolve_json,
+};
+pub use shape::{shape, step_value};
 pub use tokens::{O200k, TokenCount};
