@@ -78,7 +78,8 @@ fn is_quoted(before: &str, inside: &str) -> bool {
 /// A text that is JSON from its beginning to its end, and a plan with a tool that exists.
 fn whole(text: &str, is_tool: &dyn Fn(&str) -> bool) -> Option<Said> {
     let trimmed = text.trim();
-    if !trimmed.ends_with(['}', ']']) && !(trimmed.starts_with("```") && trimmed.ends_with("```")) {
+    let is_fenced = trimmed.starts_with("```") && trimmed.ends_with("```");
+    if !is_fenced && !trimmed.ends_with(['}', ']']) {
         return None;
     }
     let read = lenient::read(trimmed).filter(|read| !read.cut_off)?;
