@@ -37,6 +37,11 @@ pub(crate) fn fitted(value: Value, param: &Param) -> Value {
         (ParamType::Number | ParamType::Integer, Value::String(text)) => {
             number(&text).unwrap_or(Value::String(text))
         }
+        (ParamType::Union(kinds), Value::String(text)) if !kinds.contains(&ParamType::String) => {
+            let list = read(&text, '[').filter(|_| kinds.contains(&ParamType::Array));
+            let single = || number(&text).filter(|_| kinds.contains(&ParamType::Number));
+            list.or_else(single).unwrap_or(Value::String(text))
+        }
         (ParamType::Boolean, Value::String(text)) => match text.trim().to_ascii_lowercase().as_str() {
             "true" => Value::Bool(true),
             "false" => Value::Bool(false),
@@ -113,6 +118,8 @@ mod tests {
         assert_eq!(fit_one(&json!({"type": "object"}), json!("{\"a\": 1}")), json!({"a": 1}));
         assert_eq!(fit_one(&json!({}), json!("[1]")), json!("[1]"));
         assert_eq!(fit_one(&json!({"type": ["string", "number"]}), json!("5")), json!("5"));
+        assert_eq!(fit_one(&json!({"type": ["array", "number"]}), json!("[5]")), json!([5]));
+        assert_eq!(fit_one(&json!({"type": ["array", "number"]}), json!("5")), json!(5));
     }
 
     #[test]
