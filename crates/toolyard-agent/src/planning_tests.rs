@@ -477,6 +477,21 @@ fn plans_are_found_where_they_are_meant() {
 }
 
 #[test]
+fn calls_in_a_text_are_steps() {
+    let text = "好的，我来读取。\n<tool_call>\n{\n  \"id\": \"call_001\",\n  \"tool_name\": \"read_data_from_excel\",\n  \
+        \"arguments\": {\n    \"filepath\": \"test.xlsx\",\n    \"sheet_name\": \"Sheet1\"\n  }\n}\n</tool_call>";
+    assert_eq!(steps(read(ToolCalling::Text, text)), pairs(&[("call_001", "read_data_from_excel")]));
+    let two = r#"<tool_call>{"name": "get_time", "arguments": {}}</tool_call> <tool_call>{"name": "calculate", "arguments": {"expression": "1+1"}}</tool_call>"#;
+    assert_eq!(
+        steps(read(ToolCalling::Text, two)),
+        pairs(&[("call_1", "get_time"), ("call_2", "calculate")])
+    );
+    let bare = r#"{"name": "calculate", "arguments": {"expression": "1+1"}}"#;
+    assert_eq!(steps(read(ToolCalling::Text, bare)), pairs(&[("call_1", "calculate")]));
+    assert!(read(ToolCalling::Text, "<tool_call>{\"name\": \"calculate\", \"arguments\": {\"expre").is_err());
+}
+
+#[test]
 fn examples_and_data_are_answers() {
     for text in [
         format!("A plan looks like this: `<plan>{PLAN}</plan>`, you see."),
