@@ -26,15 +26,36 @@ mod agent;
 mod agent_config;
 mod approval_rules;
 mod caps;
+mod chat;
+mod coordination;
+mod discovery;
 mod event;
+mod execution;
+mod fit;
 mod plan;
+mod plan_check;
+mod planning;
 pub mod prompt;
+mod reference;
+mod shape;
 mod tokens;
+mod verification;
 
 pub use agent::{AgentParts, ApprovalDecision, ApprovalQuestion, RunWatcher, Unwatched};
 pub use agent_config::{AgentCapabilities, AgentConfig, CORE_TOOLS, DEFAULT_AGENT, Language, SEARCH_TOOLS};
 pub use approval_rules::ApprovalRules;
 pub use caps::{Cap, Caps, Spent};
+pub use chat::recent;
+pub use coordination::{CoordinationAgent, ResultForAnswer};
+pub use discovery::{AgentTools, Rates, offer, tools_for_task};
 pub use event::{Ask, ModelTask, Permission, RunEnd, RunEvent, RunNews, StepEnd, StepFacts, Verification};
+pub use execution::{ExecutionAgent, prepare_tool_input};
 pub use plan::{Complexity, NO_TOOL, Plan, PlanProblem, Step};
+pub use plan_check::{KnownTools, check_plan, cycle};
+pub use planning::{Decision, Digest, MAKE_PLAN, PlanningAgent, Situation};
+pub use reference::{
+    Part, Reference, ReferenceError, Resolved, ResolvedJson, ValueOf, references, resolve, resolve_json,
+};
+pub use shape::{preview, shape, step_value};
 pub use tokens::{O200k, TokenCount};
+pub use verification::{VerificationAgent, VerifyInput};
