@@ -27,8 +27,11 @@ mod agent_config;
 mod approval_rules;
 mod caps;
 mod event;
+mod memory;
 mod plan;
 pub mod prompt;
+mod run;
+pub mod schedule;
 mod tokens;
 
 pub use agent::{AgentParts, ApprovalDecision, ApprovalQuestion, RunWatcher, Unwatched};
@@ -36,5 +39,7 @@ pub use agent_config::{AgentCapabilities, AgentConfig, CORE_TOOLS, DEFAULT_AGENT
 pub use approval_rules::ApprovalRules;
 pub use caps::{Cap, Caps, Spent};
 pub use event::{Ask, ModelTask, Permission, RunEnd, RunEvent, RunNews, StepEnd, StepFacts, Verification};
+pub use memory::MemoryLog;
 pub use plan::{Complexity, NO_TOOL, Plan, PlanProblem, Step};
+pub use run::{Approval, Phase, Repair, Run, RunError, StepRun, Task};
 pub use tokens::{O200k, TokenCount};

@@ -53,7 +53,8 @@ async fn insert(connection: &mut AnyConnection, rows: &Rows) -> Result<(), Store
     check_lease(connection, rows.engine, &rows.lease).await?;
     let at = now();
     for (number, event) in (rows.number..).zip(&rows.events) {
-        let sql = "INSERT INTO run_events (run, number, event, at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
+        let sql =
+            "INSERT INTO run_events (run, number, event, at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
         let query = sqlx::query(sql).bind(rows.lease.run.as_str()).bind(number);
         let query = query.bind(event.as_slice()).bind(at);
         if query.execute(&mut *connection).await?.rows_affected() == 0 {

@@ -18,8 +18,8 @@ use sqlx::Executor as _;
 use toolyard_core::{
     Answer, Approvals, Audit, AuditRecord, Begun, CallOutcome, ContentHash, ConversationQuery, Conversations,
     Descriptions, ErrorKind, History, Journal, JournalError, Message, PastRequest, PastRequests, ProtocolEra,
-    QuestionKind, RawJson, Resolution, ResultRef, Results, ResultsError, RunId, RunLog, RunState, ServerRecord, Servers,
-    SourceId, StepOutcome, StepState, ToolDefinition, TrustDecision,
+    QuestionKind, RawJson, Resolution, ResultRef, Results, ResultsError, RunId, RunLog, RunState,
+    ServerRecord, Servers, SourceId, StepOutcome, StepState, ToolDefinition, TrustDecision,
 };
 use toolyard_store::{
     AuditQuery, Engine, Keeping, Location, Store, StoreError, StoredAudit, StoredHistory, StoredRequests,
