@@ -25,27 +25,44 @@
 mod agent;
 mod agent_config;
 mod approval_rules;
+mod cancel;
 mod caps;
+mod chat;
+mod discovery;
+mod driver;
 mod event;
+mod fit;
 mod memory;
 mod plan;
+mod plan_check;
+mod planning;
 pub mod prompt;
 mod reference;
+mod replay;
 mod run;
 pub mod schedule;
 mod shape;
 mod tokens;
+mod values;
 
-pub use agent::{AgentParts, ApprovalDecision, ApprovalQuestion, RunWatcher, Unwatched};
+pub use agent::{Agent, AgentError, AgentParts, ApprovalDecision, ApprovalQuestion, RunWatcher, Unwatched};
 pub use agent_config::{AgentCapabilities, AgentConfig, CORE_TOOLS, DEFAULT_AGENT, Language, SEARCH_TOOLS};
 pub use approval_rules::ApprovalRules;
+pub use cancel::CancelToken;
 pub use caps::{Cap, Caps, Spent};
+pub use chat::recent;
+pub use discovery::{AgentTools, Rates, offer, tools_for_task};
+pub use driver::RUN_KIND;
 pub use event::{Ask, ModelTask, Permission, RunEnd, RunEvent, RunNews, StepEnd, StepFacts, Verification};
 pub use memory::MemoryLog;
 pub use plan::{Complexity, NO_TOOL, Plan, PlanProblem, Step};
+pub use plan_check::{KnownTools, check_plan, cycle};
+pub use planning::{Decision, Digest, MAKE_PLAN, PlanningAgent, Situation};
 pub use reference::{
     Part, Reference, ReferenceError, Resolved, ResolvedJson, ValueOf, references, resolve, resolve_json,
 };
+pub use replay::{answer_question, ask_to_stop, cancel, load, replay, worked};
 pub use run::{Approval, Phase, Repair, Run, RunError, StepRun, Task};
 pub use shape::{shape, step_value};
 pub use tokens::{O200k, TokenCount};
+pub use values::{ValueError, Values, value_of};

@@ -3,6 +3,7 @@
 use super::{
     call::{Wanted, look, prepare},
     caps::cap_on,
+    persons::{Waiting, hear},
     session::{Session, reasoning},
     thinking::{self, Decision},
     thought::think,
@@ -38,17 +39,16 @@ impl Session<'_> {
 
     /// Nothing is under way, and nobody is being asked.
     fn is_stuck(&self) -> bool {
-        self.under_way.is_idle() && self.under_way.persons.is_empty()
+        self.under_way.is_idle() && self.under_way.persons.is_empty() && !self.under_way.hearing
     }
 
     /// Whoever is elsewhere may have answered meanwhile; else the run is laid down.
     fn wait_for_persons(&mut self) -> Result<(), AgentError> {
-        if self.under_way.looked_for_answers {
+        if self.under_way.heard_nothing {
             return self.end(RunEnd::Suspended { waiting: self.run.waiting() });
         }
-        let waiting = super::persons::Waiting::of(&self.run);
-        self.under_way.persons.insert(String::new());
-        self.queue(super::persons::hear(self.context.clone(), waiting));
+        self.under_way.hearing = true;
+        self.queue(hear(self.context.clone(), Waiting::of(&self.run)));
         Ok(())
     }
 
