@@ -33,7 +33,7 @@ impl KnownTools for Tools {
     }
 
     fn nearest(&self, tool: &str) -> Option<String> {
-        tool.starts_with("calc").then(|| "calculate".to_owned())
+        tool.to_lowercase().starts_with("calc").then(|| "calculate".to_owned())
     }
 }
 

@@ -3,9 +3,9 @@
 //! What stays the same stands first, so that prompt caches hit: who the agent is, how it answers, the core tools, the
 //! tools for this task; then what was said before, the task, and what became of it so far.
 
-mod lenient;
-mod read;
-mod schema;
+pub(crate) mod lenient;
+pub(crate) mod read;
+pub(crate) mod schema;
 mod text;
 mod tidy;
 pub(crate) mod words;

@@ -7,14 +7,14 @@ const MAX_TEXT: usize = 1 << 20;
 
 /// What was read.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Read {
-    pub(super) value: Value,
+pub(crate) struct Read {
+    pub(crate) value: Value,
     /// Whether brackets had to be closed at the end: something is missing.
-    pub(super) cut_off: bool,
+    pub(crate) cut_off: bool,
 }
 
 /// Reads a text that is one JSON value, perhaps in a fence.
-pub(super) fn read(text: &str) -> Option<Read> {
+pub(crate) fn read(text: &str) -> Option<Read> {
     if text.len() > MAX_TEXT {
         return None;
     }

@@ -17,19 +17,19 @@ const DESCRIPTIONS: [&str; 7] = ["description", "desc", "task", "purpose", "titl
 const COMPLEXITIES: [&str; 3] = ["complexity", "difficulty", "复杂度"];
 const ANSWERS: [&str; 5] = ["answer", "final_answer", "reply", "message", "回答"];
 /// The argument under which a bare value is kept until it is known what the tool takes.
-pub(super) const BARE: &str = "input";
+pub(crate) const BARE: &str = "input";
 /// Deeper wrappings are nobody's.
 const MAX_WRAPPINGS: usize = 4;
 
 /// What a value says: steps, or an answer.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Said {
+pub(crate) enum Said {
     Plan(Plan),
     Answer(String),
 }
 
 /// Reads a value that may be a plan or an answer.
-pub(super) fn said(value: &Value) -> Option<Said> {
+pub(crate) fn said(value: &Value) -> Option<Said> {
     if let Some(plan) = plan(value, MAX_WRAPPINGS).filter(|plan| !plan.steps.is_empty()) {
         return Some(Said::Plan(plan));
     }
@@ -149,7 +149,7 @@ fn word(value: &Value) -> Option<String> {
 }
 
 /// Arguments as an object, as JSON text, or as one bare value.
-pub(super) fn arguments(value: &Value) -> Map<String, Value> {
+pub(crate) fn arguments(value: &Value) -> Map<String, Value> {
     match value {
         Value::Object(entries) => entries.clone(),
         Value::Null => Map::new(),

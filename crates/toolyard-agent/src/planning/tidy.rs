@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::read::BARE;
 use crate::{
     KnownTools, NO_TOOL, Plan, Step,
+    execution::prepare_tool_input,
     fit::fit,
     plan_check::{Takes, is_id, uses_a_step},
 };
@@ -43,6 +44,11 @@ pub(super) fn tidied(mut plan: Plan, tools: &dyn KnownTools, done: &[&str]) -> P
         if let Some(schema) = tools.input_schema(&step.tool_type).filter(|_| step.tool_type != NO_TOOL) {
             let takes = Takes::of(&schema);
             name_bare(step, &takes);
+            if step.arguments.is_empty()
+                && let Some(prepared) = prepare_tool_input(step, &schema)
+            {
+                step.arguments = prepared;
+            }
             fit(&mut step.arguments, &takes.params, |value| uses_a_step(value, &known));
         }
     }
@@ -163,14 +169,16 @@ fn aliases(ids: &[String], names: &HashMap<String, String>) -> Vec<(String, Stri
     let mut all: Vec<(String, String)> =
         names.iter().map(|(old, new)| (old.trim_start_matches('$').to_owned(), new.clone())).collect();
     let is_taken = |name: &str| ids.iter().any(|id| id == name);
-    for id in ids {
-        for word in ["steps", "step"] {
-            if !is_taken(word) {
-                all.push((format!("{word}.{id}"), id.clone()));
-                all.push((format!("{word}[\"{id}\"]"), id.clone()));
-                all.push((format!("{word}['{id}']"), id.clone()));
-            }
+    let called: Vec<(String, String)> =
+        all.iter().cloned().chain(ids.iter().map(|id| (id.clone(), id.clone()))).collect();
+    for (name, id) in called {
+        for word in ["steps", "step"].into_iter().filter(|word| !is_taken(word)) {
+            all.push((format!("{word}.{name}"), id.clone()));
+            all.push((format!("{word}[\"{name}\"]"), id.clone()));
+            all.push((format!("{word}['{name}']"), id.clone()));
         }
+    }
+    for id in ids {
         if id.bytes().all(|digit| digit.is_ascii_digit()) {
             for name in [format!("step_{id}"), format!("step{id}"), format!("s{id}")] {
                 if !is_taken(&name) {
