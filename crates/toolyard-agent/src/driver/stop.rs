@@ -8,7 +8,7 @@ use toolyard_core::{ErrorKind, RawJson, StepAnswer, StepOutcome, StepState, Tool
 
 use super::{
     happened::{Happened, ended_by},
-    session::{Context, Session},
+    session::{Context, Draining, Session},
 };
 use crate::{AgentError, Phase, RunEnd, RunEvent, StepEnd, StepRun};
 
@@ -18,7 +18,7 @@ const GRACE: Duration = Duration::from_millis(200);
 impl Session<'_> {
     /// Ends the run now.
     pub(super) async fn stop(mut self, end: RunEnd) -> Result<RunEnd, AgentError> {
-        self.draining = Some(end.clone());
+        self.draining = Some(Draining::Stop);
         self.let_calls_end().await?;
         // Dropped here, nothing goes on any more.
         self.tasks.clear();
@@ -61,7 +61,8 @@ async fn left(context: &Context<'_>, step: &StepRun) -> Result<StepEnd, AgentErr
     let (log, lease, name) = (&context.parts.log, context.lease, step.journal_name());
     let given_up = || ToolError::new(ErrorKind::Lost, "it was given up before it answered");
     let known = log.step(&lease.run, &name).await?;
-    let unsettled = known.as_ref().is_some_and(|known| known.state == StepState::Started && !known.repeatable);
+    let unsettled =
+        known.as_ref().is_some_and(|known| known.state == StepState::Started && !known.repeatable);
     if !unsettled {
         return Ok(ended_by(&given_up()));
     }
