@@ -15,6 +15,8 @@ const MAX_DESCRIPTION: usize = 2_000;
 const MAX_PARAM_DESCRIPTION: usize = 400;
 /// Choices are left out when they are longer than this in all, and defaults when they are.
 const MAX_VALUES: usize = 600;
+/// A longer form of results is not shown.
+const MAX_RETURNS: usize = 300;
 /// More parameters than this are counted and not shown, nested ones included.
 const MAX_PARAMS: usize = 100;
 /// A success rate is known after this many calls.
@@ -31,6 +33,8 @@ pub struct PromptTool {
     pub(super) group: Option<String>,
     pub(super) success_percent: Option<u32>,
     pub(super) example: Value,
+    /// What its results look like, where that is known.
+    pub(crate) returns: Option<String>,
     pub(super) schema: RawJson,
     /// Whether it is code of this process, so that its name means what we say it means.
     pub(super) native: bool,
@@ -65,6 +69,7 @@ impl PromptTool {
             name: spec.name.to_string(),
             description: dedented(cut_lines(lines)),
             example: example(&params),
+            returns: None,
             params,
             more_params,
             hints: None,
@@ -99,6 +104,14 @@ impl PromptTool {
         if redacted.is_object() && fence::json(&redacted).len() <= MAX_VALUES {
             self.example = redacted;
         }
+        self
+    }
+
+    /// The same tool with what its results look like: JSON whose values only stand for what is there.
+    #[must_use]
+    pub fn with_returns(mut self, form: impl Into<String>) -> Self {
+        let form: String = form.into();
+        self.returns = (form.chars().count() <= MAX_RETURNS).then_some(form);
         self
     }
 
