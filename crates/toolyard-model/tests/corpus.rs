@@ -3,6 +3,8 @@
 //! `text` is what a model said, `calls` what must be made of it, and, where it matters, `rest`, `cut_off` and `unreadable`
 //! say what else. Every text is read whole and letter by letter.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
 use std::{fs, path::Path};
 
 use serde::Deserialize;
