@@ -107,9 +107,11 @@ impl VerificationAgent {
     pub fn verify(self, input: &VerifyInput<'_>) -> Verification {
         let mut found = Findings { verified: true, confidence: 1.0, issues: Vec::new() };
         let kind = ToolKind::of(&extract_capabilities(&input.step.tool_type, ""));
+        let hidden_error = if input.is_error { None } else { hidden_error(input.value, input.text) };
+        let said_error = input.is_error || hidden_error.is_some();
         if input.is_error {
             found.refuse(0.0, "the tool says that it failed");
-        } else if let Some(issue) = hidden_error(input.value, input.text) {
+        } else if let Some(issue) = hidden_error {
             found.refuse(0.1, issue);
         } else {
             check_schema(input, &mut found);
@@ -117,7 +119,8 @@ impl VerificationAgent {
             check_values(input, kind, &mut found);
             check_consistency(input, kind, &mut found);
         }
-        Verification { verified: found.verified, confidence: found.confidence, issues: found.issues }
+        let Findings { verified, confidence, issues } = found;
+        Verification { verified, confidence, issues, said_error }
     }
 
     /// Asks a model whether a result is what a step was for. For results that nothing was found against.
@@ -158,7 +161,8 @@ impl VerificationAgent {
         let confidence = if confidence > 1.0 { confidence / 100.0 } else { confidence };
         let issues = read.get("issues").and_then(Value::as_array).into_iter().flatten();
         let issues = issues.filter_map(Value::as_str).take(MAX_ISSUES).map(str::to_owned).collect();
-        Some(Verification { verified, confidence: confidence.clamp(0.0, 1.0), issues })
+        let confidence = confidence.clamp(0.0, 1.0);
+        Some(Verification { verified, confidence, issues, said_error: false })
     }
 }
 
