@@ -7,7 +7,7 @@ use super::signature::{Ordered, ordered};
 use crate::prompt::{PromptTool, fence};
 
 /// Longer plans are not written in one go by whoever needs to be held to a schema.
-const MAX_STEPS: usize = 20;
+const MAX_STEPS: usize = 8;
 /// Deeper than this anything is taken.
 const MAX_DEPTH: usize = 4;
 /// What a step may be called.

@@ -110,10 +110,10 @@ impl PromptTool {
         self
     }
 
-    /// The same tool with what a result of it looks like. Of the result only names and kinds are kept.
+    /// The same tool with what a result of it looks like: JSON whose texts and numbers mean nothing.
     #[must_use]
-    pub fn with_returns(mut self, result: &Value) -> Self {
-        self.returns = sample(result).or(self.returns);
+    pub fn with_returns(mut self, form: impl Into<String>) -> Self {
+        self.returns = Some(form.into());
         self
     }
 
