@@ -99,7 +99,7 @@ fn without_dollars(value: &mut Value, known: &HashSet<&str>, question: &str) {
         }
         Value::Array(items) => items.iter_mut().for_each(|item| without_dollars(item, known, question)),
         Value::Object(entries) => {
-            entries.values_mut().for_each(|value| without_dollars(value, known, question))
+            entries.values_mut().for_each(|value| without_dollars(value, known, question));
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }

@@ -152,9 +152,9 @@ fn promised(schema: &RawJson) -> Option<String> {
     if fields.is_empty() || is_wrapping {
         return None;
     }
-    let all =
-        fields.into_iter().map(|field| Param { required: true, default: None, ..field }).collect::<Vec<_>>();
-    sample(&example(&all))
+    let none_required = !fields.iter().any(|field| field.required);
+    let shown = |field: Param| Param { required: field.required || none_required, default: None, ..field };
+    sample(&example(&fields.into_iter().map(shown).collect::<Vec<_>>()))
 }
 
 /// A value whose texts and numbers mean nothing any more, with one item per list; none where even that is long.
