@@ -2,12 +2,13 @@
 
 use serde_json::{Map, Value};
 use toolyard_core::{
-    EffectiveHints, Param, RawJson, SourceKind, ToolSpec, extract_capabilities, redact_json,
+    EffectiveHints, Param, RawJson, SourceKind, ToolSpec, extract_capabilities, params, redact_json,
 };
 use toolyard_hub::ToolCandidate;
 use unicode_segmentation::UnicodeSegmentation as _;
 
 use super::{docstring::take_apart, example::example, fence};
+use crate::result_form;
 
 /// A description is cut after this many characters: nobody describes a tool for longer who wants it to be used.
 const MAX_DESCRIPTION: usize = 2_000;
@@ -69,13 +70,13 @@ impl PromptTool {
             name: spec.name.to_string(),
             description: dedented(cut_lines(lines)),
             example: example(&params),
-            returns: None,
             params,
             more_params,
             hints: None,
             group: None,
             success_percent: None,
             schema: spec.input_schema.clone(),
+            returns: spec.output_schema.as_ref().and_then(promised),
             native: false,
         }
     }
@@ -111,8 +112,13 @@ impl PromptTool {
     #[must_use]
     pub fn with_returns(mut self, form: impl Into<String>) -> Self {
         let form: String = form.into();
-        self.returns = (form.chars().count() <= MAX_RETURNS).then_some(form);
+        self.returns = (form.chars().count() <= MAX_RETURNS).then_some(form).or(self.returns);
         self
+    }
+
+    /// What its results look like, as far as that is known or promised.
+    pub fn returns(&self) -> Option<&str> {
+        self.returns.as_deref()
     }
 
     /// The name by which it is called.
@@ -131,11 +137,23 @@ impl PromptTool {
     }
 
     /// The first sentence of the description.
-    pub(super) fn first_sentence(&self) -> String {
+    pub(crate) fn first_sentence(&self) -> String {
         let line = self.description.first().map(String::as_str).unwrap_or_default();
         let sentence = line.unicode_sentences().next().unwrap_or(line).trim();
         cut(sentence, MAX_PARAM_DESCRIPTION)
     }
+}
+
+/// What a tool promises to give, where that says more than that it gives something.
+fn promised(schema: &RawJson) -> Option<String> {
+    let fields = params(&schema.to_value());
+    let is_wrapping = fields.len() == 1 && fields.iter().all(|field| field.name == "result");
+    if fields.is_empty() || is_wrapping {
+        return None;
+    }
+    let none_required = !fields.iter().any(|field| field.required);
+    let shown = |field: Param| Param { required: field.required || none_required, default: None, ..field };
+    result_form(&example(&fields.into_iter().map(shown).collect::<Vec<_>>()))
 }
 
 /// Cleans what parameters say, and takes out those beyond the bound. How many those were.
