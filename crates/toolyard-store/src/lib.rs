@@ -20,6 +20,7 @@ mod outcomes;
 mod past_requests;
 mod results;
 mod rows;
+mod run_log;
 mod servers;
 mod store;
 mod tables;
