@@ -83,6 +83,11 @@ impl Agents {
         }))
     }
 
+    /// The name of the model that an agent thinks with, unless another one is named.
+    pub fn model_name(&self, name: &str, model: Option<&str>) -> Result<String, AgentsError> {
+        Ok(self.models.meant(model.or(self.config(name)?.model.as_deref()))?)
+    }
+
     /// A question to an agent, within the agent's limits.
     pub fn question(&self, name: &str, question: impl Into<String>) -> Ask {
         Ask {
