@@ -27,8 +27,13 @@ mod agent_config;
 mod approval_rules;
 mod caps;
 mod event;
+mod memory;
 mod plan;
 pub mod prompt;
+mod reference;
+mod run;
+pub mod schedule;
+mod shape;
 mod tokens;
 
 pub use agent::{AgentParts, ApprovalDecision, ApprovalQuestion, RunWatcher, Unwatched};
@@ -36,5 +41,11 @@ pub use agent_config::{AgentCapabilities, AgentConfig, CORE_TOOLS, DEFAULT_AGENT
 pub use approval_rules::ApprovalRules;
 pub use caps::{Cap, Caps, Spent};
 pub use event::{Ask, ModelTask, Permission, RunEnd, RunEvent, RunNews, StepEnd, StepFacts, Verification};
+pub use memory::MemoryLog;
 pub use plan::{Complexity, NO_TOOL, Plan, PlanProblem, Step};
+pub use reference::{
+    Part, Reference, ReferenceError, Resolved, ResolvedJson, ValueOf, references, resolve, resolve_json,
+};
+pub use run::{Approval, Phase, Repair, Run, RunError, StepRun, Task};
+pub use shape::{shape, step_value};
 pub use tokens::{O200k, TokenCount};

@@ -15,8 +15,19 @@ pub struct LoggedEvent {
 
 /// Keeps the transitions of runs beside their journal.
 pub trait RunLog: Journal {
-    /// Adds a transition, durably. Refused if the lease is lost, or if there is one of this number already.
-    fn append<'a>(&'a self, lease: &'a Lease, number: i64, event: &'a RawJson) -> JournalFuture<'a, ()>;
+    /// Adds transitions that follow each other, all or none, durably; `number` is the place of the first. Refused if the
+    /// lease is lost, or if there is one of these numbers already.
+    fn append_all<'a>(
+        &'a self,
+        lease: &'a Lease,
+        number: i64,
+        events: &'a [RawJson],
+    ) -> JournalFuture<'a, ()>;
+
+    /// Adds one transition; see [`RunLog::append_all`].
+    fn append<'a>(&'a self, lease: &'a Lease, number: i64, event: &'a RawJson) -> JournalFuture<'a, ()> {
+        self.append_all(lease, number, std::slice::from_ref(event))
+    }
 
     /// The transitions of a run from this number on.
     fn events<'a>(&'a self, run: &'a RunId, from: i64) -> JournalFuture<'a, Vec<LoggedEvent>>;

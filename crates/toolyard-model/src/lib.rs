@@ -11,6 +11,7 @@
 
 mod error;
 mod model;
+pub mod openai;
 mod reply;
 mod request;
 mod scripted;
@@ -18,6 +19,7 @@ pub mod tool_call_tag;
 
 pub use error::{ModelError, ModelErrorKind};
 pub use model::{Model, ModelStream, ToolCalling, reply};
+pub use openai::{ApiKey, OpenAiConfig, OpenAiModel, Prices, StreamLimits};
 pub use reply::{FinishReason, ModelEvent, ModelReply, NativeCall, ToolCallDelta, Usage};
 pub use request::{ModelMessage, ModelRequest, Role, ToolDefinition, WantedSchema};
 pub use scripted::{Script, ScriptedModel};

@@ -32,3 +32,8 @@ pub fn read_calls(text: &str, is_tool: &dyn Fn(&str) -> bool) -> TextCalls {
     let _ = is_tool;
     TextCalls { rest: text.to_owned(), ..TextCalls::default() }
 }
+
+/// Reads arguments as a model wrote them: an object in JSON or nearly so; nothing at all is the empty object.
+pub fn read_arguments(text: &str) -> Option<Map<String, Value>> {
+    serde_json::from_str(text).ok()
+}

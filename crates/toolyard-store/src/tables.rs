@@ -120,6 +120,10 @@ pub(crate) const TABLES: &[Table] = &[
         ],
     },
     Table {
+        name: "run_events",
+        columns: &[("run", Text), ("number", Integer), ("event", Bytes), ("at", Integer)],
+    },
+    Table {
         name: "questions",
         columns: &[
             ("id", Integer),

@@ -8,7 +8,7 @@ mod choose;
 mod details;
 mod docstring;
 mod example;
-mod fence;
+pub(crate) mod fence;
 #[cfg(test)]
 mod generate;
 mod native;
@@ -16,7 +16,7 @@ mod native;
 mod parse;
 mod schema_walk;
 mod tool;
-mod words;
+pub(crate) mod words;
 
 use std::fmt::Write as _;
 
