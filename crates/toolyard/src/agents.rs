@@ -95,6 +95,7 @@ impl Agents {
             agent: name.to_owned(),
             caps: self.caps(name),
             who: name.to_owned(),
+            judge: self.described.get(name).is_some_and(|settings| settings.judge),
             ..Ask::default()
         }
     }

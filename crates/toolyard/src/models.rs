@@ -6,11 +6,11 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use toolyard_model::{Model, ToolCalling};
+use toolyard_model::{ApiKey, Model, OpenAiConfig, OpenAiModel, ToolCalling};
 
 use crate::{
     SettingsError,
-    settings::{ModelSettings, Settings},
+    settings::{ModelSecrets, ModelSettings, Settings},
 };
 
 /// Looks a variable up.
@@ -145,9 +145,30 @@ impl fmt::Debug for Models {
 fn make(
     name: &str,
     settings: &ModelSettings,
-    _secrets: crate::settings::ModelSecrets,
-    _calling: ToolCalling,
+    secrets: ModelSecrets,
+    calling: ToolCalling,
 ) -> Result<Arc<dyn Model>, SettingsError> {
-    let problem = format!("provider `{}` cannot be asked yet", settings.provider);
-    Err(SettingsError::Model { model: name.to_owned(), problem })
+    let wrong = |problem: String| SettingsError::Model { model: name.to_owned(), problem };
+    if settings.provider != "openai" {
+        let problem = format!("provider `{}` is not known to this build; there is `openai`", settings.provider);
+        return Err(wrong(problem));
+    }
+    let url = settings.url.as_deref().ok_or_else(|| wrong("needs `url`".to_owned()))?;
+    let mut config = OpenAiConfig::new(name, url, settings.model.as_str());
+    config.key_source = settings.variables().into_iter().next();
+    config.key = secrets.key.map(|key| ApiKey::new(key.into_exposed()));
+    config.headers =
+        secrets.headers.into_iter().map(|(name, value)| (name, ApiKey::new(value.into_exposed()))).collect();
+    config.tool_calling = calling;
+    config.prices = settings.price.prices();
+    config.max_tokens = settings.max_tokens;
+    config.extra = settings.body.clone();
+    if let Some(temperature) = settings.temperature {
+        config.extra.entry("temperature").or_insert_with(|| temperature.into());
+    }
+    config.first_token_timeout = settings.first_token.map_or(config.first_token_timeout, |span| span.0);
+    config.between_tokens_timeout = settings.between_tokens.map_or(config.between_tokens_timeout, |span| span.0);
+    config.attempts = settings.attempts.unwrap_or(config.attempts);
+    let model = OpenAiModel::new(config).map_err(|error| wrong(error.message))?;
+    Ok(Arc::new(model))
 }

@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-use toolyard_agent::RunEnd;
+use toolyard_agent::{MemoryLog, RunEnd};
 use toolyard_core::{
     Approvals, Conversations, Descriptions, RawJson, RunId, RunLog, Servers as _, SourceInfo, Tool, ToolCallRequest, ToolError,
     ToolOutput,
@@ -22,7 +22,7 @@ use toolyard_tools::{
     skill::{self, LoadedSkills, MemoryDescriptions, SkillFolder, TrustBook},
 };
 
-use crate::{Agents, AgentsError, Models, ServersSetup, Settings, SettingsError, agents::told, stub::{AgentError, MemoryLog}};
+use crate::{Agents, AgentsError, Models, ServersSetup, Settings, SettingsError, agents::told, stub::AgentError};
 
 /// What a yard may use of the machine it runs on. Nothing is looked up by the library itself.
 #[derive(Debug, Clone)]

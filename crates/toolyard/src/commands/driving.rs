@@ -7,7 +7,7 @@ use toolyard::{
     stub::{Agent, AgentError, CancelToken},
 };
 use toolyard_agent::RunEnd;
-use toolyard_core::RunId;
+use toolyard_core::{JournalError, RunId};
 use toolyard_model::{ModelError, ModelErrorKind};
 
 use crate::{
@@ -122,10 +122,16 @@ fn suspended(run: &RunId, waiting: &[String], tree: &RunTree) -> Failure {
 
 impl From<AgentError> for Failure {
     fn from(error: AgentError) -> Self {
-        match error {
-            AgentError::Model(error) => error.into(),
-            AgentError::Journal(error) => error.into(),
-            other => Self::new(Code::Failed, other.to_string()),
+        let (code, hint) = match &error {
+            AgentError::Log(JournalError::UnknownRun(_)) | AgentError::Over(_) | AgentError::OtherKind { .. } => {
+                (Code::BadUse, error.hint())
+            }
+            _ => (Code::Failed, error.hint()),
+        };
+        let failure = Self::new(code, error.to_string());
+        match hint {
+            Some(hint) => failure.with_hint(hint),
+            None => failure,
         }
     }
 }

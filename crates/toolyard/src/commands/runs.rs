@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use toolyard::stub::{load, replay};
-use toolyard_agent::{RunEnd, RunEvent, RunNews};
-use toolyard_core::{Journal as _, Resolution, RunId, RunRecord, RunState, StepRecord};
+use serde_json::Value;
+use toolyard_agent::{RunEnd, RunEvent};
+use toolyard_core::{Journal as _, Resolution, RunId, RunLog as _, RunRecord, RunState, StepRecord};
 use toolyard_store::Store;
 
 use super::{kept, runs_resume, runs_show};
@@ -102,18 +102,16 @@ async fn list(lines: usize, open: bool, store: &Store, output: &Output) -> Resul
     Ok(())
 }
 
-/// What a run is about, and how it stands: its first and last transitions.
+/// What a run is about, and how it stands by its last transition.
 async fn summary(record: &RunRecord, store: &Store) -> Result<(String, Option<RunEnd>), Failure> {
-    let (_, events) = load(store, &record.id).await?;
-    let (mut question, mut end) = (record.kind.clone(), None);
-    for news in replay(&events) {
-        match news {
-            RunNews::Event { event: RunEvent::Asked { ask }, .. } => question = ask.question,
-            RunNews::Event { event: RunEvent::Ended { end: ended }, .. } => end = Some(ended),
-            RunNews::Event { event: RunEvent::Resumed { .. }, .. } => end = None,
-            _ => {}
-        }
-    }
+    let detail = record.detail.to_value();
+    let question = detail.get("question").and_then(Value::as_str).unwrap_or(&record.kind).to_owned();
+    let events = store.events(&record.id, 0).await?;
+    let last = events.last().and_then(|last| last.event.read::<RunEvent>().ok());
+    let end = last.and_then(|event| match event {
+        RunEvent::Ended { end } => Some(end),
+        _ => None,
+    });
     Ok((question, end))
 }
 

@@ -2,10 +2,10 @@
 
 use toolyard::{
     Toolyard,
-    stub::{AgentError, CancelToken, answer_question, cancel, load, replay},
+    stub::{AgentError, CancelToken, answer_question, ask_to_stop, cancel, load, replay},
 };
 use toolyard_agent::{Ask, RunEvent, RunNews};
-use toolyard_core::{Approvals as _, Journal as _, JournalError, Question, RunId, RunState};
+use toolyard_core::{Approvals as _, Journal as _, JournalError, Question, RunId, RunLog as _, RunState};
 use toolyard_store::Store;
 
 use super::{
@@ -48,7 +48,7 @@ pub(super) async fn approve(arguments: ApproveRun, workplace: &Workplace, output
             .with_hint(format!("see how it stands: toolyard runs show {run}")));
     }
     for question in &waiting {
-        answer_question(store, store, question.id, !arguments.deny, "cli").await?;
+        answer_question(store, question.id, !arguments.deny, "cli").await?;
         let word = if arguments.deny { "denied" } else { "allowed" };
         output.talk(&harmless(&format!("{word}: {}", question.text)));
     }
@@ -68,8 +68,11 @@ pub(super) async fn cancel_run(run: &RunId, store: &Store, output: &Output) -> R
             output.talk(&format!("cancelled run {run}; what it did stays done"));
             Ok(())
         }
-        Err(AgentError::Journal(error @ JournalError::Held { .. })) => {
-            Err(Failure::from(error).with_hint("press ctrl-c where it is worked on"))
+        // Whoever works on it hears of it at the next heartbeat.
+        Err(AgentError::Log(JournalError::Held { owner, .. })) => {
+            ask_to_stop(store, run, "cli").await?;
+            output.talk(&harmless(&format!("asked {owner}, who works on run {run}, to cancel it")));
+            Ok(())
         }
         Err(error) => Err(error.into()),
     }
@@ -109,7 +112,7 @@ impl GoingOn<'_> {
         let model = agents.model_name(&ask.agent, self.model)?;
         let stop = CancelToken::default();
         let view = View::new(self.output, &model, Decider::new(self.yes, &stop));
-        view.recall(&load(store, run).await?.1);
+        view.recall(run, &load(store, run).await?.1);
         let end = drive(&agent, run, &view, &stop, self.output).await?;
         finish(run, &end, view, self.output)
     }
@@ -141,8 +144,8 @@ impl GoingOn<'_> {
 
 /// What was asked in a run; none if it is not an agent's.
 async fn asked(run: &RunId, store: &Store) -> Result<Option<Ask>, Failure> {
-    let (_, events) = load(store, run).await?;
-    let first = replay(&events).next();
+    let events = store.events(run, 0).await?;
+    let first = replay(run, &events).next();
     Ok(match first {
         Some(RunNews::Event { event: RunEvent::Asked { ask }, .. }) => Some(ask),
         _ => None,

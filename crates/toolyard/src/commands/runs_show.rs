@@ -22,7 +22,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(3);
 pub(super) async fn show(run: &RunId, store: &Store, output: &Output) -> Result<(), Failure> {
     let record = store.run(run).await?;
     let steps = store.steps(run).await?;
-    let (_, events) = load(store, run).await?;
+    let events = store.events(run, 0).await?;
     if output.wants_json() {
         let events: Vec<Value> = events.iter().map(logged).collect();
         output.json(&json!({"run": record, "steps": steps, "events": events}));
@@ -33,7 +33,7 @@ pub(super) async fn show(run: &RunId, store: &Store, output: &Output) -> Result<
         step_table(&steps, output);
         return Ok(());
     }
-    let tree = tree(&events);
+    let tree = tree(run, &events);
     let state = state_word(&record, tree.end.as_ref());
     output.line(&format!("{}   {state}, begun {}", record.id, time_of(record.created_at)));
     if let Some(ask) = &tree.asked {
@@ -81,7 +81,7 @@ pub(super) async fn play(run: &RunId, speed: f64, store: &Store, output: &Output
     let view = View::new(output, "", Decider::Nobody);
     let mut last = None;
     let mut end = None;
-    for (news, logged) in replay(&events).zip(&events) {
+    for (news, logged) in replay(run, &events).zip(&events) {
         if view.is_live() {
             pause(&view, last.map(|last| logged.at - last), speed).await;
         }
@@ -115,7 +115,7 @@ async fn pause(view: &View<'_>, milliseconds: Option<i64>, speed: f64) {
 /// The plan of a run as data.
 pub(super) async fn print_plan(log: &dyn RunLog, run: &RunId, output: &Output) -> Result<(), Failure> {
     let (_, events) = load(log, run).await?;
-    let plan = replay(&events).filter_map(|news| match news {
+    let plan = replay(run, &events).filter_map(|news| match news {
         RunNews::Event { event: RunEvent::Planned { plan, .. }, .. } => Some(plan),
         _ => None,
     });
@@ -126,9 +126,9 @@ pub(super) async fn print_plan(log: &dyn RunLog, run: &RunId, output: &Output) -
 }
 
 /// Where a run stands.
-pub(super) fn tree(events: &[LoggedEvent]) -> RunTree {
+fn tree(run: &RunId, events: &[LoggedEvent]) -> RunTree {
     let mut tree = RunTree::default();
-    replay(events).for_each(|news| tree.see(&news, Duration::ZERO));
+    replay(run, events).for_each(|news| tree.see(&news, Duration::ZERO));
     tree
 }
 

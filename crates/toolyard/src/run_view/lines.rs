@@ -100,6 +100,9 @@ pub(super) fn plain_lines(tree: &RunTree, news: &RunNews, model: &str, moment: &
             let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
             vec![moment.line(&harmless(&format!("plan     cannot be carried out: {}", problems.join("; "))), "")]
         }
+        RunEvent::ModelFailed { message, .. } => {
+            vec![moment.line(&harmless(&format!("model    did not answer: {message}")), "")]
+        }
         RunEvent::StepEnded { step, .. } | RunEvent::ApprovalAsked { step, .. } => {
             tree.row_of(step).map(|row| step_lines(tree, row, moment)).unwrap_or_default()
         }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use toolyard_agent::{
     Ask, ModelTask, NO_TOOL, Plan, RunEnd, RunEvent, RunNews, Step, StepEnd, StepFacts, Verification,
 };
-use toolyard_core::RunId;
+use toolyard_core::{Resolution, RunId};
 use toolyard_model::Usage;
 
 use super::stages::stages;
@@ -25,6 +25,8 @@ pub(crate) struct RunTree {
     pub(crate) end: Option<RunEnd>,
     /// What went wrong with the last plan.
     pub(crate) plan_problems: Vec<String>,
+    /// Why a model did not answer, the last time.
+    pub(crate) model_problem: Option<String>,
     plan_milliseconds: u64,
 }
 
@@ -91,6 +93,10 @@ impl RunTree {
                     self.plan_milliseconds += milliseconds;
                 }
             }
+            RunEvent::ModelFailed { message, .. } => {
+                self.thinking = None;
+                self.model_problem = Some(message.clone());
+            }
             RunEvent::Planned { plan, facts } => self.plan(plan, facts),
             RunEvent::PlanRefused { problems } => {
                 self.plan_problems = problems.iter().map(ToString::to_string).collect();
@@ -108,6 +114,8 @@ impl RunTree {
             RunEvent::StepStarted { step, .. }
             | RunEvent::StepEnded { step, .. }
             | RunEvent::StepRepaired { step, .. }
+            | RunEvent::RepairRefused { step, .. }
+            | RunEvent::StepSettled { step, .. }
             | RunEvent::Verified { step, .. }
             | RunEvent::ApprovalAsked { step, .. }
             | RunEvent::ApprovalGiven { step, .. } => {
@@ -192,6 +200,13 @@ impl StepRow {
                 self.state = RowState::Waiting;
                 self.detail = format!("{} by {by}", if *allowed { "allowed" } else { "denied" });
             }
+            RunEvent::RepairRefused { reason, .. } => self.detail = format!("{} ({reason})", self.detail),
+            RunEvent::StepSettled { resolution, .. } => {
+                (self.state, self.detail) = match resolution {
+                    Resolution::Done => (RowState::Done, "a person said that it was done".to_owned()),
+                    Resolution::NotDone => (RowState::Waiting, "a person said that it was not done".to_owned()),
+                };
+            }
             _ => {}
         }
     }
@@ -208,7 +223,7 @@ impl StepRow {
                 let size = more.then(|| format!(" ({} characters)", toolyard_core::grouped(*size)));
                 (RowState::Done, format!("{preview}{}", size.unwrap_or_default()))
             }
-            StepEnd::Failed { message, hint } => {
+            StepEnd::Failed { message, hint, .. } => {
                 self.hint.clone_from(hint);
                 (RowState::Failed, message.clone())
             }

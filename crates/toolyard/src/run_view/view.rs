@@ -8,7 +8,7 @@ use std::{
 
 use toolyard::stub::replay;
 use toolyard_agent::{ApprovalDecision, ApprovalQuestion, RunEvent, RunNews, RunWatcher};
-use toolyard_core::{BoxFuture, LoggedEvent};
+use toolyard_core::{BoxFuture, LoggedEvent, RunId};
 
 use super::{
     lines::{Moment, plain_lines, tree_lines},
@@ -71,9 +71,9 @@ impl<'a> View<'a> {
     }
 
     /// Takes note of what happened before, without a word about each of it.
-    pub(crate) fn recall(&self, events: &[LoggedEvent]) {
+    pub(crate) fn recall(&self, run: &RunId, events: &[LoggedEvent]) {
         let mut state = self.lock();
-        replay(events).for_each(|news| state.tree.see(&news, Duration::ZERO));
+        replay(run, events).for_each(|news| state.tree.see(&news, Duration::ZERO));
     }
 
     /// Whether somebody sees it draw.

@@ -106,16 +106,16 @@ impl LimitSettings {
             model_calls: self.model_calls.unwrap_or(usual.model_calls),
             replans: self.replans.unwrap_or(usual.replans),
             tokens: self.tokens.unwrap_or(usual.tokens),
-            cost_micros: self.money.map_or(usual.cost_micros, micros),
+            // 0 would mean that there is no limit.
+            cost_micros: self.money.map_or(usual.cost_micros, |money| micros(money).max(1)),
             time: self.time.map_or(usual.time, |span| span.0),
             identical: self.identical.unwrap_or(usual.identical),
         }
     }
 }
 
-/// Money in millionths. No limit is as good as one beyond all money.
+/// Money in millionths.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "such a cast saturates")]
-fn micros(money: f64) -> u64 {
-    // 0 would mean that there is no limit.
-    ((money * 1e6).round() as u64).max(1)
+pub(super) fn micros(money: f64) -> u64 {
+    (money * 1e6).round() as u64
 }

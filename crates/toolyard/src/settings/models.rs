@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use toolyard_core::ContentHash;
 use toolyard_mcp::config::{SecretText, Template};
-use toolyard_model::ToolCalling;
+use toolyard_model::{Prices, ToolCalling};
 
-use super::{SettingsError, Span};
+use super::{SettingsError, Span, agents::micros};
 
 /// A language model: where it is asked, how it calls tools, what it costs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -70,6 +70,13 @@ pub struct PriceSettings {
     pub cached: Option<f64>,
     /// Tokens that are written.
     pub output: f64,
+}
+
+impl PriceSettings {
+    /// The same in millionths.
+    pub fn prices(&self) -> Prices {
+        Prices { input: micros(self.input), cached: self.cached.map(micros), output: micros(self.output) }
+    }
 }
 
 /// How a model is let to call tools.
