@@ -74,13 +74,29 @@ fn drawn(count: usize) -> String {
 
 #[test]
 fn a_tree_while_it_goes_on() {
-    insta::assert_snapshot!(drawn(4), @"");
-    insta::assert_snapshot!(drawn(10), @"");
+    insta::assert_snapshot!(drawn(4), @r#"
+    plan     read → sum → write                                                 qwen2.5-coder, 1.1 s
+     ⠋ read    read_data_from_excel  excel   {"filepath":"test.xlsx","sheet_name":"Sheet…        1 s
+     · sum     calculate             native  the total
+     · write   write_data_to_excel   excel   into B12
+    "#);
+    insta::assert_snapshot!(drawn(10), @r"
+    plan     read → sum → write                                                 qwen2.5-coder, 1.1 s
+     ✓ read    read_data_from_excel  excel   40 cells (12,480 characters)                     0.04 s
+     ✓ sum     calculate             native  18420                                            0.00 s
+     ? write   write_data_to_excel   excel   changes test.xlsx: B12 = 18420
+    ");
 }
 
 #[test]
 fn a_tree_at_its_end() {
-    insta::assert_snapshot!(drawn(16), @"");
+    insta::assert_snapshot!(drawn(16), @r"
+    plan     read → sum → write                                                 qwen2.5-coder, 1.1 s
+     ✓ read    read_data_from_excel  excel   40 cells (12,480 characters)                     0.04 s
+     ✓ sum     calculate             native  18420                                            0.00 s
+     ✓ write   write_data_to_excel   excel   Data written                                     0.04 s
+     ✓ verify  3 of 3 results
+    ");
 }
 
 #[test]
@@ -91,8 +107,17 @@ fn plain_lines_tell_what_is_over() {
         tree.see(&news, Duration::ZERO);
         said.extend(plain_lines(&tree, &news, "qwen2.5-coder", &moment(0)));
     }
-    insta::assert_snapshot!(said.join("\n"), @"");
-    insta::assert_snapshot!(spent_line(&tree), @"");
+    insta::assert_snapshot!(said.join("\n"), @r"
+    plan     read → sum → write                                                 qwen2.5-coder, 1.1 s
+     ✓ read    read_data_from_excel  excel   40 cells (12,480 characters)                     0.04 s
+     ✓ sum     calculate             native  18420                                            0.00 s
+     ? write   write_data_to_excel   excel   changes test.xlsx: B12 = 18420
+     ✓ write   write_data_to_excel   excel   Data written                                     0.04 s
+     ✓ verify  3 of 3 results
+    ");
+    insta::assert_snapshot!(spent_line(&tree), @r"
+    model asked 2 times, tokens 2,400 read and 160 written, cost 0.003000
+    ");
 }
 
 #[test]
@@ -106,7 +131,13 @@ fn what_goes_wrong_is_shown_where_it_went_wrong() {
     for (one, number) in [failed, skipped, denied].iter().zip(4..) {
         tree.see(&event(number, one), Duration::ZERO);
     }
-    insta::assert_snapshot!(tree_lines(&tree, "", &moment(0)).join("\n"), @"");
+    insta::assert_snapshot!(tree_lines(&tree, "", &moment(0)).join("\n"), @r"
+    plan     read → sum → write                                                                1.1 s
+     ✗ read    read_data_from_excel  excel   excel did not answer within 30 s                 30.0 s
+         hint: toolyard servers logs excel
+     - sum     calculate             native  not begun, because read failed
+     - write   write_data_to_excel   excel   denied by [approvals]
+    ");
 }
 
 #[test]

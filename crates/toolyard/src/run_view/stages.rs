@@ -96,6 +96,6 @@ mod tests {
         let steps: Vec<Value> = (0..20)
             .map(|n| json!({"id": format!("s{n}"), "tool_type": "t", "arguments": {"x": format!("$s{}", n / 2)}}))
             .collect();
-        assert_eq!(stages(&plan(&json!(steps))), "20 steps in 5 stages");
+        assert_eq!(stages(&plan(&json!(steps))), "20 steps in 6 stages");
     }
 }
