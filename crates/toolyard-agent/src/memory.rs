@@ -300,7 +300,12 @@ impl RunLog for MemoryLog {
     ) -> JournalFuture<'a, ()> {
         let at = self.now();
         let events = (number..).zip(events);
-        let new = events.map(|(number, event)| LoggedEvent { number, event: redact_json(event).0, at });
+        let new = events.map(|(number, event)| LoggedEvent {
+            run: lease.run.clone(),
+            number,
+            event: redact_json(event).0,
+            at,
+        });
         let new: Vec<LoggedEvent> = new.collect();
         self.at_once(|kept| {
             let run = kept.held(lease)?;

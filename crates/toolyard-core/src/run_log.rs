@@ -5,6 +5,8 @@ use crate::{Journal, JournalFuture, Lease, RawJson, RunId};
 /// One transition of a run, as it is kept.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoggedEvent {
+    /// Its run.
+    pub run: RunId,
     /// Its place: 0, 1, 2, …
     pub number: i64,
     /// What happened, secrets removed.

@@ -67,5 +67,6 @@ async fn insert(connection: &mut AnyConnection, rows: &Rows) -> Result<(), Store
 fn logged(row: &AnyRow) -> Result<LoggedEvent, StoreError> {
     let event = uncompressed(&row.try_get::<Vec<u8>, _>("event")?)?;
     let event = RawJson::parse(event).map_err(|error| StoreError::Corrupt(error.to_string()))?;
-    Ok(LoggedEvent { number: row.try_get("number")?, event, at: row.try_get("at")? })
+    let run = RunId::from(row.try_get::<String, _>("run")?);
+    Ok(LoggedEvent { run, number: row.try_get("number")?, event, at: row.try_get("at")? })
 }

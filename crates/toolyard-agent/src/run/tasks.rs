@@ -121,7 +121,11 @@ impl Run {
                 }
                 (_, Readiness::Rehearsed { .. }) => Some(Task::Rehearse(id())),
             },
-            Phase::Started => Some(begin(step)),
+            Phase::Started => Some(match &step.approval {
+                Approval::Asked { .. } => Task::AskPerson(id()),
+                Approval::Refused { .. } => Task::Deny(id()),
+                Approval::None | Approval::Allowed { .. } => begin(step),
+            }),
             Phase::Ended(StepEnd::Done { .. }) if step.verification.is_none() => Some(Task::Verify(id())),
             Phase::Ended(StepEnd::Done { .. }) if step.wants_judge(ask.judge) => Some(Task::Judge(id())),
             Phase::Ended(_) if step.wants_repair() => Some(Task::RepairStep(id())),
