@@ -1,7 +1,14 @@
 //! The yard as an MCP server: a door for everybody, and one for each profile.
 
+mod agent_pages;
 mod kept_results;
+mod live_runs;
+mod openai;
+mod openai_stream;
+mod page_answer;
 mod readiness;
+mod run_events;
+mod run_pages;
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -11,6 +18,7 @@ use toolyard_mcp::{
     server::{ContentService, Door, McpServer, ServerConfig},
 };
 
+pub use agent_pages::AgentPages;
 pub use kept_results::KeptResults;
 use readiness::Behind;
 

@@ -1,0 +1,141 @@
+//! Runs that this process works on for clients: each has a task of its own, can be listened to, and can be stopped.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::sync::{broadcast, mpsc};
+use toolyard_agent::{ApprovalDecision, ApprovalQuestion, RunEnd, RunNews, RunWatcher};
+use toolyard_core::{BoxFuture, RunId};
+
+use crate::{
+    Agents, AgentsError,
+    stub::{Agent, AgentError, CancelToken},
+};
+
+/// News that may wait for a slow listener; whoever misses some reads them from the log.
+const WAITING_NEWS: usize = 1_024;
+
+/// The runs that this process works on.
+#[derive(Debug)]
+pub(super) struct LiveRuns {
+    pub(super) agents: Agents,
+    open: Mutex<HashMap<RunId, LiveRun>>,
+}
+
+/// A run that is being worked on.
+#[derive(Debug, Clone)]
+pub(super) struct LiveRun {
+    pub(super) stop: CancelToken,
+    news: broadcast::Sender<Arc<RunNews>>,
+}
+
+/// What whoever began a run hears of it: everything, and how it ended.
+#[derive(Debug)]
+pub(super) enum Heard {
+    News(RunNews),
+    Ended(Result<RunEnd, AgentError>),
+}
+
+impl LiveRun {
+    /// Everything that happens from now on.
+    pub(super) fn listen(&self) -> broadcast::Receiver<Arc<RunNews>> {
+        self.news.subscribe()
+    }
+}
+
+impl LiveRuns {
+    pub(super) fn new(agents: Agents) -> Self {
+        Self { agents, open: Mutex::default() }
+    }
+
+    /// A run that is worked on here.
+    pub(super) fn find(&self, run: &RunId) -> Option<LiveRun> {
+        self.lock().get(run).cloned()
+    }
+
+    /// Works on a run in a task of its own, unless that is done already.
+    pub(super) fn go_on(self: &Arc<Self>, agent: Agent, run: &RunId) -> LiveRun {
+        self.work(agent, run, None)
+    }
+
+    /// Works on a new run in a task of its own; whoever asked hears everything.
+    pub(super) fn go_on_heard(
+        self: &Arc<Self>,
+        agent: Agent,
+        run: &RunId,
+    ) -> (LiveRun, mpsc::UnboundedReceiver<Heard>) {
+        let (heard, hearing) = mpsc::unbounded_channel();
+        (self.work(agent, run, Some(heard)), hearing)
+    }
+
+    fn work(
+        self: &Arc<Self>,
+        agent: Agent,
+        run: &RunId,
+        heard: Option<mpsc::UnboundedSender<Heard>>,
+    ) -> LiveRun {
+        let mut open = self.lock();
+        if let Some(live) = open.get(run) {
+            return live.clone();
+        }
+        let live = LiveRun { stop: CancelToken::default(), news: broadcast::Sender::new(WAITING_NEWS) };
+        open.insert(run.clone(), live.clone());
+        let ears = Ears { news: live.news.clone(), heard };
+        let (runs, run, stop) = (Arc::clone(self), run.clone(), live.stop.clone());
+        tokio::spawn(async move {
+            let _leaves = Leaves { runs, run: run.clone() };
+            let ended = agent.drive(&run, &ears, &stop).await;
+            if let Err(error) = &ended {
+                tracing::warn!(%run, %error, "a run is left as it is");
+            }
+            if let Some(heard) = &ears.heard {
+                // Whoever asked may be gone.
+                let _ = heard.send(Heard::Ended(ended));
+            }
+        });
+        live
+    }
+
+    /// The agent that a run belongs to.
+    pub(super) fn agent(&self, name: &str) -> Result<Agent, AgentsError> {
+        self.agents.agent(name, None)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<RunId, LiveRun>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes a run out of those that are worked on, however that ended.
+struct Leaves {
+    runs: Arc<LiveRuns>,
+    run: RunId,
+}
+
+impl Drop for Leaves {
+    fn drop(&mut self) {
+        self.runs.lock().remove(&self.run);
+    }
+}
+
+/// Passes on what happens. Nobody here can say whether a call may be made: the run is suspended until somebody does.
+struct Ears {
+    news: broadcast::Sender<Arc<RunNews>>,
+    heard: Option<mpsc::UnboundedSender<Heard>>,
+}
+
+impl RunWatcher for Ears {
+    fn see(&self, news: &RunNews) {
+        // Nobody has to listen.
+        let _ = self.news.send(Arc::new(news.clone()));
+        if let Some(heard) = &self.heard {
+            let _ = heard.send(Heard::News(news.clone()));
+        }
+    }
+
+    fn decide<'a>(&'a self, _question: &'a ApprovalQuestion) -> BoxFuture<'a, Option<ApprovalDecision>> {
+        Box::pin(std::future::ready(None))
+    }
+}
