@@ -11,7 +11,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use serde::{Serialize, Serializer, ser::SerializeMap as _};
 use serde_json::{Map, Value};
-use toolyard_core::RawJson;
+use toolyard_core::{Param, ParamType, RawJson};
 
 pub use self::text::{Part, Reference};
 use self::{
@@ -19,7 +19,7 @@ use self::{
     text::{Piece, pieces},
     walk::{Found, walk},
 };
-use crate::shape;
+use crate::{fit::fitted, shape};
 
 /// A value that a step has once it is over.
 pub type ValueOf<'a> = &'a dyn Fn(&str) -> Option<Arc<Value>>;
@@ -95,14 +95,23 @@ pub fn resolve(arguments: &Map<String, Value>, value_of: ValueOf<'_>) -> Result<
     Ok(Resolved { arguments, notes })
 }
 
-/// The same, written as JSON at once: a large value is not copied before.
+/// The same, written as JSON at once: a large value is not copied before. What is resolved is brought into the form that
+/// the tool takes where only one thing can be meant: one value where a list of rows is wanted is one row with one cell.
 pub fn resolve_json(
     arguments: &Map<String, Value>,
+    params: &[Param],
     value_of: ValueOf<'_>,
 ) -> Result<ResolvedJson, ReferenceError> {
     let values = values_for(arguments, value_of);
     let mut notes = Vec::new();
-    let node = Node::Object(fields(arguments, &values, &mut notes)?);
+    let mut nodes = fields(arguments, &values, &mut notes)?;
+    for (name, node) in &mut nodes {
+        if let Some(param) = params.iter().find(|param| param.name == *name) {
+            let taken = std::mem::replace(node, Node::Text(String::new()));
+            *node = taken.fitted(param);
+        }
+    }
+    let node = Node::Object(nodes);
     // Values have a JSON text, so this cannot fail.
     let arguments = RawJson::from_serialize(&node).unwrap_or_else(|_| RawJson::empty_object());
     Ok(ResolvedJson { arguments, notes })
@@ -141,6 +150,34 @@ impl Node<'_> {
             Node::Object(entries) => Value::Object(
                 entries.into_iter().map(|(key, node)| (key.to_owned(), node.into_value())).collect(),
             ),
+        }
+    }
+}
+
+impl Node<'_> {
+    /// The same in the form that a parameter has. Lists are looked at and never copied.
+    fn fitted(self, param: &Param) -> Self {
+        let (items, holds_list) = match &self {
+            Node::Found(Found::One(Value::Array(items))) => (items.len(), items.iter().any(Value::is_array)),
+            Node::Found(Found::Many(items)) => (items.len(), items.iter().any(Found::is_list)),
+            Node::Array(items) => (items.len(), items.iter().any(Node::is_list)),
+            _ => return Node::Found(Found::Made(fitted(self.into_value(), param))),
+        };
+        let wants_lists = param.items.as_deref().is_some_and(|inner| inner.kind == ParamType::Array);
+        match &param.kind {
+            ParamType::Array if wants_lists && items > 0 && !holds_list => Node::Array(vec![self]),
+            ParamType::Array => self,
+            _ if items == 1 => Node::Found(Found::Made(fitted(self.into_value(), param))),
+            _ => self,
+        }
+    }
+
+    fn is_list(&self) -> bool {
+        match self {
+            Node::Literal(value) => value.is_array(),
+            Node::Found(found) => found.is_list(),
+            Node::Array(_) => true,
+            Node::Text(_) | Node::Object(_) => false,
         }
     }
 }

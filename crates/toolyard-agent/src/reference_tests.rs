@@ -35,7 +35,7 @@ fn values(step: &str) -> Option<Arc<Value>> {
 fn one(text: &str) -> Result<(Value, Vec<String>), String> {
     let given = arguments(json!({ "a": text }));
     let resolved = resolve(&given, &values).map_err(|error| error.to_string())?;
-    let raw = resolve_json(&given, &values).unwrap();
+    let raw = resolve_json(&given, &[], &values).unwrap();
     assert_eq!(raw.arguments.to_value(), Value::Object(resolved.arguments.clone()), "{text}");
     Ok((resolved.arguments["a"].clone(), resolved.notes))
 }
@@ -156,9 +156,31 @@ fn a_large_value_is_written_once() {
     let large = Arc::new(json!({"rows": vec![json!("x".repeat(1_000)); 20_000]}));
     let shared = Arc::clone(&large);
     let value = move |step: &str| (step == "big").then(|| Arc::clone(&shared));
-    let resolved = resolve_json(&arguments(json!({"data": "$big.rows"})), &value).unwrap();
+    let resolved = resolve_json(&arguments(json!({"data": "$big.rows"})), &[], &value).unwrap();
     assert!(resolved.arguments.get().len() > 20_000_000);
     assert_eq!(Arc::strong_count(&large), 2, "nobody keeps it");
+}
+
+#[test]
+fn what_is_resolved_takes_the_form_of_the_parameter() {
+    let rows = json!({"type": "array", "items": {"type": "array", "items": {}}});
+    let schema =
+        json!({"properties": {"data": rows, "text": {"type": "string"}, "number": {"type": "number"}}});
+    let params = toolyard_core::params(&schema);
+    let fitted =
+        |given: Value| resolve_json(&arguments(given), &params, &values).unwrap().arguments.to_value();
+    assert_eq!(fitted(json!({"data": "$sum"})), json!({"data": [[30.5]]}));
+    assert_eq!(fitted(json!({"data": [["$sum"]]})), json!({"data": [[30.5]]}));
+    assert_eq!(fitted(json!({"data": ["$sum", "$number"]})), json!({"data": [[30.5, 7]]}));
+    assert_eq!(fitted(json!({"data": "$read.cells[1:3].value"})), json!({"data": [[10, 20.5]]}));
+    assert_eq!(
+        fitted(json!({"data": "$rows"})),
+        json!({"data": [["Month", "Sales"], ["Jan", 1], ["Feb", 2]]})
+    );
+    assert_eq!(
+        fitted(json!({"text": "$sum", "number": "$read.cells[1:2].value"})),
+        json!({"text": "30.5", "number": 10})
+    );
 }
 
 /// Any value at all.
@@ -225,7 +247,7 @@ proptest! {
         let given = arguments(json!({"list": texts, "more": {"text": texts.first()}}));
         let (a, b) = (Arc::new(a), Arc::new(b));
         let value = |step: &str| match step { "a" => Some(Arc::clone(&a)), "b" => Some(Arc::clone(&b)), _ => None };
-        match (resolve(&given, &value), resolve_json(&given, &value)) {
+        match (resolve(&given, &value), resolve_json(&given, &[], &value)) {
             (Ok(one), Ok(other)) => prop_assert_eq!(Value::Object(one.arguments).to_string(), other.arguments.get()),
             (one, other) => prop_assert_eq!(one.err(), other.err()),
         }

@@ -48,6 +48,55 @@ fn read_composed(text: String) -> Value {
     serde_json::from_str(&text).unwrap_or(Value::String(text))
 }
 
+/// A value as it is shown in at most so many characters: whole where it fits, else its beginning and its shape.
+pub fn preview(value: &Value, characters: usize) -> String {
+    let whole = match value {
+        Value::String(text) if text.chars().nth(characters).is_none() => return text.clone(),
+        Value::String(text) => text.chars().take(characters).collect(),
+        value => beginning(value, characters),
+    };
+    if whole.chars().nth(characters).is_none() && !value.is_string() {
+        return whole;
+    }
+    let shape = shape(value);
+    let room = characters.saturating_sub(shape.chars().count() + 4);
+    if room < 40 {
+        return shape.chars().take(characters).collect();
+    }
+    let begin: String = whole.chars().take(room).collect();
+    format!("{shape} = {begin}…")
+}
+
+/// A value as JSON, at least so many characters of it; a large one is not written whole.
+fn beginning(value: &Value, characters: usize) -> String {
+    let mut first = First { text: Vec::new(), left: 4 * characters + 8 };
+    // It ends with an error when there is enough.
+    let _ = serde_json::to_writer(&mut first, value);
+    String::from_utf8_lossy(&first.text).into_owned()
+}
+
+/// Takes so many bytes and no more.
+struct First {
+    text: Vec<u8>,
+    left: usize,
+}
+
+impl std::io::Write for First {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if self.left == 0 {
+            return Err(std::io::Error::other("enough"));
+        }
+        let taken = bytes.get(..self.left.min(bytes.len())).unwrap_or_default();
+        self.left -= taken.len();
+        self.text.extend_from_slice(taken);
+        Ok(taken.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 /// The skeleton of a value in at most 300 characters: names, kinds, lengths of lists, a short example here and there.
 /// What is shown of it is on one line and begins nothing that a model could take for words of ours.
 pub fn shape(value: &Value) -> String {
@@ -199,7 +248,21 @@ mod tests {
         assert_eq!(step_value(None, "plain"), json!("plain"));
     }
 
+    #[test]
+    fn a_preview_is_the_value_or_its_beginning() {
+        assert_eq!(preview(&json!({"total": 18420}), 100), r#"{"total":18420}"#);
+        assert_eq!(preview(&json!("short"), 100), "short");
+        let long = preview(&json!(vec!["word"; 10_000]), 100);
+        assert_eq!(long.chars().count() <= 100, true, "{long}");
+        insta::assert_snapshot!(long, @"");
+    }
+
     proptest! {
+        #[test]
+        fn every_value_has_a_short_preview(value in any_value(), characters in 0..400_usize) {
+            prop_assert!(preview(&value, characters).chars().count() <= characters.max(1));
+        }
+
         #[test]
         fn every_value_has_a_short_shape(value in any_value()) {
             let shape = shape(&value);

@@ -3,6 +3,7 @@
 use super::{
     call::{Wanted, look, prepare},
     caps::cap_on,
+    persons::{Waiting, hear},
     session::{Session, reasoning},
     thinking::{self, Decision},
     thought::think,
@@ -38,17 +39,16 @@ impl Session<'_> {
 
     /// Nothing is under way, and nobody is being asked.
     fn is_stuck(&self) -> bool {
-        self.under_way.is_idle() && self.under_way.persons.is_empty()
+        self.under_way.is_idle() && self.under_way.persons.is_empty() && !self.under_way.hearing
     }
 
     /// Whoever is elsewhere may have answered meanwhile; else the run is laid down.
     fn wait_for_persons(&mut self) -> Result<(), AgentError> {
-        if self.under_way.looked_for_answers {
+        if self.under_way.heard_nothing {
             return self.end(RunEnd::Suspended { waiting: self.run.waiting() });
         }
-        let waiting = super::persons::Waiting::of(&self.run);
-        self.under_way.persons.insert(String::new());
-        self.queue(super::persons::hear(self.context.clone(), waiting));
+        self.under_way.hearing = true;
+        self.queue(hear(self.context.clone(), Waiting::of(&self.run)));
         Ok(())
     }
 
@@ -203,7 +203,7 @@ impl Session<'_> {
         let task = ModelTask::Repair { step: id.to_owned() };
         let (Some(step), Some(reply)) = (self.run.step(id), self.run.reply(&task)) else { return Ok(false) };
         let step_id = id.to_owned();
-        let event = match thinking::read_repair(&step.step, reply) {
+        let event = match thinking::read_repair(reply) {
             Ok(arguments) if arguments == step.step.arguments => {
                 RunEvent::RepairRefused { step: step_id, reason: "the same arguments again".to_owned() }
             }
@@ -223,18 +223,26 @@ impl Session<'_> {
 
     /// The final answer, if the model gave one or did not.
     fn read_answer(&mut self) -> Result<bool, AgentError> {
-        let known = || thinking::known_now(&self.run, &self.context.values);
         let said = self.run.reply(&ModelTask::Answer).map(|reply| reply.text.trim().to_owned());
         match said {
             Some(answer) if !answer.is_empty() => self.answer(answer, false)?,
-            None if self.only_rehearsed() => self.answer(thinking::rehearsal(&known()), true)?,
+            None if self.only_rehearsed() => self.answer(thinking::rehearsal(&self.known()), true)?,
             None if self.run.unanswered(&ModelTask::Answer).is_none() => return Ok(false),
-            _ => match thinking::fallback(&known()) {
+            _ => match self.without_model() {
                 Some(answer) => self.answer(answer, true)?,
                 None => self.give_up()?,
             },
         }
         Ok(true)
+    }
+
+    fn known(&self) -> Vec<thinking::Known> {
+        thinking::known_now(&self.run, &self.context.values)
+    }
+
+    /// The answer that can be given without a model.
+    pub(super) fn without_model(&self) -> Option<String> {
+        thinking::fallback(self.context.parts, &self.known())
     }
 
     fn only_rehearsed(&self) -> bool {
@@ -246,7 +254,7 @@ impl Session<'_> {
         if unsaid {
             self.context.watcher.see(&RunNews::AnswerDelta { text: answer.clone() });
         }
-        let sources = thinking::sources(&self.run);
+        let sources = thinking::sources(self.context.parts, &self.known());
         self.end(RunEnd::Answered { answer, sources })
     }
 
@@ -263,7 +271,7 @@ impl Session<'_> {
         });
         let (message, hint) = match unplanned {
             Some((message, hint)) => (message.to_owned(), hint.map(str::to_owned)),
-            None => thinking::failure(&self.run, &thinking::known_now(&self.run, &self.context.values)),
+            None => thinking::failure(self.context.parts, &self.run, &self.known()),
         };
         self.end(RunEnd::Failed { message, hint })
     }

@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use serde_json::{Map, Value};
 use tokio::time::Instant;
-use toolyard_core::{ContentHash, ErrorKind, RawJson, SourceId, ToolCallRequest, ToolError, ToolOutput, redact, redact_json};
+use toolyard_core::{ContentHash, ErrorKind, RawJson, SourceId, ToolCallRequest, ToolError, ToolOutput, params, redact, redact_json};
 use toolyard_hub::{Budget, CallOptions};
 
 use super::{
@@ -162,7 +162,9 @@ async fn arguments(
         let value = context.values.get(&*context.parts.log, &context.lease.run, name).await?;
         values.insert(id, value);
     }
-    let resolved = resolve_json(&given, &|id| values.get(id).map(Arc::clone)).map_err(|error| Unprepared {
+    let taken = standing.input_schema.as_ref().map(|schema| params(&schema.to_value())).unwrap_or_default();
+    let resolved = resolve_json(&given, &taken, &|id| values.get(id).map(Arc::clone));
+    let resolved = resolved.map_err(|error| Unprepared {
         message: error.to_string(),
         kind: ErrorKind::InvalidArguments,
     })?;

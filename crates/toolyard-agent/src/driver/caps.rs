@@ -1,6 +1,6 @@
 //! What a run may not begin any more, because it has used what it may.
 
-use super::{session::Session, thinking};
+use super::session::Session;
 use crate::{Cap, Caps, Run, RunEnd, Task};
 
 /// The cap that keeps a task from being begun. Requests that are under way count.
@@ -56,7 +56,7 @@ impl Session<'_> {
     pub(super) fn capped(&self, cap: Cap) -> RunEnd {
         let caps = self.run.ask().map(|ask| ask.caps.clone()).unwrap_or_default();
         let mut message = words(cap, &caps);
-        if let Some(found) = thinking::fallback(&thinking::known_now(&self.run, &self.context.values)) {
+        if let Some(found) = self.without_model() {
             message.push_str(". What it found so far: ");
             message.push_str(&found);
         }

@@ -59,8 +59,9 @@ impl Session<'_> {
             Happened::Decided { step, outcome } => self.decided(step, outcome?),
             Happened::Heard { outcome } => {
                 let events = outcome?;
+                self.under_way.hearing = false;
                 // Whoever answered once may answer again before the run is laid down.
-                self.under_way.looked_for_answers = events.is_empty();
+                self.under_way.heard_nothing = events.is_empty();
                 events.into_iter().try_for_each(|event| self.note(event))
             }
         }
@@ -95,6 +96,7 @@ impl Session<'_> {
     fn prepared(&mut self, id: &str, prepared: Box<Prepared>) -> Result<(), AgentError> {
         let Some(step) = self.run.step(id).cloned() else { return Ok(()) };
         let verdict = verdict(&self.run, &step, &prepared);
+        let has_its_turn = self.under_way.calls.contains_key(id);
         if verdict != Verdict::Start || self.draining.is_some() {
             self.under_way.calls.remove(id);
         }
@@ -102,7 +104,12 @@ impl Session<'_> {
             return Ok(());
         }
         match verdict {
-            Verdict::Start => self.start_call(step, prepared),
+            Verdict::Start if has_its_turn => self.start_call(step, prepared),
+            // It was asked about, and the rules allow it by now: it takes its turn like others.
+            Verdict::Start => {
+                let (step, by) = (step.step.id, "rules".to_owned());
+                self.note(RunEvent::ApprovalGiven { step, allowed: true, always: false, by })
+            }
             Verdict::Ask(question) => {
                 self.ask_person(step, &prepared, question);
                 Ok(())

@@ -76,9 +76,6 @@ impl Session<'_> {
         let asked = Asked { question, text, tool: standing.identity.clone(), call: prepared.subject.clone() };
         self.under_way.persons.insert(id);
         match known {
-            Some(_) if self.under_way.nobody.contains(&step.step.id) => {
-                self.under_way.persons.remove(&step.step.id);
-            }
             Some(_) => self.queue(decide(self.context.clone(), asked.question)),
             None => self.queue(ask(self.context.clone(), step, asked)),
         }

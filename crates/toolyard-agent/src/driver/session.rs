@@ -25,6 +25,9 @@ use crate::{
 /// So much news of tools may wait; what comes on top is dropped.
 const NEWS: usize = 256;
 
+/// No run takes longer, whatever its caps say: an instant that far away can still be counted.
+const LONGEST: Duration = Duration::from_hours(365 * 24);
+
 /// What everything under way in a run needs.
 #[derive(Clone)]
 pub(super) struct Context<'a> {
@@ -72,8 +75,10 @@ pub(super) struct UnderWay {
     pub(super) looks: BTreeSet<String>,
     /// Steps about which nobody here can decide.
     pub(super) nobody: BTreeSet<String>,
-    /// Whether it was looked whether persons elsewhere have answered.
-    pub(super) looked_for_answers: bool,
+    /// Whether it is being looked whether persons elsewhere have answered.
+    pub(super) hearing: bool,
+    /// Whether that was done, and nobody had.
+    pub(super) heard_nothing: bool,
 }
 
 impl UnderWay {
@@ -109,7 +114,7 @@ impl<'a> Session<'a> {
             under_way: UnderWay::default(),
             draining: None,
             news,
-            deadline: Instant::now() + time.saturating_sub(worked),
+            deadline: Instant::now() + time.saturating_sub(worked).min(LONGEST),
             heartbeat,
         }
     }

@@ -71,13 +71,26 @@ pub fn build_agent_system_prompt_with_tools(
     limit: Limit,
     counter: &dyn TokenCount,
 ) -> Result<Prompt, PromptError> {
+    let Words { calling_heading, calling_form, calling_rules, tools_heading, tools_notice, .. } =
+        Words::of(agent.language);
+    let paragraphs = [*calling_heading, calling_form, calling_rules, tools_heading, tools_notice];
+    build_with_paragraphs(agent, &paragraphs, offer, limit, counter)
+}
+
+/// The same with other words before the tools.
+pub(crate) fn build_with_paragraphs(
+    agent: &AgentConfig,
+    paragraphs: &[&str],
+    offer: Offer<impl IntoIterator<Item = PromptTool>>,
+    limit: Limit,
+    counter: &dyn TokenCount,
+) -> Result<Prompt, PromptError> {
     let words = Words::of(agent.language);
     let mut prefix = opening(agent, words);
     if !agent.capabilities.enable_tool_calling || offer.exist == 0 {
         return without_tools(&prefix, limit, counter);
     }
-    let Words { calling_heading, calling_form, calling_rules, tools_heading, tools_notice, .. } = words;
-    for paragraph in [calling_heading, calling_form, calling_rules, tools_heading, tools_notice] {
+    for paragraph in paragraphs {
         prefix.push_str(paragraph);
         prefix.push_str("\n\n");
     }

@@ -34,6 +34,14 @@ impl Found<'_> {
         }
     }
 
+    pub(super) fn is_list(&self) -> bool {
+        match self {
+            Found::One(value) => value.is_array(),
+            Found::Many(_) => true,
+            Found::Made(value) => value.is_array(),
+        }
+    }
+
     fn is_missing(&self) -> bool {
         matches!(self, Found::Made(Value::Null))
     }

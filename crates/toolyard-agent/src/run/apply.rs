@@ -53,9 +53,6 @@ impl Run {
         self.model_called(task, reply.usage)?;
         self.replies.retain(|(known, _)| known != task);
         self.replies.push((task.clone(), reply.clone()));
-        if let ModelTask::Judge { step } = task {
-            self.step_mut(step)?.judged = true;
-        }
         Ok(())
     }
 
@@ -148,6 +145,10 @@ impl Run {
             return Err(RunError::Impossible("a step is started once"));
         }
         step.phase = Phase::Started;
+        if matches!(step.approval, Approval::Asked { .. }) {
+            // The rules allow it by now.
+            step.approval = Approval::None;
+        }
         if !call.is_empty() {
             self.spent.calls = self.spent.calls.saturating_add(1);
             *self.identical.entry(call.to_owned()).or_default() += 1;
@@ -184,7 +185,11 @@ impl Run {
                     return Err(RunError::Impossible("only a result is verified"));
                 }
                 known.verification = Some(verification.clone());
-                self.forget_replies(|task| *task == ModelTask::Judge { step: step.clone() });
+                let judge = ModelTask::Judge { step: step.clone() };
+                if self.reply(&judge).is_some() {
+                    self.step_mut(step)?.judged = true;
+                    self.forget_replies(|task| *task == judge);
+                }
                 Ok(())
             }
             RunEvent::ApprovalAsked { step, question, tool, call, .. } => {
