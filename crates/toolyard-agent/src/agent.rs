@@ -130,11 +130,13 @@ impl AgentError {
             Self::Journal(JournalError::Held { .. }) => {
                 Some("wait until whoever works on it is done, or its lease is over")
             }
-            Self::Journal(JournalError::LeaseLost(_)) => Some("somebody else goes on with it: toolyard runs show"),
-            Self::Journal(JournalError::UnknownRun(_)) => Some("list what there is: toolyard runs list"),
-            Self::Unreadable { .. } | Self::Impossible { .. } => {
-                Some("a later version of toolyard may have written it; look at it with `toolyard store check`")
+            Self::Journal(JournalError::LeaseLost(_)) => {
+                Some("somebody else goes on with it: toolyard runs show")
             }
+            Self::Journal(JournalError::UnknownRun(_)) => Some("list what there is: toolyard runs list"),
+            Self::Unreadable { .. } | Self::Impossible { .. } => Some(
+                "a later version of toolyard may have written it; look at it with `toolyard store check`",
+            ),
             _ => None,
         }
     }

@@ -3,9 +3,7 @@
 
 use std::time::Duration;
 
-use toolyard_core::{
-    Answer, Approvals, LoggedEvent, QuestionKind, RawJson, RunId, RunLog, RunState,
-};
+use toolyard_core::{Answer, Approvals, LoggedEvent, QuestionKind, RawJson, RunId, RunLog, RunState};
 
 use crate::{AgentError, Run, RunEnd, RunEvent, RunNews, driver::RUN_KIND};
 

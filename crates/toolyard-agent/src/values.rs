@@ -19,7 +19,9 @@ pub enum ValueError {
     #[error("step {0} has no value")]
     Missing(String),
     /// What is kept is not what the tool said.
-    #[error("the value of step {0} held a secret, which is never written down, and the process that knew it is gone")]
+    #[error(
+        "the value of step {0} held a secret, which is never written down, and the process that knew it is gone"
+    )]
     Redacted(String),
     /// What is kept cannot be understood.
     #[error("the journal's entry of step {step} cannot be understood: {reason}")]
@@ -57,7 +59,12 @@ impl Values {
     }
 
     /// A value, read from the journal if it is not held here.
-    pub async fn get(&self, journal: &dyn Journal, run: &RunId, step: &str) -> Result<Arc<Value>, ValueError> {
+    pub async fn get(
+        &self,
+        journal: &dyn Journal,
+        run: &RunId,
+        step: &str,
+    ) -> Result<Arc<Value>, ValueError> {
         if let Some(known) = self.known(step) {
             return Ok(known);
         }

@@ -3,16 +3,13 @@
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use toolyard_agent::{
-    AgentConfig, AgentParts, ApprovalRules, Ask, Caps, DEFAULT_AGENT, O200k, RunEnd, RunWatcher, Unwatched,
+    Agent, AgentConfig, AgentError, AgentParts, ApprovalRules, Ask, CancelToken, Caps, DEFAULT_AGENT, O200k,
+    RunEnd, RunWatcher, Unwatched,
 };
 use toolyard_core::{Approvals, RunId, RunLog};
 use toolyard_hub::ToolHub;
 
-use crate::{
-    Error, Models, ModelsError, Toolyard,
-    settings::AgentSettings,
-    stub::{Agent, AgentError, CancelToken},
-};
+use crate::{Error, Models, ModelsError, Toolyard, settings::AgentSettings};
 
 /// Why an agent cannot be asked.
 #[derive(Debug, thiserror::Error)]
@@ -123,7 +120,10 @@ impl Agents {
 
 impl fmt::Debug for Agents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Agents").field("names", &self.names()).field("models", &self.models).finish_non_exhaustive()
+        f.debug_struct("Agents")
+            .field("names", &self.names())
+            .field("models", &self.models)
+            .finish_non_exhaustive()
     }
 }
 

@@ -33,8 +33,6 @@ pub mod evaluation;
 mod models;
 mod servers;
 pub mod settings;
-#[doc(hidden)]
-pub mod stub;
 mod watch;
 mod yard;
 

@@ -150,7 +150,8 @@ fn make(
 ) -> Result<Arc<dyn Model>, SettingsError> {
     let wrong = |problem: String| SettingsError::Model { model: name.to_owned(), problem };
     if settings.provider != "openai" {
-        let problem = format!("provider `{}` is not known to this build; there is `openai`", settings.provider);
+        let problem =
+            format!("provider `{}` is not known to this build; there is `openai`", settings.provider);
         return Err(wrong(problem));
     }
     let url = settings.url.as_deref().ok_or_else(|| wrong("needs `url`".to_owned()))?;
@@ -167,7 +168,8 @@ fn make(
         config.extra.entry("temperature").or_insert_with(|| temperature.into());
     }
     config.first_token_timeout = settings.first_token.map_or(config.first_token_timeout, |span| span.0);
-    config.between_tokens_timeout = settings.between_tokens.map_or(config.between_tokens_timeout, |span| span.0);
+    config.between_tokens_timeout =
+        settings.between_tokens.map_or(config.between_tokens_timeout, |span| span.0);
     config.attempts = settings.attempts.unwrap_or(config.attempts);
     let model = OpenAiModel::new(config).map_err(|error| wrong(error.message))?;
     Ok(Arc::new(model))

@@ -121,7 +121,10 @@ fn a_projects_file_decides_nothing_that_matters_until_it_is_trusted() {
     )
     .unwrap();
     let (harmless, taken) = settings.without_power();
-    assert_eq!(taken, ["store", "journal", "hints", "search", "agents", "models", "approvals", "skills.environment"]);
+    assert_eq!(
+        taken,
+        ["store", "journal", "hints", "search", "agents", "models", "approvals", "skills.environment"]
+    );
     assert_eq!(harmless.limits().other, 900);
     assert_eq!(harmless.without_power(), (harmless.clone(), Vec::new()));
     assert!(harmless.search.is_none() && harmless.store.is_none());
@@ -237,7 +240,10 @@ fn keys_of_models_are_references() {
     let header = secrets("headers = { X-Api-Key = \"abc\" }", true).unwrap_err();
     assert!(header.contains("headers.X-Api-Key") && !header.contains("abc"), "{header}");
     assert!(secrets("headers = { X-Title = \"toolyard\" }", true).is_ok());
-    assert_eq!(secrets("key = \"${KEY}\"", false).unwrap_err(), "[models.gpt] key: the environment variable `KEY` is not set");
+    assert_eq!(
+        secrets("key = \"${KEY}\"", false).unwrap_err(),
+        "[models.gpt] key: the environment variable `KEY` is not set"
+    );
 }
 
 #[test]
@@ -250,7 +256,8 @@ fn limits_of_agents_become_caps() {
 
 #[test]
 fn a_project_has_the_operators_models_and_what_the_operator_denies() {
-    let operators = parse("default_model = \"a\"\n[models.a]\nmodel = \"x\"\n[approvals]\ndeny = [\"rm\"]").unwrap();
+    let operators =
+        parse("default_model = \"a\"\n[models.a]\nmodel = \"x\"\n[approvals]\ndeny = [\"rm\"]").unwrap();
     let mut project = parse("[models.b]\nmodel = \"y\"\n[approvals]\nallow = [\"rm\"]").unwrap();
     project.take_beside(&operators);
     assert_eq!(project.models.keys().collect::<Vec<_>>(), ["a", "b"]);

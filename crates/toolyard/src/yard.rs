@@ -4,10 +4,10 @@ use std::{path::PathBuf, sync::Arc};
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-use toolyard_agent::{MemoryLog, RunEnd};
+use toolyard_agent::{AgentError, MemoryLog, RunEnd};
 use toolyard_core::{
-    Approvals, Conversations, Descriptions, RawJson, RunId, RunLog, Servers as _, SourceInfo, Tool, ToolCallRequest, ToolError,
-    ToolOutput,
+    Approvals, Conversations, Descriptions, RawJson, RunId, RunLog, Servers as _, SourceInfo, Tool,
+    ToolCallRequest, ToolError, ToolOutput,
 };
 use toolyard_hub::{CallOptions, HubConfig, RetryPolicy, ToolHub, search::lexicon::Lexicons};
 use toolyard_mcp::{
@@ -22,7 +22,7 @@ use toolyard_tools::{
     skill::{self, LoadedSkills, MemoryDescriptions, SkillFolder, TrustBook},
 };
 
-use crate::{Agents, AgentsError, Models, ServersSetup, Settings, SettingsError, agents::told, stub::AgentError};
+use crate::{Agents, AgentsError, Models, ServersSetup, Settings, SettingsError, agents::told};
 
 /// What a yard may use of the machine it runs on. Nothing is looked up by the library itself.
 #[derive(Debug, Clone)]

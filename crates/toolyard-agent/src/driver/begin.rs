@@ -9,7 +9,8 @@ use super::{
     thought::think,
 };
 use crate::{
-    AgentError, Approval, Cap, ModelTask, Phase, PlanProblem, RunEnd, RunEvent, RunNews, StepEnd, StepRun, Task,
+    AgentError, Approval, Cap, ModelTask, Phase, PlanProblem, RunEnd, RunEvent, RunNews, StepEnd, StepRun,
+    Task,
     schedule::{Lane, startable},
     step_value,
 };
@@ -266,9 +267,9 @@ impl Session<'_> {
             return self.end(end);
         }
         let round = self.run.round();
-        let unplanned = [true, false].into_iter().find_map(|repair| {
-            self.run.unanswered(&ModelTask::Plan { round, repair })
-        });
+        let unplanned = [true, false]
+            .into_iter()
+            .find_map(|repair| self.run.unanswered(&ModelTask::Plan { round, repair }));
         let (message, hint) = match unplanned {
             Some((message, hint)) => (message.to_owned(), hint.map(str::to_owned)),
             None => thinking::failure(self.context.parts, &self.run, &self.known()),

@@ -4,7 +4,10 @@ use std::{collections::HashMap, sync::Arc};
 
 use serde_json::{Map, Value};
 use tokio::time::Instant;
-use toolyard_core::{ContentHash, ErrorKind, RawJson, SourceId, ToolCallRequest, ToolError, ToolOutput, params, redact, redact_json};
+use toolyard_core::{
+    ContentHash, ErrorKind, RawJson, SourceId, ToolCallRequest, ToolError, ToolOutput, params, redact,
+    redact_json,
+};
 use toolyard_hub::{Budget, CallOptions};
 
 use super::{
@@ -75,7 +78,9 @@ pub(super) fn verdict(run: &Run, step: &StepRun, prepared: &Prepared) -> Verdict
         Permission::Ask => match &step.approval {
             _ if run.is_always_allowed(&standing.identity) => Verdict::Start,
             Approval::Allowed { call } if *call == prepared.subject => Verdict::Start,
-            Approval::Asked { question, call, .. } if *call == prepared.subject => Verdict::Ask(Some(*question)),
+            Approval::Asked { question, call, .. } if *call == prepared.subject => {
+                Verdict::Ask(Some(*question))
+            }
             _ => Verdict::Ask(None),
         },
     }
@@ -154,7 +159,8 @@ async fn arguments(
         step.arguments.clone()
     };
     if context.resumed && RawJson::from_serialize(&given).is_ok_and(|text| text.get().contains(REDACTED)) {
-        let message = "its arguments held a secret, which is never written down, and the process that knew it is gone";
+        let message =
+            "its arguments held a secret, which is never written down, and the process that knew it is gone";
         return Err(Unprepared { message: message.to_owned(), kind: ErrorKind::Refused });
     }
     let mut values: HashMap<&str, Arc<Value>> = HashMap::new();
@@ -164,10 +170,8 @@ async fn arguments(
     }
     let taken = standing.input_schema.as_ref().map(|schema| params(&schema.to_value())).unwrap_or_default();
     let resolved = resolve_json(&given, &taken, &|id| values.get(id).map(Arc::clone));
-    let resolved = resolved.map_err(|error| Unprepared {
-        message: error.to_string(),
-        kind: ErrorKind::InvalidArguments,
-    })?;
+    let resolved = resolved
+        .map_err(|error| Unprepared { message: error.to_string(), kind: ErrorKind::InvalidArguments })?;
     for note in &resolved.notes {
         tracing::info!(run = %context.lease.run, step = step.id, note, "a reference was read generously");
     }

@@ -30,7 +30,12 @@ pub(super) enum Happened {
 /// What came of a call.
 #[derive(Debug)]
 pub(super) enum CallEnd {
-    Done { source: Option<SourceId>, preview: String, size: usize, verification: Verification },
+    Done {
+        source: Option<SourceId>,
+        preview: String,
+        size: usize,
+        verification: Verification,
+    },
     Failed(ToolError),
     /// There is no such tool, and nobody stands in for it.
     NoTool(ToolError),

@@ -8,8 +8,7 @@ use super::{
     session::{Context, Session},
 };
 use crate::{
-    Agent, AgentError, Approval, ApprovalDecision, ApprovalQuestion, Run, RunEvent, StepRun,
-    replay::loaded,
+    Agent, AgentError, Approval, ApprovalDecision, ApprovalQuestion, Run, RunEvent, StepRun, replay::loaded,
 };
 
 /// A question that stands.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 use toolyard_core::{
-    BoxFuture, CallAnswers, CallProgress, CallQuestion, Caller, ContentHash, RawJson, RunId, Unanswered, redact,
+    BoxFuture, CallAnswers, CallProgress, CallQuestion, Caller, ContentHash, RawJson, RunId, Unanswered,
+    redact,
 };
 
 use crate::RunNews;

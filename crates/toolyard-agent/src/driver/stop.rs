@@ -61,7 +61,8 @@ async fn left(context: &Context<'_>, step: &StepRun) -> Result<StepEnd, AgentErr
     let (log, lease, name) = (&context.parts.log, context.lease, step.journal_name());
     let given_up = || ToolError::new(ErrorKind::Lost, "it was given up before it answered");
     let known = log.step(&lease.run, &name).await?;
-    let unsettled = known.as_ref().is_some_and(|known| known.state == StepState::Started && !known.repeatable);
+    let unsettled =
+        known.as_ref().is_some_and(|known| known.state == StepState::Started && !known.repeatable);
     if !unsettled {
         return Ok(ended_by(&given_up()));
     }

@@ -11,10 +11,8 @@ pub(super) use crate::Decision;
 use crate::{
     AgentParts, AgentTools, CoordinationAgent, Digest, ExecutionAgent, ModelTask, Phase, Plan, PlanProblem,
     PlanningAgent, Rates, ResultForAnswer, Run, Situation, Step, StepEnd, StepFacts, StepRun, Verification,
-    VerificationAgent, VerifyInput, check_plan, preview,
-    prompt::PromptTool,
-    references, shape, tools_for_task,
-    values::Values,
+    VerificationAgent, VerifyInput, check_plan, preview, prompt::PromptTool, references, shape,
+    tools_for_task, values::Values,
 };
 
 /// So much of a result is shown to whoever answers, in characters; it cuts further itself.
@@ -33,10 +31,14 @@ impl Known {
         match (&self.step.phase, &self.value) {
             (_, Some(value)) if self.step.has_value() => preview(value, SHOWN),
             (Phase::Ended(StepEnd::Done { preview, .. }), _) => preview.clone(),
-            (Phase::Ended(StepEnd::Failed { message, .. } | StepEnd::Unknown { message }), _) => message.clone(),
+            (Phase::Ended(StepEnd::Failed { message, .. } | StepEnd::Unknown { message }), _) => {
+                message.clone()
+            }
             (Phase::Ended(StepEnd::Skipped { because }), _) => format!("not begun, because {because} failed"),
             (Phase::Ended(StepEnd::Denied { by }), _) => format!("not allowed by {by}"),
-            (Phase::Ended(StepEnd::Rehearsed), _) => "not called, because nothing was to be changed".to_owned(),
+            (Phase::Ended(StepEnd::Rehearsed), _) => {
+                "not called, because nothing was to be changed".to_owned()
+            }
             (Phase::Waiting | Phase::Started, _) => String::new(),
         }
     }
@@ -101,13 +103,12 @@ pub(super) fn request(parts: &AgentParts, run: &Run, task: &ModelTask, known: &[
     let question = run.ask().map(|ask| ask.question.as_str()).unwrap_or_default();
     let step = |id: &str| run.step(id).map(|step| &step.step);
     let made = match task {
-        ModelTask::Plan { .. } => {
-            Some(planning(parts).request(&situation(parts, run, known)))
-        }
+        ModelTask::Plan { .. } => Some(planning(parts).request(&situation(parts, run, known))),
         ModelTask::Reason { step: id } => step(id).map(|step| {
             let values = known.iter().filter(|known| needs(step, &known.step.step.id));
-            let values: Vec<(&str, &Value)> =
-                values.filter_map(|known| Some((known.step.step.id.as_str(), known.value.as_deref()?))).collect();
+            let values: Vec<(&str, &Value)> = values
+                .filter_map(|known| Some((known.step.step.id.as_str(), known.value.as_deref()?)))
+                .collect();
             ExecutionAgent::new(language).reason_request(step, question, &values)
         }),
         ModelTask::Repair { step: id } => run.step(id).and_then(|step| repair(parts, step, known)),
@@ -153,7 +154,11 @@ fn situation(parts: &AgentParts, run: &Run, known: &[Known]) -> Situation {
 }
 
 /// What the planner decided. A plan is checked, and its steps depend on all that they refer to.
-pub(super) fn read_plan(parts: &AgentParts, run: &Run, reply: &ModelReply) -> Result<Decision, Vec<PlanProblem>> {
+pub(super) fn read_plan(
+    parts: &AgentParts,
+    run: &Run,
+    reply: &ModelReply,
+) -> Result<Decision, Vec<PlanProblem>> {
     let known = known_now(run, &Values::default());
     let tools = AgentTools::new(&parts.config, &parts.hub);
     let read = planning(parts).read(&situation(parts, run, &known), reply, &tools);
@@ -237,7 +242,8 @@ pub(super) fn verify(
     output_schema: Option<&RawJson>,
     earlier: &[(String, String)],
 ) -> Verification {
-    let earlier: Vec<(&str, &str)> = earlier.iter().map(|(step, text)| (step.as_str(), text.as_str())).collect();
+    let earlier: Vec<(&str, &str)> =
+        earlier.iter().map(|(step, text)| (step.as_str(), text.as_str())).collect();
     let input = VerifyInput { step, value, text, output_schema, is_error: false, earlier: &earlier };
     VerificationAgent::default().verify(&input)
 }
@@ -274,8 +280,7 @@ pub(super) fn failure(parts: &AgentParts, run: &Run, known: &[Known]) -> (String
 pub(super) fn rehearsal(known: &[Known]) -> String {
     let would = known.iter().filter(|known| matches!(known.step.phase, Phase::Ended(StepEnd::Rehearsed)));
     let lines = would.map(|known| format!("- {}: {}", known.step.step.id, known.step.step.tool_type));
-    let lines: Vec<String> = std::iter::once("Nothing was changed. These calls would be made:".to_owned())
-        .chain(lines)
-        .collect();
+    let lines: Vec<String> =
+        std::iter::once("Nothing was changed. These calls would be made:".to_owned()).chain(lines).collect();
     lines.join("\n")
 }

@@ -4,7 +4,7 @@ use futures_util::StreamExt as _;
 use toolyard_core::{Answer, JournalError, QuestionKind};
 
 use super::{happened::Happened, session::Session};
-use crate::{AgentError, Cap, CancelToken, RunEnd, RunEvent};
+use crate::{AgentError, CancelToken, Cap, RunEnd, RunEvent};
 
 /// What comes first.
 enum Next {

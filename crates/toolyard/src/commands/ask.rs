@@ -2,8 +2,8 @@
 
 use std::io::Read as _;
 
-use toolyard::{Toolyard, stub::CancelToken};
-use toolyard_agent::{Ask, DEFAULT_AGENT, RunEnd};
+use toolyard::Toolyard;
+use toolyard_agent::{Ask, CancelToken, DEFAULT_AGENT, RunEnd};
 
 use super::driving::{drive, finish};
 use crate::{
@@ -45,9 +45,9 @@ fn words(given: &[String]) -> Result<String, Failure> {
     let mut question = given.iter().filter(|word| *word != "-").cloned().collect::<Vec<_>>().join(" ");
     if given.iter().any(|word| word == "-") {
         let mut input = String::new();
-        std::io::stdin().read_to_string(&mut input).map_err(|error| {
-            Failure::new(Code::BadUse, format!("failed to read standard input: {error}"))
-        })?;
+        std::io::stdin()
+            .read_to_string(&mut input)
+            .map_err(|error| Failure::new(Code::BadUse, format!("failed to read standard input: {error}")))?;
         question = format!("{question}\n\n{input}").trim().to_owned();
     }
     if question.trim().is_empty() {

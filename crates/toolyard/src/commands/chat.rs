@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use toolyard::{Toolyard, stub::CancelToken};
-use toolyard_agent::{DEFAULT_AGENT, RunEnd};
+use toolyard::Toolyard;
+use toolyard_agent::{CancelToken, DEFAULT_AGENT, RunEnd};
 use toolyard_core::{ConversationQuery, Conversations as _, Message, RunId};
 use toolyard_model::{ModelMessage, Role};
 use toolyard_store::StoredConversation;
@@ -90,7 +90,8 @@ impl Chat<'_> {
         let before = self.said.iter().filter(|message| message.role == "user");
         let mut input = Input::new(before.map(|message| message.text.clone()))?;
         if input.is_terminal() {
-            self.output.talk(&format!("{} thinks with {model}; /help says what else can be said", self.agent));
+            self.output
+                .talk(&format!("{} thinks with {model}; /help says what else can be said", self.agent));
         }
         let mut last = Ok(());
         loop {
@@ -160,7 +161,8 @@ impl Chat<'_> {
         ask.plan_only = manner == Manner::Plan;
         ask.dry_run = manner == Manner::DryRun;
         let stop = CancelToken::default();
-        let view = View::new(self.output, &agents.model_name(&self.agent, model)?, Decider::new(self.yes, &stop));
+        let view =
+            View::new(self.output, &agents.model_name(&self.agent, model)?, Decider::new(self.yes, &stop));
         let run = agent.begin(ask).await?;
         self.runs.push(run.clone());
         let end = drive(&agent, &run, &view, &stop, self.output).await?;
@@ -219,7 +221,11 @@ impl Chat<'_> {
                 self.output.talk(&format!("you talk with {name} now"));
             }
             None => {
-                self.output.talk(&format!("you talk with {}; there are {}", self.agent, agents.names().join(", ")));
+                self.output.talk(&format!(
+                    "you talk with {}; there are {}",
+                    self.agent,
+                    agents.names().join(", ")
+                ));
             }
         }
         Ok(())

@@ -2,11 +2,8 @@
 
 use std::time::Duration;
 
-use toolyard::{
-    AgentsError, ModelsError,
-    stub::{Agent, AgentError, CancelToken},
-};
-use toolyard_agent::RunEnd;
+use toolyard::{AgentsError, ModelsError};
+use toolyard_agent::{Agent, AgentError, CancelToken, RunEnd};
 use toolyard_core::{JournalError, RunId};
 use toolyard_model::{ModelError, ModelErrorKind};
 
@@ -40,7 +37,8 @@ pub(super) async fn drive(
         }
         if stop.is_cancelled() {
             let message = format!("stopped at once; run {run} is left as it is");
-            return Err(Failure::new(Code::Interrupted, message).with_hint(format!("go on with it: toolyard runs resume {run}")));
+            return Err(Failure::new(Code::Interrupted, message)
+                .with_hint(format!("go on with it: toolyard runs resume {run}")));
         }
         stop.cancel();
         output.talk("cancelling: calls that are under way are given up, what was done stays done; again to stop at once");
@@ -111,7 +109,9 @@ fn suspended(run: &RunId, waiting: &[String], tree: &RunTree) -> Failure {
             Code::Unknown,
             format!("nobody knows whether {} took effect; the run waits for your word", unknown.join(", ")),
         )
-        .with_hint(format!("toolyard runs resolve {run} {step} done|not-done, then: toolyard runs resume {run}")),
+        .with_hint(format!(
+            "toolyard runs resolve {run} {step} done|not-done, then: toolyard runs resume {run}"
+        )),
         _ => {
             let what = if asks.is_empty() { waiting.join(", ") } else { asks.join(", ") };
             Failure::new(Code::Waits, format!("the run is suspended: it waits for a person to allow {what}"))
@@ -123,9 +123,9 @@ fn suspended(run: &RunId, waiting: &[String], tree: &RunTree) -> Failure {
 impl From<AgentError> for Failure {
     fn from(error: AgentError) -> Self {
         let (code, hint) = match &error {
-            AgentError::Log(JournalError::UnknownRun(_)) | AgentError::Over(_) | AgentError::OtherKind { .. } => {
-                (Code::BadUse, error.hint())
-            }
+            AgentError::Journal(JournalError::UnknownRun(_))
+            | AgentError::Over(_)
+            | AgentError::OtherKind { .. } => (Code::BadUse, error.hint()),
             _ => (Code::Failed, error.hint()),
         };
         let failure = Self::new(code, error.to_string());
@@ -183,7 +183,8 @@ impl From<ModelsError> for Failure {
             ModelsError::None => failure(&error).with_hint(FIRST_MODEL),
             ModelsError::Several { ref known } => {
                 let first = known.first().map(String::as_str).unwrap_or_default();
-                let hint = format!("say which with --model, or in toolyard.toml: default_model = \"{first}\"");
+                let hint =
+                    format!("say which with --model, or in toolyard.toml: default_model = \"{first}\"");
                 failure(&error).with_hint(hint)
             }
             ModelsError::Settings(error) => error.into(),

@@ -31,11 +31,17 @@ impl Memory {
     }
 
     /// Remembers what was found.
-    pub(super) fn remember(&mut self, fingerprint: String, calling: ToolCalling, workplace: &Workplace) -> Result<(), Failure> {
+    pub(super) fn remember(
+        &mut self,
+        fingerprint: String,
+        calling: ToolCalling,
+        workplace: &Workplace,
+    ) -> Result<(), Failure> {
         self.best.insert(fingerprint, calling);
         let (file, text) = (file(workplace), serde_json::to_string_pretty(self).unwrap_or_default());
-        files::write(&file, &format!("{text}\n"), files::Readers::Usual)
-            .map_err(|error| Failure::new(Code::Failed, format!("failed to write {}: {error}", file.display())))
+        files::write(&file, &format!("{text}\n"), files::Readers::Usual).map_err(|error| {
+            Failure::new(Code::Failed, format!("failed to write {}: {error}", file.display()))
+        })
     }
 }
 

@@ -13,7 +13,11 @@ use crate::{
 };
 
 /// Lists, tests, adds, removes.
-pub(crate) async fn run(command: ModelsCommand, workplace: &Workplace, output: &Output) -> Result<(), Failure> {
+pub(crate) async fn run(
+    command: ModelsCommand,
+    workplace: &Workplace,
+    output: &Output,
+) -> Result<(), Failure> {
     match command {
         ModelsCommand::Add(model) => edit_models::add(&model, workplace, output),
         ModelsCommand::Remove { name } => edit_models::remove(&name, workplace, output),

@@ -29,7 +29,9 @@ pub(crate) async fn run(command: RunsCommand, workplace: &Workplace, output: &Ou
         }
         RunsCommand::Resume(arguments) => runs_resume::resume(arguments, workplace, output).await,
         RunsCommand::Approve(arguments) => runs_resume::approve(arguments, workplace, output).await,
-        RunsCommand::Cancel { run } => runs_resume::cancel_run(&find(&run, store).await?, store, output).await,
+        RunsCommand::Cancel { run } => {
+            runs_resume::cancel_run(&find(&run, store).await?, store, output).await
+        }
         RunsCommand::Unknown => {
             let steps = store.unknown().await?;
             if output.wants_json() {

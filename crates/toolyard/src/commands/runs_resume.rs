@@ -1,10 +1,9 @@
 //! `toolyard runs resume`, `approve` and `cancel`: what is done about runs that are not over.
 
-use toolyard::{
-    Toolyard,
-    stub::{AgentError, CancelToken, answer_question, ask_to_stop, cancel, load, replay},
+use toolyard::Toolyard;
+use toolyard_agent::{
+    AgentError, Ask, CancelToken, RunEvent, RunNews, answer_question, ask_to_stop, cancel, load, replay,
 };
-use toolyard_agent::{Ask, RunEvent, RunNews};
 use toolyard_core::{Approvals as _, Journal as _, JournalError, Question, RunId, RunLog as _, RunState};
 use toolyard_store::Store;
 
@@ -26,7 +25,11 @@ use crate::{
 const LOOKED_AT: usize = 10_000;
 
 /// Goes on with one run, or with all that are open and that nobody works on.
-pub(super) async fn resume(arguments: ResumeRun, workplace: &Workplace, output: &Output) -> Result<(), Failure> {
+pub(super) async fn resume(
+    arguments: ResumeRun,
+    workplace: &Workplace,
+    output: &Output,
+) -> Result<(), Failure> {
     let store = kept(workplace)?;
     let yard = ready(workplace, output).await?;
     let going_on = GoingOn { yard: &yard, yes: arguments.yes, model: arguments.model.as_deref(), output };
@@ -39,7 +42,11 @@ pub(super) async fn resume(arguments: ResumeRun, workplace: &Workplace, output: 
 }
 
 /// Notes a person's word on what a run waits for, and goes on with it.
-pub(super) async fn approve(arguments: ApproveRun, workplace: &Workplace, output: &Output) -> Result<(), Failure> {
+pub(super) async fn approve(
+    arguments: ApproveRun,
+    workplace: &Workplace,
+    output: &Output,
+) -> Result<(), Failure> {
     let store = kept(workplace)?;
     let run = find(&arguments.run, store).await?;
     let waiting: Vec<Question> = waiting(&run, arguments.step.as_deref(), store).await?;
@@ -48,7 +55,7 @@ pub(super) async fn approve(arguments: ApproveRun, workplace: &Workplace, output
             .with_hint(format!("see how it stands: toolyard runs show {run}")));
     }
     for question in &waiting {
-        answer_question(store, question.id, !arguments.deny, "cli").await?;
+        answer_question(store, store, question.id, !arguments.deny, "cli").await?;
         let word = if arguments.deny { "denied" } else { "allowed" };
         output.talk(&harmless(&format!("{word}: {}", question.text)));
     }
@@ -69,7 +76,7 @@ pub(super) async fn cancel_run(run: &RunId, store: &Store, output: &Output) -> R
             Ok(())
         }
         // Whoever works on it hears of it at the next heartbeat.
-        Err(AgentError::Log(JournalError::Held { owner, .. })) => {
+        Err(AgentError::Journal(JournalError::Held { owner, .. })) => {
             ask_to_stop(store, run, "cli").await?;
             output.talk(&harmless(&format!("asked {owner}, who works on run {run}, to cancel it")));
             Ok(())
@@ -112,7 +119,7 @@ impl GoingOn<'_> {
         let model = agents.model_name(&ask.agent, self.model)?;
         let stop = CancelToken::default();
         let view = View::new(self.output, &model, Decider::new(self.yes, &stop));
-        view.recall(run, &load(store, run).await?.1);
+        view.recall(&load(store, run).await?.1);
         let end = drive(&agent, run, &view, &stop, self.output).await?;
         finish(run, &end, view, self.output)
     }
@@ -145,7 +152,7 @@ impl GoingOn<'_> {
 /// What was asked in a run; none if it is not an agent's.
 async fn asked(run: &RunId, store: &Store) -> Result<Option<Ask>, Failure> {
     let events = store.events(run, 0).await?;
-    let first = replay(run, &events).next();
+    let first = replay(&events).next();
     Ok(match first {
         Some(RunNews::Event { event: RunEvent::Asked { ask }, .. }) => Some(ask),
         _ => None,

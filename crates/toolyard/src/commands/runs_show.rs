@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolyard::{told, stub::{load, replay}};
-use toolyard_agent::{RunEnd, RunEvent, RunNews, RunWatcher as _};
+use toolyard::told;
+use toolyard_agent::{RunEnd, RunEvent, RunNews, RunWatcher as _, load, replay};
 use toolyard_core::{Journal as _, LoggedEvent, RunId, RunLog, RunRecord, RunState};
 use toolyard_store::Store;
 
@@ -33,7 +33,7 @@ pub(super) async fn show(run: &RunId, store: &Store, output: &Output) -> Result<
         step_table(&steps, output);
         return Ok(());
     }
-    let tree = tree(run, &events);
+    let tree = tree(&events);
     let state = state_word(&record, tree.end.as_ref());
     output.line(&format!("{}   {state}, begun {}", record.id, time_of(record.created_at)));
     if let Some(ask) = &tree.asked {
@@ -81,7 +81,7 @@ pub(super) async fn play(run: &RunId, speed: f64, store: &Store, output: &Output
     let view = View::new(output, "", Decider::Nobody);
     let mut last = None;
     let mut end = None;
-    for (news, logged) in replay(run, &events).zip(&events) {
+    for (news, logged) in replay(&events).zip(&events) {
         if view.is_live() {
             pause(&view, last.map(|last| logged.at - last), speed).await;
         }
@@ -105,7 +105,8 @@ pub(super) async fn play(run: &RunId, speed: f64, store: &Store, output: &Output
 async fn pause(view: &View<'_>, milliseconds: Option<i64>, speed: f64) {
     let took = Duration::from_millis(milliseconds.and_then(|time| u64::try_from(time).ok()).unwrap_or(0));
     let slowed = took.as_secs_f64() / speed.max(0.001);
-    let until = tokio::time::Instant::now() + Duration::from_secs_f64(slowed.min(LONGEST_PAUSE.as_secs_f64()));
+    let until =
+        tokio::time::Instant::now() + Duration::from_secs_f64(slowed.min(LONGEST_PAUSE.as_secs_f64()));
     while tokio::time::Instant::now() < until {
         tokio::time::sleep(Duration::from_millis(80)).await;
         view.tick();
@@ -115,7 +116,7 @@ async fn pause(view: &View<'_>, milliseconds: Option<i64>, speed: f64) {
 /// The plan of a run as data.
 pub(super) async fn print_plan(log: &dyn RunLog, run: &RunId, output: &Output) -> Result<(), Failure> {
     let (_, events) = load(log, run).await?;
-    let plan = replay(run, &events).filter_map(|news| match news {
+    let plan = replay(&events).filter_map(|news| match news {
         RunNews::Event { event: RunEvent::Planned { plan, .. }, .. } => Some(plan),
         _ => None,
     });
@@ -126,9 +127,9 @@ pub(super) async fn print_plan(log: &dyn RunLog, run: &RunId, output: &Output) -
 }
 
 /// Where a run stands.
-fn tree(run: &RunId, events: &[LoggedEvent]) -> RunTree {
+fn tree(events: &[LoggedEvent]) -> RunTree {
     let mut tree = RunTree::default();
-    replay(run, events).for_each(|news| tree.see(&news, Duration::ZERO));
+    replay(events).for_each(|news| tree.see(&news, Duration::ZERO));
     tree
 }
 

@@ -14,13 +14,12 @@ use toolyard_core::{BoxFuture, ContentHash, RunId};
 use toolyard_mcp::server::{PageAnswer, PageBody, PageRequest, Pages};
 
 use super::{
-    live_runs::LiveRuns,
+    live_runs::{AgentDoor, LiveRuns},
     openai::{Answering, Completion},
     openai_stream::Waited,
     page_answer::{Refused, json_answer},
     run_pages,
 };
-use crate::Agents;
 
 /// So many requests are remembered, to know those that a client repeats by itself.
 const REMEMBERED: usize = 1_000;
@@ -33,9 +32,9 @@ pub struct AgentPages {
 }
 
 impl AgentPages {
-    /// Serves these agents.
-    pub fn new(agents: Agents) -> Self {
-        Self { runs: Arc::new(LiveRuns::new(agents)), begun: Mutex::default() }
+    /// Serves what is behind a door.
+    pub fn new(door: AgentDoor) -> Self {
+        Self { runs: door.0, begun: Mutex::default() }
     }
 
     async fn route(&self, request: PageRequest) -> Result<PageAnswer, Refused> {
@@ -77,14 +76,16 @@ impl AgentPages {
             return Ok(json_answer(StatusCode::OK, &waited.whole(&answering).await?));
         }
         let stream = Box::pin(waited.events(answering, wanted.include_usage));
-        let headers = vec![(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"))];
+        let headers =
+            vec![(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"))];
         let body = PageBody::Events { stream, only_tells: false };
         Ok(PageAnswer { status: StatusCode::OK, headers, body })
     }
 
     /// A request that a client repeats by itself, because its connection broke, must not do everything once more.
     fn check_repetition(&self, headers: &HeaderMap, hash: ContentHash) -> Result<(), Refused> {
-        let count = headers.get("x-stainless-retry-count").and_then(|count| count.to_str().ok()?.parse().ok());
+        let count =
+            headers.get("x-stainless-retry-count").and_then(|count| count.to_str().ok()?.parse().ok());
         if count.unwrap_or(0_u32) == 0 {
             return Ok(());
         }
@@ -140,7 +141,11 @@ fn model(name: &str) -> Value {
 fn not_here(method: &Method, places: &[&str]) -> Refused {
     let known = matches!(
         places,
-        ["v1", "chat", "completions"] | ["v1", "models"] | ["runs"] | ["runs", _] | ["runs", _, "events" | "approve" | "cancel"]
+        ["v1", "chat", "completions"]
+            | ["v1", "models"]
+            | ["runs"]
+            | ["runs", _]
+            | ["runs", _, "events" | "approve" | "cancel"]
     );
     if known {
         let message = format!("{method} is not for this address");

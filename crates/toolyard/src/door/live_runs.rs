@@ -5,14 +5,13 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use tokio::sync::{broadcast, mpsc};
-use toolyard_agent::{ApprovalDecision, ApprovalQuestion, RunEnd, RunNews, RunWatcher};
+use tokio::sync::{broadcast, mpsc, oneshot};
+use toolyard_agent::{
+    Agent, AgentError, ApprovalDecision, ApprovalQuestion, CancelToken, RunEnd, RunNews, RunWatcher,
+};
 use toolyard_core::{BoxFuture, RunId};
 
-use crate::{
-    Agents, AgentsError,
-    stub::{Agent, AgentError, CancelToken},
-};
+use crate::{Agents, AgentsError};
 
 /// News that may wait for a slow listener; whoever misses some reads them from the log.
 const WAITING_NEWS: usize = 1_024;
@@ -22,6 +21,17 @@ const WAITING_NEWS: usize = 1_024;
 pub(super) struct LiveRuns {
     pub(super) agents: Agents,
     open: Mutex<HashMap<RunId, LiveRun>>,
+}
+
+/// The agents of a yard as clients reach them, by whatever way; runs are worked on in this process. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct AgentDoor(pub(super) Arc<LiveRuns>);
+
+impl AgentDoor {
+    /// A door to these agents.
+    pub fn new(agents: Agents) -> Self {
+        Self(Arc::new(LiveRuns::new(agents)))
+    }
 }
 
 /// A run that is being worked on.
@@ -35,6 +45,8 @@ pub(super) struct LiveRun {
 #[derive(Debug)]
 pub(super) enum Heard {
     News(RunNews),
+    /// Whether a call may be made; the run goes on when that is answered.
+    Asks(ApprovalQuestion, oneshot::Sender<Option<ApprovalDecision>>),
     Ended(Result<RunEnd, AgentError>),
 }
 
@@ -57,7 +69,7 @@ impl LiveRuns {
 
     /// Works on a run in a task of its own, unless that is done already.
     pub(super) fn go_on(self: &Arc<Self>, agent: Agent, run: &RunId) -> LiveRun {
-        self.work(agent, run, None)
+        self.work(agent, run, None, false)
     }
 
     /// Works on a new run in a task of its own; whoever asked hears everything.
@@ -67,7 +79,17 @@ impl LiveRuns {
         run: &RunId,
     ) -> (LiveRun, mpsc::UnboundedReceiver<Heard>) {
         let (heard, hearing) = mpsc::unbounded_channel();
-        (self.work(agent, run, Some(heard)), hearing)
+        (self.work(agent, run, Some(heard), false), hearing)
+    }
+
+    /// The same; whoever asked is asked back what must be allowed.
+    pub(super) fn go_on_asked(
+        self: &Arc<Self>,
+        agent: Agent,
+        run: &RunId,
+    ) -> (LiveRun, mpsc::UnboundedReceiver<Heard>) {
+        let (heard, hearing) = mpsc::unbounded_channel();
+        (self.work(agent, run, Some(heard), true), hearing)
     }
 
     fn work(
@@ -75,6 +97,7 @@ impl LiveRuns {
         agent: Agent,
         run: &RunId,
         heard: Option<mpsc::UnboundedSender<Heard>>,
+        asks: bool,
     ) -> LiveRun {
         let mut open = self.lock();
         if let Some(live) = open.get(run) {
@@ -82,7 +105,7 @@ impl LiveRuns {
         }
         let live = LiveRun { stop: CancelToken::default(), news: broadcast::Sender::new(WAITING_NEWS) };
         open.insert(run.clone(), live.clone());
-        let ears = Ears { news: live.news.clone(), heard };
+        let ears = Ears { news: live.news.clone(), heard, asks };
         let (runs, run, stop) = (Arc::clone(self), run.clone(), live.stop.clone());
         tokio::spawn(async move {
             let _leaves = Leaves { runs, run: run.clone() };
@@ -120,10 +143,12 @@ impl Drop for Leaves {
     }
 }
 
-/// Passes on what happens. Nobody here can say whether a call may be made: the run is suspended until somebody does.
+/// Passes on what happens. Where nobody can say whether a call may be made, the run is suspended until somebody does.
 struct Ears {
     news: broadcast::Sender<Arc<RunNews>>,
     heard: Option<mpsc::UnboundedSender<Heard>>,
+    /// Whether whoever began the run is asked.
+    asks: bool,
 }
 
 impl RunWatcher for Ears {
@@ -135,7 +160,12 @@ impl RunWatcher for Ears {
         }
     }
 
-    fn decide<'a>(&'a self, _question: &'a ApprovalQuestion) -> BoxFuture<'a, Option<ApprovalDecision>> {
-        Box::pin(std::future::ready(None))
+    fn decide<'a>(&'a self, question: &'a ApprovalQuestion) -> BoxFuture<'a, Option<ApprovalDecision>> {
+        Box::pin(async move {
+            let heard = self.heard.as_ref().filter(|_| self.asks)?;
+            let (answer, answered) = oneshot::channel();
+            heard.send(Heard::Asks(question.clone(), answer)).ok()?;
+            answered.await.ok().flatten()
+        })
     }
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use toolyard_agent::{RunEnd, RunNews};
+use toolyard_agent::{AgentError, CancelToken, RunEnd, RunNews};
 use toolyard_model::Usage;
 
 use super::{
@@ -14,7 +14,6 @@ use super::{
     openai::{Answering, add_usage, finished, thought},
     page_answer::Refused,
 };
-use crate::stub::{AgentError, CancelToken};
 
 /// A run that is cancelled when nobody waits for it any more.
 #[derive(Debug)]
@@ -37,6 +36,8 @@ impl Waited {
         while let Some(heard) = self.hearing.recv().await {
             match heard {
                 Heard::News(news) => add_usage(&mut usage, &news),
+                // Nobody is asked here.
+                Heard::Asks(..) => {}
                 Heard::Ended(ended) => {
                     let (text, reason) = finished(&answering.run, &ended?)?;
                     return Ok(answering.whole(&text, reason, usage));
@@ -47,7 +48,11 @@ impl Waited {
     }
 
     /// The answer as events.
-    pub(super) fn events(self, answering: Answering, include_usage: bool) -> impl stream::Stream<Item = Bytes> + Send {
+    pub(super) fn events(
+        self,
+        answering: Answering,
+        include_usage: bool,
+    ) -> impl stream::Stream<Item = Bytes> + Send {
         let chunks = Chunks::new(answering, include_usage);
         stream::unfold((self, chunks), |(mut waited, mut chunks)| async move {
             loop {
@@ -59,6 +64,7 @@ impl Waited {
                 }
                 match waited.hearing.recv().await {
                     Some(Heard::News(news)) => chunks.take(&news),
+                    Some(Heard::Asks(..)) => {}
                     Some(Heard::Ended(ended)) => chunks.end(ended),
                     None => chunks.is_over = true,
                 }
@@ -81,8 +87,14 @@ pub(super) struct Chunks {
 
 impl Chunks {
     pub(super) fn new(answering: Answering, include_usage: bool) -> Self {
-        let mut chunks =
-            Self { answering, include_usage, usage: Usage::default(), said: String::new(), ready: VecDeque::new(), is_over: false };
+        let mut chunks = Self {
+            answering,
+            include_usage,
+            usage: Usage::default(),
+            said: String::new(),
+            ready: VecDeque::new(),
+            is_over: false,
+        };
         chunks.push(&json!({"role": "assistant", "content": ""}), None);
         chunks
     }

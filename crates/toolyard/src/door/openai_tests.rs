@@ -26,7 +26,11 @@ fn the_last_message_is_the_question_and_the_rest_is_history() {
         completion.history.iter().map(|message| (message.role, message.text.as_str())).collect();
     assert_eq!(
         history,
-        [(Role::User, "(For this conversation: Be brief.)"), (Role::User, "Hello\nthere"), (Role::Assistant, "Hi.")]
+        [
+            (Role::User, "(For this conversation: Be brief.)"),
+            (Role::User, "Hello\nthere"),
+            (Role::Assistant, "Hi.")
+        ]
     );
 }
 
@@ -57,5 +61,9 @@ fn errors_have_the_form_that_clients_know() {
 fn a_run_that_waits_says_how_to_allow_it() {
     let end = RunEnd::Suspended { waiting: vec!["7".to_owned()] };
     let (text, reason) = finished(&"01J".into(), &end).unwrap();
-    assert!(text.contains("toolyard runs approve 01J") && text.contains("POST /runs/01J/approve") && reason == "stop");
+    assert!(
+        text.contains("toolyard runs approve 01J")
+            && text.contains("POST /runs/01J/approve")
+            && reason == "stop"
+    );
 }

@@ -3,10 +3,11 @@
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode};
 use serde_json::{Value, json};
+use toolyard_agent::AgentError;
 use toolyard_core::redact;
 use toolyard_mcp::server::PageAnswer;
 
-use crate::{AgentsError, stub::AgentError};
+use crate::AgentsError;
 
 /// Clients that repeat requests by themselves leave it: what an agent did must not be done again by accident.
 static DO_NOT_REPEAT: HeaderName = HeaderName::from_static("x-should-retry");
@@ -81,10 +82,10 @@ impl From<AgentError> for Refused {
     fn from(error: AgentError) -> Self {
         use toolyard_core::JournalError as J;
         match error {
-            AgentError::Log(J::UnknownRun(_)) | AgentError::OtherKind { .. } => {
+            AgentError::Journal(J::UnknownRun(_)) | AgentError::OtherKind { .. } => {
                 Self::not_found("run_not_found", error.to_string())
             }
-            AgentError::Over(_) | AgentError::Log(J::Held { .. }) => Self::bad("", error.to_string()),
+            AgentError::Over(_) | AgentError::Journal(J::Held { .. }) => Self::bad("", error.to_string()),
             other => Self::failed("run_left_as_it_is", other.to_string()),
         }
     }

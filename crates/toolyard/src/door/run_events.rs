@@ -5,11 +5,10 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 use bytes::Bytes;
 use futures_util::{Stream, stream};
 use tokio::sync::broadcast::{Receiver, error::RecvError};
-use toolyard_agent::{RunEnd, RunEvent, RunNews};
+use toolyard_agent::{RunEnd, RunEvent, RunNews, replay};
 use toolyard_core::{RunId, RunLog};
 
 use super::live_runs::LiveRuns;
-use crate::stub::replay;
 
 /// How often the log of a run is looked at that another process works on, or nobody.
 const LOOK: Duration = Duration::from_millis(500);
@@ -71,8 +70,7 @@ impl Telling {
         let log: Arc<dyn RunLog> = Arc::clone(self.runs.agents.log());
         match log.events(&self.run, self.next).await {
             Ok(events) => {
-                let run = self.run.clone();
-                replay(&run, &events).for_each(|news| self.take(&news));
+                replay(&events).for_each(|news| self.take(&news));
             }
             Err(error) => {
                 tracing::warn!(run = %self.run, %error, "events cannot be told");
@@ -88,7 +86,8 @@ impl Telling {
                 return;
             }
             self.next = number + 1;
-            self.is_over = matches!(event, RunEvent::Ended { end } if !matches!(end, RunEnd::Suspended { .. }));
+            self.is_over =
+                matches!(event, RunEvent::Ended { end } if !matches!(end, RunEnd::Suspended { .. }));
         }
         self.ready.extend(written(news));
     }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use toolyard_agent::{Ask, DEFAULT_AGENT, RunEvent, RunNews};
+use toolyard_agent::{Ask, DEFAULT_AGENT, RunEvent, RunNews, answer_question, ask_to_stop, cancel, replay};
 use toolyard_core::{Question, RunId};
 use toolyard_mcp::server::{PageAnswer, PageBody};
 use toolyard_model::{ModelMessage, Usage};
@@ -16,7 +16,6 @@ use super::{
     page_answer::{Refused, json_answer},
     run_events::events,
 };
-use crate::stub::{answer_question, ask_to_stop, cancel, replay};
 
 /// How long a cancelled run may take to end before whoever cancelled it is answered.
 const CANCELLING: Duration = Duration::from_secs(5);
@@ -70,7 +69,12 @@ pub(super) async fn begin(runs: &Arc<LiveRuns>, body: &str) -> Result<PageAnswer
 
 /// How a run stands.
 pub(super) async fn show(runs: &Arc<LiveRuns>, run: &RunId) -> Result<PageAnswer, Refused> {
-    let record = runs.agents.log().run(run).await.map_err(|error| Refused::from(crate::stub::AgentError::from(error)))?;
+    let record = runs
+        .agents
+        .log()
+        .run(run)
+        .await
+        .map_err(|error| Refused::from(toolyard_agent::AgentError::from(error)))?;
     let events = kept(runs, run).await?;
     let (mut usage, mut end, mut asked, mut plan) = (Usage::default(), Value::Null, None, Value::Null);
     for news in &events {
@@ -106,7 +110,11 @@ pub(super) async fn show(runs: &Arc<LiveRuns>, run: &RunId) -> Result<PageAnswer
 }
 
 /// What happens in a run, from the transition on that a client did not see.
-pub(super) async fn listen(runs: &Arc<LiveRuns>, run: &RunId, headers: &HeaderMap) -> Result<PageAnswer, Refused> {
+pub(super) async fn listen(
+    runs: &Arc<LiveRuns>,
+    run: &RunId,
+    headers: &HeaderMap,
+) -> Result<PageAnswer, Refused> {
     kept(runs, run).await?;
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.trim().parse::<i64>().ok());
     let from = last.map_or(0, |last| last.saturating_add(1).max(0));
@@ -128,7 +136,14 @@ pub(super) async fn approve(runs: &Arc<LiveRuns>, run: &RunId, body: &str) -> Re
         return Err(Refused::not_found("nothing_waits", format!("run {run} waits for no such word")));
     }
     for question in &meant {
-        answer_question(runs.agents.approvals().as_ref(), question.id, word.allow, "http").await?;
+        answer_question(
+            runs.agents.log().as_ref(),
+            runs.agents.approvals().as_ref(),
+            question.id,
+            word.allow,
+            "http",
+        )
+        .await?;
     }
     let name = events.iter().find_map(|news| match news {
         RunNews::Event { event: RunEvent::Asked { ask }, .. } => Some(ask.agent.clone()),
@@ -155,7 +170,7 @@ pub(super) async fn stop(runs: &Arc<LiveRuns>, run: &RunId) -> Result<PageAnswer
     let owner = format!("{}-cancels", runs.agents.owner());
     match cancel(runs.agents.log().as_ref(), run, &owner).await {
         Ok(()) => Ok(cancelled(StatusCode::OK)),
-        Err(crate::stub::AgentError::Log(toolyard_core::JournalError::Held { .. })) => {
+        Err(toolyard_agent::AgentError::Journal(toolyard_core::JournalError::Held { .. })) => {
             ask_to_stop(runs.agents.approvals().as_ref(), run, "http").await?;
             Ok(cancelled(StatusCode::ACCEPTED))
         }
@@ -164,17 +179,18 @@ pub(super) async fn stop(runs: &Arc<LiveRuns>, run: &RunId) -> Result<PageAnswer
 }
 
 fn read<'a, T: Deserialize<'a>>(body: &'a str) -> Result<T, Refused> {
-    serde_json::from_str(body).map_err(|error| Refused::bad("", format!("the body cannot be understood: {error}")))
+    serde_json::from_str(body)
+        .map_err(|error| Refused::bad("", format!("the body cannot be understood: {error}")))
 }
 
 /// Everything that was kept of a run of an agent; a run that is not there is said not to be.
 async fn kept(runs: &LiveRuns, run: &RunId) -> Result<Vec<RunNews>, Refused> {
     let events = runs.agents.log().events(run, 0).await;
-    let events = events.map_err(|error| Refused::from(crate::stub::AgentError::from(error)))?;
+    let events = events.map_err(|error| Refused::from(toolyard_agent::AgentError::from(error)))?;
     if events.is_empty() {
         return Err(Refused::not_found("run_not_found", format!("there is no run {run} of an agent")));
     }
-    Ok(replay(run, &events).collect())
+    Ok(replay(&events).collect())
 }
 
 async fn waiting(runs: &LiveRuns, run: &RunId) -> Result<Vec<Question>, Refused> {

@@ -83,7 +83,8 @@ pub(crate) fn spent_line(tree: &RunTree) -> String {
     let usage = tree.usage;
     let count = |number: u64| grouped(usize::try_from(number).unwrap_or(usize::MAX));
     let cached = if usage.cached > 0 { format!(" ({} cached)", count(usage.cached)) } else { String::new() };
-    let cost = if usage.cost_micros > 0 { format!(", cost {}", money(usage.cost_micros)) } else { String::new() };
+    let cost =
+        if usage.cost_micros > 0 { format!(", cost {}", money(usage.cost_micros)) } else { String::new() };
     let asked = match tree.model_calls {
         1 => "model asked once".to_owned(),
         times => format!("model asked {times} times"),
@@ -98,7 +99,10 @@ pub(super) fn plain_lines(tree: &RunTree, news: &RunNews, model: &str, moment: &
         RunEvent::Planned { .. } => plan_line(tree, model, moment).into_iter().collect(),
         RunEvent::PlanRefused { problems } => {
             let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-            vec![moment.line(&harmless(&format!("plan     cannot be carried out: {}", problems.join("; "))), "")]
+            vec![
+                moment
+                    .line(&harmless(&format!("plan     cannot be carried out: {}", problems.join("; "))), ""),
+            ]
         }
         RunEvent::ModelFailed { message, .. } => {
             vec![moment.line(&harmless(&format!("model    did not answer: {message}")), "")]
@@ -135,7 +139,9 @@ fn step_lines(tree: &RunTree, row: &StepRow, moment: &Moment) -> Vec<String> {
         .map(|(text, at)| padded(text, widths.get(at).copied().unwrap_or(0)));
     let took = match row.state {
         RowState::Running => seconds_since(row.since, moment.now),
-        RowState::Done | RowState::Failed | RowState::Unknown => row.milliseconds.map(time).unwrap_or_default(),
+        RowState::Done | RowState::Failed | RowState::Unknown => {
+            row.milliseconds.map(time).unwrap_or_default()
+        }
         _ => String::new(),
     };
     let said = match row.state {
@@ -152,7 +158,8 @@ fn step_lines(tree: &RunTree, row: &StepRow, moment: &Moment) -> Vec<String> {
 }
 
 fn verify_line(tree: &RunTree, moment: &Moment) -> Option<String> {
-    let is_over = |row: &StepRow| !matches!(row.state, RowState::Waiting | RowState::Running | RowState::Asks);
+    let is_over =
+        |row: &StepRow| !matches!(row.state, RowState::Waiting | RowState::Running | RowState::Asks);
     let (looked, fine) = tree.verified();
     let shown = looked > 0 && tree.rows.iter().all(is_over);
     let mark = if looked == fine { "✓" } else { "✗" };

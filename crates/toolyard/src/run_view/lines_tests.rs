@@ -11,9 +11,7 @@ fn event(number: i64, event: &Value) -> RunNews {
 
 /// The task of the sketch: read a column, add it up, write the total.
 fn story() -> Vec<RunNews> {
-    let facts = |source: &str, read_only: bool, permission: &str| {
-        json!({"source": source, "read_only": read_only, "permission": permission})
-    };
+    let facts = |source: &str, read_only: bool, permission: &str| json!({"source": source, "read_only": read_only, "permission": permission});
     let answered = |task: Value, milliseconds: u64| {
         let usage = json!({"input": 1200, "output": 80, "cost_micros": 1500});
         json!({"event": "model_answered", "task": task, "reply": {"text": "", "usage": usage}, "milliseconds": milliseconds})
@@ -22,9 +20,7 @@ fn story() -> Vec<RunNews> {
         let outcome = json!({"end": "done", "source": source, "preview": preview, "size": size});
         json!({"event": "step_ended", "step": step, "outcome": outcome, "milliseconds": milliseconds})
     };
-    let started = |step: &str, arguments: &str| {
-        json!({"event": "step_started", "step": step, "shown_arguments": arguments})
-    };
+    let started = |step: &str, arguments: &str| json!({"event": "step_started", "step": step, "shown_arguments": arguments});
     let fine = |step: &str| {
         let verification = json!({"verified": true, "confidence": 1.0, "issues": []});
         json!({"event": "verified", "step": step, "verification": verification})

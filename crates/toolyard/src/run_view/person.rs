@@ -3,8 +3,7 @@
 use std::io::IsTerminal as _;
 
 use serde_json::Value;
-use toolyard_agent::{ApprovalDecision, ApprovalQuestion};
-use toolyard::stub::CancelToken;
+use toolyard_agent::{ApprovalDecision, ApprovalQuestion, CancelToken};
 
 use super::screen;
 use crate::output::harmless;
@@ -86,7 +85,8 @@ fn asked(question: &ApprovalQuestion) -> String {
 /// Everything there is to know.
 fn details(question: &ApprovalQuestion) -> String {
     let ApprovalQuestion { step, tool, source, arguments, effects, .. } = question;
-    let pretty = serde_json::from_str::<Value>(arguments).and_then(|value| serde_json::to_string_pretty(&value));
+    let pretty =
+        serde_json::from_str::<Value>(arguments).and_then(|value| serde_json::to_string_pretty(&value));
     let arguments = pretty.unwrap_or_else(|_| arguments.clone());
     let arguments: Vec<String> = arguments.lines().map(|line| format!("     {line}")).collect();
     harmless(&format!("   step {step} calls {tool} of {source}; it {effects}\n{}", arguments.join("\n")))

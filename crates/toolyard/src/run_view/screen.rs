@@ -73,7 +73,9 @@ pub(super) fn size() -> (usize, usize) {
 
 /// At most so many lines: the first, and the last ones, in which something happens.
 fn shortened(lines: &[String], most: usize) -> Vec<String> {
-    let Some((first, rest)) = lines.split_first().filter(|_| lines.len() > most) else { return lines.to_vec() };
+    let Some((first, rest)) = lines.split_first().filter(|_| lines.len() > most) else {
+        return lines.to_vec();
+    };
     let kept = most.saturating_sub(2);
     let left_out = rest.len().saturating_sub(kept);
     let mut shown = vec![first.clone(), format!("   … {left_out} lines")];

@@ -24,7 +24,8 @@ fn levels(plan: &Plan) -> Vec<Vec<&str>> {
     for _ in 0..plan.steps.len() {
         for step in &plan.steps {
             let before = plan.steps.iter().filter(|other| other.id != step.id && needs(step, &other.id));
-            let depths_before: Option<Vec<usize>> = before.map(|other| depths.get(&*other.id).copied()).collect();
+            let depths_before: Option<Vec<usize>> =
+                before.map(|other| depths.get(&*other.id).copied()).collect();
             if let Some(before) = depths_before {
                 depths.insert(&step.id, before.into_iter().max().map_or(0, |depth| depth + 1));
             }
@@ -45,14 +46,16 @@ fn levels(plan: &Plan) -> Vec<Vec<&str>> {
 }
 
 fn needs(step: &Step, id: &str) -> bool {
-    step.dependencies.iter().any(|needed| needed == id) || step.arguments.values().any(|value| refers(value, id))
+    step.dependencies.iter().any(|needed| needed == id)
+        || step.arguments.values().any(|value| refers(value, id))
 }
 
 /// Whether a value refers to a step, near enough for a picture.
 fn refers(value: &Value, id: &str) -> bool {
     match value {
         Value::String(text) => text.split('$').skip(1).any(|rest| {
-            let end = rest.find(|letter: char| !letter.is_alphanumeric() && letter != '_').unwrap_or(rest.len());
+            let end =
+                rest.find(|letter: char| !letter.is_alphanumeric() && letter != '_').unwrap_or(rest.len());
             rest.get(..end) == Some(id)
         }),
         Value::Array(values) => values.iter().any(|value| refers(value, id)),

@@ -130,7 +130,8 @@ impl RunTree {
     fn plan(&mut self, plan: &Plan, facts: &BTreeMap<String, StepFacts>) {
         self.plan_problems.clear();
         self.plans.push((stages(plan), std::mem::take(&mut self.plan_milliseconds)));
-        self.rows.retain(|row| row.state != RowState::Waiting || plan.steps.iter().any(|step| step.id == row.id));
+        self.rows
+            .retain(|row| row.state != RowState::Waiting || plan.steps.iter().any(|step| step.id == row.id));
         for step in &plan.steps {
             if self.row(&step.id).is_none() {
                 self.rows.push(StepRow::new(step, facts.get(&step.id)));
@@ -204,7 +205,9 @@ impl StepRow {
             RunEvent::StepSettled { resolution, .. } => {
                 (self.state, self.detail) = match resolution {
                     Resolution::Done => (RowState::Done, "a person said that it was done".to_owned()),
-                    Resolution::NotDone => (RowState::Waiting, "a person said that it was not done".to_owned()),
+                    Resolution::NotDone => {
+                        (RowState::Waiting, "a person said that it was not done".to_owned())
+                    }
                 };
             }
             _ => {}
@@ -227,7 +230,9 @@ impl StepRow {
                 self.hint.clone_from(hint);
                 (RowState::Failed, message.clone())
             }
-            StepEnd::Skipped { because } => (RowState::Skipped, format!("not begun, because {because} failed")),
+            StepEnd::Skipped { because } => {
+                (RowState::Skipped, format!("not begun, because {because} failed"))
+            }
             StepEnd::Denied { by } => (RowState::Denied, format!("denied by {by}")),
             StepEnd::Unknown { message } => (RowState::Unknown, message.clone()),
             StepEnd::Rehearsed => (RowState::Rehearsed, format!("would be called with {}", self.arguments)),

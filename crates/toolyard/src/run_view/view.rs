@@ -6,9 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use toolyard::stub::replay;
-use toolyard_agent::{ApprovalDecision, ApprovalQuestion, RunEvent, RunNews, RunWatcher};
-use toolyard_core::{BoxFuture, LoggedEvent, RunId};
+use toolyard_agent::{ApprovalDecision, ApprovalQuestion, RunEvent, RunNews, RunWatcher, replay};
+use toolyard_core::{BoxFuture, LoggedEvent};
 
 use super::{
     lines::{Moment, plain_lines, tree_lines},
@@ -71,9 +70,9 @@ impl<'a> View<'a> {
     }
 
     /// Takes note of what happened before, without a word about each of it.
-    pub(crate) fn recall(&self, run: &RunId, events: &[LoggedEvent]) {
+    pub(crate) fn recall(&self, events: &[LoggedEvent]) {
         let mut state = self.lock();
-        replay(run, events).for_each(|news| state.tree.see(&news, Duration::ZERO));
+        replay(events).for_each(|news| state.tree.see(&news, Duration::ZERO));
     }
 
     /// Whether somebody sees it draw.
@@ -144,7 +143,10 @@ impl RunWatcher for View<'_> {
                 lines.iter().for_each(|line| self.output.talk(line));
             }
             (Kind::Live, RunNews::AnswerDelta { text }) if self.streams => self.stream(&mut state, text),
-            (Kind::Live, RunNews::Event { event: RunEvent::Planned { .. } | RunEvent::StepStarted { .. }, .. }) => {
+            (
+                Kind::Live,
+                RunNews::Event { event: RunEvent::Planned { .. } | RunEvent::StepStarted { .. }, .. },
+            ) => {
                 // It goes on after something was taken for the answer: what was shown stays, and a tree begins anew.
                 if !state.streamed.is_empty() {
                     state.streamed.clear();

@@ -160,7 +160,8 @@ impl ModelSettings {
 
     /// The variables it needs.
     pub fn variables(&self) -> Vec<String> {
-        let templates = self.key.iter().chain(self.headers.values()).filter_map(|text| Template::parse(text).ok());
+        let templates =
+            self.key.iter().chain(self.headers.values()).filter_map(|text| Template::parse(text).ok());
         let names = |template: Template| {
             let needed = template.variables().filter(|(_, has_default)| !has_default);
             needed.map(|(name, _)| name.to_owned()).collect::<Vec<_>>()
@@ -170,7 +171,11 @@ impl ModelSettings {
 
     /// Changes when another model would be asked, so that what was found out about this one does not count for it.
     pub fn fingerprint(&self) -> String {
-        let parts = [self.provider.as_bytes(), self.url.as_deref().unwrap_or_default().as_bytes(), self.model.as_bytes()];
+        let parts = [
+            self.provider.as_bytes(),
+            self.url.as_deref().unwrap_or_default().as_bytes(),
+            self.model.as_bytes(),
+        ];
         ContentHash::of_parts(parts).to_string()
     }
 }

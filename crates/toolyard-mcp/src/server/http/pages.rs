@@ -80,7 +80,11 @@ impl PageAnswer {
     }
 
     /// The answer as it goes out.
-    pub(super) fn respond(self, beat: Beat, stopped: impl Future<Output = ()> + Send + 'static) -> Response<Answer> {
+    pub(super) fn respond(
+        self,
+        beat: Beat,
+        stopped: impl Future<Output = ()> + Send + 'static,
+    ) -> Response<Answer> {
         let mut response = match self.body {
             PageBody::Json(text) => respond::json(text),
             PageBody::Events { stream, only_tells } => {
