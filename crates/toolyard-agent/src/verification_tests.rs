@@ -174,7 +174,8 @@ fn a_judge_is_asked_and_understood() {
     let read =
         |text: &str| agent.read_judgement(&ModelReply { text: text.to_owned(), ..ModelReply::default() });
     let no = read("{\"verified\": false, \"confidence\": 90, \"issues\": [\"not a sum\"]}").unwrap();
-    assert_eq!(no, Verification { verified: false, confidence: 0.9, issues: vec!["not a sum".to_owned()] });
+    let issues = vec!["not a sum".to_owned()];
+    assert_eq!(no, Verification { verified: false, confidence: 0.9, issues, said_error: false });
     assert!(read("I think {'verified': 'yes'}").unwrap().verified);
     assert_eq!(read("yes"), None);
 }

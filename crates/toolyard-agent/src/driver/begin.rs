@@ -4,7 +4,7 @@ use super::{
     call::{Wanted, look, prepare},
     caps::cap_on,
     persons::{Waiting, hear},
-    session::{Session, reasoning},
+    session::{Draining, Session, reasoning},
     thinking::{self, Decision},
     thought::think,
 };
@@ -19,8 +19,8 @@ impl Session<'_> {
     /// Goes on until something must be waited for.
     pub(super) fn advance(&mut self) -> Result<(), AgentError> {
         while self.run.end().is_none() {
-            if let Some(end) = self.draining.clone() {
-                return if self.under_way.is_idle() { self.end(end) } else { Ok(()) };
+            if let Some(draining) = self.draining {
+                return self.drained(draining);
             }
             let tasks = self.run.tasks();
             let mut settled = false;
@@ -36,6 +36,16 @@ impl Session<'_> {
             }
         }
         Ok(())
+    }
+
+    fn drained(&mut self, draining: Draining) -> Result<(), AgentError> {
+        match draining {
+            Draining::Cap(cap) if self.under_way.is_idle() => {
+                let end = self.capped(cap);
+                self.end(end)
+            }
+            Draining::Cap(_) | Draining::Stop => Ok(()),
+        }
     }
 
     /// Nothing is under way, and nobody is being asked.
@@ -115,7 +125,9 @@ impl Session<'_> {
 
     fn is_under_way(&self, step: &str) -> bool {
         let reasoned = ModelTask::Reason { step: step.to_owned() };
-        self.under_way.calls.contains_key(step) || self.under_way.models.contains(&reasoned)
+        self.under_way.calls.contains_key(step)
+            || self.under_way.models.contains(&reasoned)
+            || self.under_way.persons.contains(step)
     }
 
     fn begin_call(&mut self, step: &StepRun) {
@@ -147,8 +159,7 @@ impl Session<'_> {
             return Ok(());
         };
         if let Some(cap) = self.cap_on(task) {
-            let end = self.capped(cap);
-            self.drain(end);
+            self.drain(cap);
             return Ok(());
         }
         if let Task::Reason(id) = task

@@ -1,6 +1,6 @@
 //! What a run may not begin any more, because it has used what it may.
 
-use super::session::Session;
+use super::session::{Draining, Session};
 use crate::{Cap, Caps, Run, RunEnd, Task};
 
 /// The cap that keeps a task from being begun. Requests that are under way count.
@@ -64,7 +64,7 @@ impl Session<'_> {
     }
 
     /// The run ends as soon as nothing is under way.
-    pub(super) fn drain(&mut self, end: RunEnd) {
-        self.draining.get_or_insert(end);
+    pub(super) fn drain(&mut self, cap: Cap) {
+        self.draining.get_or_insert(Draining::Cap(cap));
     }
 }

@@ -143,8 +143,7 @@ impl Session<'_> {
         if step.phase == Phase::Waiting {
             if let Some(cap) = cap_on_call(&self.run, &prepared.call) {
                 self.under_way.calls.remove(&step.step.id);
-                let end = self.capped(cap);
-                self.drain(end);
+                self.drain(cap);
                 return Ok(());
             }
             self.started(&step, prepared.shown.clone(), prepared.call.clone())?;
@@ -193,8 +192,7 @@ impl Session<'_> {
     fn reason_instead(&mut self, step: String) -> Result<(), AgentError> {
         let task = ModelTask::Reason { step: step.clone() };
         if let Some(cap) = self.cap_on(&Task::Reason(step)) {
-            let end = self.capped(cap);
-            self.drain(end);
+            self.drain(cap);
             return Ok(());
         }
         self.under_way.models.insert(task.clone());

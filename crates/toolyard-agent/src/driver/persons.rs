@@ -68,8 +68,10 @@ impl Session<'_> {
             arguments: prepared.shown.clone(),
             effects: standing.effects.to_owned(),
         };
+        // A tool that changed is asked about in other words.
+        let definition: String = standing.identity.chars().take(8).collect();
         let text = format!(
-            "may `{}` of {} be called ({})? {}",
+            "may `{}` of {} be called ({}, definition {definition})? {}",
             question.tool, question.source, question.effects, question.arguments
         );
         let asked = Asked { question, text, tool: standing.identity.clone(), call: prepared.subject.clone() };

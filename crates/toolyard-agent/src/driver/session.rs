@@ -16,7 +16,7 @@ use toolyard_core::{BoxFuture, JournalError, Lease, RunLog, RunState};
 
 use super::happened::Happened;
 use crate::{
-    Agent, AgentError, AgentParts, ModelTask, Run, RunEnd, RunEvent, RunNews, RunWatcher, StepRun,
+    Agent, AgentError, AgentParts, Cap, ModelTask, Run, RunEvent, RunNews, RunWatcher, StepRun,
     replay::{Loaded, written},
     step_value,
     values::Values,
@@ -56,11 +56,20 @@ pub(super) struct Session<'a> {
     /// What ended while something was written.
     pub(super) arrived: VecDeque<Happened>,
     pub(super) under_way: UnderWay,
-    /// How the run ends as soon as nothing is under way.
-    pub(super) draining: Option<RunEnd>,
+    /// Why nothing is begun any more.
+    pub(super) draining: Option<Draining>,
     pub(super) news: mpsc::Receiver<RunNews>,
     pub(super) deadline: Instant,
     pub(super) heartbeat: Interval,
+}
+
+/// Why nothing is begun any more.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Draining {
+    /// A cap was reached: the run ends as soon as nothing is under way.
+    Cap(Cap),
+    /// It is being stopped.
+    Stop,
 }
 
 /// What is under way, by what it is.

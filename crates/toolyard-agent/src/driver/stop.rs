@@ -8,7 +8,7 @@ use toolyard_core::{ErrorKind, RawJson, StepAnswer, StepOutcome, StepState, Tool
 
 use super::{
     happened::{Happened, ended_by},
-    session::{Context, Session},
+    session::{Context, Draining, Session},
 };
 use crate::{AgentError, Phase, RunEnd, RunEvent, StepEnd, StepRun};
 
@@ -18,7 +18,7 @@ const GRACE: Duration = Duration::from_millis(200);
 impl Session<'_> {
     /// Ends the run now.
     pub(super) async fn stop(mut self, end: RunEnd) -> Result<RunEnd, AgentError> {
-        self.draining = Some(end.clone());
+        self.draining = Some(Draining::Stop);
         self.let_calls_end().await?;
         // Dropped here, nothing goes on any more.
         self.tasks.clear();
