@@ -3,6 +3,8 @@
 
 mod prepare;
 
+use std::fmt::Write as _;
+
 use serde_json::{Map, Value};
 use toolyard_core::{Capability, RawJson, extract_capabilities};
 use toolyard_model::{ModelMessage, ModelReply, ModelRequest, ToolCalling, WantedSchema};
@@ -64,7 +66,8 @@ impl ExecutionAgent {
             text.push_str(words.known_values);
             let each = (MAX_VALUES / values.len()).max(MIN_VALUE);
             for (id, value) in values {
-                text.push_str(&format!("\n`${id}`:\n"));
+                // Writing to a string cannot fail.
+                let _ = write!(text, "\n`${id}`:\n");
                 text.push_str(&quoted(&preview(value, each)));
             }
         }
@@ -102,7 +105,7 @@ impl ExecutionAgent {
             text.push_str("\n\n");
             text.push_str(words.known_values);
             for (id, shape) in shapes {
-                text.push_str(&format!("\n`${id}`: {}", fence::escaped(&fence::one_line(shape))));
+                let _ = write!(text, "\n`${id}`: {}", fence::escaped(&fence::one_line(shape)));
             }
         }
         let schema = schema::arguments(tool.params()).filter(|_| mode == ToolCalling::Schema);

@@ -37,6 +37,11 @@ pub(crate) fn fitted(value: Value, param: &Param) -> Value {
         (ParamType::Number | ParamType::Integer, Value::String(text)) => {
             number(&text).unwrap_or(Value::String(text))
         }
+        (ParamType::Union(kinds), Value::String(text)) if !kinds.contains(&ParamType::String) => {
+            let list = read(&text, '[').filter(|_| kinds.contains(&ParamType::Array));
+            let single = || number(&text).filter(|_| kinds.contains(&ParamType::Number));
+            list.or_else(single).unwrap_or(Value::String(text))
+        }
         (ParamType::Boolean, Value::String(text)) => match text.trim().to_ascii_lowercase().as_str() {
             "true" => Value::Bool(true),
             "false" => Value::Bool(false),
@@ -64,7 +69,7 @@ pub(crate) fn fitted(value: Value, param: &Param) -> Value {
 /// A list; where a list of lists is wanted and none of its items is one, they are one row.
 fn as_rows(items: Vec<Value>, param: &Param) -> Value {
     let of_lists = param.items.as_deref().is_some_and(|inner| inner.kind == ParamType::Array);
-    if of_lists && !items.is_empty() && !items.iter().any(|item| item.is_array()) {
+    if of_lists && !items.is_empty() && !items.iter().any(Value::is_array) {
         return Value::Array(vec![Value::Array(items)]);
     }
     Value::Array(items)
@@ -88,7 +93,7 @@ mod tests {
     use super::*;
     use crate::reference::any_value;
 
-    fn fit_one(kind: Value, value: Value) -> Value {
+    fn fit_one(kind: &Value, value: Value) -> Value {
         let params = params(&json!({"type": "object", "properties": {"a": kind}, "required": ["a"]}));
         let mut arguments = Map::new();
         arguments.insert("a".to_owned(), value);
@@ -99,20 +104,22 @@ mod tests {
     #[test]
     fn only_what_can_mean_one_thing_is_changed() {
         let rows = json!({"type": "array", "items": {"type": "array", "items": {}}});
-        assert_eq!(fit_one(rows.clone(), json!(5)), json!([[5]]));
-        assert_eq!(fit_one(rows.clone(), json!([1, 2])), json!([[1, 2]]));
-        assert_eq!(fit_one(rows.clone(), json!("[[1], [2]]")), json!([[1], [2]]));
-        assert_eq!(fit_one(rows.clone(), json!("total")), json!([["total"]]));
-        assert_eq!(fit_one(rows, json!([])), json!([]));
-        assert_eq!(fit_one(json!({"type": "integer"}), json!(" 12 ")), json!(12));
-        assert_eq!(fit_one(json!({"type": "integer"}), json!("twelve")), json!("twelve"));
-        assert_eq!(fit_one(json!({"type": "number"}), json!([7])), json!(7));
-        assert_eq!(fit_one(json!({"type": "number"}), json!([7, 8])), json!([7, 8]));
-        assert_eq!(fit_one(json!({"type": "boolean"}), json!("True")), json!(true));
-        assert_eq!(fit_one(json!({"type": "string"}), json!(18420)), json!("18420"));
-        assert_eq!(fit_one(json!({"type": "object"}), json!("{\"a\": 1}")), json!({"a": 1}));
-        assert_eq!(fit_one(json!({}), json!("[1]")), json!("[1]"));
-        assert_eq!(fit_one(json!({"type": ["string", "number"]}), json!("5")), json!("5"));
+        assert_eq!(fit_one(&rows, json!(5)), json!([[5]]));
+        assert_eq!(fit_one(&rows, json!([1, 2])), json!([[1, 2]]));
+        assert_eq!(fit_one(&rows, json!("[[1], [2]]")), json!([[1], [2]]));
+        assert_eq!(fit_one(&rows, json!("total")), json!([["total"]]));
+        assert_eq!(fit_one(&rows, json!([])), json!([]));
+        assert_eq!(fit_one(&json!({"type": "integer"}), json!(" 12 ")), json!(12));
+        assert_eq!(fit_one(&json!({"type": "integer"}), json!("twelve")), json!("twelve"));
+        assert_eq!(fit_one(&json!({"type": "number"}), json!([7])), json!(7));
+        assert_eq!(fit_one(&json!({"type": "number"}), json!([7, 8])), json!([7, 8]));
+        assert_eq!(fit_one(&json!({"type": "boolean"}), json!("True")), json!(true));
+        assert_eq!(fit_one(&json!({"type": "string"}), json!(18420)), json!("18420"));
+        assert_eq!(fit_one(&json!({"type": "object"}), json!("{\"a\": 1}")), json!({"a": 1}));
+        assert_eq!(fit_one(&json!({}), json!("[1]")), json!("[1]"));
+        assert_eq!(fit_one(&json!({"type": ["string", "number"]}), json!("5")), json!("5"));
+        assert_eq!(fit_one(&json!({"type": ["array", "number"]}), json!("[5]")), json!([5]));
+        assert_eq!(fit_one(&json!({"type": ["array", "number"]}), json!("5")), json!(5));
     }
 
     #[test]
@@ -126,8 +133,8 @@ mod tests {
     proptest! {
         #[test]
         fn fitting_never_panics_and_twice_is_once(value in any_value(), kind in prop::sample::select(vec!["array", "object", "number", "integer", "boolean", "string", "null"])) {
-            let once = fit_one(json!({"type": kind, "items": {"type": "array"}}), value);
-            prop_assert_eq!(fit_one(json!({"type": kind, "items": {"type": "array"}}), once.clone()), once);
+            let once = fit_one(&json!({"type": kind, "items": {"type": "array"}}), value);
+            prop_assert_eq!(fit_one(&json!({"type": kind, "items": {"type": "array"}}), once.clone()), once);
         }
     }
 }

@@ -141,7 +141,7 @@ fn misfit(param: &Param, value: &Value, known: &HashSet<&str>) -> Option<String>
     if uses_a_step(value, known) {
         return None;
     }
-    if !fits_kind(&param.kind, value) && !(value.is_null() && !param.required) {
+    if !fits_kind(&param.kind, value) && (param.required || !value.is_null()) {
         return Some(format!("`{}` must be {}, not {}", param.name, param.kind, kind_of(value)));
     }
     if !param.choices.is_empty() && !param.choices.contains(value) && !value.is_null() {

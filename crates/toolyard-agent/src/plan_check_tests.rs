@@ -78,7 +78,20 @@ fn every_problem_is_said_in_words() {
         step("call", "calculate", json!({"expression": "x", "values": "$x.values.map(round)"})),
         step("open", "anything", json!({"whatever": "$5 for $AAPL"})),
     ];
-    insta::assert_snapshot!(said(steps).join("\n"), @"");
+    insta::assert_snapshot!(said(steps).join("\n"), @r#"
+    step `a-b`: its id is used twice or is not a plain word
+    step `x`: its id is used twice or is not a plain word
+    step `a-b`: there is no tool `calculater`; did you mean `calculate`?
+    step `x`: there is no tool `frobnicate`
+    step `x`: `format` must be one of "12", "24"
+    step `lonely`: it refers to `nobody`, but there is no such step
+    step `lonely`: it refers to `$total`, but there is no such step
+    step `few`: `write_data_to_excel` needs `sheet_name`
+    step `few`: `filepath` must be string, not number
+    step `few`: `data[]` must be array, not number
+    step `many`: `calculate` has no parameter `numbers`; it takes expression, values
+    step `call`: `$x.values.map` is followed by something that is no path: only .key, [0], [*] and [1:5] are
+    "#);
 }
 
 #[test]

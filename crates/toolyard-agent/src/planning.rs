@@ -25,7 +25,7 @@ use self::{
     words::{Words, filled},
 };
 use crate::{
-    AgentConfig, KnownTools, Plan, PlanProblem, TokenCount,
+    AgentConfig, KnownTools, Plan, PlanProblem, SEARCH_TOOLS, TokenCount,
     chat::recent,
     prompt::{
         Limit, NativePrompt, Offer, PromptError, PromptTool, Provider, build_native_prompt,
@@ -188,7 +188,7 @@ impl PlanningAgent {
             paragraphs.splice(0..0, [prompt.calling_heading, prompt.calling_form]);
         }
         let build = |limit| {
-            build_with_paragraphs(&self.config, &paragraphs, situation.tools.clone(), limit, &*self.counter)
+            build_with_paragraphs(&self.config, &paragraphs, offered(situation), limit, &*self.counter)
         };
         let prompt = within(self.limit, build);
         let (text, shown) = prompt.map(|prompt| (prompt.text, prompt.shown)).unwrap_or_default();
@@ -225,9 +225,8 @@ impl PlanningAgent {
         let said = [config.instructions.trim(), words.planning_heading, words.form_native, words.rules];
         config.instructions =
             said.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n");
-        let offer = &situation.tools;
         within(self.limit, |limit| {
-            build_native_prompt(&config, Provider::OpenAi, offer.clone(), limit, &*self.counter)
+            build_native_prompt(&config, Provider::OpenAi, offered(situation), limit, &*self.counter)
         })
     }
 
@@ -305,6 +304,16 @@ impl PlanningAgent {
         let steps = reply.calls.iter().map(|call| text::step(&call.id, &meant(&call.name), &call.arguments));
         Ok(Plan { steps: steps.collect() })
     }
+}
+
+/// The tools of a situation. Whoever plans cannot look for others, unless there is a tool for that.
+fn offered(situation: &Situation) -> Offer<Vec<PromptTool>> {
+    let mut offer = situation.tools.clone();
+    let can_search = offer.core.iter().chain(&offer.others).any(|tool| tool.name() == SEARCH_TOOLS);
+    if !can_search {
+        offer.exist = offer.core.len() + offer.others.len();
+    }
+    offer
 }
 
 /// A prompt within a limit; where not even the fixed words fit, those and a few tools.

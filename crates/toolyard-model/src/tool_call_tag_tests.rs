@@ -193,11 +193,11 @@ fn in_pieces(text: &str, cuts: &[usize]) -> (String, TextCalls) {
     cuts.sort_unstable();
     for cut in cuts {
         if text.is_char_boundary(cut) && cut >= from {
-            shown.push_str(&splitter.push(&text[from..cut]));
+            shown.push_str(&splitter.push(text.get(from..cut).unwrap()));
             from = cut;
         }
     }
-    shown.push_str(&splitter.push(&text[from..]));
+    shown.push_str(&splitter.push(text.get(from..).unwrap()));
     let (last, found) = splitter.finish();
     (shown + &last, found)
 }

@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::*;
 
-fn steps(value: Value) -> Vec<(String, String, Value, Vec<String>)> {
-    match said(&value) {
+fn steps(value: &Value) -> Vec<(String, String, Value, Vec<String>)> {
+    match said(value) {
         Some(Said::Plan(plan)) => plan
             .steps
             .into_iter()
@@ -32,7 +32,7 @@ fn many_names_mean_the_same() {
         json!({"步骤": [{"编号": "a", "工具": "t", "参数": {"x": 1}, "依赖": "b"}]}),
         json!({"id": "a", "tool_type": "t", "arguments": {"x": 1}, "dependencies": ["b"]}),
     ] {
-        let found = steps(value.clone());
+        let found = steps(&value);
         assert_eq!(found[0].0, expected[0].0, "{value}");
         assert_eq!((&found[0].1, &found[0].2), (&expected[0].1, &expected[0].2), "{value}");
         assert!(found[0].3 == expected[0].3 || found[0].3.is_empty(), "{value}");
@@ -50,7 +50,7 @@ fn numbers_nulls_and_texts_are_taken() {
         7,
     ]});
     assert_eq!(
-        steps(value),
+        steps(&value),
         [
             step("1", "t", json!({}), &[]),
             step("2", "t", json!({"input": "1 + 1"}), &["1"]),
@@ -67,5 +67,5 @@ fn an_answer_is_one_only_without_steps() {
     assert_eq!(said(&json!({"final_answer": "4"})), Some(Said::Answer("4".to_owned())));
     assert_eq!(said(&json!({"steps": [], "answer": ""})), None);
     assert_eq!(said(&json!({"name": "Bob", "age": 7})), None);
-    assert_eq!(steps(json!({"steps": [{"id": "a", "tool": "t"}], "answer": "later"})).len(), 1);
+    assert_eq!(steps(&json!({"steps": [{"id": "a", "tool": "t"}], "answer": "later"})).len(), 1);
 }

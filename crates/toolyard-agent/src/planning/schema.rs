@@ -30,8 +30,8 @@ pub(super) fn plan_schema(tools: &[&PromptTool]) -> Value {
 /// What fits: steps of these tools.
 pub(super) fn steps_schema(tools: &[&PromptTool]) -> Value {
     let mut steps: Vec<Value> =
-        tools.iter().filter_map(|tool| Some(step(tool.name(), arguments(tool.params())?))).collect();
-    steps.push(step(NO_TOOL, json!({"type": "object", "properties": {}, "additionalProperties": false})));
+        tools.iter().filter_map(|tool| Some(step(tool.name(), &arguments(tool.params())?))).collect();
+    steps.push(step(NO_TOOL, &json!({"type": "object", "properties": {}, "additionalProperties": false})));
     json!({
         "type": "object",
         "properties": {"steps": {"type": "array", "maxItems": MAX_STEPS, "items": {"anyOf": steps}}},
@@ -40,7 +40,7 @@ pub(super) fn steps_schema(tools: &[&PromptTool]) -> Value {
     })
 }
 
-fn step(tool: &str, arguments: Value) -> Value {
+fn step(tool: &str, arguments: &Value) -> Value {
     json!({
         "type": "object",
         "properties": {
@@ -141,20 +141,20 @@ mod tests {
         jsonschema::validator_for(&schema).unwrap().is_valid(plan)
     }
 
-    fn write(arguments: Value) -> Value {
+    fn write(arguments: &Value) -> Value {
         json!({"steps": [{"id": "w", "description": "x", "tool_type": "write", "arguments": arguments}], "answer": ""})
     }
 
     #[test]
     fn plans_of_the_tools_fit_and_a_reference_may_stand_anywhere() {
         assert!(fits(&json!({"steps": [], "answer": "Hello"})));
-        assert!(fits(&write(json!({"filepath": "a.xlsx", "data": [["$sum", 1]]}))));
-        assert!(fits(&write(json!({"filepath": "$name", "data": "$read.rows[1:][*].x", "bold": "$b.ok"}))));
-        assert!(fits(&write(json!({"filepath": "a", "data": ["$row"], "kind": "row"}))));
-        assert!(!fits(&write(json!({"filepath": "a"}))));
-        assert!(!fits(&write(json!({"filepath": "a", "data": "rows"}))));
-        assert!(!fits(&write(json!({"filepath": "a", "data": [], "kind": "cell"}))));
-        assert!(!fits(&write(json!({"filepath": "a", "data": [], "other": 1}))));
+        assert!(fits(&write(&json!({"filepath": "a.xlsx", "data": [["$sum", 1]]}))));
+        assert!(fits(&write(&json!({"filepath": "$name", "data": "$read.rows[1:][*].x", "bold": "$b.ok"}))));
+        assert!(fits(&write(&json!({"filepath": "a", "data": ["$row"], "kind": "row"}))));
+        assert!(!fits(&write(&json!({"filepath": "a"}))));
+        assert!(!fits(&write(&json!({"filepath": "a", "data": "rows"}))));
+        assert!(!fits(&write(&json!({"filepath": "a", "data": [], "kind": "cell"}))));
+        assert!(!fits(&write(&json!({"filepath": "a", "data": [], "other": 1}))));
         let unknown = json!({"steps": [{"id": "x", "description": "", "tool_type": "shout", "arguments": {}}], "answer": ""});
         assert!(!fits(&unknown));
     }

@@ -24,15 +24,15 @@ pub(super) fn read(text: &str, cut_off: bool, is_tool: &dyn Fn(&str) -> bool) ->
         }
         return said(&read.value).ok_or_else(|| unreadable("it has neither steps nor an answer"));
     }
-    let found = read_calls(text, is_tool);
-    if !found.calls.is_empty() && !cut_off && !found.cut_off {
-        return Ok(Said::Plan(Plan { steps: found.calls.into_iter().enumerate().map(called).collect() }));
+    if let Some(said) = whole(text, is_tool) {
+        return Ok(said);
     }
+    let found = read_calls(text, is_tool);
     if found.cut_off || (cut_off && !found.calls.is_empty()) {
         return Err(unreadable("a call was cut off; write a shorter one"));
     }
-    if let Some(said) = whole(text, is_tool) {
-        return Ok(said);
+    if !found.calls.is_empty() {
+        return Ok(Said::Plan(Plan { steps: found.calls.into_iter().enumerate().map(called).collect() }));
     }
     match text.trim() {
         "" => Err(unreadable("nothing was said")),
@@ -78,10 +78,20 @@ fn is_quoted(before: &str, inside: &str) -> bool {
 /// A text that is JSON from its beginning to its end, and a plan with a tool that exists.
 fn whole(text: &str, is_tool: &dyn Fn(&str) -> bool) -> Option<Said> {
     let trimmed = text.trim();
-    if !trimmed.ends_with(['}', ']']) && !(trimmed.starts_with("```") && trimmed.ends_with("```")) {
+    let is_fenced = trimmed.starts_with("```") && trimmed.ends_with("```");
+    if !is_fenced && !trimmed.ends_with(['}', ']']) {
         return None;
     }
     let read = lenient::read(trimmed).filter(|read| !read.cut_off)?;
+    // Calls by themselves are found by those who know what is none.
+    let is_plan = match &read.value {
+        Value::Object(entries) => entries.contains_key("steps") || entries.contains_key("plan"),
+        Value::Array(items) => items.iter().any(|item| item.get("tool_type").is_some()),
+        _ => false,
+    };
+    if !is_plan {
+        return None;
+    }
     let Said::Plan(plan) = said(&read.value)? else { return None };
     let known = plan.steps.iter().filter(|step| is_tool(&step.tool_type)).count();
     let rest =

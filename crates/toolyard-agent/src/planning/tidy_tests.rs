@@ -9,8 +9,8 @@ use crate::{
     planning::read::{Said, said},
 };
 
-fn tidy(plan: Value) -> Value {
-    let Some(Said::Plan(plan)) = said(&plan) else { panic!("no plan") };
+fn tidy(plan: &Value) -> Value {
+    let Some(Said::Plan(plan)) = said(plan) else { panic!("no plan") };
     let plan = tidied(plan, &Tools, &["read"]);
     let shown = |step: &Step| json!([step.id, step.tool_type, step.arguments, step.dependencies]);
     Value::Array(plan.steps.iter().map(shown).collect())
@@ -26,7 +26,7 @@ fn names_become_plain_and_are_used_everywhere() {
         {"id": "last", "tool": "anything", "arguments": {"a": "$step_4.x"}, "dependencies": [9]},
     ]});
     assert_eq!(
-        tidy(plan),
+        tidy(&plan),
         json!([
             ["s1", "anything", {"a": 1}, []],
             ["step_2", "anything", {"a": "$s1.x", "b": ["共$s1.n行", "$$读取"]}, ["s1"]],
@@ -48,7 +48,7 @@ fn tools_and_arguments_take_their_form() {
         {"id": "f", "tool": "frobnicate"},
     ]});
     assert_eq!(
-        tidy(plan),
+        tidy(&plan),
         json!([
             ["a", "calculate", {"expression": "1 + 1"}, []],
             ["b", "calculate", {"expression": "5", "values": [1, 2]}, []],

@@ -54,6 +54,8 @@ pub(super) fn body(config: &OpenAiConfig, request: &ModelRequest, dialect: Diale
         body.insert(field.into(), most.into());
     }
     if let Some(temperature) = request.temperature.filter(|_| !dialect.without_temperature) {
+        // As it is written, not as the nearest number of twice the size: 0.2 stays 0.2.
+        let temperature: f64 = temperature.to_string().parse().unwrap_or_default();
         body.insert("temperature".into(), temperature.into());
     }
     if !request.stop.is_empty() {

@@ -176,11 +176,15 @@ impl Spokesman {
     pub(super) fn complain(&self, complaint: &Complaint) -> ModelError {
         let kind = complaint.kind();
         let said = if complaint.message.is_empty() { &complaint.code } else { &complaint.message };
-        let said = if said.is_empty() { "nothing more".to_owned() } else { self.harmless(said) };
+        let said = if said.is_empty() {
+            " and nothing more".to_owned()
+        } else {
+            format!(": {}", self.harmless(said))
+        };
         let message = match complaint.status {
-            _ if complaint.is_garbled => format!("said something that is no answer: {said}"),
-            Some(status) => format!("answered with status {status}: {said}"),
-            None => format!("broke off: {said}"),
+            _ if complaint.is_garbled => format!("said something that is no answer{said}"),
+            Some(status) => format!("answered with status {status}{said}"),
+            None => format!("broke off{said}"),
         };
         let error = self.error(kind, message);
         match self.hint(complaint, kind) {

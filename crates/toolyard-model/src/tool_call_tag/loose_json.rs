@@ -302,13 +302,9 @@ impl Reader<'_> {
         let digits = digits.strip_prefix('+').unwrap_or(digits);
         let spelled = if digits.starts_with('.') { format!("0{digits}") } else { digits.to_owned() };
         let spelled = spelled.strip_suffix('.').unwrap_or(&spelled);
-        match serde_json::from_str::<Number>(spelled) {
-            Ok(number) => {
-                self.at += end;
-                Ok(Value::Number(number))
-            }
-            Err(_) => self.invalid(),
-        }
+        let Some(number) = exact(spelled) else { return self.invalid() };
+        self.at += end;
+        Ok(Value::Number(number))
     }
 
     fn word(&mut self) -> Result<Value, Fault> {
@@ -327,6 +323,15 @@ impl Reader<'_> {
         self.at += end;
         Ok(value)
     }
+}
+
+/// A number of JSON; fractions are the nearest there is, which is more than quick readers promise.
+fn exact(spelled: &str) -> Option<Number> {
+    let number: Number = serde_json::from_str(spelled).ok()?;
+    if !number.is_f64() {
+        return Some(number);
+    }
+    Number::from_f64(spelled.parse().ok()?)
 }
 
 /// How long a comment is, its end included; none if its end is not there or too far.

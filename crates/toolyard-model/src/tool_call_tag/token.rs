@@ -177,19 +177,23 @@ fn complete(inner: &str, len: usize) -> Tag {
 
 /// Whether more text may make a token of this.
 fn may_begin(inner: &str) -> bool {
-    if "!--".starts_with(inner) {
+    if "!--".starts_with(inner) || inner.chars().all(|c| matches!(c, '/' | '|' | '｜')) {
         return true;
     }
-    let Some(spelling) = Spelling::of(inner) else { return "/|｜".contains(inner) };
-    if spelling.word.is_empty() || spelling.has_rest {
-        return true;
-    }
+    let Some(spelling) = Spelling::of(inner) else { return false };
     let lists: [&[&str]; 9] =
         [&CALLS, &CALL_ENDS, &FUNCTIONS, &PARTS, &THOUGHTS, &RESULTS, &TURN_ENDS, &CHANNELS, &NOISE];
-    let begins = |word: &&str| word.starts_with(spelling.word.as_str());
-    lists.iter().any(|list| list.iter().any(begins))
-        // A namespace may still turn out to be one.
-        || (spelling.word.len() < 16 && !spelling.word.contains(' '))
+    let word = spelling.word.as_str();
+    if spelling.has_rest {
+        let is_word = spelling.has_bars || !ONLY_WITH_BARS.contains(&word);
+        return is_word && lists.iter().any(|list| list.contains(&word));
+    }
+    // What is no beginning of a word may be a namespace.
+    let is_namespace = inner.len() < 16 && inner.chars().all(|c| c.is_alphanumeric() || c == '/' || c == '-');
+    let is_letter = inner.trim_start_matches('/').starts_with(|c: char| c.is_ascii_alphabetic());
+    lists.iter().any(|list| list.iter().any(|known| known.starts_with(word))) || (is_namespace && is_letter)
+        // `<|DSML|`
+        || "dsml".starts_with(word)
 }
 
 /// The inside of a tag, taken apart.
@@ -204,6 +208,9 @@ struct Spelling {
 
 impl Spelling {
     fn of(inner: &str) -> Option<Self> {
+        if inner.starts_with(char::is_whitespace) {
+            return None;
+        }
         let same_bars = inner.replace('｜', "|").replace('▁', "_");
         let inner = same_bars.trim();
         let (is_end, inner) = strip(inner, '/');

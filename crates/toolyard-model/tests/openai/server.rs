@@ -1,0 +1,145 @@
+//! A server that answers with exactly these bytes, at exactly these times.
+
+use std::{
+    collections::VecDeque,
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use serde_json::Value;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+};
+
+/// What happens to a connection after a request was read.
+#[derive(Debug, Clone)]
+pub(crate) enum Step {
+    Write(Vec<u8>),
+    Wait(Duration),
+    /// Says this again and again, with pauses, until the other side is gone.
+    Drip(Vec<u8>, Duration),
+    /// Breaks the connection.
+    Reset,
+    /// Says nothing more until the other side is gone.
+    Hang,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    requests: Arc<Mutex<Vec<(String, Value)>>>,
+    gone: Arc<Mutex<usize>>,
+}
+
+impl Server {
+    /// Answers the first request with the first of these, and so on; the last one for ever.
+    pub(crate) async fn start(answers: impl IntoIterator<Item = Vec<Step>>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = Self { address, requests: Arc::default(), gone: Arc::default() };
+        let answers: Arc<Mutex<VecDeque<Vec<Step>>>> = Arc::new(Mutex::new(answers.into_iter().collect()));
+        let here = server.clone();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (server, answers) = (here.clone(), Arc::clone(&answers));
+                tokio::spawn(async move { server.serve(stream, &answers).await });
+            }
+        });
+        server
+    }
+
+    pub(crate) fn requests(&self) -> Vec<Value> {
+        self.requests.lock().unwrap().iter().map(|(_, body)| body.clone()).collect()
+    }
+
+    pub(crate) fn heads(&self) -> Vec<String> {
+        self.requests.lock().unwrap().iter().map(|(head, _)| head.clone()).collect()
+    }
+
+    /// How many clients went away before they had their answer.
+    pub(crate) fn gone(&self) -> usize {
+        *self.gone.lock().unwrap()
+    }
+
+    async fn serve(&self, mut stream: TcpStream, answers: &Mutex<VecDeque<Vec<Step>>>) {
+        let Some(request) = read_request(&mut stream).await else { return };
+        self.requests.lock().unwrap().push(request);
+        let steps = {
+            let mut answers = answers.lock().unwrap();
+            if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() }
+        };
+        for step in steps.unwrap_or_default() {
+            match step {
+                Step::Write(bytes) => {
+                    if stream.write_all(&bytes).await.is_err() {
+                        break;
+                    }
+                }
+                Step::Wait(time) => tokio::time::sleep(time).await,
+                Step::Drip(bytes, pause) => {
+                    while stream.write_all(&bytes).await.is_ok() {
+                        tokio::time::sleep(pause).await;
+                    }
+                    *self.gone.lock().unwrap() += 1;
+                }
+                Step::Reset => {
+                    stream.set_zero_linger().unwrap();
+                    return;
+                }
+                Step::Hang => {
+                    let _ = stream.read(&mut [0; 16]).await;
+                    *self.gone.lock().unwrap() += 1;
+                }
+            }
+        }
+    }
+}
+
+async fn read_request(stream: &mut TcpStream) -> Option<(String, Value)> {
+    let mut bytes = Vec::new();
+    loop {
+        if stream.read_buf(&mut bytes).await.ok()? == 0 {
+            return None;
+        }
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+        let lower = head.to_ascii_lowercase();
+        let length =
+            lower.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
+        if body.len() >= length.unwrap_or(0) {
+            return Some((head.to_owned(), serde_json::from_str(body).unwrap_or(Value::Null)));
+        }
+    }
+}
+
+/// The head of an answer that ends with its connection.
+pub(crate) fn head(status: &str, content_type: &str, more: &str) -> Step {
+    let head =
+        format!("HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nConnection: close\r\n{more}\r\n");
+    Step::Write(head.into_bytes())
+}
+
+pub(crate) fn write(text: impl Into<String>) -> Step {
+    Step::Write(text.into().into_bytes())
+}
+
+/// A whole answer.
+pub(crate) fn answer(status: &str, content_type: &str, more: &str, body: &str) -> Vec<Step> {
+    let more = format!("Content-Length: {}\r\n{more}", body.len());
+    vec![head(status, content_type, &more), write(body)]
+}
+
+/// A stream of these events.
+pub(crate) fn stream(events: &str) -> Vec<Step> {
+    vec![head("200 OK", "text/event-stream", ""), write(events)]
+}
+
+/// An event with text.
+pub(crate) fn said(text: &str) -> String {
+    let choice = serde_json::json!({"choices": [{"index": 0, "delta": {"content": text}}]});
+    format!("data: {choice}\n\n")
+}
+
+pub(crate) const DONE: &str = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":2}}\n\ndata: [DONE]\n\n";
