@@ -164,6 +164,7 @@ impl Chat<'_> {
         let view =
             View::new(self.output, &agents.model_name(&self.agent, model)?, Decider::new(self.yes, &stop));
         let run = agent.begin(ask).await?;
+        view.begin(&agents.log().events(&run, 0).await?);
         self.runs.push(run.clone());
         let end = drive(&agent, &run, &view, &stop, self.output).await?;
         if manner == Manner::Ask {

@@ -69,6 +69,11 @@ impl<'a> View<'a> {
         }
     }
 
+    /// Sees how a run begins, which happened before anybody worked on it.
+    pub(crate) fn begin(&self, events: &[LoggedEvent]) {
+        replay(events).for_each(|news| self.see(&news));
+    }
+
     /// Takes note of what happened before, without a word about each of it.
     pub(crate) fn recall(&self, events: &[LoggedEvent]) {
         let mut state = self.lock();
