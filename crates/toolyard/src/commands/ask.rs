@@ -5,7 +5,7 @@ use std::io::Read as _;
 use toolyard::Toolyard;
 use toolyard_agent::{Ask, CancelToken, DEFAULT_AGENT, RunEnd};
 
-use super::driving::{drive, finish};
+use super::driving::{agent, drive, finish};
 use crate::{
     cli::AskArgs,
     failure::{Code, Failure},
@@ -17,8 +17,7 @@ use crate::{
 pub(crate) async fn run(arguments: AskArgs, yard: &Toolyard, output: &Output) -> Result<(), Failure> {
     let name = arguments.who.agent.as_deref().unwrap_or(DEFAULT_AGENT);
     let agents = yard.agents();
-    let agent = agents.agent(name, arguments.who.model.as_deref())?;
-    let model = agents.model_name(name, arguments.who.model.as_deref())?;
+    let (agent, model) = agent(yard, name, arguments.who.model.as_deref())?;
     let ask = question(&arguments, agents.question(name, words(&arguments.question)?));
     let stop = CancelToken::default();
     let view = View::new(output, &model, Decider::new(arguments.yes, &stop));

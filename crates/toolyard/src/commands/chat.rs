@@ -13,7 +13,7 @@ use super::{
     chat_input::{Input, Line},
     chat_words::{self, HELP, Said},
     close, discover,
-    driving::{conclude, drive},
+    driving::{agent, conclude, drive},
     kept, prepared, runs, runs_show, setup,
 };
 use crate::{
@@ -153,16 +153,15 @@ impl Chat<'_> {
     }
 
     async fn ask(&mut self, text: &str, manner: Manner) -> Result<(), Failure> {
-        let (agents, model) = (self.yard.agents(), self.model.as_deref());
-        let agent = agents.agent(&self.agent, model)?;
+        let agents = self.yard.agents();
+        let (agent, model) = agent(self.yard, &self.agent, self.model.as_deref())?;
         let mut ask = agents.question(&self.agent, text);
         ask.history = told_again(&self.said);
         ask.who = "chat".to_owned();
         ask.plan_only = manner == Manner::Plan;
         ask.dry_run = manner == Manner::DryRun;
         let stop = CancelToken::default();
-        let view =
-            View::new(self.output, &agents.model_name(&self.agent, model)?, Decider::new(self.yes, &stop));
+        let view = View::new(self.output, &model, Decider::new(self.yes, &stop));
         let run = agent.begin(ask).await?;
         view.begin(&agents.log().events(&run, 0).await?);
         self.runs.push(run.clone());

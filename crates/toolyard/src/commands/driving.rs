@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use toolyard::{AgentsError, ModelsError};
+use toolyard::{AgentsError, ModelsError, Toolyard};
 use toolyard_agent::{Agent, AgentError, CancelToken, RunEnd};
 use toolyard_core::{JournalError, RunId};
 use toolyard_model::{ModelError, ModelErrorKind};
@@ -14,8 +14,17 @@ use crate::{
     run_view::{RowState, RunTree, View},
 };
 
+/// How long a run stays that of a command after it was killed; somebody waits for it at the keyboard.
+const LEASE: Duration = Duration::from_secs(6);
 /// How often wheels turn.
 const TURN: Duration = Duration::from_millis(120);
+
+/// An agent for a command, and the name of the model that it thinks with.
+pub(super) fn agent(yard: &Toolyard, name: &str, model: Option<&str>) -> Result<(Agent, String), Failure> {
+    let agents = yard.agents();
+    let agent = agents.agent(name, model)?.with_lease(LEASE);
+    Ok((agent, agents.model_name(name, model)?))
+}
 
 /// Works on a run until it ends or waits for a person. Ctrl-c cancels it; once more, and it is left as it is.
 pub(super) async fn drive(

@@ -43,7 +43,10 @@ mod text_diff;
 mod tools;
 mod trust;
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::Path,
+    sync::{Arc, OnceLock},
+};
 
 use clap::CommandFactory as _;
 use toolyard::{ServersSetup, Toolyard, ToolyardBuilder};
@@ -198,6 +201,7 @@ fn prepared(workplace: &Workplace, servers: ServersSetup) -> ToolyardBuilder {
         .lexicons(Lexicons::with_files(workplace.lexicon_files()))
         .surroundings(workplace.surroundings.clone())
         .models(model_memory::models(workplace))
+        .owner(process_name())
         .servers(servers);
     if let Some(store) = &workplace.store {
         builder = builder.store(store.clone());
@@ -206,6 +210,18 @@ fn prepared(workplace: &Workplace, servers: ServersSetup) -> ToolyardBuilder {
         builder = with_model(builder, folder);
     }
     builder
+}
+
+/// The name of this process among all that work on runs.
+fn process_name() -> String {
+    static NAME: OnceLock<String> = OnceLock::new();
+    let name = || {
+        let mut bytes = [0; 4];
+        // Numbers of processes are used again. Without this, the time of a lease tells them apart.
+        let _ = getrandom::fill(&mut bytes);
+        format!("toolyard-{}-{:08x}", std::process::id(), u32::from_ne_bytes(bytes))
+    };
+    NAME.get_or_init(name).clone()
 }
 
 /// A model that cannot be read costs what it would add and nothing else.

@@ -1,5 +1,7 @@
 //! `toolyard runs resume`, `approve` and `cancel`: what is done about runs that are not over.
 
+use std::time::{Duration, Instant};
+
 use toolyard::Toolyard;
 use toolyard_agent::{
     AgentError, Ask, CancelToken, RunEvent, RunNews, answer_question, ask_to_stop, cancel, load, replay,
@@ -9,8 +11,8 @@ use toolyard_store::Store;
 
 use super::{
     close, discover,
-    driving::{drive, finish},
-    kept, open,
+    driving::{agent, drive, finish},
+    kept, open, process_name,
     runs::find,
 };
 use crate::{
@@ -21,6 +23,8 @@ use crate::{
     run_view::{Decider, View},
 };
 
+/// A lease of a command is not longer; one of a hub is.
+const LONGEST_WAIT: Duration = Duration::from_secs(40);
 /// So many open runs are looked at.
 const LOOKED_AT: usize = 10_000;
 
@@ -70,7 +74,7 @@ pub(super) async fn approve(
 
 /// Ends a run that nobody works on.
 pub(super) async fn cancel_run(run: &RunId, store: &Store, output: &Output) -> Result<(), Failure> {
-    match cancel(store, run, &format!("cli-{}", std::process::id())).await {
+    match cancel(store, run, &process_name()).await {
         Ok(()) => {
             output.talk(&format!("cancelled run {run}; what it did stays done"));
             Ok(())
@@ -114,14 +118,32 @@ impl GoingOn<'_> {
             return Err(Failure::new(Code::BadUse, format!("run {run} is no question to an agent"))
                 .with_hint("only those can be gone on with; see: toolyard runs show"));
         };
-        let agents = self.yard.agents();
-        let agent = agents.agent(&ask.agent, self.model)?;
-        let model = agents.model_name(&ask.agent, self.model)?;
+        let (agent, model) = agent(self.yard, &ask.agent, self.model)?;
+        self.until_free(run, store).await?;
         let stop = CancelToken::default();
         let view = View::new(self.output, &model, Decider::new(self.yes, &stop));
         view.recall(&load(store, run).await?.1);
         let end = drive(&agent, run, &view, &stop, self.output).await?;
         finish(run, &end, view, self.output)
+    }
+
+    /// Waits until a run is free that a process holds which is gone; one that is worked on is left to whoever does.
+    async fn until_free(&self, run: &RunId, store: &Store) -> Result<(), Failure> {
+        let began = Instant::now();
+        let mut told = false;
+        while let Some(owner) = holder(run, store).await? {
+            if is_at_work(&owner) || began.elapsed() > LONGEST_WAIT {
+                let held = JournalError::Held { run: run.clone(), owner };
+                return Err(Failure::from(held)
+                    .with_hint("whoever works on it goes on; or cancel it: toolyard runs cancel"));
+            }
+            if !std::mem::replace(&mut told, true) {
+                self.output
+                    .talk(&harmless(&format!("{owner} is gone; waiting a moment until its run is free")));
+            }
+            tokio::time::sleep(Duration::from_millis(250)).await;
+        }
+        Ok(())
     }
 
     /// One after the other; how the last one that did not end well ended is how all did.
@@ -147,6 +169,32 @@ impl GoingOn<'_> {
         }
         outcome
     }
+}
+
+/// Who holds a run whose lease is not over.
+async fn holder(run: &RunId, store: &Store) -> Result<Option<String>, Failure> {
+    if store.run(run).await?.state != RunState::Open {
+        return Ok(None);
+    }
+    let owner = process_name();
+    match store.claim(run, &owner, Duration::from_secs(1)).await {
+        Ok(lease) => {
+            store.release(&lease, RunState::Open).await?;
+            Ok(None)
+        }
+        Err(JournalError::Held { owner, .. }) => Ok(Some(owner)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether a holder is a process of this machine that is still there; its number is part of its name.
+fn is_at_work(owner: &str) -> bool {
+    let number = owner.split('-').nth(1).and_then(|number| number.parse().ok());
+    let process = number.and_then(rustix::process::Pid::from_raw);
+    process.is_some_and(|process| {
+        // One that belongs to somebody else is there as well.
+        !matches!(rustix::process::test_kill_process(process), Err(rustix::io::Errno::SRCH))
+    })
 }
 
 /// What was asked in a run; none if it is not an agent's.
