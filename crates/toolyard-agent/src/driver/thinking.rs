@@ -45,7 +45,7 @@ impl Known {
 
     fn result(&self) -> ResultForAnswer {
         let source = match &self.step.phase {
-            Phase::Ended(StepEnd::Done { source, .. }) => source.as_ref(),
+            Phase::Ended(StepEnd::Done { source: Some(source), .. }) => Some(source),
             _ => self.step.facts.source.as_ref(),
         };
         ResultForAnswer {

@@ -20,6 +20,9 @@ async fn three_and_a_join_take_the_critical_path_exactly() {
 
 #[tokio::test]
 async fn three_and_a_join_by_the_clock_on_the_wall() {
+    // What is made ready when it is used for the first time is not made ready again.
+    let (house, run) = three_and_a_join();
+    house.ask(run).await;
     let (house, run) = three_and_a_join();
     let clock = Stopwatch::default();
     let (_, end) = house.agent.ask(run, &clock, &crate::CancelToken::new()).await.unwrap();

@@ -15,6 +15,8 @@ use toolyard_core::{
     RunLog, RunRecord, RunState, StepOutcome, StepRecord,
 };
 
+use toolyard_model::{ModelReply, ScriptedModel, ToolCalling};
+
 use super::*;
 use crate::{AgentError, ApprovalRules, CancelToken, MemoryLog, RunEnd, RunEvent, StepEnd, Unwatched};
 
@@ -125,16 +127,21 @@ impl RunLog for Mortal {
     }
 }
 
-/// Twenty steps: a chain of writes with readers beside it, each of which uses what stands before.
+/// Twenty steps: two chains of writes and reads in turn; what was read is used, what was written only waited for. A write
+/// that a person vouches for has no answer that could be used.
 fn twenty_steps() -> String {
     let steps: Vec<Value> = (0..20)
         .map(|at| {
             let tool = if at % 3 == 2 { "read" } else { "write" };
             let mut arguments = json!({"line": at});
-            if at >= 2 {
-                arguments["before"] = json!(format!("$s{}.line", at - 2));
+            let mut needs = Vec::new();
+            if let Some(before) = u32::checked_sub(at, 2) {
+                needs.push(format!("s{before}"));
+                if before % 3 == 2 {
+                    arguments["before"] = json!(format!("$s{before}.line"));
+                }
             }
-            json!({"id": format!("s{at}"), "tool_type": tool, "arguments": arguments, "dependencies": [],
+            json!({"id": format!("s{at}"), "tool_type": tool, "arguments": arguments, "dependencies": needs,
                    "description": "", "complexity": "low"})
         })
         .collect();
@@ -144,7 +151,12 @@ fn twenty_steps() -> String {
 fn house() -> House {
     let allow = ApprovalRules { allow: vec!["*".to_owned()], ..ApprovalRules::default() };
     let tools = [tool("write", Act::Echoes).writes(), tool("read", Act::Echoes)];
-    House::new(saying([twenty_steps(), "All twenty.".to_owned()]), &tools).ruled(allow)
+    // A plan to whoever wants one, however often.
+    let model = ScriptedModel::new(ToolCalling::Schema, |request| {
+        let text = if request.schema.is_some() { twenty_steps() } else { "All twenty.".to_owned() };
+        Ok(ModelReply { text, ..ModelReply::default() })
+    });
+    House::new(model, &tools).ruled(allow)
 }
 
 /// Works on a run until it is over; a person, who knows what was called, says what is unknown.
