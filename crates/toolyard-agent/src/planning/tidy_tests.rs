@@ -41,6 +41,7 @@ fn names_become_plain_and_are_used_everywhere() {
 fn tools_and_arguments_take_their_form() {
     let plan = json!({"steps": [
         {"id": "a", "tool": "functions.calculate", "arguments": "1 + 1"},
+        {"id": "m", "tool": "calculate", "arguments": {"expression": "$1234 * $5.50 + $a"}},
         {"id": "b", "tool": "Calculate", "arguments": {"expression": 5, "values": "[1, 2]"}},
         {"id": "c", "tool": "write_data_to_excel", "arguments": {"filepath": "x", "sheet_name": "s", "data": 7, "start_cell": null}},
         {"id": "d", "tool": "write_data_to_excel", "arguments": {"filepath": "x", "sheet_name": "s", "data": "$a"}},
@@ -51,6 +52,7 @@ fn tools_and_arguments_take_their_form() {
         tidy(&plan),
         json!([
             ["a", "calculate", {"expression": "1 + 1"}, []],
+            ["m", "calculate", {"expression": "1234 * 5.50 + $a"}, []],
             ["b", "calculate", {"expression": "5", "values": [1, 2]}, []],
             ["c", "write_data_to_excel", {"filepath": "x", "sheet_name": "s", "data": [[7]]}, []],
             ["d", "write_data_to_excel", {"filepath": "x", "sheet_name": "s", "data": "$a"}, []],

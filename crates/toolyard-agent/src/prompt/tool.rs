@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 use toolyard_core::{
-    EffectiveHints, Param, RawJson, SourceKind, ToolSpec, extract_capabilities, redact_json,
+    EffectiveHints, Param, RawJson, SourceKind, ToolSpec, extract_capabilities, params, redact_json,
 };
 use toolyard_hub::ToolCandidate;
 use unicode_segmentation::UnicodeSegmentation as _;
@@ -17,6 +17,11 @@ const MAX_PARAM_DESCRIPTION: usize = 400;
 const MAX_VALUES: usize = 600;
 /// More parameters than this are counted and not shown, nested ones included.
 const MAX_PARAMS: usize = 100;
+/// A sample of a result that is longer helps nobody.
+const MAX_SAMPLE: usize = 240;
+/// How deep it goes, and how many fields of an object it shows.
+const SAMPLE_DEPTH: usize = 4;
+const SAMPLE_FIELDS: usize = 8;
 /// A success rate is known after this many calls.
 const ENOUGH_CALLS: f64 = 5.0;
 
@@ -32,6 +37,8 @@ pub struct PromptTool {
     pub(super) success_percent: Option<u32>,
     pub(super) example: Value,
     pub(super) schema: RawJson,
+    /// What a result looks like, if that is known.
+    returns: Option<String>,
     /// Whether it is code of this process, so that its name means what we say it means.
     pub(super) native: bool,
 }
@@ -71,6 +78,7 @@ impl PromptTool {
             group: None,
             success_percent: None,
             schema: spec.input_schema.clone(),
+            returns: spec.output_schema.as_ref().and_then(promised),
             native: false,
         }
     }
@@ -102,6 +110,18 @@ impl PromptTool {
         self
     }
 
+    /// The same tool with what a result of it looks like. Of the result only names and kinds are kept.
+    #[must_use]
+    pub fn with_returns(mut self, result: &Value) -> Self {
+        self.returns = sample(result).or(self.returns);
+        self
+    }
+
+    /// What a result looks like, as JSON whose texts and numbers mean nothing.
+    pub fn returns(&self) -> Option<&str> {
+        self.returns.as_deref()
+    }
+
     /// The name by which it is called.
     pub fn name(&self) -> &str {
         &self.name
@@ -118,10 +138,45 @@ impl PromptTool {
     }
 
     /// The first sentence of the description.
-    pub(super) fn first_sentence(&self) -> String {
+    pub(crate) fn first_sentence(&self) -> String {
         let line = self.description.first().map(String::as_str).unwrap_or_default();
         let sentence = line.unicode_sentences().next().unwrap_or(line).trim();
         cut(sentence, MAX_PARAM_DESCRIPTION)
+    }
+}
+
+/// What a tool promises to give, where that says more than that it gives something.
+fn promised(schema: &RawJson) -> Option<String> {
+    let fields = params(&schema.to_value());
+    let is_wrapping = fields.len() == 1 && fields.iter().all(|field| field.name == "result");
+    if fields.is_empty() || is_wrapping {
+        return None;
+    }
+    let all =
+        fields.into_iter().map(|field| Param { required: true, default: None, ..field }).collect::<Vec<_>>();
+    sample(&example(&all))
+}
+
+/// A value whose texts and numbers mean nothing any more, with one item per list; none where even that is long.
+fn sample(value: &Value) -> Option<String> {
+    let written = fence::json(&emptied(value, SAMPLE_DEPTH)).replace(": ", ":").replace(", ", ",");
+    (written.chars().count() <= MAX_SAMPLE && (value.is_object() || value.is_array())).then_some(written)
+}
+
+fn emptied(value: &Value, depth: usize) -> Value {
+    match value {
+        Value::String(_) => Value::from("..."),
+        Value::Number(_) => Value::from(1),
+        Value::Array(items) => items
+            .last()
+            .filter(|_| depth > 0)
+            .map_or_else(|| Value::Array(Vec::new()), |item| Value::Array(vec![emptied(item, depth - 1)])),
+        Value::Object(entries) if depth > 0 => {
+            let fields = entries.iter().take(SAMPLE_FIELDS);
+            Value::Object(fields.map(|(key, value)| (key.clone(), emptied(value, depth - 1))).collect())
+        }
+        Value::Object(_) => Value::Object(Map::new()),
+        Value::Null | Value::Bool(_) => value.clone(),
     }
 }
 
