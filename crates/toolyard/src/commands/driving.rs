@@ -57,10 +57,14 @@ pub(super) async fn drive(
 /// Prints the answer, where the run is, and what to do if there is no answer.
 pub(super) fn finish(run: &RunId, end: &RunEnd, view: View<'_>, output: &Output) -> Result<(), Failure> {
     let told = conclude(run, end, view, output);
-    if !output.wants_json() {
-        output.talk(&format!("run {run}   resume, inspect or replay: toolyard runs show {run}"));
+    if output.wants_json() {
+        return told;
     }
-    told
+    if let Err(failure) = &told {
+        failure.tell(output);
+    }
+    output.talk(&format!("run {run}   resume, inspect or replay: toolyard runs show {run}"));
+    told.map_err(Failure::silent)
 }
 
 /// Prints the answer.
@@ -88,9 +92,12 @@ fn outcome(run: &RunId, end: &RunEnd, tree: &RunTree) -> Result<(), Failure> {
     match end {
         RunEnd::Answered { .. } | RunEnd::Planned => Ok(()),
         RunEnd::Failed { message, hint } => {
-            let is_refused = tree.rows.iter().any(|row| row.state == RowState::Denied)
-                && !tree.rows.iter().any(|row| row.state == RowState::Failed);
-            let code = if is_refused { Code::Refused } else { Code::Failed };
+            let has = |state| tree.rows.iter().any(|row| row.state == state);
+            let code = match () {
+                () if has(RowState::Denied) && !has(RowState::Failed) => Code::Refused,
+                () if tree.rows.is_empty() && tree.model_problem.is_some() => Code::Unreachable,
+                () => Code::Failed,
+            };
             let failure = Failure::new(code, message.clone());
             Err(match hint {
                 Some(hint) => failure.with_hint(hint.clone()),

@@ -20,7 +20,7 @@ use crate::{
     failure::{Code, Failure},
     folders::Workplace,
     output::{Output, harmless},
-    run_view::{Decider, View},
+    run_view::{Decider, View, effects_and_arguments},
 };
 
 /// A lease of a command is not longer; one of a hub is.
@@ -61,7 +61,9 @@ pub(super) async fn approve(
     for question in &waiting {
         answer_question(store, store, question.id, !arguments.deny, "cli").await?;
         let word = if arguments.deny { "denied" } else { "allowed" };
-        output.talk(&harmless(&format!("{word}: {}", question.text)));
+        let step = question.step.as_deref().unwrap_or_default();
+        let what = effects_and_arguments(&question.text).unwrap_or_else(|| question.text.clone());
+        output.talk(&harmless(&format!("{word}: {step}, which {what}")));
     }
     if arguments.no_resume {
         return Ok(());

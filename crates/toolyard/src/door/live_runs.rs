@@ -2,10 +2,13 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::{Notify, broadcast, futures::Notified, mpsc, oneshot};
 use toolyard_agent::{
     Agent, AgentError, ApprovalDecision, ApprovalQuestion, CancelToken, RunEnd, RunNews, RunWatcher,
 };
@@ -21,6 +24,8 @@ const WAITING_NEWS: usize = 1_024;
 pub(super) struct LiveRuns {
     pub(super) agents: Agents,
     open: Mutex<HashMap<RunId, LiveRun>>,
+    /// Said whenever another run is worked on.
+    began: Notify,
 }
 
 /// The agents of a yard as clients reach them, by whatever way; runs are worked on in this process. Cheap to clone.
@@ -39,6 +44,8 @@ impl AgentDoor {
 pub(super) struct LiveRun {
     pub(super) stop: CancelToken,
     news: broadcast::Sender<Arc<RunNews>>,
+    /// Somebody wants it to go on once it is laid down.
+    again: Arc<AtomicBool>,
 }
 
 /// What whoever began a run hears of it: everything, and how it ended.
@@ -59,12 +66,17 @@ impl LiveRun {
 
 impl LiveRuns {
     pub(super) fn new(agents: Agents) -> Self {
-        Self { agents, open: Mutex::default() }
+        Self { agents, open: Mutex::default(), began: Notify::new() }
     }
 
     /// A run that is worked on here.
     pub(super) fn find(&self, run: &RunId) -> Option<LiveRun> {
         self.lock().get(run).cloned()
+    }
+
+    /// Ends when another run is worked on.
+    pub(super) fn began(&self) -> Notified<'_> {
+        self.began.notified()
     }
 
     /// Works on a run in a task of its own, unless that is done already.
@@ -101,15 +113,17 @@ impl LiveRuns {
     ) -> LiveRun {
         let mut open = self.lock();
         if let Some(live) = open.get(run) {
+            live.again.store(true, Ordering::SeqCst);
             return live.clone();
         }
-        let live = LiveRun { stop: CancelToken::default(), news: broadcast::Sender::new(WAITING_NEWS) };
+        let news = broadcast::Sender::new(WAITING_NEWS);
+        let live = LiveRun { stop: CancelToken::default(), news, again: Arc::default() };
         open.insert(run.clone(), live.clone());
+        self.began.notify_waiters();
         let ears = Ears { news: live.news.clone(), heard, asks };
-        let (runs, run, stop) = (Arc::clone(self), run.clone(), live.stop.clone());
+        let (runs, run, live_run) = (Arc::clone(self), run.clone(), live.clone());
         tokio::spawn(async move {
-            let _leaves = Leaves { runs, run: run.clone() };
-            let ended = agent.drive(&run, &ears, &stop).await;
+            let ended = runs.drive(&agent, &run, &ears, &live_run).await;
             if let Err(error) = &ended {
                 tracing::warn!(%run, %error, "a run is left as it is");
             }
@@ -119,6 +133,29 @@ impl LiveRuns {
             }
         });
         live
+    }
+
+    /// Works on a run until it is over, or laid down with nobody who wants it to go on; then it is not worked on any more.
+    async fn drive(
+        &self,
+        agent: &Agent,
+        run: &RunId,
+        ears: &Ears,
+        live: &LiveRun,
+    ) -> Result<RunEnd, AgentError> {
+        let leaves = Leaves { runs: self, run };
+        loop {
+            let ended = agent.drive(run, ears, &live.stop).await;
+            // Under the lock, so that nobody who wants it to go on believes that somebody works on it.
+            let mut open = self.lock();
+            let laid_down = matches!(ended, Ok(RunEnd::Suspended { .. }));
+            if !(laid_down && live.again.swap(false, Ordering::SeqCst)) {
+                open.remove(run);
+                drop(open);
+                drop(leaves);
+                return ended;
+            }
+        }
     }
 
     /// The agent that a run belongs to.
@@ -132,14 +169,14 @@ impl LiveRuns {
 }
 
 /// Takes a run out of those that are worked on, however that ended.
-struct Leaves {
-    runs: Arc<LiveRuns>,
-    run: RunId,
+struct Leaves<'a> {
+    runs: &'a LiveRuns,
+    run: &'a RunId,
 }
 
-impl Drop for Leaves {
+impl Drop for Leaves<'_> {
     fn drop(&mut self) {
-        self.runs.lock().remove(&self.run);
+        self.runs.lock().remove(self.run);
     }
 }
 

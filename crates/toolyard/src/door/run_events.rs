@@ -59,10 +59,14 @@ impl Telling {
     /// Reads what was kept, and listens if somebody works on the run here.
     async fn look(&mut self) {
         // Before the log is read, so that nothing happens in between.
-        self.listening = self.runs.find(&self.run).map(|live| live.listen());
+        let runs = Arc::clone(&self.runs);
+        let mut began = std::pin::pin!(runs.began());
+        began.as_mut().enable();
+        self.listening = runs.find(&self.run).map(|live| live.listen());
         self.read_log().await;
         if self.ready.is_empty() && !self.is_over && self.listening.is_none() {
-            tokio::time::sleep(LOOK).await;
+            // Whichever run began: a look costs little.
+            let _ = tokio::time::timeout(LOOK, began).await;
         }
     }
 

@@ -5,8 +5,11 @@ use std::{sync::Arc, time::Duration};
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use toolyard_agent::{Ask, DEFAULT_AGENT, RunEvent, RunNews, answer_question, ask_to_stop, cancel, replay};
-use toolyard_core::{Question, RunId};
+use tokio::sync::broadcast::error::RecvError;
+use toolyard_agent::{
+    AgentError, Ask, DEFAULT_AGENT, RunEnd, RunEvent, RunNews, answer_question, ask_to_stop, cancel, replay,
+};
+use toolyard_core::{JournalError, Question, RunId};
 use toolyard_mcp::server::{PageAnswer, PageBody};
 use toolyard_model::{ModelMessage, Usage};
 
@@ -69,12 +72,7 @@ pub(super) async fn begin(runs: &Arc<LiveRuns>, body: &str) -> Result<PageAnswer
 
 /// How a run stands.
 pub(super) async fn show(runs: &Arc<LiveRuns>, run: &RunId) -> Result<PageAnswer, Refused> {
-    let record = runs
-        .agents
-        .log()
-        .run(run)
-        .await
-        .map_err(|error| Refused::from(toolyard_agent::AgentError::from(error)))?;
+    let record = runs.agents.log().run(run).await.map_err(|error| Refused::from(AgentError::from(error)))?;
     let events = kept(runs, run).await?;
     let (mut usage, mut end, mut asked, mut plan) = (Usage::default(), Value::Null, None, Value::Null);
     for news in &events {
@@ -157,22 +155,31 @@ pub(super) async fn approve(runs: &Arc<LiveRuns>, run: &RunId, body: &str) -> Re
 /// Cancels a run, whoever works on it.
 pub(super) async fn stop(runs: &Arc<LiveRuns>, run: &RunId) -> Result<PageAnswer, Refused> {
     kept(runs, run).await?;
-    let cancelled = |status| json_answer(status, &json!({"run": run, "cancelled": true}));
+    let cancelled = |status| Ok(json_answer(status, &json!({"run": run, "cancelled": true})));
     if let Some(live) = runs.find(run) {
         live.stop.cancel();
         let mut left = live.listen();
         drop(live);
         // It is told when it is over; a run that takes its time goes on ending.
-        let ended = async { while left.recv().await.is_ok() {} };
-        let in_time = tokio::time::timeout(CANCELLING, ended).await.is_ok();
-        return Ok(cancelled(if in_time { StatusCode::OK } else { StatusCode::ACCEPTED }));
+        let ended = async { while !matches!(left.recv().await, Err(RecvError::Closed)) {} };
+        if tokio::time::timeout(CANCELLING, ended).await.is_err() {
+            return cancelled(StatusCode::ACCEPTED);
+        }
+        let ends = kept(runs, run).await?;
+        if matches!(
+            ends.last(),
+            Some(RunNews::Event { event: RunEvent::Ended { end: RunEnd::Cancelled }, .. })
+        ) {
+            return cancelled(StatusCode::OK);
+        }
+        // It was being laid down already, or over.
     }
     let owner = format!("{}-cancels", runs.agents.owner());
     match cancel(runs.agents.log().as_ref(), run, &owner).await {
-        Ok(()) => Ok(cancelled(StatusCode::OK)),
-        Err(toolyard_agent::AgentError::Journal(toolyard_core::JournalError::Held { .. })) => {
+        Ok(()) => cancelled(StatusCode::OK),
+        Err(AgentError::Journal(JournalError::Held { .. })) => {
             ask_to_stop(runs.agents.approvals().as_ref(), run, "http").await?;
-            Ok(cancelled(StatusCode::ACCEPTED))
+            cancelled(StatusCode::ACCEPTED)
         }
         Err(error) => Err(error.into()),
     }
@@ -186,7 +193,7 @@ fn read<'a, T: Deserialize<'a>>(body: &'a str) -> Result<T, Refused> {
 /// Everything that was kept of a run of an agent; a run that is not there is said not to be.
 async fn kept(runs: &LiveRuns, run: &RunId) -> Result<Vec<RunNews>, Refused> {
     let events = runs.agents.log().events(run, 0).await;
-    let events = events.map_err(|error| Refused::from(toolyard_agent::AgentError::from(error)))?;
+    let events = events.map_err(|error| Refused::from(AgentError::from(error)))?;
     if events.is_empty() {
         return Err(Refused::not_found("run_not_found", format!("there is no run {run} of an agent")));
     }

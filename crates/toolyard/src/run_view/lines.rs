@@ -104,7 +104,8 @@ pub(super) fn plain_lines(tree: &RunTree, news: &RunNews, model: &str, moment: &
                     .line(&harmless(&format!("plan     cannot be carried out: {}", problems.join("; "))), ""),
             ]
         }
-        RunEvent::ModelFailed { message, .. } => {
+        // Without a plan there is nothing, and the end says why.
+        RunEvent::ModelFailed { message, task, .. } if !matches!(task, ModelTask::Plan { .. }) => {
             vec![moment.line(&harmless(&format!("model    did not answer: {message}")), "")]
         }
         RunEvent::StepEnded { step, .. } | RunEvent::ApprovalAsked { step, .. } => {

@@ -18,5 +18,5 @@ mod view;
 
 pub(crate) use lines::{row_lines, spent_line};
 pub(crate) use person::Decider;
-pub(crate) use tree::{RowState, RunTree};
+pub(crate) use tree::{RowState, RunTree, effects_and_arguments};
 pub(crate) use view::View;

@@ -195,7 +195,7 @@ impl StepRow {
             RunEvent::ApprovalAsked { question, text, .. } => {
                 self.state = RowState::Asks;
                 self.question = Some(*question);
-                self.detail.clone_from(text);
+                self.detail = effects_and_arguments(text).unwrap_or_else(|| text.clone());
             }
             RunEvent::ApprovalGiven { allowed, by, .. } => {
                 self.state = RowState::Waiting;
@@ -238,4 +238,12 @@ impl StepRow {
             StepEnd::Rehearsed => (RowState::Rehearsed, format!("would be called with {}", self.arguments)),
         };
     }
+}
+
+/// The end of a question to a person: its beginning says what the columns before it say.
+pub(crate) fn effects_and_arguments(text: &str) -> Option<String> {
+    let (_, rest) = text.split_once(" be called (")?;
+    let (effects, arguments) = rest.split_once(")? ")?;
+    let effects = effects.split_once(", definition").map_or(effects, |(effects, _)| effects);
+    Some(format!("{effects}: {arguments}"))
 }

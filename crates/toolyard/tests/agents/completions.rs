@@ -31,7 +31,7 @@ async fn a_tool_using_answer_comes_whole_or_in_pieces() {
     let hub = Serving::start(&yard.place, &[]);
     let (status, answer) = whole(request(&hub, &asks("note it", false))).await;
     assert_eq!(status, 200, "{answer}");
-    assert_eq!(answer["choices"][0]["message"]["content"], "I noted 1024.");
+    assert_eq!(answer["choices"][0]["message"]["content"], "I wrote it down.");
     assert_eq!(answer["choices"][0]["finish_reason"], "stop");
     assert_eq!(answer["usage"]["prompt_tokens"], 200, "{answer}");
 
@@ -45,7 +45,7 @@ async fn a_tool_using_answer_comes_whole_or_in_pieces() {
     let chunks: Vec<Value> = data.iter().filter_map(|data| serde_json::from_str(data).ok()).collect();
     assert_eq!(chunks[0]["choices"][0]["delta"]["role"], "assistant");
     let content = |chunk: &Value| chunk["choices"][0]["delta"]["content"].as_str().unwrap_or("").to_owned();
-    assert_eq!(chunks.iter().map(content).collect::<String>(), "I noted 1024.");
+    assert_eq!(chunks.iter().map(content).collect::<String>(), "I wrote it down.");
     assert!(chunks.iter().filter(|chunk| !content(chunk).is_empty()).count() > 1, "in pieces: {text}");
     assert!(text.contains("reasoning_content") && text.contains("write: done"), "{text}");
     assert_eq!(chunks.last().unwrap()["usage"]["total_tokens"], 240, "{text}");
@@ -103,11 +103,11 @@ async fn a_run_that_waits_says_so_and_goes_on_once_allowed() {
     assert!(text.contains(&format!("toolyard runs approve {run}")), "{text}");
     assert!(yard.notes().is_empty());
     let seen = yard.run(&["runs", "approve", run]);
-    assert!(seen.starts_with("I noted 1024."), "{seen}");
+    assert!(seen.starts_with("I wrote it down."), "{seen}");
     assert_eq!(yard.notes().len(), 1);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_leaves_cancels_the_run() {
     let yard = Yard::new();
     yard.model.plans("slowly", &json!([{"id": "slow", "tool_type": "slow_note", "arguments": {"text": 1}}]));

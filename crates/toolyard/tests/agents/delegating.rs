@@ -20,11 +20,11 @@ async fn a_client_delegates_a_question() {
     assert!(names(&hub.ask("", "tools/list", json!({})).await).contains(&"ask_agent"));
     assert_eq!(
         names(&hub.ask("/office", "tools/list", json!({})).await),
-        ["get_time"],
+        ["get_time", "read_result"],
         "agents reach every tool"
     );
     let answer = hub.ask("", "tools/call", asks("note it")).await;
-    assert_eq!(answer["result"]["content"][0]["text"], "I noted 1024.", "{answer}");
+    assert_eq!(answer["result"]["content"][0]["text"], "I wrote it down.", "{answer}");
     let plan = yard.model.requests()[0].to_string();
     assert!(
         plan.contains("write_note") && !plan.contains("ask_agent"),
@@ -59,7 +59,7 @@ fn an_old_client_hears_how_far_it_is_and_is_asked_what_must_be_allowed() {
     let hello = json!({"protocolVersion": "2025-06-18", "capabilities": capabilities, "clientInfo": {"name": "t", "version": "1"}});
     hub.ask("initialize", hello);
     hub.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-    for (decision, wanted) in [("allow", "I noted 1024."), ("cancel", "waits for a person")] {
+    for (decision, wanted) in [("allow", "I wrote it down."), ("cancel", "waits for a person")] {
         let mut params = asks("note it");
         params["_meta"] = json!({"progressToken": "p"});
         hub.send(&json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}));
@@ -109,6 +109,6 @@ async fn a_new_client_is_asked_too_however_long_it_thinks() {
     call["inputResponses"] = json!({ key.as_str(): answer });
     call["requestState"] = first["result"]["requestState"].clone();
     let second = heard(hub.request("", "tools/call", &call)).await.body;
-    assert_eq!(second["result"]["content"][0]["text"], "I noted 1024.", "{second}");
+    assert_eq!(second["result"]["content"][0]["text"], "I wrote it down.", "{second}");
     assert_eq!(yard.notes().len(), 1);
 }

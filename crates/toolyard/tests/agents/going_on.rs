@@ -8,14 +8,44 @@ use crate::{Yard, place::wait_until};
 fn a_run_waits_for_a_person_and_goes_on_once_allowed() {
     let yard = Yard::new();
     yard.plans_to_note();
-    insta::assert_snapshot!(yard.run(&["ask", "note it"]), @"");
+    insta::assert_snapshot!(yard.run(&["ask", "note it"]), @r#"
+    --- stderr
+    plan power → write local, N s
+     ✓ power calculate native 1024 N s
+     ? write write_note skill:notebook writes: {"text":1024}
+    error: the run is suspended: it waits for a person to allow write_note
+      hint: toolyard runs approve RUN (or, to say no: --deny)
+    run RUN resume, inspect or replay: toolyard runs show RUN
+    --- exit 6
+    "#);
     assert!(yard.notes().is_empty());
-    insta::assert_snapshot!(yard.run(&["runs", "list"]), @"");
-    insta::assert_snapshot!(yard.run(&["runs", "resume", "last"]), @"");
+    insta::assert_snapshot!(yard.run(&["runs", "list"]), @r#"
+    RUN STATE BEGUN WHAT
+    RUN waits for a person DATE note it
+    "#);
+    insta::assert_snapshot!(yard.run(&["runs", "resume", "last"]), @r#"
+    --- stderr
+    error: the run is suspended: it waits for a person to allow write_note
+      hint: toolyard runs approve RUN (or, to say no: --deny)
+    run RUN resume, inspect or replay: toolyard runs show RUN
+    --- exit 6
+    "#);
     let run = yard.last_run();
-    insta::assert_snapshot!(yard.run(&["runs", "approve", &run]), @"");
+    insta::assert_snapshot!(yard.run(&["runs", "approve", &run]), @r#"
+    I wrote it down.
+    --- stderr
+    allowed: write, which writes: {"text":1024}
+     ✓ write write_note skill:notebook {"written":true} N s
+     ✓ verify 2 of 2 results
+    run RUN resume, inspect or replay: toolyard runs show RUN
+    "#);
     assert_eq!(yard.notes(), [r#"{"text":1024}"#]);
-    insta::assert_snapshot!(yard.run(&["runs", "approve", &run]), @"");
+    insta::assert_snapshot!(yard.run(&["runs", "approve", &run]), @r#"
+    --- stderr
+    error: run RUN waits for no such word
+      hint: see how it stands: toolyard runs show RUN
+    --- exit 2
+    "#);
     assert_eq!(yard.notes().len(), 1);
 }
 
@@ -24,7 +54,14 @@ fn a_person_may_say_no() {
     let yard = Yard::new();
     yard.plans_to_note();
     yard.run(&["ask", "note it"]);
-    insta::assert_snapshot!(yard.run(&["runs", "approve", "last", "write", "--deny"]), @"");
+    insta::assert_snapshot!(yard.run(&["runs", "approve", "last", "write", "--deny"]), @r#"
+    I wrote it down.
+    --- stderr
+    denied: write, which writes: {"text":1024}
+     - write write_note skill:notebook denied by cli
+     ✓ verify 1 of 1 results
+    run RUN resume, inspect or replay: toolyard runs show RUN
+    "#);
     assert!(yard.notes().is_empty());
 }
 
@@ -74,12 +111,32 @@ fn ctrl_c_cancels_the_run() {
 fn runs_are_named_by_their_first_letters_and_can_be_cancelled() {
     let yard = Yard::new();
     yard.plans_to_note();
-    insta::assert_snapshot!(yard.run(&["runs", "show"]), @"");
+    insta::assert_snapshot!(yard.run(&["runs", "show"]), @r#"
+    --- stderr
+    error: there are no runs yet
+      hint: see what there is: toolyard runs list
+    --- exit 2
+    "#);
     yard.run(&["ask", "note it"]);
     let run = yard.last_run();
     let short = run.get(..24).unwrap().to_lowercase();
-    insta::assert_snapshot!(yard.run(&["runs", "cancel", &short]), @"");
-    insta::assert_snapshot!(yard.run(&["runs", "cancel", &short]).replace(&run, "RUN"), @"");
-    insta::assert_snapshot!(yard.run(&["runs", "resume"]), @"");
-    insta::assert_snapshot!(yard.run(&["runs", "show", "02"]), @"");
+    insta::assert_snapshot!(yard.run(&["runs", "cancel", &short]).replace(&run, "RUN"), @r#"
+    --- stderr
+    cancelled run RUN; what it did stays done
+    "#);
+    insta::assert_snapshot!(yard.run(&["runs", "cancel", &short]).replace(&run, "RUN"), @r#"
+    --- stderr
+    error: run RUN is over
+    --- exit 2
+    "#);
+    insta::assert_snapshot!(yard.run(&["runs", "resume"]), @r#"
+    --- stderr
+    nothing is to be gone on with
+    "#);
+    insta::assert_snapshot!(yard.run(&["runs", "show", "02"]), @r#"
+    --- stderr
+    error: there is no run 02
+      hint: see what there is: toolyard runs list
+    --- exit 2
+    "#);
 }

@@ -76,7 +76,7 @@ impl Yard {
                 {"id": "write", "tool_type": "write_note", "arguments": {"text": "$power"}, "description": "note it down"},
             ]),
         );
-        self.model.answers("note it", "I noted 1024.");
+        self.model.answers("note it", "I wrote it down.");
     }
 
     /// What a person sees, without what differs from run to run.

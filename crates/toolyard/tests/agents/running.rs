@@ -88,7 +88,7 @@ async fn a_run_is_begun_listened_to_and_allowed() {
     assert_eq!(later.first().unwrap().0, Some(4), "{later:?}");
     assert_eq!(later.last().unwrap(), events.last().unwrap());
     let facts = runs.until(run, |facts| facts["state"] == "done").await;
-    assert_eq!(facts["end"]["answer"], "I noted 1024.", "{facts}");
+    assert_eq!(facts["end"]["answer"], "I wrote it down.", "{facts}");
     let (status, _) = runs.post(&format!("/runs/{run}/approve"), &json!({"allow": true})).await;
     assert_eq!(status, 404);
 }
