@@ -23,7 +23,7 @@ pub(crate) async fn run(arguments: AskArgs, yard: &Toolyard, output: &Output) ->
     let view = View::new(output, &model, Decider::new(arguments.yes, &stop));
     let run = agent.begin(ask).await?;
     view.begin(&agents.log().events(&run, 0).await?);
-    let end = drive(&agent, &run, &view, &stop, output).await?;
+    let end = drive(&agent, &run, &view, &stop).await?;
     if arguments.plan_only && end == RunEnd::Planned && !output.wants_json() {
         super::runs_show::print_plan(agents.log().as_ref(), &run, output).await?;
     }

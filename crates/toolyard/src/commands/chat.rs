@@ -165,7 +165,7 @@ impl Chat<'_> {
         let run = agent.begin(ask).await?;
         view.begin(&agents.log().events(&run, 0).await?);
         self.runs.push(run.clone());
-        let end = drive(&agent, &run, &view, &stop, self.output).await?;
+        let end = drive(&agent, &run, &view, &stop).await?;
         if manner == Manner::Ask {
             self.remember("user", text).await?;
             if let RunEnd::Answered { answer, .. } = &end {

@@ -32,7 +32,6 @@ pub(super) async fn drive(
     run: &RunId,
     view: &View<'_>,
     stop: &CancelToken,
-    output: &Output,
 ) -> Result<RunEnd, Failure> {
     let mut work = std::pin::pin!(agent.drive(run, view, stop));
     loop {
@@ -50,7 +49,7 @@ pub(super) async fn drive(
                 .with_hint(format!("go on with it: toolyard runs resume {run}")));
         }
         stop.cancel();
-        output.talk("cancelling: calls that are under way are given up, what was done stays done; again to stop at once");
+        view.say("cancelling: calls that are under way are given up, what was done stays done; again to stop at once");
     }
 }
 
@@ -105,7 +104,16 @@ fn outcome(run: &RunId, end: &RunEnd, tree: &RunTree) -> Result<(), Failure> {
             })
         }
         RunEnd::Suspended { waiting } => Err(suspended(run, waiting, tree)),
-        RunEnd::Cancelled => Err(Failure::new(Code::Interrupted, "the run was cancelled")),
+        RunEnd::Cancelled => {
+            let failure = Failure::new(Code::Interrupted, "the run was cancelled");
+            Err(match tree.rows.iter().find(|row| row.state == RowState::Unknown) {
+                Some(row) => failure.with_hint(format!(
+                    "nobody knows whether {} took effect; if you do: toolyard runs resolve {run} {} done|not-done",
+                    row.id, row.id
+                )),
+                None => failure,
+            })
+        }
         RunEnd::Capped { message, .. } => {
             let agent = tree.asked.as_ref().map(|ask| ask.agent.clone()).unwrap_or_default();
             let hint = format!("raise it in toolyard.toml: limits of [agents.{agent}]");

@@ -125,7 +125,7 @@ impl GoingOn<'_> {
         let stop = CancelToken::default();
         let view = View::new(self.output, &model, Decider::new(self.yes, &stop));
         view.recall(&load(store, run).await?.1);
-        let end = drive(&agent, run, &view, &stop, self.output).await?;
+        let end = drive(&agent, run, &view, &stop).await?;
         finish(run, &end, view, self.output)
     }
 

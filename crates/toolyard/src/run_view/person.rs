@@ -48,13 +48,25 @@ enum Said {
 }
 
 impl Person {
+    /// Waits until no other question is being asked.
+    pub(super) async fn turn(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.one_at_a_time.lock().await
+    }
+
     /// Asks until the answer is clear; the decision, and how many lines were written meanwhile. None if nobody answers.
-    pub(super) async fn decide(&self, question: &ApprovalQuestion) -> (Option<ApprovalDecision>, usize) {
-        let _turn = self.one_at_a_time.lock().await;
-        let mut lines = 1;
-        screen::write(&format!("{}\n", asked(question)));
+    pub(super) async fn decide(
+        &self,
+        question: &ApprovalQuestion,
+        is_shown: bool,
+    ) -> (Option<ApprovalDecision>, usize) {
+        let mut lines = 0;
+        if !is_shown {
+            lines += 1;
+            screen::write(&format!("{}\n", asked(question)));
+        }
+        let prompt = format!("   allow {}? [y]es [n]o [a]lways in this run [d]etails ", question.step);
         loop {
-            screen::write("   allow? [y]es [n]o [a]lways in this run [d]etails ");
+            screen::write(&harmless(&prompt));
             let Some(line) = read_line(&self.stop).await else {
                 screen::write("\n");
                 return (None, lines + 1);

@@ -37,6 +37,12 @@ impl Screen {
         write(&text);
     }
 
+    /// Says something that stays, above what is drawn.
+    pub(super) fn say(&mut self, text: &str) {
+        write(&format!("{}{text}\n", self.erasure()));
+        self.drawn = 0;
+    }
+
     /// So many more lines were written below, and are ours as well.
     pub(super) fn wrote(&mut self, lines: usize) {
         self.drawn += lines;

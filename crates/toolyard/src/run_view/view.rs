@@ -80,6 +80,17 @@ impl<'a> View<'a> {
         replay(events).for_each(|news| state.tree.see(&news, Duration::ZERO));
     }
 
+    /// Says something that is not part of the run.
+    pub(crate) fn say(&self, text: &str) {
+        let mut state = self.lock();
+        if self.kind == Kind::Live && state.streamed.is_empty() {
+            state.screen.say(text);
+            self.draw(&mut state);
+        } else {
+            self.output.talk(text);
+        }
+    }
+
     /// Whether somebody sees it draw.
     pub(crate) fn is_live(&self) -> bool {
         self.kind == Kind::Live
@@ -169,8 +180,9 @@ impl RunWatcher for View<'_> {
                 Decider::Everything => Some(ApprovalDecision::Allow),
                 Decider::Nobody => None,
                 Decider::Person(person) => {
+                    let _turn = person.turn().await;
                     self.lock().paused = true;
-                    let (decision, lines) = person.decide(question).await;
+                    let (decision, lines) = person.decide(question, self.kind != Kind::Json).await;
                     let mut state = self.lock();
                     state.paused = false;
                     state.screen.wrote(lines);

@@ -17,6 +17,7 @@ mod delegating;
 mod going_on;
 mod models;
 mod running;
+mod terminal;
 
 use std::os::unix::fs::PermissionsExt as _;
 
