@@ -3,9 +3,11 @@
 //! What stays the same stands first, so that prompt caches hit: who the agent is, how it answers, the core tools, the
 //! tools for this task; then what was said before, the task, and what became of it so far.
 
+mod examples;
 pub(crate) mod lenient;
 pub(crate) mod read;
 pub(crate) mod schema;
+mod signature;
 mod text;
 mod tidy;
 pub(crate) mod words;
@@ -20,16 +22,17 @@ use toolyard_model::{
 
 use self::{
     read::{Said, said},
-    schema::{plan_schema, steps_schema},
+    schema::plan_schema,
+    signature::signature,
     tidy::tidied,
     words::{Words, filled},
 };
 use crate::{
-    AgentConfig, KnownTools, Plan, PlanProblem, SEARCH_TOOLS, TokenCount,
+    AgentConfig, KnownTools, NO_TOOL, Plan, PlanProblem, SEARCH_TOOLS, TokenCount,
     chat::recent,
     prompt::{
         Limit, NativePrompt, Offer, PromptError, PromptTool, Provider, build_native_prompt,
-        build_with_paragraphs, fence, words::Words as PromptWords,
+        build_with_paragraphs, fence, opening, words::Words as PromptWords,
     },
 };
 
@@ -43,6 +46,8 @@ const OTHERS: usize = 10;
 const HISTORY_TOKENS: usize = 1_500;
 /// A plan that is longer is cut off.
 const MAX_TOKENS: u32 = 4_096;
+/// The same for a small model, which would write for ever.
+const HELD_TOKENS: u32 = 800;
 /// What a model said before is shown again up to here.
 const MAX_PREVIOUS: usize = 8_000;
 /// What is shown of a step that is over.
@@ -141,7 +146,8 @@ impl PlanningAgent {
     pub fn request(&self, situation: &Situation) -> ModelRequest {
         let mut request = match situation.mode {
             ToolCalling::Native => self.native(situation),
-            ToolCalling::Text | ToolCalling::Schema => self.in_text(situation),
+            ToolCalling::Text => self.in_text(situation),
+            ToolCalling::Schema => self.held(situation),
         };
         request.messages.extend(recent(&situation.history, HISTORY_TOKENS, &*self.counter));
         request.messages.push(ModelMessage::user(self.task(situation)));
@@ -150,7 +156,8 @@ impl PlanningAgent {
             request.messages.push(ModelMessage::assistant(previous));
             request.messages.push(ModelMessage::user(self.objection(&situation.problems)));
         }
-        request.max_tokens = Some(MAX_TOKENS);
+        request.max_tokens =
+            Some(if situation.mode == ToolCalling::Schema { HELD_TOKENS } else { MAX_TOKENS });
         request.temperature = Some(0.0);
         request
     }
@@ -169,7 +176,9 @@ impl PlanningAgent {
         };
         Ok(match decided {
             Said::Answer(answer) => Decision::Answer(answer),
-            Said::Plan(plan) => Decision::Plan(tidied(plan, tools, &situation.done_ids())),
+            Said::Plan(plan) => {
+                Decision::Plan(tidied(plan, tools, &situation.done_ids(), &situation.question))
+            }
         })
     }
 
@@ -179,27 +188,68 @@ impl PlanningAgent {
 
     fn in_text(&self, situation: &Situation) -> ModelRequest {
         let (words, prompt) = (self.words(), PromptWords::of(self.config.language));
-        let is_schema = situation.mode == ToolCalling::Schema;
         let rules = format!("{}\n{}", prompt.calling_rules, words.rules);
-        let form = if is_schema { words.form_schema } else { words.form_text };
-        let mut paragraphs =
-            vec![words.planning_heading, form, &rules, words.tools_heading, prompt.tools_notice];
-        if !is_schema {
-            paragraphs.splice(0..0, [prompt.calling_heading, prompt.calling_form]);
-        }
+        let paragraphs = [
+            prompt.calling_heading,
+            prompt.calling_form,
+            words.planning_heading,
+            words.form_text,
+            &rules,
+            words.tools_heading,
+            prompt.tools_notice,
+        ];
         let build = |limit| {
             build_with_paragraphs(&self.config, &paragraphs, offered(situation), limit, &*self.counter)
         };
-        let prompt = within(self.limit, build);
-        let (text, shown) = prompt.map(|prompt| (prompt.text, prompt.shown)).unwrap_or_default();
-        let tools: Vec<&PromptTool> = shown.iter().map(|shown| &shown.tool).collect();
-        let schema =
-            WantedSchema { name: "plan".to_owned(), schema: RawJson::from_value(&plan_schema(&tools)) };
-        ModelRequest {
-            messages: vec![ModelMessage::system(text.trim_end())],
-            schema: is_schema.then_some(schema),
-            ..ModelRequest::default()
+        let text = within(self.limit, build).map(|prompt| prompt.text).unwrap_or_default();
+        ModelRequest { messages: vec![ModelMessage::system(text.trim_end())], ..ModelRequest::default() }
+    }
+
+    /// For models that are held to a schema, which are the small ones: few words, signatures, examples as turns.
+    fn held(&self, situation: &Situation) -> ModelRequest {
+        let words = self.words();
+        let AgentConfig { description, instructions, language, .. } = &self.config;
+        let mut text = words.form_schema.to_owned();
+        if !description.trim().is_empty() || !instructions.trim().is_empty() {
+            text.push_str("\n\n");
+            text.push_str(opening(&self.config, PromptWords::of(*language)).trim_end());
         }
+        let tools = self.fitting(situation, self.counter.count(&text));
+        for part in ["\n\n", words.schema_tools, "\n"] {
+            text.push_str(part);
+        }
+        for tool in &tools {
+            text.push_str(&signature(tool));
+        }
+        for part in ["\n", words.example_tools, "\n", examples::TOOLS] {
+            text.push_str(part);
+        }
+        let mut messages = vec![ModelMessage::system(text)];
+        messages.extend(examples::turns());
+        ModelRequest { messages, schema: Some(wanted(&plan_schema(&tools))), ..ModelRequest::default() }
+    }
+
+    /// The tools that fit: the core ones by name, then the most relevant ones, those by name too.
+    fn fitting<'a>(&self, situation: &'a Situation, fixed: usize) -> Vec<&'a PromptTool> {
+        let mut room = self.limit.tokens.saturating_sub(fixed);
+        if !self.config.capabilities.enable_tool_calling {
+            return Vec::new();
+        }
+        let by_name = |mut tools: Vec<&'a PromptTool>| {
+            tools.sort_by(|one, other| one.name().cmp(other.name()));
+            tools
+        };
+        let mut fits = |tool: &&'a PromptTool| {
+            let left = room.checked_sub(self.counter.count(&signature(tool)));
+            room = left.unwrap_or(room);
+            left.is_some()
+        };
+        let core = by_name(situation.tools.core.iter().collect());
+        let core: Vec<&PromptTool> = core.into_iter().filter(|tool| fits(tool)).collect();
+        let is_core = |tool: &PromptTool| core.iter().any(|known| known.name() == tool.name());
+        let others = situation.tools.others.iter().filter(|tool| !is_core(tool)).take(self.limit.others);
+        let others = by_name(others.filter(|tool| fits(tool)).collect());
+        core.iter().copied().chain(others).collect()
     }
 
     fn native(&self, situation: &Situation) -> ModelRequest {
@@ -207,11 +257,11 @@ impl PlanningAgent {
         let system = prompt.body.pointer("/messages/0/content").and_then(Value::as_str).unwrap_or_default();
         let mut tools = Vec::new();
         if !prompt.shown.is_empty() {
-            let shown: Vec<&PromptTool> = prompt.shown.iter().map(|shown| &shown.tool).collect();
+            let names = prompt.shown.iter().map(|shown| shown.tool.name());
             tools.push(ToolDefinition {
                 name: MAKE_PLAN.to_owned(),
                 description: self.words().make_plan.to_owned(),
-                parameters: RawJson::from_value(&loose(steps_schema(&shown))),
+                parameters: RawJson::from_value(&make_plan_schema(names)),
             });
         }
         let defined = prompt.body.get("tools").and_then(Value::as_array).into_iter().flatten();
@@ -326,29 +376,25 @@ fn within<T>(limit: Limit, build: impl Fn(Limit) -> Result<T, PromptError>) -> O
     }
 }
 
-/// A plan's schema for a model that is not held to it: tools by their names, whatever arguments they take.
-fn loose(mut schema: Value) -> Value {
-    let names: Vec<Value> = schema
-        .pointer("/properties/steps/items/anyOf")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(|step| step.pointer("/properties/tool_type/const").cloned())
-        .collect();
-    if let Some(items) = schema.pointer_mut("/properties/steps/items") {
-        *items = json!({
-            "type": "object",
-            "properties": {
-                "id": {"type": "string"},
-                "description": {"type": "string"},
-                "tool_type": {"enum": names},
-                "arguments": {"type": "object"},
-                "dependencies": {"type": "array", "items": {"type": "string"}},
-            },
-            "required": ["id", "tool_type", "arguments"],
-        });
-    }
-    schema
+/// What `make_plan` takes: steps with tools by their names, and whatever arguments those take.
+fn make_plan_schema<'a>(tools: impl Iterator<Item = &'a str>) -> Value {
+    let names: Vec<&str> = tools.chain([NO_TOOL]).collect();
+    let step = json!({
+        "type": "object",
+        "properties": {
+            "id": {"type": "string"},
+            "description": {"type": "string"},
+            "tool_type": {"enum": names},
+            "arguments": {"type": "object"},
+            "dependencies": {"type": "array", "items": {"type": "string"}},
+        },
+        "required": ["id", "tool_type", "arguments"],
+    });
+    json!({"type": "object", "properties": {"steps": {"type": "array", "items": step}}, "required": ["steps"]})
+}
+
+fn wanted(schema: &Value) -> WantedSchema {
+    WantedSchema { name: "plan".to_owned(), schema: RawJson::from_value(schema) }
 }
 
 fn definition(tool: &Value) -> Option<ToolDefinition> {

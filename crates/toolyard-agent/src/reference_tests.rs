@@ -118,6 +118,14 @@ fn what_was_probably_meant_is_taken_and_said() {
         assert_eq!(value, cells, "{text}: {note}");
         assert!(note.contains(text), "{note}");
     }
+    assert_eq!(
+        forgiven("$read.range.cells[*].value"),
+        (cells, "`$read.range.cells[*].value`: `range` was left out".to_owned())
+    );
+    assert_eq!(
+        forgiven("$read.result.range"),
+        (json!("B1:B4"), "`$read.result.range`: there is no `result`, the whole value was taken".to_owned())
+    );
     assert_eq!(forgiven("$read[1].value").0, json!(10));
     assert_eq!(forgiven("$read.SheetName").0, json!("Sheet1"));
     assert_eq!(forgiven("$read.cells.length").0, json!(4));

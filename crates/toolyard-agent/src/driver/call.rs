@@ -5,8 +5,8 @@ use std::{collections::HashMap, sync::Arc};
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 use toolyard_core::{
-    ContentHash, ErrorKind, RawJson, SourceId, ToolCallRequest, ToolError, ToolOutput, params, redact,
-    redact_json,
+    ContentHash, ErrorKind, RawJson, ResultForm, SourceId, ToolCallRequest, ToolError, ToolOutput, params,
+    redact, redact_json,
 };
 use toolyard_hub::{Budget, CallOptions};
 
@@ -18,8 +18,8 @@ use super::{
     thinking,
 };
 use crate::{
-    Approval, Permission, Phase, Run, StepRun, Verification, references, resolve_json, step_value,
-    values::ValueError,
+    Approval, Permission, Phase, Run, StepRun, Verification, references, resolve_json, result_form,
+    step_value, values::ValueError,
 };
 
 /// So much of arguments is shown.
@@ -208,11 +208,29 @@ pub(super) async fn call(
         &options,
     );
     let outcome = match Box::pin(made).await {
-        Ok(output) => done(&context, &step, &prepared.standing, &output, &earlier),
+        Ok(output) => {
+            let outcome = done(&context, &step, &prepared.standing, &output, &earlier);
+            learn(&context, &step, &outcome).await;
+            outcome
+        }
         Err(error) => failed(error, &prepared.standing),
     };
     let milliseconds = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     Happened::Called { step: step.step.id, outcome: Box::new(outcome), milliseconds }
+}
+
+/// Remembers what a good result looks like, so that the next plan can refer to its parts.
+async fn learn(context: &Context<'_>, step: &StepRun, outcome: &CallEnd) {
+    let (Some(forms), CallEnd::Done { source: Some(source), verification, .. }) =
+        (&context.parts.forms, outcome)
+    else {
+        return;
+    };
+    let value = context.values.known(&step.journal_name()).filter(|_| verification.verified);
+    if let Some(form) = value.and_then(|value| result_form(&value)) {
+        let tool = step.step.tool_type.clone();
+        forms.learn(&ResultForm { tool, source: source.clone(), form }).await;
+    }
 }
 
 fn failed(error: ToolError, standing: &Standing) -> CallEnd {

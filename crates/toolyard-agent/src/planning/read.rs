@@ -6,7 +6,7 @@ use super::lenient;
 use crate::{Complexity, NO_TOOL, Plan, Step};
 
 const LISTS: [&str; 9] = ["steps", "plan", "tasks", "calls", "tool_calls", "actions", "步骤", "计划", "任务"];
-const WRAPPERS: [&str; 6] = ["plan", "result", "output", "response", "make_plan", "计划"];
+const WRAPPERS: [&str; 7] = ["call", "plan", "result", "output", "response", "make_plan", "计划"];
 const IDS: [&str; 5] = ["id", "step_id", "step", "step_number", "编号"];
 const TOOLS: [&str; 8] = ["tool_type", "tool_name", "tool", "function", "action", "name", "tool_id", "工具"];
 const ARGUMENTS: [&str; 9] =

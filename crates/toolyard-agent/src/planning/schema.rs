@@ -3,97 +3,100 @@
 use serde_json::{Map, Value, json};
 use toolyard_core::{Param, ParamType};
 
-use crate::{
-    NO_TOOL,
-    prompt::{PromptTool, fence},
-};
+use super::signature::{Ordered, ordered, told};
+use crate::prompt::{PromptTool, fence};
 
-/// Longer plans are not written in one go.
-const MAX_STEPS: usize = 40;
+/// Longer plans are not written in one go by whoever needs to be held to a schema.
+const MAX_STEPS: usize = 8;
 /// Deeper than this anything is taken.
 const MAX_DEPTH: usize = 4;
-/// What a reference looks like, in the few forms of patterns that every sampler knows.
-const REFERENCE: &str = "^\\$[a-z0-9_]+[A-Za-z0-9_.*:\\[\\]-]*$";
+/// What a step may be called.
+const ID: &str = "^[a-z][a-z0-9_]{0,19}$";
+/// What a reference looks like.
+const REFERENCE: &str = "^\\$[a-z][a-z0-9_]{0,19}[a-zA-Z0-9_.*:\\[\\]-]{0,60}$";
 
-/// What fits: steps of these tools, or an answer.
+/// Whether a reference may stand in the place of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum References {
+    Allowed,
+    Pointless,
+}
+
+/// What fits: an answer, one call, or at least two steps, with these tools.
 pub(super) fn plan_schema(tools: &[&PromptTool]) -> Value {
-    let mut schema = steps_schema(tools);
-    if let Value::Object(words) = &mut schema {
-        if let Some(Value::Object(properties)) = words.get_mut("properties") {
-            properties.insert("answer".to_owned(), json!({"type": "string"}));
-        }
-        words.insert("required".to_owned(), json!(["steps", "answer"]));
+    let answer = closed(&json!({"answer": {"type": "string"}}));
+    let calls: Vec<Value> = tools.iter().filter_map(|tool| call(tool)).collect();
+    let steps: Vec<Value> = tools.iter().filter_map(|tool| step(tool)).collect();
+    if calls.is_empty() {
+        return answer;
     }
-    schema
+    let steps = json!({"type": "array", "items": {"anyOf": steps}, "minItems": 2, "maxItems": MAX_STEPS});
+    json!({"anyOf": [answer, closed(&json!({"call": {"anyOf": calls}})), closed(&json!({ "steps": steps }))]})
 }
 
-/// What fits: steps of these tools.
-pub(super) fn steps_schema(tools: &[&PromptTool]) -> Value {
-    let mut steps: Vec<Value> =
-        tools.iter().filter_map(|tool| Some(step(tool.name(), &arguments(tool.params())?))).collect();
-    steps.push(step(NO_TOOL, &json!({"type": "object", "properties": {}, "additionalProperties": false})));
-    json!({
-        "type": "object",
-        "properties": {"steps": {"type": "array", "maxItems": MAX_STEPS, "items": {"anyOf": steps}}},
-        "required": ["steps"],
-        "additionalProperties": false,
-    })
+/// An object with exactly these fields.
+fn closed(properties: &Value) -> Value {
+    let names: Vec<&String> = properties.as_object().into_iter().flat_map(Map::keys).collect();
+    json!({"type": "object", "properties": properties, "required": names, "additionalProperties": false})
 }
 
-fn step(tool: &str, arguments: &Value) -> Value {
-    json!({
-        "type": "object",
-        "properties": {
-            "id": {"type": "string", "pattern": "^[a-z][a-z0-9_]*$"},
-            "description": {"type": "string"},
-            "tool_type": {"const": tool},
-            "arguments": arguments,
-        },
-        "required": ["id", "description", "tool_type", "arguments"],
-        "additionalProperties": false,
-    })
+fn call(tool: &PromptTool) -> Option<Value> {
+    let arguments = object(tool.params(), MAX_DEPTH, References::Pointless)?;
+    Some(closed(&json!({"tool_type": {"const": tool.name()}, "arguments": arguments})))
+}
+
+fn step(tool: &PromptTool) -> Option<Value> {
+    let id = json!({"type": "string", "pattern": ID});
+    Some(closed(&json!({
+        "id": id,
+        "tool_type": {"const": tool.name()},
+        "arguments": object(tool.params(), MAX_DEPTH, References::Allowed)?,
+        "dependencies": {"type": "array", "items": id},
+    })))
 }
 
 /// What a tool takes, where a reference may stand in the place of anything. Nothing for a tool whose names hold control
 /// tokens of chat templates.
 pub(crate) fn arguments(params: &[Param]) -> Option<Value> {
+    object(params, MAX_DEPTH, References::Allowed)
+}
+
+fn object(params: &[Param], depth: usize, references: References) -> Option<Value> {
     if params.is_empty() {
         return Some(json!({"type": "object"}));
     }
-    object(params, MAX_DEPTH)
-}
-
-fn object(params: &[Param], depth: usize) -> Option<Value> {
+    let Ordered { params, required } = ordered(params);
     let mut properties = Map::new();
     for param in params {
         if fence::has_control_token(&param.name) {
             return None;
         }
-        properties.insert(param.name.clone(), value(param, depth)?);
+        properties.insert(param.name.clone(), value(param, depth, references)?);
     }
-    let required: Vec<&str> =
-        params.iter().filter(|param| param.required).map(|param| param.name.as_str()).collect();
     Some(
         json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false}),
     )
 }
 
-fn value(param: &Param, depth: usize) -> Option<Value> {
+fn value(param: &Param, depth: usize, references: References) -> Option<Value> {
     if !param.choices.is_empty() {
         let choices: Vec<&Value> = param.choices.iter().filter(|choice| !choice.is_null()).collect();
-        let steers = |choice: &&&Value| choice.as_str().is_some_and(fence::has_control_token);
-        return choices.iter().find(steers).is_none().then(|| json!({ "enum": choices }));
+        let steers = |choice: &&Value| choice.as_str().is_some_and(fence::has_control_token);
+        return (!choices.iter().any(steers)).then(|| json!({ "enum": choices }));
     }
-    let plain = of_kind(&param.kind, param, depth)?;
+    let plain = of_kind(told(&param.kind), param, depth, references)?;
     let takes_text = match &param.kind {
         ParamType::String | ParamType::Any => true,
         ParamType::Union(kinds) => kinds.contains(&ParamType::String),
         _ => false,
     };
-    Some(if takes_text { plain } else { json!({"anyOf": [plain, {"type": "string", "pattern": REFERENCE}]}) })
+    if takes_text || references == References::Pointless {
+        return Some(plain);
+    }
+    Some(json!({"anyOf": [plain, {"type": "string", "pattern": REFERENCE}]}))
 }
 
-fn of_kind(kind: &ParamType, param: &Param, depth: usize) -> Option<Value> {
+fn of_kind(kind: &ParamType, param: &Param, depth: usize, references: References) -> Option<Value> {
     Some(match kind {
         ParamType::String => json!({"type": "string"}),
         ParamType::Number => json!({"type": "number"}),
@@ -101,14 +104,17 @@ fn of_kind(kind: &ParamType, param: &Param, depth: usize) -> Option<Value> {
         ParamType::Boolean => json!({"type": "boolean"}),
         ParamType::Null => json!({"type": "null"}),
         ParamType::Object if param.fields.is_empty() || depth == 0 => json!({"type": "object"}),
-        ParamType::Object => object(&param.fields, depth - 1)?,
+        ParamType::Object => object(&param.fields, depth - 1, references)?,
         ParamType::Array => match &param.items {
-            Some(items) if depth > 0 => json!({"type": "array", "items": value(items, depth - 1)?}),
+            Some(items) if depth > 0 => {
+                json!({"type": "array", "items": value(items, depth - 1, references)?})
+            }
             _ => json!({"type": "array", "items": scalar()}),
         },
         ParamType::Any => scalar(),
         ParamType::Union(kinds) => {
-            let kinds: Option<Vec<Value>> = kinds.iter().map(|kind| of_kind(kind, param, depth)).collect();
+            let kinds: Option<Vec<Value>> =
+                kinds.iter().map(|kind| of_kind(kind, param, depth, references)).collect();
             json!({ "anyOf": kinds? })
         }
     })
@@ -141,22 +147,42 @@ mod tests {
         jsonschema::validator_for(&schema).unwrap().is_valid(plan)
     }
 
-    fn write(arguments: &Value) -> Value {
-        json!({"steps": [{"id": "w", "description": "x", "tool_type": "write", "arguments": arguments}], "answer": ""})
+    fn call(arguments: &Value) -> Value {
+        json!({"call": {"tool_type": "write", "arguments": arguments}})
+    }
+
+    fn steps(arguments: &Value) -> Value {
+        let time = json!({"id": "t", "tool_type": "get_time", "arguments": {}, "dependencies": []});
+        json!({"steps": [time, {"id": "w", "tool_type": "write", "arguments": arguments, "dependencies": ["t"]}]})
     }
 
     #[test]
-    fn plans_of_the_tools_fit_and_a_reference_may_stand_anywhere() {
-        assert!(fits(&json!({"steps": [], "answer": "Hello"})));
-        assert!(fits(&write(&json!({"filepath": "a.xlsx", "data": [["$sum", 1]]}))));
-        assert!(fits(&write(&json!({"filepath": "$name", "data": "$read.rows[1:][*].x", "bold": "$b.ok"}))));
-        assert!(fits(&write(&json!({"filepath": "a", "data": ["$row"], "kind": "row"}))));
-        assert!(!fits(&write(&json!({"filepath": "a"}))));
-        assert!(!fits(&write(&json!({"filepath": "a", "data": "rows"}))));
-        assert!(!fits(&write(&json!({"filepath": "a", "data": [], "kind": "cell"}))));
-        assert!(!fits(&write(&json!({"filepath": "a", "data": [], "other": 1}))));
-        let unknown = json!({"steps": [{"id": "x", "description": "", "tool_type": "shout", "arguments": {}}], "answer": ""});
-        assert!(!fits(&unknown));
+    fn an_answer_a_call_or_steps_fit() {
+        assert!(fits(&json!({"answer": "Hello"})));
+        let good = json!({"filepath": "a.xlsx", "data": [[1, "x"]], "kind": "row"});
+        assert!(fits(&call(&good)) && fits(&steps(&good)));
+        for wrong in [
+            json!({"filepath": "a"}),
+            json!({"filepath": "a", "data": "rows"}),
+            json!({"filepath": "a", "data": [], "kind": "cell"}),
+            json!({"filepath": "a", "data": [], "other": 1}),
+        ] {
+            assert!(!fits(&call(&wrong)) && !fits(&steps(&wrong)), "{wrong}");
+        }
+        assert!(!fits(&json!({"call": {"tool_type": "shout", "arguments": {}}})));
+        assert!(!fits(&json!({"answer": "x", "steps": []})));
+    }
+
+    #[test]
+    fn a_reference_may_stand_anywhere_where_there_is_something_to_refer_to() {
+        for arguments in [
+            json!({"filepath": "a.xlsx", "data": [["$sum", 1]]}),
+            json!({"filepath": "$name", "data": "$read.rows[1:][*].x", "bold": "$b.ok"}),
+            json!({"filepath": "a", "data": ["$row"]}),
+        ] {
+            assert!(fits(&steps(&arguments)), "{arguments}");
+        }
+        assert!(!fits(&call(&json!({"filepath": "a", "data": "$read.rows"}))));
     }
 
     #[test]

@@ -131,7 +131,7 @@ fn without_tools(prefix: &str, limit: Limit, counter: &dyn TokenCount) -> Result
 }
 
 /// Who the agent is and what it is told by its operator.
-fn opening(agent: &AgentConfig, words: &Words) -> String {
+pub(crate) fn opening(agent: &AgentConfig, words: &Words) -> String {
     let description = match agent.description.trim() {
         "" => words.default_description,
         description => description,

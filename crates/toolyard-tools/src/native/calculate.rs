@@ -39,10 +39,9 @@ const STACK_LIMIT: usize = STACK_BYTES / 2;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The expression, such as `(3+4)*12/7`, `5 km to miles` or `sqrt(2)`; with `values`: `sum(values)`,
-    /// `average(values)`, `min(values)`, `max(values)`, `median(values)`, `count(values)`
+    /// The expression, such as `(3+4)*12/7`, `5 km to miles` or `sum(values)`
     expression: String,
-    /// A list of numbers that `values` in the expression stands for; what is no number in it is left out
+    /// The numbers that `values` in the expression stands for; what is no number is left out
     #[serde(default)]
     #[schemars(extend("type" = ["array", "number"]))]
     values: Option<Value>,
@@ -57,12 +56,24 @@ pub struct Calculate {
 impl Calculate {
     /// The tool.
     pub fn new() -> Self {
-        let description = "Calculate an arithmetic expression exactly; knows units, powers, roots, logarithms and \
-                           trigonometry, and adds up a list of values. Results that are not exact begin with `approx.`";
+        let description = "Calculate an arithmetic expression exactly, or over `values`: sum(values), average(values), \
+                           min(values), max(values), median(values), count(values). Knows units, powers, roots, \
+                           logarithms and trigonometry. Results that are not exact begin with `approx.`";
         let spec = ToolSpec::new("calculate", description)
             .with_input_schema(schema_of::<Arguments>())
             .with_hints(ToolHints { idempotent: Some(true), open_world: Some(false), ..ToolHints::READ_ONLY })
             .with_capability("calculate");
+        let mut spec = spec;
+        spec.output_schema = Some(RawJson::from_value(&json!({
+            "type": "object",
+            "properties": {
+                "result": {"type": ["number", "string"], "description": "A number where it is one and no digit is lost"},
+                "exact": {"type": "boolean"},
+                "counted": {"type": "integer"},
+                "ignored": {"type": "integer"},
+            },
+            "required": ["result", "exact"],
+        })));
         Self { spec }
     }
 }
