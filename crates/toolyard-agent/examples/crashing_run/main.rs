@@ -102,6 +102,7 @@ impl House {
             log,
             approvals: Arc::new(self.store.clone()),
             rules: ApprovalRules { allow: vec!["*".to_owned()], ..ApprovalRules::default() },
+            forms: None,
             counter: Arc::new(Roughly),
             owner: format!("process {}", std::process::id()),
         })
