@@ -291,7 +291,7 @@ pub enum RunEnd {
     },
     /// It waits for persons; it can be resumed.
     Suspended {
-        /// The numbers of the questions, and steps whose outcome only a person knows.
+        /// The numbers of the questions, and `step NAME` for steps whose outcome only a person knows.
         waiting: Vec<String>,
     },
     /// Somebody cancelled it.

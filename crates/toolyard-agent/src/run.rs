@@ -171,11 +171,11 @@ impl Run {
         self.identical.get(call).copied().unwrap_or(0)
     }
 
-    /// What it waits for: the numbers of questions, and steps whose outcome only a person knows.
+    /// What it waits for: the numbers of questions, and `step NAME` for steps whose outcome only a person knows.
     pub fn waiting(&self) -> Vec<String> {
         let waits = |step: &StepRun| match (&step.phase, &step.approval) {
             (phase, Approval::Asked { question, .. }) if !phase.is_ended() => Some(question.to_string()),
-            (phase, _) if phase.is_unknown() => Some(step.journal_name()),
+            (phase, _) if phase.is_unknown() => Some(format!("step {}", step.journal_name())),
             _ => None,
         };
         self.steps.iter().filter_map(waits).collect()

@@ -371,7 +371,7 @@ fn what_waits_for_persons_holds_up_nothing_else() {
     let unknown = StepEnd::Unknown { message: "lost".to_owned() };
     run.apply(&RunEvent::StepEnded { step: "w".to_owned(), outcome: unknown, milliseconds: 1 }).unwrap();
     assert_eq!(run.tasks(), [Task::Call("r".to_owned())]);
-    assert_eq!(run.waiting(), ["w"]);
+    assert_eq!(run.waiting(), ["step w"]);
     for (resolution, phase) in [(Resolution::Done, Phase::Started), (Resolution::NotDone, Phase::Waiting)] {
         let mut run = run.clone();
         run.apply(&ended(RunEnd::Suspended { waiting: run.waiting() })).unwrap();

@@ -4,9 +4,10 @@ use toolyard_core::{ErrorKind, ResultForm, SourceId, ToolError};
 use toolyard_model::{ModelError, ModelReply};
 
 use super::{
-    call::{Prepared, Unprepared, Verdict, call, learn, verdict},
+    call::{Purpose, call, learn},
     caps::cap_on_call,
     persons::{Asked, Decided},
+    prepare::{Prepared, Unprepared, Verdict, verdict},
     session::Session,
     thought::think,
 };
@@ -175,9 +176,9 @@ impl Session<'_> {
             }
             self.started(&step, prepared.shown.clone(), prepared.call.clone())?;
         }
-        let question = self.run.ask().map(|ask| ask.question.clone()).unwrap_or_default();
+        let purpose = Purpose::of(&self.run, &self.context.parts.config.name);
         let earlier = self.earlier(&step);
-        self.queue(call(self.context.clone(), step, prepared, question, earlier));
+        self.queue(call(self.context.clone(), step, prepared, purpose, earlier));
         Ok(())
     }
 

@@ -3,8 +3,8 @@
 use toolyard_core::{Answer, Question, QuestionKind, Resolution, RunId, StepState};
 
 use super::{
-    call::Prepared,
     happened::Happened,
+    prepare::Prepared,
     session::{Context, Session},
 };
 use crate::{
@@ -102,6 +102,10 @@ impl Session<'_> {
 
     pub(super) fn decided(&mut self, step: String, decided: Option<Decided>) -> Result<(), AgentError> {
         self.under_way.persons.remove(&step);
+        if !self.is_asked(&step) {
+            // Somebody elsewhere was quicker.
+            return Ok(());
+        }
         match decided {
             Some(Decided { allowed, always, by }) => {
                 self.note(RunEvent::ApprovalGiven { step, allowed, always, by })
@@ -111,6 +115,22 @@ impl Session<'_> {
                 Ok(())
             }
         }
+    }
+
+    fn is_asked(&self, step: &str) -> bool {
+        self.run.step(step).is_some_and(|step| matches!(step.approval, Approval::Asked { .. }))
+    }
+
+    /// What was answered elsewhere while somebody here is still being asked.
+    pub(super) fn answered_elsewhere(&mut self, questions: &[Question]) -> Result<(), AgentError> {
+        for (step, number) in Waiting::of(&self.run).questions {
+            let question = questions.iter().find(|question| question.id == number);
+            if let Some(Decided { allowed, always, by }) = question.and_then(answer_of) {
+                self.under_way.persons.remove(&step);
+                self.note(RunEvent::ApprovalGiven { step, allowed, always, by })?;
+            }
+        }
+        Ok(())
     }
 
     /// Questions that nobody needs to answer any more.

@@ -14,7 +14,7 @@ use tokio::{
 };
 use toolyard_core::{BoxFuture, JournalError, Lease, RawJson, RunLog, RunState, redact_json};
 
-use super::{call::REDACTED, happened::Happened};
+use super::{happened::Happened, prepare::REDACTED};
 use crate::{
     Agent, AgentError, AgentParts, Cap, ModelTask, Run, RunEvent, RunNews, RunWatcher, StepRun,
     replay::{Loaded, written},

@@ -89,6 +89,7 @@ impl Session<'_> {
         let cancelled = |question: &toolyard_core::Question| {
             question.kind == QuestionKind::Cancellation && question.answer == Some(Answer::Allow)
         };
+        self.answered_elsewhere(&questions)?;
         Ok(questions.iter().any(cancelled))
     }
 
