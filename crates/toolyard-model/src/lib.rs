@@ -11,6 +11,8 @@
 
 mod cassette;
 mod error;
+#[cfg(feature = "genai")]
+mod genai;
 mod model;
 pub mod openai;
 mod probe;
@@ -22,6 +24,8 @@ pub mod tool_call_tag;
 
 pub use cassette::{Cassette, CassetteError, Recorder};
 pub use error::{ModelError, ModelErrorKind};
+#[cfg(feature = "genai")]
+pub use genai::{GenAiConfig, GenAiModel};
 pub use model::{Model, ModelStream, ToolCalling, reply};
 pub use openai::{ApiKey, OpenAiConfig, OpenAiModel, Prices, StreamLimits};
 pub use probe::{ProbeOptions, ProbeOutcome, ProbeReport, probe};
