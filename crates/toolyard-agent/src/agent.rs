@@ -1,12 +1,17 @@
 //! An agent: everything that a run needs from outside, and the ways to begin one, watch it, and go on with it.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
-use toolyard_core::{Approvals, BoxFuture, RunLog};
+use toolyard_core::{Approvals, BoxFuture, Caller, JournalError, ResultForms, RunId, RunLog};
 use toolyard_hub::ToolHub;
 use toolyard_model::Model;
 
-use crate::{AgentConfig, ApprovalRules, RunNews, TokenCount};
+use crate::{AgentConfig, ApprovalRules, RunError, RunNews, TokenCount};
+
+/// How long a run stays this process's own without a heartbeat.
+const LEASE: Duration = Duration::from_secs(30);
+/// How long a tool may be silent. Whoever reports progress may go on.
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// What an agent is made of.
 #[derive(Clone)]
@@ -23,6 +28,8 @@ pub struct AgentParts {
     pub approvals: Arc<dyn Approvals>,
     /// Which calls may be made without a person.
     pub rules: ApprovalRules,
+    /// Where it is remembered what results look like, if anywhere.
+    pub forms: Option<Arc<dyn ResultForms>>,
     /// How prompts are measured.
     pub counter: Arc<dyn TokenCount>,
     /// Who works on the runs: a name of this process.
@@ -38,10 +45,115 @@ impl fmt::Debug for AgentParts {
     }
 }
 
+/// An agent, ready to be asked. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Agent {
+    pub(crate) parts: Arc<AgentParts>,
+    pub(crate) lease: Duration,
+    pub(crate) patience: Duration,
+}
+
+impl Agent {
+    /// An agent of these parts.
+    pub fn new(parts: AgentParts) -> Self {
+        Self { parts: Arc::new(parts), lease: LEASE, patience: PATIENCE }
+    }
+
+    /// The same agent, whose runs are free again so long after its process ended.
+    #[must_use]
+    pub fn with_lease(mut self, lease: Duration) -> Self {
+        self.lease = lease;
+        self
+    }
+
+    /// The same agent, which waits so long for a tool that is silent.
+    #[must_use]
+    pub fn with_patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// What it is made of.
+    pub fn parts(&self) -> &AgentParts {
+        &self.parts
+    }
+}
+
+/// Why a run cannot be begun or gone on with. The run itself stands where its log says.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AgentError {
+    /// The log refuses or fails.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// Questions cannot be asked or read.
+    #[error("failed to ask a person: {0}")]
+    Approvals(String),
+    /// It is a run of another kind.
+    #[error("run {run} is no run of an agent but a {kind}")]
+    OtherKind {
+        /// The run.
+        run: RunId,
+        /// What it is.
+        kind: String,
+    },
+    /// What the log holds cannot be understood.
+    #[error("transition {number} of run {run} cannot be understood: {reason}")]
+    Unreadable {
+        /// The run.
+        run: RunId,
+        /// The place of the transition.
+        number: i64,
+        /// Why.
+        reason: String,
+    },
+    /// Transitions do not follow each other.
+    #[error("transition {number} of run {run} does not follow: {reason}")]
+    Impossible {
+        /// The run.
+        run: RunId,
+        /// The place of the transition.
+        number: i64,
+        /// Why.
+        reason: RunError,
+    },
+    /// The run is over.
+    #[error("run {0} is over")]
+    Over(RunId),
+    /// There is no such question.
+    #[error("there is no question {0}")]
+    NoQuestion(i64),
+}
+
+impl AgentError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Journal(JournalError::Held { .. }) => {
+                Some("wait until whoever works on it is done, or its lease is over")
+            }
+            Self::Journal(JournalError::LeaseLost(_)) => {
+                Some("somebody else goes on with it: toolyard runs show")
+            }
+            Self::Journal(JournalError::UnknownRun(_)) => Some("list what there is: toolyard runs list"),
+            Self::Unreadable { .. } | Self::Impossible { .. } => Some(
+                "a later version of toolyard may have written it; look at it with `toolyard store check`",
+            ),
+            _ => None,
+        }
+    }
+}
+
 /// Somebody who watches a run, and may decide at once what waits for a person.
 pub trait RunWatcher: Send + Sync {
     /// Something happened. Must not wait.
     fn see(&self, news: &RunNews);
+
+    /// Who can be asked by a tool while it carries out a step, if anyone.
+    fn caller(&self, step: &str) -> Option<Arc<dyn Caller>> {
+        let _ = step;
+        None
+    }
 
     /// May this call be made? None: nobody is here to say; the run is suspended until somebody does.
     fn decide<'a>(&'a self, question: &'a ApprovalQuestion) -> BoxFuture<'a, Option<ApprovalDecision>>;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use toolyard_core::{RunId, SourceId};
+use toolyard_core::{ErrorKind, Resolution, RunId, SourceId};
 use toolyard_model::{ModelMessage, ModelReply, Usage};
 
 use crate::{Cap, Caps, Plan, PlanProblem};
@@ -31,6 +31,9 @@ pub struct Ask {
     /// Everything but calls that change something; those are only said.
     #[serde(default)]
     pub dry_run: bool,
+    /// Whether a model looks at results too, after they were looked at by rule.
+    #[serde(default)]
+    pub judge: bool,
 }
 
 /// A transition of a run. All of them in their order are the run.
@@ -51,9 +54,18 @@ pub enum RunEvent {
         /// How long it took.
         milliseconds: u64,
     },
+    /// A model did not answer.
+    ModelFailed {
+        /// What it was asked for.
+        task: ModelTask,
+        /// Why.
+        message: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
     /// There is a plan.
     Planned {
-        /// The plan, checked.
+        /// The plan, checked; the dependencies of its steps hold what their arguments refer to.
         plan: Plan,
         /// What is known of the tools of its steps, by step.
         facts: BTreeMap<String, StepFacts>,
@@ -69,6 +81,9 @@ pub enum RunEvent {
         step: String,
         /// Its arguments with all references resolved, secrets removed, cut for showing.
         shown_arguments: String,
+        /// A short hash of tool and arguments: calls that have the same are identical. Empty for a step without a tool.
+        #[serde(default)]
+        call: String,
     },
     /// A step is over.
     StepEnded {
@@ -86,6 +101,20 @@ pub enum RunEvent {
         /// Its arguments now.
         arguments: Map<String, Value>,
     },
+    /// No better arguments were found for a step.
+    RepairRefused {
+        /// Which.
+        step: String,
+        /// Why.
+        reason: String,
+    },
+    /// A person said what became of a step whose outcome was unknown.
+    StepSettled {
+        /// Which.
+        step: String,
+        /// What the person said.
+        resolution: Resolution,
+    },
     /// A step's result was looked at.
     Verified {
         /// Which.
@@ -101,6 +130,12 @@ pub enum RunEvent {
         question: i64,
         /// What the person is told.
         text: String,
+        /// A hash of the tool's definition and source: what may always be called is this.
+        #[serde(default)]
+        tool: String,
+        /// A hash of tool and arguments: what may be called is this.
+        #[serde(default)]
+        call: String,
     },
     /// A person decided.
     ApprovalGiven {
@@ -108,6 +143,9 @@ pub enum RunEvent {
         step: String,
         /// Whether the call may be made.
         allowed: bool,
+        /// Whether that holds for every call of this tool in this run.
+        #[serde(default)]
+        always: bool,
         /// Who.
         by: String,
     },
@@ -193,6 +231,9 @@ pub enum StepEnd {
         message: String,
         /// What to do about it.
         hint: Option<String>,
+        /// The class of failure, where a tool failed.
+        #[serde(default)]
+        kind: Option<ErrorKind>,
     },
     /// Something it depends on failed, so it was not begun.
     Skipped {
@@ -214,7 +255,7 @@ pub enum StepEnd {
 }
 
 /// The seeds' verdict on a result.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Verification {
     /// Whether it may be used.
     pub verified: bool,
@@ -222,6 +263,9 @@ pub struct Verification {
     pub confidence: f64,
     /// What was found.
     pub issues: Vec<String>,
+    /// Whether the tool said that it failed, whatever it called its answer.
+    #[serde(default)]
+    pub said_error: bool,
 }
 
 /// How a run stands when nobody works on it any more.

@@ -1,7 +1,11 @@
 //! A plan: steps, what each needs of others, and what is wrong with it.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+use crate::references;
 
 /// The `tool_type` of a step that needs no tool.
 pub const NO_TOOL: &str = "none";
@@ -11,6 +15,21 @@ pub const NO_TOOL: &str = "none";
 pub struct Plan {
     /// The steps, in the order in which they were written.
     pub steps: Vec<Step>,
+}
+
+impl Plan {
+    /// The step of this name.
+    pub fn step(&self, id: &str) -> Option<&Step> {
+        self.steps.iter().find(|step| step.id == id)
+    }
+
+    /// The steps of this plan that must be over before this one begins: those that it names, and those whose values it
+    /// uses. In the order of their names, each once.
+    pub fn needs(&self, step: &Step) -> BTreeSet<String> {
+        let used = references(&step.arguments).into_iter().map(|reference| reference.step);
+        let all = step.dependencies.iter().cloned().chain(used);
+        all.filter(|id| self.step(id).is_some()).collect()
+    }
 }
 
 /// One step of a plan.

@@ -61,4 +61,7 @@ pub trait Approvals: Send + Sync {
 
     /// All questions without an answer, oldest first.
     fn waiting(&self) -> BoxFuture<'_, Result<Vec<Question>, String>>;
+
+    /// All questions of one run, answered or not, oldest first.
+    fn of_run<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<Question>, String>>;
 }

@@ -284,6 +284,14 @@ pub enum JournalError {
         /// The step.
         step: String,
     },
+    /// Somebody wrote a transition of this number before; nothing was written.
+    #[error("transition {number} of run {run} is written already")]
+    NumberTaken {
+        /// The run.
+        run: RunId,
+        /// The number.
+        number: i64,
+    },
     /// The place where the journal is kept failed.
     #[error("failed to write or read the journal: {0}")]
     Failed(String),
@@ -333,6 +341,11 @@ pub trait Journal: Send + Sync {
 
     /// All steps of a run, in the order they were started.
     fn steps<'a>(&'a self, run: &'a RunId) -> JournalFuture<'a, Vec<StepRecord>>;
+
+    /// One step of a run, if it was ever started.
+    fn step<'a>(&'a self, run: &'a RunId, step: &'a str) -> JournalFuture<'a, Option<StepRecord>> {
+        Box::pin(async move { Ok(self.steps(run).await?.into_iter().find(|known| known.step == step)) })
+    }
 
     /// All steps whose outcome is unknown, oldest first. Steps that were started by an owner whose lease is over and
     /// must not be repeated count among them.

@@ -259,8 +259,20 @@ impl ToolHub {
         capability: &Capability,
         options: &CallOptions,
     ) -> Result<ToolOutput, ToolError> {
+        let outcome = self.by_name(call, options).await;
+        self.or_by_capability(call, capability, options, outcome).await
+    }
+
+    /// What came of a call by name, or what others of that capability answer where it certainly changed nothing.
+    pub(crate) async fn or_by_capability(
+        &self,
+        call: &Call<'_>,
+        capability: &Capability,
+        options: &CallOptions,
+        outcome: Result<ToolOutput, Failed>,
+    ) -> Result<ToolOutput, ToolError> {
         let request = call.request;
-        let failed = match self.by_name(call, options).await {
+        let failed = match outcome {
             Ok(output) => return Ok(output),
             Err(failed) => failed,
         };
@@ -444,15 +456,15 @@ fn empty_index(config: &HubConfig) -> SearchIndex {
 }
 
 /// A call that is not in the audit log yet. Whoever gives it up in the middle leaves a record all the same.
-struct Unrecorded<'a> {
-    hub: &'a ToolHub,
-    call: &'a Call<'a>,
-    options: &'a CallOptions,
-    open: bool,
+pub(crate) struct Unrecorded<'a> {
+    pub(crate) hub: &'a ToolHub,
+    pub(crate) call: &'a Call<'a>,
+    pub(crate) options: &'a CallOptions,
+    pub(crate) open: bool,
 }
 
 impl Unrecorded<'_> {
-    fn record(mut self, outcome: Result<ToolOutput, ToolError>) -> Result<ToolOutput, ToolError> {
+    pub(crate) fn record(mut self, outcome: Result<ToolOutput, ToolError>) -> Result<ToolOutput, ToolError> {
         self.open = false;
         self.hub.record(self.call, self.options, outcome)
     }
@@ -479,7 +491,7 @@ pub(crate) struct Prepared {
 }
 
 /// Nobody stands in for a source that was named, against a refusal, or where something may have been changed.
-fn may_be_stood_in_for(request: &ToolCallRequest, failed: &Failed) -> bool {
+pub(crate) fn may_be_stood_in_for(request: &ToolCallRequest, failed: &Failed) -> bool {
     let named_a_source = request.source.as_deref().is_some_and(|source| !SourceId::is_native_hint(source));
     let final_word = matches!(failed.error.kind(), ErrorKind::OutcomeUnknown | ErrorKind::Refused);
     failed.no_effect && !named_a_source && !final_word

@@ -4,17 +4,22 @@ use std::time::Duration;
 
 use serde_json::json;
 use toolyard_core::{
-    Begun, ContentHash, ErrorKind, Intent, Journal, JournalError, Lease, RawJson, RunState, StepAnswer,
-    StepOutcome, StepRecord, StepState, ToolCallRequest, ToolError, ToolOutput, idempotency_key, redact_json,
+    Begun, Capability, ContentHash, ErrorKind, Intent, Journal, JournalError, Lease, RawJson, RunState,
+    StepAnswer, StepOutcome, StepRecord, StepState, ToolCallRequest, ToolError, ToolOutput, idempotency_key,
+    redact, redact_json,
 };
 
 use crate::{
-    hub::{Prepared, ToolHub},
+    attempt::Call,
+    failure::Failed,
+    hub::{Prepared, ToolHub, Unrecorded, may_be_stood_in_for},
     options::CallOptions,
 };
 
 /// How long a lease outlives the call that it is for.
 const GRACE: Duration = Duration::from_secs(60);
+/// Of larger arguments only so many bytes are written down to be shown.
+const SHOWN: usize = 16 << 10;
 
 impl ToolHub {
     /// Carries out one call as a run of one step: written down before it is made and after. What cannot be written down is
@@ -53,27 +58,66 @@ impl ToolHub {
         request: &ToolCallRequest,
         options: &CallOptions,
     ) -> Result<ToolOutput, ToolError> {
+        self.execute_step_or_by_capability(journal, lease, step, request, None, options).await
+    }
+
+    /// The same, and where the call by name certainly changed nothing, by capability: only trusted tools that only read
+    /// stand in for the one that was named.
+    pub async fn execute_step_or_by_capability(
+        &self,
+        journal: &dyn Journal,
+        lease: &Lease,
+        step: &str,
+        request: &ToolCallRequest,
+        capability: Option<&Capability>,
+        options: &CallOptions,
+    ) -> Result<ToolOutput, ToolError> {
         let mut call = self.call(request, options);
         call.idempotency_key = Some(idempotency_key(&lease.run, step).into());
-        let prepared = self.prepared(&call).map_err(|failed| failed.error)?;
-        let intent = intent(step, &prepared, request);
+        let prepared = match self.prepared(&call) {
+            Err(failed) if capability.is_none() || !may_be_stood_in_for(request, &failed) => {
+                return Err(failed.error);
+            }
+            prepared => prepared,
+        };
+        let intent = intent(step, prepared.as_ref().ok(), request);
         match journal.begin(lease, &intent).await {
             Ok(Begun::Call) => {}
             Ok(Begun::Reuse(known)) => return reused(&known, &intent),
             Ok(Begun::Unknown(known)) => return Err(unknown(&known)),
             Err(error) => return Err(not_begun(&error, request)),
         }
-        let outcome = self.answered(&call, &prepared, options).await.map_err(|failed| failed.error);
-        let outcome = self.record(&call, options, outcome);
+        let watched = Unrecorded { hub: self, call: &call, options, open: true };
+        let outcome = self.made(&call, prepared, capability, options).await;
+        let outcome = watched.record(outcome);
         match journal.finish(lease, step, &step_outcome(&outcome)).await {
             Ok(()) => outcome,
             Err(error) => Err(not_finished(&error, request, intent.repeatable)),
         }
     }
+
+    async fn made(
+        &self,
+        call: &Call<'_>,
+        prepared: Result<Prepared, Failed>,
+        capability: Option<&Capability>,
+        options: &CallOptions,
+    ) -> Result<ToolOutput, ToolError> {
+        let outcome = match prepared {
+            Ok(prepared) => self.answered(call, &prepared, options).await,
+            Err(failed) => Err(failed),
+        };
+        match capability {
+            Some(capability) => self.or_by_capability(call, capability, options, outcome).await,
+            None => outcome.map_err(|failed| failed.error),
+        }
+    }
 }
 
-fn intent(step: &str, prepared: &Prepared, request: &ToolCallRequest) -> Intent {
-    let first = prepared.candidates.first();
+/// What is about to be done. Without anybody of that name only tools that read can answer, so it may be repeated.
+fn intent(step: &str, prepared: Option<&Prepared>, request: &ToolCallRequest) -> Intent {
+    let candidates = prepared.map(|prepared| prepared.candidates.as_slice()).unwrap_or_default();
+    let first = candidates.first();
     let definition =
         first.and_then(|candidate| serde_json::to_vec(candidate.spec()).ok()).unwrap_or_default();
     Intent {
@@ -82,9 +126,19 @@ fn intent(step: &str, prepared: &Prepared, request: &ToolCallRequest) -> Intent 
         source: first.map(|candidate| candidate.source_id().clone()),
         definition: ContentHash::of(definition),
         arguments: ContentHash::of(request.arguments.get()),
-        shown_arguments: redact_json(&request.arguments).0.get().to_owned(),
-        repeatable: prepared.candidates.iter().all(|candidate| candidate.hints.repeatable()),
+        shown_arguments: shown(&request.arguments),
+        repeatable: candidates.iter().all(|candidate| candidate.hints.repeatable()),
     }
+}
+
+/// Arguments for a person, secrets removed; of large ones the beginning.
+fn shown(arguments: &RawJson) -> String {
+    let text = arguments.get();
+    if text.len() <= SHOWN {
+        return redact_json(arguments).0.get().to_owned();
+    }
+    let beginning = text.get(..text.floor_char_boundary(SHOWN)).unwrap_or_default();
+    format!("{}… ({} bytes)", redact(beginning), text.len())
 }
 
 /// What the step answered the first time. A step that was made with other arguments is not this step.

@@ -65,6 +65,14 @@ impl Approvals for Store {
             rows.iter().map(question).collect::<Result<_, _>>().map_err(|error| error.to_string())
         })
     }
+
+    fn of_run<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<Question>, String>> {
+        Box::pin(async move {
+            let query = sqlx::query("SELECT * FROM questions WHERE run = $1 ORDER BY id").bind(run.as_str());
+            let rows = query.fetch_all(self.pool()).await.map_err(|error| error.to_string())?;
+            rows.iter().map(question).collect::<Result<_, _>>().map_err(|error| error.to_string())
+        })
+    }
 }
 
 fn question(row: &AnyRow) -> Result<Question, StoreError> {

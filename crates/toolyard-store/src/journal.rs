@@ -181,6 +181,15 @@ impl Journal for Store {
         })
     }
 
+    fn step<'a>(&'a self, run: &'a RunId, step: &'a str) -> JournalFuture<'a, Option<StepRecord>> {
+        Box::pin(async move {
+            let query = sqlx::query("SELECT * FROM steps WHERE run = $1 AND step = $2");
+            let query = query.bind(run.as_str()).bind(step).fetch_optional(self.pool());
+            let row = query.await.map_err(StoreError::from)?;
+            Ok(row.as_ref().map(step_record).transpose()?)
+        })
+    }
+
     fn unknown(&self) -> JournalFuture<'_, Vec<StepRecord>> {
         Box::pin(async move {
             let sql = format!(
@@ -365,7 +374,8 @@ async fn insert_intent(
     Ok(query.execute(connection).await?.rows_affected() == 1)
 }
 
-async fn check_lease(
+/// Refuses whoever does not hold the lease, and keeps it from being taken until the commit.
+pub(crate) async fn check_lease(
     connection: &mut AnyConnection,
     engine: Engine,
     lease: &Lease,

@@ -71,6 +71,10 @@ pub(crate) const TABLES: &[Table] = &[
             ("last_used_at", Integer),
         ],
     },
+    Table {
+        name: "result_forms",
+        columns: &[("source", Text), ("tool", Text), ("form", Text), ("learned_at", Integer)],
+    },
     Table { name: "results", columns: &[("reference", Text), ("bytes", Integer), ("created_at", Integer)] },
     Table {
         name: "result_parts",
@@ -118,6 +122,10 @@ pub(crate) const TABLES: &[Table] = &[
             ("started_at", Integer),
             ("ended_at", Integer),
         ],
+    },
+    Table {
+        name: "run_events",
+        columns: &[("run", Text), ("number", Integer), ("event", Bytes), ("at", Integer)],
     },
     Table {
         name: "questions",

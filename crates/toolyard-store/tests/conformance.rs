@@ -18,8 +18,8 @@ use sqlx::Executor as _;
 use toolyard_core::{
     Answer, Approvals, Audit, AuditRecord, Begun, CallOutcome, ContentHash, ConversationQuery, Conversations,
     Descriptions, ErrorKind, History, Journal, JournalError, Message, PastRequest, PastRequests, ProtocolEra,
-    QuestionKind, RawJson, Resolution, ResultRef, Results, ResultsError, RunState, ServerRecord, Servers,
-    SourceId, StepOutcome, StepState, ToolDefinition, TrustDecision,
+    QuestionKind, RawJson, Resolution, ResultForm, ResultForms as _, ResultRef, Results, ResultsError, RunId,
+    RunLog, RunState, ServerRecord, Servers, SourceId, StepOutcome, StepState, ToolDefinition, TrustDecision,
 };
 use toolyard_store::{
     AuditQuery, Engine, Keeping, Location, Store, StoreError, StoredAudit, StoredHistory, StoredRequests,
@@ -37,12 +37,15 @@ on_both_engines!(
     a_thousand_steps_at_once_are_all_there,
     unknown_runs_are_refused,
     questions_are_answered_once,
+    transitions_of_a_run_are_kept_in_order_by_its_holder_alone,
+    one_step_and_the_questions_of_one_run_are_found,
     servers_and_definitions_are_remembered,
     trust_and_descriptions_are_remembered,
     results_are_paged_deduplicated_and_expire,
     conversations_are_recalled,
     history_survives_and_fades,
     past_requests_survive_and_are_bounded,
+    what_results_look_like_is_learned_anew,
     the_audit_log_is_chained_and_searched,
     export_and_import_keep_everything,
     opening_again_changes_nothing_and_a_newer_store_is_refused,
@@ -230,7 +233,7 @@ async fn a_thousand_steps_at_once_are_all_there(engine: Engine) {
 async fn unknown_runs_are_refused(engine: Engine) {
     let store_place = Place::new(engine).await;
     let store = store_place.open().await;
-    let run = toolyard_core::RunId::from("nowhere");
+    let run = RunId::from("nowhere");
     assert_eq!(store.run(&run).await, Err(JournalError::UnknownRun(run.clone())));
     assert_eq!(store.claim(&run, "one", LEASE).await, Err(JournalError::UnknownRun(run.clone())));
     let lease = toolyard_core::Lease { run: run.clone(), owner: "one".to_owned(), fence: 1 };
@@ -469,6 +472,23 @@ fn record(number: i64) -> AuditRecord {
     }
 }
 
+async fn what_results_look_like_is_learned_anew(engine: Engine) {
+    let place = Place::new(engine).await;
+    let store = place.open().await;
+    let form = |tool: &str, form: &str| ResultForm {
+        tool: tool.to_owned(),
+        source: "excel".into(),
+        form: form.to_owned(),
+    };
+    store.learn(&form("read", r#"{"old":1}"#)).await;
+    store.learn(&form("write", r#"{"done":true}"#)).await;
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    store.learn(&form("read", r#"{"cells":[]}"#)).await;
+    let read = form("read", r#"{"cells":[]}"#);
+    assert_eq!(store.recent(9).await, [read.clone(), form("write", r#"{"done":true}"#)]);
+    assert_eq!(store.recent(1).await, [read]);
+}
+
 async fn the_audit_log_is_chained_and_searched(engine: Engine) {
     let place = Place::new(engine).await;
     let store = place.open().await;
@@ -506,6 +526,57 @@ async fn the_audit_log_is_chained_and_searched(engine: Engine) {
     assert!(matches!(store.verify_audit(None).await.unwrap(), Verdict::Whole { records: 4_500, .. }));
 }
 
+async fn transitions_of_a_run_are_kept_in_order_by_its_holder_alone(engine: Engine) {
+    let place = Place::new(engine).await;
+    let store = place.open().await;
+    let lease = new_run(&store, "one").await;
+    let event = |text: &str| json(serde_json::json!({"event": "said", "text": text}));
+    let long = "long ".repeat(10_000);
+    store.append(&lease, 0, &event("first")).await.unwrap();
+    store.append_all(&lease, 1, &[event("second"), event(&long)]).await.unwrap();
+    store.append(&lease, 3, &event("password=hunter2")).await.unwrap();
+    let kept = place.open().await.events(&lease.run, 0).await.unwrap();
+    assert_eq!(kept.iter().map(|event| event.number).collect::<Vec<_>>(), [0, 1, 2, 3]);
+    assert_eq!(kept[2].event, event(&long));
+    assert!(!kept[3].event.get().contains("hunter2"), "secrets are never written down");
+    assert!(kept.is_sorted_by_key(|event| event.at) && kept[0].at > 0);
+    assert_eq!(store.events(&lease.run, 2).await.unwrap(), kept[2..]);
+
+    let taken = JournalError::NumberTaken { run: lease.run.clone(), number: 3 };
+    assert_eq!(store.append(&lease, 3, &event("again")).await, Err(taken.clone()));
+    // All of them or none.
+    assert_eq!(store.append_all(&lease, 2, &[event("x")]).await.map_err(|_| ()), Err(()));
+    let lost = Err(JournalError::LeaseLost(lease.run.clone()));
+    expire_lease(&store, &lease).await;
+    let next = store.claim(&lease.run, "two", LEASE).await.unwrap();
+    assert_eq!(store.append(&lease, 4, &event("late")).await, lost);
+    store.append(&next, 4, &event("mine")).await.unwrap();
+    store.release(&next, RunState::Open).await.unwrap();
+    assert_eq!(store.append(&next, 5, &event("given back")).await.map_err(|_| ()), Err(()));
+    assert_eq!(store.events(&lease.run, 0).await.unwrap().len(), 5);
+    assert!(store.events(&RunId::from("none"), 0).await.unwrap().is_empty());
+}
+
+async fn one_step_and_the_questions_of_one_run_are_found(engine: Engine) {
+    let store_place = Place::new(engine).await;
+    let store = store_place.open().await;
+    let (lease, other) = (new_run(&store, "one").await, new_run(&store, "one").await);
+    store.begin(&lease, &intent("a", false)).await.unwrap();
+    store.finish(&lease, "a", &done("found")).await.unwrap();
+    let found = store.step(&lease.run, "a").await.unwrap().unwrap();
+    assert_eq!(found.outcome.unwrap().get(), r#"{"text":"found"}"#);
+    assert_eq!(store.step(&lease.run, "b").await, Ok(None));
+    assert_eq!(store.step(&other.run, "a").await, Ok(None));
+
+    let first = store.ask(&lease.run, Some("a"), QuestionKind::Approval, "?").await.unwrap();
+    store.ask(&other.run, None, QuestionKind::Cancellation, "?").await.unwrap();
+    let second = store.ask(&lease.run, None, QuestionKind::Cancellation, "?").await.unwrap();
+    store.answer(first, Answer::Allow, "ada").await.unwrap();
+    let questions = store.of_run(&lease.run).await.unwrap();
+    assert_eq!(questions.iter().map(|question| question.id).collect::<Vec<_>>(), [first, second]);
+    assert_eq!((questions[0].answer, questions[1].answer), (Some(Answer::Allow), None));
+}
+
 async fn export_and_import_keep_everything(engine: Engine) {
     let store_place = Place::new(engine).await;
     let store = store_place.open().await;
@@ -513,6 +584,7 @@ async fn export_and_import_keep_everything(engine: Engine) {
     store.begin(&lease, &intent("a", false)).await.unwrap();
     store.finish(&lease, "a", &done("kept")).await.unwrap();
     store.ask(&lease.run, None, QuestionKind::Approval, "?").await.unwrap();
+    store.append(&lease, 0, &json(serde_json::json!({"event": "asked"}))).await.unwrap();
     store.append_audit((1..=1_200).map(record).collect()).await.unwrap();
     let reference = store.keep(&"long ".repeat(100_000)).await.unwrap();
     let history = StoredHistory::with_clock(&store, Arc::new(|| 1)).await.unwrap();
@@ -533,6 +605,7 @@ async fn export_and_import_keep_everything(engine: Engine) {
     let copy = copy_place.open().await;
     assert_eq!(copy.import(&mut export.as_slice()).await.unwrap(), rows);
     assert_eq!(copy.steps(&lease.run).await.unwrap(), store.steps(&lease.run).await.unwrap());
+    assert_eq!(copy.events(&lease.run, 0).await.unwrap(), store.events(&lease.run, 0).await.unwrap());
     assert_eq!(copy.verify_audit(None).await.unwrap(), store.verify_audit(None).await.unwrap());
     assert_eq!(copy.read(&reference, 300_000, 20).await, store.read(&reference, 300_000, 20).await);
     let copied = StoredRequests::with_clock(&copy, Arc::new(|| 1)).await.unwrap();

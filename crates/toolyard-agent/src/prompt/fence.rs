@@ -58,19 +58,19 @@ const TAG_TOKENS: [&str; 23] = [
 const LINE_ENDS: [char; 6] = ['\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
 
 /// Lines of prose without anything that people do not see. No line is empty.
-pub(super) fn lines(text: &str) -> Vec<String> {
+pub(crate) fn lines(text: &str) -> Vec<String> {
     let text = text.replace("\r\n", "\n").replace(LINE_ENDS, "\n").replace('\t', "    ");
     let (clean, _) = without_hidden(&text);
     clean.lines().map(|line| line.trim_end().to_owned()).filter(|line| !line.is_empty()).collect()
 }
 
 /// The same as one line with single spaces.
-pub(super) fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     lines(text).iter().flat_map(|line| line.split_whitespace()).collect::<Vec<_>>().join(" ")
 }
 
 /// Prose in which no tag and no control token begins.
-pub(super) fn escaped(prose: &str) -> Cow<'_, str> {
+pub(crate) fn escaped(prose: &str) -> Cow<'_, str> {
     if !prose.contains(['<', '[', '&']) {
         return Cow::Borrowed(prose);
     }
@@ -88,7 +88,7 @@ pub(super) fn escaped(prose: &str) -> Cow<'_, str> {
 }
 
 /// Prose in which no control token begins, for those who put definitions before a model in a form of their own.
-pub(super) fn defused(prose: &str) -> Cow<'_, str> {
+pub(crate) fn defused(prose: &str) -> Cow<'_, str> {
     if !has_control_token(prose) {
         return Cow::Borrowed(prose);
     }
@@ -106,7 +106,7 @@ pub(super) fn defused(prose: &str) -> Cow<'_, str> {
 
 /// What [`escaped`] was given.
 #[cfg(test)]
-pub(super) fn unescaped(text: &str) -> String {
+pub(crate) fn unescaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('&') {
@@ -133,7 +133,7 @@ fn begins_bracket_token(rest: &str) -> bool {
 }
 
 /// Whether a text holds something that a chat template takes for a word of its own.
-pub(super) fn has_control_token(text: &str) -> bool {
+pub(crate) fn has_control_token(text: &str) -> bool {
     let mut starts = text.match_indices(['<', '[']);
     starts.any(|(at, _)| begins_control_token(text.get(at..).unwrap_or_default()))
 }
@@ -149,18 +149,18 @@ fn begins_control_token(text: &str) -> bool {
 }
 
 /// A name as it is when it is plain, else as a JSON string.
-pub(super) fn name(name: &str) -> Cow<'_, str> {
+pub(crate) fn name(name: &str) -> Cow<'_, str> {
     if is_plain(name) { Cow::Borrowed(name) } else { Cow::Owned(json(&Value::String(name.to_owned()))) }
 }
 
 /// Whether a name can be written without quotes and taken for nothing else.
-pub(super) fn is_plain(name: &str) -> bool {
+pub(crate) fn is_plain(name: &str) -> bool {
     let is_plain = |letter: char| letter.is_alphanumeric() || "_-.:/$@".contains(letter);
     !name.is_empty() && name.chars().all(is_plain) && hidden_places(name).is_empty()
 }
 
 /// A value as JSON on one line, in which nothing hides and nothing begins.
-pub(super) fn json(value: &Value) -> String {
+pub(crate) fn json(value: &Value) -> String {
     let mut out = String::new();
     write_json(value, &mut out);
     out

@@ -8,7 +8,7 @@ mod choose;
 mod details;
 mod docstring;
 mod example;
-mod fence;
+pub(crate) mod fence;
 #[cfg(test)]
 mod generate;
 mod native;
@@ -16,7 +16,7 @@ mod native;
 mod parse;
 mod schema_walk;
 mod tool;
-mod words;
+pub(crate) mod words;
 
 use std::fmt::Write as _;
 
@@ -71,13 +71,26 @@ pub fn build_agent_system_prompt_with_tools(
     limit: Limit,
     counter: &dyn TokenCount,
 ) -> Result<Prompt, PromptError> {
+    let Words { calling_heading, calling_form, calling_rules, tools_heading, tools_notice, .. } =
+        Words::of(agent.language);
+    let paragraphs = [*calling_heading, calling_form, calling_rules, tools_heading, tools_notice];
+    build_with_paragraphs(agent, &paragraphs, offer, limit, counter)
+}
+
+/// The same with other words before the tools.
+pub(crate) fn build_with_paragraphs(
+    agent: &AgentConfig,
+    paragraphs: &[&str],
+    offer: Offer<impl IntoIterator<Item = PromptTool>>,
+    limit: Limit,
+    counter: &dyn TokenCount,
+) -> Result<Prompt, PromptError> {
     let words = Words::of(agent.language);
     let mut prefix = opening(agent, words);
     if !agent.capabilities.enable_tool_calling || offer.exist == 0 {
         return without_tools(&prefix, limit, counter);
     }
-    let Words { calling_heading, calling_form, calling_rules, tools_heading, tools_notice, .. } = words;
-    for paragraph in [calling_heading, calling_form, calling_rules, tools_heading, tools_notice] {
+    for paragraph in paragraphs {
         prefix.push_str(paragraph);
         prefix.push_str("\n\n");
     }
@@ -118,7 +131,7 @@ fn without_tools(prefix: &str, limit: Limit, counter: &dyn TokenCount) -> Result
 }
 
 /// Who the agent is and what it is told by its operator.
-fn opening(agent: &AgentConfig, words: &Words) -> String {
+pub(crate) fn opening(agent: &AgentConfig, words: &Words) -> String {
     let description = match agent.description.trim() {
         "" => words.default_description,
         description => description,

@@ -2,12 +2,13 @@
 
 use serde_json::{Map, Value};
 use toolyard_core::{
-    EffectiveHints, Param, RawJson, SourceKind, ToolSpec, extract_capabilities, redact_json,
+    EffectiveHints, Param, RawJson, SourceKind, ToolSpec, extract_capabilities, params, redact_json,
 };
 use toolyard_hub::ToolCandidate;
 use unicode_segmentation::UnicodeSegmentation as _;
 
 use super::{docstring::take_apart, example::example, fence};
+use crate::result_form;
 
 /// A description is cut after this many characters: nobody describes a tool for longer who wants it to be used.
 const MAX_DESCRIPTION: usize = 2_000;
@@ -15,6 +16,8 @@ const MAX_DESCRIPTION: usize = 2_000;
 const MAX_PARAM_DESCRIPTION: usize = 400;
 /// Choices are left out when they are longer than this in all, and defaults when they are.
 const MAX_VALUES: usize = 600;
+/// A longer form of results is not shown.
+const MAX_RETURNS: usize = 300;
 /// More parameters than this are counted and not shown, nested ones included.
 const MAX_PARAMS: usize = 100;
 /// A success rate is known after this many calls.
@@ -31,6 +34,8 @@ pub struct PromptTool {
     pub(super) group: Option<String>,
     pub(super) success_percent: Option<u32>,
     pub(super) example: Value,
+    /// What its results look like, where that is known.
+    pub(crate) returns: Option<String>,
     pub(super) schema: RawJson,
     /// Whether it is code of this process, so that its name means what we say it means.
     pub(super) native: bool,
@@ -71,6 +76,7 @@ impl PromptTool {
             group: None,
             success_percent: None,
             schema: spec.input_schema.clone(),
+            returns: spec.output_schema.as_ref().and_then(promised),
             native: false,
         }
     }
@@ -102,6 +108,19 @@ impl PromptTool {
         self
     }
 
+    /// The same tool with what its results look like: JSON whose values only stand for what is there.
+    #[must_use]
+    pub fn with_returns(mut self, form: impl Into<String>) -> Self {
+        let form: String = form.into();
+        self.returns = (form.chars().count() <= MAX_RETURNS).then_some(form).or(self.returns);
+        self
+    }
+
+    /// What its results look like, as far as that is known or promised.
+    pub fn returns(&self) -> Option<&str> {
+        self.returns.as_deref()
+    }
+
     /// The name by which it is called.
     pub fn name(&self) -> &str {
         &self.name
@@ -118,11 +137,23 @@ impl PromptTool {
     }
 
     /// The first sentence of the description.
-    pub(super) fn first_sentence(&self) -> String {
+    pub(crate) fn first_sentence(&self) -> String {
         let line = self.description.first().map(String::as_str).unwrap_or_default();
         let sentence = line.unicode_sentences().next().unwrap_or(line).trim();
         cut(sentence, MAX_PARAM_DESCRIPTION)
     }
+}
+
+/// What a tool promises to give, where that says more than that it gives something.
+fn promised(schema: &RawJson) -> Option<String> {
+    let fields = params(&schema.to_value());
+    let is_wrapping = fields.len() == 1 && fields.iter().all(|field| field.name == "result");
+    if fields.is_empty() || is_wrapping {
+        return None;
+    }
+    let none_required = !fields.iter().any(|field| field.required);
+    let shown = |field: Param| Param { required: field.required || none_required, default: None, ..field };
+    result_form(&example(&fields.into_iter().map(shown).collect::<Vec<_>>()))
 }
 
 /// Cleans what parameters say, and takes out those beyond the bound. How many those were.

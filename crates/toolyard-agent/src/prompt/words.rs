@@ -4,37 +4,37 @@ use crate::Language;
 
 /// Everything that Toolyard itself says in a prompt. `{…}` stands for what is put in.
 #[derive(Debug)]
-pub(super) struct Words {
-    pub(super) you_are: &'static str,
-    pub(super) default_description: &'static str,
-    pub(super) calling_heading: &'static str,
-    pub(super) calling_form: &'static str,
-    pub(super) calling_rules: &'static str,
-    pub(super) tools_heading: &'static str,
-    pub(super) tools_notice: &'static str,
-    pub(super) native_notice: &'static str,
-    pub(super) parameters: &'static str,
-    pub(super) requires: &'static str,
-    pub(super) hints: &'static str,
-    pub(super) example: &'static str,
-    pub(super) success_rate: &'static str,
-    pub(super) required: &'static str,
-    pub(super) optional: &'static str,
-    pub(super) one_of: &'static str,
-    pub(super) default: &'static str,
-    pub(super) array_of: &'static str,
-    pub(super) more_parameters: &'static str,
-    pub(super) read_only: &'static str,
-    pub(super) destructive: &'static str,
-    pub(super) idempotent: &'static str,
-    pub(super) other: &'static str,
-    pub(super) one_tool: &'static str,
-    pub(super) many_tools: &'static str,
-    pub(super) no_tools: &'static str,
-    pub(super) more_by_tool: &'static str,
-    pub(super) more_by_command: &'static str,
+pub(crate) struct Words {
+    pub(crate) you_are: &'static str,
+    pub(crate) default_description: &'static str,
+    pub(crate) calling_heading: &'static str,
+    pub(crate) calling_form: &'static str,
+    pub(crate) calling_rules: &'static str,
+    pub(crate) tools_heading: &'static str,
+    pub(crate) tools_notice: &'static str,
+    pub(crate) native_notice: &'static str,
+    pub(crate) parameters: &'static str,
+    pub(crate) requires: &'static str,
+    pub(crate) hints: &'static str,
+    pub(crate) example: &'static str,
+    pub(crate) success_rate: &'static str,
+    pub(crate) required: &'static str,
+    pub(crate) optional: &'static str,
+    pub(crate) one_of: &'static str,
+    pub(crate) default: &'static str,
+    pub(crate) array_of: &'static str,
+    pub(crate) more_parameters: &'static str,
+    pub(crate) read_only: &'static str,
+    pub(crate) destructive: &'static str,
+    pub(crate) idempotent: &'static str,
+    pub(crate) other: &'static str,
+    pub(crate) one_tool: &'static str,
+    pub(crate) many_tools: &'static str,
+    pub(crate) no_tools: &'static str,
+    pub(crate) more_by_tool: &'static str,
+    pub(crate) more_by_command: &'static str,
     /// What stands between two things of a list.
-    pub(super) comma: &'static str,
+    pub(crate) comma: &'static str,
 }
 
 const ENGLISH: Words = Words {
@@ -110,7 +110,7 @@ const CHINESE: Words = Words {
 };
 
 impl Words {
-    pub(super) const fn of(language: Language) -> &'static Self {
+    pub(crate) const fn of(language: Language) -> &'static Self {
         match language {
             Language::English => &ENGLISH,
             Language::Chinese => &CHINESE,
@@ -119,6 +119,6 @@ impl Words {
 }
 
 /// A sentence with one thing put in.
-pub(super) fn filled(sentence: &str, place: &str, value: &str) -> String {
+pub(crate) fn filled(sentence: &str, place: &str, value: &str) -> String {
     sentence.replacen(&format!("{{{place}}}"), value, 1)
 }

@@ -15,6 +15,8 @@ const ASKABLE: [&str; 3] = ["elicitation", "sampling", "roots"];
 
 /// Where a hub in front of the server says what a question is called.
 const QUESTION_KEY: &str = "toolyard/key";
+/// A server hears this long after its question that nobody can answer it.
+const BREATH: std::time::Duration = std::time::Duration::from_millis(200);
 /// A longer name is none.
 const MAX_KEY: usize = 256;
 
@@ -52,7 +54,11 @@ impl Parts {
         }
         let key = key_of(&method, params.as_ref());
         let question = CallQuestion { key, source: self.server.clone(), method, params };
-        check(&*caller, &question)?;
+        if let Err(refused) = check(&*caller, &question) {
+            // What the server asks in the same breath, and can be answered, reaches the client before the server gives up.
+            tokio::time::sleep(BREATH).await;
+            return Err(refused);
+        }
         let _asking = call.asking();
         tokio::select! {
             answers = caller.ask(std::slice::from_ref(&question)) => {

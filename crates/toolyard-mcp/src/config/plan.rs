@@ -86,7 +86,7 @@ pub fn plan_import(
     for Merged { server, from } in imported {
         let planned =
             |name: &str| Planned { name: name.to_owned(), from: from.clone(), notes: server.notes.clone() };
-        if is_toolyard(&server.settings) {
+        if is_toolyard(&server.name, &server.settings) {
             let reason = "it is Toolyard itself, which would ask itself for ever";
             plan.skipped.push(Skipped { name: server.name.clone(), reason });
         } else if let Some(name) = by_reach.get(&content_key(&server.settings)) {
@@ -149,10 +149,13 @@ fn with_decisions(old: Option<&ServerSettings>, new: &ServerSettings) -> ServerS
 }
 
 /// Clients that were connected to Toolyard have it among their servers.
-fn is_toolyard(settings: &ServerSettings) -> bool {
+fn is_toolyard(name: &str, settings: &ServerSettings) -> bool {
     let program = settings.command.as_deref().unwrap_or_default();
-    let name = program.rsplit(['/', '\\']).next().unwrap_or_default();
-    name.strip_suffix(".exe").unwrap_or(name) == "toolyard"
+    let program = program.rsplit(['/', '\\']).next().unwrap_or_default();
+    let starts_us = program.strip_suffix(".exe").unwrap_or(program) == "toolyard";
+    // An address with our name, or with our token: what `toolyard connect --http` writes.
+    let has_our_token = settings.headers.values().any(|value| value.contains("${TOOLYARD_TOKEN}"));
+    starts_us || (settings.url.is_some() && (name == "toolyard" || has_our_token))
 }
 
 /// A line for each field that differs.

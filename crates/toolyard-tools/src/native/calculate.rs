@@ -1,5 +1,7 @@
 //! `calculate`: exact arithmetic with units, bounded in time, depth and size.
 
+mod values;
+
 use std::{
     sync::{
         Arc,
@@ -13,12 +15,13 @@ use std::{
 use fend_core::Interrupt;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Number, Value, json};
 use toolyard_core::{
     BoxFuture, CallContext, ErrorKind, RawJson, Tool, ToolCallRequest, ToolError, ToolHints, ToolOutput,
     ToolSpec,
 };
 
+use self::values::{Counted, counted};
 use crate::arguments::{read_arguments, schema_of};
 
 /// Longer expressions are not calculations.
@@ -36,8 +39,12 @@ const STACK_LIMIT: usize = STACK_BYTES / 2;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The expression, such as `(3+4)*12/7`, `5 km to miles` or `sqrt(2)`
+    /// The expression, such as `(3+4)*12/7`, `5 km to miles` or `sum(values)`
     expression: String,
+    /// The numbers that `values` in the expression stands for; what is no number is left out
+    #[serde(default)]
+    #[schemars(extend("type" = ["array", "number"]))]
+    values: Option<Value>,
 }
 
 /// Calculates with exact fractions, units and functions. Random numbers and exchange rates are not offered.
@@ -49,12 +56,24 @@ pub struct Calculate {
 impl Calculate {
     /// The tool.
     pub fn new() -> Self {
-        let description = "Calculate an arithmetic expression exactly; knows units, powers, roots, logarithms and \
-                           trigonometry. Results that are not exact begin with `approx.`";
+        let description = "Calculate an arithmetic expression exactly, or over `values`: sum(values), average(values), \
+                           min(values), max(values), median(values), count(values). Knows units, powers, roots, \
+                           logarithms and trigonometry. Results that are not exact begin with `approx.`";
         let spec = ToolSpec::new("calculate", description)
             .with_input_schema(schema_of::<Arguments>())
             .with_hints(ToolHints { idempotent: Some(true), open_world: Some(false), ..ToolHints::READ_ONLY })
             .with_capability("calculate");
+        let mut spec = spec;
+        spec.output_schema = Some(RawJson::from_value(&json!({
+            "type": "object",
+            "properties": {
+                "result": {"type": ["number", "string"], "description": "A number where it is one and no digit is lost"},
+                "exact": {"type": "boolean"},
+                "counted": {"type": "integer"},
+                "ignored": {"type": "integer"},
+            },
+            "required": ["result", "exact"],
+        })));
         Self { spec }
     }
 }
@@ -76,7 +95,10 @@ impl Tool for Calculate {
         context: &'a CallContext,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
-            let Arguments { expression } = read_arguments(&request.arguments)?;
+            let Arguments { expression, values } = read_arguments(&request.arguments)?;
+            let values = values.filter(|values| !values.is_null());
+            let counted = counted(&expression, values.as_ref())?;
+            let expression = counted.as_ref().map_or(expression, |counted| counted.expression.clone());
             if expression.trim().is_empty() {
                 return Err(ToolError::failed("there is nothing to calculate"));
             }
@@ -86,17 +108,38 @@ impl Tool for Calculate {
                 )));
             }
             let until = context.deadline.min(Instant::now() + TIME_LIMIT);
-            evaluate(expression, until).await.map(|result| answer(&result))
+            evaluate(expression, until).await.map(|result| answer(&result, counted.as_ref()))
         })
     }
 }
 
-/// Exact results are just the number; inexact ones keep the word that says so.
-fn answer(result: &str) -> ToolOutput {
-    let exact = !result.starts_with("approx.");
-    let mut output = ToolOutput::text(result);
-    output.structured = Some(RawJson::from_value(&json!({"result": result, "exact": exact})));
+/// Exact results are just the number; inexact ones keep the word that says so. As JSON a number is a number, so that it
+/// can be put to use as one.
+fn answer(result: &str, counted: Option<&Counted>) -> ToolOutput {
+    let (exact, shown) = match result.strip_prefix("approx.") {
+        Some(rest) => (false, rest.trim()),
+        None => (true, result),
+    };
+    let mut facts = json!({"result": number(shown).unwrap_or_else(|| json!(result)), "exact": exact});
+    let mut text = result.to_owned();
+    if let (Some(Counted { counted, ignored, .. }), Value::Object(facts)) = (counted, &mut facts) {
+        facts.insert("counted".to_owned(), json!(counted));
+        facts.insert("ignored".to_owned(), json!(ignored));
+        if *ignored > 0 {
+            let all = counted + ignored;
+            text = format!("{result}\n({ignored} of {all} values are not numbers and were left out)");
+        }
+    }
+    let mut output = ToolOutput::text(text);
+    output.structured = Some(RawJson::from_value(&facts));
     output
+}
+
+/// A number that JSON carries without losing a digit of it.
+fn number(shown: &str) -> Option<Value> {
+    let number: Number = serde_json::from_str(shown).ok()?;
+    let same = number.to_string() == shown || number.as_f64().is_some_and(|float| float.to_string() == shown);
+    same.then_some(Value::Number(number))
 }
 
 /// Evaluates off the runtime's threads; dropping the future ends the evaluation.

@@ -19,7 +19,14 @@ async fn fractions_are_exact() {
     assert_eq!(text("0.1+0.2").await, "0.3");
     assert_eq!(text("2^64").await, "18446744073709551616");
     assert_eq!(text("5 km to m").await, "5000 m");
-    assert_eq!(calculate("1+1").await.unwrap().to_json(), json!({"result": "2", "exact": true}));
+    assert_eq!(calculate("1+1").await.unwrap().to_json(), json!({"result": 2, "exact": true}));
+    assert_eq!(calculate("0.1+0.2").await.unwrap().to_json(), json!({"result": 0.3, "exact": true}));
+    assert_eq!(
+        calculate("2^64").await.unwrap().to_json()["result"],
+        json!("18446744073709551616"),
+        "no digit is lost"
+    );
+    assert_eq!(calculate("5 km to m").await.unwrap().to_json()["result"], json!("5000 m"));
 }
 
 #[tokio::test]
@@ -27,6 +34,29 @@ async fn inexact_results_say_so() {
     assert!(text("sqrt(2)").await.starts_with("approx. 1.414"));
     let output = calculate("1/3").await.unwrap();
     assert_eq!(output.to_json()["exact"], json!(false), "{}", output.to_text());
+    assert!(output.to_json()["result"].as_f64().is_some_and(|third| (third - 1.0 / 3.0).abs() < 1e-6));
+}
+
+async fn over(arguments: Value) -> Result<ToolOutput, ToolError> {
+    let context = CallContext::until(Instant::now() + Duration::from_secs(30));
+    Calculate::new().call(&ToolCallRequest::new("calculate", arguments), &context).await
+}
+
+#[tokio::test]
+async fn a_list_is_added_up() {
+    let column = json!(["Sales", 10, 20.5, null, "18,420"]);
+    let output = over(json!({"expression": "sum(values)", "values": column})).await.unwrap();
+    assert_eq!(output.to_json(), json!({"result": 18450.5, "exact": true, "counted": 3, "ignored": 2}));
+    assert_eq!(output.to_text(), "18450.5\n(2 of 5 values are not numbers and were left out)");
+    let output = over(json!({"expression": "average(values) * 2", "values": [1, 2]})).await.unwrap();
+    assert_eq!(output.to_text(), "3");
+    assert_eq!(over(json!({"expression": "sum([1, 2, 3])"})).await.unwrap().to_text(), "6");
+    assert_eq!(over(json!({"expression": "1+1", "values": null})).await.unwrap().to_text(), "2");
+    let third = over(json!({"expression": "average(values)", "values": [1, 0, 0]})).await.unwrap().to_json();
+    assert!(third["exact"] == json!(false) && third["result"].is_number(), "{third}");
+    let many: Vec<u32> = (0..100_000).collect();
+    let output = over(json!({"expression": "sum(values)", "values": many})).await.unwrap();
+    assert_eq!(output.to_text(), "4999950000");
 }
 
 #[tokio::test]

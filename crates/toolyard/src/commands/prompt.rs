@@ -1,18 +1,14 @@
 //! `toolyard prompt`: exactly what a model would be told.
 
-use std::{collections::HashMap, sync::Arc};
-
 use serde_json::{Value, json};
 use toolyard::{Settings, Toolyard};
 use toolyard_agent::{
-    AgentConfig, DEFAULT_AGENT, O200k, TokenCount as _,
+    AgentConfig, DEFAULT_AGENT, O200k, Rates, TokenCount as _, offer,
     prompt::{
-        Limit, Offer, Prompt, PromptError, PromptTool, Provider, Shown, build_agent_system_prompt_with_tools,
+        Limit, Prompt, PromptError, Provider, Shown, build_agent_system_prompt_with_tools,
         build_native_prompt, call_schema,
     },
 };
-use toolyard_core::{SourceId, SourceKind};
-use toolyard_hub::ToolCandidate;
 
 use crate::{
     cli::{PromptArgs, PromptFormat},
@@ -22,9 +18,6 @@ use crate::{
 
 /// How many tools a request is shown besides the core ones, unless somebody says otherwise: what the seeds show.
 const RELEVANT: usize = 10;
-
-/// So many tools are looked for: some of them the agent may not see.
-const SEARCHED: usize = 100;
 
 /// Prints a prompt, or what takes its place for models that call tools by themselves.
 pub(crate) fn run(
@@ -38,7 +31,7 @@ pub(crate) fn run(
         tokens: arguments.budget,
         others: arguments.tools.unwrap_or(if arguments.query.is_some() { RELEVANT } else { usize::MAX }),
     };
-    let offer = offer(&agent, yard, arguments.query.as_deref());
+    let offer = offer(&agent, yard.hub(), arguments.query.as_deref(), rates(yard));
     let failed = |error| too_small(&error, &agent);
     match arguments.format {
         PromptFormat::Text | PromptFormat::Schema => {
@@ -122,51 +115,11 @@ fn agent(settings: &Settings, name: Option<&str>) -> Result<AgentConfig, Failure
         .with_hint(format!("there are {} · describe it in toolyard.toml: [agents.{name}]", known.join(", "))))
 }
 
-/// The tools that an agent may be shown, the most relevant first.
-fn offer<'a>(
-    agent: &'a AgentConfig,
-    yard: &'a Toolyard,
-    query: Option<&str>,
-) -> Offer<impl Iterator<Item = PromptTool> + use<'a>> {
-    let may_see = |tool: &Arc<ToolCandidate>| agent.may_see(&tool.name, tool.source_id().as_str());
-    let all: Vec<Arc<ToolCandidate>> = yard.hub().specs().into_iter().filter(may_see).collect();
-    let exist = all.len();
-    let rates = rates(yard);
-    let core = all.iter().filter(|tool| is_core(agent, tool)).map(|tool| shown(tool, &rates)).collect();
-    let others = match query {
-        Some(query) => relevant(yard, query).into_iter().filter(may_see).collect(),
-        None => all,
-    };
-    let others = others.into_iter().filter(|tool| !is_core(agent, tool));
-    Offer { core, others: others.map(move |tool| shown(&tool, &rates)), exist }
-}
-
-fn is_core(agent: &AgentConfig, tool: &ToolCandidate) -> bool {
-    agent.is_core(&tool.name, tool.source.info.kind == SourceKind::Native)
-}
-
-/// Tools in the order in which they matter for a request. A model never names a source, so those that only their source
-/// leads to are no use to it.
-fn relevant(yard: &Toolyard, query: &str) -> Vec<Arc<ToolCandidate>> {
-    let found = yard.hub().search(query, SEARCHED);
-    found.into_iter().filter(|found| found.by_name).map(|found| found.tool).collect()
-}
-
-/// How often calls succeeded, and how many there were, by tool and source.
-type Rates = HashMap<(String, SourceId), (f64, f64)>;
-
+/// How often calls succeeded, and how many there were.
 fn rates(yard: &Toolyard) -> Rates {
     let rate =
         |known: toolyard_store::Statistics| ((known.tool, known.source), (known.success_rate, known.calls));
     yard.statistics().into_iter().map(rate).collect()
-}
-
-fn shown(tool: &ToolCandidate, rates: &Rates) -> PromptTool {
-    let shown = PromptTool::of(tool);
-    match rates.get(&(tool.name.to_string(), tool.source_id().clone())) {
-        Some((rate, calls)) => shown.with_success(*rate, *calls),
-        None => shown,
-    }
 }
 
 fn too_small(error: &PromptError, agent: &AgentConfig) -> Failure {

@@ -340,3 +340,15 @@ fn the_same_facts_as_json() {
     assert_eq!(facts["moved"], serde_json::json!(["Excel", "github"]));
     assert_eq!(facts["written"], serde_json::json!(true));
 }
+
+#[test]
+fn a_connected_client_does_not_bring_the_hub_to_itself() {
+    let place = clients();
+    for (client, ..) in FILES {
+        place.run(&["connect", client, "--http", "--yes"]);
+    }
+    let before = std::fs::read_to_string(place.path("config/toolyard/toolyard.toml")).unwrap();
+    let said = place.run(&["import", "--yes"]);
+    assert!(said.contains("it is Toolyard itself"), "{said}");
+    assert_eq!(std::fs::read_to_string(place.path("config/toolyard/toolyard.toml")).unwrap(), before);
+}

@@ -1,0 +1,138 @@
+//! Carries runs out: begins what may be begun, waits for whatever ends first, and writes every transition down before
+//! anything follows from it.
+//!
+//! A run is data. Everything under way in it is one set of futures that its driver polls: no thread, no task per step.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `session.rs` | one driver at one run: notes and writes transitions |
+//! | `work.rs` | the loop: begin, wait, take what happened |
+//! | `begin.rs`, `happened.rs` | what each task begins, what each ending means |
+//! | `call.rs`, `standing.rs` | a step's call: arguments, permission, execution |
+//! | `persons.rs` | questions to persons and their answers |
+//! | `thought.rs`, `thinking.rs` | requests to models, and what is made of replies |
+//! | `stop.rs` | ends a run in the middle |
+//! | `caps.rs` | what may not be begun any more |
+//! | `progress.rs` | what tools say while they work |
+
+mod begin;
+mod call;
+mod caps;
+mod happened;
+mod persons;
+mod progress;
+mod session;
+mod standing;
+mod stop;
+mod thinking;
+mod thought;
+mod work;
+
+use serde_json::json;
+use toolyard_core::{Lease, RawJson, RunId, RunState};
+
+use self::session::{Held, Session};
+use crate::{
+    Agent, AgentError, Ask, CancelToken, RunEnd, RunEvent, RunWatcher,
+    replay::{self, Loaded},
+};
+
+/// The kind of run that agents make.
+pub const RUN_KIND: &str = "agent";
+/// So much of a question names its run in a list.
+const SHOWN_QUESTION: usize = 200;
+
+impl Agent {
+    /// Writes down a new run. Nothing is done about it yet.
+    pub async fn begin(&self, ask: Ask) -> Result<RunId, AgentError> {
+        let parts = &self.parts;
+        let question: String = ask.question.chars().take(SHOWN_QUESTION).collect();
+        let detail = RawJson::from(json!({"agent": ask.agent, "question": question, "who": ask.who}));
+        let run = parts.log.create_run(RUN_KIND, &detail).await?;
+        let lease = parts.log.claim(&run, &parts.owner, self.lease).await?;
+        parts.log.append(&lease, 0, &replay::written(&RunEvent::Asked { ask })).await?;
+        parts.log.release(&lease, RunState::Open).await?;
+        Ok(run)
+    }
+
+    /// Works on a run until it ends or is suspended. A run that is over is only told about. Whoever drops this leaves
+    /// the run as it is: it can be gone on with, or cancelled by [`crate::cancel`].
+    pub async fn drive(
+        &self,
+        run: &RunId,
+        watcher: &dyn RunWatcher,
+        stop: &CancelToken,
+    ) -> Result<RunEnd, AgentError> {
+        let loaded = replay::loaded(&*self.parts.log, run).await?;
+        if let (true, Some(end)) = (loaded.run.is_over(), loaded.run.end()) {
+            return Ok(end.clone());
+        }
+        loop {
+            let lease = self.parts.log.claim(run, &self.parts.owner, self.lease).await?;
+            let end = self.drive_held(&lease, watcher, stop).await?;
+            // An answer that came while the run was being laid down would wait for nobody.
+            let answered = matches!(end, RunEnd::Suspended { .. }) && self.is_answered(run).await?;
+            if !answered || stop.is_cancelled() {
+                return Ok(end);
+            }
+        }
+    }
+
+    /// Begins a run and works on it.
+    pub async fn ask(
+        &self,
+        ask: Ask,
+        watcher: &dyn RunWatcher,
+        stop: &CancelToken,
+    ) -> Result<(RunId, RunEnd), AgentError> {
+        let run = self.begin(ask).await?;
+        let end = self.drive(&run, watcher, stop).await?;
+        Ok((run, end))
+    }
+
+    async fn drive_held(
+        &self,
+        lease: &Lease,
+        watcher: &dyn RunWatcher,
+        stop: &CancelToken,
+    ) -> Result<RunEnd, AgentError> {
+        let mut held = Held::new(&self.parts.log, lease);
+        // Only the holder writes, so what is read now stays true.
+        let loaded = replay::loaded(&*self.parts.log, &lease.run).await?;
+        if let (true, Some(end)) = (loaded.run.is_over(), loaded.run.end()) {
+            held.release(state_of(end)).await?;
+            return Ok(end.clone());
+        }
+        let end = Box::pin(self.session(lease, watcher, loaded)?.work(stop)).await?;
+        held.release(state_of(&end)).await?;
+        Ok(end)
+    }
+
+    fn session<'a>(
+        &'a self,
+        lease: &'a Lease,
+        watcher: &'a dyn RunWatcher,
+        loaded: Loaded,
+    ) -> Result<Session<'a>, AgentError> {
+        let resumed = loaded.run.end().is_some() || loaded.next > 1;
+        let mut session = Session::new(self, lease, watcher, loaded);
+        if resumed {
+            session.note(RunEvent::Resumed { owner: self.parts.owner.clone() })?;
+        }
+        Ok(session)
+    }
+}
+
+/// How the journal calls a run that ended so.
+pub(crate) fn state_of(end: &RunEnd) -> RunState {
+    match end {
+        RunEnd::Answered { .. } | RunEnd::Planned => RunState::Done,
+        RunEnd::Failed { .. } | RunEnd::Capped { .. } => RunState::Failed,
+        RunEnd::Suspended { .. } => RunState::Open,
+        RunEnd::Cancelled => RunState::Cancelled,
+    }
+}
+
+#[cfg(test)]
+#[path = "driver_tests/mod.rs"]
+mod tests;

@@ -1,0 +1,98 @@
+//! The loop: begin what may be begun, wait for whatever comes first, take it.
+
+use futures_util::StreamExt as _;
+use toolyard_core::{Answer, JournalError, QuestionKind};
+
+use super::{happened::Happened, session::Session};
+use crate::{AgentError, CancelToken, Cap, RunEnd, RunEvent};
+
+/// What comes first.
+enum Next {
+    Happened(Happened),
+    Beat,
+    Stop,
+    TimeIsUp,
+}
+
+impl Session<'_> {
+    /// Works until the run ends or is suspended.
+    pub(super) async fn work(mut self, stop: &CancelToken) -> Result<RunEnd, AgentError> {
+        self.hear_persons().await?;
+        loop {
+            self.advance()?;
+            self.flush().await?;
+            if let Some(end) = self.run.end() {
+                if self.run.is_over() {
+                    self.close_questions().await;
+                }
+                return Ok(end.clone());
+            }
+            match self.next(stop).await {
+                Next::Happened(happened) => self.take_all(happened)?,
+                Next::Beat => {
+                    if self.beat().await? {
+                        return self.stop(RunEnd::Cancelled).await;
+                    }
+                }
+                Next::Stop => return self.stop(RunEnd::Cancelled).await,
+                Next::TimeIsUp => {
+                    let end = self.capped(Cap::Time);
+                    return self.stop(end).await;
+                }
+            }
+        }
+    }
+
+    /// Waits; what tools say meanwhile is passed on.
+    async fn next(&mut self, stop: &CancelToken) -> Next {
+        loop {
+            if stop.is_cancelled() {
+                return Next::Stop;
+            }
+            if let Some(happened) = self.arrived.pop_front() {
+                return Next::Happened(happened);
+            }
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return Next::Stop,
+                Some(happened) = self.tasks.next(), if !self.tasks.is_empty() => return Next::Happened(happened),
+                Some(news) = self.news.recv() => self.context.watcher.see(&news),
+                () = tokio::time::sleep_until(self.deadline) => return Next::TimeIsUp,
+                _ = self.heartbeat.tick() => return Next::Beat,
+            }
+        }
+    }
+
+    /// Takes what happened, and all that happened at the same time: it is written down together.
+    fn take_all(&mut self, first: Happened) -> Result<(), AgentError> {
+        self.take(first)?;
+        while let Some(happened) = self.arrived.pop_front() {
+            self.take(happened)?;
+        }
+        while let Some(Some(happened)) = futures_util::FutureExt::now_or_never(self.tasks.next()) {
+            self.take(happened)?;
+        }
+        Ok(())
+    }
+
+    /// Prolongs the lease; whether somebody elsewhere wants the run cancelled.
+    async fn beat(&mut self) -> Result<bool, AgentError> {
+        let super::session::Context { agent, parts, lease, .. } = self.context;
+        match self.meanwhile(parts.log.renew(lease, agent.lease)).await {
+            Ok(()) => {}
+            Err(lost @ (JournalError::LeaseLost(_) | JournalError::UnknownRun(_))) => return Err(lost.into()),
+            // A hiccup of the store is no reason to give up: the lease still lasts for two more beats.
+            Err(error) => tracing::warn!(run = %lease.run, %error, "a heartbeat was missed"),
+        }
+        let questions = self.meanwhile(parts.approvals.of_run(&lease.run)).await.unwrap_or_default();
+        let cancelled = |question: &toolyard_core::Question| {
+            question.kind == QuestionKind::Cancellation && question.answer == Some(Answer::Allow)
+        };
+        Ok(questions.iter().any(cancelled))
+    }
+
+    /// Notes the end of the run.
+    pub(super) fn end(&mut self, end: RunEnd) -> Result<(), AgentError> {
+        self.note(RunEvent::Ended { end })
+    }
+}

@@ -1,0 +1,149 @@
+//! Runs that are ended in the middle: by their caller, by time, by a person elsewhere, by being dropped.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::time::Instant;
+use toolyard_core::{Journal as _, RunState};
+
+use super::*;
+use crate::{
+    AgentError, ApprovalRules, Ask, CancelToken, Cap, Caps, RunEnd, StepEnd, Unwatched, ask_to_stop, cancel,
+};
+
+fn allow_all() -> ApprovalRules {
+    ApprovalRules { allow: vec!["*".to_owned()], ..ApprovalRules::default() }
+}
+
+fn hanging() -> House {
+    let steps = plan(&[
+        ("r", "read", json!({}), &[]),
+        ("w", "write", json!({}), &[]),
+        ("later", "echo", json!({}), &["r"]),
+    ]);
+    let tools = [
+        tool("read", Act::Hangs),
+        tool("write", Act::Hangs).writes().at("other"),
+        tool("echo", Act::Echoes).at("third"),
+    ];
+    House::new(saying([steps, "Done.".to_owned()]), &tools).ruled(allow_all())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_run_ends_at_once_and_leaves_no_doubt_about_what_was_under_way() {
+    let house = hanging();
+    let stop = CancelToken::new();
+    let run = house.agent.begin(ask("?")).await.unwrap();
+    let driving = house.agent.drive(&run, &Unwatched, &stop);
+    let cancelling = async {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        stop.cancel();
+        Instant::now()
+    };
+    let (end, at) = tokio::join!(driving, cancelling);
+    assert_eq!(end.unwrap(), RunEnd::Cancelled);
+    assert!(at.elapsed() < Duration::from_millis(250), "{:?}", at.elapsed());
+    assert!(matches!(house.end_of(&run, "w").await, StepEnd::Unknown { .. }), "it may have happened");
+    assert!(matches!(house.end_of(&run, "r").await, StepEnd::Failed { .. }), "reading changed nothing");
+    let unknown = house.log.unknown().await.unwrap();
+    assert_eq!((unknown.len(), unknown[0].step.as_str()), (1, "w"), "a person is asked about it");
+    assert_eq!(house.log.run(&run).await.unwrap().state, RunState::Cancelled);
+    assert_eq!(house.resume(&run).await, RunEnd::Cancelled);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_can_be_cancelled_before_it_begins_and_while_a_model_thinks() {
+    let house = hanging();
+    let stop = CancelToken::new();
+    stop.cancel();
+    let (_, end) = house.agent.ask(ask("?"), &Unwatched, &stop).await.unwrap();
+    assert_eq!((end, house.calls().len()), (RunEnd::Cancelled, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_hangs_ends_with_its_patience() {
+    let house = hanging();
+    let began = Instant::now();
+    let (run, end) = house.ask(Ask { caps: Caps { replans: 0, ..Caps::default() }, ..ask("?") }).await;
+    assert_eq!(end, RunEnd::Suspended { waiting: vec!["w".to_owned()] }, "the write may have happened");
+    assert!(matches!(house.end_of(&run, "r").await, StepEnd::Failed { .. }));
+    assert_eq!(house.end_of(&run, "later").await, StepEnd::Skipped { because: "r".to_owned() });
+    assert!(began.elapsed() < Duration::from_mins(10), "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn time_ends_a_run() {
+    let house = hanging();
+    let began = Instant::now();
+    let caps = Caps { time: Duration::from_secs(5), ..Caps::default() };
+    let (_, end) = house.ask(Ask { caps, ..ask("?") }).await;
+    assert!(matches!(end, RunEnd::Capped { cap: Cap::Time, .. }), "{end:?}");
+    assert!(began.elapsed() < Duration::from_millis(5_250), "{:?}", began.elapsed());
+    assert_eq!(house.log.unknown().await.unwrap().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn time_in_which_a_run_waits_for_persons_does_not_count() {
+    let steps = plan(&[("w", "write", json!({}), &[])]);
+    let house = House::new(saying([steps, "Done.".to_owned()]), &[tool("write", Act::Echoes).writes()]);
+    let caps = Caps { time: Duration::from_secs(5), ..Caps::default() };
+    let (run, end) = house.ask(Ask { caps, ..ask("?") }).await;
+    assert!(matches!(end, RunEnd::Suspended { .. }));
+    tokio::time::advance(Duration::from_hours(48)).await;
+    let question = toolyard_core::Approvals::waiting(&house.log).await.unwrap().remove(0);
+    crate::answer_question(&house.log, &house.log, question.id, true, "ada").await.unwrap();
+    assert!(matches!(house.resume(&run).await, RunEnd::Answered { .. }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn somebody_elsewhere_can_cancel_a_run_that_is_worked_on_and_one_that_is_not() {
+    let house = hanging();
+    let run = house.agent.begin(ask("?")).await.unwrap();
+    let elsewhere = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let held = cancel(&house.log, &run, "somebody").await;
+        assert!(matches!(held, Err(AgentError::Journal(_))), "{held:?}");
+        ask_to_stop(&house.log, &run, "ada").await.unwrap();
+    };
+    let stop = CancelToken::new();
+    let (end, ()) = tokio::join!(house.agent.drive(&run, &Unwatched, &stop), elsewhere);
+    assert_eq!(end.unwrap(), RunEnd::Cancelled);
+
+    let steps = plan(&[("w", "write", json!({}), &[])]);
+    let house = House::new(saying([steps]), &[tool("write", Act::Echoes).writes()]);
+    let (run, _) = house.ask(ask("?")).await;
+    cancel(&house.log, &run, "somebody").await.unwrap();
+    assert_eq!(house.resume(&run).await, RunEnd::Cancelled);
+    assert_eq!(cancel(&house.log, &run, "somebody").await, Err(AgentError::Over(run.clone())));
+    assert!(house.calls().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_is_dropped_gives_its_run_back() {
+    let house = hanging();
+    let run = house.agent.begin(ask("?")).await.unwrap();
+    let stop = CancelToken::new();
+    let dropped =
+        tokio::time::timeout(Duration::from_secs(1), house.agent.drive(&run, &Unwatched, &stop)).await;
+    assert!(dropped.is_err());
+    tokio::task::yield_now().await;
+    assert_eq!(house.log.run(&run).await.unwrap().owner, None);
+    assert_eq!(house.log.unknown().await.unwrap().len(), 1, "what was under way is unknown");
+    cancel(&house.log, &run, "somebody").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_is_kept_by_heartbeats_however_long_a_step_takes() {
+    let steps = plan(&[("slow", "slow", json!({}), &[])]);
+    let slow = tool("slow", Act::Echoes).takes(110_000);
+    let house = House::new(saying([steps, "Done.".to_owned()]), &[slow]);
+    let run = house.agent.begin(ask("?")).await.unwrap();
+    let thief = async {
+        tokio::time::sleep(Duration::from_secs(100)).await;
+        house.log.claim(&run, "thief", Duration::from_secs(1)).await
+    };
+    let stop = CancelToken::new();
+    let (end, stolen) = tokio::join!(house.agent.drive(&run, &Unwatched, &stop), thief);
+    assert!(matches!(end.unwrap(), RunEnd::Answered { .. }));
+    assert!(stolen.is_err());
+}

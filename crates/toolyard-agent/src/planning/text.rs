@@ -1,0 +1,121 @@
+//! A plan, calls or an answer in what a model wrote as plain text.
+
+use serde_json::{Map, Value};
+use toolyard_model::tool_call_tag::{TextCall, read_calls};
+
+use super::{
+    lenient,
+    read::{Said, arguments, said},
+    unreadable,
+};
+use crate::{Complexity, NO_TOOL, Plan, PlanProblem, Step};
+
+const BEGIN: &str = "<plan>";
+const END: &str = "</plan>";
+
+/// What a text says. A plan counts in its tags, or where it is the whole text and names a tool; anything else is calls,
+/// and what holds none is the answer.
+pub(super) fn read(text: &str, cut_off: bool, is_tool: &dyn Fn(&str) -> bool) -> Result<Said, PlanProblem> {
+    let text = without_thoughts(text);
+    if let Some(plan) = tagged(text) {
+        let read = lenient::read(plan).ok_or_else(|| unreadable("what stands in <plan> is not JSON"))?;
+        if cut_off || read.cut_off {
+            return Err(unreadable("it was cut off; write a shorter one"));
+        }
+        return said(&read.value).ok_or_else(|| unreadable("it has neither steps nor an answer"));
+    }
+    if let Some(said) = whole(text, is_tool) {
+        return Ok(said);
+    }
+    let found = read_calls(text, is_tool);
+    if found.cut_off || (cut_off && !found.calls.is_empty()) {
+        return Err(unreadable("a call was cut off; write a shorter one"));
+    }
+    if !found.calls.is_empty() {
+        return Ok(Said::Plan(Plan { steps: found.calls.into_iter().enumerate().map(called).collect() }));
+    }
+    match text.trim() {
+        "" => Err(unreadable("nothing was said")),
+        answer => Ok(Said::Answer(answer.to_owned())),
+    }
+}
+
+/// What follows a model's thoughts, where it wrote them into its text.
+pub(super) fn without_thoughts(text: &str) -> &str {
+    let text = text.trim_start();
+    if !text.starts_with("<think>") {
+        return text;
+    }
+    text.split_once("</think>").map_or("", |(_, after)| after)
+}
+
+/// What stands in the first tags that are not quoted.
+fn tagged(text: &str) -> Option<&str> {
+    let mut from = 0;
+    while let Some(at) = text.get(from..)?.find(BEGIN).map(|at| from + at) {
+        let (before, inside) = (text.get(..at)?, text.get(at + BEGIN.len()..)?);
+        if !is_quoted(before, inside) {
+            return Some(inside.split_once(END).map_or(inside, |(inside, _)| inside));
+        }
+        from = at + BEGIN.len();
+    }
+    None
+}
+
+/// Whether what stands between is an example in prose: in a fence with words before or behind it, or in backticks.
+fn is_quoted(before: &str, inside: &str) -> bool {
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    if line.matches('`').count() % 2 == 1 && !line.trim_start().starts_with("```") {
+        return true;
+    }
+    let in_fence = before.matches("```").count() % 2 == 1;
+    let prose_before = before.split("```").next().is_some_and(|prose| !prose.trim().is_empty());
+    let behind = inside.split_once(END).map_or("", |(_, behind)| behind);
+    let prose_behind = behind.split_once("```").is_some_and(|(_, prose)| !prose.trim().is_empty());
+    in_fence && (prose_before || prose_behind)
+}
+
+/// A text that is JSON from its beginning to its end, and a plan with a tool that exists.
+fn whole(text: &str, is_tool: &dyn Fn(&str) -> bool) -> Option<Said> {
+    let trimmed = text.trim();
+    let is_fenced = trimmed.starts_with("```") && trimmed.ends_with("```");
+    if !is_fenced && !trimmed.ends_with(['}', ']']) {
+        return None;
+    }
+    let read = lenient::read(trimmed).filter(|read| !read.cut_off)?;
+    // Calls by themselves are found by those who know what is none.
+    let is_plan = match &read.value {
+        Value::Object(entries) => entries.contains_key("steps") || entries.contains_key("plan"),
+        Value::Array(items) => items.iter().any(|item| item.get("tool_type").is_some()),
+        _ => false,
+    };
+    if !is_plan {
+        return None;
+    }
+    let Said::Plan(plan) = said(&read.value)? else { return None };
+    let known = plan.steps.iter().filter(|step| is_tool(&step.tool_type)).count();
+    let rest =
+        plan.steps.iter().filter(|step| !is_tool(&step.tool_type)).all(|step| step.tool_type == NO_TOOL);
+    (known > 0 && rest).then_some(Said::Plan(plan))
+}
+
+fn called((at, call): (usize, TextCall)) -> Step {
+    let id = call.id.unwrap_or_else(|| format!("call_{}", at + 1));
+    plain_step(id, call.name, call.arguments)
+}
+
+/// A step from a call whose arguments are JSON text.
+pub(super) fn step(id: &str, tool: &str, written: &str) -> Step {
+    plain_step(id.to_owned(), tool.to_owned(), arguments(&Value::String(written.to_owned())))
+}
+
+fn plain_step(id: String, tool_type: String, arguments: Map<String, Value>) -> Step {
+    Step {
+        id,
+        description: String::new(),
+        tool_type,
+        arguments,
+        dependencies: Vec::new(),
+        complexity: Complexity::default(),
+    }
+}

@@ -1,0 +1,323 @@
+//! What somebody probably meant whose path leads nowhere: the plan was written before the value was known.
+
+use serde_json::{Map, Value};
+
+use super::{
+    Part,
+    walk::{Found, walk},
+};
+
+/// Deeper than this nothing is looked for.
+const MAX_DEPTH: usize = 6;
+/// More values than this are not looked at.
+const MAX_LOOKS: usize = 5_000;
+/// So many records of a list show what is in all of them.
+const SAMPLE: usize = 50;
+/// Names that models give to a result as a whole.
+const WRAPPERS: [&str; 14] = [
+    "result",
+    "results",
+    "output",
+    "outputs",
+    "value",
+    "data",
+    "content",
+    "contents",
+    "response",
+    "text",
+    "answer",
+    "structured",
+    "structuredContent",
+    "return",
+];
+/// Fields that say something about a result and are none.
+const ABOUT: [&str; 9] =
+    ["exact", "approximate", "note", "ignored", "counted", "success", "ok", "unit", "status"];
+/// Names for how many there are.
+const COUNTS: [&str; 4] = ["length", "count", "size", "len"];
+
+/// Whether a word only says that a result is meant.
+pub(super) fn is_wrapper(word: &str) -> bool {
+    WRAPPERS.contains(&word)
+}
+
+/// The result itself where the value is a result with words about it.
+pub(super) fn main_value(value: &Value) -> &Value {
+    match value {
+        Value::Object(entries)
+            if entries.keys().all(|key| key == "result" || ABOUT.contains(&key.as_str())) =>
+        {
+            entries.get("result").unwrap_or(value)
+        }
+        _ => value,
+    }
+}
+
+/// What was probably meant, and in words how it was found.
+pub(super) fn second_look<'v>(value: &'v Value, path: &[Part]) -> Option<(Found<'v>, String)> {
+    let mut how = Vec::new();
+    if let Some(found) = look(value, path, &mut how, MAX_DEPTH) {
+        return Some((found, how.join(", ")));
+    }
+    without_one(value, path)
+}
+
+/// The path with one name left out, where only one such path leads anywhere.
+fn without_one<'v>(value: &'v Value, path: &[Part]) -> Option<(Found<'v>, String)> {
+    let mut all = path.iter().enumerate().filter_map(|(at, part)| {
+        let Part::Key(key) = part else { return None };
+        let shorter: Vec<Part> =
+            path.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, part)| part.clone()).collect();
+        // Something must be left of the path.
+        let found = (!shorter.is_empty()).then(|| walk(value, &shorter)).flatten()?;
+        Some((found, format!("`{key}` was left out")))
+    });
+    let only = all.next()?;
+    all.next().is_none().then_some(only)
+}
+
+fn look<'v>(value: &'v Value, path: &[Part], how: &mut Vec<String>, depth: usize) -> Option<Found<'v>> {
+    if let Some(found) = walk(value, path) {
+        return Some(found);
+    }
+    let depth = depth.checked_sub(1)?;
+    let (part, rest) = path.split_first()?;
+    if let Some(next) = single_step(value, part)
+        && let Some(found) = look(next, rest, how, depth)
+    {
+        return Some(found);
+    }
+    if let Value::String(text) = value {
+        return in_json_text(text, path, how, depth);
+    }
+    let mark = how.len();
+    let ways: [Way<'v>; 6] = [
+        |value, part, rest, how, depth| look(similar_key(value, part, how)?, rest, how, depth),
+        |value, part, rest, how, depth| without_wrapper(value, part, rest, how, depth),
+        |value, part, rest, how, _| how_many(value, part, rest, how),
+        |value, part, rest, how, depth| deeper(value, part, rest, how, depth),
+        |value, part, rest, how, depth| column(value, part, rest, how, depth),
+        |value, part, rest, how, depth| inside_result(value, part, rest, how, depth),
+    ];
+    ways.into_iter().find_map(|way| {
+        how.truncate(mark);
+        way(value, part, rest, how, depth)
+    })
+}
+
+type Way<'v> = fn(&'v Value, &Part, &[Part], &mut Vec<String>, usize) -> Option<Found<'v>>;
+
+/// One step of the way as it was written.
+fn single_step<'v>(value: &'v Value, part: &Part) -> Option<&'v Value> {
+    match walk(value, std::slice::from_ref(part))? {
+        Found::One(next) => Some(next),
+        Found::Many(_) | Found::Made(_) => None,
+    }
+}
+
+/// Some servers send JSON as a text within JSON.
+fn in_json_text<'v>(text: &str, path: &[Part], how: &mut Vec<String>, depth: usize) -> Option<Found<'v>> {
+    if !text.trim_start().starts_with(['{', '[']) {
+        return bare(text, path);
+    }
+    let parsed: Value = serde_json::from_str(text).ok()?;
+    how.push("the text was read as JSON".to_owned());
+    look(&parsed, path, how, depth).map(|found| Found::Made(found.into_value()))
+}
+
+/// `$sum.result` where the whole result is one word.
+fn bare<'v>(text: &str, path: &[Part]) -> Option<Found<'v>> {
+    let only_wrappers = path.iter().all(|part| matches!(part, Part::Key(key) if is_wrapper(key)));
+    only_wrappers.then(|| Found::Made(Value::String(text.to_owned())))
+}
+
+/// The same name in another spelling: `sheetName` for `sheet_name`.
+fn similar_key<'v>(value: &'v Value, part: &Part, how: &mut Vec<String>) -> Option<&'v Value> {
+    let (Part::Key(key), Value::Object(entries)) = (part, value) else { return None };
+    let wanted = folded(key);
+    let mut same = entries.iter().filter(|(known, _)| folded(known) == wanted);
+    let (known, value) = same.next()?;
+    if same.next().is_some() {
+        return None;
+    }
+    how.push(format!("`{known}` was taken for `{key}`"));
+    Some(value)
+}
+
+fn folded(key: &str) -> String {
+    key.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+/// `$read.result.cells` where the value has `cells` at once.
+fn without_wrapper<'v>(
+    value: &'v Value,
+    part: &Part,
+    rest: &[Part],
+    how: &mut Vec<String>,
+    depth: usize,
+) -> Option<Found<'v>> {
+    let Part::Key(key) = part else { return None };
+    if !is_wrapper(key) {
+        return None;
+    }
+    let inner = main_value(value);
+    if rest.is_empty() {
+        // A record among others has a name; what has none is the value itself.
+        let is_plain = !matches!(inner, Value::Object(_)) || is_result_word(key);
+        let in_records = matches!(key.as_str(), "value" | "text" | "content") && only_list(inner).is_some();
+        if !is_plain || in_records {
+            return None;
+        }
+    }
+    how.push(format!("there is no `{key}`, the whole value was taken"));
+    look(inner, rest, how, depth)
+}
+
+/// `$read.cells` where the value is a result that has `cells`.
+fn inside_result<'v>(
+    value: &'v Value,
+    part: &Part,
+    rest: &[Part],
+    how: &mut Vec<String>,
+    depth: usize,
+) -> Option<Found<'v>> {
+    let inner = value.as_object()?.get("result")?;
+    how.push("`result` was looked into".to_owned());
+    look(inner, &[std::slice::from_ref(part), rest].concat(), how, depth)
+}
+
+fn is_result_word(key: &str) -> bool {
+    matches!(key, "result" | "output" | "response" | "structured" | "structuredContent" | "return")
+}
+
+fn how_many<'v>(value: &Value, part: &Part, rest: &[Part], how: &mut Vec<String>) -> Option<Found<'v>> {
+    let Part::Key(key) = part else { return None };
+    if !rest.is_empty() || !COUNTS.contains(&key.as_str()) {
+        return None;
+    }
+    let Value::Array(items) = value else { return None };
+    how.push("the items were counted".to_owned());
+    Some(Found::Made(Value::from(items.len())))
+}
+
+/// A key that occurs once further inside, outside of lists.
+fn deeper<'v>(
+    value: &'v Value,
+    part: &Part,
+    rest: &[Part],
+    how: &mut Vec<String>,
+    depth: usize,
+) -> Option<Found<'v>> {
+    let (Part::Key(key), Value::Object(entries)) = (part, value) else { return None };
+    let mut found = Vec::new();
+    let mut looks = MAX_LOOKS;
+    occurrences(entries, key, MAX_DEPTH, &mut looks, &mut found);
+    let [only] = found.as_slice() else { return None };
+    how.push(format!("`{key}` was found further inside"));
+    look(only, rest, how, depth)
+}
+
+fn occurrences<'v>(
+    entries: &'v Map<String, Value>,
+    key: &str,
+    depth: usize,
+    looks: &mut usize,
+    found: &mut Vec<&'v Value>,
+) {
+    for (name, value) in entries {
+        if *looks == 0 || found.len() > 1 {
+            return;
+        }
+        *looks -= 1;
+        if name == key {
+            found.push(value);
+        } else if let (Value::Object(inner), true) = (value, depth > 0) {
+            occurrences(inner, key, depth - 1, looks, found);
+        }
+    }
+}
+
+/// A name of what each record of the only list has, or a place within that list.
+fn column<'v>(
+    value: &'v Value,
+    part: &Part,
+    rest: &[Part],
+    how: &mut Vec<String>,
+    depth: usize,
+) -> Option<Found<'v>> {
+    let (name, list) = only_list(value)?;
+    let items = list.as_array()?;
+    let named = if name.is_empty() { "the list".to_owned() } else { format!("`{name}`") };
+    let (key, rest) = match (part, rest.split_first()) {
+        (Part::Key(key), _) => (key, rest),
+        // The list itself, but another name for what is in it.
+        (Part::All, Some((Part::Key(key), rest))) => (key, rest),
+        // A place in a value that has only one list.
+        _ if !value.is_array() => {
+            how.push(format!("{named} was taken"));
+            return look(list, &[std::slice::from_ref(part), rest].concat(), how, depth);
+        }
+        _ => return None,
+    };
+    // What follows is about each item, whether it is said or not.
+    let rest = if rest.first() == Some(&Part::All) { rest.get(1..).unwrap_or_default() } else { rest };
+    if let Some(at) = header(items, key) {
+        how.push(format!("the column `{key}` of {named} was taken"));
+        return walk(list, &[&[Part::Slice(Some(1), None), Part::All, Part::Index(at)], rest].concat());
+    }
+    let field = field_of_records(items, key)?;
+    how.push(format!("each `{field}` of {named} was taken"));
+    walk(list, &[&[Part::All, Part::Key(field)], rest].concat())
+}
+
+/// The only list in a value, with its name.
+fn only_list(value: &Value) -> Option<(&str, &Value)> {
+    let mut found = Vec::new();
+    let mut looks = MAX_LOOKS;
+    lists("", value, MAX_DEPTH, &mut looks, &mut found);
+    match found.as_slice() {
+        [only] => Some(*only),
+        _ => None,
+    }
+}
+
+fn lists<'v>(
+    name: &'v str,
+    value: &'v Value,
+    depth: usize,
+    looks: &mut usize,
+    found: &mut Vec<(&'v str, &'v Value)>,
+) {
+    if *looks == 0 || found.len() > 1 {
+        return;
+    }
+    *looks -= 1;
+    match value {
+        Value::Array(_) => found.push((name, value)),
+        Value::Object(entries) if depth > 0 => {
+            for (name, value) in entries {
+                lists(name, value, depth - 1, looks, found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Where a column of this name is in rows whose first one holds the names.
+fn header(items: &[Value], key: &str) -> Option<i64> {
+    let Some(Value::Array(names)) = items.first() else { return None };
+    let wanted = folded(key);
+    let at = names.iter().position(|name| name.as_str().is_some_and(|name| folded(name) == wanted))?;
+    i64::try_from(at).ok()
+}
+
+/// The field that records have under this name: the same, in another spelling, or in the singular.
+fn field_of_records(items: &[Value], key: &str) -> Option<String> {
+    let wanted = folded(key);
+    let singular = wanted.strip_suffix('s').map(str::to_owned);
+    let records = || items.iter().take(SAMPLE).filter_map(Value::as_object);
+    let named = |wanted: &str| {
+        records().find_map(|record| record.keys().find(|known| folded(known) == wanted)).cloned()
+    };
+    named(&wanted).or_else(|| named(singular.as_deref()?))
+}

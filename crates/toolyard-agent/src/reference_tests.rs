@@ -1,0 +1,295 @@
+//! References: their grammar, types that are kept, what is forgiven, what is not, and values of any kind.
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+fn arguments(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(entries) => entries,
+        other => panic!("{other} is no object"),
+    }
+}
+
+fn sheet() -> Value {
+    let cell = |row: usize, value: Value| json!({"address": format!("B{row}"), "value": value, "row": row});
+    json!({
+        "range": "B1:B4", "sheet_name": "Sheet1",
+        "cells": [cell(1, json!("Sales")), cell(2, json!(10)), cell(3, json!(20.5)), cell(4, json!(null))],
+    })
+}
+
+fn values(step: &str) -> Option<Arc<Value>> {
+    Some(Arc::new(match step {
+        "read" => sheet(),
+        "sum" => json!({"result": 30.5, "exact": true}),
+        "name" => json!("report"),
+        "rows" => json!([["Month", "Sales"], ["Jan", 1], ["Feb", 2]]),
+        "number" => json!(7),
+        "wrapped" => json!({"result": "{\"cells\": [{\"value\": 1}]}", "more": 1}),
+        _ => return None,
+    }))
+}
+
+fn one(text: &str) -> Result<(Value, Vec<String>), String> {
+    let given = arguments(json!({ "a": text }));
+    let resolved = resolve(&given, &values).map_err(|error| error.to_string())?;
+    let raw = resolve_json(&given, &[], &values).unwrap();
+    assert_eq!(raw.arguments.to_value(), Value::Object(resolved.arguments.clone()), "{text}");
+    Ok((resolved.arguments["a"].clone(), resolved.notes))
+}
+
+fn exact(text: &str) -> Value {
+    let (value, notes) = one(text).unwrap();
+    assert_eq!(notes, [""; 0], "{text}");
+    value
+}
+
+fn forgiven(text: &str) -> (Value, String) {
+    let (value, notes) = one(text).unwrap();
+    (value, notes.join("; "))
+}
+
+#[test]
+fn a_reference_keeps_the_type_of_what_it_leads_to() {
+    assert_eq!(exact("$read"), sheet());
+    assert_eq!(exact("$read.range"), json!("B1:B4"));
+    assert_eq!(exact(" $read.cells[1].value "), json!(10));
+    assert_eq!(exact("${read.cells[1].value}"), json!(10));
+    assert_eq!(exact(r#"$read["cells"][-2]['value']"#), json!(20.5));
+    assert_eq!(exact("$read.cells.1.value"), json!(10));
+    assert_eq!(exact("$read.cells[*].value"), json!(["Sales", 10, 20.5, null]));
+    assert_eq!(exact("$read.cells[].value"), json!(["Sales", 10, 20.5, null]));
+    assert_eq!(exact("$read.cells[1:].value"), json!([10, 20.5, null]));
+    assert_eq!(exact("$read.cells[1:3][*].value"), json!([10, 20.5]));
+    assert_eq!(exact("$read.cells[1:-1][0].value"), json!(10));
+    assert_eq!(exact("$rows[1:][*][1]"), json!([1, 2]));
+    assert_eq!(exact("$rows[*][*]"), json!(["Month", "Sales", "Jan", 1, "Feb", 2]));
+}
+
+#[test]
+fn the_result_is_meant_where_only_words_about_it_stand_beside_it() {
+    assert_eq!(exact("$sum"), json!(30.5));
+    assert_eq!(exact("$sum.result"), json!(30.5));
+    assert_eq!(exact("It is $sum."), json!("It is 30.5."));
+}
+
+#[test]
+fn within_a_text_a_value_is_written_as_text() {
+    assert_eq!(exact("$read.sheet_name has $read.cells[1].value"), json!("Sheet1 has 10"));
+    assert_eq!(exact("合计为$read.cells[1].value元"), json!("合计为10元"));
+    assert_eq!(exact("list: $rows[1]"), json!(r#"list: ["Jan",1]"#));
+    assert_eq!(exact("$name.xlsx"), json!("report.xlsx"));
+    assert_eq!(exact("${name}.xlsx"), json!("report.xlsx"));
+    assert_eq!(exact("out/$name.xlsx"), json!("out/report.xlsx"));
+    assert_eq!(exact("Written by $name.Thanks"), json!("Written by report.Thanks"));
+}
+
+#[test]
+fn a_dollar_that_means_money_stays() {
+    for text in
+        ["$5", "$5.00", "$ 7", "costs $12", "$AAPL", "in $HOME now", "cost$", "$", "a $b c", "^x$", "${}"]
+    {
+        assert_eq!(exact(text), json!(text));
+    }
+    assert_eq!(exact("$$read costs $$5"), json!("$read costs $5"));
+    assert_eq!(exact("$$read"), json!("$read"));
+}
+
+#[test]
+fn what_comes_out_of_a_value_is_not_looked_at_again() {
+    let value = |step: &str| (step == "a").then(|| Arc::new(json!({"x": "$b", "b": 1})));
+    let resolved = resolve(&arguments(json!({"p": "$a.x", "q": ["$a", {"$a": "$a.b"}]})), &value).unwrap();
+    assert_eq!(Value::Object(resolved.arguments), json!({"p": "$b", "q": [{"x": "$b", "b": 1}, {"$a": 1}]}));
+}
+
+#[test]
+fn what_was_probably_meant_is_taken_and_said() {
+    let cells = json!(["Sales", 10, 20.5, null]);
+    for text in [
+        "$read.values",
+        "$read.value",
+        "$read.result.cells[*].value",
+        "$read.cells[*].values",
+        "$read.data.Value",
+    ] {
+        let (value, note) = forgiven(text);
+        assert_eq!(value, cells, "{text}: {note}");
+        assert!(note.contains(text), "{note}");
+    }
+    assert_eq!(
+        forgiven("$read.range.cells[*].value"),
+        (cells, "`$read.range.cells[*].value`: `range` was left out".to_owned())
+    );
+    assert_eq!(
+        forgiven("$read.result.range"),
+        (json!("B1:B4"), "`$read.result.range`: there is no `result`, the whole value was taken".to_owned())
+    );
+    assert_eq!(forgiven("$read[1].value").0, json!(10));
+    assert_eq!(forgiven("$read.SheetName").0, json!("Sheet1"));
+    assert_eq!(forgiven("$read.cells.length").0, json!(4));
+    assert_eq!(forgiven("$rows.sales").0, json!([1, 2]));
+    assert_eq!(forgiven("$wrapped.cells[0].value").0, json!(1));
+    assert_eq!(forgiven("$wrapped.result.cells[0].value").0, json!(1));
+    assert_eq!(forgiven("$number.result").0, json!(7));
+    assert_eq!(forgiven("$name.text").0, json!("report"));
+    insta::assert_snapshot!(forgiven("$read.values").1, @"`$read.values`: each `value` of `cells` was taken");
+}
+
+#[test]
+fn what_leads_nowhere_is_an_error_that_shows_the_shape() {
+    insta::assert_snapshot!(one("$read.total").unwrap_err(), @r#"`$read.total` leads nowhere: the value of `read` is {range: text "B1:B4", sheet_name: text "Sheet1", cells: [4 × {address: text "B4", value: number 20.5, row: number 4}]}"#);
+    insta::assert_snapshot!(one("$total").unwrap_err(), @"`$total` refers to a step `total` that has no value");
+    for text in
+        ["$read.cells[9]", "$name.first", "$rows.profit", "$number[0]", "$total.result", "x $total.result"]
+    {
+        assert!(one(text).is_err(), "{text}: {:?}", one(text));
+    }
+}
+
+#[test]
+fn references_are_found_wherever_they_stand() {
+    let given = arguments(json!({"a": "$x", "b": ["$y.k[0]", {"c": "see $z and $5"}], "$no": 1, "d": "$$x"}));
+    let found: Vec<(String, bool)> =
+        references(&given).into_iter().map(|found| (found.written, found.whole)).collect();
+    let expected = [("$x", true), ("$y.k[0]", true), ("$z", false), ("$5", false)];
+    assert_eq!(found, expected.map(|(written, whole)| (written.to_owned(), whole)));
+    assert!(references(&arguments(json!({"a": "$x.map(y)"})))[0].unread);
+    assert!(references(&arguments(json!({"a": "$x.c[?(@.row>1)]"})))[0].unread);
+}
+
+#[test]
+fn a_large_value_is_written_once() {
+    let large = Arc::new(json!({"rows": vec![json!("x".repeat(1_000)); 20_000]}));
+    let shared = Arc::clone(&large);
+    let value = move |step: &str| (step == "big").then(|| Arc::clone(&shared));
+    let resolved = resolve_json(&arguments(json!({"data": "$big.rows"})), &[], &value).unwrap();
+    assert!(resolved.arguments.get().len() > 20_000_000);
+    assert_eq!(Arc::strong_count(&large), 2, "nobody keeps it");
+}
+
+#[test]
+fn what_is_resolved_takes_the_form_of_the_parameter() {
+    let rows = json!({"type": "array", "items": {"type": "array", "items": {}}});
+    let schema =
+        json!({"properties": {"data": rows, "text": {"type": "string"}, "number": {"type": "number"}}});
+    let params = toolyard_core::params(&schema);
+    let fitted =
+        |given: Value| resolve_json(&arguments(given), &params, &values).unwrap().arguments.to_value();
+    assert_eq!(fitted(json!({"data": "$sum"})), json!({"data": [[30.5]]}));
+    assert_eq!(fitted(json!({"data": [["$sum"]]})), json!({"data": [[30.5]]}));
+    assert_eq!(fitted(json!({"data": ["$sum", "$number"]})), json!({"data": [[30.5, 7]]}));
+    assert_eq!(fitted(json!({"data": "$read.cells[1:3].value"})), json!({"data": [[10, 20.5]]}));
+    assert_eq!(
+        fitted(json!({"data": "$rows"})),
+        json!({"data": [["Month", "Sales"], ["Jan", 1], ["Feb", 2]]})
+    );
+    assert_eq!(
+        fitted(json!({"text": "$sum", "number": "$read.cells[1:2].value"})),
+        json!({"text": "30.5", "number": 10})
+    );
+}
+
+/// Any value at all.
+pub(crate) fn any_value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        ".{0,40}".prop_map(Value::from),
+        Just(json!("{\"value\": [1, 2]}")),
+    ];
+    leaf.prop_recursive(4, 40, 6, |inner| {
+        let key = prop_oneof!["[a-c]", Just("value".to_owned()), Just("result".to_owned()), ".{0,5}"];
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+            prop::collection::vec((key, inner), 0..6)
+                .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+        ]
+    })
+}
+
+/// Texts that are references, nearly references, and anything.
+fn any_text() -> impl Strategy<Value = String> {
+    let pieces = prop::sample::select(vec![
+        "$",
+        "$",
+        "$a",
+        "$b.",
+        "{",
+        "}",
+        "a",
+        "b",
+        ".",
+        ".value",
+        ".values",
+        "[",
+        "]",
+        "[*]",
+        "[0]",
+        "[-1]",
+        "[1:]",
+        ":",
+        "\"",
+        "'",
+        "*",
+        "-9",
+        "99999999999999999999",
+        "result",
+        ".result",
+        "(",
+        " ",
+        "元",
+        "é",
+    ]);
+    prop_oneof![prop::collection::vec(pieces, 0..10).prop_map(|all| all.concat()), ".{0,30}"]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn resolving_never_panics_and_both_forms_agree(texts in prop::collection::vec(any_text(), 0..4), a in any_value(), b in any_value()) {
+        let given = arguments(json!({"list": texts, "more": {"text": texts.first()}}));
+        let (a, b) = (Arc::new(a), Arc::new(b));
+        let value = |step: &str| match step { "a" => Some(Arc::clone(&a)), "b" => Some(Arc::clone(&b)), _ => None };
+        match (resolve(&given, &value), resolve_json(&given, &[], &value)) {
+            (Ok(one), Ok(other)) => prop_assert_eq!(Value::Object(one.arguments).to_string(), other.arguments.get()),
+            (one, other) => prop_assert_eq!(one.err(), other.err()),
+        }
+    }
+
+    #[test]
+    fn what_holds_no_dollar_stays_as_it_is(value in any_value()) {
+        prop_assume!(!value.to_string().contains('$'));
+        let given = arguments(json!({ "a": value }));
+        prop_assert_eq!(resolve(&given, &|_| None).unwrap().arguments, given);
+    }
+
+    #[test]
+    fn a_whole_reference_is_the_value_itself(value in any_value()) {
+        let shared = Arc::new(json!({"part": value, "other": 1}));
+        let of = |step: &str| (step == "s").then(|| Arc::clone(&shared));
+        let resolved = resolve(&arguments(json!({"a": "$s.part"})), &of).unwrap();
+        prop_assert_eq!(&resolved.arguments["a"], &shared["part"]);
+        prop_assert!(resolved.notes.is_empty());
+    }
+
+    #[test]
+    fn a_text_with_doubled_dollars_means_itself(text in any_text()) {
+        let given = arguments(json!({"a": text.replace('$', "$$")}));
+        let resolved = resolve(&given, &|_| Some(Arc::new(json!("never")))).unwrap();
+        prop_assert_eq!(&resolved.arguments["a"], &json!(text));
+    }
+}
+
+#[test]
+fn what_stands_for_more_than_a_machine_holds_is_refused_before_it_is_written() {
+    let big = Arc::new(json!("x".repeat(1 << 20)));
+    let many: Vec<&str> = std::iter::repeat_n("$big", 200).collect();
+    let Value::Object(arguments) = json!({ "all": many }) else { unreachable!() };
+    let resolved = resolve_json(&arguments, &[], &|_| Some(Arc::clone(&big)));
+    assert_eq!(resolved, Err(ReferenceError::TooLarge { limit: 128 }));
+}

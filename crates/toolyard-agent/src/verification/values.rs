@@ -1,0 +1,154 @@
+//! Numbers and dates that cannot be, and the words of a text.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+/// More values than this are not looked at.
+const MAX_LOOKS: usize = 2_000;
+/// More issues of one kind are not said.
+const MAX_ISSUES: usize = 3;
+/// Names of numbers that have bounds.
+const RANGES: [(&str, f64, f64); 14] = [
+    ("latitude", -90.0, 90.0),
+    ("lat", -90.0, 90.0),
+    ("longitude", -180.0, 180.0),
+    ("lon", -180.0, 180.0),
+    ("lng", -180.0, 180.0),
+    ("humidity", 0.0, 100.0),
+    ("probability", 0.0, 100.0),
+    ("month", 1.0, 12.0),
+    ("hour", 0.0, 24.0),
+    ("minute", 0.0, 60.0),
+    ("age", 0.0, 150.0),
+    ("status_code", 100.0, 599.0),
+    ("port", 0.0, 65_535.0),
+    ("day_of_week", 0.0, 7.0),
+];
+/// Texts that stand for no number.
+const NO_NUMBERS: [&str; 8] = ["nan", "inf", "-inf", "infinity", "-infinity", "∞", "-∞", "undefined"];
+
+/// Numbers that are none, or that lie outside of what their names allow.
+pub(super) fn bad_numbers(value: &Value) -> Vec<String> {
+    let mut issues = Vec::new();
+    visit(value, &mut |name, value| {
+        let issue = match value {
+            Value::String(text) if NO_NUMBERS.contains(&text.trim().to_lowercase().as_str()) => {
+                Some("it holds something that is not a number".to_owned())
+            }
+            Value::Number(number) => out_of_range(name, number.as_f64().unwrap_or_default()),
+            _ => None,
+        };
+        issues.extend(issue.filter(|_| issues.len() < MAX_ISSUES));
+    });
+    issues
+}
+
+fn out_of_range(name: &str, number: f64) -> Option<String> {
+    let name = name.to_lowercase();
+    let (known, low, high) = RANGES.iter().find(|(known, _, _)| *known == name)?;
+    (!(*low..=*high).contains(&number)).then(|| format!("`{known}` is {number}, which cannot be"))
+}
+
+/// Dates that no calendar has.
+pub(super) fn bad_dates(value: &Value) -> Vec<String> {
+    let mut issues = Vec::new();
+    visit(value, &mut |_, value| {
+        if let Value::String(text) = value
+            && issues.len() < MAX_ISSUES
+            && let Some(wrong) = impossible_date(text)
+        {
+            issues.push(format!("the date {wrong} cannot be"));
+        }
+    });
+    issues
+}
+
+/// A text that begins with a date in ISO form that no calendar has.
+fn impossible_date(text: &str) -> Option<&str> {
+    let date = text.trim().get(..10)?;
+    let rest = text.trim().get(10..).unwrap_or_default();
+    let mut parts = date.split('-');
+    let (year, month, day) = (parts.next()?, parts.next()?, parts.next()?);
+    let is_date = year.len() == 4 && month.len() == 2 && day.len() == 2 && parts.next().is_none();
+    let ends = rest.is_empty() || rest.starts_with(['T', ' ', 't']);
+    let number = |text: &str| {
+        text.bytes().all(|digit| digit.is_ascii_digit()).then(|| text.parse::<u32>().ok()).flatten()
+    };
+    let (year, month, day) = (number(year)?, number(month)?, number(day)?);
+    (is_date && ends && !is_in_calendar(year, month, day)).then_some(date)
+}
+
+fn is_in_calendar(year: u32, month: u32, day: u32) -> bool {
+    let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let days = match month {
+        4 | 6 | 9 | 11 => 30,
+        2 if leap => 29,
+        2 => 28,
+        1..=12 => 31,
+        _ => 0,
+    };
+    (1..=days).contains(&day)
+}
+
+/// Whether a text holds something like a time of day, a date or a year.
+pub(super) fn looks_like_time(text: &str) -> bool {
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|digit| digit.is_ascii_digit());
+    let mut words = text.split(|letter: char| letter.is_whitespace() || "\"',{}T".contains(letter));
+    words.any(|word| {
+        let has = |mark: char| {
+            let mut parts = word.trim_matches(|letter: char| !letter.is_ascii_digit()).split(mark);
+            parts.next().is_some_and(digits)
+                && parts.next().is_some_and(|part| part.starts_with(|l: char| l.is_ascii_digit()))
+        };
+        has(':')
+            || has('-')
+            || has('/')
+            || (word.len() == 4 && digits(word))
+            || word.contains(['年', '点', '时'])
+    }) || text.trim().parse::<f64>().is_ok()
+}
+
+/// Every value with its name, the outermost first, up to a bound.
+fn visit(value: &Value, see: &mut dyn FnMut(&str, &Value)) {
+    let mut waiting = vec![("", value)];
+    let mut looks = 0;
+    while let Some((name, value)) = waiting.pop() {
+        looks += 1;
+        if looks > MAX_LOOKS {
+            return;
+        }
+        see(name, value);
+        let room = MAX_LOOKS.saturating_sub(waiting.len());
+        match value {
+            Value::Array(items) => waiting.extend(items.iter().take(room).map(|item| (name, item))),
+            Value::Object(entries) => {
+                waiting.extend(entries.iter().take(room).map(|(name, value)| (name.as_str(), value)));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The words of a text, each Chinese character for itself.
+pub(super) fn words(text: &str, characters: usize) -> HashSet<String> {
+    let mut words = HashSet::new();
+    let mut word = String::new();
+    for letter in text.chars().take(characters) {
+        let alone = matches!(letter, '\u{4e00}'..='\u{9fff}');
+        if letter.is_alphanumeric() && !alone {
+            word.extend(letter.to_lowercase());
+            continue;
+        }
+        if !word.is_empty() {
+            words.insert(std::mem::take(&mut word));
+        }
+        if alone {
+            words.insert(letter.to_string());
+        }
+    }
+    if !word.is_empty() {
+        words.insert(word);
+    }
+    words
+}
