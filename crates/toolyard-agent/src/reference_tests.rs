@@ -284,3 +284,12 @@ proptest! {
         prop_assert_eq!(&resolved.arguments["a"], &json!(text));
     }
 }
+
+#[test]
+fn what_stands_for_more_than_a_machine_holds_is_refused_before_it_is_written() {
+    let big = Arc::new(json!("x".repeat(1 << 20)));
+    let many: Vec<&str> = std::iter::repeat_n("$big", 200).collect();
+    let Value::Object(arguments) = json!({ "all": many }) else { unreachable!() };
+    let resolved = resolve_json(&arguments, &[], &|_| Some(Arc::clone(&big)));
+    assert_eq!(resolved, Err(ReferenceError::TooLarge { limit: 128 }));
+}

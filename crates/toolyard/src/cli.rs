@@ -1,7 +1,10 @@
 //! The words of the command line.
 
+mod ask;
 mod connect;
 mod eval;
+mod models;
+mod runs;
 mod serve;
 
 use std::path::PathBuf;
@@ -9,8 +12,11 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use toolyard::Span;
 
+pub(crate) use ask::{AskArgs, ChatArgs};
 pub(crate) use connect::ConnectArgs;
 pub(crate) use eval::{EvalCommand, EvalSearch};
+pub(crate) use models::{AddModel, ModelsCommand};
+pub(crate) use runs::{ApproveRun, Outcome, ResumeRun, RunsCommand};
 pub(crate) use serve::{ServeArgs, SurfaceWord};
 
 const EXIT_CODES: &str = "\
@@ -19,6 +25,9 @@ Exit codes: 0 done · 1 the tool failed · 2 bad use · 3 nothing could be reach
 
 const EXAMPLES: &str = "\
 Examples:
+  toolyard ask \"what is 2^10, and what time is it in Tokyo?\"  ask an agent
+  toolyard chat                                              talk with one
+  toolyard models add local --url http://127.0.0.1:11434/v1 --model qwen2.5:7b
   toolyard tools list                                        what there is
   toolyard call calculate --args '{\"expression\":\"2^10\"}'     call a tool
   toolyard call --capability time                            call whatever can tell the time
@@ -32,7 +41,7 @@ Examples:
 
 stdout carries data only; everything else goes to stderr.
 Exit codes: 0 done · 1 the tool failed · 2 bad use · 3 nothing could be reached · 4 refused by policy or a person · \
-5 outcome unknown · 130 stopped by ctrl-c";
+5 outcome unknown · 6 waits for a person · 130 stopped by ctrl-c";
 
 /// One door between AI agents and every tool they may use.
 #[derive(Debug, Parser)]
@@ -58,6 +67,13 @@ pub(crate) enum Command {
     Tools(ToolsCommand),
     /// Call a tool
     Call(CallArgs),
+    /// Ask an agent: it plans, calls tools, checks what they say, and answers
+    Ask(AskArgs),
+    /// Talk with an agent
+    Chat(ChatArgs),
+    /// List, add and test language models
+    #[command(subcommand)]
+    Models(ModelsCommand),
     /// Show what a model would be told: who it is, how it calls tools, and the tools that matter
     Prompt(PromptArgs),
     /// List, show and trust skills
@@ -75,7 +91,7 @@ pub(crate) enum Command {
     /// Look at the audit log: who called what, and is it still what was written
     #[command(subcommand)]
     Audit(AuditCommand),
-    /// Look at journalled runs, and say what happened where nobody knows
+    /// Look at runs, go on with them, approve what they wait for, and say what happened where nobody knows
     #[command(subcommand)]
     Runs(RunsCommand),
     /// Look after the store: check, vacuum, back up, take it elsewhere
@@ -372,36 +388,6 @@ pub(crate) struct AuditFilter {
     /// Only this outcome: ok, failed, timeout, …
     #[arg(long)]
     pub(crate) outcome: Option<String>,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum RunsCommand {
-    /// List the latest runs
-    List,
-    /// Show a run and its steps
-    Show {
-        /// The run
-        run: String,
-    },
-    /// List steps of which nobody knows whether they took effect
-    Unknown,
-    /// Say whether a step took effect
-    Resolve {
-        /// The run
-        run: String,
-        /// The step
-        step: String,
-        /// What happened
-        outcome: Outcome,
-    },
-}
-
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-pub(crate) enum Outcome {
-    /// It took effect: it will not be called again
-    Done,
-    /// It did not: it may be called when the run goes on
-    NotDone,
 }
 
 #[derive(Debug, Subcommand)]

@@ -25,6 +25,8 @@ pub(crate) enum Code {
     Unreachable = 3,
     Refused = 4,
     Unknown = 5,
+    /// A run waits for a person.
+    Waits = 6,
     /// Stopped by ctrl-c: what shells use for it.
     Interrupted = 130,
 }
@@ -43,6 +45,11 @@ impl Failure {
     pub(crate) fn silent(mut self) -> Self {
         self.message.clear();
         self
+    }
+
+    /// Whether it failed like this.
+    pub(crate) fn is(&self, code: Code) -> bool {
+        self.code == code
     }
 
     pub(crate) fn message(&self) -> &str {
@@ -85,6 +92,8 @@ impl From<Error> for Failure {
             Error::Settings(error) => error.into(),
             Error::Store(error) => error.into(),
             Error::Call(error) => error.into(),
+            Error::Agents(error) => error.into(),
+            Error::Agent(error) => (*error).into(),
             other => Self::new(Code::Failed, other.to_string()),
         }
     }

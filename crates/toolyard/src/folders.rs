@@ -101,10 +101,13 @@ pub(crate) async fn workplace(config: Option<&Path>) -> Result<Workplace, Failur
     let operators = operators_file.as_deref().map(read).transpose()?.unwrap_or_default();
     let store = open_store(&operators, operators_file.as_deref(), &user.data_dir()).await?;
     let settings_file = config.map(Path::to_owned).or(project_file).or(user_file);
-    let (settings, not_trusted, store) = match &settings_file {
+    let (mut settings, not_trusted, store) = match &settings_file {
         Some(path) if of_project => of_the_project(path, store).await?,
         _ => (operators.clone(), Vec::new(), store),
     };
+    if of_project {
+        settings.take_beside(&operators);
+    }
     let project = project_folder(&here, settings_file.as_deref().filter(|_| of_project));
     let mut gathered = Gathered::default();
     gathered.not_trusted.extend(not_trusted.iter().map(|name| format!("{name} of {FILE_NAME}")));

@@ -27,19 +27,24 @@
 //! The rooms behind it: [`toolyard_core`] (words), [`toolyard_hub`] (one call), [`toolyard_tools`] (native tools,
 //! functions, skills). The program `toolyard` is this library and a command line.
 
+mod agents;
 pub mod door;
 pub mod evaluation;
+mod models;
 mod servers;
 pub mod settings;
 mod watch;
 mod yard;
 
+pub use agents::{AgentAnswer, Agents, AgentsError, YardAgent, told};
+pub use models::{Models, ModelsError};
 pub use servers::ServersSetup;
 pub use settings::{Settings, SettingsError, Span, schema};
 pub use toolyard_agent as agent;
 pub use toolyard_core as core;
 pub use toolyard_hub as hub;
 pub use toolyard_mcp as mcp;
+pub use toolyard_model as model;
 pub use toolyard_store as store;
 pub use toolyard_tools as tools;
 pub use watch::{Following, ServerFiles, read_servers};

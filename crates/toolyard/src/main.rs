@@ -10,6 +10,7 @@ mod logs;
 mod machine;
 mod output;
 mod progress;
+mod run_view;
 mod server_files;
 
 use std::process::ExitCode;

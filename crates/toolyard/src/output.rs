@@ -43,6 +43,19 @@ impl Output {
         self.note(writeln!(std::io::stdout(), "{text}"));
     }
 
+    /// Prints data as JSON in one line.
+    pub(crate) fn json_line(&self, value: &impl serde::Serialize) {
+        if let Ok(text) = serde_json::to_string(value) {
+            self.line(&text);
+        }
+    }
+
+    /// Prints a piece of a text on a terminal, made harmless, at once.
+    pub(crate) fn piece(&self, text: &str) {
+        let mut terminal = std::io::stdout();
+        self.note(terminal.write_all(harmless(text).as_bytes()).and_then(|()| terminal.flush()));
+    }
+
     /// Prints one line of our own with colours, where a terminal shows them.
     fn styled(&self, text: &str) {
         self.note(writeln!(anstream::stdout(), "{text}"));
@@ -120,15 +133,19 @@ fn row<const N: usize>(widths: &[usize; N], cells: &[String; N]) -> String {
 }
 
 /// How wide a line may be: a terminal's width where it is told, else what is comfortable to read.
-fn line_width() -> usize {
+pub(crate) fn line_width() -> usize {
     std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).unwrap_or(120).max(60)
 }
 
 /// One line of at most this width.
-fn fitted(text: &str, width: usize) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+pub(crate) fn fitted(text: &str, width: usize) -> String {
+    cut(&text.split_whitespace().collect::<Vec<_>>().join(" "), width)
+}
+
+/// A line cut to this width; its blanks stay.
+pub(crate) fn cut(line: &str, width: usize) -> String {
     if line.width() <= width {
-        return line;
+        return line.to_owned();
     }
     let (mut kept, mut used) = (String::new(), 1);
     for letter in line.chars() {

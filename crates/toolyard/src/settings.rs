@@ -1,11 +1,15 @@
 //! `toolyard.toml` as plain data, and what the rooms make of it.
 
 mod agents;
+mod approvals;
+mod models;
 mod serve;
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
-pub use agents::{AgentCapabilitySettings, AgentSettings, LanguageSetting};
+pub use agents::{AgentCapabilitySettings, AgentSettings, LanguageSetting, LimitSettings};
+pub use approvals::ApprovalSettings;
+pub use models::{ModelSecrets, ModelSettings, PriceSettings, ToolCallingSetting};
 pub use serve::{CurrentAndFormer, ProfileSettings, ServeSettings, SurfaceSetting};
 
 use schemars::JsonSchema;
@@ -18,7 +22,7 @@ use toolyard_store::Location;
 use toolyard_tools::native::SearchSettings;
 
 /// Everything an operator may set. All of it may be left out.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(title = "toolyard.toml")]
 pub struct Settings {
@@ -52,6 +56,12 @@ pub struct Settings {
     pub servers: BTreeMap<String, ServerSettings>,
     /// Agents, by the name you give them: what a model is told, and which tools it may see.
     pub agents: BTreeMap<String, AgentSettings>,
+    /// Language models, by the name you give them.
+    pub models: BTreeMap<String, ModelSettings>,
+    /// The model of agents that name none; not needed where there is only one.
+    pub default_model: Option<String>,
+    /// Which calls agents may make without asking a person.
+    pub approvals: ApprovalSettings,
     /// What `toolyard serve` offers, and to whom.
     pub serve: ServeSettings,
 }
@@ -214,6 +224,14 @@ pub enum SettingsError {
     /// What is to be served cannot be.
     #[error("[serve] {0}")]
     Serve(String),
+    /// A model cannot be used.
+    #[error("[models.{model}] {problem}")]
+    Model {
+        /// Which.
+        model: String,
+        /// Why.
+        problem: String,
+    },
 }
 
 impl Settings {
@@ -238,6 +256,9 @@ impl Settings {
         harmless.skills.environment = Vec::new();
         harmless.servers = BTreeMap::new();
         harmless.agents = BTreeMap::new();
+        harmless.models = BTreeMap::new();
+        harmless.default_model = None;
+        harmless.approvals = ApprovalSettings::default();
         harmless.serve = ServeSettings::default();
         let taken = [
             ("store", self.store != harmless.store),
@@ -249,10 +270,22 @@ impl Settings {
             ("search_model", self.search_model != harmless.search_model),
             ("servers", self.servers != harmless.servers),
             ("agents", self.agents != harmless.agents),
+            ("models", self.models != harmless.models),
+            ("default_model", self.default_model != harmless.default_model),
+            ("approvals", self.approvals != harmless.approvals),
             ("serve", self.serve != harmless.serve),
             ("skills.environment", self.skills.environment != harmless.skills.environment),
         ];
         (harmless, taken.into_iter().filter(|(_, changed)| *changed).map(|(name, _)| name).collect())
+    }
+
+    /// Takes over, from what the operator says, models and approvals that these settings of a project say nothing about.
+    pub fn take_beside(&mut self, operators: &Self) {
+        for (name, model) in &operators.models {
+            self.models.entry(name.clone()).or_insert_with(|| model.clone());
+        }
+        self.default_model = self.default_model.take().or_else(|| operators.default_model.clone());
+        self.approvals = std::mem::take(&mut self.approvals).and(&operators.approvals);
     }
 
     /// Where the store is, if it was said: a path relative to `base`, or an address.

@@ -4,14 +4,17 @@ use std::{path::PathBuf, sync::Arc};
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
+use toolyard_agent::{AgentError, MemoryLog, RunEnd};
 use toolyard_core::{
-    Descriptions, RawJson, Servers as _, SourceInfo, Tool, ToolCallRequest, ToolError, ToolOutput,
+    Approvals, Conversations, Descriptions, RawJson, RunId, RunLog, Servers as _, SourceInfo, Tool,
+    ToolCallRequest, ToolError, ToolOutput,
 };
 use toolyard_hub::{CallOptions, HubConfig, RetryPolicy, ToolHub, search::lexicon::Lexicons};
 use toolyard_mcp::{
     client::{Applied, McpManager},
     config::McpServerConfig,
 };
+use toolyard_model::Model;
 use toolyard_store::{Statistics, Store, StoreError, StoredAudit, StoredHistory, StoredRequests};
 use toolyard_tools::{
     IntoOutput, function,
@@ -19,7 +22,7 @@ use toolyard_tools::{
     skill::{self, LoadedSkills, MemoryDescriptions, SkillFolder, TrustBook},
 };
 
-use crate::{ServersSetup, Settings, SettingsError};
+use crate::{Agents, AgentsError, Models, ServersSetup, Settings, SettingsError, agents::told};
 
 /// What a yard may use of the machine it runs on. Nothing is looked up by the library itself.
 #[derive(Debug, Clone)]
@@ -48,6 +51,20 @@ pub enum Error {
     /// There is nobody to manage servers.
     #[error("this yard was built without servers: give it some, or an empty list of them, when it is built")]
     WithoutServers,
+    /// An agent cannot be asked.
+    #[error(transparent)]
+    Agents(#[from] AgentsError),
+    /// A run could not be begun or gone on with.
+    #[error(transparent)]
+    Agent(Box<AgentError>),
+    /// A question was not answered.
+    #[error("run {run} has no answer: {}", told(.end))]
+    NotAnswered {
+        /// The run.
+        run: RunId,
+        /// How it stands.
+        end: Box<RunEnd>,
+    },
 }
 
 /// A hub with its tools.
@@ -58,6 +75,7 @@ pub struct Toolyard {
     options: CallOptions,
     skills: LoadedSkills,
     kept: Option<Kept>,
+    agents: Agents,
 }
 
 /// What writes to the store in the background.
@@ -82,6 +100,10 @@ pub struct ToolyardBuilder {
     servers: Option<ServersSetup>,
     tools: Vec<Arc<dyn Tool>>,
     searches_later: bool,
+    models: Option<Models>,
+    given_models: Vec<Arc<dyn Model>>,
+    conversation: Option<Arc<dyn Conversations>>,
+    owner: Option<String>,
 }
 
 impl std::fmt::Debug for ToolyardBuilder {
@@ -123,6 +145,11 @@ impl Toolyard {
     /// How tools have been doing, by tool and source; empty without a store.
     pub fn statistics(&self) -> Vec<Statistics> {
         self.kept.as_ref().map(|kept| kept.history.statistics()).unwrap_or_default()
+    }
+
+    /// The agents, for everything that [`Toolyard::agent`] does not do.
+    pub fn agents(&self) -> &Agents {
+        &self.agents
     }
 
     /// The hub, for everything else.
@@ -222,6 +249,34 @@ impl ToolyardBuilder {
         self
     }
 
+    /// Uses these models; without them, those of the settings that need no variable.
+    #[must_use]
+    pub fn models(mut self, models: Models) -> Self {
+        self.models = Some(models);
+        self
+    }
+
+    /// Adds a model under its own name; agents that name none think with the first one added.
+    #[must_use]
+    pub fn model(mut self, model: Arc<dyn Model>) -> Self {
+        self.given_models.push(model);
+        self
+    }
+
+    /// Lets `get_conversation_history` recall this conversation.
+    #[must_use]
+    pub fn conversation(mut self, conversation: Arc<dyn Conversations>) -> Self {
+        self.conversation = Some(conversation);
+        self
+    }
+
+    /// The name under which this process works on runs; it must be no other process's.
+    #[must_use]
+    pub fn owner(mut self, owner: impl Into<String>) -> Self {
+        self.owner = Some(owner.into());
+        self
+    }
+
     /// Adds an async function as a tool; its schema comes from its type. See [`toolyard_tools::function()`].
     #[must_use]
     pub fn tool<A, F, Fut>(self, name: &str, description: &str, f: F) -> Self
@@ -278,7 +333,7 @@ impl ToolyardBuilder {
         // A function of one's own replaces the native tool of the same name: whoever writes it knows.
         let own: Vec<Arc<str>> = self.tools.iter().map(|tool| Arc::clone(&tool.spec().name)).collect();
         let mut tools = self.tools;
-        let built_in = native.tools(Arc::clone(&config.results), None);
+        let built_in = native.tools(Arc::clone(&config.results), self.conversation);
         tools.extend(built_in.into_iter().filter(|tool| !own.contains(&tool.spec().name)));
 
         let hub = Arc::new(ToolHub::new(config));
@@ -295,7 +350,37 @@ impl ToolyardBuilder {
             None => None,
         };
         let options = CallOptions::default().with_timeout(self.settings.call.timeout.0);
-        Ok(Toolyard { hub, servers, options, skills, kept })
+        let mut models = self.models.unwrap_or_else(|| Models::new(&self.settings, |_| None));
+        self.given_models.into_iter().for_each(|model| models.give(model));
+        let owner = self.owner.unwrap_or_else(|| format!("yard-{}", std::process::id()));
+        let agents = agents(&self.settings, &hub, models, self.store.as_ref(), owner);
+        Ok(Toolyard { hub, servers, options, skills, kept, agents })
+    }
+}
+
+/// The agents of a yard. Without a store their runs are kept as long as the yard.
+fn agents(
+    settings: &Settings,
+    hub: &Arc<ToolHub>,
+    models: Models,
+    store: Option<&Store>,
+    owner: String,
+) -> Agents {
+    let (log, approvals): (Arc<dyn RunLog>, Arc<dyn Approvals>) = match store {
+        Some(store) => (Arc::new(store.clone()), Arc::new(store.clone())),
+        None => {
+            let memory = Arc::new(MemoryLog::default());
+            (Arc::clone(&memory) as _, memory)
+        }
+    };
+    Agents {
+        hub: Arc::clone(hub),
+        described: Arc::new(settings.agents.clone()),
+        rules: settings.approvals.rules(),
+        models,
+        log,
+        approvals,
+        owner,
     }
 }
 

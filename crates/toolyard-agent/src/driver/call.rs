@@ -18,8 +18,8 @@ use super::{
     thinking,
 };
 use crate::{
-    Approval, Permission, Phase, Run, StepRun, Verification, references, resolve_json, result_form,
-    values::{ValueError, value_of},
+    Approval, Permission, Phase, Run, StepRun, Verification, references, resolve_json, result_form, step_value,
+    values::ValueError,
 };
 
 /// So much of arguments is shown.
@@ -126,7 +126,7 @@ async fn prepared(context: &Context<'_>, wanted: &Wanted) -> Result<Prepared, Un
     let text = request.arguments.get().as_bytes();
     let call: String = hash([tool.as_bytes(), text]).chars().take(16).collect();
     let subject = hash([standing.identity.as_bytes(), text]);
-    let shown = cut(redact_json(&request.arguments).0.get(), SHOWN_ARGUMENTS);
+    let shown = shown_arguments(&request.arguments);
     let journalled = step.phase == Phase::Started && is_journalled(context, &step.journal_name()).await?;
     Ok(Prepared { request, shown, call, subject, standing, journalled })
 }
@@ -245,8 +245,8 @@ fn done(
     output: &ToolOutput,
     earlier: &[(String, String)],
 ) -> CallEnd {
-    let value = context.values.put(step.journal_name(), value_of(output));
     let text = output.to_text();
+    let value = context.values.put(step.journal_name(), step_value(output.structured.as_ref(), &text));
     let looked_at = thinking::verify(&step.step, &value, &text, standing.output_schema.as_ref(), earlier);
     CallEnd::Done {
         source: output.meta.source.clone(),
@@ -254,6 +254,14 @@ fn done(
         size: text.chars().count(),
         verification: looked_at,
     }
+}
+
+/// The beginning of arguments, secrets removed; of large ones no more is looked at than is shown.
+fn shown_arguments(arguments: &RawJson) -> String {
+    if arguments.get().len() <= 32 * SHOWN_ARGUMENTS {
+        return cut(redact_json(arguments).0.get(), SHOWN_ARGUMENTS);
+    }
+    preview(arguments.get())
 }
 
 /// The beginning of a text, secrets removed.

@@ -12,7 +12,7 @@ const LONGEST: usize = 1 << 20;
 /// A reply may always be so long, in bytes.
 const SHORTEST: usize = 4 << 10;
 /// No token is longer than this on average, in bytes.
-const TOKEN: u64 = 16;
+const TOKEN: u64 = 8;
 /// Models are told of a limit only below this: some refuse larger ones.
 const WORTH_SAYING: u64 = 16_384;
 

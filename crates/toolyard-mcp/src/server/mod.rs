@@ -33,7 +33,7 @@ mod work;
 
 pub use config::{Door, Readiness, ServedEras, ServerConfig, ServerLimits};
 pub use content::{ContentEvent, ContentKind, ContentKinds, ContentRequest, ContentService};
-pub use http::{Access, AccessToken, HttpConfig, serve_http};
+pub use http::{Access, AccessToken, HttpConfig, PageAnswer, PageBody, PageRequest, Pages, serve_http};
 pub use mcp_server::{McpServer, ServeError};
 pub use seal::{SessionKeyError, SessionKeys};
 pub use stdio::serve_stdio;

@@ -1,8 +1,12 @@
 //! The commands, a file each.
 
 mod approve;
+mod ask;
 mod audit;
 mod call;
+mod chat;
+mod chat_input;
+mod chat_words;
 mod connect;
 mod connect_edit;
 mod connect_entry;
@@ -11,6 +15,8 @@ mod connect_record;
 mod doctor;
 mod doctor_serve;
 mod doctor_servers;
+mod driving;
+mod edit_models;
 mod edit_servers;
 mod eval;
 mod import;
@@ -19,8 +25,12 @@ mod lexicon;
 mod lexicon_fetch;
 mod lexicon_file;
 mod login;
+mod model_memory;
+mod models;
 mod prompt;
 mod runs;
+mod runs_resume;
+mod runs_show;
 mod search;
 mod serve;
 mod serve_log;
@@ -33,7 +43,10 @@ mod text_diff;
 mod tools;
 mod trust;
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::Path,
+    sync::{Arc, OnceLock},
+};
 
 use clap::CommandFactory as _;
 use toolyard::{ServersSetup, Toolyard, ToolyardBuilder};
@@ -75,7 +88,8 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
     }
     match cli.command {
         Command::Audit(command) => audit::run(command, kept(&workplace)?, output).await,
-        Command::Runs(command) => runs::run(command, kept(&workplace)?, output).await,
+        Command::Runs(command) => runs::run(command, &workplace, output).await,
+        Command::Models(command) => models::run(command, &workplace, output).await,
         Command::Store(command) => store::run(command, kept(&workplace)?, output).await,
         Command::Lexicon(command) => lexicon::run(command, &workplace, output).await,
         Command::Trust { yes } => trust::run(yes, &workplace, output).await,
@@ -98,6 +112,14 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
             close(&yard, &workplace).await?;
             outcome
         }
+        Command::Ask(arguments) => {
+            let yard = open(&workplace).await?;
+            discover(&yard, output).await?;
+            let outcome = ask::run(arguments, &yard, output).await;
+            close(&yard, &workplace).await?;
+            outcome
+        }
+        Command::Chat(arguments) => chat::run(arguments, &workplace, output).await,
         Command::Call(arguments) => {
             let yard = open(&workplace).await?;
             let outcome = call::run(arguments, &yard, &workplace, output).await;
@@ -178,6 +200,8 @@ fn prepared(workplace: &Workplace, servers: ServersSetup) -> ToolyardBuilder {
         .search(search)
         .lexicons(Lexicons::with_files(workplace.lexicon_files()))
         .surroundings(workplace.surroundings.clone())
+        .models(model_memory::models(workplace))
+        .owner(process_name())
         .servers(servers);
     if let Some(store) = &workplace.store {
         builder = builder.store(store.clone());
@@ -186,6 +210,18 @@ fn prepared(workplace: &Workplace, servers: ServersSetup) -> ToolyardBuilder {
         builder = with_model(builder, folder);
     }
     builder
+}
+
+/// The name of this process among all that work on runs.
+fn process_name() -> String {
+    static NAME: OnceLock<String> = OnceLock::new();
+    let name = || {
+        let mut bytes = [0; 4];
+        // Numbers of processes are used again. Without this, the time of a lease tells them apart.
+        let _ = getrandom::fill(&mut bytes);
+        format!("toolyard-{}-{:08x}", std::process::id(), u32::from_ne_bytes(bytes))
+    };
+    NAME.get_or_init(name).clone()
 }
 
 /// A model that cannot be read costs what it would add and nothing else.

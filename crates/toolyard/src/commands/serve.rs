@@ -5,7 +5,7 @@ use std::{io::IsTerminal as _, net::SocketAddr, sync::Arc};
 use tokio::net::TcpListener;
 use toolyard::{
     Toolyard,
-    door::{self, Served},
+    door::{self, AgentDoor, AgentPages, Served},
     settings::{JournalSetting, ServeSettings, SurfaceSetting},
 };
 use toolyard_mcp::{
@@ -83,9 +83,15 @@ async fn over_http(
 
     let yard = yard(workplace).await?;
     let config = config(secrets.session_keys()?);
-    let served = Served { main: serve.main_profile(), others: profiles, ..served(workplace)? };
+    let agents = serves_agents(serve, &yard);
+    http.pages = agents.clone().map(|agents| Arc::new(AgentPages::new(agents)) as _);
+    let has_agents = agents.is_some();
+    let served = Served { main: serve.main_profile(), others: profiles, agents, ..served(workplace)? };
     let server = Arc::new(door::server(&yard, config, served));
     tell(place, arguments, serve, &secrets, output);
+    if has_agents {
+        tell_agents(place, &yard, output);
+    }
     let serving = serve_http(server, listener, http, stopped(output));
     let ended = tokio::select! {
         ended = serving => ended,
@@ -108,7 +114,8 @@ async fn over_stdio(
     let yard = yard(workplace).await?;
     let keys = SessionKeys::random();
     let config = config(keys.map_err(|error| Failure::new(Code::Failed, error.to_string()))?);
-    let served = Served { main: profile, ..served(workplace)? };
+    let agents = serves_agents(serve, &yard).filter(|_| arguments.profile.is_none());
+    let served = Served { main: profile, agents, ..served(workplace)? };
     let server = Arc::new(door::server(&yard, config, served));
     let ended = serve_stdio(server, tokio::io::stdin(), tokio::io::stdout(), interrupted()).await;
     end(&yard, workplace, output).await?;
@@ -120,6 +127,19 @@ async fn yard(workplace: &Workplace) -> Result<Toolyard, Failure> {
     let mut servers = setup(workplace);
     servers.input = Arc::new(AskTheCaller);
     built(prepared(workplace, servers).searches_later()).await
+}
+
+/// The agents that clients may ask: as somebody said, or as soon as there is a model.
+fn serves_agents(serve: &ServeSettings, yard: &Toolyard) -> Option<AgentDoor> {
+    let serves = serve.agents.unwrap_or_else(|| !yard.agents().models().is_empty());
+    serves.then(|| AgentDoor::new(yard.agents().clone()))
+}
+
+/// How agents are asked, for a person.
+fn tell_agents(place: SocketAddr, yard: &Toolyard, output: &Output) {
+    let names = yard.agents().names().join(", ");
+    output.talk(&format!("  agents for clients of OpenAI's API: http://{place}/v1   (as model: {names})"));
+    output.talk(&format!("  runs: POST http://{place}/runs, events at /runs/ID/events"));
 }
 
 fn config(sessions: SessionKeys) -> ServerConfig {

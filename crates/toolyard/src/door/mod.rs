@@ -1,7 +1,16 @@
 //! The yard as an MCP server: a door for everybody, and one for each profile.
 
+mod agent_pages;
+mod ask_agent;
 mod kept_results;
+mod live_runs;
+mod openai;
+mod openai_stream;
+mod page_answer;
 mod readiness;
+mod run_events;
+mod run_pages;
+mod with_agents;
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -11,8 +20,12 @@ use toolyard_mcp::{
     server::{ContentService, Door, McpServer, ServerConfig},
 };
 
+pub use agent_pages::AgentPages;
 pub use kept_results::KeptResults;
+pub use live_runs::AgentDoor;
 use readiness::Behind;
+
+use self::{ask_agent::AskAgent, with_agents::WithAgents};
 
 use crate::Toolyard;
 
@@ -33,6 +46,8 @@ pub struct Served {
     pub skill_folders: Vec<PathBuf>,
     /// Whether every call is journalled.
     pub journal: bool,
+    /// The agents that clients of the main door may ask.
+    pub agents: Option<AgentDoor>,
 }
 
 /// A server of a yard. From now on its servers are looked after: those that nobody has seen yet are started once, and those
@@ -47,9 +62,10 @@ pub fn server(yard: &Toolyard, mut config: ServerConfig, served: Served) -> McpS
         },
         journal: served.journal,
     };
-    let server = McpServer::new(config, common.door(yard, served.main));
+    let server = McpServer::new(config, common.door(yard, served.main, served.agents));
+    // Agents reach every tool, which a profile is there to prevent.
     served.others.into_iter().fold(server, |server, profile| {
-        server.with_door(profile.name.to_string(), common.door(yard, profile))
+        server.with_door(profile.name.to_string(), common.door(yard, profile, None))
     })
 }
 
@@ -61,7 +77,7 @@ struct Common {
 }
 
 impl Common {
-    fn door(&self, yard: &Toolyard, profile: Profile) -> Door {
+    fn door(&self, yard: &Toolyard, profile: Profile, agents: Option<AgentDoor>) -> Door {
         let content = profile.offers_content();
         let skills = self.skills.as_ref().filter(|_| content && profile.reaches(SKILLS));
         let upstreams = yard.shared_servers().map(|servers| {
@@ -69,7 +85,11 @@ impl Common {
             let upstreams = Upstreams::new(servers, move |id| reached.reaches(id.as_str()));
             Arc::new(skills.map(Arc::clone).into_iter().fold(upstreams, Upstreams::beside))
         });
-        let mut door = Door::new(Arc::new(self.service(yard, profile)));
+        let service = self.service(yard, profile);
+        let mut door = match agents {
+            Some(agents) => Door::new(Arc::new(WithAgents::new(service, AskAgent::new(agents)))),
+            None => Door::new(Arc::new(service)),
+        };
         let results = Some(Arc::clone(&self.results) as Arc<dyn ContentService>);
         let skills = skills.map(|skills| Arc::clone(skills) as _);
         let behind = upstreams.as_ref().filter(|_| content).map(|upstreams| Arc::clone(upstreams) as _);

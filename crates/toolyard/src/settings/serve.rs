@@ -33,6 +33,9 @@ pub struct ServeSettings {
     pub result_budget: Option<usize>,
     /// How long a tool may be silent, such as `2m`.
     pub timeout: Option<Span>,
+    /// Whether clients may ask agents: by the tool `ask_agent`, and over HTTP at `/v1` and `/runs`. Without a word on it they
+    /// may as soon as there is a model. Profiles never offer it: agents reach every tool.
+    pub agents: Option<bool>,
     /// Names under which clients may ask for this machine, besides its addresses.
     pub hosts: Vec<String>,
     /// Origins of web pages that may ask, such as `https://example.com`.

@@ -81,7 +81,7 @@ pub(crate) struct Serving {
     child: Child,
     pub(crate) url: String,
     said: Arc<Mutex<String>>,
-    http: reqwest::Client,
+    pub(crate) http: reqwest::Client,
     pub(crate) token: Option<String>,
 }
 

@@ -26,6 +26,7 @@ use super::{
         work::{Step, Work},
     },
     legacy_sse::Open,
+    pages::PageEvents,
 };
 use crate::wire::RequestId;
 
@@ -36,6 +37,7 @@ pub(super) enum Answer {
     Whole { pieces: [Bytes; 3], next: usize },
     Events(Box<Events>),
     Legacy(Box<LegacyEvents>),
+    Page(Box<PageEvents>),
 }
 
 impl Answer {
@@ -64,6 +66,7 @@ impl Body for Answer {
             }
             Self::Events(events) => std::task::ready!(events.poll(context)),
             Self::Legacy(events) => std::task::ready!(events.poll(context)),
+            Self::Page(events) => std::task::ready!(events.poll(context)),
         };
         Poll::Ready(bytes.map(|bytes| Ok(Frame::data(bytes))))
     }
@@ -72,7 +75,7 @@ impl Body for Answer {
         match self {
             Self::Empty => true,
             Self::Whole { pieces, next } => pieces.iter().skip(*next).all(Bytes::is_empty),
-            Self::Events(_) | Self::Legacy(_) => false,
+            Self::Events(_) | Self::Legacy(_) | Self::Page(_) => false,
         }
     }
 
@@ -83,7 +86,7 @@ impl Body for Answer {
                 let left = pieces.iter().skip(*next).map(Bytes::len).sum::<usize>();
                 SizeHint::with_exact(u64::try_from(left).unwrap_or(u64::MAX))
             }
-            Self::Events(_) | Self::Legacy(_) => SizeHint::default(),
+            Self::Events(_) | Self::Legacy(_) | Self::Page(_) => SizeHint::default(),
         }
     }
 }
@@ -187,11 +190,11 @@ impl Beat {
         Self { every, next: Box::pin(sleep(every)) }
     }
 
-    fn heard(&mut self) {
+    pub(super) fn heard(&mut self) {
         self.next.as_mut().reset(Instant::now() + self.every);
     }
 
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Bytes> {
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Bytes> {
         std::task::ready!(self.next.as_mut().poll(context));
         self.heard();
         // The new time must be waited for as well.

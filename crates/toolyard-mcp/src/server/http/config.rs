@@ -1,8 +1,10 @@
 //! Who may come in over HTTP, and how long anybody may take.
 
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use aws_lc_rs::{constant_time::verify_slices_are_equal, digest};
+
+use super::Pages;
 
 /// How a server is reached over HTTP.
 #[derive(Debug, Clone)]
@@ -28,6 +30,8 @@ pub struct HttpConfig {
     pub stream_beat: Duration,
     /// How long requests that are under way may go on once the server is to stop.
     pub drain_time: Duration,
+    /// Whoever serves other addresses beside the endpoint.
+    pub pages: Option<Arc<dyn Pages>>,
 }
 
 impl HttpConfig {
@@ -43,6 +47,7 @@ impl HttpConfig {
             body_time: Duration::from_secs(30),
             stream_beat: Duration::from_secs(20),
             drain_time: Duration::from_secs(30),
+            pages: None,
         }
     }
 }

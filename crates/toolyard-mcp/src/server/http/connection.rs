@@ -17,7 +17,7 @@ use super::{
         session::{Seat, open_session},
         speaker::Speaker,
     },
-    HttpConfig,
+    HttpConfig, PageRequest, Pages,
     body::{Answer, Beat, Events},
     guard::{check_access, check_place},
     legacy_sse::LegacyStreams,
@@ -87,6 +87,9 @@ impl Connection {
     }
 
     async fn route(&self, request: Request<Incoming>) -> Response<Answer> {
+        if let Some(pages) = self.http.config.pages.as_ref().filter(|pages| pages.has(request.uri().path())) {
+            return self.page(&**pages, request).await;
+        }
         let (path, method) = (request.uri().path(), request.method());
         let place = Place::of(path, self.http.config.legacy_sse);
         let Some((kind, room)) =
@@ -106,6 +109,21 @@ impl Connection {
             (Place::LegacyMessages, &Method::POST) => self.legacy_message(request, &room).await,
             (Place::LegacyMessages, _) => respond::not_allowed("POST, OPTIONS"),
         }
+    }
+
+    /// Answers a request for another address.
+    async fn page(&self, pages: &dyn Pages, mut request: Request<Incoming>) -> Response<Answer> {
+        let headers = std::mem::take(request.headers_mut());
+        let (method, uri) = (request.method().clone(), request.uri().clone());
+        let body = match self.read_text(request).await {
+            Ok(body) => body,
+            Err(response) => return response,
+        };
+        let query = uri.query().unwrap_or_default().to_owned();
+        let request = PageRequest { method, path: uri.path().to_owned(), query, headers, body };
+        let answer = pages.answer(request).await;
+        let mut stopped = self.http.server.stopped();
+        answer.respond(Beat::new(self.http.config.stream_beat), async move { stopped.wait().await })
     }
 
     /// Opens the stream on which a client of the legacy era hears what changes.

@@ -6,6 +6,7 @@ mod connection;
 mod guard;
 mod legacy_sse;
 mod mirror;
+mod pages;
 mod post;
 mod pulse;
 mod respond;
@@ -21,6 +22,7 @@ use tokio::{
 
 pub use config::{Access, AccessToken, HttpConfig};
 use connection::{Connection, HttpServer};
+pub use pages::{PageAnswer, PageBody, PageRequest, Pages};
 use pulse::Felt;
 
 use super::{McpServer, ServeError, mcp_server::Stopped};
@@ -32,7 +34,7 @@ const BREATH: Duration = Duration::from_millis(50);
 
 /// Serves over HTTP until `stop` ends; then nobody new comes in, and what is under way may end.
 ///
-/// The main door is at `/mcp`, profiles are at `/mcp/PROFILE`.
+/// The main door is at `/mcp`, profiles are at `/mcp/PROFILE`, and whatever [`HttpConfig::pages`] serves beside them.
 pub async fn serve_http(
     server: Arc<McpServer>,
     listener: TcpListener,

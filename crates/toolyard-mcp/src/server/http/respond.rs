@@ -1,5 +1,6 @@
 //! Answers over HTTP: a status, the headers the protocol wants, and a body.
 
+use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 
 use super::{
@@ -18,6 +19,11 @@ pub(super) fn message(status: StatusCode, pieces: Pieces) -> Response<Answer> {
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
+}
+
+/// A JSON text as the whole answer.
+pub(super) fn json(text: Bytes) -> Response<Answer> {
+    message(StatusCode::OK, Pieces { head: text, ..Pieces::default() })
 }
 
 /// The answer to a request.

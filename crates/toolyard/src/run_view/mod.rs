@@ -1,0 +1,22 @@
+//! How a run is shown while it goes on and afterwards.
+//!
+//! ```text
+//! tree.rs    where a run stands, put together from its news
+//! stages.rs  a plan in a line
+//! lines.rs   that as lines, for a width
+//! view.rs    whoever watches: a live tree on a terminal, plain lines elsewhere, JSON where it is wanted
+//! screen.rs  what is drawn over again in place
+//! person.rs  the person at the terminal, who may be asked
+//! ```
+
+mod lines;
+mod person;
+mod screen;
+mod stages;
+mod tree;
+mod view;
+
+pub(crate) use lines::{row_lines, spent_line};
+pub(crate) use person::Decider;
+pub(crate) use tree::{RowState, RunTree, effects_and_arguments};
+pub(crate) use view::View;

@@ -1,0 +1,114 @@
+//! `ask_agent`, as clients of MCP delegate to an agent.
+
+use serde_json::{Value, json};
+
+use crate::{
+    Yard,
+    client::{Serving, Started, heard, meta, modern, names},
+};
+
+fn asks(question: &str) -> Value {
+    json!({"name": "ask_agent", "arguments": {"question": question}})
+}
+
+#[tokio::test]
+async fn a_client_delegates_a_question() {
+    let yard = Yard::new();
+    yard.plans_to_note();
+    yard.set("[approvals]\nallow = [\"write_note\"]\n[serve.profiles.office]\ntools = [\"get_time\"]\n");
+    let hub = Serving::start(&yard.place, &[]);
+    assert!(names(&hub.ask("", "tools/list", json!({})).await).contains(&"ask_agent"));
+    assert_eq!(
+        names(&hub.ask("/office", "tools/list", json!({})).await),
+        ["get_time", "read_result"],
+        "agents reach every tool"
+    );
+    let answer = hub.ask("", "tools/call", asks("note it")).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "I wrote it down.", "{answer}");
+    let plan = yard.model.requests()[0].to_string();
+    assert!(
+        plan.contains("write_note") && !plan.contains("ask_agent"),
+        "no agent is asked by an agent: {plan}"
+    );
+    let wrong = hub
+        .ask(
+            "",
+            "tools/call",
+            json!({"name": "ask_agent", "arguments": {"agent": "nobody", "question": "x"}}),
+        )
+        .await;
+    assert!(wrong.to_string().contains("nobody"), "{wrong}");
+}
+
+#[tokio::test]
+async fn without_a_model_or_against_the_settings_nobody_is_asked() {
+    let yard = Yard::new();
+    yard.set("[serve]\nagents = false\n");
+    let hub = Serving::start(&yard.place, &[]);
+    assert!(!names(&hub.ask("", "tools/list", json!({})).await).contains(&"ask_agent"));
+    let models = hub.http.get(hub.url.replace("/mcp", "/v1/models")).bearer_auth(hub.token.as_ref().unwrap());
+    assert_eq!(models.send().await.unwrap().status(), 404);
+}
+
+#[test]
+fn an_old_client_hears_how_far_it_is_and_is_asked_what_must_be_allowed() {
+    let yard = Yard::new();
+    yard.plans_to_note();
+    let mut hub = Started::new(&yard.place, &[]);
+    let capabilities = json!({"elicitation": {}});
+    let hello = json!({"protocolVersion": "2025-06-18", "capabilities": capabilities, "clientInfo": {"name": "t", "version": "1"}});
+    hub.ask("initialize", hello);
+    hub.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    for (decision, wanted) in [("allow", "I wrote it down."), ("cancel", "waits for a person")] {
+        let mut params = asks("note it");
+        params["_meta"] = json!({"progressToken": "p"});
+        hub.send(&json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}));
+        let mut told = Vec::new();
+        let answer = loop {
+            let message = hub.hear();
+            match message["method"].as_str() {
+                Some("notifications/progress") => told.push(message["params"]["message"].to_string()),
+                Some("elicitation/create") => {
+                    assert!(
+                        message["params"]["message"].as_str().unwrap().contains("write_note"),
+                        "{message}"
+                    );
+                    let result = match decision {
+                        "cancel" => json!({"action": "cancel"}),
+                        word => json!({"action": "accept", "content": {"decision": word}}),
+                    };
+                    hub.send(&json!({"jsonrpc": "2.0", "id": message["id"], "result": result}));
+                }
+                _ => break message,
+            }
+        };
+        assert!(
+            answer["result"]["content"][0]["text"].as_str().unwrap_or_default().contains(wanted),
+            "{answer}"
+        );
+        assert!(told.iter().any(|line| line.contains("power: done")), "{told:?}");
+    }
+    assert_eq!(yard.notes().len(), 1);
+    assert!(hub.leave());
+}
+
+#[tokio::test]
+async fn a_new_client_is_asked_too_however_long_it_thinks() {
+    let yard = Yard::new();
+    yard.plans_to_note();
+    let hub = Serving::start(&yard.place, &[]);
+    let mut meta = meta("a-test");
+    meta["io.modelcontextprotocol/clientCapabilities"] = json!({"elicitation": {"form": {}}});
+    let mut call = modern(asks("note it"));
+    call["_meta"] = meta;
+    let first = heard(hub.request("", "tools/call", &call)).await.body;
+    let requests = first["result"]["inputRequests"].as_object().unwrap_or_else(|| panic!("{first}"));
+    let (key, question) = requests.iter().next().unwrap();
+    assert!(question.to_string().contains("write_note"), "{question}");
+    let answer = json!({"action": "accept", "content": {"decision": "allow"}});
+    call["inputResponses"] = json!({ key.as_str(): answer });
+    call["requestState"] = first["result"]["requestState"].clone();
+    let second = heard(hub.request("", "tools/call", &call)).await.body;
+    assert_eq!(second["result"]["content"][0]["text"], "I wrote it down.", "{second}");
+    assert_eq!(yard.notes().len(), 1);
+}

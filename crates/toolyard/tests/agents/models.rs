@@ -1,0 +1,83 @@
+//! `toolyard models`.
+
+use crate::{Place, Yard};
+
+#[test]
+fn models_are_added_listed_and_removed() {
+    let place = Place::new();
+    insta::assert_snapshot!(place.run(&["models", "list"]), @r#"
+    --- stderr
+    no models yet; add one: toolyard models add local --url http://127.0.0.1:11434/v1 --model qwen2.5:7b
+    "#);
+    insta::assert_snapshot!(place.run(&["models", "add", "local", "--url", "http://127.0.0.1:11434/v1", "--model", "qwen"]), @r#"
+    --- stderr
+    added local: HOME/config/toolyard/toolyard.toml
+      hint: see whether it works: toolyard models test local
+    "#);
+    insta::assert_snapshot!(place.run(&["models", "add", "gpt", "--url", "https://api.openai.com/v1", "--model", "gpt-5-mini", "--key", "${OPENAI_API_KEY}", "--default"]), @r#"
+    --- stderr
+    added gpt: HOME/config/toolyard/toolyard.toml
+      hint: see whether it works: toolyard models test gpt
+    "#);
+    insta::assert_snapshot!(std::fs::read_to_string(place.path("config/toolyard/toolyard.toml")).unwrap(), @r#"
+    default_model = "gpt"
+    [models.local]
+    url = "http://127.0.0.1:11434/v1"
+    model = "qwen"
+
+    [models.gpt]
+    url = "https://api.openai.com/v1"
+    model = "gpt-5-mini"
+    key = "${OPENAI_API_KEY}"
+    "#);
+    insta::assert_snapshot!(place.run(&["models", "list"]), @r#"
+    NAME   MODEL       CALLS TOOLS  NOTE                                 ASKED AT
+    gpt    gpt-5-mini  not tested   default, $OPENAI_API_KEY is not set  https://api.openai.com/v1
+    local  qwen        not tested                                        http://127.0.0.1:11434/v1
+    "#);
+    insta::assert_snapshot!(place.run(&["models", "add", "gpt", "--url", "x", "--model", "y"]), @r#"
+    --- stderr
+    error: model `gpt` is there already
+      hint: remove it first: toolyard models remove gpt
+    --- exit 2
+    "#);
+    insta::assert_snapshot!(place.run(&["models", "remove", "gpt"]), @r#"
+    --- stderr
+    removed gpt: HOME/config/toolyard/toolyard.toml
+    "#);
+    insta::assert_snapshot!(std::fs::read_to_string(place.path("config/toolyard/toolyard.toml")).unwrap(), @r#"
+    [models.local]
+    url = "http://127.0.0.1:11434/v1"
+    model = "qwen"
+    "#);
+}
+
+#[test]
+fn keys_are_not_written_into_files() {
+    let place = Place::new();
+    let seen = place.run(&[
+        "models",
+        "add",
+        "gpt",
+        "--url",
+        "https://x.example/v1",
+        "--model",
+        "m",
+        "--key",
+        "sk-canary-1234567",
+    ]);
+    assert!(seen.contains("do not belong in files") && !seen.contains("canary"), "{seen}");
+    assert!(!place.path("config/toolyard/toolyard.toml").exists());
+}
+
+#[test]
+fn several_models_need_a_word_on_which() {
+    let yard = Yard::new();
+    yard.set("[models.other]\nurl = \"http://127.0.0.1:9/v1\"\nmodel = \"m\"\n");
+    insta::assert_snapshot!(yard.run(&["ask", "hello"]), @r#"
+    --- stderr
+    error: there are several models (local, other) and no `default_model`
+      hint: say which with --model, or in toolyard.toml: default_model = "local"
+    --- exit 2
+    "#);
+}

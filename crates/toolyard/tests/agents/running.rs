@@ -1,0 +1,130 @@
+//! Runs over HTTP: begun, listened to, approved, cancelled.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::{Yard, client::Serving};
+
+struct Runs(Serving);
+
+impl Runs {
+    fn at(&self, path: &str) -> String {
+        self.0.url.replace("/mcp", path)
+    }
+
+    async fn get(&self, path: &str) -> (u16, Value) {
+        let request = self.0.http.get(self.at(path)).bearer_auth(self.0.token.as_ref().unwrap());
+        let response = request.send().await.unwrap();
+        (response.status().as_u16(), response.json().await.unwrap())
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> (u16, Value) {
+        let request = self.0.http.post(self.at(path)).bearer_auth(self.0.token.as_ref().unwrap()).json(body);
+        let response = request.send().await.unwrap();
+        (response.status().as_u16(), response.json().await.unwrap())
+    }
+
+    /// All events of a run from behind this one, until it is over: their numbers and names.
+    async fn events(&self, run: &str, after: Option<i64>) -> Vec<(Option<i64>, String)> {
+        let mut request = self
+            .0
+            .http
+            .get(self.at(&format!("/runs/{run}/events")))
+            .bearer_auth(self.0.token.as_ref().unwrap());
+        if let Some(after) = after {
+            request = request.header("Last-Event-ID", after.to_string());
+        }
+        let text = request.timeout(Duration::from_secs(20)).send().await.unwrap().text().await.unwrap();
+        text.split("\n\n").filter(|event| event.contains("data:")).map(event).collect()
+    }
+
+    async fn until(&self, run: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+        for _ in 0..500 {
+            let (_, facts) = self.get(&format!("/runs/{run}")).await;
+            if is_so(&facts) {
+                return facts;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("it did not come to that: {:?}", self.get(&format!("/runs/{run}")).await);
+    }
+}
+
+fn event(text: &str) -> (Option<i64>, String) {
+    let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    (field("id:").map(|id| id.parse().unwrap()), field("event:").unwrap_or_default().to_owned())
+}
+
+#[tokio::test]
+async fn a_run_is_begun_listened_to_and_allowed() {
+    let yard = Yard::new();
+    yard.plans_to_note();
+    let runs = Runs(Serving::start(&yard.place, &[]));
+    let (status, begun) = runs.post("/runs", &json!({"question": "note it"})).await;
+    assert_eq!(status, 202, "{begun}");
+    let run = begun["run"].as_str().unwrap();
+    let facts = runs.until(run, |facts| facts["end"]["state"] == "suspended").await;
+    assert_eq!(
+        (facts["agent"].as_str(), facts["waiting"][0]["step"].as_str()),
+        (Some("assistant"), Some("write")),
+        "{facts}"
+    );
+    let listening = runs.events(run, None);
+    let approving = async {
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        runs.post(&format!("/runs/{run}/approve"), &json!({"step": "write", "allow": true})).await
+    };
+    let (events, (status, answer)) = tokio::join!(listening, approving);
+    assert_eq!(status, 202, "{answer}");
+    let numbers: Vec<i64> = events.iter().filter_map(|(number, _)| *number).collect();
+    assert_eq!(numbers, (0..i64::try_from(numbers.len()).unwrap()).collect::<Vec<_>>(), "{events:?}");
+    let names: Vec<&str> = events.iter().map(|(_, name)| name.as_str()).collect();
+    assert_eq!((names.first(), names.last()), (Some(&"asked"), Some(&"ended")), "{names:?}");
+    assert!(names.contains(&"approval_given") && names.contains(&"answer_delta"), "{names:?}");
+    assert_eq!(yard.notes().len(), 1);
+
+    let later = runs.events(run, Some(3)).await;
+    assert_eq!(later.first().unwrap().0, Some(4), "{later:?}");
+    assert_eq!(later.last().unwrap(), events.last().unwrap());
+    let facts = runs.until(run, |facts| facts["state"] == "done").await;
+    assert_eq!(facts["end"]["answer"], "I wrote it down.", "{facts}");
+    let (status, _) = runs.post(&format!("/runs/{run}/approve"), &json!({"allow": true})).await;
+    assert_eq!(status, 404);
+}
+
+#[tokio::test]
+async fn a_run_is_cancelled() {
+    let yard = Yard::new();
+    yard.plans_to_note();
+    yard.model.plans("slowly", &json!([{"id": "slow", "tool_type": "slow_note", "arguments": {"text": 1}}]));
+    yard.set("[approvals]\nallow = [\"slow_note\"]\n");
+    let runs = Runs(Serving::start(&yard.place, &[]));
+    for question in ["slowly", "note it"] {
+        let (_, begun) = runs.post("/runs", &json!({"question": question})).await;
+        let run = begun["run"].as_str().unwrap();
+        let is_there = |facts: &Value| match question {
+            "slowly" => yard.place.path("begun").exists(),
+            _ => facts["end"]["state"] == "suspended",
+        };
+        runs.until(run, is_there).await;
+        let (status, answer) = runs.post(&format!("/runs/{run}/cancel"), &json!({})).await;
+        assert_eq!(status, 200, "{answer}");
+        let facts = runs.until(run, |facts| facts["state"] == "cancelled").await;
+        assert_eq!(facts["end"]["state"], "cancelled", "{facts}");
+        assert_eq!(runs.post(&format!("/runs/{run}/cancel"), &json!({})).await.0, 400);
+    }
+    assert!(yard.notes().is_empty());
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_said_not_to_be() {
+    let yard = Yard::new();
+    let runs = Runs(Serving::start(&yard.place, &[]));
+    assert_eq!(runs.get("/runs/01NOTHING").await.0, 404);
+    assert_eq!(runs.get("/runs/01NOTHING/events").await.0, 404);
+    assert_eq!(runs.post("/runs", &json!({"question": " "})).await.0, 400);
+    assert_eq!(runs.post("/runs", &json!({"question": "x", "agent": "nobody"})).await.0, 404);
+    assert_eq!(runs.post("/runs", &json!({"quesiton": "x"})).await.0, 400);
+    assert_eq!(runs.get("/runs").await.0, 405);
+}
