@@ -21,7 +21,7 @@ impl Session<'_> {
         loop {
             self.advance()?;
             self.flush().await?;
-            if let Some(end) = self.run.end() {
+            if let Some(end) = self.run.end().cloned() {
                 if self.run.is_over() {
                     self.close_questions().await;
                 }
