@@ -1,6 +1,7 @@
 //! A model that says what it was told to, behind an address that speaks as OpenAI's does.
 
 use std::{
+    fmt::Write as _,
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{SocketAddr, TcpListener, TcpStream},
     sync::{Arc, Mutex, PoisonError},
@@ -116,10 +117,10 @@ fn answer(said: Option<&str>) -> Vec<u8> {
         "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n".to_owned();
     for word in said.split_inclusive(' ') {
         let chunk = json!({"choices": [{"index": 0, "delta": {"content": word}}]});
-        text.push_str(&format!("data: {chunk}\n\n"));
+        let _ = write!(text, "data: {chunk}\n\n");
     }
     let usage = json!({"prompt_tokens": 100, "completion_tokens": 20});
     let last = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "usage": usage});
-    text.push_str(&format!("data: {last}\n\ndata: [DONE]\n\n"));
+    let _ = write!(text, "data: {last}\n\ndata: [DONE]\n\n");
     text.into_bytes()
 }
