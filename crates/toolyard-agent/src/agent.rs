@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use toolyard_core::{Approvals, BoxFuture, Caller, JournalError, RunId, RunLog};
+use toolyard_core::{Approvals, BoxFuture, Caller, JournalError, ResultForms, RunId, RunLog};
 use toolyard_hub::ToolHub;
 use toolyard_model::Model;
 
@@ -28,6 +28,8 @@ pub struct AgentParts {
     pub approvals: Arc<dyn Approvals>,
     /// Which calls may be made without a person.
     pub rules: ApprovalRules,
+    /// Where it is remembered what results look like, if anywhere.
+    pub forms: Option<Arc<dyn ResultForms>>,
     /// How prompts are measured.
     pub counter: Arc<dyn TokenCount>,
     /// Who works on the runs: a name of this process.

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, fmt, sync::Arc};
 
-use toolyard_core::{RawJson, SourceId, SourceKind};
+use toolyard_core::{RawJson, ResultForm, SourceId, SourceKind};
 use toolyard_hub::{Snapshot, ToolCandidate, ToolHub};
 
 use crate::{
@@ -60,15 +60,26 @@ pub fn offer<'a>(
     Offer { core, others: others.map(move |tool| shown(&tool, &rates)), exist }
 }
 
-/// The tools for a task, as a planner takes them.
+/// The tools for a task, as a planner takes them, with what is known of the looks of their results.
 pub fn tools_for_task(
     agent: &AgentConfig,
     hub: &ToolHub,
     task: &str,
     rates: Rates,
+    forms: &[ResultForm],
 ) -> Offer<Vec<PromptTool>> {
     let Offer { core, others, exist } = offer(agent, hub, Some(task), rates);
-    Offer { core, others: others.take(RELEVANT).collect(), exist }
+    let tools = AgentTools::new(agent, hub);
+    let with_form = |tool: PromptTool| {
+        let source = tools.find(tool.name()).map(|found| found.source_id());
+        let known = forms.iter().find(|form| form.tool == tool.name() && Some(&form.source) == source);
+        match known {
+            Some(known) => tool.with_returns(known.form.as_str()),
+            None => tool,
+        }
+    };
+    let core = core.into_iter().map(with_form).collect();
+    Offer { core, others: others.take(RELEVANT).map(with_form).collect(), exist }
 }
 
 fn is_core(agent: &AgentConfig, tool: &ToolCandidate) -> bool {

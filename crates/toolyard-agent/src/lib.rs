@@ -41,6 +41,7 @@ mod planning;
 pub mod prompt;
 mod reference;
 mod replay;
+mod result_form;
 mod run;
 pub mod schedule;
 mod shape;
@@ -67,6 +68,7 @@ pub use reference::{
     Part, Reference, ReferenceError, Resolved, ResolvedJson, ValueOf, references, resolve, resolve_json,
 };
 pub use replay::{answer_question, ask_to_stop, cancel, load, replay, worked};
+pub use result_form::result_form;
 pub use run::{Approval, Phase, Repair, Run, RunError, StepRun, Task};
 pub use shape::{preview, shape, step_value};
 pub use tokens::{O200k, TokenCount};

@@ -46,6 +46,8 @@ const OTHERS: usize = 10;
 const HISTORY_TOKENS: usize = 1_500;
 /// A plan that is longer is cut off.
 const MAX_TOKENS: u32 = 4_096;
+/// The same for a small model, which would write for ever.
+const HELD_TOKENS: u32 = 800;
 /// What a model said before is shown again up to here.
 const MAX_PREVIOUS: usize = 8_000;
 /// What is shown of a step that is over.
@@ -154,7 +156,8 @@ impl PlanningAgent {
             request.messages.push(ModelMessage::assistant(previous));
             request.messages.push(ModelMessage::user(self.objection(&situation.problems)));
         }
-        request.max_tokens = Some(MAX_TOKENS);
+        request.max_tokens =
+            Some(if situation.mode == ToolCalling::Schema { HELD_TOKENS } else { MAX_TOKENS });
         request.temperature = Some(0.0);
         request
     }
@@ -173,7 +176,9 @@ impl PlanningAgent {
         };
         Ok(match decided {
             Said::Answer(answer) => Decision::Answer(answer),
-            Said::Plan(plan) => Decision::Plan(tidied(plan, tools, &situation.done_ids())),
+            Said::Plan(plan) => {
+                Decision::Plan(tidied(plan, tools, &situation.done_ids(), &situation.question))
+            }
         })
     }
 
@@ -203,27 +208,22 @@ impl PlanningAgent {
     /// For models that are held to a schema, which are the small ones: few words, signatures, examples as turns.
     fn held(&self, situation: &Situation) -> ModelRequest {
         let words = self.words();
-        let mut text = opening(&self.config, PromptWords::of(self.config.language));
-        let tools =
-            self.fitting(situation, self.counter.count(words.form_schema) + self.counter.count(&text));
-        if tools.is_empty() {
-            return ModelRequest {
-                messages: vec![ModelMessage::system(text.trim_end())],
-                schema: Some(wanted(&plan_schema(&[]))),
-                ..ModelRequest::default()
-            };
+        let AgentConfig { description, instructions, language, .. } = &self.config;
+        let mut text = words.form_schema.to_owned();
+        if !description.trim().is_empty() || !instructions.trim().is_empty() {
+            text.push_str("\n\n");
+            text.push_str(opening(&self.config, PromptWords::of(*language)).trim_end());
         }
-        text.push_str(words.form_schema);
-        text.push_str("\n\n");
-        text.push_str(words.schema_tools);
-        text.push('\n');
+        let tools = self.fitting(situation, self.counter.count(&text));
+        for part in ["\n\n", words.schema_tools, "\n"] {
+            text.push_str(part);
+        }
         for tool in &tools {
             text.push_str(&signature(tool));
         }
-        text.push('\n');
-        text.push_str(words.example_tools);
-        text.push('\n');
-        text.push_str(examples::TOOLS);
+        for part in ["\n", words.example_tools, "\n", examples::TOOLS] {
+            text.push_str(part);
+        }
         let mut messages = vec![ModelMessage::system(text)];
         messages.extend(examples::turns());
         ModelRequest { messages, schema: Some(wanted(&plan_schema(&tools))), ..ModelRequest::default() }

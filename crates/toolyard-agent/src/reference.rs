@@ -45,7 +45,16 @@ pub enum ReferenceError {
         /// What the value looks like.
         shape: String,
     },
+    /// What the references stand for is too much for one call.
+    #[error("its arguments would be larger than {limit} MB with all that they refer to")]
+    TooLarge {
+        /// How much is allowed.
+        limit: usize,
+    },
 }
+
+/// Larger arguments are never written: references to references can stand for more than any machine holds.
+const LARGEST: usize = 128 << 20;
 
 /// Arguments without references.
 #[derive(Debug, Clone, PartialEq)]
@@ -112,9 +121,31 @@ pub fn resolve_json(
         }
     }
     let node = Node::Object(nodes);
+    if !values.is_empty() && !fits(&node, LARGEST) {
+        return Err(ReferenceError::TooLarge { limit: LARGEST >> 20 });
+    }
     // Values have a JSON text, so this cannot fail.
     let arguments = RawJson::from_serialize(&node).unwrap_or_else(|_| RawJson::empty_object());
     Ok(ResolvedJson { arguments, notes })
+}
+
+/// Whether something is at most so many bytes of JSON; nothing is kept of it.
+fn fits(node: &impl Serialize, bytes: usize) -> bool {
+    serde_json::to_writer(Room(bytes), node).is_ok()
+}
+
+/// Takes as many bytes as there is room for.
+struct Room(usize);
+
+impl std::io::Write for Room {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 = self.0.checked_sub(bytes.len()).ok_or(std::io::ErrorKind::StorageFull)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 type Values = HashMap<String, Arc<Value>>;

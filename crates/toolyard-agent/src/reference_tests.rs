@@ -118,6 +118,14 @@ fn what_was_probably_meant_is_taken_and_said() {
         assert_eq!(value, cells, "{text}: {note}");
         assert!(note.contains(text), "{note}");
     }
+    assert_eq!(
+        forgiven("$read.range.cells[*].value"),
+        (cells, "`$read.range.cells[*].value`: `range` was left out".to_owned())
+    );
+    assert_eq!(
+        forgiven("$read.result.range"),
+        (json!("B1:B4"), "`$read.result.range`: there is no `result`, the whole value was taken".to_owned())
+    );
     assert_eq!(forgiven("$read[1].value").0, json!(10));
     assert_eq!(forgiven("$read.SheetName").0, json!("Sheet1"));
     assert_eq!(forgiven("$read.cells.length").0, json!(4));
@@ -275,4 +283,13 @@ proptest! {
         let resolved = resolve(&given, &|_| Some(Arc::new(json!("never")))).unwrap();
         prop_assert_eq!(&resolved.arguments["a"], &json!(text));
     }
+}
+
+#[test]
+fn what_stands_for_more_than_a_machine_holds_is_refused_before_it_is_written() {
+    let big = Arc::new(json!("x".repeat(1 << 20)));
+    let many: Vec<&str> = std::iter::repeat_n("$big", 200).collect();
+    let Value::Object(arguments) = json!({ "all": many }) else { unreachable!() };
+    let resolved = resolve_json(&arguments, &[], &|_| Some(Arc::clone(&big)));
+    assert_eq!(resolved, Err(ReferenceError::TooLarge { limit: 128 }));
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use serde_json::{Map, json};
-use toolyard_core::{ErrorKind, RawJson, Resolution};
+use toolyard_core::{ErrorKind, RawJson, Resolution, SourceId};
 use toolyard_model::ModelReply;
 
 use super::*;
@@ -80,12 +80,14 @@ fn no_replans() -> Caps {
     Caps { replans: 0, ..Caps::default() }
 }
 
+/// A step that began, and what was under way then, itself included.
+type Beginning = (String, BTreeSet<String>);
+
 /// Carries a story out. Every transition is taken by the run, so none may be impossible.
-fn carried_out(story: &Story) -> (Run, Vec<RunEvent>, Vec<(String, BTreeSet<String>)>) {
+fn carried_out(story: &Story) -> (Run, Vec<RunEvent>, Vec<Beginning>) {
     let steps: Vec<_> = story.steps.iter().map(|(step, facts, _)| (step.clone(), facts.clone())).collect();
     let (mut run, mut events) = planned(&steps, no_replans());
     let mut under_way: Vec<String> = Vec::new();
-    // What was under way when a step began, itself included.
     let mut beginnings = Vec::new();
     for turn in 0.. {
         assert!(turn < 20 * story.steps.len() + 20, "every run ends: {:?}", run.tasks());
@@ -141,7 +143,7 @@ fn called<'a>(task: &'a Task, run: &'a Run, under_way: &[String]) -> Option<Lane
 
 fn lane<'a>(run: &'a Run, id: &'a str) -> Lane<'a> {
     let step = run.step(id).unwrap();
-    let source = step.facts.source.as_ref().filter(|_| !step.is_reasoning()).map(|source| source.as_str());
+    let source = step.facts.source.as_ref().filter(|_| !step.is_reasoning()).map(SourceId::as_str);
     Lane { step: id, source, writes: !step.facts.read_only }
 }
 
@@ -260,7 +262,7 @@ proptest! {
 fn check_order(
     run: &Run,
     story: &Story,
-    beginnings: &[(String, BTreeSet<String>)],
+    beginnings: &[Beginning],
     events: &[RunEvent],
 ) -> Result<(), TestCaseError> {
     for (id, together) in beginnings {

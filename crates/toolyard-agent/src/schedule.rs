@@ -53,7 +53,7 @@ pub fn startable<'a>(ready: &[Lane<'a>], under_way: &[Lane<'_>]) -> Vec<&'a str>
 
 impl Busy {
     fn lets(self, writes: bool) -> bool {
-        !self.awaited && !self.writer && !(writes && self.readers)
+        !(self.awaited || self.writer || writes && self.readers)
     }
 
     fn add(&mut self, writes: bool) {

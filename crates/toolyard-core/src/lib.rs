@@ -16,7 +16,7 @@
 //! | [`Hidden`], [`without_hidden`], [`shown`]: text that people do not see | `hidden.rs` |
 //! | [`Param`]: JSON Schema as parameters | `schema.rs` |
 //! | [`ToolPattern`]: `read_*`, `*@excel` | `pattern.rs` |
-//! | [`Journal`], [`RunLog`], [`Approvals`], [`Audit`], [`Servers`], [`History`], [`PastRequests`], [`Results`], [`Conversations`], [`Synthesizer`]: what others plug in | a file each |
+//! | [`Journal`], [`RunLog`], [`ResultForms`], [`Approvals`], [`Audit`], [`Servers`], [`History`], [`PastRequests`], [`Results`], [`Conversations`], [`Synthesizer`]: what others plug in | a file each |
 //!
 //! ```
 //! use toolyard_core::{BoxFuture, CallContext, RawJson, Tool, ToolCallRequest, ToolError, ToolOutput, ToolSpec};
@@ -57,6 +57,7 @@ mod patience;
 mod pattern;
 mod raw_json;
 mod redact;
+mod result_forms;
 mod results;
 mod run_log;
 mod schema;
@@ -86,6 +87,7 @@ pub use patience::Patience;
 pub use pattern::{ToolPattern, matches_wildcards};
 pub use raw_json::{JsonCursor, JsonFault, JsonKind, JsonText, NotJson, RawJson, SharedText};
 pub use redact::{redact, redact_json};
+pub use result_forms::{ResultForm, ResultForms};
 pub use results::{ResultPage, ResultRef, Results, ResultsError};
 pub use run_log::{LoggedEvent, RunLog};
 pub use schema::{Param, ParamType, compatible, params};

@@ -6,7 +6,7 @@ use serde_json::json;
 use toolyard_core::{
     Begun, Capability, ContentHash, ErrorKind, Intent, Journal, JournalError, Lease, RawJson, RunState,
     StepAnswer, StepOutcome, StepRecord, StepState, ToolCallRequest, ToolError, ToolOutput, idempotency_key,
-    redact_json,
+    redact, redact_json,
 };
 
 use crate::{
@@ -18,6 +18,8 @@ use crate::{
 
 /// How long a lease outlives the call that it is for.
 const GRACE: Duration = Duration::from_secs(60);
+/// Of larger arguments only so many bytes are written down to be shown.
+const SHOWN: usize = 16 << 10;
 
 impl ToolHub {
     /// Carries out one call as a run of one step: written down before it is made and after. What cannot be written down is
@@ -124,9 +126,19 @@ fn intent(step: &str, prepared: Option<&Prepared>, request: &ToolCallRequest) ->
         source: first.map(|candidate| candidate.source_id().clone()),
         definition: ContentHash::of(definition),
         arguments: ContentHash::of(request.arguments.get()),
-        shown_arguments: redact_json(&request.arguments).0.get().to_owned(),
+        shown_arguments: shown(&request.arguments),
         repeatable: candidates.iter().all(|candidate| candidate.hints.repeatable()),
     }
+}
+
+/// Arguments for a person, secrets removed; of large ones the beginning.
+fn shown(arguments: &RawJson) -> String {
+    let text = arguments.get();
+    if text.len() <= SHOWN {
+        return redact_json(arguments).0.get().to_owned();
+    }
+    let beginning = text.get(..text.floor_char_boundary(SHOWN)).unwrap_or_default();
+    format!("{}… ({} bytes)", redact(beginning), text.len())
 }
 
 /// What the step answered the first time. A step that was made with other arguments is not this step.

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 /// A piece of what a model says.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ModelEvent {
     /// More of its answer.
     Text(String),
@@ -18,15 +19,18 @@ pub enum ModelEvent {
 }
 
 /// A piece of a call; pieces with the same index belong together.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCallDelta {
     /// Which of its calls.
     pub index: usize,
     /// The call's id, where this piece brings it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// The tool's name, where this piece brings it or more of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// More of the arguments' JSON text.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub arguments: String,
 }
 
@@ -41,7 +45,7 @@ pub struct NativeCall {
     pub arguments: String,
 }
 
-/// What a request cost.
+/// What a request cost. Tokens are estimated where a server does not count them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Tokens that were read.

@@ -44,6 +44,8 @@ mod surroundings;
 mod tagged;
 mod token;
 
+use std::cell::Cell;
+
 use serde_json::{Map, Value};
 
 use self::scanner::{Knowledge, Scanner};
@@ -91,7 +93,7 @@ pub struct TextCalls {
 /// ```
 pub fn read_calls(text: &str, is_tool: &dyn Fn(&str) -> bool) -> TextCalls {
     let mut scanner = Scanner::default();
-    scanner.run(text, Knowledge { is_tool, is_final: true });
+    scanner.run(text, Knowledge { is_tool, is_final: true, endless: &Cell::new(0) });
     let rest = scanner.shown();
     TextCalls { rest, ..scanner.into_found() }
 }

@@ -18,6 +18,7 @@ mod journal;
 mod leases;
 mod outcomes;
 mod past_requests;
+mod result_forms;
 mod results;
 mod rows;
 mod run_log;

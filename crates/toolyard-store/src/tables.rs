@@ -71,6 +71,10 @@ pub(crate) const TABLES: &[Table] = &[
             ("last_used_at", Integer),
         ],
     },
+    Table {
+        name: "result_forms",
+        columns: &[("source", Text), ("tool", Text), ("form", Text), ("learned_at", Integer)],
+    },
     Table { name: "results", columns: &[("reference", Text), ("bytes", Integer), ("created_at", Integer)] },
     Table {
         name: "result_parts",

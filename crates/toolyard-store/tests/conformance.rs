@@ -18,8 +18,8 @@ use sqlx::Executor as _;
 use toolyard_core::{
     Answer, Approvals, Audit, AuditRecord, Begun, CallOutcome, ContentHash, ConversationQuery, Conversations,
     Descriptions, ErrorKind, History, Journal, JournalError, Message, PastRequest, PastRequests, ProtocolEra,
-    QuestionKind, RawJson, Resolution, ResultRef, Results, ResultsError, RunId, RunLog, RunState,
-    ServerRecord, Servers, SourceId, StepOutcome, StepState, ToolDefinition, TrustDecision,
+    QuestionKind, RawJson, Resolution, ResultForm, ResultForms as _, ResultRef, Results, ResultsError, RunId,
+    RunLog, RunState, ServerRecord, Servers, SourceId, StepOutcome, StepState, ToolDefinition, TrustDecision,
 };
 use toolyard_store::{
     AuditQuery, Engine, Keeping, Location, Store, StoreError, StoredAudit, StoredHistory, StoredRequests,
@@ -45,6 +45,7 @@ on_both_engines!(
     conversations_are_recalled,
     history_survives_and_fades,
     past_requests_survive_and_are_bounded,
+    what_results_look_like_is_learned_anew,
     the_audit_log_is_chained_and_searched,
     export_and_import_keep_everything,
     opening_again_changes_nothing_and_a_newer_store_is_refused,
@@ -469,6 +470,23 @@ fn record(number: i64) -> AuditRecord {
         outcome: "ok".to_owned(),
         milliseconds: number,
     }
+}
+
+async fn what_results_look_like_is_learned_anew(engine: Engine) {
+    let place = Place::new(engine).await;
+    let store = place.open().await;
+    let form = |tool: &str, form: &str| ResultForm {
+        tool: tool.to_owned(),
+        source: "excel".into(),
+        form: form.to_owned(),
+    };
+    store.learn(&form("read", r#"{"old":1}"#)).await;
+    store.learn(&form("write", r#"{"done":true}"#)).await;
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    store.learn(&form("read", r#"{"cells":[]}"#)).await;
+    let read = form("read", r#"{"cells":[]}"#);
+    assert_eq!(store.recent(9).await, [read.clone(), form("write", r#"{"done":true}"#)]);
+    assert_eq!(store.recent(1).await, [read]);
 }
 
 async fn the_audit_log_is_chained_and_searched(engine: Engine) {

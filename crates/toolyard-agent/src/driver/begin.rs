@@ -1,5 +1,7 @@
 //! Begins what may be begun, and settles at once what needs no waiting.
 
+use toolyard_core::SourceId;
+
 use super::{
     call::{Wanted, look, prepare},
     caps::cap_on,
@@ -291,6 +293,6 @@ impl Session<'_> {
 
 /// A step as the schedule sees it.
 fn lane(step: &StepRun) -> Lane<'_> {
-    let source = step.facts.source.as_ref().map(|source| source.as_str());
+    let source = step.facts.source.as_ref().map(SourceId::as_str);
     Lane { step: &step.step.id, source, writes: !step.facts.read_only }
 }

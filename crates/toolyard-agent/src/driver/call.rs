@@ -5,8 +5,8 @@ use std::{collections::HashMap, sync::Arc};
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 use toolyard_core::{
-    ContentHash, ErrorKind, RawJson, SourceId, ToolCallRequest, ToolError, ToolOutput, params, redact,
-    redact_json,
+    ContentHash, ErrorKind, RawJson, ResultForm, SourceId, ToolCallRequest, ToolError, ToolOutput, params,
+    redact, redact_json,
 };
 use toolyard_hub::{Budget, CallOptions};
 
@@ -18,8 +18,8 @@ use super::{
     thinking,
 };
 use crate::{
-    Approval, Permission, Phase, Run, StepRun, Verification, references, resolve_json,
-    values::{ValueError, value_of},
+    Approval, Permission, Phase, Run, StepRun, Verification, references, resolve_json, result_form, step_value,
+    values::ValueError,
 };
 
 /// So much of arguments is shown.
@@ -126,7 +126,7 @@ async fn prepared(context: &Context<'_>, wanted: &Wanted) -> Result<Prepared, Un
     let text = request.arguments.get().as_bytes();
     let call: String = hash([tool.as_bytes(), text]).chars().take(16).collect();
     let subject = hash([standing.identity.as_bytes(), text]);
-    let shown = cut(redact_json(&request.arguments).0.get(), SHOWN_ARGUMENTS);
+    let shown = shown_arguments(&request.arguments);
     let journalled = step.phase == Phase::Started && is_journalled(context, &step.journal_name()).await?;
     Ok(Prepared { request, shown, call, subject, standing, journalled })
 }
@@ -208,11 +208,29 @@ pub(super) async fn call(
         &options,
     );
     let outcome = match Box::pin(made).await {
-        Ok(output) => done(&context, &step, &prepared.standing, &output, &earlier),
+        Ok(output) => {
+            let outcome = done(&context, &step, &prepared.standing, &output, &earlier);
+            learn(&context, &step, &outcome).await;
+            outcome
+        }
         Err(error) => failed(error, &prepared.standing),
     };
     let milliseconds = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     Happened::Called { step: step.step.id, outcome: Box::new(outcome), milliseconds }
+}
+
+/// Remembers what a good result looks like, so that the next plan can refer to its parts.
+async fn learn(context: &Context<'_>, step: &StepRun, outcome: &CallEnd) {
+    let (Some(forms), CallEnd::Done { source: Some(source), verification, .. }) =
+        (&context.parts.forms, outcome)
+    else {
+        return;
+    };
+    let value = context.values.known(&step.journal_name()).filter(|_| verification.verified);
+    if let Some(form) = value.and_then(|value| result_form(&value)) {
+        let tool = step.step.tool_type.clone();
+        forms.learn(&ResultForm { tool, source: source.clone(), form }).await;
+    }
 }
 
 fn failed(error: ToolError, standing: &Standing) -> CallEnd {
@@ -227,8 +245,8 @@ fn done(
     output: &ToolOutput,
     earlier: &[(String, String)],
 ) -> CallEnd {
-    let value = context.values.put(step.journal_name(), value_of(output));
     let text = output.to_text();
+    let value = context.values.put(step.journal_name(), step_value(output.structured.as_ref(), &text));
     let looked_at = thinking::verify(&step.step, &value, &text, standing.output_schema.as_ref(), earlier);
     CallEnd::Done {
         source: output.meta.source.clone(),
@@ -236,6 +254,14 @@ fn done(
         size: text.chars().count(),
         verification: looked_at,
     }
+}
+
+/// The beginning of arguments, secrets removed; of large ones no more is looked at than is shown.
+fn shown_arguments(arguments: &RawJson) -> String {
+    if arguments.get().len() <= 32 * SHOWN_ARGUMENTS {
+        return cut(redact_json(arguments).0.get(), SHOWN_ARGUMENTS);
+    }
+    preview(arguments.get())
 }
 
 /// The beginning of a text, secrets removed.

@@ -102,10 +102,24 @@ impl Session<'_> {
         }
     }
 
+    /// Questions that nobody needs to answer any more.
+    pub(super) async fn close_questions(&self) {
+        for (_, question) in &Waiting::of(&self.run).questions {
+            close(&self.context, *question, "the end of the run").await;
+        }
+    }
+
     /// What persons said while nobody worked on the run.
     pub(super) async fn hear_persons(&mut self) -> Result<(), AgentError> {
         let heard = heard(&self.context, &Waiting::of(&self.run)).await?;
         heard.into_iter().try_for_each(|event| self.note(event))
+    }
+}
+
+/// Answers a question in nobody's name, so that nobody is bothered with it.
+async fn close(context: &Context<'_>, question: i64, by: &str) {
+    if let Err(error) = context.parts.approvals.answer(question, Answer::Deny, by).await {
+        tracing::warn!(run = %context.lease.run, question, error, "a question stays open that nobody needs to answer");
     }
 }
 
@@ -114,6 +128,11 @@ async fn ask(context: Context<'_>, step: StepRun, mut asked: Asked) -> Happened 
     let id = step.step.id.clone();
     let outcome = match written(&context, &step, &asked.text).await {
         Ok(number) => {
+            if let Approval::Asked { question, .. } = step.approval
+                && question != number
+            {
+                close(&context, question, "another question in its place").await;
+            }
             asked.question.id = number;
             Ok(Box::new(asked))
         }

@@ -33,6 +33,7 @@ impl Session<'_> {
             self.end(end)?;
         }
         self.flush().await?;
+        self.close_questions().await;
         Ok(self.run.end().cloned().unwrap_or(RunEnd::Cancelled))
     }
 

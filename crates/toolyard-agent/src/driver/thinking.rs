@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Map, Value};
-use toolyard_core::{Capability, RawJson};
+use toolyard_core::{Capability, RawJson, ResultForm};
 use toolyard_model::{ModelReply, ModelRequest};
 
 use super::{session::Context, standing::Standing};
@@ -97,13 +97,19 @@ fn needs(step: &Step, other: &str) -> bool {
 }
 
 /// What a model is asked for a task.
-pub(super) fn request(parts: &AgentParts, run: &Run, task: &ModelTask, known: &[Known]) -> ModelRequest {
+pub(super) fn request(
+    parts: &AgentParts,
+    run: &Run,
+    task: &ModelTask,
+    known: &[Known],
+    forms: &[ResultForm],
+) -> ModelRequest {
     let mode = parts.model.tool_calling();
     let language = parts.config.language;
     let question = run.ask().map(|ask| ask.question.as_str()).unwrap_or_default();
     let step = |id: &str| run.step(id).map(|step| &step.step);
     let made = match task {
-        ModelTask::Plan { .. } => Some(planning(parts).request(&situation(parts, run, known))),
+        ModelTask::Plan { .. } => Some(planning(parts).request(&situation(parts, run, known, forms))),
         ModelTask::Reason { step: id } => step(id).map(|step| {
             let values = known.iter().filter(|known| needs(step, &known.step.step.id));
             let values: Vec<(&str, &Value)> = values
@@ -132,9 +138,9 @@ fn planning(parts: &AgentParts) -> PlanningAgent {
 }
 
 /// Everything that a plan is asked for with.
-fn situation(parts: &AgentParts, run: &Run, known: &[Known]) -> Situation {
+fn situation(parts: &AgentParts, run: &Run, known: &[Known], forms: &[ResultForm]) -> Situation {
     let ask = run.ask().cloned().unwrap_or_default();
-    let tools = tools_for_task(&parts.config, &parts.hub, &ask.question, Rates::new());
+    let tools = tools_for_task(&parts.config, &parts.hub, &ask.question, Rates::new(), forms);
     let digest = |known: &Known| {
         let failed = !known.step.has_value();
         let shown = match &known.value {
@@ -161,7 +167,7 @@ pub(super) fn read_plan(
 ) -> Result<Decision, Vec<PlanProblem>> {
     let known = known_now(run, &Values::default());
     let tools = AgentTools::new(&parts.config, &parts.hub);
-    let read = planning(parts).read(&situation(parts, run, &known), reply, &tools);
+    let read = planning(parts).read(&situation(parts, run, &known, &[]), reply, &tools);
     let mut plan = match read.map_err(|problem| vec![problem])? {
         Decision::Plan(plan) => plan,
         Decision::Answer(answer) if answer.trim().is_empty() => {

@@ -12,15 +12,22 @@ const LONGEST: usize = 1 << 20;
 /// A reply may always be so long, in bytes.
 const SHORTEST: usize = 4 << 10;
 /// No token is longer than this on average, in bytes.
-const TOKEN: u64 = 16;
+const TOKEN: u64 = 8;
 /// Models are told of a limit only below this: some refuse larger ones.
 const WORTH_SAYING: u64 = 16_384;
+
+/// So many tools' results are known by their looks.
+const MOST_FORMS: usize = 2_000;
 
 /// Asks a model for something.
 pub(super) async fn think(context: Context<'_>, run: Run, task: ModelTask) -> Happened {
     let began = Instant::now();
     let known = thinking::known(&context, &run, &task).await;
-    let mut request = thinking::request(context.parts, &run, &task, &known);
+    let forms = match (&task, &context.parts.forms) {
+        (ModelTask::Plan { .. }, Some(forms)) => forms.recent(MOST_FORMS).await,
+        _ => Vec::new(),
+    };
+    let mut request = thinking::request(context.parts, &run, &task, &known, &forms);
     let left = tokens_left(&run);
     request.max_tokens = most_tokens(request.max_tokens, left);
     context.watcher.see(&RunNews::ModelAsked { task: task.clone() });

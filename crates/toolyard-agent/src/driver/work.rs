@@ -22,6 +22,9 @@ impl Session<'_> {
             self.advance()?;
             self.flush().await?;
             if let Some(end) = self.run.end() {
+                if self.run.is_over() {
+                    self.close_questions().await;
+                }
                 return Ok(end.clone());
             }
             match self.next(stop).await {

@@ -155,6 +155,7 @@ impl House {
             log: Arc::new(log.clone()),
             approvals: Arc::new(log.clone()),
             rules: ApprovalRules::default(),
+            forms: None,
             counter: Arc::new(O200k),
             owner: "test".to_owned(),
         };

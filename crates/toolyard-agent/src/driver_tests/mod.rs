@@ -1,5 +1,6 @@
 //! Whole runs against scripted models and tools, under a clock that tests can pause.
 
+mod adversaries;
 mod house;
 mod parallel;
 mod persons;

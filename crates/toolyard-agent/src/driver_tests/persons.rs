@@ -96,7 +96,9 @@ async fn a_tool_that_changed_after_it_was_allowed_is_asked_about_again() {
     let end = house.resume(&run).await;
     assert!(matches!(end, RunEnd::Suspended { .. }), "{end:?}");
     assert!(!house.calls().contains(&"write".to_owned()), "the person allowed another tool");
-    let second = house.log.waiting().await.unwrap().remove(0);
+    let waiting = house.log.waiting().await.unwrap();
+    assert_eq!(waiting.len(), 1);
+    let second = waiting.into_iter().next().unwrap();
     assert_ne!(first.id, second.id);
     house.log.answer(second.id, Answer::Allow, "ada").await.unwrap();
     assert!(matches!(house.resume(&run).await, RunEnd::Answered { .. }));

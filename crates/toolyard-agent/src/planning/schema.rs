@@ -3,11 +3,11 @@
 use serde_json::{Map, Value, json};
 use toolyard_core::{Param, ParamType};
 
-use super::signature::{Ordered, ordered};
+use super::signature::{Ordered, ordered, told};
 use crate::prompt::{PromptTool, fence};
 
 /// Longer plans are not written in one go by whoever needs to be held to a schema.
-const MAX_STEPS: usize = 20;
+const MAX_STEPS: usize = 8;
 /// Deeper than this anything is taken.
 const MAX_DEPTH: usize = 4;
 /// What a step may be called.
@@ -84,7 +84,7 @@ fn value(param: &Param, depth: usize, references: References) -> Option<Value> {
         let steers = |choice: &&Value| choice.as_str().is_some_and(fence::has_control_token);
         return (!choices.iter().any(steers)).then(|| json!({ "enum": choices }));
     }
-    let plain = of_kind(&param.kind, param, depth, references)?;
+    let plain = of_kind(told(&param.kind), param, depth, references)?;
     let takes_text = match &param.kind {
         ParamType::String | ParamType::Any => true,
         ParamType::Union(kinds) => kinds.contains(&ParamType::String),

@@ -2,13 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use serde_json::Value;
+use serde_json::{Number, Value};
 
-use toolyard_core::{ToolKind, extract_capabilities};
+use toolyard_core::{RawJson, ToolKind, extract_capabilities};
 
 use super::read::BARE;
 use crate::{
-    KnownTools, NO_TOOL, Plan, Reference, Step,
+    Complexity, KnownTools, NO_TOOL, Plan, Reference, Step,
     execution::prepare_tool_input,
     fit::fit,
     plan_check::{Takes, is_id, uses_a_step},
@@ -32,31 +32,77 @@ const NO_TOOLS: [&str; 14] = [
     "final_answer",
     "无",
 ];
+/// A description that is made of arguments is cut here.
+const LONGEST_DESCRIPTION: usize = 80;
 /// Words before a tool's name that are not part of it.
 const PREFIXES: [&str; 4] = ["functions.", "function.", "tools.", "tool:"];
 
 /// The plan with plain names that nobody else has, tools by their names, and arguments in the form the tools take.
-pub(super) fn tidied(mut plan: Plan, tools: &dyn KnownTools, done: &[&str]) -> Plan {
+pub(super) fn tidied(mut plan: Plan, tools: &dyn KnownTools, done: &[&str], question: &str) -> Plan {
     rename(&mut plan, done);
-    for step in &mut plan.steps {
-        step.tool_type = tool_name(&step.tool_type, tools);
-    }
     let ids: Vec<String> = plan.steps.iter().map(|step| step.id.clone()).collect();
     let known: HashSet<&str> = ids.iter().map(String::as_str).chain(done.iter().copied()).collect();
+    let alone = plan.steps.len() == 1;
     for step in &mut plan.steps {
+        step.tool_type = tool_name(&step.tool_type, tools);
+        // Whatever does not exist need not be waited for; values of it are another matter.
+        step.dependencies.retain(|need| known.contains(need.as_str()) && *need != step.id);
+        for value in step.arguments.values_mut() {
+            without_dollars(value, &known, question);
+        }
         if let Some(schema) = tools.input_schema(&step.tool_type).filter(|_| step.tool_type != NO_TOOL) {
-            let takes = Takes::of(&schema);
-            name_bare(step, &takes);
-            without_money(step, &known);
-            if step.arguments.is_empty()
-                && let Some(prepared) = prepare_tool_input(step, &schema)
-            {
-                step.arguments = prepared;
-            }
-            fit(&mut step.arguments, &takes.params, |value| uses_a_step(value, &known));
+            arrange(step, &schema, &known);
+        }
+        if alone && step.complexity == Complexity::Medium {
+            step.complexity = Complexity::Low;
+        }
+        if step.description.is_empty() && step.tool_type != NO_TOOL {
+            step.description = described(step);
         }
     }
     plan
+}
+
+/// Brings the arguments into the form that the tool takes.
+fn arrange(step: &mut Step, schema: &RawJson, known: &HashSet<&str>) {
+    let takes = Takes::of(schema);
+    name_bare(step, &takes);
+    without_money(step, known);
+    if step.arguments.is_empty()
+        && let Some(prepared) = prepare_tool_input(step, schema)
+    {
+        step.arguments = prepared;
+    }
+    fit(&mut step.arguments, &takes.params, |value| uses_a_step(value, known));
+}
+
+/// What a step does, in the words of its call.
+fn described(step: &Step) -> String {
+    let short = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let said: Vec<String> = step.arguments.values().map(short).collect();
+    let said: String = said.join(", ").chars().take(LONGEST_DESCRIPTION).collect();
+    if said.is_empty() { step.tool_type.clone() } else { format!("{}: {said}", step.tool_type) }
+}
+
+/// `$42` where the request says 42: a number that was written like a reference.
+fn without_dollars(value: &mut Value, known: &HashSet<&str>, question: &str) {
+    match value {
+        Value::String(text) => {
+            let number = text.trim().strip_prefix('$').filter(|rest| !known.contains(rest));
+            let number = number.and_then(|rest| serde_json::from_str::<Number>(rest).ok());
+            if let Some(number) = number.filter(|_| !question.contains(text.trim())) {
+                *value = Value::Number(number);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| without_dollars(item, known, question)),
+        Value::Object(entries) => {
+            entries.values_mut().for_each(|value| without_dollars(value, known, question));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 /// The tool that a name stands for: itself, or one that only differs in case and separators, or none.
@@ -116,19 +162,13 @@ fn without_money(step: &mut Step, known: &HashSet<&str>) {
     }
 }
 
-/// Gives every step a plain name that no earlier step has, and calls it by that everywhere.
+/// Gives every step a plain name that no earlier step has, and calls it by that everywhere. Of two with one name, the
+/// later one gets another; the name alone means the first.
 fn rename(plan: &mut Plan, done: &[&str]) {
     let mut taken: HashSet<String> = done.iter().map(|id| (*id).to_owned()).collect();
     let mut names: HashMap<String, String> = HashMap::new();
-    let twice: HashSet<String> = {
-        let mut seen = HashSet::new();
-        plan.steps.iter().filter(|step| !seen.insert(&step.id)).map(|step| step.id.clone()).collect()
-    };
+    let mut seen: HashSet<String> = HashSet::new();
     for (at, step) in plan.steps.iter_mut().enumerate() {
-        // Which of two is meant nobody can say; the check will.
-        if twice.contains(&step.id) {
-            continue;
-        }
         let plain = plain_id(&step.id, at + 1);
         let mut id = plain.clone();
         let mut number = 1;
@@ -137,8 +177,10 @@ fn rename(plan: &mut Plan, done: &[&str]) {
             id = format!("{plain}_{number}");
         }
         taken.insert(id.clone());
+        let is_second = !seen.insert(step.id.clone());
         if id != step.id {
-            names.insert(std::mem::replace(&mut step.id, id.clone()), id);
+            let old = std::mem::replace(&mut step.id, id.clone());
+            names.insert(if is_second { format!("{old}{number}") } else { old }, id);
         }
     }
     let ids: Vec<String> = plan.steps.iter().map(|step| step.id.clone()).collect();

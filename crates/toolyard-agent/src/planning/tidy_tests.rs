@@ -11,7 +11,7 @@ use crate::{
 
 fn tidy(plan: &Value) -> Value {
     let Some(Said::Plan(plan)) = said(plan) else { panic!("no plan") };
-    let plan = tidied(plan, &Tools, &["read"]);
+    let plan = tidied(plan, &Tools, &["read"], "Write 42 and $7");
     let shown = |step: &Step| json!([step.id, step.tool_type, step.arguments, step.dependencies]);
     Value::Array(plan.steps.iter().map(shown).collect())
 }
@@ -32,7 +32,7 @@ fn names_become_plain_and_are_used_everywhere() {
             ["step_2", "anything", {"a": "$s1.x", "b": ["共$s1.n行", "$$读取"]}, ["s1"]],
             ["read_2", "anything", {"a": "${step_2.y} and $read_2.z"}, ["step_2"]],
             ["4", "anything", {"a": "$read_2", "b": "${step_2}", "c": "{{unknown}}"}, ["s1"]],
-            ["last", "anything", {"a": "$4.x"}, ["9"]],
+            ["last", "anything", {"a": "$4.x"}, []],
         ])
     );
 }
@@ -63,12 +63,37 @@ fn tools_and_arguments_take_their_form() {
 }
 
 #[test]
-fn two_of_one_name_stay_for_the_check() {
+fn of_two_with_one_name_the_later_one_gets_another() {
+    let plan = json!([
+        {"id": "read", "tool": "anything", "arguments": {"a": 1}},
+        {"id": "x", "tool": "anything", "arguments": {"a": 2}},
+        {"id": "x", "tool": "anything", "arguments": {"a": 3}},
+        {"id": "y", "tool": "anything", "arguments": {"a": "$x", "b": "$x_2", "c": "$x2.z"}},
+    ]);
+    let found = tidy(&plan);
+    assert_eq!(found[2][0], "x_2");
+    assert_eq!(found[3][2], json!({"a": "$x", "b": "$x_2", "c": "$x_2.z"}));
+}
+
+#[test]
+fn numbers_that_look_like_references_are_numbers() {
+    let plan = json!([{"id": "w", "tool": "anything", "arguments": {"a": [["$42", "$7", "$5,000", "$w"]]}}]);
+    assert_eq!(
+        tidy(&plan)[0][2],
+        json!({"a": [[42, "$7", "$5,000", "$w"]]}),
+        "money that was asked for stays"
+    );
+}
+
+#[test]
+fn what_was_not_asked_of_the_model_is_filled_in() {
     let Some(Said::Plan(plan)) =
-        said(&json!([{"id": "a", "tool": "get_time"}, {"id": "a", "tool": "get_time"}]))
+        said(&json!({"call": {"tool_type": "calculate", "arguments": {"expression": "1+1"}}}))
     else {
         panic!("no plan")
     };
-    let problems = check_plan(&tidied(plan, &Tools, &[]), &Tools, &crate::Caps::default(), &[]);
-    assert_eq!(problems, [crate::PlanProblem::BadId { step: "a".to_owned() }]);
+    let plan = tidied(plan, &Tools, &[], "");
+    assert_eq!(plan.steps[0].description, "calculate: 1+1");
+    assert_eq!(plan.steps[0].complexity, Complexity::Low);
+    assert_eq!(check_plan(&plan, &Tools, &crate::Caps::default(), &[]), []);
 }

@@ -8,6 +8,7 @@ use toolyard_hub::ToolCandidate;
 use unicode_segmentation::UnicodeSegmentation as _;
 
 use super::{docstring::take_apart, example::example, fence};
+use crate::result_form;
 
 /// A description is cut after this many characters: nobody describes a tool for longer who wants it to be used.
 const MAX_DESCRIPTION: usize = 2_000;
@@ -15,13 +16,10 @@ const MAX_DESCRIPTION: usize = 2_000;
 const MAX_PARAM_DESCRIPTION: usize = 400;
 /// Choices are left out when they are longer than this in all, and defaults when they are.
 const MAX_VALUES: usize = 600;
+/// A longer form of results is not shown.
+const MAX_RETURNS: usize = 300;
 /// More parameters than this are counted and not shown, nested ones included.
 const MAX_PARAMS: usize = 100;
-/// A sample of a result that is longer helps nobody.
-const MAX_SAMPLE: usize = 240;
-/// How deep it goes, and how many fields of an object it shows.
-const SAMPLE_DEPTH: usize = 4;
-const SAMPLE_FIELDS: usize = 8;
 /// A success rate is known after this many calls.
 const ENOUGH_CALLS: f64 = 5.0;
 
@@ -36,9 +34,9 @@ pub struct PromptTool {
     pub(super) group: Option<String>,
     pub(super) success_percent: Option<u32>,
     pub(super) example: Value,
+    /// What its results look like, where that is known.
+    pub(crate) returns: Option<String>,
     pub(super) schema: RawJson,
-    /// What a result looks like, if that is known.
-    returns: Option<String>,
     /// Whether it is code of this process, so that its name means what we say it means.
     pub(super) native: bool,
 }
@@ -110,14 +108,15 @@ impl PromptTool {
         self
     }
 
-    /// The same tool with what a result of it looks like. Of the result only names and kinds are kept.
+    /// The same tool with what its results look like: JSON whose values only stand for what is there.
     #[must_use]
-    pub fn with_returns(mut self, result: &Value) -> Self {
-        self.returns = sample(result).or(self.returns);
+    pub fn with_returns(mut self, form: impl Into<String>) -> Self {
+        let form: String = form.into();
+        self.returns = (form.chars().count() <= MAX_RETURNS).then_some(form).or(self.returns);
         self
     }
 
-    /// What a result looks like, as JSON whose texts and numbers mean nothing.
+    /// What its results look like, as far as that is known or promised.
     pub fn returns(&self) -> Option<&str> {
         self.returns.as_deref()
     }
@@ -152,32 +151,9 @@ fn promised(schema: &RawJson) -> Option<String> {
     if fields.is_empty() || is_wrapping {
         return None;
     }
-    let all =
-        fields.into_iter().map(|field| Param { required: true, default: None, ..field }).collect::<Vec<_>>();
-    sample(&example(&all))
-}
-
-/// A value whose texts and numbers mean nothing any more, with one item per list; none where even that is long.
-fn sample(value: &Value) -> Option<String> {
-    let written = fence::json(&emptied(value, SAMPLE_DEPTH)).replace(": ", ":").replace(", ", ",");
-    (written.chars().count() <= MAX_SAMPLE && (value.is_object() || value.is_array())).then_some(written)
-}
-
-fn emptied(value: &Value, depth: usize) -> Value {
-    match value {
-        Value::String(_) => Value::from("..."),
-        Value::Number(_) => Value::from(1),
-        Value::Array(items) => items
-            .last()
-            .filter(|_| depth > 0)
-            .map_or_else(|| Value::Array(Vec::new()), |item| Value::Array(vec![emptied(item, depth - 1)])),
-        Value::Object(entries) if depth > 0 => {
-            let fields = entries.iter().take(SAMPLE_FIELDS);
-            Value::Object(fields.map(|(key, value)| (key.clone(), emptied(value, depth - 1))).collect())
-        }
-        Value::Object(_) => Value::Object(Map::new()),
-        Value::Null | Value::Bool(_) => value.clone(),
-    }
+    let none_required = !fields.iter().any(|field| field.required);
+    let shown = |field: Param| Param { required: field.required || none_required, default: None, ..field };
+    result_form(&example(&fields.into_iter().map(shown).collect::<Vec<_>>()))
 }
 
 /// Cleans what parameters say, and takes out those beyond the bound. How many those were.

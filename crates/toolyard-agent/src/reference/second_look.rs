@@ -56,8 +56,24 @@ pub(super) fn main_value(value: &Value) -> &Value {
 /// What was probably meant, and in words how it was found.
 pub(super) fn second_look<'v>(value: &'v Value, path: &[Part]) -> Option<(Found<'v>, String)> {
     let mut how = Vec::new();
-    let found = look(value, path, &mut how, MAX_DEPTH)?;
-    Some((found, how.join(", ")))
+    if let Some(found) = look(value, path, &mut how, MAX_DEPTH) {
+        return Some((found, how.join(", ")));
+    }
+    without_one(value, path)
+}
+
+/// The path with one name left out, where only one such path leads anywhere.
+fn without_one<'v>(value: &'v Value, path: &[Part]) -> Option<(Found<'v>, String)> {
+    let mut all = path.iter().enumerate().filter_map(|(at, part)| {
+        let Part::Key(key) = part else { return None };
+        let shorter: Vec<Part> =
+            path.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, part)| part.clone()).collect();
+        // Something must be left of the path.
+        let found = (!shorter.is_empty()).then(|| walk(value, &shorter)).flatten()?;
+        Some((found, format!("`{key}` was left out")))
+    });
+    let only = all.next()?;
+    all.next().is_none().then_some(only)
 }
 
 fn look<'v>(value: &'v Value, path: &[Part], how: &mut Vec<String>, depth: usize) -> Option<Found<'v>> {

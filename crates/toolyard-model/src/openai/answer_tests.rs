@@ -22,7 +22,7 @@ fn reply_of(data: &[&str]) -> Result<ModelReply, Complaint> {
     Ok(reply)
 }
 
-fn delta(delta: Value) -> Value {
+fn delta(delta: &Value) -> Value {
     json!({"choices": [{"index": 0, "delta": delta}]})
 }
 
@@ -37,10 +37,10 @@ fn call(id: &str, name: &str, arguments: &str) -> NativeCall {
 #[test]
 fn text_thoughts_usage_and_reason_come_together() {
     let reply = reply(&[
-        delta(json!({"role": "assistant", "content": null})),
-        delta(json!({"reasoning_content": "hm"})),
-        delta(json!({"content": "Sev"})),
-        delta(json!({"content": "en."})),
+        delta(&json!({"role": "assistant", "content": null})),
+        delta(&json!({"reasoning_content": "hm"})),
+        delta(&json!({"content": "Sev"})),
+        delta(&json!({"content": "en."})),
         finish("stop"),
         json!({"choices": [], "usage": {"prompt_tokens": 20, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 16}}}),
     ]);
@@ -54,21 +54,21 @@ fn calls_are_put_together_whatever_their_pieces_leave_out() {
     // As OpenAI and vLLM do it.
     let usual = reply(&[
         delta(
-            json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "get_time", "arguments": ""}}]}),
+            &json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "get_time", "arguments": ""}}]}),
         ),
-        delta(json!({"tool_calls": [{"index": 0, "function": {"arguments": "{\"x\""}}]})),
-        delta(json!({"tool_calls": [{"index": 1, "id": "b", "function": {"name": "calculate"}}]})),
-        delta(json!({"tool_calls": [{"index": 0, "function": {"arguments": ":1}"}}]})),
-        delta(json!({"tool_calls": [{"index": 1, "function": {"arguments": "{}"}}]})),
+        delta(&json!({"tool_calls": [{"index": 0, "function": {"arguments": "{\"x\""}}]})),
+        delta(&json!({"tool_calls": [{"index": 1, "id": "b", "function": {"name": "calculate"}}]})),
+        delta(&json!({"tool_calls": [{"index": 0, "function": {"arguments": ":1}"}}]})),
+        delta(&json!({"tool_calls": [{"index": 1, "function": {"arguments": "{}"}}]})),
         finish("tool_calls"),
     ]);
     assert_eq!(usual.calls, [call("a", "get_time", "{\"x\":1}"), call("b", "calculate", "{}")]);
     assert_eq!(usual.finish, FinishReason::ToolCalls);
     // Without numbers, ids or even a reason; arguments as an object.
     let bare = reply(&[
-        delta(json!({"tool_calls": [{"function": {"name": "get_time", "arguments": {"x": 1}}}]})),
-        delta(json!({"tool_calls": [{"function": {"name": "calculate", "arguments": "{\"y\""}}]})),
-        delta(json!({"tool_calls": [{"function": {"arguments": ":2}"}}]})),
+        delta(&json!({"tool_calls": [{"function": {"name": "get_time", "arguments": {"x": 1}}}]})),
+        delta(&json!({"tool_calls": [{"function": {"name": "calculate", "arguments": "{\"y\""}}]})),
+        delta(&json!({"tool_calls": [{"function": {"arguments": ":2}"}}]})),
         finish("stop"),
     ]);
     assert_eq!(
@@ -80,10 +80,10 @@ fn calls_are_put_together_whatever_their_pieces_leave_out() {
     for second in [json!("b"), Value::Null] {
         let zero = reply(&[
             delta(
-                json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "get_time", "arguments": "{\"x\":1}"}}]}),
+                &json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "get_time", "arguments": "{\"x\":1}"}}]}),
             ),
             delta(
-                json!({"tool_calls": [{"index": 0, "id": second, "function": {"name": "get_time", "arguments": "{\"x\":2}"}}]}),
+                &json!({"tool_calls": [{"index": 0, "id": second, "function": {"name": "get_time", "arguments": "{\"x\":2}"}}]}),
             ),
         ]);
         assert_eq!(zero.calls.len(), 2, "{second}");
@@ -91,19 +91,19 @@ fn calls_are_put_together_whatever_their_pieces_leave_out() {
     // Everything again in every piece.
     let again = reply(&[
         delta(
-            json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "get_time", "arguments": "{\"x\""}}]}),
+            &json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "get_time", "arguments": "{\"x\""}}]}),
         ),
         delta(
-            json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "get_time", "arguments": ":1}"}}]}),
+            &json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "get_time", "arguments": ":1}"}}]}),
         ),
         delta(
-            json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "get_time", "arguments": "{\"x\":1}"}}]}),
+            &json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "get_time", "arguments": "{\"x\":1}"}}]}),
         ),
     ]);
     assert_eq!(again.calls, [call("a", "get_time", "{\"x\":1}")]);
     let legacy = reply(&[
-        delta(json!({"function_call": {"name": "get_time"}})),
-        delta(json!({"function_call": {"arguments": "{}"}})),
+        delta(&json!({"function_call": {"name": "get_time"}})),
+        delta(&json!({"function_call": {"arguments": "{}"}})),
         finish("function_call"),
     ]);
     assert_eq!(legacy.calls, [call("call_1", "get_time", "{}")]);
@@ -113,7 +113,7 @@ fn calls_are_put_together_whatever_their_pieces_leave_out() {
 fn a_model_that_numbers_its_calls_to_the_millions_makes_few() {
     let events: Vec<Value> = (0..2_000_u64)
         .map(|number| {
-            delta(json!({"tool_calls": [{"index": number * 1_000_000, "function": {"name": "f", "arguments": "{}"}}]}))
+            delta(&json!({"tool_calls": [{"index": number * 1_000_000, "function": {"name": "f", "arguments": "{}"}}]}))
         })
         .collect();
     assert_eq!(reply(&events).calls.len(), 256);
@@ -122,7 +122,7 @@ fn a_model_that_numbers_its_calls_to_the_millions_makes_few() {
 #[test]
 fn content_comes_in_several_forms() {
     let parts = json!([{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "A"}, "B"]);
-    let reply_to_parts = reply(&[delta(json!({"content": parts}))]);
+    let reply_to_parts = reply(&[delta(&json!({"content": parts}))]);
     assert_eq!((reply_to_parts.reasoning.as_str(), reply_to_parts.text.as_str()), ("hm", "AB"));
     let legacy = reply(&[json!({"choices": [{"text": "old"}]})]);
     assert_eq!(legacy.text, "old");
@@ -131,9 +131,9 @@ fn content_comes_in_several_forms() {
     assert_eq!((without_choices.text.as_str(), without_choices.finish), ("bare", FinishReason::Length));
     let other_choices = json!({"choices": [{"index": 1, "delta": {"content": "no"}}, {"index": 0, "delta": {"content": "yes"}}]});
     assert_eq!(reply(&[other_choices]).text, "yes");
-    let refused = reply(&[delta(json!({"refusal": "I will not."})), finish("stop")]);
+    let refused = reply(&[delta(&json!({"refusal": "I will not."})), finish("stop")]);
     assert_eq!((refused.text.as_str(), refused.finish), ("I will not.", FinishReason::Refused));
-    let thinking = reply(&[delta(json!({"content": "<think>a</th"})), delta(json!({"content": "ink>b"}))]);
+    let thinking = reply(&[delta(&json!({"content": "<think>a</th"})), delta(&json!({"content": "ink>b"}))]);
     assert_eq!((thinking.reasoning.as_str(), thinking.text.as_str()), ("a", "b"));
 }
 
@@ -151,7 +151,7 @@ fn usage_is_found_wherever_it_is_and_estimated_where_it_is_not() {
     assert_eq!(reply(&[deepseek]).usage.cached, 8);
     let lying = json!({"usage": {"prompt_tokens": 9, "completion_tokens": 1, "cached_tokens": 800}});
     assert_eq!(reply(&[lying]).usage.cached, 9, "no more can be cached than was read");
-    let silent = reply(&[delta(json!({"content": "abcdefgh你好"}))]).usage;
+    let silent = reply(&[delta(&json!({"content": "abcdefgh你好"}))]).usage;
     assert_eq!((silent.input, silent.output), (5, 4));
 }
 

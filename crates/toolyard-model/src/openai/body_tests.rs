@@ -30,6 +30,7 @@ fn request() -> ModelRequest {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one long value")]
 fn a_request_has_everything_in_its_modern_form() {
     let body = body(&OpenAiConfig::new("local", "http://x", "qwen"), &request(), Dialect::default());
     insta::assert_snapshot!(serde_json::to_string_pretty(&body).unwrap(), @r#"

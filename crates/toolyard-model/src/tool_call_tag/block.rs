@@ -1,5 +1,7 @@
 //! Code in a text: what stands between backticks is quoted, unless it is a block of nothing but calls.
 
+use std::cell::Cell;
+
 use super::{
     example,
     scanner::{Found, Knowledge, Scanner},
@@ -42,14 +44,13 @@ pub(super) fn backticks(text: &str, place: &Surroundings, known: Knowledge<'_>) 
         return fence(text, run, '`', place, known);
     }
     // Inline code ends within its paragraph, or it is none.
-    let paragraph = end_of_paragraph(text);
-    let within = text.get(..paragraph.unwrap_or(text.len())).unwrap_or(text);
-    match closing_run(within, run, run) {
+    match closing_run(text, run) {
         // The run may still grow, and then it is another.
-        Some(end) if end == text.len() && !known.is_final => Found::Wait,
-        Some(end) => Found::Text(end),
-        None if paragraph.is_some() || known.is_final => Found::Text(run),
-        None => Found::Wait,
+        Closing::At(end) if end == text.len() && !known.is_final => Found::Wait,
+        Closing::At(end) => Found::Text(end),
+        Closing::Nowhere => Found::Text(run),
+        Closing::NotYet if known.is_final => Found::Text(run),
+        Closing::NotYet => Found::Wait,
     }
 }
 
@@ -62,48 +63,55 @@ pub(super) fn tildes(text: &str, place: &Surroundings, known: Knowledge<'_>) -> 
     (run >= 3).then(|| fence(text, run, '~', place, known))
 }
 
-fn end_of_paragraph(text: &str) -> Option<usize> {
-    let mut at = 0;
-    for line in text.split_inclusive('\n') {
-        if at > 0 && line.trim().is_empty() && line.ends_with('\n') {
-            return Some(at);
-        }
-        at += line.len();
-    }
-    None
+/// Where inline code ends.
+enum Closing {
+    At(usize),
+    /// Its paragraph ends before it does.
+    Nowhere,
+    /// The text ends before that can be told.
+    NotYet,
 }
 
-/// Where a run of exactly so many backticks ends. A run at the very end may still grow.
-fn closing_run(text: &str, from: usize, run: usize) -> Option<usize> {
+/// Finds the run of exactly so many backticks that ends what begins with one.
+fn closing_run(text: &str, run: usize) -> Closing {
     let bytes = text.as_bytes();
-    let mut at = from;
-    while let Some(found) = bytes.get(at..).and_then(|rest| memchr::memchr(b'`', rest)) {
+    let mut at = run;
+    while let Some(found) = bytes.get(at..).and_then(|rest| memchr::memchr2(b'`', b'\n', rest)) {
         let start = at + found;
-        let length = bytes.get(start..).unwrap_or_default().iter().take_while(|byte| **byte == b'`').count();
+        let rest = bytes.get(start..).unwrap_or_default();
+        if rest.first() == Some(&b'\n') {
+            // A line without anything ends the paragraph.
+            let blanks = rest.iter().skip(1).take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r')).count();
+            if rest.get(1 + blanks) == Some(&b'\n') {
+                return Closing::Nowhere;
+            }
+            at = start + 1;
+            continue;
+        }
+        let length = rest.iter().take_while(|byte| **byte == b'`').count();
         if length == run {
-            return Some(start + length);
+            return Closing::At(start + length);
         }
         at = start + length;
     }
-    None
+    Closing::NotYet
 }
 
 /// A block that is set off by a run of marks.
 fn fence(text: &str, run: usize, mark: char, place: &Surroundings, known: Knowledge<'_>) -> Found {
     let after = text.get(run..).unwrap_or_default();
-    let Some(line_end) = after.find('\n') else {
-        // All on one line, or not complete.
-        let same_line = closing_run(text, run, run).filter(|_| mark == '`');
-        return match same_line {
-            Some(end) if known.is_final => one_line(text, run, end, place, known),
-            _ if known.is_final => Found::Text(run),
-            _ => Found::Wait,
-        };
+    let Some(line_end) = memchr::memchr2(b'\n', b'`', after.as_bytes()) else {
+        return if known.is_final { Found::Text(run) } else { Found::Wait };
     };
     let line = after.get(..line_end).unwrap_or_default();
-    if line.contains('`') && mark == '`' {
-        let end = closing_run(text.get(..run + line_end).unwrap_or(text), run, run);
-        return end.map_or(Found::Text(run), |end| one_line(text, run, end, place, known));
+    if after.as_bytes().get(line_end) == Some(&b'`') {
+        return match closing_run(text, run) {
+            _ if mark != '`' => Found::Text(run),
+            Closing::At(end) if end == text.len() && !known.is_final => Found::Wait,
+            Closing::At(end) => one_line(text, run, end, place, known),
+            Closing::NotYet if !known.is_final => Found::Wait,
+            Closing::NotYet | Closing::Nowhere => Found::Text(run),
+        };
     }
     let info = line.trim();
     let from = run + line_end + 1;
@@ -187,7 +195,8 @@ fn judge(
         return Found::Example(used);
     }
     let mut inside = Scanner::inside(standing);
-    let known = Knowledge { is_final: true, ..known };
+    let endless = Cell::new(0);
+    let known = Knowledge { is_final: true, endless: &endless, ..known };
     inside.run(content, known);
     let rest = inside.shown();
     let is_comment = |line: &str| line.starts_with("//") || (info == "python" && line.starts_with("# "));

@@ -1,5 +1,9 @@
 //! Whether the words before or after a block say that it is an example.
 
+use std::sync::LazyLock;
+
+use aho_corasick::AhoCorasick;
+
 /// Words that say it outright.
 const OUTRIGHT: [&str; 34] = [
     "for example",
@@ -89,21 +93,26 @@ const HEADINGS: [&str; 10] = [
 const BACK: [&str; 9] =
     ["above", "this is", "that is", "that was", "these are", "以上", "上面", "上述", "这是"];
 
+static SAID_OUTRIGHT: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| finder(&OUTRIGHT));
+static SAID_OF_A_BLOCK: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| finder(&OF_A_BLOCK));
+
 /// Whether words before a tagged call, those of its own sentence, say that it is an example.
 pub(super) fn introduces_tagged(before: &str) -> bool {
-    says(last_sentence(before), &OUTRIGHT) || is_heading(last_line(before))
+    says(last_sentence(before), &SAID_OUTRIGHT) || is_heading(last_line(before))
 }
 
 /// Whether words before something that is set off from the text, or untagged, say so.
 pub(super) fn introduces_block(before: &str) -> bool {
-    says(before, &OUTRIGHT) || says(last_sentence(before), &OF_A_BLOCK) || is_heading(last_line(before))
+    says(before, &SAID_OUTRIGHT)
+        || says(last_sentence(before), &SAID_OF_A_BLOCK)
+        || is_heading(last_line(before))
 }
 
 /// Whether the line after a block says so.
 pub(super) fn points_back(after: &str) -> bool {
     let start: String = after.chars().take(200).collect();
     let lower = start.to_lowercase();
-    BACK.iter().any(|word| lower.contains(word)) && says(&start, &OUTRIGHT)
+    BACK.iter().any(|word| lower.contains(word)) && says(&start, &SAID_OUTRIGHT)
 }
 
 /// Whether a heading puts what follows among the examples.
@@ -113,17 +122,20 @@ pub(super) fn is_heading(line: &str) -> bool {
     HEADINGS.contains(&bare.as_str())
 }
 
-fn says(text: &str, words: &[&str]) -> bool {
-    let lower = text.to_lowercase();
-    words.iter().any(|word| {
-        lower.match_indices(word).any(|(at, _)| {
-            let before = lower.get(..at).and_then(|before| before.chars().next_back());
-            let after = lower.get(at + word.len()..).unwrap_or_default();
-            let is_ascii = word.is_ascii();
-            let begins = !is_ascii || before.is_none_or(|c| !c.is_alphanumeric());
-            begins && (word.ends_with(['.', ':']) || !names_a_thing(after))
-        })
+fn says(text: &str, words: &LazyLock<Option<AhoCorasick>>) -> bool {
+    words.iter().flat_map(|words| words.find_overlapping_iter(text)).any(|found| {
+        let word = text.get(found.range()).unwrap_or_default();
+        let before = text.get(..found.start()).and_then(|before| before.chars().next_back());
+        let begins = !word.is_ascii() || before.is_none_or(|c| !c.is_alphanumeric());
+        let after = text.get(found.end()..).unwrap_or_default();
+        begins && (word.ends_with(['.', ':']) || !names_a_thing(after))
     })
+}
+
+/// Finds any of these words, in capital letters or not.
+fn finder(words: &[&str]) -> Option<AhoCorasick> {
+    // A few dozen short words always fit.
+    AhoCorasick::builder().ascii_case_insensitive(true).build(words).ok()
 }
 
 /// Whether what follows the word makes it part of a name: `example.xlsx`, `an example file`.
@@ -132,8 +144,10 @@ fn names_a_thing(after: &str) -> bool {
     match characters.next() {
         Some('.') => characters.next().is_some_and(char::is_alphanumeric),
         Some('_' | '/' | '\\' | '-') => true,
-        Some(c) if c.is_ascii_alphanumeric() => c != 's',
-        _ => THINGS.iter().any(|thing| after.starts_with(thing)),
+        Some(c) if c.is_ascii_alphanumeric() => !c.eq_ignore_ascii_case(&'s'),
+        _ => THINGS
+            .iter()
+            .any(|thing| after.get(..thing.len()).is_some_and(|start| start.eq_ignore_ascii_case(thing))),
     }
 }
 

@@ -17,6 +17,9 @@ const BRACKETS: [&str; 4] = ["[TOOL_CALLS]", "[TOOL_CALL]", "[TOOL_REQUEST]", "[
 /// Words in brackets that end them, where they were not taken with the call.
 const BRACKET_ENDS: [&str; 4] = ["[/TOOL_CALLS]", "[/TOOL_CALL]", "[END_TOOL_REQUEST]", "[/TOOL_REQUEST]"];
 
+/// No header of a message is longer.
+const LONGEST_HEADER: usize = 300;
+
 /// A word in brackets: [`Found::Text`] with its length if calls follow, [`Found::Nothing`] if it ends calls.
 pub(super) fn bracket_token(text: &str, is_final: bool) -> Option<Found> {
     if let Some(word) = BRACKETS.iter().find(|word| text.starts_with(*word)) {
@@ -83,7 +86,10 @@ fn after_tag(text: &str, at: usize, word: &str, known: Knowledge<'_>) -> Found {
             json_after(text, at + token.len, word, known)
         }
         (Kind::Part, "arg_key") => pairs(text, at, word, known),
-        (Kind::CallEnd, _) => conclude(word, Map::new(), at + token.len, known),
+        // A word between tags is only a call if it is a tool's.
+        (Kind::CallEnd, _) if (known.is_tool)(&clean_name(word, known.is_tool)) => {
+            conclude(word, Map::new(), at + token.len, known)
+        }
         _ => Found::Text(at),
     }
 }
@@ -206,8 +212,11 @@ fn broken(text: &str, at: usize, known: Knowledge<'_>) -> Found {
 
 /// A value between tags: JSON where it can be nothing else, text otherwise.
 fn value_of(text: &str) -> Value {
-    let text = text.strip_prefix('\n').unwrap_or(text);
-    let text = text.strip_suffix('\n').unwrap_or(text);
+    // A value on lines of its own does not own their ends.
+    let text = match text.strip_prefix('\n') {
+        Some(text) => text.strip_suffix('\n').unwrap_or(text),
+        None => text,
+    };
     match serde_json::from_str(text.trim()) {
         Ok(Value::String(_)) | Err(_) => {
             match read_value(text.trim(), Brackets::Closed) {
@@ -266,9 +275,11 @@ pub(super) fn action(text: &str, known: Knowledge<'_>) -> Option<Found> {
 
 /// `<|channel|>commentary to=functions.get_time …<|message|>{…}`: a header that says what its message is.
 pub(super) fn channel(text: &str, known: Knowledge<'_>) -> Found {
-    let message = find(text, |token| (token.word == "message").then_some(token.len));
-    let Some((at, len)) = message.filter(|(at, _)| *at < 300) else {
-        return if known.is_final || text.len() > 400 { Found::Text(1) } else { Found::Wait };
+    let near = (0..=text.len().min(LONGEST_HEADER)).rev().find(|at| text.is_char_boundary(*at));
+    let near = text.get(..near.unwrap_or(0)).unwrap_or_default();
+    let message = find(near, |token| (token.word == "message").then_some(token.len));
+    let Some((at, len)) = message else {
+        return if known.is_final || text.len() > LONGEST_HEADER { Found::Text(1) } else { Found::Wait };
     };
     let header = text.get(..at).unwrap_or_default();
     let from = at + len;

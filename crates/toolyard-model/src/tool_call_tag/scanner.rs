@@ -1,5 +1,7 @@
 //! Walks over a text once and tells calls from everything else.
 
+use std::cell::Cell;
+
 use super::{
     TextCall, TextCalls, block,
     loose_json::{Brackets, Fault, read_value},
@@ -52,6 +54,8 @@ pub(super) struct Knowledge<'a> {
     pub is_tool: &'a dyn Fn(&str) -> bool,
     /// Whether this is all of the text.
     pub is_final: bool,
+    /// How many calls were read to the end of the text without ending themselves.
+    pub endless: &'a Cell<u32>,
 }
 
 impl Scanner {
@@ -228,9 +232,10 @@ impl Scanner {
             Kind::TurnEnd if self.place.at_start && self.found.calls.is_empty() => Found::Nothing(len),
             Kind::TurnEnd => Found::Stop,
             Kind::Channel => named::channel(text, known),
+            // One that does not end hides everything, as it does for browsers.
             Kind::Comment => match text.find("-->") {
                 Some(end) => Found::Text(end + 3),
-                None if known.is_final => Found::Text(len),
+                None if known.is_final => Found::Text(text.len()),
                 None => Found::Wait,
             },
         }

@@ -1,5 +1,7 @@
 //! Lets the text of a model through as it comes and holds back only what may be the beginning of a call.
 
+use std::cell::Cell;
+
 use super::{
     TextCalls,
     scanner::{Knowledge, Scanner},
@@ -69,7 +71,8 @@ impl CallSplitter {
     }
 
     fn advance(&mut self, is_final: bool) -> String {
-        let known = Knowledge { is_tool: self.is_tool.as_ref(), is_final };
+        let endless = Cell::new(0);
+        let known = Knowledge { is_tool: self.is_tool.as_ref(), is_final, endless: &endless };
         let used = self.scanner.run(&self.held, known);
         self.held.drain(..used);
         self.looked_at = self.held.len();

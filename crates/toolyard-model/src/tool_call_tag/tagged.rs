@@ -12,6 +12,9 @@ use serde_json::Value;
 /// Words that end what began with a word in brackets.
 const BRACKET_ENDS: [&str; 4] = ["[/TOOL_CALLS]", "[/TOOL_CALL]", "[END_TOOL_REQUEST]", "[/TOOL_REQUEST]"];
 
+/// So many calls of a text may lack their end.
+const MOST_ENDLESS: u32 = 16;
+
 /// A call between tags; `text` begins with the opening one.
 pub(super) fn call(text: &str, open: &Token, at_line_start: bool, known: Knowledge<'_>) -> Found {
     let (from, inside) = past_blanks(text, open.len);
@@ -136,9 +139,19 @@ fn mend(text: &str, from: usize, name: Option<&str>, fault: Fault, known: Knowle
     {
         return found;
     }
-    let Some((at, len)) = find_call_end(inside) else {
+    let end = find_call_end(inside);
+    if !known.is_final && (fault == Fault::Incomplete || end.is_none()) {
+        return Found::Wait;
+    }
+    // Few texts have one call that never ends, and none has many: they are not read over and over again.
+    let is_endless = fault == Fault::Incomplete || end.is_none();
+    let endless = known.endless.get() + u32::from(is_endless);
+    known.endless.set(endless);
+    if endless > MOST_ENDLESS {
+        return Found::CutOff(text.len());
+    }
+    let Some((at, len)) = end else {
         return match fault {
-            _ if !known.is_final => Found::Wait,
             Fault::Incomplete => Found::CutOff(text.len()),
             // Nobody knows where it ends; it is not for anybody's eyes up to the next paragraph.
             Fault::Invalid(_) => Found::Unreadable(inside.find("\n\n").map_or(text.len(), |end| from + end)),

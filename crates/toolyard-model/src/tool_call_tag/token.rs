@@ -149,7 +149,7 @@ pub(super) fn read_tag(text: &str, is_final: bool) -> Tag {
 }
 
 fn complete(inner: &str, len: usize) -> Tag {
-    let Some(spelling) = Spelling::of(inner) else { return Tag::Nothing };
+    let Some(spelling) = Spelling::of(inner, true) else { return Tag::Nothing };
     let word = spelling.word.as_str();
     let is = |words: &[&str]| words.contains(&word);
     if !spelling.has_bars && is(&ONLY_WITH_BARS) {
@@ -180,7 +180,7 @@ fn may_begin(inner: &str) -> bool {
     if "!--".starts_with(inner) || inner.chars().all(|c| matches!(c, '/' | '|' | '｜')) {
         return true;
     }
-    let Some(spelling) = Spelling::of(inner) else { return false };
+    let Some(spelling) = Spelling::of(inner, false) else { return false };
     let lists: [&[&str]; 9] =
         [&CALLS, &CALL_ENDS, &FUNCTIONS, &PARTS, &THOUGHTS, &RESULTS, &TURN_ENDS, &CHANNELS, &NOISE];
     let word = spelling.word.as_str();
@@ -188,12 +188,17 @@ fn may_begin(inner: &str) -> bool {
         let is_word = spelling.has_bars || !ONLY_WITH_BARS.contains(&word);
         return is_word && lists.iter().any(|list| list.contains(&word));
     }
-    // What is no beginning of a word may be a namespace.
-    let is_namespace = inner.len() < 16 && inner.chars().all(|c| c.is_alphanumeric() || c == '/' || c == '-');
-    let is_letter = inner.trim_start_matches('/').starts_with(|c: char| c.is_ascii_alphabetic());
-    lists.iter().any(|list| list.iter().any(|known| known.starts_with(word))) || (is_namespace && is_letter)
+    lists.iter().any(|list| list.iter().any(|known| known.starts_with(word)))
+        // What is no beginning of a word may be a namespace.
+        || is_namespace(inner.trim_start_matches('/'))
         // `<|DSML|`
         || "dsml".starts_with(word)
+}
+
+fn is_namespace(text: &str) -> bool {
+    text.len() < 16
+        && text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
 }
 
 /// The inside of a tag, taken apart.
@@ -207,7 +212,7 @@ struct Spelling {
 }
 
 impl Spelling {
-    fn of(inner: &str) -> Option<Self> {
+    fn of(inner: &str, is_whole: bool) -> Option<Self> {
         if inner.starts_with(char::is_whitespace) {
             return None;
         }
@@ -216,15 +221,23 @@ impl Spelling {
         let (is_end, inner) = strip(inner, '/');
         let (front_bar, inner) = strip(inner, '|');
         let (is_end_inside, inner) = strip(inner, '/');
-        let (back_bar, inner) = inner.strip_suffix('|').map_or((false, inner), |inner| (true, inner));
-        // `<|DSML|invoke …>`
-        let inner = inner.strip_prefix("DSML|").unwrap_or(inner);
+        // At the end of a text that goes on, a bar is not known to be the last.
+        let back = inner.strip_suffix('|');
+        let (back_bar, inner) = back.map_or((false, inner), |inner| (is_whole, inner));
         let has_bars = front_bar || back_bar;
-        let inner =
-            if has_bars && !inner.contains(['=', '"']) { inner.replace(' ', "_") } else { inner.to_owned() };
+        let inner = match inner.strip_prefix("DSML|") {
+            // `<|DSML|invoke …>`
+            Some(inner) => inner.to_owned(),
+            None if front_bar => inner.replace(' ', "_"),
+            None => inner.to_owned(),
+        };
         let end = inner.find(|c: char| c.is_whitespace() || c == '=').unwrap_or(inner.len());
         let (word, rest) = inner.split_at(end);
-        let word = word.rsplit(':').next().unwrap_or_default().to_ascii_lowercase();
+        let word = match word.split_once(':') {
+            Some((namespace, word)) if !front_bar && is_namespace(namespace) => word,
+            _ => word,
+        };
+        let word = word.to_ascii_lowercase();
         if !word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')) {
             return None;
         }

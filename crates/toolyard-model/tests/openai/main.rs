@@ -1,5 +1,7 @@
 //! The OpenAI-compatible client against servers that answer well, badly, slowly, or not at all.
 
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
 mod answers;
 mod failures;
 mod hostile;

@@ -53,10 +53,7 @@ impl Function {
 pub(super) fn counted(expression: &str, values: Option<&Value>) -> Result<Option<Counted>, ToolError> {
     match values {
         Some(values) => over(&unwritten(expression), values).map(Some),
-        None => match inline(expression) {
-            Some((function, values)) => over(&format!("{function}({NAME})"), &values).map(Some),
-            None => Ok(None),
-        },
+        None => inline(expression),
     }
 }
 
@@ -73,22 +70,58 @@ fn unwritten(expression: &str) -> String {
     }
 }
 
-/// `sum([1, 2])` or `sum(1, 2)`: a function's name and the list behind it.
-fn inline(expression: &str) -> Option<(&str, Value)> {
-    let text = expression.trim().trim_start_matches('=');
-    let (name, rest) = text.split_once('(')?;
-    let inside = rest.trim_end().strip_suffix(')')?.trim();
-    let name = name.trim();
-    Function::named(name)?;
-    if inside.len() > MAX_INLINE {
-        return None;
+/// Puts results in the place of `sum([1, 2])` and `sum(1, 2)`, wherever they stand in an expression.
+fn inline(expression: &str) -> Result<Option<Counted>, ToolError> {
+    if expression.len() > MAX_INLINE {
+        return Ok(None);
     }
-    let written = if inside.starts_with('[') { inside.to_owned() } else { format!("[{inside}]") };
-    let list: Value = serde_json::from_str(&written).ok()?;
-    let is_list = list.as_array().is_some_and(|items| {
-        items.len() != 1 || items.iter().any(Value::is_array) || inside.starts_with('[')
-    });
-    is_list.then_some((name, list))
+    let mut all = Counted { expression: String::new(), counted: 0, ignored: 0 };
+    let mut rest = expression.trim().trim_start_matches('=');
+    let mut used = false;
+    while let Some((before, function, values, after)) = next_inline(rest) {
+        let (numbers, ignored) = numbers(&values)?;
+        all.expression.push_str(before);
+        all.expression.push_str(&applied(function, &numbers)?);
+        all.counted += numbers.len();
+        all.ignored += ignored;
+        used = true;
+        rest = after;
+    }
+    all.expression.push_str(rest);
+    Ok(used.then_some(all))
+}
+
+/// The next function with a list behind it, what stands before it, and what follows.
+fn next_inline(text: &str) -> Option<(&str, Function, Value, &str)> {
+    for (at, _) in text.match_indices('(') {
+        let (head, behind) = (text.get(..at)?, text.get(at + 1..)?);
+        let begin = word_start(head);
+        let Some(function) = head.get(begin..).and_then(Function::named) else { continue };
+        let Some((values, after)) = list_at(behind.trim_start()) else { continue };
+        if let Some(after) = after.trim_start().strip_prefix(')') {
+            return Some((head.get(..begin)?, function, values, after));
+        }
+    }
+    None
+}
+
+/// Where the word at the end of a text begins.
+fn word_start(text: &str) -> usize {
+    let before =
+        text.char_indices().rev().find(|(_, letter)| !(letter.is_ascii_alphanumeric() || *letter == '_'));
+    before.map_or(0, |(at, letter)| at + letter.len_utf8())
+}
+
+/// A list at the beginning of a text, in brackets or as two numbers and more with commas, and what follows it.
+fn list_at(text: &str) -> Option<(Value, &str)> {
+    if text.starts_with('[') {
+        let mut stream = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+        let list = stream.next()?.ok()?;
+        return Some((list, text.get(stream.byte_offset()..)?));
+    }
+    let end = text.find(')')?;
+    let list: Value = serde_json::from_str(&format!("[{}]", text.get(..end)?)).ok()?;
+    list.as_array().is_some_and(|items| items.len() > 1).then_some((list, text.get(end..)?))
 }
 
 fn over(expression: &str, values: &Value) -> Result<Counted, ToolError> {
@@ -118,10 +151,7 @@ fn over(expression: &str, values: &Value) -> Result<Counted, ToolError> {
 fn next_function(text: &str) -> Option<(&str, Function, &str)> {
     for (at, _) in text.match_indices('(') {
         let (head, behind) = (text.get(..at)?, text.get(at + 1..)?);
-        let begin =
-            head.rfind(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_')).map_or(0, |at| {
-                at + head.get(at..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8)
-            });
+        let begin = word_start(head);
         let Some(function) = head.get(begin..).and_then(Function::named) else { continue };
         let Some((inside, after)) = behind.split_once(')') else { continue };
         if inside.trim().trim_start_matches('$').eq_ignore_ascii_case(NAME) {

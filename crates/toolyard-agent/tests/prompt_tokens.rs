@@ -1,0 +1,135 @@
+//! What a task of ten steps with results of 50 kB costs in prompts: values that pass by reference against values that are
+//! pasted into the conversation.
+
+use std::{
+    fmt::Write as _,
+    sync::{Arc, Mutex},
+};
+
+use serde_json::{Value, json};
+use toolyard_agent::{
+    Agent, AgentConfig, AgentParts, ApprovalRules, Ask, CancelToken, MemoryLog, O200k, RunEnd, TokenCount,
+    Unwatched,
+};
+use toolyard_core::{
+    BoxFuture, CallContext, SourceInfo, SourceKind, Tool, ToolCallRequest, ToolError, ToolHints, ToolOutput,
+    ToolSpec,
+};
+use toolyard_hub::ToolHub;
+use toolyard_model::{ModelReply, ModelRequest, ScriptedModel, ToolCalling};
+
+const STEPS: usize = 10;
+const RESULT: usize = 50_000;
+
+/// Gives a page of rows, whatever it is given.
+struct Page {
+    spec: ToolSpec,
+    received: Arc<Mutex<Vec<Value>>>,
+}
+
+impl Tool for Page {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        request: &'a ToolCallRequest,
+        _context: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            let arguments = request.arguments.to_value();
+            let page = arguments["page"].as_u64().unwrap_or_default();
+            self.received.lock().unwrap().push(arguments);
+            Ok(ToolOutput::json(rows(page)))
+        })
+    }
+}
+
+/// Rows of about 50 kB.
+fn rows(page: u64) -> Value {
+    let row = |at: u64| json!({"id": page * 1_000 + at, "name": format!("Customer number {at}"), "amount": at * 37 % 911});
+    let mut rows = Vec::new();
+    let mut size = 0;
+    while size < RESULT {
+        let row = row(u64::try_from(rows.len()).unwrap());
+        size += row.to_string().len() + 1;
+        rows.push(row);
+    }
+    json!({ "rows": rows })
+}
+
+/// Each step reads a page and is given all rows of the one before.
+fn plan() -> String {
+    let step = |at: usize| {
+        let mut arguments = json!({ "page": at });
+        if at > 0 {
+            arguments["before"] = json!(format!("$s{}.rows", at - 1));
+        }
+        json!({"id": format!("s{at}"), "tool_type": "read_page", "arguments": arguments, "dependencies": []})
+    };
+    json!({"steps": (0..STEPS).map(step).collect::<Vec<_>>()}).to_string()
+}
+
+fn tokens(request: &ModelRequest) -> usize {
+    let texts: usize = request.messages.iter().map(|message| O200k.count(&message.text)).sum();
+    let schema = request.schema.as_ref().map_or(0, |wanted| O200k.count(wanted.schema.get()));
+    texts + schema
+}
+
+/// The same task as a loop of calls: after each, its result is pasted, and everything is read again.
+fn pasted(first: &ModelRequest) -> usize {
+    let mut conversation = String::new();
+    let mut all = 0;
+    for at in 0..=STEPS {
+        all += tokens(first) + O200k.count(&conversation);
+        let page = u64::try_from(at).unwrap();
+        writeln!(conversation, "<tool_call>{{\"page\": {page}}}</tool_call>\n{}", rows(page)).unwrap();
+    }
+    all
+}
+
+#[tokio::test]
+async fn references_cost_a_tenth_of_pasting_at_most() {
+    let received = Arc::new(Mutex::new(Vec::new()));
+    let spec = ToolSpec::new("read_page", "Read a page of rows.")
+        .with_input_schema(json!({"type": "object", "required": ["page"],
+            "properties": {"page": {"type": "integer"}, "before": {"type": "array"}}}))
+        .with_hints(ToolHints::READ_ONLY);
+    let hub = Arc::new(ToolHub::default());
+    let page = Page { spec, received: Arc::clone(&received) };
+    hub.register(SourceInfo::new("pages", SourceKind::Mcp).trusted(true), vec![Arc::new(page)]);
+    let replies = [plan(), "All pages were read.".to_owned()];
+    let mut replies = replies.into_iter().cycle();
+    let model = Arc::new(ScriptedModel::new(ToolCalling::Schema, move |_| {
+        Ok(ModelReply { text: replies.next().unwrap_or_default(), ..ModelReply::default() })
+    }));
+    let log = MemoryLog::new();
+    let agent = Agent::new(AgentParts {
+        config: AgentConfig::new("assistant"),
+        hub,
+        model: Arc::clone(&model) as Arc<dyn toolyard_model::Model>,
+        log: Arc::new(log.clone()),
+        approvals: Arc::new(log),
+        rules: ApprovalRules::default(),
+        counter: Arc::new(O200k),
+        owner: "test".to_owned(),
+        forms: None,
+    });
+    let ask = Ask { question: "Read ten pages".to_owned(), agent: "assistant".to_owned(), ..Ask::default() };
+    let (_, end) = agent.ask(ask, &Unwatched, &CancelToken::new()).await.unwrap();
+    assert!(matches!(&end, RunEnd::Answered { answer, .. } if answer.contains("All pages")), "{end:?}");
+
+    let received = received.lock().unwrap();
+    assert_eq!(received.len(), STEPS);
+    let passed = received.iter().filter(|arguments| arguments.to_string().len() > RESULT).count();
+    assert_eq!(passed, STEPS - 1, "values pass whole");
+
+    let requests = model.requests();
+    let referred: usize = requests.iter().map(tokens).sum();
+    let pasted = pasted(&requests[0]);
+    println!("prompt tokens of {} requests with references: {referred}", requests.len());
+    println!("prompt tokens of {} requests with pasting: {pasted}", STEPS + 1);
+    println!("{:.0} times fewer", pasted as f64 / referred as f64);
+    assert!(pasted >= 10 * referred, "{pasted} against {referred}");
+}
