@@ -6,7 +6,7 @@ use toolyard_agent::{
     Agent, AgentConfig, AgentError, AgentParts, ApprovalRules, Ask, CancelToken, Caps, DEFAULT_AGENT, O200k,
     RunEnd, RunWatcher, Unwatched,
 };
-use toolyard_core::{Approvals, RunId, RunLog};
+use toolyard_core::{Approvals, ResultForms, RunId, RunLog};
 use toolyard_hub::ToolHub;
 
 use crate::{Error, Models, ModelsError, Toolyard, settings::AgentSettings};
@@ -37,6 +37,7 @@ pub struct Agents {
     pub(crate) models: Models,
     pub(crate) log: Arc<dyn RunLog>,
     pub(crate) approvals: Arc<dyn Approvals>,
+    pub(crate) forms: Option<Arc<dyn ResultForms>>,
     pub(crate) owner: String,
 }
 
@@ -74,6 +75,7 @@ impl Agents {
             model,
             log: Arc::clone(&self.log),
             approvals: Arc::clone(&self.approvals),
+            forms: self.forms.clone(),
             rules: self.rules.clone(),
             counter: Arc::new(O200k),
             owner: self.owner.clone(),

@@ -380,6 +380,7 @@ fn agents(
         models,
         log,
         approvals,
+        forms: store.map(|store| Arc::new(store.clone()) as _),
         owner,
     }
 }

@@ -18,8 +18,8 @@ use super::{
     thinking,
 };
 use crate::{
-    Approval, Permission, Phase, Run, StepRun, Verification, references, resolve_json, result_form, step_value,
-    values::ValueError,
+    Approval, Permission, Phase, Run, StepRun, Verification, references, resolve_json, result_form,
+    step_value, values::ValueError,
 };
 
 /// So much of arguments is shown.

@@ -103,7 +103,7 @@ impl Session<'_> {
     }
 
     /// Questions that nobody needs to answer any more.
-    pub(super) async fn close_questions(&self) {
+    pub(super) async fn close_questions(&mut self) {
         for (_, question) in &Waiting::of(&self.run).questions {
             close(&self.context, *question, "the end of the run").await;
         }

@@ -21,11 +21,11 @@ impl Session<'_> {
         loop {
             self.advance()?;
             self.flush().await?;
-            if let Some(end) = self.run.end() {
+            if let Some(end) = self.run.end().cloned() {
                 if self.run.is_over() {
                     self.close_questions().await;
                 }
-                return Ok(end.clone());
+                return Ok(end);
             }
             match self.next(stop).await {
                 Next::Happened(happened) => self.take_all(happened)?,

@@ -38,6 +38,7 @@ mod serve_secrets;
 mod servers;
 mod skills;
 mod store;
+mod test_models;
 mod test_servers;
 mod text_diff;
 mod tools;

@@ -50,20 +50,21 @@ impl ModelServer {
 
     /// Plans these steps for a task that holds these words.
     pub(crate) fn plans(&self, contains: &str, steps: &Value) {
-        self.rule(contains, true, &json!({ "steps": steps }).to_string());
+        self.says(contains, true, &json!({ "steps": steps }).to_string());
     }
 
     /// Answers at once.
     pub(crate) fn answers_at_once(&self, contains: &str, answer: &str) {
-        self.rule(contains, true, &json!({"steps": [], "answer": answer}).to_string());
+        self.says(contains, true, &json!({"steps": [], "answer": answer}).to_string());
     }
 
     /// Answers once everything was done.
     pub(crate) fn answers(&self, contains: &str, answer: &str) {
-        self.rule(contains, false, answer);
+        self.says(contains, false, answer);
     }
 
-    fn rule(&self, contains: &str, plan: bool, text: &str) {
+    /// Says this where the last message holds these words, held to a schema or not.
+    pub(crate) fn says(&self, contains: &str, plan: bool, text: &str) {
         let rule = Rule { contains: contains.to_owned(), plan, text: text.to_owned() };
         self.lock().rules.push(rule);
     }
