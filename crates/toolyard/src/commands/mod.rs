@@ -13,6 +13,7 @@ mod connect_entry;
 mod connect_match;
 mod connect_record;
 mod doctor;
+mod doctor_models;
 mod doctor_serve;
 mod doctor_servers;
 mod driving;

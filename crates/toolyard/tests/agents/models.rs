@@ -104,3 +104,21 @@ fn how_a_model_calls_tools_best_is_found_out_and_remembered() {
     assert!(yard.run(&["models", "list"]).contains("local scripted by schema default"), "{seen}");
     assert!(!yard.run(&["ask", "hello"]).contains("not known yet"));
 }
+
+#[test]
+fn the_doctor_looks_at_models() {
+    let yard = Yard::new();
+    yard.set("[models.gpt]\nmodel = \"m\"\nurl = \"https://x.example/v1\"\nkey = \"${NO_SUCH_KEY}\"\n[agents.clerk]\nmodel = \"none\"\n");
+    let seen = yard.run(&["doctor"]);
+    let lines: Vec<&str> = seen.lines().skip_while(|line| !line.contains(" models ")).collect();
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    PROBLEM models [models.gpt] key: the environment variable `NO_SUCH_KEY` is not set
+                       hint: agents cannot think with gpt until then
+    ok models local: scripted
+    PROBLEM agents agent clerk thinks with model `none`, which does not exist
+                       hint: list them: toolyard models list
+    --- stderr
+    error: 2 problems were found
+    --- exit 1
+    "#);
+}
