@@ -77,6 +77,7 @@ impl Agents {
             approvals: Arc::clone(&self.approvals),
             forms: self.forms.clone(),
             rules: self.rules.clone(),
+            forms: self.forms.clone(),
             counter: Arc::new(O200k),
             owner: self.owner.clone(),
         }))
