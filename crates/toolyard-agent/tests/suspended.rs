@@ -84,6 +84,7 @@ fn agent(store: &Store) -> Agent {
         approvals: Arc::new(store.clone()),
         rules: ApprovalRules::default(),
         counter: Arc::new(O200k),
+        forms: None,
         owner: "test".to_owned(),
     })
 }
