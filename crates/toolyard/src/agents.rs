@@ -75,7 +75,6 @@ impl Agents {
             model,
             log: Arc::clone(&self.log),
             approvals: Arc::clone(&self.approvals),
-            forms: self.forms.clone(),
             rules: self.rules.clone(),
             forms: self.forms.clone(),
             counter: Arc::new(O200k),
