@@ -87,7 +87,6 @@ fn other(
 }
 
 #[cfg(not(feature = "genai"))]
-#[expect(clippy::needless_pass_by_value, reason = "the same words as where it is built in")]
 fn other(
     _name: &str,
     provider: &str,
