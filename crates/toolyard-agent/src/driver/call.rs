@@ -5,8 +5,8 @@ use std::{collections::HashMap, sync::Arc};
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 use toolyard_core::{
-    ContentHash, ErrorKind, RawJson, ResultForm, SourceId, ToolCallRequest, ToolError, ToolOutput, params,
-    redact, redact_json,
+    Capability, ContentHash, ErrorKind, RawJson, ResultForm, SourceId, StepRecord, StepState,
+    ToolCallRequest, ToolError, ToolOutput, params, redact, redact_json,
 };
 use toolyard_hub::{Budget, CallOptions};
 
@@ -18,16 +18,18 @@ use super::{
     thinking,
 };
 use crate::{
-    Approval, Permission, Phase, Run, StepRun, Verification, references, resolve_json, result_form,
-    step_value, values::ValueError,
+    AgentParts, Approval, Permission, Phase, Run, StepRun, Verification, references, resolve_json,
+    result_form, step_value, values::ValueError,
 };
 
 /// So much of arguments is shown.
 const SHOWN_ARGUMENTS: usize = 500;
+/// So much of arguments is shown to whoever decides about them.
+const WHOLE_ARGUMENTS: usize = 64 << 10;
 /// So much of a value is shown.
 const PREVIEW: usize = 500;
 /// How what was taken away as a secret begins.
-const REDACTED: &str = "[redacted:";
+pub(super) const REDACTED: &str = "[redacted:";
 
 /// A call that could be made now.
 #[derive(Debug, Clone)]
@@ -40,8 +42,17 @@ pub(super) struct Prepared {
     /// A hash of the tool as it is now and the arguments: what a person allows is this.
     pub(super) subject: String,
     pub(super) standing: Standing,
-    /// Whether the journal knows the call already, so that nothing is decided about it any more.
-    pub(super) journalled: bool,
+    /// What the journal knows of a call that is over, so that nothing is decided about it any more.
+    pub(super) journalled: Option<Journalled>,
+    /// Its arguments as a person who decides sees them: secrets removed, whole where that is possible.
+    pub(super) whole: String,
+}
+
+/// What the journal knows of a call that is over.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Journalled {
+    /// Whether secrets were taken out of its result, so that it is not what the tool said.
+    redacted: bool,
 }
 
 /// Why a step's call cannot be made.
@@ -65,18 +76,18 @@ pub(super) enum Verdict {
 pub(super) fn verdict(run: &Run, step: &StepRun, prepared: &Prepared) -> Verdict {
     let standing = &prepared.standing;
     let dry_run = run.ask().is_some_and(|ask| ask.dry_run);
-    let known = standing.source.is_some() && step.facts.source.is_some();
-    let permission =
-        if known { stricter(standing.permission, step.facts.permission) } else { standing.permission };
-    if prepared.journalled {
+    if prepared.journalled.is_some() {
         return Verdict::Start;
     }
-    match permission {
+    // A plan that is written anew may hold what was done already.
+    let again = !standing.read_only && run.has_done(&prepared.call, &step.step.id);
+    let always = run.is_always_allowed(&standing.identity);
+    match stricter(standing.permission, step.facts.permission) {
         Permission::Deny => Verdict::Deny,
         _ if dry_run && !standing.read_only => Verdict::Rehearse,
-        Permission::Allow => Verdict::Start,
-        Permission::Ask => match &step.approval {
-            _ if run.is_always_allowed(&standing.identity) => Verdict::Start,
+        Permission::Allow if !again => Verdict::Start,
+        Permission::Allow | Permission::Ask => match &step.approval {
+            _ if always && !again => Verdict::Start,
             Approval::Allowed { call } if *call == prepared.subject => Verdict::Start,
             Approval::Asked { question, call, .. } if *call == prepared.subject => {
                 Verdict::Ask(Some(*question))
@@ -126,18 +137,27 @@ async fn prepared(context: &Context<'_>, wanted: &Wanted) -> Result<Prepared, Un
     let text = request.arguments.get().as_bytes();
     let call: String = hash([tool.as_bytes(), text]).chars().take(16).collect();
     let subject = hash([standing.identity.as_bytes(), text]);
-    let shown = shown_arguments(&request.arguments);
-    let journalled = step.phase == Phase::Started && is_journalled(context, &step.journal_name()).await?;
-    Ok(Prepared { request, shown, call, subject, standing, journalled })
+    let shown = shown_arguments(&request.arguments, SHOWN_ARGUMENTS);
+    let whole = shown_arguments(&request.arguments, WHOLE_ARGUMENTS);
+    let journalled = match step.phase {
+        Phase::Started => journalled(context, &step.journal_name()).await?,
+        _ => None,
+    };
+    Ok(Prepared { request, shown, call, subject, standing, journalled, whole })
 }
 
 fn hash<const N: usize>(parts: [&[u8]; N]) -> String {
     ContentHash::of_parts(parts).to_string()
 }
 
-async fn is_journalled(context: &Context<'_>, name: &str) -> Result<bool, Unprepared> {
-    let known = context.parts.log.step(&context.lease.run, name).await;
-    known.map(|known| known.is_some()).map_err(|error| ValueError::from(error).into())
+/// What is known of a call that is over. One that may be made still is decided about like any other.
+async fn journalled(context: &Context<'_>, name: &str) -> Result<Option<Journalled>, Unprepared> {
+    let known = context.parts.log.step(&context.lease.run, name).await.map_err(ValueError::from)?;
+    let over = |step: &StepRecord| {
+        matches!(step.state, StepState::Done | StepState::Failed | StepState::Unknown)
+            || (step.state == StepState::Started && !step.repeatable)
+    };
+    Ok(known.filter(over).map(|step| Journalled { redacted: step.redacted }))
 }
 
 impl From<ValueError> for Unprepared {
@@ -158,11 +178,6 @@ async fn arguments(
     } else {
         step.arguments.clone()
     };
-    if context.resumed && RawJson::from_serialize(&given).is_ok_and(|text| text.get().contains(REDACTED)) {
-        let message =
-            "its arguments held a secret, which is never written down, and the process that knew it is gone";
-        return Err(Unprepared { message: message.to_owned(), kind: ErrorKind::Refused });
-    }
     let mut values: HashMap<&str, Arc<Value>> = HashMap::new();
     for (id, name) in &wanted.needs {
         let value = context.values.get(&*context.parts.log, &context.lease.run, name).await?;
@@ -172,10 +187,20 @@ async fn arguments(
     let resolved = resolve_json(&given, &taken, &|id| values.get(id).map(Arc::clone));
     let resolved = resolved
         .map_err(|error| Unprepared { message: error.to_string(), kind: ErrorKind::InvalidArguments })?;
+    // What a model reasoned out and what tools said before a crash is known only without its secrets.
+    if context.resumed && resolved.arguments.get().contains(REDACTED) {
+        return Err(secret_is_gone());
+    }
     for note in &resolved.notes {
         tracing::info!(run = %context.lease.run, step = step.id, note, "a reference was read generously");
     }
     Ok(resolved.arguments)
+}
+
+fn secret_is_gone() -> Unprepared {
+    let message =
+        "its arguments held a secret, which is never written down, and the process that knew it is gone";
+    Unprepared { message: message.to_owned(), kind: ErrorKind::Refused }
 }
 
 /// Makes a call, as a step that the journal knows.
@@ -195,9 +220,11 @@ pub(super) async fn call(
         .with_budget(Budget::Whole)
         .with_caller(Arc::new(caller))
         .within(Arc::new(profile(context.parts)))
+        .judged(prepared.standing.definitions.clone())
         .on_behalf_of(context.parts.config.name.as_str())
         .for_request(purpose);
-    let capability = thinking::infer_capability(&step.step);
+    let capability = thinking::infer_capability(&step.step)
+        .filter(|capability| prepared.standing.read_only && may_be_asked(context.parts, capability));
     let (parts, name) = (context.parts, step.journal_name());
     let made = parts.hub.execute_step_or_by_capability(
         &*parts.log,
@@ -209,9 +236,8 @@ pub(super) async fn call(
     );
     let outcome = match Box::pin(made).await {
         Ok(output) => {
-            let outcome = done(&context, &step, &prepared.standing, &output, &earlier);
-            learn(&context, &step, &outcome).await;
-            outcome
+            let redacted = prepared.journalled.is_some_and(|known| known.redacted);
+            done(&context, &step, &prepared.standing, &output, redacted, &earlier)
         }
         Err(error) => failed(error, &prepared.standing),
     };
@@ -219,18 +245,23 @@ pub(super) async fn call(
     Happened::Called { step: step.step.id, outcome: Box::new(outcome), milliseconds }
 }
 
+/// Whether everybody who could stand in for a tool may be called without a person.
+fn may_be_asked(parts: &AgentParts, capability: &Capability) -> bool {
+    let (snapshot, profile) = (parts.hub.snapshot(), profile(parts));
+    let stand_ins = snapshot.find_by_capability(capability.as_str());
+    let mut stand_ins = stand_ins.iter().filter(|tool| tool.hints.read_only && profile.offers(tool));
+    stand_ins.all(|tool| {
+        let permission = parts.rules.permission(&tool.name, tool.source_id().as_str(), tool.hints);
+        permission == Permission::Allow
+    })
+}
+
 /// Remembers what a good result looks like, so that the next plan can refer to its parts.
-async fn learn(context: &Context<'_>, step: &StepRun, outcome: &CallEnd) {
-    let (Some(forms), CallEnd::Done { source: Some(source), verification, .. }) =
-        (&context.parts.forms, outcome)
-    else {
-        return;
-    };
-    let value = context.values.known(&step.journal_name()).filter(|_| verification.verified);
-    if let Some(form) = value.and_then(|value| result_form(&value)) {
-        let tool = step.step.tool_type.clone();
-        forms.learn(&ResultForm { tool, source: source.clone(), form }).await;
+pub(super) async fn learn(context: Context<'_>, form: ResultForm) -> Happened {
+    if let Some(forms) = &context.parts.forms {
+        forms.learn(&form).await;
     }
+    Happened::Learned
 }
 
 fn failed(error: ToolError, standing: &Standing) -> CallEnd {
@@ -243,23 +274,27 @@ fn done(
     step: &StepRun,
     standing: &Standing,
     output: &ToolOutput,
+    redacted: bool,
     earlier: &[(String, String)],
 ) -> CallEnd {
     let text = output.to_text();
-    let value = context.values.put(step.journal_name(), step_value(output.structured.as_ref(), &text));
+    let value = step_value(output.structured.as_ref(), &text);
+    // Whoever needs what secrets were taken out of hears so when it is looked for.
+    let value = if redacted { Arc::new(value) } else { context.values.put(step.journal_name(), value) };
     let looked_at = thinking::verify(&step.step, &value, &text, standing.output_schema.as_ref(), earlier);
     CallEnd::Done {
         source: output.meta.source.clone(),
         preview: preview(&text),
         size: text.chars().count(),
+        form: result_form(&value).filter(|_| looked_at.verified),
         verification: looked_at,
     }
 }
 
 /// The beginning of arguments, secrets removed; of large ones no more is looked at than is shown.
-fn shown_arguments(arguments: &RawJson) -> String {
-    if arguments.get().len() <= 32 * SHOWN_ARGUMENTS {
-        return cut(redact_json(arguments).0.get(), SHOWN_ARGUMENTS);
+fn shown_arguments(arguments: &RawJson, most: usize) -> String {
+    if arguments.get().len() <= 32 * most {
+        return cut(redact_json(arguments).0.get(), most);
     }
     preview(arguments.get())
 }
