@@ -81,7 +81,6 @@ fn agent(store: &Store) -> Agent {
         rules: ApprovalRules::default(),
         forms: None,
         counter: Arc::new(O200k),
-        forms: None,
         owner: "test".to_owned(),
     })
 }
