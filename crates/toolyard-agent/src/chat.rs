@@ -1,13 +1,95 @@
-//! What of a conversation is shown to a model: the latest of it, whole turns, within a budget.
+//! A conversation with an agent: every message is a run that knows what was said before, within a budget.
 
+use toolyard_core::RunId;
 use toolyard_model::{ModelMessage, Role};
 
-use crate::TokenCount;
+use crate::{Agent, AgentError, Ask, CancelToken, RunEnd, RunWatcher, TokenCount};
 
 /// A single message is cut to this part of the budget.
 const SHARE: usize = 2;
 /// Tokens that a message costs besides its text.
 const OVERHEAD: usize = 4;
+
+/// So much of a conversation is remembered; the oldest is forgotten first.
+const MOST_MESSAGES: usize = 200;
+/// So much of one message, in characters.
+const MOST_CHARACTERS: usize = 20_000;
+
+/// A conversation with an agent.
+#[derive(Debug, Clone, Default)]
+pub struct Chat {
+    agent: String,
+    history: Vec<ModelMessage>,
+}
+
+impl Chat {
+    /// A conversation with the agent of this name that begins now.
+    pub fn new(agent: impl Into<String>) -> Self {
+        Self { agent: agent.into(), history: Vec::new() }
+    }
+
+    /// A conversation that goes on.
+    #[must_use]
+    pub fn with_history(mut self, history: impl IntoIterator<Item = ModelMessage>) -> Self {
+        for message in history {
+            self.remember(message.role, &message.text);
+        }
+        self
+    }
+
+    /// What was said so far, the oldest first.
+    pub fn history(&self) -> &[ModelMessage] {
+        &self.history
+    }
+
+    /// Forgets what was said.
+    pub fn clear(&mut self) {
+        self.history.clear();
+    }
+
+    /// The next message as a question that knows what was said before.
+    pub fn question(&self, message: impl Into<String>) -> Ask {
+        Ask {
+            question: message.into(),
+            history: self.history.clone(),
+            agent: self.agent.clone(),
+            ..Ask::default()
+        }
+    }
+
+    /// Remembers a message and what came of it. A run without an answer leaves only what the person said.
+    pub fn take(&mut self, message: &str, end: &RunEnd) {
+        self.remember(Role::User, message);
+        if let RunEnd::Answered { answer, .. } = end {
+            self.remember(Role::Assistant, answer);
+        }
+    }
+
+    /// The seeds' `stream_chat_message`: carries out a message, tells `watcher` everything on the way, the answer word by
+    /// word, and remembers both.
+    pub async fn stream_chat_message(
+        &mut self,
+        agent: &Agent,
+        message: &str,
+        watcher: &dyn RunWatcher,
+        stop: &CancelToken,
+    ) -> Result<(RunId, RunEnd), AgentError> {
+        let (run, end) = agent.ask(self.question(message), watcher, stop).await?;
+        self.take(message, &end);
+        Ok((run, end))
+    }
+
+    fn remember(&mut self, role: Role, text: &str) {
+        let text = if text.chars().nth(MOST_CHARACTERS).is_some() {
+            middle_out(text, MOST_CHARACTERS)
+        } else {
+            text.to_owned()
+        };
+        self.history.push(ModelMessage::new(role, text));
+        let beyond = self.history.len().saturating_sub(MOST_MESSAGES);
+        self.history.drain(..beyond);
+    }
+}
 
 /// The latest messages of a conversation that fit a budget of tokens, in their order. They begin with a person's word;
 /// long ones are cut in their middle; what tools said is not shown again.
@@ -82,6 +164,27 @@ mod tests {
         assert_eq!(texts(1_000), ["old question", "old answer", "What is in test.xlsx?", "Sales by month."]);
         assert_eq!(texts(26), ["What is in test.xlsx?", "Sales by month."]);
         assert_eq!(texts(10), [""; 0], "an answer without its question says nothing");
+    }
+
+    #[test]
+    fn a_conversation_is_remembered_and_bounded() {
+        let mut chat = Chat::new("assistant");
+        let answered = |answer: &str| RunEnd::Answered { answer: answer.to_owned(), sources: Vec::new() };
+        chat.take("Hello", &answered("Hello!"));
+        chat.take("Stop", &RunEnd::Cancelled);
+        let ask = chat.question("Again");
+        let said: Vec<&str> = ask.history.iter().map(|message| message.text.as_str()).collect();
+        assert_eq!(
+            (said.as_slice(), ask.question.as_str(), ask.agent.as_str()),
+            (&["Hello", "Hello!", "Stop"][..], "Again", "assistant")
+        );
+        for _ in 0..MOST_MESSAGES {
+            chat.take(&"x".repeat(3 * MOST_CHARACTERS), &answered("y"));
+        }
+        assert_eq!(chat.history().len(), MOST_MESSAGES);
+        assert!(chat.history().iter().all(|message| message.text.chars().count() <= MOST_CHARACTERS + 3));
+        chat.clear();
+        assert!(chat.history().is_empty());
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub use agent_config::{AgentCapabilities, AgentConfig, CORE_TOOLS, DEFAULT_AGENT
 pub use approval_rules::ApprovalRules;
 pub use cancel::CancelToken;
 pub use caps::{Cap, Caps, Spent};
-pub use chat::recent;
+pub use chat::{Chat, recent};
 pub use coordination::{CoordinationAgent, ResultForAnswer};
 pub use discovery::{AgentTools, Rates, offer, tools_for_task};
 pub use driver::RUN_KIND;

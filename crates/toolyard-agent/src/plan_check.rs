@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde_json::{Map, Value};
-use toolyard_core::{Param, ParamType, RawJson, params};
+use toolyard_core::{Param, ParamType, RawJson, ToolKind, extract_capabilities, params};
 
 use crate::{Caps, NO_TOOL, Plan, PlanProblem, Reference, Step, references};
 
@@ -96,7 +96,11 @@ fn missing_steps(step: &Step, known: &HashSet<&str>) -> Vec<PlanProblem> {
     let missing = |reference: String| PlanProblem::MissingStep { step: step.id.clone(), reference };
     let named = step.dependencies.iter().filter(|id| !known.contains(id.as_str())).cloned();
     let used = references(&step.arguments);
-    let used = used.into_iter().filter(|found| !known.contains(found.step.as_str()) && !found.may_be_text());
+    // In a calculation a word behind a dollar is never a price.
+    let calculates = ToolKind::of(&extract_capabilities(&step.tool_type, "")) == ToolKind::Calculate;
+    let is_word = |found: &Reference| found.step.starts_with(|first: char| !first.is_ascii_digit());
+    let is_meant = |found: &Reference| !found.may_be_text() || (calculates && is_word(found));
+    let used = used.into_iter().filter(|found| !known.contains(found.step.as_str()) && is_meant(found));
     let mut said = BTreeSet::new();
     named.chain(used.map(|found| found.written)).filter(|one| said.insert(one.clone())).map(missing).collect()
 }

@@ -66,7 +66,7 @@ fn the_plan_of_the_sketch_is_fine() {
 
 #[test]
 fn every_problem_is_said_in_words() {
-    let mut lonely = step("lonely", "calculate", json!({"expression": "$total", "values": "$earlier.x"}));
+    let mut lonely = step("lonely", "calculate", json!({"expression": "$total * 2", "values": "$earlier.x"}));
     lonely.dependencies.push("nobody".to_owned());
     let steps = vec![
         step("a-b", "calculater", json!({})),

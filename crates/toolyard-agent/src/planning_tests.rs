@@ -1,5 +1,6 @@
 //! What a model is asked for a plan, in three ways and two languages, and what is made of its reply.
 
+use proptest::prelude::*;
 use toolyard_core::ToolSpec;
 use toolyard_model::{NativeCall, Role};
 
@@ -576,4 +577,59 @@ fn native_calls_are_steps_or_a_whole_plan() {
         "by its real name"
     );
     assert!(read(&calls(&[("x", MAKE_PLAN, "{\"steps\": [{\"id\"")])).is_err());
+}
+
+proptest! {
+    #[test]
+    fn any_reply_is_survived(text in any_reply(), name in "make_plan|calculate|x.y|", mode in prop::sample::select(vec![ToolCalling::Text, ToolCalling::Schema, ToolCalling::Native])) {
+        let mut replies = vec![ModelReply { text: text.clone(), ..ModelReply::default() }, calls(&[("1", &name, &text)])];
+        for reply in replies.drain(..) {
+            if let Ok(Decision::Plan(plan)) = agent(Language::English).read(&situation(mode), &reply, &Tools) {
+                let problems = crate::check_plan(&plan, &Tools, &crate::Caps::default(), &[]);
+                // Whatever passes the check can be carried out in some order.
+                prop_assert!(!problems.is_empty() || crate::cycle(&plan).is_none());
+            }
+        }
+    }
+}
+
+/// Replies that are plans, nearly plans, and anything.
+fn any_reply() -> impl Strategy<Value = String> {
+    let pieces = prop::sample::select(vec![
+        "{",
+        "}",
+        "[",
+        "]",
+        "\"steps\":",
+        "\"id\":",
+        "\"a\"",
+        "\"b\"",
+        ",",
+        ":",
+        "\"tool_type\":",
+        "\"calculate\"",
+        "\"get_time\"",
+        "\"arguments\":",
+        "{\"expression\": \"$a\"}",
+        "\"dependencies\":",
+        "[\"a\"]",
+        "null",
+        "1",
+        "<plan>",
+        "</plan>",
+        "<tool_call>",
+        "</tool_call>",
+        "```json\n",
+        "```",
+        "<think>",
+        "</think>",
+        "\"answer\":",
+        "\"call\":",
+        "é",
+        " ",
+        "\n",
+        "'",
+        "$a.b[*]",
+    ]);
+    prop_oneof![3 => prop::collection::vec(pieces, 0..30).prop_map(|pieces| pieces.concat()), 1 => any::<String>()]
 }

@@ -27,6 +27,12 @@ fn values(step: &str) -> Option<Arc<Value>> {
         "name" => json!("report"),
         "rows" => json!([["Month", "Sales"], ["Jan", 1], ["Feb", 2]]),
         "number" => json!(7),
+        "table" => {
+            let cell =
+                |row: i64, column: i64, value: Value| json!({"value": value, "row": row, "column": column});
+            json!({"cells": [cell(1, 1, json!("Month")), cell(1, 2, json!("Sales")), cell(2, 1, json!("Jan")),
+                cell(2, 2, json!(120)), cell(3, 1, json!("Feb")), cell(3, 2, json!(130))]})
+        }
         "wrapped" => json!({"result": "{\"cells\": [{\"value\": 1}]}", "more": 1}),
         _ => return None,
     }))
@@ -80,6 +86,7 @@ fn within_a_text_a_value_is_written_as_text() {
     assert_eq!(exact("$read.sheet_name has $read.cells[1].value"), json!("Sheet1 has 10"));
     assert_eq!(exact("合计为$read.cells[1].value元"), json!("合计为10元"));
     assert_eq!(exact("list: $rows[1]"), json!(r#"list: ["Jan",1]"#));
+    assert_eq!(exact("$read.cells[1:2].value + 1"), json!("10 + 1"), "a list of one thing");
     assert_eq!(exact("$name.xlsx"), json!("report.xlsx"));
     assert_eq!(exact("${name}.xlsx"), json!("report.xlsx"));
     assert_eq!(exact("out/$name.xlsx"), json!("out/report.xlsx"));
@@ -130,6 +137,9 @@ fn what_was_probably_meant_is_taken_and_said() {
     assert_eq!(forgiven("$read.SheetName").0, json!("Sheet1"));
     assert_eq!(forgiven("$read.cells.length").0, json!(4));
     assert_eq!(forgiven("$rows.sales").0, json!([1, 2]));
+    for text in ["$table.Sales", "$table.cells[*].sales", "$table.sales_column", "$table.cells.Sales"] {
+        assert_eq!(forgiven(text).0, json!([120, 130]), "{text}");
+    }
     assert_eq!(forgiven("$wrapped.cells[0].value").0, json!(1));
     assert_eq!(forgiven("$wrapped.result.cells[0].value").0, json!(1));
     assert_eq!(forgiven("$number.result").0, json!(7));

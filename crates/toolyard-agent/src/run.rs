@@ -15,7 +15,7 @@ use toolyard_model::ModelReply;
 pub use step::{Approval, Phase, Repair, StepRun};
 pub use tasks::Task;
 
-use crate::{Ask, ModelTask, PlanProblem, RunEnd, RunEvent, Spent};
+use crate::{Ask, ModelTask, PlanProblem, RunEnd, RunEvent, Spent, StepEnd};
 
 /// Where a run stands.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -156,6 +156,14 @@ impl Run {
     /// Whether a person allowed this tool for the whole run.
     pub fn is_always_allowed(&self, tool: &str) -> bool {
         self.allowed.contains(tool)
+    }
+
+    /// Whether another step made this call, and it took effect or may have.
+    pub fn has_done(&self, call: &str, but: &str) -> bool {
+        let took_effect = |step: &StepRun| {
+            matches!(step.phase, Phase::Ended(StepEnd::Done { .. } | StepEnd::Unknown { .. }))
+        };
+        self.steps.iter().any(|step| step.step.id != but && step.call == call && took_effect(step))
     }
 
     /// How often a call was made.

@@ -27,6 +27,8 @@ const MAX_COMPARED: usize = 20_000;
 const SIMILAR: f64 = 0.3;
 /// A longer text that begins like an error is something else.
 const LONGEST_ERROR: usize = 600;
+/// An object with more fields is more than an error.
+const MOST_ERROR_FIELDS: usize = 4;
 /// More issues than this help nobody.
 const MAX_ISSUES: usize = 6;
 /// With what errors begin that came as results.
@@ -176,6 +178,8 @@ fn hidden_error(value: &Value, text: &str) -> Option<String> {
             Value::Bool(failed) => *failed,
             _ => false,
         });
+        // A record among others may have an error in it.
+        let error = error.filter(|_| entries.len() <= MOST_ERROR_FIELDS);
         let status = entries.get("status").and_then(Value::as_str).unwrap_or_default();
         if error.is_some()
             || says_no("success")
@@ -242,11 +246,14 @@ fn check_emptiness(input: &VerifyInput<'_>, kind: ToolKind, found: &mut Findings
 }
 
 fn check_values(input: &VerifyInput<'_>, kind: ToolKind, found: &mut Findings) {
-    for issue in bad_numbers(input.value) {
-        found.refuse(0.4, issue);
-    }
-    for issue in bad_dates(input.value) {
-        found.refuse(0.4, issue);
+    // What a tool makes itself must be right; what it only passes on may be wrong where it comes from.
+    let is_made = matches!(kind, ToolKind::Calculate | ToolKind::Time);
+    for issue in bad_numbers(input.value).into_iter().chain(bad_dates(input.value)) {
+        if is_made {
+            found.refuse(0.4, issue);
+        } else {
+            found.doubt(0.7, issue);
+        }
     }
     if kind == ToolKind::Time && found.verified && !looks_like_time(input.text) {
         found.doubt(0.5, "there is no time or date in the result");

@@ -90,13 +90,20 @@ fn emptiness_matters_where_there_must_be_something() {
 fn numbers_and_dates_that_cannot_be_are_refused() {
     for (tool, value) in [
         ("calculate", json!({"result": "NaN"})),
-        ("get_weather", json!({"latitude": 190.5})),
-        ("get_weather", json!([{"x": {"humidity": 130}}])),
+        ("calculate", json!({"result": "∞"})),
         ("get_time", json!({"date": "2026-02-30"})),
         ("get_time", json!("2025-02-29T10:00:00Z")),
         ("get_time", json!("2026-13-01")),
     ] {
         assert!(!verify(tool, &value).verified, "{value}");
+    }
+    for value in [
+        json!({"latitude": 190.5}),
+        json!([{"x": {"humidity": 130}}]),
+        json!({"cells": [{"value": "2026-02-30"}, {"value": "NaN"}]}),
+    ] {
+        let found = verify("read_data_from_excel", &value);
+        assert!(found.verified && found.confidence < 0.8 && !found.issues.is_empty(), "passed on: {found:?}");
     }
     assert!(verify("get_time", &json!("2024-02-29")).verified);
     assert!(verify("get_time", &json!("no idea")).confidence < 0.6);

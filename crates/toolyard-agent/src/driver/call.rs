@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio::time::Instant;
-use toolyard_core::{ErrorKind, ResultForm, ToolError, ToolOutput, redact};
+use toolyard_core::{Capability, ErrorKind, ResultForm, ToolError, ToolOutput, redact};
 use toolyard_hub::{Budget, CallOptions};
 
 use super::{
@@ -14,7 +14,7 @@ use super::{
     standing::{Standing, profile},
     thinking,
 };
-use crate::{Run, StepRun, Verification, result_form, step_value};
+use crate::{AgentParts, Permission, Run, StepRun, Verification, result_form, step_value};
 
 /// So much of a value is shown.
 const PREVIEW: usize = 500;
@@ -52,6 +52,7 @@ pub(super) async fn call(
         .with_budget(Budget::Whole)
         .with_caller(Arc::new(caller))
         .within(Arc::new(profile(context.parts)))
+        .judged(prepared.standing.definitions.clone())
         .on_behalf_of(who)
         .for_request(purpose);
     let (outcome, redacted) = match prepared.known() {
@@ -65,7 +66,6 @@ pub(super) async fn call(
                 // It can be shown and not be used; whoever needs it hears why.
                 context.values.forget(&step.journal_name());
             }
-            learn(&context, &step, &outcome).await;
             outcome
         }
         Err(error) => failed(error, &prepared.standing),
@@ -82,7 +82,8 @@ async fn made(
     options: &CallOptions,
 ) -> Result<ToolOutput, ToolError> {
     let (parts, name) = (context.parts, step.journal_name());
-    let capability = thinking::infer_capability(&step.step);
+    let capability = thinking::infer_capability(&step.step)
+        .filter(|capability| prepared.standing.read_only && may_be_asked(parts, capability));
     let (request, capability) = (&prepared.request, capability.as_ref());
     let made = parts.hub.execute_step_or_by_capability(
         &*parts.log,
@@ -95,18 +96,23 @@ async fn made(
     made.await
 }
 
+/// Whether everybody who could stand in for a tool may be called without a person.
+fn may_be_asked(parts: &AgentParts, capability: &Capability) -> bool {
+    let (snapshot, profile) = (parts.hub.snapshot(), profile(parts));
+    let stand_ins = snapshot.find_by_capability(capability.as_str());
+    let mut stand_ins = stand_ins.iter().filter(|tool| tool.hints.read_only && profile.offers(tool));
+    stand_ins.all(|tool| {
+        let permission = parts.rules.permission(&tool.name, tool.source_id().as_str(), tool.hints);
+        permission == Permission::Allow
+    })
+}
+
 /// Remembers what a good result looks like, so that the next plan can refer to its parts.
-async fn learn(context: &Context<'_>, step: &StepRun, outcome: &CallEnd) {
-    let (Some(forms), CallEnd::Done { source: Some(source), verification, .. }) =
-        (&context.parts.forms, outcome)
-    else {
-        return;
-    };
-    let value = context.values.known(&step.journal_name()).filter(|_| verification.verified);
-    if let Some(form) = value.and_then(|value| result_form(&value)) {
-        let tool = step.step.tool_type.clone();
-        forms.learn(&ResultForm { tool, source: source.clone(), form }).await;
+pub(super) async fn learn(context: Context<'_>, form: ResultForm) -> Happened {
+    if let Some(forms) = &context.parts.forms {
+        forms.learn(&form).await;
     }
+    Happened::Learned
 }
 
 fn failed(error: ToolError, standing: &Standing) -> CallEnd {
@@ -128,6 +134,7 @@ fn done(
         source: output.meta.source.clone(),
         preview: preview(&text),
         size: text.chars().count(),
+        form: result_form(&value).filter(|_| looked_at.verified),
         verification: looked_at,
     }
 }

@@ -19,8 +19,10 @@ use crate::{Approval, Permission, Phase, Run, StepRun, references, resolve_json,
 
 /// So much of arguments is shown.
 const SHOWN_ARGUMENTS: usize = 500;
+/// So much of arguments is shown to whoever decides about them.
+const WHOLE_ARGUMENTS: usize = 64 << 10;
 /// How what was taken away as a secret begins.
-const REDACTED: &str = "[redacted:";
+pub(super) const REDACTED: &str = "[redacted:";
 
 /// A call that could be made now.
 #[derive(Debug, Clone)]
@@ -35,6 +37,8 @@ pub(super) struct Prepared {
     pub(super) standing: Standing,
     /// What the journal knows of the call already: nothing is decided about it any more then.
     pub(super) journalled: Option<Box<StepRecord>>,
+    /// Its arguments as a person who decides sees them: secrets removed, whole where that is possible.
+    pub(super) whole: String,
 }
 
 impl Prepared {
@@ -71,18 +75,18 @@ pub(super) enum Verdict {
 pub(super) fn verdict(run: &Run, step: &StepRun, prepared: &Prepared) -> Verdict {
     let standing = &prepared.standing;
     let dry_run = run.ask().is_some_and(|ask| ask.dry_run);
-    let known = standing.source.is_some() && step.facts.source.is_some();
-    let permission =
-        if known { stricter(standing.permission, step.facts.permission) } else { standing.permission };
     if prepared.journalled.is_some() {
         return Verdict::Start;
     }
-    match permission {
+    // A plan that is written anew may hold what was done already.
+    let again = !standing.read_only && run.has_done(&prepared.call, &step.step.id);
+    let always = run.is_always_allowed(&standing.identity);
+    match stricter(standing.permission, step.facts.permission) {
         Permission::Deny => Verdict::Deny,
         _ if dry_run && !standing.read_only => Verdict::Rehearse,
-        Permission::Allow => Verdict::Start,
-        Permission::Ask => match &step.approval {
-            _ if run.is_always_allowed(&standing.identity) => Verdict::Start,
+        Permission::Allow if !again => Verdict::Start,
+        Permission::Allow | Permission::Ask => match &step.approval {
+            _ if always && !again => Verdict::Start,
             Approval::Allowed { call } if *call == prepared.subject => Verdict::Start,
             Approval::Asked { question, call, .. } if *call == prepared.subject => {
                 Verdict::Ask(Some(*question))
@@ -132,21 +136,27 @@ async fn prepared(context: &Context<'_>, wanted: &Wanted) -> Result<Prepared, Un
     let text = request.arguments.get().as_bytes();
     let call: String = hash([tool.as_bytes(), text]).chars().take(16).collect();
     let subject = hash([standing.identity.as_bytes(), text]);
-    let shown = shown_arguments(&request.arguments);
+    let shown = shown_arguments(&request.arguments, SHOWN_ARGUMENTS);
+    let whole = shown_arguments(&request.arguments, WHOLE_ARGUMENTS);
     let journalled = match step.phase {
         Phase::Started => journalled(context, &step.journal_name()).await?,
         Phase::Waiting | Phase::Ended(_) => None,
     };
-    Ok(Prepared { request, shown, call, subject, standing, journalled })
+    Ok(Prepared { request, shown, call, subject, standing, journalled, whole })
 }
 
 fn hash<const N: usize>(parts: [&[u8]; N]) -> String {
     ContentHash::of_parts(parts).to_string()
 }
 
+/// What is known of a call that is over. One that may be made still is decided about like any other.
 async fn journalled(context: &Context<'_>, name: &str) -> Result<Option<Box<StepRecord>>, Unprepared> {
     let known = context.parts.log.step(&context.lease.run, name).await;
-    known.map(|known| known.map(Box::new)).map_err(|error| ValueError::from(error).into())
+    let over = |step: &StepRecord| {
+        matches!(step.state, StepState::Done | StepState::Failed | StepState::Unknown)
+            || (step.state == StepState::Started && !step.repeatable)
+    };
+    known.map(|known| known.filter(over).map(Box::new)).map_err(|error| ValueError::from(error).into())
 }
 
 impl From<ValueError> for Unprepared {
@@ -167,11 +177,6 @@ async fn arguments(
     } else {
         step.arguments.clone()
     };
-    if context.resumed && RawJson::from_serialize(&given).is_ok_and(|text| text.get().contains(REDACTED)) {
-        let message =
-            "its arguments held a secret, which is never written down, and the process that knew it is gone";
-        return Err(Unprepared { message: message.to_owned(), kind: ErrorKind::Refused });
-    }
     let mut values: HashMap<&str, Arc<Value>> = HashMap::new();
     for (id, name) in &wanted.needs {
         let value = context.values.get(&*context.parts.log, &context.lease.run, name).await?;
@@ -181,6 +186,12 @@ async fn arguments(
     let resolved = resolve_json(&given, &taken, &|id| values.get(id).map(Arc::clone));
     let resolved = resolved
         .map_err(|error| Unprepared { message: error.to_string(), kind: ErrorKind::InvalidArguments })?;
+    // What a model reasoned out and what tools said before a crash is known only without its secrets.
+    if context.resumed && resolved.arguments.get().contains(REDACTED) {
+        let message =
+            "its arguments held a secret, which is never written down, and the process that knew it is gone";
+        return Err(Unprepared { message: message.to_owned(), kind: ErrorKind::Refused });
+    }
     for note in &resolved.notes {
         tracing::info!(run = %context.lease.run, step = step.id, note, "a reference was read generously");
     }
@@ -188,9 +199,9 @@ async fn arguments(
 }
 
 /// The beginning of arguments, secrets removed; of large ones no more is looked at than is shown.
-fn shown_arguments(arguments: &RawJson) -> String {
-    if arguments.get().len() <= 32 * SHOWN_ARGUMENTS {
-        return cut(redact_json(arguments).0.get(), SHOWN_ARGUMENTS);
+fn shown_arguments(arguments: &RawJson, most: usize) -> String {
+    if arguments.get().len() <= 32 * most {
+        return cut(redact_json(arguments).0.get(), most);
     }
     preview(arguments.get())
 }

@@ -261,6 +261,10 @@ fn column<'v>(
     };
     // What follows is about each item, whether it is said or not.
     let rest = if rest.first() == Some(&Part::All) { rest.get(1..).unwrap_or_default() } else { rest };
+    if let Some(values) = below_heading(items, key) {
+        how.push(format!("what stands below `{key}` in {named} was taken"));
+        return rest.is_empty().then_some(Found::Many(values));
+    }
     if let Some(at) = header(items, key) {
         how.push(format!("the column `{key}` of {named} was taken"));
         return walk(list, &[&[Part::Slice(Some(1), None), Part::All, Part::Index(at)], rest].concat());
@@ -301,6 +305,23 @@ fn lists<'v>(
         }
         _ => {}
     }
+}
+
+/// The values below a heading, where a table is given cell by cell: `{"row": 1, "column": 2, "value": "Sales"}`.
+fn below_heading<'v>(items: &'v [Value], key: &str) -> Option<Vec<Found<'v>>> {
+    let wanted = folded(key);
+    let wanted = wanted.strip_suffix("column").unwrap_or(&wanted);
+    let number = |cell: &Value, name: &str| cell.get(name).and_then(Value::as_i64);
+    let is_heading = |cell: &&Value| {
+        cell.get("value").and_then(Value::as_str).is_some_and(|value| folded(value) == wanted)
+    };
+    let heading = items.iter().take(MAX_LOOKS).find(is_heading)?;
+    let (row, column) = (number(heading, "row")?, number(heading, "column")?);
+    let below = |cell: &&Value| {
+        number(cell, "column") == Some(column) && number(cell, "row").is_some_and(|at| at > row)
+    };
+    let values = items.iter().filter(below).filter_map(|cell| cell.get("value")).map(Found::One);
+    Some(values.collect::<Vec<_>>()).filter(|values| !values.is_empty())
 }
 
 /// Where a column of this name is in rows whose first one holds the names.

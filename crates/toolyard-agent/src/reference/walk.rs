@@ -22,16 +22,14 @@ impl Found<'_> {
         }
     }
 
-    /// A text as it is, anything else as JSON.
+    /// A text as it is, a list of one thing as that thing, anything else as JSON.
     pub(super) fn into_text(self) -> String {
-        match self {
-            Found::One(Value::String(text)) => text.clone(),
-            Found::One(value) => value.to_string(),
-            other => match other.into_value() {
-                Value::String(text) => text,
-                value => value.to_string(),
-            },
-        }
+        let only = match self {
+            Found::One(value) => return text_of(value),
+            Found::Many(mut items) if items.len() == 1 => items.pop(),
+            other => Some(other),
+        };
+        only.map(|found| text_of(&found.into_value())).unwrap_or_default()
     }
 
     pub(super) fn is_list(&self) -> bool {
@@ -54,6 +52,17 @@ impl Serialize for Found<'_> {
             Found::Many(items) => items.serialize(serializer),
             Found::Made(value) => value.serialize(serializer),
         }
+    }
+}
+
+fn text_of(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) => match items.as_slice() {
+            [only @ (Value::String(_) | Value::Number(_) | Value::Bool(_))] => text_of(only),
+            _ => value.to_string(),
+        },
+        value => value.to_string(),
     }
 }
 

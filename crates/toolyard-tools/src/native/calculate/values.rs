@@ -112,7 +112,7 @@ fn word_start(text: &str) -> usize {
     before.map_or(0, |(at, letter)| at + letter.len_utf8())
 }
 
-/// A list at the beginning of a text, in brackets or as two numbers and more with commas, and what follows it.
+/// A list at the beginning of a text, in brackets or as numbers with commas between them, and what follows it.
 fn list_at(text: &str) -> Option<(Value, &str)> {
     if text.starts_with('[') {
         let mut stream = serde_json::Deserializer::from_str(text).into_iter::<Value>();
@@ -121,7 +121,9 @@ fn list_at(text: &str) -> Option<(Value, &str)> {
     }
     let end = text.find(')')?;
     let list: Value = serde_json::from_str(&format!("[{}]", text.get(..end)?)).ok()?;
-    list.as_array().is_some_and(|items| items.len() > 1).then_some((list, text.get(end..)?))
+    let is_list =
+        list.as_array().is_some_and(|items| !items.is_empty() && items.iter().all(Value::is_number));
+    is_list.then_some((list, text.get(end..)?))
 }
 
 fn over(expression: &str, values: &Value) -> Result<Counted, ToolError> {

@@ -62,8 +62,9 @@ fn a_list_may_stand_in_the_expression() {
     let of = |written: &str| counted(written, None).unwrap().map(|counted| counted.expression);
     assert_eq!(of("sum([\"Sales\", 10, 20.5, null])").as_deref(), Some("(30.5)"));
     assert_eq!(of("=SUM(1, 2, 3)").as_deref(), Some("(6)"));
+    assert_eq!(of("min(3)").as_deref(), Some("(3)"));
     assert_eq!(of("sum([1, 2]) / count([1, 2]) * 2").as_deref(), Some("(3) / 2 * 2"));
-    for written in ["sqrt(16)", "1 + 1", "sum(A1:A3)", "sum(values)", "min(3)", "(1)"] {
+    for written in ["sqrt(16)", "1 + 1", "sum(A1:A3)", "sum(values)", "(1)", "sum()"] {
         assert_eq!(of(written), None, "{written}");
     }
 }
