@@ -63,3 +63,7 @@ replicas CLIENTS="1000" CALLS="100":
     cargo build --release -p toolyard
     TOOLYARD_BIN="${CARGO_TARGET_DIR:-target}/release/toolyard" TOOLYARD_CLIENTS={{ CLIENTS }} TOOLYARD_CALLS={{ CALLS }} \
         cargo nextest run -p toolyard --test replicas --no-capture
+
+# Damage what models write, for so many minutes, and check what must hold of any text
+fuzz-parser MINUTES="10":
+    TOOLYARD_FUZZ_SECONDS=$(({{ MINUTES }} * 60)) cargo nextest run -p toolyard-model --test fuzz_parser --no-capture any_text

@@ -8,7 +8,7 @@
 //! | `session.rs` | one driver at one run: notes and writes transitions |
 //! | `work.rs` | the loop: begin, wait, take what happened |
 //! | `begin.rs`, `happened.rs` | what each task begins, what each ending means |
-//! | `call.rs`, `standing.rs` | a step's call: arguments, permission, execution |
+//! | `prepare.rs`, `standing.rs`, `call.rs` | a step's call: arguments, permission, execution |
 //! | `persons.rs` | questions to persons and their answers |
 //! | `thought.rs`, `thinking.rs` | requests to models, and what is made of replies |
 //! | `stop.rs` | ends a run in the middle |
@@ -20,6 +20,7 @@ mod call;
 mod caps;
 mod happened;
 mod persons;
+mod prepare;
 mod progress;
 mod session;
 mod standing;
@@ -135,4 +136,4 @@ pub(crate) fn state_of(end: &RunEnd) -> RunState {
 
 #[cfg(test)]
 #[path = "driver_tests/mod.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -68,6 +68,7 @@ pub enum RunEvent {
         /// The plan, checked; the dependencies of its steps hold what their arguments refer to.
         plan: Plan,
         /// What is known of the tools of its steps, by step.
+        #[serde(with = "facts_in_a_list")]
         facts: BTreeMap<String, StepFacts>,
     },
     /// There was a plan that cannot be carried out.
@@ -290,7 +291,7 @@ pub enum RunEnd {
     },
     /// It waits for persons; it can be resumed.
     Suspended {
-        /// The numbers of the questions, and steps whose outcome only a person knows.
+        /// The numbers of the questions, and `step NAME` for steps whose outcome only a person knows.
         waiting: Vec<String>,
     },
     /// Somebody cancelled it.
@@ -344,4 +345,69 @@ pub enum RunNews {
         /// Tokens and money.
         usage: Usage,
     },
+}
+
+/// Facts by step as a list: names that a model chose must not be names of fields, which are looked at when secrets are
+/// taken out.
+mod facts_in_a_list {
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::StepFacts;
+
+    #[derive(Serialize)]
+    struct Shown<'a> {
+        step: &'a str,
+        facts: &'a StepFacts,
+    }
+
+    #[derive(Deserialize)]
+    struct Read {
+        step: String,
+        facts: StepFacts,
+    }
+
+    pub(super) fn serialize<S: Serializer>(
+        facts: &BTreeMap<String, StepFacts>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(facts.iter().map(|(step, facts)| Shown { step, facts }))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<BTreeMap<String, StepFacts>, D::Error> {
+        let list = Vec::<Read>::deserialize(deserializer)?;
+        Ok(list.into_iter().map(|Read { step, facts }| (step, facts)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use toolyard_core::{RawJson, redact_json};
+
+    use super::*;
+    use crate::Step;
+
+    #[test]
+    fn steps_may_have_names_that_secrets_have() {
+        let names = ["token", "password", "api_key", "secret", "cookies", "authorization", "login_password"];
+        let step = |id: &&str| Step {
+            id: (*id).to_owned(),
+            description: String::new(),
+            tool_type: "read".to_owned(),
+            arguments: Map::new(),
+            dependencies: vec!["token".to_owned()],
+            complexity: crate::Complexity::Low,
+        };
+        let facts =
+            StepFacts { source: Some("excel".into()), read_only: true, permission: Permission::Allow };
+        let planned = RunEvent::Planned {
+            plan: Plan { steps: names.iter().map(step).collect() },
+            facts: names.iter().map(|name| ((*name).to_owned(), facts.clone())).collect(),
+        };
+        let (text, _) = redact_json(&RawJson::from_serialize(&planned).unwrap());
+        assert_eq!(text.read::<RunEvent>().unwrap(), planned);
+    }
 }

@@ -115,3 +115,7 @@ pub(crate) fn written(event: &RunEvent) -> RawJson {
     // Events are made of texts, numbers and maps of texts, which always have a JSON form.
     RawJson::from_serialize(event).unwrap_or_else(|_| RawJson::empty_object())
 }
+
+#[cfg(test)]
+#[path = "replay_tests.rs"]
+mod tests;

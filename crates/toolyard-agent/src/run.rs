@@ -15,7 +15,7 @@ use toolyard_model::ModelReply;
 pub use step::{Approval, Phase, Repair, StepRun};
 pub use tasks::Task;
 
-use crate::{Ask, ModelTask, PlanProblem, RunEnd, RunEvent, Spent};
+use crate::{Ask, ModelTask, PlanProblem, RunEnd, RunEvent, Spent, StepEnd};
 
 /// Where a run stands.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -158,16 +158,24 @@ impl Run {
         self.allowed.contains(tool)
     }
 
+    /// Whether another step made this call, and it took effect or may have.
+    pub fn has_done(&self, call: &str, but: &str) -> bool {
+        let took_effect = |step: &StepRun| {
+            matches!(step.phase, Phase::Ended(StepEnd::Done { .. } | StepEnd::Unknown { .. }))
+        };
+        self.steps.iter().any(|step| step.step.id != but && step.call == call && took_effect(step))
+    }
+
     /// How often a call was made.
     pub fn identical(&self, call: &str) -> usize {
         self.identical.get(call).copied().unwrap_or(0)
     }
 
-    /// What it waits for: the numbers of questions, and steps whose outcome only a person knows.
+    /// What it waits for: the numbers of questions, and `step NAME` for steps whose outcome only a person knows.
     pub fn waiting(&self) -> Vec<String> {
         let waits = |step: &StepRun| match (&step.phase, &step.approval) {
             (phase, Approval::Asked { question, .. }) if !phase.is_ended() => Some(question.to_string()),
-            (phase, _) if phase.is_unknown() => Some(step.journal_name()),
+            (phase, _) if phase.is_unknown() => Some(format!("step {}", step.journal_name())),
             _ => None,
         };
         self.steps.iter().filter_map(waits).collect()

@@ -1,10 +1,6 @@
 //! Ten thousand runs that wait for a person are rows and nothing else, and each goes on when its answer comes.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "a test helper fails its test and tells its figures"
-)]
+#![expect(clippy::unwrap_used, reason = "a test helper fails its test")]
 
 use std::sync::Arc;
 
@@ -83,8 +79,8 @@ fn agent(store: &Store) -> Agent {
         log: Arc::new(store.clone()),
         approvals: Arc::new(store.clone()),
         rules: ApprovalRules::default(),
-        counter: Arc::new(O200k),
         forms: None,
+        counter: Arc::new(O200k),
         owner: "test".to_owned(),
     })
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::json;
 use toolyard_core::{
     Begun, Capability, ContentHash, ErrorKind, Intent, Journal, JournalError, Lease, RawJson, RunState,
-    StepAnswer, StepOutcome, StepRecord, StepState, ToolCallRequest, ToolError, ToolOutput, idempotency_key,
-    redact, redact_json,
+    StepAnswer, StepOutcome, StepRecord, StepState, ToolCallRequest, ToolError, ToolOutput, ToolSpec,
+    idempotency_key, redact, redact_json,
 };
 
 use crate::{
@@ -81,6 +81,12 @@ impl ToolHub {
             prepared => prepared,
         };
         let intent = intent(step, prepared.as_ref().ok(), request);
+        if let (Ok(prepared), Some(judged)) = (&prepared, &options.judged)
+            && !prepared.candidates.iter().all(|candidate| judged.contains(&definition_of(candidate.spec())))
+        {
+            let message = "the tool changed while it was being decided whether it may be called";
+            return Err(ToolError::new(ErrorKind::Refused, message).on_tool(&request.tool_name));
+        }
         match journal.begin(lease, &intent).await {
             Ok(Begun::Call) => {}
             Ok(Begun::Reuse(known)) => return reused(&known, &intent),
@@ -114,17 +120,20 @@ impl ToolHub {
     }
 }
 
+/// What tells a tool's definition from others.
+pub fn definition_of(spec: &ToolSpec) -> ContentHash {
+    ContentHash::of(serde_json::to_vec(spec).unwrap_or_default())
+}
+
 /// What is about to be done. Without anybody of that name only tools that read can answer, so it may be repeated.
 fn intent(step: &str, prepared: Option<&Prepared>, request: &ToolCallRequest) -> Intent {
     let candidates = prepared.map(|prepared| prepared.candidates.as_slice()).unwrap_or_default();
     let first = candidates.first();
-    let definition =
-        first.and_then(|candidate| serde_json::to_vec(candidate.spec()).ok()).unwrap_or_default();
     Intent {
         step: step.to_owned(),
         tool: request.tool_name.clone(),
         source: first.map(|candidate| candidate.source_id().clone()),
-        definition: ContentHash::of(definition),
+        definition: first.map_or_else(|| ContentHash::of(""), |candidate| definition_of(candidate.spec())),
         arguments: ContentHash::of(request.arguments.get()),
         shown_arguments: shown(&request.arguments),
         repeatable: candidates.iter().all(|candidate| candidate.hints.repeatable()),

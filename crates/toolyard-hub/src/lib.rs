@@ -78,6 +78,7 @@ pub use decision::{Decision, Trail};
 pub use history::RecentSuccess;
 pub use hub::{HubConfig, SourceStatus, ToolHub};
 pub use hub_search::FoundTool;
+pub use journalled::definition_of;
 pub use names::Found;
 pub use options::{CallOptions, Watch};
 pub use registry::{Collision, Registration, Registry, Snapshot, SourceEntry};

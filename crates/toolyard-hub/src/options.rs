@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use toolyard_core::Caller;
+use toolyard_core::{Caller, ContentHash};
 
 use crate::{budget::Budget, decision::Trail, surface::Profile};
 
@@ -35,6 +35,9 @@ pub struct CallOptions {
     pub keep_form: bool,
     /// Which tools may answer at all; every one where nothing is said.
     pub profile: Option<Arc<Profile>>,
+    /// The definitions that somebody judged before the call, as hashes: a step of a run is not carried out by a tool that
+    /// is none of these any more.
+    pub judged: Option<Arc<[ContentHash]>>,
 }
 
 impl Default for CallOptions {
@@ -49,6 +52,7 @@ impl Default for CallOptions {
             caller: None,
             keep_form: false,
             profile: None,
+            judged: None,
         }
     }
 }
@@ -100,6 +104,13 @@ impl CallOptions {
     #[must_use]
     pub fn within(mut self, profile: Arc<Profile>) -> Self {
         self.profile = Some(profile);
+        self
+    }
+
+    /// The same options for a call that only these definitions may answer.
+    #[must_use]
+    pub fn judged(mut self, definitions: impl Into<Arc<[ContentHash]>>) -> Self {
+        self.judged = Some(definitions.into());
         self
     }
 

@@ -9,8 +9,8 @@ mod body;
 mod call_slots;
 mod config;
 mod exchange;
-mod failure;
-mod retry;
+pub(crate) mod failure;
+pub(crate) mod retry;
 mod sse;
 mod think;
 
@@ -27,7 +27,11 @@ use reqwest::{
 use serde_json::Value;
 
 pub use self::config::{ApiKey, OpenAiConfig, Prices, StreamLimits};
-use self::{address::Address, body::Dialect, failure::Spokesman};
+use self::{
+    address::Address,
+    body::Dialect,
+    failure::{KeyFacts, Spokesman},
+};
 use crate::{Model, ModelError, ModelErrorKind, ModelRequest, ModelStream, ToolCalling};
 
 /// How long a connection may take to come about.
@@ -43,6 +47,7 @@ pub struct OpenAiModel {
     config: OpenAiConfig,
     headers: HeaderMap,
     client: Client,
+    address: Address,
     spokesman: Spokesman,
     /// What the server was found not to understand.
     dialect: Mutex<Dialect>,
@@ -51,14 +56,7 @@ pub struct OpenAiModel {
 impl OpenAiModel {
     /// A model as configured. Nobody is asked anything yet.
     pub fn new(config: OpenAiConfig) -> Result<Self, ModelError> {
-        let client = Client::builder()
-            .redirect(Policy::none())
-            .referer(false)
-            .no_proxy()
-            .connect_timeout(CONNECT_LIMIT)
-            .pool_idle_timeout(Duration::from_secs(30))
-            .build()
-            .map_err(|_| wrong(&config, "cannot be asked: no encrypted connections on this machine"))?;
+        let client = http_client(&config.name)?;
         Self::with_client(config, client)
     }
 
@@ -69,14 +67,15 @@ impl OpenAiModel {
                 .with_hint("give an address such as http://127.0.0.1:8080/v1")
         })?;
         let headers = headers(&config)?;
-        let spokesman = Spokesman::new(&config, address);
-        Ok(Self { config, headers, client, spokesman, dialect: Mutex::default() })
+        let key = KeyFacts { source: config.key_source.clone(), is_given: config.key.is_some() };
+        let spokesman = Spokesman::new(&config.name, address.to_string(), key, config.secrets());
+        Ok(Self { config, headers, client, address, spokesman, dialect: Mutex::default() })
     }
 
     /// The names of the models that its server has.
     pub async fn models(&self) -> Result<Vec<String>, ModelError> {
         let listing = async {
-            let request = self.client.get(self.spokesman.address.at("models")).headers(self.headers.clone());
+            let request = self.client.get(self.address.at("models")).headers(self.headers.clone());
             let response = request.send().await.map_err(|error| self.not_reached(&error))?;
             exchange::small_body(self, response).await
         };
@@ -112,7 +111,7 @@ impl OpenAiModel {
         }
         // The last reason says it; those before it say where in the machinery it was met.
         let reason = reasons.pop().unwrap_or_else(|| "the connection failed".to_owned());
-        let address = &self.spokesman.address;
+        let address = &self.address;
         self.spokesman
             .error(ModelErrorKind::Unreachable, format!("cannot be reached at {address}: {reason}"))
             .with_hint(format!("is its server running? {address} must answer"))
@@ -131,6 +130,21 @@ impl Model for OpenAiModel {
     fn generate<'a>(&'a self, request: &'a ModelRequest) -> ModelStream<'a> {
         exchange::generate(self, request)
     }
+}
+
+/// A client that follows nobody elsewhere, so that keys go where they were meant to.
+pub(crate) fn http_client(model: &str) -> Result<Client, ModelError> {
+    Client::builder()
+        .redirect(Policy::none())
+        .referer(false)
+        .no_proxy()
+        .connect_timeout(CONNECT_LIMIT)
+        .pool_idle_timeout(Duration::from_secs(30))
+        .build()
+        .map_err(|_| {
+            let message = "cannot be asked: no encrypted connections on this machine";
+            ModelError::new(model, ModelErrorKind::Refused, message)
+        })
 }
 
 fn wrong(config: &OpenAiConfig, message: &str) -> ModelError {

@@ -3,7 +3,7 @@
 //! It goes on for `TOOLYARD_FUZZ_SECONDS`, a few if that is not set (`just fuzz-parser MINUTES`). A failure names the
 //! seed; `TOOLYARD_FUZZ_SEED` begins there again.
 
-#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 use std::{
     env, fs,

@@ -30,6 +30,7 @@
 mod agents;
 pub mod door;
 pub mod evaluation;
+mod model_making;
 mod models;
 mod servers;
 pub mod settings;

@@ -6,11 +6,12 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use toolyard_model::{ApiKey, Model, OpenAiConfig, OpenAiModel, ToolCalling};
+use toolyard_model::{Model, ToolCalling};
 
 use crate::{
     SettingsError,
-    settings::{ModelSecrets, ModelSettings, Settings},
+    model_making::made,
+    settings::{ModelSettings, Settings},
 };
 
 /// Looks a variable up.
@@ -124,8 +125,7 @@ impl Models {
         let unknown = || ModelsError::Unknown { name: name.clone(), known: self.names() };
         let settings = self.described.get(&name).ok_or_else(unknown)?;
         let secrets = settings.secrets(&name, &*self.variables)?;
-        let calling = self.tool_calling(settings).unwrap_or(ToolCalling::Schema);
-        Ok(make(&name, settings, secrets, calling)?)
+        Ok(made(&name, settings, secrets, self.tool_calling(settings))?)
     }
 }
 
@@ -139,38 +139,4 @@ impl fmt::Debug for Models {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Models").field("names", &self.names()).finish_non_exhaustive()
     }
-}
-
-/// Makes a model of its settings.
-fn make(
-    name: &str,
-    settings: &ModelSettings,
-    secrets: ModelSecrets,
-    calling: ToolCalling,
-) -> Result<Arc<dyn Model>, SettingsError> {
-    let wrong = |problem: String| SettingsError::Model { model: name.to_owned(), problem };
-    if settings.provider != "openai" {
-        let problem =
-            format!("provider `{}` is not known to this build; there is `openai`", settings.provider);
-        return Err(wrong(problem));
-    }
-    let url = settings.url.as_deref().ok_or_else(|| wrong("needs `url`".to_owned()))?;
-    let mut config = OpenAiConfig::new(name, url, settings.model.as_str());
-    config.key_source = settings.variables().into_iter().next();
-    config.key = secrets.key.map(|key| ApiKey::new(key.into_exposed()));
-    config.headers =
-        secrets.headers.into_iter().map(|(name, value)| (name, ApiKey::new(value.into_exposed()))).collect();
-    config.tool_calling = calling;
-    config.prices = settings.price.prices();
-    config.max_tokens = settings.max_tokens;
-    config.extra = settings.body.clone();
-    if let Some(temperature) = settings.temperature {
-        config.extra.entry("temperature").or_insert_with(|| temperature.into());
-    }
-    config.first_token_timeout = settings.first_token.map_or(config.first_token_timeout, |span| span.0);
-    config.between_tokens_timeout =
-        settings.between_tokens.map_or(config.between_tokens_timeout, |span| span.0);
-    config.attempts = settings.attempts.unwrap_or(config.attempts);
-    let model = OpenAiModel::new(config).map_err(|error| wrong(error.message))?;
-    Ok(Arc::new(model))
 }

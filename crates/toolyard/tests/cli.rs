@@ -81,14 +81,14 @@ fn a_call_prints_its_answer_and_nothing_else() {
 
 #[test]
 fn the_tools_that_come_with_it() {
-    insta::assert_snapshot!(Place::new().run(&["tools", "list"]), @r"
+    insta::assert_snapshot!(Place::new().run(&["tools", "list"]), @r#"
     NAME                      SOURCE  EFFECT     DESCRIPTION
     calculate                 native  read-only  Calculate an arithmetic expression exactly, or over `values`: sum(values),…
     get_conversation_history  native  read-only  Recall earlier messages of this conversation, all of them or those that co…
     get_time                  native  read-only  Tell the current date, time and weekday in a time zone
     read_result               native  read-only  Read the rest of a result that was too long to be shown whole, page by page
     search_web                native  read-only  Search the web and list the best results with their addresses
-    ");
+    "#);
 }
 
 #[test]
@@ -307,12 +307,12 @@ fn a_journalled_call_is_a_run_of_one_step() {
     --- stderr
     nothing is unknown
     ");
-    insta::assert_snapshot!(place.run(&["--config", config, "runs", "resolve", "nowhere", "call", "done"]), @r"
+    insta::assert_snapshot!(place.run(&["--config", config, "runs", "resolve", "nowhere", "call", "done"]), @r#"
     --- stderr
-    error: step call of run nowhere is not waiting for this
-      hint: see what there is: toolyard runs list · toolyard runs unknown
+    error: there is no run nowhere
+      hint: see what there is: toolyard runs list
     --- exit 2
-    ");
+    "#);
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! Agents in a program of one's own.
 
-#![expect(clippy::unwrap_used, reason = "a test fails")]
-
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering},

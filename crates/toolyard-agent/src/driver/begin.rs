@@ -3,9 +3,10 @@
 use toolyard_core::SourceId;
 
 use super::{
-    call::{Wanted, look, prepare},
+    call::look,
     caps::cap_on,
     persons::{Waiting, hear},
+    prepare::{Wanted, prepare},
     session::{Draining, Session, reasoning},
     thinking::{self, Decision},
     thought::think,

@@ -1,181 +1,37 @@
-//! A step's call: its arguments made complete, what it is compared with when a person decides, and its execution.
+//! A step's call: made once and known to the journal, its result looked at.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
-use serde_json::{Map, Value};
 use tokio::time::Instant;
-use toolyard_core::{
-    ContentHash, ErrorKind, RawJson, ResultForm, SourceId, ToolCallRequest, ToolError, ToolOutput, params,
-    redact, redact_json,
-};
+use toolyard_core::{Capability, ErrorKind, ResultForm, ToolError, ToolOutput, redact};
 use toolyard_hub::{Budget, CallOptions};
 
 use super::{
     happened::{CallEnd, Happened},
+    prepare::Prepared,
     progress::StepCaller,
     session::Context,
-    standing::{Standing, profile, stricter},
+    standing::{Standing, profile},
     thinking,
 };
-use crate::{
-    Approval, Permission, Phase, Run, StepRun, Verification, references, resolve_json, result_form,
-    step_value, values::ValueError,
-};
+use crate::{AgentParts, Permission, Run, StepRun, Verification, result_form, step_value};
 
-/// So much of arguments is shown.
-const SHOWN_ARGUMENTS: usize = 500;
 /// So much of a value is shown.
 const PREVIEW: usize = 500;
-/// How what was taken away as a secret begins.
-const REDACTED: &str = "[redacted:";
 
-/// A call that could be made now.
-#[derive(Debug, Clone)]
-pub(super) struct Prepared {
-    pub(super) request: ToolCallRequest,
-    /// Its arguments, secrets removed, cut.
-    pub(super) shown: String,
-    /// A short hash of tool and arguments: calls that have the same are identical.
-    pub(super) call: String,
-    /// A hash of the tool as it is now and the arguments: what a person allows is this.
-    pub(super) subject: String,
-    pub(super) standing: Standing,
-    /// Whether the journal knows the call already, so that nothing is decided about it any more.
-    pub(super) journalled: bool,
-}
-
-/// Why a step's call cannot be made.
-#[derive(Debug, Clone)]
-pub(super) struct Unprepared {
-    pub(super) message: String,
-    pub(super) kind: ErrorKind,
-}
-
-/// What is done with a call that could be made.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Verdict {
-    Start,
-    Deny,
-    Rehearse,
-    /// A person is to be asked; the number of the question if that was done already.
-    Ask(Option<i64>),
-}
-
-/// Decides about a call by what is known now, and by what was known when it was planned: the stricter counts.
-pub(super) fn verdict(run: &Run, step: &StepRun, prepared: &Prepared) -> Verdict {
-    let standing = &prepared.standing;
-    let dry_run = run.ask().is_some_and(|ask| ask.dry_run);
-    let known = standing.source.is_some() && step.facts.source.is_some();
-    let permission =
-        if known { stricter(standing.permission, step.facts.permission) } else { standing.permission };
-    if prepared.journalled {
-        return Verdict::Start;
-    }
-    match permission {
-        Permission::Deny => Verdict::Deny,
-        _ if dry_run && !standing.read_only => Verdict::Rehearse,
-        Permission::Allow => Verdict::Start,
-        Permission::Ask => match &step.approval {
-            _ if run.is_always_allowed(&standing.identity) => Verdict::Start,
-            Approval::Allowed { call } if *call == prepared.subject => Verdict::Start,
-            Approval::Asked { question, call, .. } if *call == prepared.subject => {
-                Verdict::Ask(Some(*question))
-            }
-            _ => Verdict::Ask(None),
-        },
-    }
-}
-
-/// A step whose call is to be prepared, and where the values are that it needs.
+/// What a call is for, and on whose behalf it is made.
 #[derive(Debug)]
-pub(super) struct Wanted {
-    step: StepRun,
-    /// Steps it refers to, and their names in the journal.
-    needs: Vec<(String, String)>,
+pub(super) struct Purpose {
+    question: String,
+    who: String,
 }
 
-impl Wanted {
-    pub(super) fn of(run: &Run, step: &StepRun) -> Self {
-        let referred = references(&step.step.arguments);
-        let mut needs: Vec<(String, String)> = Vec::new();
-        for other in referred.iter().filter_map(|reference| run.step(&reference.step)) {
-            if other.has_value() && needs.iter().all(|(id, _)| *id != other.step.id) {
-                needs.push((other.step.id.clone(), other.journal_name()));
-            }
-        }
-        Self { step: step.clone(), needs }
+impl Purpose {
+    pub(super) fn of(run: &Run, agent: &str) -> Self {
+        let ask = run.ask().cloned().unwrap_or_default();
+        let who = if ask.who.is_empty() { agent.to_owned() } else { ask.who };
+        Self { question: ask.question, who }
     }
-}
-
-/// Makes a step's call ready.
-pub(super) async fn prepare(context: Context<'_>, wanted: Wanted) -> Happened {
-    let step = wanted.step.step.id.clone();
-    Happened::Prepared { step, outcome: prepared(&context, &wanted).await.map(Box::new) }
-}
-
-async fn prepared(context: &Context<'_>, wanted: &Wanted) -> Result<Prepared, Unprepared> {
-    let step = &wanted.step;
-    let tool = &step.step.tool_type;
-    let standing = Standing::of(context.parts, tool);
-    let arguments = arguments(context, wanted, &standing).await?;
-    let mut request = ToolCallRequest::new(tool, arguments);
-    request.id = format!("{}.{}", context.lease.run, step.journal_name());
-    // What changes something is called where the person or the rules know it to be, and nowhere else.
-    let named = standing.source.as_ref().filter(|source| !SourceId::is_native_hint(source.as_str()));
-    request.source = named.filter(|_| !standing.read_only).map(ToString::to_string);
-    let text = request.arguments.get().as_bytes();
-    let call: String = hash([tool.as_bytes(), text]).chars().take(16).collect();
-    let subject = hash([standing.identity.as_bytes(), text]);
-    let shown = shown_arguments(&request.arguments);
-    let journalled = step.phase == Phase::Started && is_journalled(context, &step.journal_name()).await?;
-    Ok(Prepared { request, shown, call, subject, standing, journalled })
-}
-
-fn hash<const N: usize>(parts: [&[u8]; N]) -> String {
-    ContentHash::of_parts(parts).to_string()
-}
-
-async fn is_journalled(context: &Context<'_>, name: &str) -> Result<bool, Unprepared> {
-    let known = context.parts.log.step(&context.lease.run, name).await;
-    known.map(|known| known.is_some()).map_err(|error| ValueError::from(error).into())
-}
-
-impl From<ValueError> for Unprepared {
-    fn from(error: ValueError) -> Self {
-        Self { message: error.to_string(), kind: ErrorKind::Refused }
-    }
-}
-
-/// The arguments with all references resolved.
-async fn arguments(
-    context: &Context<'_>,
-    wanted: &Wanted,
-    standing: &Standing,
-) -> Result<RawJson, Unprepared> {
-    let step = &wanted.step.step;
-    let given: Map<String, Value> = if step.arguments.is_empty() {
-        thinking::prepare_tool_input(step, standing.input_schema.as_ref()).unwrap_or_default()
-    } else {
-        step.arguments.clone()
-    };
-    if context.resumed && RawJson::from_serialize(&given).is_ok_and(|text| text.get().contains(REDACTED)) {
-        let message =
-            "its arguments held a secret, which is never written down, and the process that knew it is gone";
-        return Err(Unprepared { message: message.to_owned(), kind: ErrorKind::Refused });
-    }
-    let mut values: HashMap<&str, Arc<Value>> = HashMap::new();
-    for (id, name) in &wanted.needs {
-        let value = context.values.get(&*context.parts.log, &context.lease.run, name).await?;
-        values.insert(id, value);
-    }
-    let taken = standing.input_schema.as_ref().map(|schema| params(&schema.to_value())).unwrap_or_default();
-    let resolved = resolve_json(&given, &taken, &|id| values.get(id).map(Arc::clone));
-    let resolved = resolved
-        .map_err(|error| Unprepared { message: error.to_string(), kind: ErrorKind::InvalidArguments })?;
-    for note in &resolved.notes {
-        tracing::info!(run = %context.lease.run, step = step.id, note, "a reference was read generously");
-    }
-    Ok(resolved.arguments)
 }
 
 /// Makes a call, as a step that the journal knows.
@@ -183,34 +39,33 @@ pub(super) async fn call(
     context: Context<'_>,
     step: StepRun,
     prepared: Box<Prepared>,
-    question: String,
+    purpose: Purpose,
     earlier: Vec<(String, String)>,
 ) -> Happened {
     let began = Instant::now();
     let caller = context.watcher.caller(&step.step.id);
     let caller = StepCaller::new(&context.lease.run, &step.step.id, context.progress.clone(), caller);
+    let Purpose { question, who } = purpose;
     let purpose = if step.step.description.is_empty() { question } else { step.step.description.clone() };
     let options = CallOptions::default()
         .with_timeout(context.agent.patience)
         .with_budget(Budget::Whole)
         .with_caller(Arc::new(caller))
         .within(Arc::new(profile(context.parts)))
-        .on_behalf_of(context.parts.config.name.as_str())
+        .judged(prepared.standing.definitions.clone())
+        .on_behalf_of(who)
         .for_request(purpose);
-    let capability = thinking::infer_capability(&step.step);
-    let (parts, name) = (context.parts, step.journal_name());
-    let made = parts.hub.execute_step_or_by_capability(
-        &*parts.log,
-        context.lease,
-        &name,
-        &prepared.request,
-        capability.as_ref(),
-        &options,
-    );
-    let outcome = match Box::pin(made).await {
+    let (outcome, redacted) = match prepared.known() {
+        Some(known) => known,
+        None => (Box::pin(made(&context, &step, &prepared, &options)).await, false),
+    };
+    let outcome = match outcome {
         Ok(output) => {
             let outcome = done(&context, &step, &prepared.standing, &output, &earlier);
-            learn(&context, &step, &outcome).await;
+            if redacted {
+                // It can be shown and not be used; whoever needs it hears why.
+                context.values.forget(&step.journal_name());
+            }
             outcome
         }
         Err(error) => failed(error, &prepared.standing),
@@ -219,18 +74,45 @@ pub(super) async fn call(
     Happened::Called { step: step.step.id, outcome: Box::new(outcome), milliseconds }
 }
 
+/// By name, else by capability, unless the journal knows better.
+async fn made(
+    context: &Context<'_>,
+    step: &StepRun,
+    prepared: &Prepared,
+    options: &CallOptions,
+) -> Result<ToolOutput, ToolError> {
+    let (parts, name) = (context.parts, step.journal_name());
+    let capability = thinking::infer_capability(&step.step)
+        .filter(|capability| prepared.standing.read_only && may_be_asked(parts, capability));
+    let (request, capability) = (&prepared.request, capability.as_ref());
+    let made = parts.hub.execute_step_or_by_capability(
+        &*parts.log,
+        context.lease,
+        &name,
+        request,
+        capability,
+        options,
+    );
+    made.await
+}
+
+/// Whether everybody who could stand in for a tool may be called without a person.
+fn may_be_asked(parts: &AgentParts, capability: &Capability) -> bool {
+    let (snapshot, profile) = (parts.hub.snapshot(), profile(parts));
+    let stand_ins = snapshot.find_by_capability(capability.as_str());
+    let mut stand_ins = stand_ins.iter().filter(|tool| tool.hints.read_only && profile.offers(tool));
+    stand_ins.all(|tool| {
+        let permission = parts.rules.permission(&tool.name, tool.source_id().as_str(), tool.hints);
+        permission == Permission::Allow
+    })
+}
+
 /// Remembers what a good result looks like, so that the next plan can refer to its parts.
-async fn learn(context: &Context<'_>, step: &StepRun, outcome: &CallEnd) {
-    let (Some(forms), CallEnd::Done { source: Some(source), verification, .. }) =
-        (&context.parts.forms, outcome)
-    else {
-        return;
-    };
-    let value = context.values.known(&step.journal_name()).filter(|_| verification.verified);
-    if let Some(form) = value.and_then(|value| result_form(&value)) {
-        let tool = step.step.tool_type.clone();
-        forms.learn(&ResultForm { tool, source: source.clone(), form }).await;
+pub(super) async fn learn(context: Context<'_>, form: ResultForm) -> Happened {
+    if let Some(forms) = &context.parts.forms {
+        forms.learn(&form).await;
     }
+    Happened::Learned
 }
 
 fn failed(error: ToolError, standing: &Standing) -> CallEnd {
@@ -252,16 +134,9 @@ fn done(
         source: output.meta.source.clone(),
         preview: preview(&text),
         size: text.chars().count(),
+        form: result_form(&value).filter(|_| looked_at.verified),
         verification: looked_at,
     }
-}
-
-/// The beginning of arguments, secrets removed; of large ones no more is looked at than is shown.
-fn shown_arguments(arguments: &RawJson) -> String {
-    if arguments.get().len() <= 32 * SHOWN_ARGUMENTS {
-        return cut(redact_json(arguments).0.get(), SHOWN_ARGUMENTS);
-    }
-    preview(arguments.get())
 }
 
 /// The beginning of a text, secrets removed.
@@ -271,7 +146,7 @@ pub(super) fn preview(text: &str) -> String {
     cut(&redact(&beginning), PREVIEW)
 }
 
-fn cut(text: &str, most: usize) -> String {
+pub(super) fn cut(text: &str, most: usize) -> String {
     let mut characters = text.chars();
     let mut shown: String = characters.by_ref().take(most).collect();
     if characters.next().is_some() {

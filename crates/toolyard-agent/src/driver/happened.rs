@@ -1,12 +1,13 @@
 //! What ended, and what that means for the run.
 
-use toolyard_core::{ErrorKind, SourceId, ToolError};
+use toolyard_core::{ErrorKind, ResultForm, SourceId, ToolError};
 use toolyard_model::{ModelError, ModelReply};
 
 use super::{
-    call::{Prepared, Unprepared, Verdict, call, verdict},
+    call::{Purpose, call, learn},
     caps::cap_on_call,
     persons::{Asked, Decided},
+    prepare::{Prepared, Unprepared, Verdict, verdict},
     session::Session,
     thought::think,
 };
@@ -18,13 +19,37 @@ const LARGE: usize = 64 << 10;
 /// Something under way ended.
 #[derive(Debug)]
 pub(super) enum Happened {
-    Prepared { step: String, outcome: Result<Box<Prepared>, Unprepared> },
-    Called { step: String, outcome: Box<CallEnd>, milliseconds: u64 },
-    Looked { step: String, verification: Verification },
-    Thought { task: ModelTask, outcome: Result<ModelReply, ModelError>, milliseconds: u64 },
-    Asked { step: String, outcome: Result<Box<Asked>, AgentError> },
-    Decided { step: String, outcome: Result<Option<Decided>, AgentError> },
-    Heard { outcome: Result<Vec<RunEvent>, AgentError> },
+    Prepared {
+        step: String,
+        outcome: Result<Box<Prepared>, Unprepared>,
+    },
+    Called {
+        step: String,
+        outcome: Box<CallEnd>,
+        milliseconds: u64,
+    },
+    Looked {
+        step: String,
+        verification: Verification,
+    },
+    Thought {
+        task: ModelTask,
+        outcome: Result<ModelReply, ModelError>,
+        milliseconds: u64,
+    },
+    Asked {
+        step: String,
+        outcome: Result<Box<Asked>, AgentError>,
+    },
+    Decided {
+        step: String,
+        outcome: Result<Option<Decided>, AgentError>,
+    },
+    Heard {
+        outcome: Result<Vec<RunEvent>, AgentError>,
+    },
+    /// Something was remembered; nothing follows from it.
+    Learned,
 }
 
 /// What came of a call.
@@ -34,6 +59,8 @@ pub(super) enum CallEnd {
         source: Option<SourceId>,
         preview: String,
         size: usize,
+        /// What its value looks like, if that is worth remembering.
+        form: Option<String>,
         verification: Verification,
     },
     Failed(ToolError),
@@ -62,6 +89,7 @@ impl Session<'_> {
             Happened::Thought { task, outcome, milliseconds } => self.thought(task, outcome, milliseconds),
             Happened::Asked { step, outcome } => self.asked(step, *outcome?),
             Happened::Decided { step, outcome } => self.decided(step, outcome?),
+            Happened::Learned => Ok(()),
             Happened::Heard { outcome } => {
                 let events = outcome?;
                 self.under_way.hearing = false;
@@ -148,9 +176,9 @@ impl Session<'_> {
             }
             self.started(&step, prepared.shown.clone(), prepared.call.clone())?;
         }
-        let question = self.run.ask().map(|ask| ask.question.clone()).unwrap_or_default();
+        let purpose = Purpose::of(&self.run, &self.context.parts.config.name);
         let earlier = self.earlier(&step);
-        self.queue(call(self.context.clone(), step, prepared, question, earlier));
+        self.queue(call(self.context.clone(), step, prepared, purpose, earlier));
         Ok(())
     }
 
@@ -171,10 +199,17 @@ impl Session<'_> {
     fn called(&mut self, id: &str, outcome: CallEnd, milliseconds: u64) -> Result<(), AgentError> {
         let step = id.to_owned();
         match outcome {
-            CallEnd::Done { source, preview, size, verification } => {
+            CallEnd::Done { source, preview, size, form, verification } => {
+                let learned =
+                    form.zip(source.clone()).zip(self.run.step(id)).map(|((form, source), step)| {
+                        ResultForm { tool: step.step.tool_type.clone(), source, form }
+                    });
                 let outcome = StepEnd::Done { source, preview, size };
                 self.note(RunEvent::StepEnded { step: step.clone(), outcome, milliseconds })?;
                 self.note(RunEvent::Verified { step, verification })?;
+                if let Some(form) = learned.filter(|_| self.context.parts.forms.is_some()) {
+                    self.queue(learn(self.context.clone(), form));
+                }
                 self.let_go_of_values_before(id);
                 Ok(())
             }

@@ -3,8 +3,8 @@
 use toolyard_core::{Answer, Question, QuestionKind, Resolution, RunId, StepState};
 
 use super::{
-    call::Prepared,
     happened::Happened,
+    prepare::Prepared,
     session::{Context, Session},
 };
 use crate::{
@@ -65,14 +65,18 @@ impl Session<'_> {
             step: id.clone(),
             tool: step.step.tool_type.clone(),
             source,
-            arguments: prepared.shown.clone(),
+            arguments: prepared.whole.clone(),
             effects: standing.effects.to_owned(),
         };
         // A tool that changed is asked about in other words.
         let definition: String = standing.identity.chars().take(8).collect();
         let text = format!(
-            "may `{}` of {} be called ({}, definition {definition})? {}",
-            question.tool, question.source, question.effects, question.arguments
+            "may `{}` of {} be called ({}, definition {definition}, arguments {})? {}",
+            question.tool,
+            question.source,
+            question.effects,
+            prepared.subject.chars().take(8).collect::<String>(),
+            question.arguments
         );
         let asked = Asked { question, text, tool: standing.identity.clone(), call: prepared.subject.clone() };
         self.under_way.persons.insert(id);
@@ -84,6 +88,13 @@ impl Session<'_> {
 
     pub(super) fn asked(&mut self, step: String, asked: Asked) -> Result<(), AgentError> {
         let Asked { question, text, tool, call } = asked;
+        let before = self.run.step(&step).map(|step| step.approval.clone());
+        if let Some(Approval::Asked { question: before, .. }) = before
+            && before != question.id
+        {
+            // Not before the new one is written down: a crash between the two must not look like a person's no.
+            self.queue(superseded(self.context.clone(), before));
+        }
         self.note(RunEvent::ApprovalAsked { step, question: question.id, text, tool, call })?;
         self.queue(decide(self.context.clone(), question));
         Ok(())
@@ -91,6 +102,10 @@ impl Session<'_> {
 
     pub(super) fn decided(&mut self, step: String, decided: Option<Decided>) -> Result<(), AgentError> {
         self.under_way.persons.remove(&step);
+        if !self.is_asked(&step) {
+            // Somebody elsewhere was quicker.
+            return Ok(());
+        }
         match decided {
             Some(Decided { allowed, always, by }) => {
                 self.note(RunEvent::ApprovalGiven { step, allowed, always, by })
@@ -100,6 +115,22 @@ impl Session<'_> {
                 Ok(())
             }
         }
+    }
+
+    fn is_asked(&self, step: &str) -> bool {
+        self.run.step(step).is_some_and(|step| matches!(step.approval, Approval::Asked { .. }))
+    }
+
+    /// What was answered elsewhere while somebody here is still being asked.
+    pub(super) fn answered_elsewhere(&mut self, questions: &[Question]) -> Result<(), AgentError> {
+        for (step, number) in Waiting::of(&self.run).questions {
+            let question = questions.iter().find(|question| question.id == number);
+            if let Some(Decided { allowed, always, by }) = question.and_then(answer_of) {
+                self.under_way.persons.remove(&step);
+                self.note(RunEvent::ApprovalGiven { step, allowed, always, by })?;
+            }
+        }
+        Ok(())
     }
 
     /// Questions that nobody needs to answer any more.
@@ -123,16 +154,16 @@ async fn close(context: &Context<'_>, question: i64, by: &str) {
     }
 }
 
+async fn superseded(context: Context<'_>, question: i64) -> Happened {
+    close(&context, question, "another question in its place").await;
+    Happened::Learned
+}
+
 /// Writes a question down. One that was written before a crash and not told about is the same one.
 async fn ask(context: Context<'_>, step: StepRun, mut asked: Asked) -> Happened {
     let id = step.step.id.clone();
     let outcome = match written(&context, &step, &asked.text).await {
         Ok(number) => {
-            if let Approval::Asked { question, .. } = step.approval
-                && question != number
-            {
-                close(&context, question, "another question in its place").await;
-            }
             asked.question.id = number;
             Ok(Box::new(asked))
         }
@@ -146,7 +177,9 @@ async fn written(context: &Context<'_>, step: &StepRun, text: &str) -> Result<i6
     let name = step.journal_name();
     if context.resumed {
         let same = |question: &&Question| {
-            question.step.as_deref() == Some(&name) && question.text == *toolyard_core::redact(text)
+            question.answer.is_none()
+                && question.step.as_deref() == Some(&name)
+                && question.text == *toolyard_core::redact(text)
         };
         if let Some(known) = approvals.of_run(run).await?.iter().find(same) {
             return Ok(known.id);

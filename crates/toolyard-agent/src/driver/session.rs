@@ -12,9 +12,9 @@ use tokio::{
     sync::mpsc,
     time::{Instant, Interval, MissedTickBehavior, interval_at},
 };
-use toolyard_core::{BoxFuture, JournalError, Lease, RunLog, RunState};
+use toolyard_core::{BoxFuture, JournalError, Lease, RawJson, RunLog, RunState, redact_json};
 
-use super::happened::Happened;
+use super::{happened::Happened, prepare::REDACTED};
 use crate::{
     Agent, AgentError, AgentParts, Cap, ModelTask, Run, RunEvent, RunNews, RunWatcher, StepRun,
     replay::{Loaded, written},
@@ -149,8 +149,11 @@ impl<'a> Session<'a> {
             let events: Vec<_> = self.unwritten.iter().map(written).collect();
             let Context { parts, lease, watcher, .. } = self.context;
             self.meanwhile(parts.log.append_all(lease, self.next, &events)).await?;
-            for event in std::mem::take(&mut self.unwritten) {
-                watcher.see(&RunNews::Event { run: lease.run.clone(), number: self.next, event });
+            for (event, text) in std::mem::take(&mut self.unwritten).into_iter().zip(events) {
+                // Whoever watches sees what is written down, and that is without secrets.
+                if let Some(event) = shown(event, &text) {
+                    watcher.see(&RunNews::Event { run: lease.run.clone(), number: self.next, event });
+                }
                 self.next = self.next.saturating_add(1);
             }
         }
@@ -171,11 +174,23 @@ impl<'a> Session<'a> {
     }
 }
 
+/// A transition without the secrets in it.
+fn shown(event: RunEvent, text: &RawJson) -> Option<RunEvent> {
+    match redact_json(text) {
+        (_, false) => Some(event),
+        (text, true) => text.read().ok(),
+    }
+}
+
 /// The values of steps that a model reasoned out are in the run itself.
 fn reasoned(run: &Run) -> Values {
     let values = Values::default();
     let done = run.steps().iter().filter(|step| step.has_value());
-    for (name, text) in done.filter_map(|step| Some((step.journal_name(), reasoning(run, step)?))) {
+    // What secrets were taken out of is not what the model said.
+    let is_whole = |text: &&str| !text.contains(REDACTED);
+    for (name, text) in
+        done.filter_map(|step| Some((step.journal_name(), reasoning(run, step).filter(is_whole)?)))
+    {
         values.put(name, step_value(None, text));
     }
     values

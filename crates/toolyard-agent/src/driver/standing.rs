@@ -1,7 +1,7 @@
 //! What the hub and the rules say of a tool at this moment: where it lives, what it does, whether it may be called.
 
 use toolyard_core::{ContentHash, EffectiveHints, RawJson, SourceId, ToolCallRequest};
-use toolyard_hub::{Budget, route_within, surface::Profile};
+use toolyard_hub::{Budget, definition_of, route_within, surface::Profile};
 
 use crate::{AgentParts, Permission, StepFacts};
 
@@ -17,6 +17,8 @@ pub(super) struct Standing {
     pub(super) effects: &'static str,
     /// A hash of definition and source: a tool that changed is another one.
     pub(super) identity: String,
+    /// The definitions of all who may answer.
+    pub(super) definitions: Vec<ContentHash>,
     pub(super) input_schema: Option<RawJson>,
     pub(super) output_schema: Option<RawJson>,
 }
@@ -49,6 +51,7 @@ impl Standing {
             permission: permissions.reduce(stricter).unwrap_or(Permission::Ask),
             effects: first.hints.word(),
             identity: ContentHash::of_parts(parts_of_it).to_string(),
+            definitions: candidates.iter().map(|one| definition_of(one.spec())).collect(),
             input_schema: Some(first.spec().input_schema.clone()),
             output_schema: first.spec().output_schema.clone(),
         }
@@ -63,6 +66,7 @@ impl Standing {
             permission: parts.rules.permission(tool, "", harmless),
             effects: harmless.word(),
             identity: ContentHash::of(tool).to_string(),
+            definitions: Vec::new(),
             input_schema: None,
             output_schema: None,
         }

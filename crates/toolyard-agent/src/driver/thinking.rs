@@ -18,6 +18,9 @@ use crate::{
 /// So much of a result is shown to whoever answers, in characters; it cuts further itself.
 const SHOWN: usize = 2_000;
 
+/// Larger values are shown by the beginning that the run knows, unless they are at hand.
+const LARGE: usize = 1 << 20;
+
 /// A step and its value, as far as it is at hand.
 #[derive(Debug, Clone)]
 pub(super) struct Known {
@@ -72,12 +75,18 @@ pub(super) async fn known(context: &Context<'_>, run: &Run, task: &ModelTask) ->
     let (log, id) = (&*context.parts.log, &context.lease.run);
     let mut all = known_now(run, &context.values);
     for known in all.iter_mut().filter(|known| known.value.is_none() && known.step.has_value()) {
-        if concerns(task, run, &known.step) {
+        let whole = matches!(task, ModelTask::Reason { .. } | ModelTask::Repair { .. });
+        if concerns(task, run, &known.step) && (whole || !is_large(&known.step)) {
             // What cannot be read is shown by its beginning, which the run knows.
             known.value = context.values.get(log, id, &known.step.journal_name()).await.ok();
         }
     }
     all
+}
+
+/// Values that are not read again only to show their beginning.
+fn is_large(step: &StepRun) -> bool {
+    matches!(&step.phase, Phase::Ended(StepEnd::Done { size, .. }) if *size > LARGE)
 }
 
 /// Whether a task is about a step's value: all of them for plans and answers, else what a step refers to.

@@ -25,7 +25,7 @@ impl Session<'_> {
                 if self.run.is_over() {
                     self.close_questions().await;
                 }
-                return Ok(end.clone());
+                return Ok(end);
             }
             match self.next(stop).await {
                 Next::Happened(happened) => self.take_all(happened)?,
@@ -54,11 +54,12 @@ impl Session<'_> {
             }
             tokio::select! {
                 biased;
+                // What tools say comes last: nobody who talks without end keeps the others from their turn.
                 () = stop.cancelled() => return Next::Stop,
-                Some(happened) = self.tasks.next(), if !self.tasks.is_empty() => return Next::Happened(happened),
-                Some(news) = self.news.recv() => self.context.watcher.see(&news),
                 () = tokio::time::sleep_until(self.deadline) => return Next::TimeIsUp,
                 _ = self.heartbeat.tick() => return Next::Beat,
+                Some(happened) = self.tasks.next(), if !self.tasks.is_empty() => return Next::Happened(happened),
+                Some(news) = self.news.recv() => self.context.watcher.see(&news),
             }
         }
     }
@@ -88,6 +89,7 @@ impl Session<'_> {
         let cancelled = |question: &toolyard_core::Question| {
             question.kind == QuestionKind::Cancellation && question.answer == Some(Answer::Allow)
         };
+        self.answered_elsewhere(&questions)?;
         Ok(questions.iter().any(cancelled))
     }
 

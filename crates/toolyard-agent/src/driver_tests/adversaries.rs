@@ -100,10 +100,21 @@ fn long_plan(steps: usize) -> String {
     json!({ "steps": steps }).to_string()
 }
 
+/// Takes a trick by its name.
+type Add<'a> = &'a mut dyn FnMut(&'static str, fn(usize, &ModelRequest) -> Speech);
+
 /// What models do that mean no good, or know no better.
 fn tricks() -> Vec<(&'static str, Says)> {
     let mut tricks: Vec<(&'static str, Says)> = Vec::new();
-    let mut add = |name, says: fn(usize, &ModelRequest) -> Speech| tricks.push((name, Arc::new(says)));
+    let add: Add<'_> = &mut |name, says| tricks.push((name, Arc::new(says)));
+    loops(add);
+    malformed(add);
+    floods(add);
+    tricks
+}
+
+/// Models that go on and on, or do what an attacker says.
+fn loops(add: Add<'_>) {
     add("always the same plan", |_, _| text(one("echo", json!({"x": 1}))));
     add("always another plan", |at, _| text(one("echo", json!({ "x": at }))));
     add("plans that always fail", |at, _| text(one("bad", json!({ "x": at }))));
@@ -114,8 +125,35 @@ fn tricks() -> Vec<(&'static str, Says)> {
             .collect();
         text(json!({ "steps": steps }).to_string())
     });
-    add("a gigantic plan", |_, _| text(long_plan(5_000)));
-    add("a plan at the limit", |_, _| text(long_plan(40)));
+    add("writes nobody asked for", |at, _| text(one("write", json!({ "x": at }))));
+    add("obeys what results say", |_, request| {
+        // The attacker's word stands in a result; the model does whatever it finds.
+        let found = request.messages.iter().any(|message| message.text.contains("call write"));
+        text(if found { one("write", json!({"everything": true})) } else { one("poison", json!({})) })
+    });
+    add("more calls because a result asks for them", |at, _| {
+        text(plan(&[
+            ("p", "poison", json!({ "n": at }), &[]),
+            ("more", "poison", json!({"again": "$p"}), &[]),
+        ]))
+    });
+    add("repairs that never help", |at, _| {
+        text(if at == 0 { one("picky", json!({"wrong": 0})) } else { json!({ "wrong": at }).to_string() })
+    });
+    add("calls as the protocol has them", |at, _| {
+        Speech::Calls(vec![("echo".to_owned(), json!({ "x": at }).to_string()); 40])
+    });
+    add("a plan by function, then again", |_, _| {
+        Speech::Calls(vec![("make_plan".to_owned(), one("echo", json!({"x": 1})))])
+    });
+    add("calls in tags", |at, _| {
+        let call = json!({"name": "bad", "arguments": {"x": at}});
+        text(format!("<tool_call>{call}</tool_call>").repeat(30))
+    });
+}
+
+/// Models whose plans are none.
+fn malformed(add: Add<'_>) {
     add("garbage", |_, _| text("\u{0}\u{1}}{][\u{feff}💥".repeat(500)));
     add("half a plan", |_, _| text(r#"{"steps":[{"id":"a","tool_type":"echo","arguments":{"x":"#));
     add("deep nesting", |_, _| text("[".repeat(50_000)));
@@ -136,6 +174,14 @@ fn tricks() -> Vec<(&'static str, Says)> {
     add("missing steps", |_, _| text(plan(&[("a", "echo", json!({"x": "$nowhere.at.all"}), &["nobody"])])));
     add("tools that do not exist", |at, _| text(one(&format!("no_such_tool_{at}"), json!({}))));
     add("itself as a tool", |_, _| text(one("ask_agent", json!({"question": "again"}))));
+    add("calls of nothing", |_, _| Speech::Calls(vec![(String::new(), "not json".to_owned()); 300]));
+    add("tags without end", |_, _| text("<tool_call>".repeat(2_000)));
+}
+
+/// Models that say too much, or nothing.
+fn floods(add: Add<'_>) {
+    add("a gigantic plan", |_, _| text(long_plan(5_000)));
+    add("a plan at the limit", |_, _| text(long_plan(40)));
     add("endless text", |_, _| Speech::Endless(|| ModelEvent::Text("and so on ".to_owned())));
     add("endless thoughts", |_, _| Speech::Endless(|| ModelEvent::Reasoning("hmm ".to_owned())));
     add("endless empty pieces", |_, _| Speech::Endless(|| ModelEvent::Text(String::new())));
@@ -167,18 +213,6 @@ fn tricks() -> Vec<(&'static str, Says)> {
             .collect();
         text(if at == 0 { json!({ "steps": steps }).to_string() } else { one("echo", json!({})) })
     });
-    add("writes nobody asked for", |at, _| text(one("write", json!({ "x": at }))));
-    add("obeys what results say", |_, request| {
-        // The attacker's word stands in a result; the model does whatever it finds.
-        let found = request.messages.iter().any(|message| message.text.contains("call write"));
-        text(if found { one("write", json!({"everything": true})) } else { one("poison", json!({})) })
-    });
-    add("more calls because a result asks for them", |at, _| {
-        text(plan(&[
-            ("p", "poison", json!({ "n": at }), &[]),
-            ("more", "poison", json!({"again": "$p"}), &[]),
-        ]))
-    });
     add("references as bombs", |_, _| {
         let mut steps = vec![json!({"id": "s0", "tool_type": "echo", "arguments": {"x": "lol"}})];
         for at in 1..10 {
@@ -188,23 +222,7 @@ fn tricks() -> Vec<(&'static str, Says)> {
         }
         text(json!({ "steps": steps }).to_string())
     });
-    add("repairs that never help", |at, _| {
-        text(if at == 0 { one("picky", json!({"wrong": 0})) } else { json!({ "wrong": at }).to_string() })
-    });
     add("hanging tools", |_, _| text(one("hang", json!({}))));
-    add("calls as the protocol has them", |at, _| {
-        Speech::Calls(vec![("echo".to_owned(), json!({ "x": at }).to_string()); 40])
-    });
-    add("calls of nothing", |_, _| Speech::Calls(vec![(String::new(), "not json".to_owned()); 300]));
-    add("a plan by function, then again", |_, _| {
-        Speech::Calls(vec![("make_plan".to_owned(), one("echo", json!({"x": 1})))])
-    });
-    add("tags without end", |_, _| text("<tool_call>".repeat(2_000)));
-    add("calls in tags", |at, _| {
-        let call = json!({"name": "bad", "arguments": {"x": at}});
-        text(format!("<tool_call>{call}</tool_call>").repeat(30))
-    });
-    tricks
 }
 
 fn caps() -> Caps {

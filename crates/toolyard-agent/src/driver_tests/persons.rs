@@ -149,7 +149,7 @@ async fn a_call_whose_outcome_is_unknown_waits_for_a_person_and_is_never_made_ag
         let house =
             House::new(saying([steps, "Done.".to_owned()]), &[lost, tool("echo", Act::Echoes)]).ruled(allow);
         let (run, end) = house.ask(ask("?")).await;
-        assert_eq!(end, RunEnd::Suspended { waiting: vec!["w".to_owned()] });
+        assert_eq!(end, RunEnd::Suspended { waiting: vec!["step w".to_owned()] });
         assert!(matches!(house.end_of(&run, "w").await, StepEnd::Unknown { .. }));
         assert_eq!(house.resume(&run).await, end, "nobody has said anything");
         assert_eq!(house.calls(), ["lost"]);
@@ -162,4 +162,33 @@ async fn a_call_whose_outcome_is_unknown_waits_for_a_person_and_is_never_made_ag
         let settled = |event: &RunEvent| matches!(event, RunEvent::StepSettled { .. });
         assert_eq!(house.events(&run).await.iter().filter(|event| settled(event)).count(), 1);
     }
+}
+
+/// Somebody who is asked and never says anything.
+#[derive(Debug)]
+struct Silent;
+
+impl crate::RunWatcher for Silent {
+    fn see(&self, _news: &crate::RunNews) {}
+
+    fn decide<'a>(
+        &'a self,
+        _question: &'a crate::ApprovalQuestion,
+    ) -> toolyard_core::BoxFuture<'a, Option<ApprovalDecision>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_from_elsewhere_counts_while_somebody_here_is_still_asked() {
+    let house = House::new(saying([write_and_read(), "Done.".to_owned()]), &tools());
+    let elsewhere = async {
+        tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+        let question = house.log.waiting().await.unwrap().remove(0);
+        answer_question(&house.log, &house.log, question.id, true, "ada").await.unwrap()
+    };
+    let stop = CancelToken::new();
+    let (asked, first) = tokio::join!(house.agent.ask(ask("?"), &Silent, &stop), elsewhere);
+    assert!(first && matches!(asked.unwrap().1, RunEnd::Answered { .. }));
+    assert_eq!(house.calls().iter().filter(|call| *call == "write").count(), 1);
 }

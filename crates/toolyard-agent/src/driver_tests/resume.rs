@@ -167,6 +167,7 @@ async fn brought_to_an_end(house: &House, run: &RunId) -> (RunEnd, usize) {
         let RunEnd::Suspended { waiting } = &end else { return (end, unknown) };
         for step in waiting {
             unknown += 1;
+            let step = step.strip_prefix("step ").unwrap();
             let line: Value = step.trim_start_matches('s').parse::<u64>().unwrap().into();
             let happened = house.arguments_of("write").iter().any(|arguments| arguments["line"] == line);
             let word = if happened { Resolution::Done } else { Resolution::NotDone };
@@ -281,4 +282,30 @@ async fn secrets_are_used_by_whoever_knows_them_and_never_written() {
     assert!(house.arguments_of("write").is_empty());
     let StepEnd::Failed { message, .. } = house.end_of(&run, "use").await else { panic!("{end:?}") };
     assert!(message.contains("never written down"), "{message}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_done_is_used_even_if_its_tool_is_gone() {
+    let steps = plan(&[("a", "once", json!({"x": 7}), &[]), ("b", "echo", json!({"y": "$a.x"}), &[])]);
+    let tools = [tool("once", Act::Echoes).at("other"), tool("echo", Act::Echoes)];
+    for dies_at in 0..12 {
+        let house = House::new(saying([steps.clone(), "Done.".to_owned()]), &tools);
+        let log = house.log.clone();
+        let mortal = Arc::new(Mortal { log, writes: AtomicUsize::new(0), dies_at, after: false });
+        let mut parts = house.agent.parts().clone();
+        parts.log = mortal;
+        let run = house.agent.begin(ask("?")).await.unwrap();
+        let _ = crate::Agent::new(parts).drive(&run, &Unwatched, &CancelToken::new()).await;
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let known = house.log.step(&run, "a").await.unwrap();
+        if known.is_none_or(|known| known.state != toolyard_core::StepState::Done) {
+            continue;
+        }
+        house.hub.remove(&"other".into());
+        assert!(matches!(house.resume(&run).await, RunEnd::Answered { .. }), "{dies_at}");
+        assert_eq!(house.arguments_of("once").len(), 1);
+        let used = house.arguments_of("echo");
+        // What only reads may be read again.
+        assert!(!used.is_empty() && used.iter().all(|used| *used == json!({"y": 7})), "{dies_at}: {used:?}");
+    }
 }

@@ -65,7 +65,7 @@ async fn a_tool_that_hangs_ends_with_its_patience() {
     let house = hanging();
     let began = Instant::now();
     let (run, end) = house.ask(Ask { caps: Caps { replans: 0, ..Caps::default() }, ..ask("?") }).await;
-    assert_eq!(end, RunEnd::Suspended { waiting: vec!["w".to_owned()] }, "the write may have happened");
+    assert_eq!(end, RunEnd::Suspended { waiting: vec!["step w".to_owned()] }, "the write may have happened");
     assert!(matches!(house.end_of(&run, "r").await, StepEnd::Failed { .. }));
     assert_eq!(house.end_of(&run, "later").await, StepEnd::Skipped { because: "r".to_owned() });
     assert!(began.elapsed() < Duration::from_mins(10), "{:?}", began.elapsed());

@@ -99,6 +99,8 @@ impl Run {
             return Err(RunError::Impossible("there is a plan already"));
         }
         self.planning = Planning::Planned;
+        self.problems.clear();
+        self.refused = None;
         self.forget_replies(|task| matches!(task, ModelTask::Plan { .. }));
         self.steps.retain(|step| step.has_value() || step.is_rehearsed());
         for step in &plan.steps {
@@ -114,11 +116,22 @@ impl Run {
                 read_only: false,
                 permission: Permission::Ask,
             });
+            self.forget_step(&step.id);
             let attempt = self.next_attempt(&step.id);
             self.steps.push(StepRun::new(step.clone(), facts, self.round, attempt));
             self.spent.steps = self.spent.steps.saturating_add(1);
         }
         Ok(())
+    }
+
+    /// What models said, or did not say, about an earlier step of this name is about another step.
+    fn forget_step(&mut self, id: &str) {
+        let is_about = |task: &ModelTask| match task {
+            ModelTask::Reason { step } | ModelTask::Repair { step } | ModelTask::Judge { step } => step == id,
+            ModelTask::Plan { .. } | ModelTask::Answer => false,
+        };
+        self.forget_replies(is_about);
+        self.unanswered.retain(|unanswered| !is_about(&unanswered.task));
     }
 
     fn plan_refused(&mut self, problems: Vec<crate::PlanProblem>) -> Result<(), RunError> {
@@ -145,6 +158,7 @@ impl Run {
             return Err(RunError::Impossible("a step is started once"));
         }
         step.phase = Phase::Started;
+        step.call = call.to_owned();
         if matches!(step.approval, Approval::Asked { .. }) {
             // The rules allow it by now.
             step.approval = Approval::None;

@@ -18,6 +18,9 @@ pub struct StepRun {
     pub attempt: usize,
     /// How far it is.
     pub phase: Phase,
+    /// A hash of tool and arguments, once it was begun.
+    #[serde(default)]
+    pub call: String,
     /// What a person said to it.
     pub approval: Approval,
     /// Whether other arguments were tried.
@@ -101,6 +104,7 @@ impl StepRun {
             round,
             attempt,
             phase: Phase::Waiting,
+            call: String::new(),
             approval: Approval::None,
             repair: Repair::Untried,
             verification: None,
@@ -166,19 +170,18 @@ impl StepRun {
         judge && verified && !self.judged && !self.is_reasoning() && self.has_value()
     }
 
-    /// Whether other arguments may help and do no harm. A call that may have changed something is made again with
-    /// other arguments only where the tool itself said that it failed.
+    /// Whether other arguments may help and do no harm. A call that may have changed something is never made again
+    /// because of how its answer reads.
     pub(super) fn wants_repair(&self) -> bool {
         if self.repair != Repair::Untried || self.is_reasoning() {
             return false;
         }
         match (&self.phase, &self.verification) {
             (Phase::Ended(StepEnd::Failed { kind, .. }), _) => {
-                matches!(kind, Some(ErrorKind::InvalidArguments | ErrorKind::Failed))
+                *kind == Some(ErrorKind::InvalidArguments)
+                    || (*kind == Some(ErrorKind::Failed) && self.facts.read_only)
             }
-            (Phase::Ended(StepEnd::Done { .. }), Some(found)) => {
-                !found.verified && (self.facts.read_only || found.said_error)
-            }
+            (Phase::Ended(StepEnd::Done { .. }), Some(found)) => !found.verified && self.facts.read_only,
             _ => false,
         }
     }

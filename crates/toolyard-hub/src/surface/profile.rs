@@ -86,7 +86,7 @@ impl Profile {
     }
 
     /// Whether a candidate is offered.
-    pub(crate) fn offers(&self, candidate: &ToolCandidate) -> bool {
+    pub fn offers(&self, candidate: &ToolCandidate) -> bool {
         self.is_open()
             || self.allows(&candidate.name, candidate.source_id().as_str())
             || self.reads_results(candidate)

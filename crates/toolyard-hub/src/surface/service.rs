@@ -151,6 +151,7 @@ impl HubService {
             who: Arc::clone(&call.who),
             caller: call.caller.clone(),
             keep_form: true,
+            judged: None,
             profile: (!self.profile.is_open()).then(|| Arc::clone(&self.profile)),
             trail: None,
             watch: None,

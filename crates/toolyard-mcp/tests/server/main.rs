@@ -12,6 +12,7 @@ mod legacy_sse;
 mod listening;
 mod lists;
 mod modern_questions;
+mod pages;
 mod questions;
 mod sessions;
 mod stdio;

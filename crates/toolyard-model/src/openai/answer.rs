@@ -62,7 +62,9 @@ impl AnswerReader {
             self.thoughts.push(text, events);
         }
         let reasons = ["finish_reason", "stop_reason", "done_reason"];
-        if let Some(reason) = reasons.iter().find_map(|field| choice.get(*field)?.as_str()) {
+        // Some say nothing in every event, in so many words.
+        let said = |word: &&str| !word.is_empty() && *word != "null";
+        if let Some(reason) = reasons.iter().find_map(|field| choice.get(*field)?.as_str().filter(said)) {
             self.finish = Some(finish_reason(reason));
         }
         for event in events.get(before..).unwrap_or_default() {

@@ -171,6 +171,13 @@ fn every_dialect_says_why_it_stopped() {
     ] {
         assert_eq!(finish_reason(word), reason);
     }
+    // No reason in every event is no reason.
+    let (mut reader, mut events) = (AnswerReader::default(), Vec::new());
+    for reason in ["", "null"] {
+        let event = json!({"choices": [{"delta": {"content": "a"}, "finish_reason": reason}]});
+        reader.take(&event.to_string(), &mut events).unwrap();
+        assert!(!reader.is_finished());
+    }
     // It says that it calls, and does not.
     assert_eq!(reply(&[finish("tool_calls")]).finish, FinishReason::Stop);
 }

@@ -21,6 +21,13 @@ impl ApiKey {
     pub(crate) fn reveal(&self) -> &str {
         &self.0
     }
+
+    /// What must not show of it: `Bearer abc` hides `abc` as well.
+    pub(crate) fn spellings(&self) -> Vec<String> {
+        let words = self.0.split_whitespace().filter(|word| !word.eq_ignore_ascii_case("bearer"));
+        let all = std::iter::once(self.0.as_str()).chain(words);
+        all.filter(|secret| secret.len() >= 4).map(str::to_owned).collect()
+    }
 }
 
 impl fmt::Debug for ApiKey {
@@ -132,13 +139,7 @@ impl OpenAiConfig {
     /// Everything that must not show in what is said about this model.
     pub(super) fn secrets(&self) -> Vec<String> {
         let all = self.key.iter().chain(self.headers.iter().map(|(_, value)| value));
-        all.flat_map(|key| {
-            // `Bearer abc` hides `abc` as well.
-            let words = key.reveal().split_whitespace().map(str::to_owned);
-            std::iter::once(key.reveal().to_owned()).chain(words)
-        })
-        .filter(|secret| secret.len() >= 4 && !secret.eq_ignore_ascii_case("bearer"))
-        .collect()
+        all.flat_map(ApiKey::spellings).collect()
     }
 }
 

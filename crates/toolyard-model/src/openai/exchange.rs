@@ -129,7 +129,7 @@ impl Exchange<'_> {
             let sending = self
                 .model
                 .client
-                .post(self.model.spokesman.address.at("chat/completions"))
+                .post(self.model.address.at("chat/completions"))
                 .headers(self.model.headers.clone())
                 .header(reqwest::header::CONTENT_TYPE, "application/json")
                 .body(text)
@@ -306,9 +306,9 @@ async fn failure_of(model: &OpenAiModel, complaint: Complaint) -> Failure {
         Ok(names) if !names.is_empty() => {
             let more = if names.len() > LISTED { ", …" } else { "" };
             let names: Vec<&str> = names.iter().take(LISTED).map(String::as_str).collect();
-            format!("{} has no {wanted}; it has {}{more}", model.spokesman.address, names.join(", "))
+            format!("{} has no {wanted}; it has {}{more}", model.address, names.join(", "))
         }
-        _ => format!("{} has no {wanted}; look up how it calls its models", model.spokesman.address),
+        _ => format!("{} has no {wanted}; look up how it calls its models", model.address),
     }))
 }
 

@@ -5,7 +5,6 @@ use std::time::Duration;
 use serde_json::Value;
 use toolyard_core::{redact, shown};
 
-use super::{address::Address, config::OpenAiConfig};
 use crate::{ModelError, ModelErrorKind};
 
 /// How much of what a server says is repeated.
@@ -13,7 +12,7 @@ const QUOTED: usize = 300;
 
 /// What a server complains about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Complaint {
+pub(crate) struct Complaint {
     /// The status of the answer, or the one that stands within it.
     pub status: Option<u16>,
     /// The server's word for it.
@@ -28,12 +27,12 @@ pub(super) struct Complaint {
 
 impl Complaint {
     /// Something that is no event and no answer.
-    pub(super) fn garbled(data: &str) -> Self {
+    pub(crate) fn garbled(data: &str) -> Self {
         Self { message: data.chars().take(QUOTED).collect(), is_garbled: true, ..Self::default() }
     }
 
     /// The complaint within an answer that should have been one.
-    pub(super) fn in_answer(value: &Value) -> Option<Self> {
+    pub(crate) fn in_answer(value: &Value) -> Option<Self> {
         let is_error = value.get("object").and_then(Value::as_str) == Some("error")
             || value.get("type").and_then(Value::as_str) == Some("error");
         match value.get("error") {
@@ -46,13 +45,13 @@ impl Complaint {
     }
 
     /// The complaint in an event that says it is one.
-    pub(super) fn in_stream(data: &str) -> Self {
+    pub(crate) fn in_stream(data: &str) -> Self {
         let value: Value = serde_json::from_str(data).unwrap_or_else(|_| Value::String(data.to_owned()));
         Self::in_answer(&value).unwrap_or_else(|| Self::of(&value))
     }
 
     /// The complaint in the body of an answer that says it is one.
-    pub(super) fn in_body(status: u16, body: &str) -> Self {
+    pub(crate) fn in_body(status: u16, body: &str) -> Self {
         let value: Value = serde_json::from_str(body).unwrap_or(Value::Null);
         // Some answer with a list of one.
         let value = value.get(0).unwrap_or(&value);
@@ -82,7 +81,7 @@ impl Complaint {
     }
 
     /// The class of failure.
-    pub(super) fn kind(&self) -> ModelErrorKind {
+    pub(crate) fn kind(&self) -> ModelErrorKind {
         let said = format!("{} {}", self.code, self.message).to_ascii_lowercase();
         let says = |words: &[&str]| words.iter().any(|word| said.contains(word));
         if self.is_garbled {
@@ -115,19 +114,26 @@ impl Complaint {
     }
 
     /// Whether another attempt may help.
-    pub(super) fn is_passing(&self) -> bool {
+    pub(crate) fn is_passing(&self) -> bool {
         self.kind() == ModelErrorKind::Busy
     }
 }
 
 /// Says what went wrong, without secrets.
 #[derive(Debug, Clone)]
-pub(super) struct Spokesman {
+pub(crate) struct Spokesman {
     name: String,
-    pub address: Address,
-    key_source: Option<String>,
-    has_key: bool,
+    place: String,
+    key: KeyFacts,
     secrets: Secrets,
+}
+
+/// What may be said about a key.
+#[derive(Debug, Clone)]
+pub(crate) struct KeyFacts {
+    /// Where it comes from.
+    pub source: Option<String>,
+    pub is_given: bool,
 }
 
 /// What must not be said. Not shown itself.
@@ -141,23 +147,18 @@ impl std::fmt::Debug for Secrets {
 }
 
 impl Spokesman {
-    pub(super) fn new(config: &OpenAiConfig, address: Address) -> Self {
-        Self {
-            name: config.name.clone(),
-            address,
-            key_source: config.key_source.clone(),
-            has_key: config.key.is_some(),
-            secrets: Secrets(config.secrets()),
-        }
+    /// Speaks for a model at a place, never of these secrets.
+    pub(crate) fn new(name: &str, place: String, key: KeyFacts, secrets: Vec<String>) -> Self {
+        Self { name: name.to_owned(), place, key, secrets: Secrets(secrets) }
     }
 
     /// An error about this model.
-    pub(super) fn error(&self, kind: ModelErrorKind, message: impl AsRef<str>) -> ModelError {
+    pub(crate) fn error(&self, kind: ModelErrorKind, message: impl AsRef<str>) -> ModelError {
         ModelError::new(&self.name, kind, self.harmless(message.as_ref()))
     }
 
     /// A text of somebody else's, fit to be shown: no secrets, no control characters, not too long.
-    pub(super) fn harmless(&self, text: &str) -> String {
+    pub(crate) fn harmless(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for secret in &self.secrets.0 {
             text = text.replace(secret.as_str(), "[redacted:key]");
@@ -173,7 +174,7 @@ impl Spokesman {
     }
 
     /// The error that a complaint is.
-    pub(super) fn complain(&self, complaint: &Complaint) -> ModelError {
+    pub(crate) fn complain(&self, complaint: &Complaint) -> ModelError {
         let kind = complaint.kind();
         let said = if complaint.message.is_empty() { &complaint.code } else { &complaint.message };
         let said = if said.is_empty() {
@@ -197,11 +198,11 @@ impl Spokesman {
         let said = format!("{} {}", complaint.code, complaint.message).to_ascii_lowercase();
         let says = |words: &[&str]| words.iter().any(|word| said.contains(word));
         match kind {
-            ModelErrorKind::Unauthorized => Some(match (&self.key_source, self.has_key) {
-                (Some(source), true) => format!("the key in {source} is not accepted at {}", self.address),
-                (Some(source), false) => format!("set {source} to a key of {}", self.address),
-                (None, true) => format!("the key is not accepted at {}", self.address),
-                (None, false) => format!("{} wants a key, and none is configured", self.address),
+            ModelErrorKind::Unauthorized => Some(match (&self.key.source, self.key.is_given) {
+                (Some(source), true) => format!("the key in {source} is not accepted at {}", self.place),
+                (Some(source), false) => format!("set {source} to a key of {}", self.place),
+                (None, true) => format!("the key is not accepted at {}", self.place),
+                (None, false) => format!("{} wants a key, and none is configured", self.place),
             }),
             ModelErrorKind::Busy if complaint.status == Some(429) => {
                 let wait = complaint.retry_after.map(|wait| format!(" in {} s", wait.as_secs().max(1)));
@@ -225,7 +226,7 @@ impl Spokesman {
             }
             ModelErrorKind::Refused if complaint.status == Some(404) && !says(&["model"]) => Some(format!(
                 "nothing answers at {}/chat/completions; the address usually ends in /v1",
-                self.address
+                self.place
             )),
             _ => None,
         }

@@ -1,14 +1,16 @@
 //! What people are told when a server says no.
 
 use super::*;
-use crate::openai::ApiKey;
+use crate::openai::{ApiKey, OpenAiConfig, address::Address};
 
 fn spokesman() -> Spokesman {
     let mut config = OpenAiConfig::new("local", "http://127.0.0.1:8080/v1?key=abcd1234", "qwen");
     config.key = Some(ApiKey::new("zz-very-odd-key"));
     config.key_source = Some("LOCAL_KEY".into());
     config.headers = vec![("x-pass".into(), ApiKey::new("Bearer other-odd-key"))];
-    Spokesman::new(&config, Address::read(&config.base_url).unwrap())
+    let address = Address::read(&config.base_url).unwrap();
+    let key = KeyFacts { source: config.key_source.clone(), is_given: true };
+    Spokesman::new(&config.name, address.to_string(), key, config.secrets())
 }
 
 fn told(status: u16, body: &str) -> String {

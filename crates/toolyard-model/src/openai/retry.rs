@@ -11,7 +11,7 @@ const LONGEST_OWN_PAUSE: Duration = Duration::from_secs(20);
 
 /// How long to wait before attempt number `attempt + 1`; none if the server wants more patience than there is. `jitter`
 /// is between 0 and 1.
-pub(super) fn pause(
+pub(crate) fn pause(
     attempt: u32,
     wanted: Option<Duration>,
     longest: Duration,
@@ -30,7 +30,7 @@ pub(super) fn pause(
 }
 
 /// What a server says about when to come back: seconds or a date, or milliseconds in a header of their own.
-pub(super) fn retry_after(
+pub(crate) fn retry_after(
     seconds_or_date: Option<&str>,
     milliseconds: Option<&str>,
     now: Timestamp,

@@ -5,7 +5,7 @@ use std::io::Read as _;
 use toolyard::Toolyard;
 use toolyard_agent::{Ask, CancelToken, DEFAULT_AGENT, RunEnd};
 
-use super::driving::{agent, drive, finish};
+use super::driving::{advise, agent, drive, finish};
 use crate::{
     cli::AskArgs,
     failure::{Code, Failure},
@@ -18,6 +18,7 @@ pub(crate) async fn run(arguments: AskArgs, yard: &Toolyard, output: &Output) ->
     let name = arguments.who.agent.as_deref().unwrap_or(DEFAULT_AGENT);
     let agents = yard.agents();
     let (agent, model) = agent(yard, name, arguments.who.model.as_deref())?;
+    advise(yard, &model, output);
     let ask = question(&arguments, agents.question(name, words(&arguments.question)?));
     let stop = CancelToken::default();
     let view = View::new(output, &model, Decider::new(arguments.yes, &stop));

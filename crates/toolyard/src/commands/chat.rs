@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use toolyard::Toolyard;
-use toolyard_agent::{CancelToken, DEFAULT_AGENT, RunEnd};
+use toolyard_agent::{CancelToken, DEFAULT_AGENT, O200k, RunEnd, recent};
 use toolyard_core::{ConversationQuery, Conversations as _, Message, RunId};
 use toolyard_model::{ModelMessage, Role};
 use toolyard_store::StoredConversation;
@@ -13,7 +13,7 @@ use super::{
     chat_input::{Input, Line},
     chat_words::{self, HELP, Said},
     close, discover,
-    driving::{agent, conclude, drive},
+    driving::{advise, agent, conclude, drive},
     kept, prepared, runs, runs_show, setup,
 };
 use crate::{
@@ -24,10 +24,10 @@ use crate::{
     run_view::{Decider, View},
 };
 
-/// So many messages are told to the model again.
-const TOLD_AGAIN: usize = 20;
-/// So many characters of them, the latest first.
-const TOLD_CHARACTERS: usize = 16_000;
+/// So many messages may be told to the model again.
+const MOST_TOLD: usize = 200;
+/// So many tokens of them, the latest first.
+const TOLD_TOKENS: usize = 2_000;
 
 /// Talks until somebody leaves.
 pub(crate) async fn run(arguments: ChatArgs, workplace: &Workplace, output: &Output) -> Result<(), Failure> {
@@ -87,6 +87,7 @@ enum Manner {
 impl Chat<'_> {
     async fn go(&mut self, name: &str) -> Result<(), Failure> {
         let model = self.yard.agents().model_name(&self.agent, self.model.as_deref())?;
+        advise(self.yard, &model, self.output);
         let before = self.said.iter().filter(|message| message.role == "user");
         let mut input = Input::new(before.map(|message| message.text.clone()))?;
         if input.is_terminal() {
@@ -232,36 +233,12 @@ impl Chat<'_> {
     }
 }
 
-/// What of a conversation a model is told again: the latest messages, within limits.
+/// What of a conversation a model is told again: the latest, within limits.
 fn told_again(said: &[Message]) -> Vec<ModelMessage> {
-    let mut left = TOLD_CHARACTERS;
-    let mut told: Vec<ModelMessage> = said
-        .iter()
-        .rev()
-        .take(TOLD_AGAIN)
-        .map_while(|message| {
-            left = left.checked_sub(message.text.chars().count())?;
-            let role = if message.role == "assistant" { Role::Assistant } else { Role::User };
-            Some(ModelMessage::new(role, message.text.as_str()))
-        })
-        .collect();
-    told.reverse();
-    told
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_latest_messages_are_told_again_within_limits() {
-        let said = |role: &str, text: &str| Message { role: role.to_owned(), text: text.to_owned() };
-        let long = "x".repeat(TOLD_CHARACTERS - 3);
-        let all = [said("user", "old"), said("user", &long), said("assistant", "two"), said("user", "3")];
-        let told = told_again(&all);
-        let texts: Vec<&str> = told.iter().map(|message| message.text.as_str()).collect();
-        assert_eq!(texts, ["two", "3"]);
-        let many: Vec<Message> = (0..50).map(|n| said("user", &n.to_string())).collect();
-        assert_eq!(told_again(&many).len(), TOLD_AGAIN);
-    }
+    let message = |message: &Message| {
+        let role = if message.role == "assistant" { Role::Assistant } else { Role::User };
+        ModelMessage::new(role, message.text.as_str())
+    };
+    let latest = said.len().saturating_sub(MOST_TOLD);
+    recent(&said.iter().skip(latest).map(message).collect::<Vec<_>>(), TOLD_TOKENS, &O200k)
 }

@@ -15,7 +15,7 @@ const PROMPT: &str = "> ";
 /// Where lines come from.
 pub(super) enum Input {
     /// A terminal; the editor is away while a line is being read.
-    Terminal(Option<Box<DefaultEditor>>),
+    Terminal { editor: Option<Box<DefaultEditor>>, mode: Mode },
     /// Anything else: one message per line.
     Plain,
 }
@@ -41,25 +41,33 @@ impl Input {
             // What cannot be recalled is not missed.
             let _ = editor.add_history_entry(line);
         }
-        Ok(Self::Terminal(Some(Box::new(editor))))
+        Ok(Self::Terminal { editor: Some(Box::new(editor)), mode: Mode::now() })
     }
 
     /// Whether a person writes the lines.
     pub(super) fn is_terminal(&self) -> bool {
-        matches!(self, Self::Terminal(_))
+        matches!(self, Self::Terminal { .. })
     }
 
     /// The next line.
     pub(super) async fn next(&mut self) -> Result<Line, Failure> {
         match self {
             Self::Plain => plain().await,
-            Self::Terminal(editor) => {
+            Self::Terminal { editor, mode } => {
                 let Some(mut taken) = editor.take() else { return Ok(Line::End) };
                 let reading = tokio::task::spawn_blocking(move || {
                     let line = taken.readline(PROMPT);
                     (taken, line)
                 });
-                let (back, line) = reading.await.map_err(|error| failed(&error))?;
+                let read = tokio::select! {
+                    read = reading => read,
+                    // Ctrl-c is a key here; this is somebody else who wants us to end.
+                    () = interrupted() => {
+                        mode.restore();
+                        return Ok(Line::End);
+                    }
+                };
+                let (back, line) = read.map_err(|error| failed(&error))?;
                 *editor = Some(back);
                 match line {
                     Ok(line) => Ok(Line::Text(line)),
@@ -68,6 +76,28 @@ impl Input {
                     Err(error) => Err(failed(&error)),
                 }
             }
+        }
+    }
+}
+
+/// How a terminal was before a line was edited on it.
+pub(super) struct Mode(#[cfg(unix)] Option<rustix::termios::Termios>);
+
+impl Mode {
+    fn now() -> Self {
+        Self(
+            #[cfg(unix)]
+            rustix::termios::tcgetattr(std::io::stdin()).ok(),
+        )
+    }
+
+    /// Makes it so again, while a line is still being edited.
+    fn restore(&self) {
+        #[cfg(unix)]
+        if let Some(mode) = &self.0 {
+            use rustix::termios::{OptionalActions, tcsetattr};
+            // A terminal that is gone needs nothing.
+            let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, mode);
         }
     }
 }

@@ -7,7 +7,7 @@ use toolyard::Toolyard;
 use toolyard_tools::skill::TrustState;
 
 use crate::{
-    commands::{doctor_serve, doctor_servers, open},
+    commands::{doctor_models, doctor_serve, doctor_servers, open},
     failure::{Code, Failure},
     folders::{Workplace, workplace},
     output::{Output, harmless},
@@ -58,6 +58,7 @@ pub(crate) async fn run(config: Option<&Path>, output: &Output) -> Result<(), Fa
             findings.extend(skills(&yard));
             findings.extend(doctor_servers::servers(&workplace, &yard));
             findings.extend(doctor_serve::serve(&workplace, &yard));
+            findings.extend(doctor_models::models(&workplace));
         }
         Err(failure) => findings.push(
             Finding::new(State::Problem, "settings", failure.message()).hint("nothing else was looked at"),

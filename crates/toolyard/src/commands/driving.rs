@@ -26,6 +26,16 @@ pub(super) fn agent(yard: &Toolyard, name: &str, model: Option<&str>) -> Result<
     Ok((agent, agents.model_name(name, model)?))
 }
 
+/// Says of a model that nobody tested that it should be.
+pub(super) fn advise(yard: &Toolyard, model: &str, output: &Output) {
+    let models = yard.agents().models();
+    if models.described(model).is_some_and(|settings| models.tool_calling(settings).is_none()) {
+        output.talk(&format!(
+            "note: how {model} calls tools best is not known yet: toolyard models test {model}"
+        ));
+    }
+}
+
 /// Works on a run until it ends or waits for a person. Ctrl-c cancels it; once more, and it is left as it is.
 pub(super) async fn drive(
     agent: &Agent,

@@ -4,10 +4,10 @@ use serde_json::json;
 use toolyard::{Models, settings::ModelSettings};
 use toolyard_model::ToolCalling;
 
-use super::{edit_models, model_memory};
+use super::{edit_models, model_memory, test_models};
 use crate::{
     cli::ModelsCommand,
-    failure::{Code, Failure},
+    failure::Failure,
     folders::Workplace,
     output::{Output, harmless},
 };
@@ -25,7 +25,7 @@ pub(crate) async fn run(
             list(workplace, output);
             Ok(())
         }
-        ModelsCommand::Test { .. } => Err(Failure::new(Code::Failed, "not yet")),
+        ModelsCommand::Test { names } => test_models::run(&names, workplace, output).await,
     }
 }
 
@@ -71,11 +71,14 @@ fn missing(settings: &ModelSettings) -> Vec<String> {
 }
 
 fn calling(settings: &ModelSettings, models: &Models) -> String {
-    match models.tool_calling(settings) {
-        Some(ToolCalling::Native) => "natively",
-        Some(ToolCalling::Text) => "in text",
-        Some(ToolCalling::Schema) => "by schema",
-        None => "not tested",
+    models.tool_calling(settings).map_or("not tested", way).to_owned()
+}
+
+/// How a model calls tools, in words.
+pub(super) fn way(calling: ToolCalling) -> &'static str {
+    match calling {
+        ToolCalling::Native => "natively",
+        ToolCalling::Text => "in text",
+        ToolCalling::Schema => "by schema",
     }
-    .to_owned()
 }

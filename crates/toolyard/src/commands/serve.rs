@@ -13,7 +13,7 @@ use toolyard_mcp::{
     server::{Access, AccessToken, HttpConfig, ServerConfig, SessionKeys, serve_http, serve_stdio},
 };
 
-use super::{built, kept, prepared, serve_log, serve_secrets::Secrets, setup};
+use super::{built, driving, kept, prepared, serve_log, serve_secrets::Secrets, setup};
 use crate::{
     cli::{ServeArgs, SurfaceWord},
     failure::{Code, Failure},
@@ -140,6 +140,9 @@ fn tell_agents(place: SocketAddr, yard: &Toolyard, output: &Output) {
     let names = yard.agents().names().join(", ");
     output.talk(&format!("  agents for clients of OpenAI's API: http://{place}/v1   (as model: {names})"));
     output.talk(&format!("  runs: POST http://{place}/runs, events at /runs/ID/events"));
+    if let Ok(model) = yard.agents().models().meant(None) {
+        driving::advise(yard, &model, output);
+    }
 }
 
 fn config(sessions: SessionKeys) -> ServerConfig {

@@ -131,7 +131,7 @@ impl Chunks {
             return;
         }
         match text.trim_start().strip_prefix(said) {
-            Some(rest) => self.say(&rest.to_owned()),
+            Some(rest) => self.say(rest),
             // What was said so far is not what came of it in the end.
             None => self.say(&format!("\n\n{text}")),
         }

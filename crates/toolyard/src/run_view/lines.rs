@@ -35,7 +35,7 @@ impl Moment {
 }
 
 /// How long something took, as a person says it.
-pub(super) fn time(milliseconds: u64) -> String {
+pub(crate) fn time(milliseconds: u64) -> String {
     let seconds = Duration::from_millis(milliseconds).as_secs_f64();
     match milliseconds {
         ..1_000 => format!("{seconds:.2} s"),

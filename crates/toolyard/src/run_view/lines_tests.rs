@@ -31,9 +31,10 @@ fn story() -> Vec<RunNews> {
         {"id": "sum", "tool_type": "calculate", "arguments": {"values": "$read.values"}, "description": "the total"},
         {"id": "write", "tool_type": "write_data_to_excel", "arguments": {"data": [["$sum"]]}, "description": "into B12"},
     ]});
-    let known = json!({
-        "read": facts("excel", true, "allow"), "sum": facts("native", true, "allow"), "write": facts("excel", false, "ask"),
-    });
+    let known = json!([
+        {"step": "read", "facts": facts("excel", true, "allow")}, {"step": "sum", "facts": facts("native", true, "allow")},
+        {"step": "write", "facts": facts("excel", false, "ask")},
+    ]);
     let events = [
         json!({"event": "asked", "ask": ask}),
         answered(json!({"for": "plan", "round": 0, "repair": false}), 1_100),
@@ -140,7 +141,7 @@ fn what_goes_wrong_is_shown_where_it_went_wrong() {
 fn names_of_others_cannot_steer_the_terminal() {
     let mut tree = RunTree::default();
     let plan = json!({"steps": [{"id": "a\u{1b}[2J", "tool_type": "evil\u{202e}", "description": "\u{1b}]0;x\u{7}"}]});
-    tree.see(&event(0, &json!({"event": "planned", "plan": plan, "facts": {}})), Duration::ZERO);
+    tree.see(&event(0, &json!({"event": "planned", "plan": plan, "facts": []})), Duration::ZERO);
     let lines = tree_lines(&tree, "m\u{1b}[31m", &moment(0)).join("\n");
     assert!(!lines.contains('\u{1b}') && !lines.contains('\u{202e}'), "{lines:?}");
 }

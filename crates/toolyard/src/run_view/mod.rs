@@ -16,7 +16,7 @@ mod stages;
 mod tree;
 mod view;
 
-pub(crate) use lines::{row_lines, spent_line};
+pub(crate) use lines::{row_lines, spent_line, time};
 pub(crate) use person::Decider;
 pub(crate) use tree::{RowState, RunTree, effects_and_arguments};
 pub(crate) use view::View;

@@ -31,9 +31,6 @@ pub struct ModelSettings {
     /// How it is let to call tools; `auto` takes what `toolyard models test` found best.
     #[serde(default)]
     pub tool_calling: ToolCallingSetting,
-    /// How many tokens it can read at once.
-    #[serde(default)]
-    pub context: Option<u32>,
     /// It ends after so many tokens.
     #[serde(default)]
     pub max_tokens: Option<u32>,

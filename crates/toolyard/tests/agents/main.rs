@@ -1,6 +1,13 @@
 //! Agents as people and programs meet them: asked, talked with, approved, gone on with, over HTTP and over MCP.
 
-#![expect(clippy::unwrap_used, reason = "a test helper fails its test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::needless_pass_by_value,
+    reason = "a test helper fails its test"
+)]
 
 #[path = "../serve/client.rs"]
 #[expect(dead_code, reason = "only a part of it is needed here")]

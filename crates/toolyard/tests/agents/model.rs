@@ -1,6 +1,7 @@
 //! A model that says what it was told to, behind an address that speaks as OpenAI's does.
 
 use std::{
+    fmt::Write as _,
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{SocketAddr, TcpListener, TcpStream},
     sync::{Arc, Mutex, PoisonError},
@@ -49,20 +50,21 @@ impl ModelServer {
 
     /// Plans these steps for a task that holds these words.
     pub(crate) fn plans(&self, contains: &str, steps: &Value) {
-        self.rule(contains, true, &json!({ "steps": steps }).to_string());
+        self.says(contains, true, &json!({ "steps": steps }).to_string());
     }
 
     /// Answers at once.
     pub(crate) fn answers_at_once(&self, contains: &str, answer: &str) {
-        self.rule(contains, true, &json!({"steps": [], "answer": answer}).to_string());
+        self.says(contains, true, &json!({"steps": [], "answer": answer}).to_string());
     }
 
     /// Answers once everything was done.
     pub(crate) fn answers(&self, contains: &str, answer: &str) {
-        self.rule(contains, false, answer);
+        self.says(contains, false, answer);
     }
 
-    fn rule(&self, contains: &str, plan: bool, text: &str) {
+    /// Says this where the last message holds these words, held to a schema or not.
+    pub(crate) fn says(&self, contains: &str, plan: bool, text: &str) {
         let rule = Rule { contains: contains.to_owned(), plan, text: text.to_owned() };
         self.lock().rules.push(rule);
     }
@@ -116,10 +118,10 @@ fn answer(said: Option<&str>) -> Vec<u8> {
         "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n".to_owned();
     for word in said.split_inclusive(' ') {
         let chunk = json!({"choices": [{"index": 0, "delta": {"content": word}}]});
-        text.push_str(&format!("data: {chunk}\n\n"));
+        let _ = write!(text, "data: {chunk}\n\n");
     }
     let usage = json!({"prompt_tokens": 100, "completion_tokens": 20});
     let last = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "usage": usage});
-    text.push_str(&format!("data: {last}\n\ndata: [DONE]\n\n"));
+    let _ = write!(text, "data: {last}\n\ndata: [DONE]\n\n");
     text.into_bytes()
 }

@@ -81,3 +81,44 @@ fn several_models_need_a_word_on_which() {
     --- exit 2
     "#);
 }
+
+#[test]
+fn how_a_model_calls_tools_best_is_found_out_and_remembered() {
+    let yard = Yard::new();
+    let file = yard.place.path("config/toolyard/toolyard.toml");
+    let text = std::fs::read_to_string(&file).unwrap().replace("schema", "auto");
+    std::fs::write(file, text).unwrap();
+    yard.model.answers_at_once("hello", "Hello to you.");
+    assert!(yard.run(&["ask", "hello"]).contains("note: how local calls tools best is not known yet"));
+    yard.model.says(
+        "Tokyo",
+        true,
+        r#"{"call": {"tool_name": "get_time", "arguments": {"timezone": "Asia/Tokyo"}}}"#,
+    );
+    yard.model.says("17", true, r#"{"call": {"tool_name": "add", "arguments": {"a": 17, "b": 25}}}"#);
+    let seen = yard.run(&["models", "test"]);
+    assert!(
+        seen.contains("local by schema 2 of 2") && seen.contains("local calls tools by schema from now on"),
+        "{seen}"
+    );
+    assert!(yard.run(&["models", "list"]).contains("local scripted by schema default"), "{seen}");
+    assert!(!yard.run(&["ask", "hello"]).contains("not known yet"));
+}
+
+#[test]
+fn the_doctor_looks_at_models() {
+    let yard = Yard::new();
+    yard.set("[models.gpt]\nmodel = \"m\"\nurl = \"https://x.example/v1\"\nkey = \"${NO_SUCH_KEY}\"\n[agents.clerk]\nmodel = \"none\"\n");
+    let seen = yard.run(&["doctor"]);
+    let lines: Vec<&str> = seen.lines().skip_while(|line| !line.contains(" models ")).collect();
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    PROBLEM models [models.gpt] key: the environment variable `NO_SUCH_KEY` is not set
+                       hint: agents cannot think with gpt until then
+    ok models local: scripted
+    PROBLEM agents agent clerk thinks with model `none`, which does not exist
+                       hint: list them: toolyard models list
+    --- stderr
+    error: 2 problems were found
+    --- exit 1
+    "#);
+}

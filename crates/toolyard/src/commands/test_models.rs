@@ -1,0 +1,82 @@
+//! `toolyard models test`: whether models answer, and how they call tools best.
+
+use toolyard::ModelsError;
+use toolyard_model::{ProbeOptions, ProbeOutcome, ProbeReport, probe};
+
+use super::{
+    model_memory::{self, Memory},
+    models::way,
+};
+use crate::{
+    failure::{Code, Failure},
+    folders::Workplace,
+    output::{Output, harmless},
+    progress::waiting,
+    run_view::time,
+};
+
+/// Tests these models, or all of them, and remembers what was found. Fails if one cannot be used.
+pub(super) async fn run(names: &[String], workplace: &Workplace, output: &Output) -> Result<(), Failure> {
+    let models = model_memory::models(workplace);
+    let all = models.names();
+    let names = if names.is_empty() { &all } else { names };
+    if names.is_empty() {
+        return Err(ModelsError::None.into());
+    }
+    let (mut reports, mut failed) = (Vec::new(), None);
+    for name in names {
+        let model = models.get(Some(name))?;
+        match waiting(name, probe(model.as_ref(), ProbeOptions::default())).await? {
+            Ok(report) => {
+                remember(name, &report, workplace)?;
+                if !output.wants_json() {
+                    tell(name, &report, output);
+                }
+                if report.recommended.is_none() {
+                    failed = Some(useless(name));
+                }
+                reports.push(report);
+            }
+            Err(error) => {
+                let failure = Failure::from(error);
+                failure.tell(output);
+                failed = Some(failure.silent());
+            }
+        }
+    }
+    if output.wants_json() {
+        output.json(&reports);
+    }
+    failed.map_or(Ok(()), Err)
+}
+
+fn remember(name: &str, report: &ProbeReport, workplace: &Workplace) -> Result<(), Failure> {
+    let (Some(best), Some(settings)) = (report.recommended, workplace.settings.models.get(name)) else {
+        return Ok(());
+    };
+    Memory::read(workplace).remember(settings.fingerprint(), best, workplace)
+}
+
+fn tell(name: &str, report: &ProbeReport, output: &Output) {
+    let row = |outcome: &ProbeOutcome| {
+        [
+            harmless(name),
+            way(outcome.calling).to_owned(),
+            format!("{} of {}", outcome.right, outcome.asked),
+            outcome.first_token_ms.map(time).unwrap_or_default(),
+            time(outcome.answer_ms),
+            outcome.problem.as_deref().map(harmless).unwrap_or_default(),
+        ]
+    };
+    let rows: Vec<_> = report.outcomes.iter().map(row).collect();
+    output.table(["MODEL", "CALLS TOOLS", "RIGHT", "FIRST WORD", "ANSWER", "NOTE"], &rows);
+    if let Some(best) = report.recommended {
+        output.talk(&format!("{name} calls tools {} from now on", way(best)));
+    }
+}
+
+fn useless(name: &str) -> Failure {
+    Failure::new(Code::Failed, format!("{name} answers, but called no tool rightly in any way")).with_hint(
+        "small models often cannot; try a larger one, or choose a way yourself with `tool_calling`",
+    )
+}
