@@ -2,8 +2,6 @@
 //! pasted into the conversation.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test")]
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test helper fails its test")]
-
 use std::{
     fmt::Write as _,
     sync::{Arc, Mutex},

@@ -50,7 +50,7 @@ impl Params {
             match params.walk(&raw) {
                 // Whoever comes back is asked again for what is wrong; whoever begins with nothing but that is told so.
                 Ok(true) if params.useless && params.state.is_none() => {
-                    params.misshapen = Some("inputResponses")
+                    params.misshapen = Some("inputResponses");
                 }
                 Ok(true) => {}
                 Ok(false) => params.misshapen = Some("params"),
