@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 use toolyard_core::{Capability, RawJson, extract_capabilities};
-use toolyard_model::{ModelMessage, ModelReply, ModelRequest, ToolCalling, WantedSchema};
+use toolyard_model::{FinishReason, ModelMessage, ModelReply, ModelRequest, ToolCalling, WantedSchema};
 
 pub use self::prepare::prepare_tool_input;
 use crate::{
@@ -123,8 +123,12 @@ impl ExecutionAgent {
 
     /// The arguments that a model gave when it was asked for better ones.
     pub fn read_repair(self, reply: &ModelReply) -> Option<Map<String, Value>> {
+        if matches!(reply.finish, FinishReason::Length | FinishReason::Refused) {
+            return None;
+        }
         if let [call] = reply.calls.as_slice() {
-            return Some(read::arguments(&Value::String(call.arguments.clone())));
+            let read = lenient::read(&call.arguments).filter(|read| !read.cut_off)?;
+            return read.value.as_object().cloned();
         }
         let text = reply.text.trim();
         let begin = text.find("```").filter(|_| !text.starts_with('{')).or_else(|| text.find('{'))?;

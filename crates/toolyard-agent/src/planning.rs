@@ -17,7 +17,8 @@ use std::{fmt, sync::Arc};
 use serde_json::{Value, json};
 use toolyard_core::RawJson;
 use toolyard_model::{
-    FinishReason, ModelMessage, ModelReply, ModelRequest, ToolCalling, ToolDefinition, WantedSchema,
+    FinishReason, ModelMessage, ModelReply, ModelRequest, NativeCall, ToolCalling, ToolDefinition,
+    WantedSchema,
 };
 
 use self::{
@@ -322,7 +323,9 @@ impl PlanningAgent {
             }
             return said(&read.value).ok_or_else(|| unreadable("it has neither steps nor an answer"));
         }
-        text::read(&reply.text, cut_off, &|name| tools.input_schema(name).is_some())
+        // Whoever has another way of calling shows a call when it writes one without tags.
+        let is_call = |name: &str| mode == ToolCalling::Text && tools.input_schema(name).is_some();
+        text::read(&reply.text, cut_off, &is_call)
     }
 
     /// A plan that was given by a function, or calls that need nothing of each other.
@@ -332,7 +335,13 @@ impl PlanningAgent {
         reply: &ModelReply,
         tools: &dyn KnownTools,
     ) -> Result<Plan, PlanProblem> {
-        if reply.finish == FinishReason::Length {
+        let is_cut_off = |call: &NativeCall| {
+            call.arguments.trim_start().starts_with(['{', '['])
+                && lenient::read(&call.arguments).is_none_or(|read| read.cut_off)
+        };
+        if matches!(reply.finish, FinishReason::Length | FinishReason::Refused)
+            || reply.calls.iter().any(is_cut_off)
+        {
             return Err(unreadable("it was cut off; write a shorter one"));
         }
         if let Some(call) = reply.calls.iter().find(|call| call.name == MAKE_PLAN) {

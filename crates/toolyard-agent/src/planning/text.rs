@@ -43,10 +43,14 @@ pub(super) fn read(text: &str, cut_off: bool, is_tool: &dyn Fn(&str) -> bool) ->
 /// What follows a model's thoughts, where it wrote them into its text.
 pub(super) fn without_thoughts(text: &str) -> &str {
     let text = text.trim_start();
-    if !text.starts_with("<think>") {
-        return text;
+    match (text.starts_with("<think>"), text.find("<think>"), text.find("</think>")) {
+        (true, ..) => text.split_once("</think>").map_or("", |(_, after)| after),
+        // Some templates begin the thoughts themselves.
+        (false, begin, Some(end)) if begin.is_none_or(|begin| begin > end) => {
+            text.split_once("</think>").map_or(text, |(_, after)| after)
+        }
+        (false, ..) => text,
     }
-    text.split_once("</think>").map_or("", |(_, after)| after)
 }
 
 /// What stands in the first tags that are not quoted.

@@ -58,6 +58,19 @@ pub(super) async fn approve(
         return Err(Failure::new(Code::BadUse, format!("run {run} waits for no such word"))
             .with_hint(format!("see how it stands: toolyard runs show {run}")));
     }
+    if waiting.len() > 1 && arguments.step.is_none() {
+        for question in &waiting {
+            output.talk(&harmless(&format!(
+                "{}: {}",
+                question.step.as_deref().unwrap_or_default(),
+                question.text
+            )));
+        }
+        let message = format!("run {run} waits for {} words, and each is given by itself", waiting.len());
+        return Err(
+            Failure::new(Code::BadUse, message).with_hint(format!("toolyard runs approve {run} STEP"))
+        );
+    }
     for question in &waiting {
         answer_question(store, store, question.id, !arguments.deny, "cli").await?;
         let word = if arguments.deny { "denied" } else { "allowed" };

@@ -140,8 +140,7 @@ pub(super) fn waits(run: &RunId, waiting: &[String]) -> String {
     let what = if waiting.is_empty() { String::new() } else { format!(" ({})", waiting.join(", ")) };
     format!(
         "This waits for a person: a step would change something and must be allowed first{what}.\n\
-         Allow it with: toolyard runs approve {run}\n\
-         or: POST /runs/{run}/approve with {{\"allow\": true}}\n\
+         Somebody who may decide that allows or denies it: toolyard runs approve {run}\n\
          The run goes on then, and GET /runs/{run} has its answer."
     )
 }

@@ -38,7 +38,7 @@ struct Begin {
     dry_run: bool,
 }
 
-/// A person's word for `POST /runs/ID/approve`: on one question, on one step, or on all that waits.
+/// A person's word for `POST /runs/ID/approve`: on one question, on one step, or on the only one that waits.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Word {
@@ -132,6 +132,10 @@ pub(super) async fn approve(runs: &Arc<LiveRuns>, run: &RunId, body: &str) -> Re
     let meant: Vec<Question> = waiting(runs, run).await?.into_iter().filter(is_meant).collect();
     if meant.is_empty() {
         return Err(Refused::not_found("nothing_waits", format!("run {run} waits for no such word")));
+    }
+    if meant.len() > 1 {
+        let several = format!("run {run} waits for {} words: name the question or the step", meant.len());
+        return Err(Refused::bad("several_wait", several));
     }
     for question in &meant {
         answer_question(
