@@ -34,7 +34,7 @@ async fn three_and_a_join_by_the_clock_on_the_wall() {
         took.as_secs_f64() / 0.2
     );
     // A busy machine is no fault of the schedule; the exact figure is the virtual one.
-    assert!(took < Duration::from_millis(400), "{took:?}");
+    assert!(took < Duration::from_secs(1), "{took:?}");
 }
 
 /// Knows when the first step began and the last one ended.
