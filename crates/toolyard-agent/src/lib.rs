@@ -1,26 +1,48 @@
 //! The agent pipeline: plan, execute, verify, answer.
 //!
-//! So far it holds what a model is told: [`AgentConfig`] says who it is, [`prompt`] puts the tools before it, within a
-//! budget that [`TokenCount`] measures.
+//! A question becomes a [`Run`]: a pure state machine that is folded from its transitions ([`RunEvent`]) and says what may be
+//! done next ([`Task`]). An [`Agent`] drives it: it asks its model for a plan, carries out the steps that nothing stands
+//! before, all at once, passes their values by reference, looks at what they brought, asks persons where it must, and answers.
+//! Every transition is written down before anything follows from it, so that any process can go on with any run.
 //!
 //! ```
+//! use std::sync::Arc;
+//!
 //! use toolyard_agent::{
-//!     AgentConfig, O200k,
-//!     prompt::{Limit, Offer, PromptTool, build_agent_system_prompt_with_tools},
+//!     Agent, AgentConfig, AgentParts, ApprovalRules, Ask, CancelToken, MemoryLog, O200k, RunEnd, Unwatched,
 //! };
-//! use toolyard_core::ToolSpec;
+//! use toolyard_hub::ToolHub;
+//! use toolyard_model::{ScriptedModel, ToolCalling};
 //!
-//! let hello = PromptTool::new(&ToolSpec::new("hello", "Greets whoever asks"));
-//! let offer = Offer { core: Vec::new(), others: [hello], exist: 1 };
-//! let agent = AgentConfig::new("assistant");
-//! let prompt = build_agent_system_prompt_with_tools(&agent, offer, Limit::of_tokens(2_000), &O200k)?;
-//! assert!(prompt.text.contains("1. **hello**\n  > Greets whoever asks\n"));
-//! assert!(prompt.tokens <= 2_000);
-//! # Ok::<(), toolyard_agent::prompt::PromptError>(())
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), toolyard_agent::AgentError> {
+//! let log = MemoryLog::new();
+//! let agent = Agent::new(AgentParts {
+//!     config: AgentConfig::new("assistant"),
+//!     hub: Arc::new(ToolHub::default()),
+//!     model: Arc::new(ScriptedModel::saying(ToolCalling::Schema, [r#"{"steps": [], "answer": "Four."}"#])),
+//!     log: Arc::new(log.clone()),
+//!     approvals: Arc::new(log),
+//!     rules: ApprovalRules::default(),
+//!     forms: None,
+//!     counter: Arc::new(O200k),
+//!     owner: "example".to_owned(),
+//! });
+//! let ask = Ask { question: "What are two and two?".to_owned(), ..Ask::default() };
+//! let (_run, end) = agent.ask(ask, &Unwatched, &CancelToken::new()).await?;
+//! assert!(matches!(end, RunEnd::Answered { answer, .. } if answer == "Four."));
+//! # Ok(())
+//! # }
 //! ```
 //!
-//! Its plan: `PlanningAgent`, `ExecutionAgent`, `VerificationAgent` and `CoordinationAgent` around a run that is a pure,
-//! serializable state machine; the chat.
+//! | words | what they do |
+//! |---|---|
+//! | [`Agent`], [`RunWatcher`], [`CancelToken`] | drive a run, watch it, end it |
+//! | [`Run`], [`Task`], [`schedule`] | where a run stands, what may be begun |
+//! | [`load`], [`replay()`], [`cancel`], [`answer_question`] | runs from their log alone |
+//! | [`PlanningAgent`], [`ExecutionAgent`], [`VerificationAgent`], [`CoordinationAgent`] | what models are asked, and what is decided without one |
+//! | [`resolve_json`], [`shape`](shape()) | values by reference, and what is shown of them |
+//! | [`prompt`], [`AgentConfig`], [`TokenCount`] | what a model is told of itself and its tools, within a budget |
 
 mod agent;
 mod agent_config;

@@ -3,6 +3,7 @@
 //! A text that is nothing but a reference is replaced by the value with its type; within a longer text the value is
 //! written as text. `$$` is a dollar sign. What comes out of a value is never looked at for references again.
 
+mod pick;
 mod second_look;
 mod text;
 mod walk;
@@ -15,6 +16,7 @@ use toolyard_core::{Param, ParamType, RawJson};
 
 pub use self::text::{Part, Reference};
 use self::{
+    pick::{Wanted, is_number, pick},
     second_look::{main_value, second_look},
     text::{Piece, pieces},
     walk::{Found, walk},
@@ -34,6 +36,12 @@ pub enum ReferenceError {
         reference: String,
         /// The step.
         step: String,
+    },
+    /// A record stands where one thing is wanted, and it is not plain which of its parts is meant.
+    #[error("a cell takes one thing, not {shape}: refer to a part of it")]
+    NoSingle {
+        /// What the value looks like.
+        shape: String,
     },
     /// The value has no such part.
     #[error("`{reference}` leads nowhere: the value of `{step}` is {shape}")]
@@ -115,10 +123,11 @@ pub fn resolve_json(
     let mut notes = Vec::new();
     let mut nodes = fields(arguments, &values, &mut notes)?;
     for (name, node) in &mut nodes {
-        if let Some(param) = params.iter().find(|param| param.name == *name) {
-            let taken = std::mem::replace(node, Node::Text(String::new()));
-            *node = taken.fitted(param);
-        }
+        let Some(param) = params.iter().find(|param| param.name == *name) else { continue };
+        let taken = std::mem::replace(node, Node::Text(String::new()));
+        let written = arguments.get(*name).and_then(Value::as_str).unwrap_or_default();
+        let listed = listed(taken, param, written, &values, &mut notes);
+        *node = if holds_rows(param) { celled(listed, &mut notes)? } else { listed }.fitted(param);
     }
     let node = Node::Object(nodes);
     if !values.is_empty() && !fits(&node, LARGEST) {
@@ -213,6 +222,100 @@ impl Node<'_> {
     }
 }
 
+/// Whether a parameter takes rows of cells.
+fn holds_rows(param: &Param) -> bool {
+    let cells = param.items.as_deref().filter(|rows| rows.kind == ParamType::Array);
+    cells.is_some_and(|rows| rows.items.as_deref().is_none_or(|cell| cell.kind == ParamType::Any))
+}
+
+/// Where a list is wanted and a reference leads to a text or a record, the list of the step is meant; where numbers are,
+/// those in its records.
+fn listed<'v>(
+    node: Node<'v>,
+    param: &Param,
+    written: &str,
+    values: &'v Values,
+    notes: &mut Vec<String>,
+) -> Node<'v> {
+    let Some(wanted) = wanted_list(param) else { return node };
+    let is_wrong = match &node {
+        Node::Found(Found::One(Value::Array(items))) => {
+            wanted == Wanted::Numbers && items.iter().any(Value::is_object)
+        }
+        Node::Found(Found::One(value)) => value.is_object() || (value.is_string() && !is_number(value)),
+        Node::Found(Found::Many(items)) => wanted == Wanted::Numbers && items.iter().any(Found::is_record),
+        Node::Text(_) => true,
+        _ => false,
+    };
+    let pieces = pieces(written);
+    let [Piece::Reference(reference)] = pieces.as_slice() else { return node };
+    let Some(value) = values.get(&reference.step).filter(|_| is_wrong) else { return node };
+    match pick(value, wanted) {
+        Some((found, how)) => {
+            notes.push(format!("`{}`: {how}", reference.written));
+            Node::Found(found)
+        }
+        None => node,
+    }
+}
+
+/// What kind of list a parameter wants; none where anything else would do.
+fn wanted_list(param: &Param) -> Option<Wanted> {
+    let is_number = |kind: &ParamType| matches!(kind, ParamType::Number | ParamType::Integer);
+    let items = param.items.as_deref().map(|items| &items.kind);
+    match &param.kind {
+        ParamType::Union(kinds) if kinds.contains(&ParamType::Array) && kinds.iter().any(is_number) => {
+            (!kinds.contains(&ParamType::String)).then_some(Wanted::Numbers)
+        }
+        ParamType::Array if items.is_some_and(is_number) => Some(Wanted::Numbers),
+        ParamType::Array if items.is_none_or(|items| *items == ParamType::Any) => Some(Wanted::List),
+        _ => None,
+    }
+}
+
+/// Rows whose cells are single things: of a record in a cell its main thing is meant, a list is spread.
+fn celled<'v>(node: Node<'v>, notes: &mut Vec<String>) -> Result<Node<'v>, ReferenceError> {
+    let Node::Array(rows) = node else { return Ok(node) };
+    let rows = rows.into_iter().map(|row| match row {
+        Node::Array(cells) => {
+            let mut row = Vec::with_capacity(cells.len());
+            for cell in cells {
+                spread(cell, &mut row, notes)?;
+            }
+            Ok(Node::Array(row))
+        }
+        other => Ok(other),
+    });
+    Ok(Node::Array(rows.collect::<Result<_, _>>()?))
+}
+
+fn spread<'v>(
+    cell: Node<'v>,
+    row: &mut Vec<Node<'v>>,
+    notes: &mut Vec<String>,
+) -> Result<(), ReferenceError> {
+    match cell {
+        Node::Found(Found::One(value @ Value::Object(_))) => {
+            let (found, how) = pick(value, Wanted::Single)
+                .ok_or_else(|| ReferenceError::NoSingle { shape: shape(value) })?;
+            notes.push(format!("a cell takes one thing: {how}"));
+            row.push(Node::Found(found));
+        }
+        Node::Found(Found::One(Value::Array(items))) => {
+            for item in items {
+                spread(Node::Found(Found::One(item)), row, notes)?;
+            }
+        }
+        Node::Found(Found::Many(items)) => {
+            for item in items {
+                spread(Node::Found(item), row, notes)?;
+            }
+        }
+        other => row.push(other),
+    }
+    Ok(())
+}
+
 impl Serialize for Node<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
@@ -271,6 +374,7 @@ fn in_text<'v>(
         });
     }
     let mut spliced = String::new();
+    let calculates = is_calculation(&pieces);
     for piece in &pieces {
         match piece {
             Piece::Text(text) => spliced.push_str(text),
@@ -278,6 +382,7 @@ fn in_text<'v>(
                 None => spliced.push_str(&reference.written),
                 Some(value) => {
                     let (found, rest) = taken(reference, value, notes)?;
+                    let found = if calculates { number_in(found, reference, notes) } else { found };
                     spliced.push_str(&found.into_text());
                     spliced.push_str(rest);
                 }
@@ -285,6 +390,31 @@ fn in_text<'v>(
         }
     }
     Ok(Node::Text(spliced))
+}
+
+/// Whether a text is nothing but references, numbers and signs of arithmetic.
+fn is_calculation(pieces: &[Piece]) -> bool {
+    let is_arithmetic =
+        |text: &String| text.chars().all(|letter| letter.is_ascii_digit() || " .+-*/^()%".contains(letter));
+    let mut texts = pieces.iter().filter_map(|piece| match piece {
+        Piece::Text(text) => Some(text),
+        Piece::Reference(_) => None,
+    });
+    texts.clone().any(|text| text.contains(['+', '-', '*', '/', '^'])) && texts.all(is_arithmetic)
+}
+
+/// The number in a record that stands in a calculation.
+fn number_in<'v>(found: Found<'v>, reference: &Reference, notes: &mut Vec<String>) -> Found<'v> {
+    match found {
+        Found::One(value @ (Value::Object(_) | Value::Array(_))) => match pick(value, Wanted::Number) {
+            Some((number, how)) => {
+                notes.push(format!("`{}`: {how}", reference.written));
+                number
+            }
+            None => Found::One(value),
+        },
+        other => other,
+    }
 }
 
 /// The value a reference is about; none where it can only be ordinary text.

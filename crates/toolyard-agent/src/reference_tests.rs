@@ -159,6 +159,55 @@ fn what_leads_nowhere_is_an_error_that_shows_the_shape() {
 }
 
 #[test]
+fn of_a_record_the_part_is_taken_that_the_place_wants() {
+    let rows = json!({"type": "array", "items": {"type": "array", "items": {}}});
+    let schema = json!({"properties": {"data": rows, "expression": {"type": "string"}, "values": {"type": ["array", "number"]},
+        "items": {"type": "array"}}});
+    let params = toolyard_core::params(&schema);
+    let cell = json!({"range": "B2", "cells": [{"address": "B2", "value": 10, "row": 2, "column": 2}]});
+    let time = json!({"timezone": "Asia/Tokyo", "datetime": "2026-11-15T23:19:24", "is_dst": false});
+    let odd = json!({"left": {"x": "a"}, "right": {"x": "b"}});
+    let value = |step: &str| {
+        let value = match step {
+            "cell" => &cell,
+            "time" => &time,
+            "odd" => &odd,
+            _ => return values(step),
+        };
+        Some(Arc::new(value.clone()))
+    };
+    let fitted = |given: Value| {
+        resolve_json(&arguments(given), &params, &value)
+            .map(|resolved| (resolved.arguments.to_value(), resolved.notes.len()))
+    };
+    let numbers = json!({"values": ["Sales", 10, 20.5, null]});
+    for text in ["$read.range", "$read", "$read.cells", "$read.cells[*].value"] {
+        assert_eq!(fitted(json!({"values": text})).unwrap().0, numbers, "{text}");
+    }
+    assert_eq!(fitted(json!({"values": "$rows"})).unwrap().0["values"][1], json!(["Jan", 1]));
+    for text in ["$read.cells", "$read", "$read.range"] {
+        assert_eq!(fitted(json!({"items": text})).unwrap().0["items"], sheet()["cells"], "{text}");
+    }
+    assert_eq!(
+        fitted(json!({"expression": "$cell.result + $cell * 2"})).unwrap(),
+        (json!({"expression": "10 + 10 * 2"}), 3)
+    );
+    assert_eq!(
+        fitted(json!({"expression": "see $odd"})).unwrap().0,
+        json!({"expression": format!("see {odd}")})
+    );
+    assert_eq!(
+        fitted(json!({"data": [["at", "$time"]]})).unwrap().0,
+        json!({"data": [["at", "2026-11-15T23:19:24"]]})
+    );
+    assert_eq!(
+        fitted(json!({"data": [["$read.cells[1:3].value"]]})).unwrap().0,
+        json!({"data": [[10, 20.5]]})
+    );
+    insta::assert_snapshot!(fitted(json!({"data": [["$odd"]]})).unwrap_err().to_string(), @r#"a cell takes one thing, not {left: {x: text "a"}, right: {x: text "b"}}: refer to a part of it"#);
+}
+
+#[test]
 fn references_are_found_wherever_they_stand() {
     let given = arguments(json!({"a": "$x", "b": ["$y.k[0]", {"c": "see $z and $5"}], "$no": 1, "d": "$$x"}));
     let found: Vec<(String, bool)> =

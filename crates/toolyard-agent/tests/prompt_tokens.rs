@@ -1,7 +1,6 @@
 //! What a task of ten steps with results of 50 kB costs in prompts: values that pass by reference against values that are
 //! pasted into the conversation.
-
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test helper fails its test")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test")]
 
 use std::{
     fmt::Write as _,

@@ -30,7 +30,7 @@
 //! Whoever wants to deceive this with words will: a model that was talked into a call makes it in plain form as well. What a
 //! call may do is decided where calls are made.
 //!
-//! The time is linear in the length of the text, and nothing nests deeper than [64](self) levels.
+//! The time is linear in the length of the text, and nothing is followed deeper than 64 levels.
 
 mod block;
 mod example;

@@ -24,8 +24,30 @@
 //! # }
 //! ```
 //!
+//! An agent plans, calls tools, checks what they say and answers, with any [`model`]; here with one that says what it was
+//! told to:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use toolyard::{
+//!     model::{ScriptedModel, ToolCalling},
+//!     prelude::*,
+//! };
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), toolyard::Error> {
+//! let plan = r#"{"steps": [{"id": "product", "tool_type": "calculate", "arguments": {"expression": "6*7"}}]}"#;
+//! let model = ScriptedModel::saying(ToolCalling::Schema, [plan, "It is 42."]);
+//! let yard = Toolyard::builder().model(Arc::new(model)).build().await?;
+//!
+//! assert_eq!(yard.agent("assistant").ask("What is 6 times 7?").await?.to_string(), "It is 42.");
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! The rooms behind it: [`toolyard_core`] (words), [`toolyard_hub`] (one call), [`toolyard_tools`] (native tools,
-//! functions, skills). The program `toolyard` is this library and a command line.
+//! functions, skills), [`toolyard_agent`] and [`toolyard_model`] (agents and what they think with). The program `toolyard` is this library and a command line.
 
 mod agents;
 pub mod door;

@@ -40,6 +40,10 @@ impl Found<'_> {
         }
     }
 
+    pub(super) fn is_record(&self) -> bool {
+        matches!(self, Found::One(Value::Object(_)))
+    }
+
     fn is_missing(&self) -> bool {
         matches!(self, Found::Made(Value::Null))
     }

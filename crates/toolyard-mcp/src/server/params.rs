@@ -24,6 +24,8 @@ pub(super) struct Params {
     /// What that earlier try wanted to be reminded of.
     pub(super) state: Option<String>,
     pub(super) meta: Option<Meta>,
+    /// Whether there are answers and none of them can be one.
+    useless: bool,
     /// Whether something that must be an object or a text is something else.
     pub(super) misshapen: Option<&'static str>,
 }
@@ -46,6 +48,10 @@ impl Params {
         let mut params = Self::default();
         if let Some(raw) = raw {
             match params.walk(&raw) {
+                // Whoever comes back is asked again for what is wrong; whoever begins with nothing but that is told so.
+                Ok(true) if params.useless && params.state.is_none() => {
+                    params.misshapen = Some("inputResponses");
+                }
                 Ok(true) => {}
                 Ok(false) => params.misshapen = Some("params"),
                 // Messages were walked over before: they cannot be too deep.
@@ -76,19 +82,16 @@ impl Params {
         Ok(true)
     }
 
-    /// Answers are objects, each of them.
+    /// Answers are objects.
     fn responses(&mut self, value: JsonText<'_>, raw: &RawJson) -> Result<Option<RawJson>, JsonFault> {
-        let mut objects = value.kind() == JsonKind::Object;
-        if objects {
-            fields(value.get(), |_, answer| {
-                objects &= answer.kind() == JsonKind::Object;
-                Ok(())
-            })?;
-        }
-        if !objects {
-            self.misshapen = Some("inputResponses");
-        }
-        Ok(objects.then(|| raw.part(value)))
+        let (mut answers, mut objects) = (0_usize, 0_usize);
+        fields(value.get(), |_, answer| {
+            answers += 1;
+            objects += usize::from(answer.kind() == JsonKind::Object);
+            Ok(())
+        })?;
+        self.useless = value.kind() == JsonKind::Null || (answers > 0 && objects == 0);
+        Ok(self.object("inputResponses", value, raw))
     }
 
     fn text(&mut self, what: &'static str, value: JsonText<'_>) -> Option<String> {

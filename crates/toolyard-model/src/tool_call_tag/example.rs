@@ -42,7 +42,7 @@ const OUTRIGHT: [&str; 34] = [
     "样例",
 ];
 /// Words that say it of something that is set off from the text.
-const OF_A_BLOCK: [&str; 17] = [
+const OF_A_BLOCK: [&str; 23] = [
     "the format is",
     "the format of",
     "format for",
@@ -56,6 +56,12 @@ const OF_A_BLOCK: [&str; 17] = [
     "looks like this",
     "general form",
     "placeholder",
+    "you would",
+    "you'd",
+    "would be",
+    "would call",
+    "would use",
+    "would send",
     "格式如下",
     "格式为",
     "格式是",
@@ -112,7 +118,9 @@ pub(super) fn introduces_block(before: &str) -> bool {
 pub(super) fn points_back(after: &str) -> bool {
     let start: String = after.chars().take(200).collect();
     let lower = start.to_lowercase();
-    BACK.iter().any(|word| lower.contains(word)) && says(&start, &SAID_OUTRIGHT)
+    // What a call would do, it does not do.
+    let would = ["this would ", "that would ", "it would "].iter().any(|word| lower.starts_with(word));
+    would || (BACK.iter().any(|word| lower.contains(word)) && says(&start, &SAID_OUTRIGHT))
 }
 
 /// Whether a heading puts what follows among the examples.
@@ -191,7 +199,12 @@ mod tests {
             assert!(introduces_tagged(before), "{before}");
             assert!(introduces_block(before), "{before}");
         }
-        for before in ["Every call has the syntax", "调用格式如下：", "Fill in this template:"] {
+        for before in [
+            "Every call has the syntax",
+            "调用格式如下：",
+            "Fill in this template:",
+            "To call it, you would send this:",
+        ] {
             assert!(!introduces_tagged(before), "{before}");
             assert!(introduces_block(before), "{before}");
         }
@@ -219,6 +232,8 @@ mod tests {
     fn words_that_come_after() {
         assert!(points_back("The above is an example of a call."));
         assert!(points_back("以上是一个示例。"));
+        assert!(points_back("This would return the sum."));
+        assert!(!points_back("This will return the sum."));
         assert!(!points_back("This is the time in Tokyo."));
         assert!(!points_back("For example, you could ask for the weather next."));
     }

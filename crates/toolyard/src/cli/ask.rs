@@ -12,9 +12,9 @@ Examples:
   toolyard ask --dry-run \"…\"            everything but calls that change something
   git diff | toolyard ask - \"what does this change?\"
 
-The answer goes to stdout, the plan and its progress to stderr. Calls that change something are asked about, unless
-[approvals] in toolyard.toml allows them, or --yes does. Where nobody can be asked the run is suspended (exit code 6) and goes on
-after: toolyard runs approve RUN. A run that was killed goes on with: toolyard runs resume
+The answer goes to stdout, the plan and its progress to stderr. Calls that change something are asked about, unless \
+[approvals] in toolyard.toml allows them, or --yes does. Where nobody can be asked the run is suspended (exit code 6) and \
+goes on after: toolyard runs approve RUN. A run that was killed goes on with: toolyard runs resume
 Exit codes: 0 answered · 1 failed · 2 bad use · 3 the model could not be reached · 4 refused by policy or a person · \
 5 an outcome is unknown · 6 waits for a person · 130 cancelled by ctrl-c")]
 pub(crate) struct AskArgs {

@@ -186,6 +186,8 @@ fn numbers(values: &Value) -> Result<(Vec<Given>, usize), ToolError> {
                 Some(written) => found.push(given(written)),
                 None => ignored += 1,
             },
+            // A cell of a table, with where it stands.
+            Value::Object(cell) if cell.contains_key("value") => waiting.extend(cell.get("value")),
             Value::Null | Value::Bool(_) | Value::Object(_) => ignored += 1,
         }
     }

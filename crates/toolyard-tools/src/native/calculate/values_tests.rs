@@ -38,9 +38,11 @@ fn names_that_models_write_mean_the_same() {
 
 #[test]
 fn what_is_no_number_is_left_out_and_counted() {
-    let column = json!(["Sales", 10, [20, [null, "30"]], true, {"value": 5}, "12 apples", "1,2", "", "NaN", "-1,234.50"]);
+    let column = json!(["Sales", 10, [20, [null, "30"]], true, {"valve": 5}, "12 apples", "1,2", "", "NaN", "-1,234.50"]);
     assert_eq!(expression("sum(values)", &column), Ok(("(-1174.5)".to_owned(), 8)));
     assert_eq!(expression("sum(values)", &json!(7)), Ok(("(7)".to_owned(), 0)));
+    let cells = json!([{"value": "Sales", "row": 1}, {"value": 5, "row": 2}, {"value": [6], "row": 3}]);
+    assert_eq!(expression("sum(values)", &cells), Ok(("(11)".to_owned(), 1)));
     assert_eq!(expression("values", &json!([7])), Ok(("7".to_owned(), 0)));
     assert_eq!(expression("count(values)", &json!(["a"])), Ok(("0".to_owned(), 1)));
     assert!(expression("sum(values)", &json!(["a"])).unwrap_err().contains("no number"));
