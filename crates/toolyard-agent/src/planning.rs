@@ -25,7 +25,7 @@ use self::{
     read::{Said, said},
     schema::plan_schema,
     signature::signature,
-    tidy::tidied,
+    tidy::{tidied, without_repeats},
     words::{Words, filled},
 };
 use crate::{
@@ -178,7 +178,9 @@ impl PlanningAgent {
         Ok(match decided {
             Said::Answer(answer) => Decision::Answer(answer),
             Said::Plan(plan) => {
-                Decision::Plan(tidied(plan, tools, &situation.done_ids(), &situation.question))
+                let plan = tidied(plan, tools, &situation.done_ids(), &situation.question);
+                let is_small = situation.mode == ToolCalling::Schema;
+                Decision::Plan(if is_small { without_repeats(plan, &situation.done_ids()) } else { plan })
             }
         })
     }
@@ -222,9 +224,7 @@ impl PlanningAgent {
         for tool in &tools {
             text.push_str(&signature(tool));
         }
-        for part in ["\n", words.example_tools, "\n", examples::TOOLS] {
-            text.push_str(part);
-        }
+        text.truncate(text.trim_end().len());
         let mut messages = vec![ModelMessage::system(text)];
         messages.extend(examples::turns());
         ModelRequest { messages, schema: Some(wanted(&plan_schema(&tools))), ..ModelRequest::default() }

@@ -3,13 +3,8 @@
 use serde_json::{Value, json};
 use toolyard_model::ModelMessage;
 
-/// The tools of the examples.
-pub(super) const TOOLS: &str = "- get_stock(database: string, item: string)\n  Returns: {\"item\":\"figs\",\"count\":3}\n- \
-    list_orders(database: string, customer: string)\n  Returns: {\"items\":[{\"id\":1,\"price\":9.5}]}\n- \
-    save_rows(file: string, line: integer = 1, rows: any[][])";
-
-/// The examples as turns of a conversation: an answer, single calls, plans whose steps need each other and plans whose
-/// steps do not, in two languages.
+/// The examples as turns of a conversation: an answer, single calls and plans in two languages. They were chosen by what a
+/// model of 1.5 billion parameters makes of them: more plans, and it plans where one call is enough.
 pub(super) fn turns() -> Vec<ModelMessage> {
     let all = [
         (
@@ -17,21 +12,21 @@ pub(super) fn turns() -> Vec<ModelMessage> {
             json!({"answer": "I am an assistant. I can use tools for you. What shall I do?"}),
         ),
         (
-            "Look up the stock of apples and of pears in shop.db and save the sum of both in stock.csv",
+            "Look up the stock of apples and the stock of pears in shop.db and save the sum of both in stock.csv",
             stock(),
+        ),
+        (
+            "把 红、大 保存到 颜色.csv 的第 4 行",
+            call("save_rows", &json!({"file": "颜色.csv", "line": 4, "rows": [["红", "大"]]})),
         ),
         (
             "读取 shop.db 中 Bob 的订单",
             call("list_orders", &json!({"database": "shop.db", "customer": "Bob"})),
         ),
-        ("新建文件夹 旧文件，然后把 笔记.txt 移到 旧文件", folder()),
+        ("读取 shop.db 中 Ann 的订单，求最高价格，并保存到 max.csv", highest()),
         (
-            "List the orders of Ann in shop.db, take the highest price and save it in line 5 of max.csv",
-            highest(),
-        ),
-        (
-            "Save the row 30, red in line 4 of colours.csv",
-            call("save_rows", &json!({"file": "colours.csv", "line": 4, "rows": [[30, "red"]]})),
+            "Save the row 30, red, large in colours.csv, beginning at line 4",
+            call("save_rows", &json!({"file": "colours.csv", "line": 4, "rows": [[30, "red", "large"]]})),
         ),
     ];
     let turn = |(request, reply): (&str, Value)| {
@@ -53,14 +48,7 @@ fn stock() -> Value {
         step("apples", "get_stock", &json!({"database": "shop.db", "item": "apples"}), &[]),
         step("pears", "get_stock", &json!({"database": "shop.db", "item": "pears"}), &[]),
         step("sum", "calculate", &json!({"expression": "$apples.count + $pears.count"}), &["apples", "pears"]),
-        step("save", "save_rows", &json!({"file": "stock.csv", "line": 1, "rows": [["$sum.result"]]}), &["sum"]),
-    ]})
-}
-
-fn folder() -> Value {
-    json!({"steps": [
-        step("create", "create_folder", &json!({"path": "旧文件"}), &[]),
-        step("move", "move_file", &json!({"file": "笔记.txt", "to": "旧文件"}), &["create"]),
+        step("save", "save_rows", &json!({"file": "stock.csv", "rows": [["$sum.result"]]}), &["sum"]),
     ]})
 }
 
@@ -68,7 +56,7 @@ fn highest() -> Value {
     json!({"steps": [
         step("orders", "list_orders", &json!({"database": "shop.db", "customer": "Ann"}), &[]),
         step("highest", "calculate", &json!({"expression": "max(values)", "values": "$orders.items[*].price"}), &["orders"]),
-        step("save", "save_rows", &json!({"file": "max.csv", "line": 5, "rows": [["$highest.result"]]}), &["highest"]),
+        step("save", "save_rows", &json!({"file": "max.csv", "rows": [["$highest.result"]]}), &["highest"]),
     ]})
 }
 

@@ -63,6 +63,26 @@ pub(super) fn tidied(mut plan: Plan, tools: &dyn KnownTools, done: &[&str], ques
     plan
 }
 
+/// The plan without steps that repeat an earlier call, argument for argument, and that nobody refers to: a small model that
+/// has nothing more to say begins again.
+pub(super) fn without_repeats(plan: Plan, done: &[&str]) -> Plan {
+    let needed: HashSet<String> =
+        plan.steps.iter().flat_map(|step| references(&step.arguments)).map(|found| found.step).collect();
+    let mut kept: Vec<Step> = Vec::with_capacity(plan.steps.len());
+    for step in plan.steps {
+        let same = |other: &Step| other.tool_type == step.tool_type && other.arguments == step.arguments;
+        let repeats = step.tool_type != NO_TOOL && kept.iter().any(same);
+        if !repeats || needed.contains(&step.id) {
+            kept.push(step);
+        }
+    }
+    let ids: HashSet<String> = kept.iter().map(|step| step.id.clone()).collect();
+    for step in &mut kept {
+        step.dependencies.retain(|need| ids.contains(need) || done.contains(&need.as_str()));
+    }
+    Plan { steps: kept }
+}
+
 /// Brings the arguments into the form that the tool takes.
 fn arrange(step: &mut Step, schema: &RawJson, known: &HashSet<&str>) {
     let takes = Takes::of(schema);

@@ -97,3 +97,20 @@ fn what_was_not_asked_of_the_model_is_filled_in() {
     assert_eq!(plan.steps[0].complexity, Complexity::Low);
     assert_eq!(check_plan(&plan, &Tools, &crate::Caps::default(), &[]), []);
 }
+
+#[test]
+fn a_call_that_is_only_repeated_is_made_once() {
+    let step = |id: &str, at: &str, needs: &[&str]| json!({"id": id, "tool": "anything", "arguments": {"at": at}, "dependencies": needs});
+    let plan = json!({"steps": [
+        step("write", "A1", &["read"]), step("again", "A1", &["write"]), step("next", "A2", &["again"]), step("last", "$next.x", &[]),
+        step("same", "A1", &[]), step("user", "$same.x", &[]),
+    ]});
+    let Some(Said::Plan(plan)) = said(&plan) else { panic!("no plan") };
+    let plan = without_repeats(tidied(plan, &Tools, &["read"], ""), &["read"]);
+    let shown: Vec<_> = plan.steps.iter().map(|step| json!([step.id, step.dependencies])).collect();
+    assert_eq!(
+        Value::Array(shown),
+        json!([["write", ["read"]], ["next", []], ["last", []], ["same", []], ["user", []]]),
+        "what somebody refers to stays"
+    );
+}
