@@ -3,7 +3,7 @@
 //! `TOOLYARD_LOCAL_MODEL` is the line that `scripts/local-model` prints: an address, and the model's name. In CI it must be
 //! set; elsewhere these tests say that they did not run.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "tests, which say it when they were not run")]
 
 use std::time::Duration;
 
