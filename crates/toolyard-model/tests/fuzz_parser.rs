@@ -171,7 +171,10 @@ fn check(text: &str, rng: &mut Rng) {
     let inline = format!("Text: `````{}````` end", line.replace('`', ""));
     assert_eq!(read_calls(&inline, &is_tool).calls, [], "a call from inline code");
     // Without tags only tools that exist are called.
-    let plain = text.replace(['<', '｜'], "").replace("[TOOL", "").replace("tool_", "").replace("```", "");
+    let mut plain = text.replace(['<', '｜', '`', '~'], "");
+    while plain.contains("[TOOL") || plain.contains("[FUNCTION") {
+        plain = plain.replace("[TOOL", "").replace("[FUNCTION", "");
+    }
     let strangers = read_calls(&plain, &is_tool).calls.into_iter().filter(|call| !is_tool(&call.name));
     assert_eq!(
         strangers.map(|call| call.name).collect::<Vec<_>>(),
@@ -208,11 +211,11 @@ fn any_text_is_read_without_harm() {
 fn time_is_linear() {
     let mut patterns: Vec<String> = SCRAPS.iter().map(|scrap| (*scrap).to_owned()).collect();
     let mut rng = Rng::with_seed(7);
-    for _ in 0..60 {
+    for _ in 0..40 {
         let scraps = (0..rng.usize(2..4)).map(|_| SCRAPS[rng.usize(..SCRAPS.len())]);
         patterns.push(scraps.collect());
     }
-    patterns.extend(corpus().into_iter().step_by(25));
+    patterns.extend(corpus().into_iter().step_by(40));
     for pattern in patterns {
         let time = |bytes: usize| {
             let text = pattern.repeat(bytes / pattern.len().max(1));
