@@ -92,7 +92,7 @@ mod tests {
         );
         assert!(tools.iter().all(|tool| tool.spec().hints.read_only == Some(true)));
         let params: Vec<usize> = tools.iter().map(|tool| tool.spec().params().len()).collect();
-        assert_eq!(params, [1, 2, 2, 3, 3]);
+        assert_eq!(params, [2, 2, 2, 3, 3]);
     }
 
     #[tokio::test]
