@@ -394,7 +394,16 @@ fn problems_are_shown_with_the_plan_that_had_them() {
     let request = agent(Language::English).request(&problematic(ToolCalling::Text));
     let before = agent(Language::English).request(&situation(ToolCalling::Text));
     assert_eq!(request.messages[..2], before.messages[..], "what was asked before stays as it was");
-    insta::assert_snapshot!(told(&ModelRequest { messages: request.messages[2..].to_vec(), ..ModelRequest::default() }), @"");
+    insta::assert_snapshot!(told(&ModelRequest { messages: request.messages[2..].to_vec(), ..ModelRequest::default() }), @r#"
+    ASSISTANT
+    {"steps": […]}
+
+    USER
+    This cannot be carried out:
+    - step `write`: it refers to `$total`, but there is no such step
+    - these steps wait for each other: a, b
+    Write all of it again, corrected.
+    "#);
 }
 
 #[test]
@@ -402,7 +411,11 @@ fn a_small_model_is_not_shown_its_bad_plan_again() {
     let request = agent(Language::English).request(&problematic(ToolCalling::Schema));
     let before = agent(Language::English).request(&situation(ToolCalling::Schema));
     assert_eq!(request.messages.len(), before.messages.len());
-    insta::assert_snapshot!(request.messages.last().unwrap().text, @"");
+    insta::assert_snapshot!(request.messages.last().unwrap().text, @r#"
+    Add up the sales of test.xlsx and write the total into B12
+
+    Note: `$total` is no result of a step; refer only to earlier steps, by their ids. a step can only need earlier steps.
+    "#);
 }
 
 #[test]

@@ -177,9 +177,19 @@ mod tests {
             |row: i64, column: i64, value: Value| json!({"value": value, "row": row, "column": column});
         let sheet = json!({"range": "A1:B3", "cells": [cell(1, 1, json!("month")), cell(1, 2, json!("sales")),
             cell(2, 1, json!("一月")), cell(2, 2, json!(100)), cell(3, 1, json!("a|b")), cell(3, 2, json!(null))]});
-        insta::assert_snapshot!(table(&sheet).unwrap(), @"");
+        insta::assert_snapshot!(table(&sheet).unwrap(), @r#"
+    | month | sales |
+    | --- | --- |
+    | 一月 | 100 |
+    | a\|b |  |
+    "#);
         let records = json!([{"id": 1, "name": "x"}, {"id": 2, "more": true}]);
-        insta::assert_snapshot!(table(&records).unwrap(), @"");
+        insta::assert_snapshot!(table(&records).unwrap(), @r#"
+    | id | name | more |
+    | --- | --- | --- |
+    | 1 | x |  |
+    | 2 |  | true |
+    "#);
         assert!(table(&json!([[1, 2], [3]])).unwrap().contains("| 3 |  |"));
         for other in [json!("text"), json!({"a": 1}), json!([]), json!([1, 2]), json!({"a": [], "b": []})] {
             assert_eq!(table(&other), None, "{other}");
