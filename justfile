@@ -67,3 +67,8 @@ replicas CLIENTS="1000" CALLS="100":
 # Damage what models write, for so many minutes, and check what must hold of any text
 fuzz-parser MINUTES="10":
     TOOLYARD_FUZZ_SECONDS=$(({{ MINUTES }} * 60)) cargo nextest run -p toolyard-model --test fuzz_parser --no-capture any_text
+
+# Ask an agent with a real small model (Qwen, 1.1 GB) for single calls and tasks, and look at what it did to real workbooks
+agent-quality *ARGS:
+    cargo build --release -p toolyard
+    scripts/agent-quality {{ ARGS }}

@@ -151,7 +151,7 @@ async fn a_reference_that_leads_nowhere_is_repaired_or_fails_its_step() {
 async fn cycles_unknown_tools_and_missing_steps_are_shown_to_the_planner_once() {
     let tools = [tool("echo", Act::Echoes)];
     for broken in [
-        plan(&[("a", "echo", json!({}), &["b"]), ("b", "echo", json!({}), &["a"])]),
+        plan(&[("a", "echo", json!({"n": 1}), &["b"]), ("b", "echo", json!({"n": 2}), &["a"])]),
         plan(&[("a", "no_such_tool_anywhere", json!({"x": 1}), &[])]),
         plan(&[("a", "echo", json!({"x": "$missing.value"}), &[])]),
         "I would rather not { say".to_owned(),
@@ -250,7 +250,10 @@ async fn caps_on_calls_models_tokens_money_and_repeats_end_a_run() {
     let steps: Vec<_> =
         many.iter().map(|(id, arguments)| (id.as_str(), "echo", arguments.clone(), &[][..])).collect();
     let different = plan(&steps);
-    let steps: Vec<_> = many.iter().map(|(id, _)| (id.as_str(), "echo", json!({"n": 0}), &[][..])).collect();
+    let mut steps: Vec<_> =
+        many.iter().map(|(id, _)| (id.as_str(), "echo", json!({"n": 0}), &[][..])).collect();
+    // What nobody needs would not be called again in the first place.
+    steps.push(("all", "echo", json!({"n": ["$s0", "$s1", "$s2", "$s3", "$s4", "$s5"]}), &[][..]));
     let same = plan(&steps);
     let base = Caps::default;
     for (text, caps, expected) in [

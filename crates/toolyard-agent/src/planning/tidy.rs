@@ -69,16 +69,18 @@ pub(super) fn without_repeats(plan: Plan, done: &[&str]) -> Plan {
     let needed: HashSet<String> =
         plan.steps.iter().flat_map(|step| references(&step.arguments)).map(|found| found.step).collect();
     let mut kept: Vec<Step> = Vec::with_capacity(plan.steps.len());
+    let mut left_out: HashSet<String> = HashSet::new();
     for step in plan.steps {
         let same = |other: &Step| other.tool_type == step.tool_type && other.arguments == step.arguments;
         let repeats = step.tool_type != NO_TOOL && kept.iter().any(same);
         if !repeats || needed.contains(&step.id) {
             kept.push(step);
+        } else {
+            left_out.insert(step.id);
         }
     }
-    let ids: HashSet<String> = kept.iter().map(|step| step.id.clone()).collect();
     for step in &mut kept {
-        step.dependencies.retain(|need| ids.contains(need) || done.contains(&need.as_str()));
+        step.dependencies.retain(|need| !left_out.contains(need) || done.contains(&need.as_str()));
     }
     Plan { steps: kept }
 }

@@ -132,7 +132,7 @@ async fn yard(workplace: &Workplace) -> Result<Toolyard, Failure> {
 /// The agents that clients may ask: as somebody said, or as soon as there is a model. Agents reach every tool that they
 /// may see, so that a door which is there to show only some has none unless somebody said so.
 fn serves_agents(serve: &ServeSettings, yard: &Toolyard) -> Option<AgentDoor> {
-    let is_open = serve.main_profile().is_open() && serve.profiles.is_empty();
+    let is_open = serve.main_profile().is_open();
     let serves = serve.agents.unwrap_or_else(|| is_open && !yard.agents().models().is_empty());
     serves.then(|| AgentDoor::new(yard.agents().clone()))
 }
