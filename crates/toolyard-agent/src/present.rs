@@ -28,10 +28,10 @@ const SHOW_WORDS: [&str; 14] = [
     "读出",
 ];
 /// Words by which somebody wants more than that.
-const MORE_WORDS: [&str; 40] = [
+const MORE_WORDS: [&str; 48] = [
     "?",
     "？",
-    "how ",
+    "how",
     "which",
     "what",
     "who",
@@ -44,6 +44,8 @@ const MORE_WORDS: [&str; 40] = [
     "mean",
     "max",
     "min",
+    "maximum",
+    "minimum",
     "highest",
     "lowest",
     "most",
@@ -55,6 +57,12 @@ const MORE_WORDS: [&str; 40] = [
     "explain",
     "translate",
     "check",
+    "summarize",
+    "summarise",
+    "calculate",
+    "add",
+    "write",
+    "save",
     "多少",
     "哪",
     "几",
@@ -62,19 +70,23 @@ const MORE_WORDS: [&str; 40] = [
     "总",
     "平均",
     "求",
-    "总结",
     "比较",
     "统计",
     "分析",
     "告诉",
     "翻译",
     "检查",
+    "写",
 ];
 
 /// Whether a request is fulfilled by showing what a tool gave.
 pub(crate) fn only_shows(question: &str) -> bool {
     let said = question.to_lowercase();
-    let holds = |words: &[&str]| words.iter().any(|word| said.contains(word));
+    let words: BTreeSet<&str> = said.split(|letter: char| !letter.is_ascii_alphanumeric()).collect();
+    let is_word = |word: &str| word.bytes().all(|letter| letter.is_ascii_alphabetic());
+    let holds = |all: &[&str]| {
+        all.iter().any(|one| if is_word(one) { words.contains(one) } else { said.contains(one) })
+    };
     holds(&SHOW_WORDS) && !holds(&MORE_WORDS)
 }
 
