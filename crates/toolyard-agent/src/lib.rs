@@ -60,6 +60,7 @@ mod memory;
 mod plan;
 mod plan_check;
 mod planning;
+mod present;
 pub mod prompt;
 mod reference;
 mod replay;
@@ -86,6 +87,7 @@ pub use memory::MemoryLog;
 pub use plan::{Complexity, NO_TOOL, Plan, PlanProblem, Step};
 pub use plan_check::{KnownTools, check_plan, cycle};
 pub use planning::{Decision, Digest, MAKE_PLAN, PlanningAgent, Situation};
+pub use present::table;
 pub use reference::{
     Part, Reference, ReferenceError, Resolved, ResolvedJson, ValueOf, references, resolve, resolve_json,
 };

@@ -51,6 +51,8 @@ const MAX_TOKENS: u32 = 4_096;
 const HELD_TOKENS: u32 = 800;
 /// What a model said before is shown again up to here.
 const MAX_PREVIOUS: usize = 8_000;
+/// More problems than this confuse a small model.
+const MOST_NOTES: usize = 3;
 /// What is shown of a step that is over.
 const MAX_SHOWN: usize = 400;
 
@@ -151,14 +153,19 @@ impl PlanningAgent {
             ToolCalling::Schema => self.held(situation),
         };
         request.messages.extend(recent(&situation.history, HISTORY_TOKENS, &*self.counter));
-        request.messages.push(ModelMessage::user(self.task(situation)));
-        if let Some(previous) = &situation.previous {
+        let is_held = situation.mode == ToolCalling::Schema;
+        let mut task = self.task(situation);
+        if is_held && !situation.problems.is_empty() {
+            task.push_str("\n\n");
+            task.push_str(&filled(self.words().note, &[("problems", &noted(&situation.problems))]));
+        }
+        request.messages.push(ModelMessage::user(task));
+        if let Some(previous) = situation.previous.as_ref().filter(|_| !is_held) {
             let previous: String = previous.chars().take(MAX_PREVIOUS).collect();
             request.messages.push(ModelMessage::assistant(previous));
             request.messages.push(ModelMessage::user(self.objection(&situation.problems)));
         }
-        request.max_tokens =
-            Some(if situation.mode == ToolCalling::Schema { HELD_TOKENS } else { MAX_TOKENS });
+        request.max_tokens = Some(if is_held { HELD_TOKENS } else { MAX_TOKENS });
         request.temperature = Some(0.0);
         request
     }
@@ -400,6 +407,27 @@ fn make_plan_schema<'a>(tools: impl Iterator<Item = &'a str>) -> Value {
         "required": ["id", "tool_type", "arguments"],
     });
     json!({"type": "object", "properties": {"steps": {"type": "array", "items": step}}, "required": ["steps"]})
+}
+
+/// Problems as advice for somebody who does not remember the plan that had them.
+fn noted(problems: &[PlanProblem]) -> String {
+    let advice = |problem: &PlanProblem| match problem {
+        PlanProblem::Unreadable { .. } => "answer in one of the three forms.".to_owned(),
+        PlanProblem::BadId { .. } => "every step has an id of its own.".to_owned(),
+        PlanProblem::UnknownTool { tool, nearest: Some(nearest), .. } => {
+            format!("there is no tool `{tool}`, but there is `{nearest}`.")
+        }
+        PlanProblem::UnknownTool { tool, nearest: None, .. } => format!("there is no tool `{tool}`."),
+        PlanProblem::MissingStep { reference, .. } => {
+            format!("`{reference}` is no result of a step; refer only to earlier steps, by their ids.")
+        }
+        PlanProblem::BadArguments { reason, .. } => format!("{reason}."),
+        PlanProblem::Cycle { .. } => "a step can only need earlier steps.".to_owned(),
+        PlanProblem::TooLong { limit, .. } => format!("at most {limit} steps."),
+    };
+    let mut said: Vec<String> = problems.iter().take(MOST_NOTES).map(advice).collect();
+    said.dedup();
+    said.join(" ")
 }
 
 fn wanted(schema: &Value) -> WantedSchema {

@@ -379,22 +379,22 @@ fn the_beginning_stays_the_same_from_question_to_question() {
     }
 }
 
-#[test]
-fn problems_are_shown_with_the_plan_that_had_them() {
-    let mut repaired = situation(ToolCalling::Schema);
+fn problematic(mode: ToolCalling) -> Situation {
+    let mut repaired = situation(mode);
     repaired.previous = Some("{\"steps\": [\u{2026}]}".to_owned());
     repaired.problems = vec![
         PlanProblem::MissingStep { step: "write".to_owned(), reference: "$total".to_owned() },
         PlanProblem::Cycle { steps: vec!["a".to_owned(), "b".to_owned()] },
     ];
-    let request = agent(Language::English).request(&repaired);
-    let before = agent(Language::English).request(&situation(ToolCalling::Schema));
-    assert_eq!(
-        request.messages[..before.messages.len()],
-        before.messages[..],
-        "what was asked before stays as it was"
-    );
-    insta::assert_snapshot!(told(&ModelRequest { messages: request.messages[before.messages.len()..].to_vec(), ..ModelRequest::default() }), @r#"
+    repaired
+}
+
+#[test]
+fn problems_are_shown_with_the_plan_that_had_them() {
+    let request = agent(Language::English).request(&problematic(ToolCalling::Text));
+    let before = agent(Language::English).request(&situation(ToolCalling::Text));
+    assert_eq!(request.messages[..2], before.messages[..], "what was asked before stays as it was");
+    insta::assert_snapshot!(told(&ModelRequest { messages: request.messages[2..].to_vec(), ..ModelRequest::default() }), @r#"
     ASSISTANT
     {"steps": […]}
 
@@ -403,6 +403,18 @@ fn problems_are_shown_with_the_plan_that_had_them() {
     - step `write`: it refers to `$total`, but there is no such step
     - these steps wait for each other: a, b
     Write all of it again, corrected.
+    "#);
+}
+
+#[test]
+fn a_small_model_is_not_shown_its_bad_plan_again() {
+    let request = agent(Language::English).request(&problematic(ToolCalling::Schema));
+    let before = agent(Language::English).request(&situation(ToolCalling::Schema));
+    assert_eq!(request.messages.len(), before.messages.len());
+    insta::assert_snapshot!(request.messages.last().unwrap().text, @r#"
+    Add up the sales of test.xlsx and write the total into B12
+
+    Note: `$total` is no result of a step; refer only to earlier steps, by their ids. a step can only need earlier steps.
     "#);
 }
 

@@ -120,6 +120,8 @@ fn what_was_probably_meant_is_taken_and_said() {
         "$read.result.cells[*].value",
         "$read.cells[*].values",
         "$read.data.Value",
+        "$read.data[*].value",
+        "$read.rows[*].value",
     ] {
         let (value, note) = forgiven(text);
         assert_eq!(value, cells, "{text}: {note}");

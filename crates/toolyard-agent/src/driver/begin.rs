@@ -239,6 +239,9 @@ impl Session<'_> {
     /// The final answer, if the model gave one or did not.
     fn read_answer(&mut self) -> Result<bool, AgentError> {
         let said = self.run.reply(&ModelTask::Answer).map(|reply| reply.text.trim().to_owned());
+        if let (None, Some(table)) = (&said, thinking::direct(self.context.parts, &self.run, &self.known())) {
+            return self.answer(table, true).map(|()| true);
+        }
         match said {
             Some(answer) if !answer.is_empty() => self.answer(answer, false)?,
             None if self.only_rehearsed() => self.answer(thinking::rehearsal(&self.known()), true)?,

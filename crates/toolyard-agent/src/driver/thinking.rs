@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Map, Value};
 use toolyard_core::{Capability, RawJson, ResultForm};
-use toolyard_model::{ModelReply, ModelRequest};
+use toolyard_model::{ModelReply, ModelRequest, ToolCalling};
 
 use super::{session::Context, standing::Standing};
 pub(super) use crate::Decision;
@@ -270,6 +270,13 @@ fn results(known: &[Known]) -> Vec<ResultForAnswer> {
 /// The answer without a model.
 pub(super) fn fallback(parts: &AgentParts, known: &[Known]) -> Option<String> {
     CoordinationAgent::new(parts.config.clone()).fallback(&results(known))
+}
+
+/// The answer that only shows what a step gave, for models that would only talk about it.
+pub(super) fn direct(parts: &AgentParts, run: &Run, known: &[Known]) -> Option<String> {
+    let (ToolCalling::Schema, [only]) = (parts.model.tool_calling(), known) else { return None };
+    let question = run.ask().map(|ask| ask.question.as_str()).unwrap_or_default();
+    CoordinationAgent::new(parts.config.clone()).direct(question, &results(known), only.value.as_deref())
 }
 
 /// Who an answer rests on.

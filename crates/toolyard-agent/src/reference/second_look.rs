@@ -91,13 +91,14 @@ fn look<'v>(value: &'v Value, path: &[Part], how: &mut Vec<String>, depth: usize
         return in_json_text(text, path, how, depth);
     }
     let mark = how.len();
-    let ways: [Way<'v>; 6] = [
+    let ways: [Way<'v>; 7] = [
         |value, part, rest, how, depth| look(similar_key(value, part, how)?, rest, how, depth),
         |value, part, rest, how, depth| without_wrapper(value, part, rest, how, depth),
         |value, part, rest, how, _| how_many(value, part, rest, how),
         |value, part, rest, how, depth| deeper(value, part, rest, how, depth),
         |value, part, rest, how, depth| column(value, part, rest, how, depth),
         |value, part, rest, how, depth| inside_result(value, part, rest, how, depth),
+        |value, part, rest, how, depth| without_name(value, part, rest, how, depth),
     ];
     ways.into_iter().find_map(|way| {
         how.truncate(mark);
@@ -184,6 +185,22 @@ fn inside_result<'v>(
     let inner = value.as_object()?.get("result")?;
     how.push("`result` was looked into".to_owned());
     look(inner, &[std::slice::from_ref(part), rest].concat(), how, depth)
+}
+
+/// `$sales.data[*].value` where nothing is called `data`, but something has items with a `value`.
+fn without_name<'v>(
+    value: &'v Value,
+    part: &Part,
+    rest: &[Part],
+    how: &mut Vec<String>,
+    depth: usize,
+) -> Option<Found<'v>> {
+    let (Part::Key(key), Value::Object(entries)) = (part, value) else { return None };
+    if rest.is_empty() || entries.contains_key(key) {
+        return None;
+    }
+    how.push(format!("there is no `{key}`"));
+    look(value, rest, how, depth)
 }
 
 fn is_result_word(key: &str) -> bool {

@@ -79,7 +79,7 @@ pub(super) fn walk<'v>(value: &'v Value, path: &[Part]) -> Option<Found<'v>> {
         (Part::Key(_), Value::Array(items)) => each(items, path),
         (Part::Index(index), Value::Array(items)) => walk(items.get(place(*index, items.len())?)?, rest),
         (Part::All, Value::Array(items)) => each(items, rest),
-        (Part::All, Value::Object(entries)) => each(entries.values(), rest),
+        (Part::All, Value::Object(entries)) if rest.is_empty() => each(entries.values(), rest),
         (Part::Slice(from, to), Value::Array(items)) => slice(items, *from, *to, rest),
         _ => None,
     }
