@@ -22,6 +22,7 @@ mod happened;
 mod persons;
 mod prepare;
 mod progress;
+mod saying;
 mod session;
 mod standing;
 mod stop;

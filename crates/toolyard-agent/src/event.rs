@@ -328,6 +328,8 @@ pub enum RunNews {
         /// The text.
         text: String,
     },
+    /// What was told of an answer is none: the model went on with calls, or broke off.
+    AnswerDropped,
     /// More of what a model thinks.
     ReasoningDelta {
         /// The text.

@@ -7,6 +7,7 @@ use super::{
     caps::cap_on,
     persons::{Waiting, hear},
     prepare::{Wanted, prepare},
+    saying::untold,
     session::{Draining, Session, reasoning},
     thinking::{self, Decision},
     thought::think,
@@ -183,12 +184,16 @@ impl Session<'_> {
     fn read_plan(&mut self, task: &Task) -> Result<bool, AgentError> {
         let Some(reply) = task.model_task().and_then(|task| self.run.reply(&task)) else { return Ok(false) };
         match thinking::read_plan(self.context.parts, &self.run, reply) {
-            Ok(Decision::Answer(answer)) => self.answer(answer, true)?,
+            Ok(Decision::Answer(answer)) => self.answer(answer)?,
             Ok(Decision::Plan(plan)) => {
+                self.drop_said();
                 let facts = thinking::facts(self.context.parts, &plan);
                 self.note(RunEvent::Planned { plan, facts })?;
             }
-            Err(problems) => self.note(RunEvent::PlanRefused { problems })?,
+            Err(problems) => {
+                self.drop_said();
+                self.note(RunEvent::PlanRefused { problems })?;
+            }
         }
         Ok(true)
     }
@@ -240,14 +245,14 @@ impl Session<'_> {
     fn read_answer(&mut self) -> Result<bool, AgentError> {
         let said = self.run.reply(&ModelTask::Answer).map(|reply| reply.text.trim().to_owned());
         if let (None, Some(table)) = (&said, thinking::direct(self.context.parts, &self.run, &self.known())) {
-            return self.answer(table, true).map(|()| true);
+            return self.answer(table).map(|()| true);
         }
         match said {
-            Some(answer) if !answer.is_empty() => self.answer(answer, false)?,
-            None if self.only_rehearsed() => self.answer(thinking::rehearsal(&self.known()), true)?,
+            Some(answer) if !answer.is_empty() => self.answer(answer)?,
+            None if self.only_rehearsed() => self.answer(thinking::rehearsal(&self.known()))?,
             None if self.run.unanswered(&ModelTask::Answer).is_none() => return Ok(false),
             _ => match self.without_model() {
-                Some(answer) => self.answer(answer, true)?,
+                Some(answer) => self.answer(answer)?,
                 None => self.give_up()?,
             },
         }
@@ -267,13 +272,25 @@ impl Session<'_> {
         !self.run.steps().iter().any(StepRun::has_value)
     }
 
-    /// Ends the run with an answer; one that was not said piece by piece is said now.
-    fn answer(&mut self, answer: String, unsaid: bool) -> Result<(), AgentError> {
-        if unsaid {
-            self.context.watcher.see(&RunNews::AnswerDelta { text: answer.clone() });
+    /// Ends the run with an answer; what was not told of it piece by piece is told now.
+    fn answer(&mut self, answer: String) -> Result<(), AgentError> {
+        if untold(&answer, &self.said).is_none() {
+            self.drop_said();
+        }
+        let rest = untold(&answer, &self.said).unwrap_or_default();
+        if !rest.is_empty() {
+            self.context.watcher.see(&RunNews::AnswerDelta { text: rest.to_owned() });
         }
         let sources = thinking::sources(self.context.parts, &self.known());
         self.end(RunEnd::Answered { answer, sources })
+    }
+
+    /// What was told is not the answer after all.
+    fn drop_said(&mut self) {
+        if !self.said.is_empty() {
+            self.said.clear();
+            self.context.watcher.see(&RunNews::AnswerDropped);
+        }
     }
 
     /// Nothing succeeded.

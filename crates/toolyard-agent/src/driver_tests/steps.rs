@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use toolyard_core::ErrorKind;
+use toolyard_model::{ModelReply, ScriptedModel, ToolCalling};
 
 use super::*;
 use crate::{CancelToken, Cap, Caps, ModelTask, RunEnd, RunEvent, RunNews, StepEnd};
@@ -37,6 +38,35 @@ async fn a_question_that_needs_no_tool_costs_one_request() {
     assert!(said, "whoever only listens to pieces hears it too");
     assert_eq!(house.resume(&run).await, end, "a run that is over is only told about");
     assert_eq!(house.model.requests().len(), 1);
+}
+
+/// What whoever only listens to pieces hears, and `|` where it is told to forget it.
+fn heard(watcher: &Seen) -> String {
+    let news = watcher.news.lock().unwrap();
+    let piece = |news: &RunNews| match news {
+        RunNews::AnswerDelta { text } => Some(text.clone()),
+        RunNews::AnswerDropped => Some("|".to_owned()),
+        _ => None,
+    };
+    news.iter().filter_map(piece).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_at_once_is_told_as_it_comes_and_words_before_a_call_are_not_it() {
+    let call = "I look. <tool_call>{\"name\": \"read\", \"arguments\": {}}</tool_call>";
+    let mut replies = [call, "It is 7."].map(str::to_owned).into_iter();
+    let model = ScriptedModel::new(ToolCalling::Text, move |_| {
+        Ok(ModelReply { text: replies.next().unwrap_or_default(), ..ModelReply::default() })
+    });
+    let house = House::new(model, &[tool("read", Act::Answers(json!({"x": 7})))]);
+    let watcher = Seen::default();
+    let (_, end) = house.agent.ask(ask("what is x?"), &watcher, &CancelToken::new()).await.unwrap();
+    assert_eq!((answered(&end), heard(&watcher).as_str()), ("It is 7.", "I look.|It is 7."));
+
+    let house = House::new(saying([json!({"answer": "Hello!"}).to_string()]), &[]);
+    let watcher = Seen::default();
+    house.agent.ask(ask("hi"), &watcher, &CancelToken::new()).await.unwrap();
+    assert_eq!(heard(&watcher), "Hello!", "once, although it is told before it is read as a whole");
 }
 
 #[tokio::test(start_paused = true)]

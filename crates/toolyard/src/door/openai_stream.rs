@@ -103,6 +103,11 @@ impl Chunks {
         add_usage(&mut self.usage, news);
         if let RunNews::AnswerDelta { text } = news {
             self.say(text);
+        } else if *news == RunNews::AnswerDropped {
+            // It cannot be taken back; what follows begins a paragraph of its own.
+            if !std::mem::take(&mut self.said).is_empty() {
+                self.push(&json!({"content": "\n\n"}), None);
+            }
         } else if let Some(text) = thought(news) {
             self.push(&json!({"reasoning_content": text}), None);
         }
