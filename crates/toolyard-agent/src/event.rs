@@ -279,6 +279,9 @@ pub enum RunEnd {
         answer: String,
         /// Who it rests on: tools and sources.
         sources: Vec<String>,
+        /// Whether the model had to stop before its end.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        cut_off: bool,
     },
     /// There is a plan, and no more was wanted.
     Planned,
@@ -328,6 +331,8 @@ pub enum RunNews {
         /// The text.
         text: String,
     },
+    /// What was said of the final answer so far does not count: it broke off, or was no answer. Another one may follow.
+    AnswerTakenBack,
     /// More of what a model thinks.
     ReasoningDelta {
         /// The text.

@@ -113,7 +113,11 @@ fn carried_out(story: &Story) -> (Run, Vec<RunEvent>, Vec<Beginning>) {
                 other => news.extend(at_once(other, story)),
             }
             if *task == Task::Answer {
-                news.push(ended(RunEnd::Answered { answer: "!".to_owned(), sources: Vec::new() }));
+                news.push(ended(RunEnd::Answered {
+                    answer: "!".to_owned(),
+                    sources: Vec::new(),
+                    cut_off: false,
+                }));
             }
         }
         if news.is_empty() && !under_way.is_empty() {
@@ -291,7 +295,8 @@ fn an_answer_at_once_needs_no_plan() {
     assert_eq!(run.tasks(), [Task::Plan { round: 0, repair: false }]);
     run.apply(&model_answered(ModelTask::Plan { round: 0, repair: false })).unwrap();
     assert!(run.reply(&ModelTask::Plan { round: 0, repair: false }).is_some(), "it is read, not asked again");
-    run.apply(&ended(RunEnd::Answered { answer: "4".to_owned(), sources: Vec::new() })).unwrap();
+    run.apply(&ended(RunEnd::Answered { answer: "4".to_owned(), sources: Vec::new(), cut_off: false }))
+        .unwrap();
     assert!(run.is_over() && run.tasks().is_empty());
     assert_eq!(run.spent().model_calls, 1);
 }

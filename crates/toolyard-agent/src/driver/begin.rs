@@ -1,6 +1,7 @@
 //! Begins what may be begun, and settles at once what needs no waiting.
 
 use toolyard_core::SourceId;
+use toolyard_model::{FinishReason, ModelReply};
 
 use super::{
     call::look,
@@ -14,9 +15,33 @@ use super::{
 use crate::{
     AgentError, Approval, Cap, ModelTask, Phase, PlanProblem, RunEnd, RunEvent, RunNews, StepEnd, StepRun,
     Task,
+    planning::text::cleaned,
     schedule::{Lane, startable},
     step_value,
 };
+
+/// An answer, and how it came.
+struct Answer {
+    text: String,
+    /// Whether it was said piece by piece.
+    is_said: bool,
+    /// Whether the model had to stop before its end.
+    cut_off: bool,
+}
+
+impl Answer {
+    /// One that nobody has heard of yet.
+    fn unsaid(text: String) -> Self {
+        Self { text, is_said: false, cut_off: false }
+    }
+
+    /// What a model said when it was asked for one.
+    fn said(reply: &ModelReply) -> Self {
+        let text = cleaned(&reply.text);
+        let is_said = text == reply.text.trim();
+        Self { text, is_said, cut_off: reply.finish == FinishReason::Length }
+    }
+}
 
 impl Session<'_> {
     /// Goes on until something must be waited for.
@@ -183,7 +208,10 @@ impl Session<'_> {
     fn read_plan(&mut self, task: &Task) -> Result<bool, AgentError> {
         let Some(reply) = task.model_task().and_then(|task| self.run.reply(&task)) else { return Ok(false) };
         match thinking::read_plan(self.context.parts, &self.run, reply) {
-            Ok(Decision::Answer(answer)) => self.answer(answer, true)?,
+            Ok(Decision::Answer(text)) => {
+                let cut_off = reply.finish == FinishReason::Length;
+                self.answer(Answer { cut_off, ..Answer::unsaid(text) })?;
+            }
             Ok(Decision::Plan(plan)) => {
                 let facts = thinking::facts(self.context.parts, &plan);
                 self.note(RunEvent::Planned { plan, facts })?;
@@ -205,7 +233,13 @@ impl Session<'_> {
             self.over(id, StepEnd::Failed { message, hint, kind: None })?;
             return Ok(true);
         }
-        let Some(text) = reasoning(&self.run, &step).map(str::to_owned) else { return Ok(false) };
+        let Some(text) = reasoning(&self.run, &step) else { return Ok(false) };
+        let said = self.run.reply(&task).is_some_and(|reply| !reply.text.trim().is_empty());
+        if said && text.is_empty() {
+            let message = "the model called a tool instead of thinking".to_owned();
+            self.over(id, StepEnd::Failed { message, hint: None, kind: None })?;
+            return Ok(true);
+        }
         let value = self.context.values.put(step.journal_name(), step_value(None, &text));
         let verification = thinking::verify(&step.step, &value, &text, None, &[]);
         let (preview, size) = (super::call::preview(&text), text.chars().count());
@@ -238,16 +272,21 @@ impl Session<'_> {
 
     /// The final answer, if the model gave one or did not.
     fn read_answer(&mut self) -> Result<bool, AgentError> {
-        let said = self.run.reply(&ModelTask::Answer).map(|reply| reply.text.trim().to_owned());
+        let said = self.run.reply(&ModelTask::Answer).map(Answer::said);
         if let (None, Some(table)) = (&said, thinking::direct(self.context.parts, &self.run, &self.known())) {
-            return self.answer(table, true).map(|()| true);
+            return self.answer(Answer::unsaid(table)).map(|()| true);
+        }
+        if said.as_ref().is_some_and(|said| !said.is_said) {
+            self.context.watcher.see(&RunNews::AnswerTakenBack);
         }
         match said {
-            Some(answer) if !answer.is_empty() => self.answer(answer, false)?,
-            None if self.only_rehearsed() => self.answer(thinking::rehearsal(&self.known()), true)?,
+            Some(answer) if !answer.text.is_empty() => self.answer(answer)?,
+            None if self.only_rehearsed() => {
+                self.answer(Answer::unsaid(thinking::rehearsal(&self.known())))?;
+            }
             None if self.run.unanswered(&ModelTask::Answer).is_none() => return Ok(false),
             _ => match self.without_model() {
-                Some(answer) => self.answer(answer, true)?,
+                Some(answer) => self.answer(Answer::unsaid(answer))?,
                 None => self.give_up()?,
             },
         }
@@ -267,13 +306,20 @@ impl Session<'_> {
         !self.run.steps().iter().any(StepRun::has_value)
     }
 
-    /// Ends the run with an answer; one that was not said piece by piece is said now.
-    fn answer(&mut self, answer: String, unsaid: bool) -> Result<(), AgentError> {
-        if unsaid {
-            self.context.watcher.see(&RunNews::AnswerDelta { text: answer.clone() });
+    /// Ends the run with an answer; what was not said of it piece by piece is said now.
+    fn answer(&mut self, answer: Answer) -> Result<(), AgentError> {
+        let Answer { text: mut answer, is_said, cut_off } = answer;
+        let tell = |text: String| self.context.watcher.see(&RunNews::AnswerDelta { text });
+        if !is_said {
+            tell(answer.clone());
+        }
+        if cut_off {
+            let end = format!("\n\n{}", thinking::cut_off(self.context.parts));
+            answer.push_str(&end);
+            tell(end);
         }
         let sources = thinking::sources(self.context.parts, &self.known());
-        self.end(RunEnd::Answered { answer, sources })
+        self.end(RunEnd::Answered { answer, sources, cut_off })
     }
 
     /// Nothing succeeded.

@@ -110,6 +110,10 @@ impl Session<'_> {
         match outcome {
             Ok(reply) => self.note(RunEvent::ModelAnswered { task, reply, milliseconds })?,
             Err(error) => {
+                if task == ModelTask::Answer {
+                    // Whatever was heard of it broke off.
+                    self.context.watcher.see(&RunNews::AnswerTakenBack);
+                }
                 let (message, hint) = (error.to_string(), error.hint);
                 self.note(RunEvent::ModelFailed { task, message, hint })?;
             }

@@ -17,6 +17,7 @@ use toolyard_core::{BoxFuture, JournalError, Lease, RawJson, RunLog, RunState, r
 use super::{happened::Happened, prepare::REDACTED};
 use crate::{
     Agent, AgentError, AgentParts, Cap, ModelTask, Run, RunEvent, RunNews, RunWatcher, StepRun,
+    planning::text::cleaned,
     replay::{Loaded, written},
     step_value,
     values::Values,
@@ -187,19 +188,19 @@ fn reasoned(run: &Run) -> Values {
     let values = Values::default();
     let done = run.steps().iter().filter(|step| step.has_value());
     // What secrets were taken out of is not what the model said.
-    let is_whole = |text: &&str| !text.contains(REDACTED);
+    let is_whole = |text: &String| !text.contains(REDACTED);
     for (name, text) in
         done.filter_map(|step| Some((step.journal_name(), reasoning(run, step).filter(is_whole)?)))
     {
-        values.put(name, step_value(None, text));
+        values.put(name, step_value(None, &text));
     }
     values
 }
 
 /// What a model said for a step.
-pub(super) fn reasoning<'r>(run: &'r Run, step: &StepRun) -> Option<&'r str> {
+pub(super) fn reasoning(run: &Run, step: &StepRun) -> Option<String> {
     let task = ModelTask::Reason { step: step.step.id.clone() };
-    run.reply(&task).map(|reply| reply.text.as_str())
+    run.reply(&task).map(|reply| cleaned(&reply.text))
 }
 
 /// A lease that is given back when its driver is dropped.

@@ -279,6 +279,11 @@ pub(super) fn direct(parts: &AgentParts, run: &Run, known: &[Known]) -> Option<S
     CoordinationAgent::new(parts.config.clone()).direct(question, &results(known), only.value.as_deref())
 }
 
+/// What stands at the end of an answer that the model could not end.
+pub(super) fn cut_off(parts: &AgentParts) -> &'static str {
+    CoordinationAgent::new(parts.config.clone()).cut_off()
+}
+
 /// Who an answer rests on.
 pub(super) fn sources(parts: &AgentParts, known: &[Known]) -> Vec<String> {
     CoordinationAgent::new(parts.config.clone()).sources(&results(known))

@@ -103,6 +103,12 @@ impl Chunks {
         add_usage(&mut self.usage, news);
         if let RunNews::AnswerDelta { text } = news {
             self.say(text);
+        } else if matches!(news, RunNews::AnswerTakenBack) {
+            // What was sent cannot be called back; what follows must not look like the rest of it.
+            if !self.said.is_empty() {
+                self.say("\n\n");
+                self.said.clear();
+            }
         } else if let Some(text) = thought(news) {
             self.push(&json!({"reasoning_content": text}), None);
         }

@@ -159,6 +159,11 @@ impl RunWatcher for View<'_> {
                 lines.iter().for_each(|line| self.output.talk(line));
             }
             (Kind::Live, RunNews::AnswerDelta { text }) if self.streams => self.stream(&mut state, text),
+            (Kind::Live, RunNews::AnswerTakenBack) if !state.streamed.is_empty() => {
+                // It stays on the screen; what follows must not look like the rest of it.
+                state.streamed.clear();
+                self.output.piece("\n\n");
+            }
             (
                 Kind::Live,
                 RunNews::Event { event: RunEvent::Planned { .. } | RunEvent::StepStarted { .. }, .. },
