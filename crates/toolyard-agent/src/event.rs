@@ -62,6 +62,9 @@ pub enum RunEvent {
         message: String,
         /// What to do about it.
         hint: Option<String>,
+        /// What it cost nevertheless, as far as that is known.
+        #[serde(default, skip_serializing_if = "is_nothing")]
+        usage: Usage,
     },
     /// There is a plan.
     Planned {
@@ -350,6 +353,10 @@ pub enum RunNews {
         /// Tokens and money.
         usage: Usage,
     },
+}
+
+fn is_nothing(usage: &Usage) -> bool {
+    *usage == Usage::default()
 }
 
 /// Facts by step as a list: names that a model chose must not be names of fields, which are looked at when secrets are

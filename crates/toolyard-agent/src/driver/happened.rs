@@ -1,7 +1,7 @@
 //! What ended, and what that means for the run.
 
 use toolyard_core::{ErrorKind, ResultForm, SourceId, ToolError};
-use toolyard_model::{ModelError, ModelReply};
+use toolyard_model::{ModelError, ModelReply, Usage};
 
 use super::{
     call::{Purpose, call, learn},
@@ -108,18 +108,30 @@ impl Session<'_> {
     ) -> Result<(), AgentError> {
         self.under_way.models.remove(&task);
         match outcome {
-            Ok(reply) => self.note(RunEvent::ModelAnswered { task, reply, milliseconds })?,
+            Ok(mut reply) => {
+                reply.usage = self.priced(reply.usage);
+                self.note(RunEvent::ModelAnswered { task, reply, milliseconds })?;
+            }
             Err(error) => {
                 if task == ModelTask::Answer {
                     // Whatever was heard of it broke off.
                     self.context.watcher.see(&RunNews::AnswerTakenBack);
                 }
+                let usage = self.priced(error.used());
                 let (message, hint) = (error.to_string(), error.hint);
-                self.note(RunEvent::ModelFailed { task, message, hint })?;
+                self.note(RunEvent::ModelFailed { task, message, hint, usage })?;
             }
         }
         self.context.watcher.see(&RunNews::Spent { usage: self.run.spent().usage });
         Ok(())
+    }
+
+    /// Tokens that were counted here have no price yet.
+    fn priced(&self, usage: Usage) -> Usage {
+        match usage.cost_micros {
+            0 => Usage { cost_micros: self.context.parts.model.cost(&usage), ..usage },
+            _ => usage,
+        }
     }
 
     fn unprepared(&mut self, id: &str, unprepared: Unprepared) -> Result<(), AgentError> {

@@ -14,7 +14,7 @@ use tokio::{
 };
 use toolyard_core::{BoxFuture, JournalError, Lease, RawJson, RunLog, RunState, redact_json};
 
-use super::{happened::Happened, prepare::REDACTED};
+use super::{happened::Happened, patient::append, prepare::REDACTED};
 use crate::{
     Agent, AgentError, AgentParts, Cap, ModelTask, Run, RunEvent, RunNews, RunWatcher, StepRun,
     planning::text::cleaned,
@@ -41,6 +41,13 @@ pub(super) struct Context<'a> {
     pub(super) progress: mpsc::Sender<RunNews>,
     /// Whether another process worked on this run before: what it knew and did not write down is gone.
     pub(super) resumed: bool,
+}
+
+impl Context<'_> {
+    /// For so long a store that fails is tried again: the lease must not be over meanwhile.
+    pub(super) fn patience(&self) -> Duration {
+        self.agent.lease / 2
+    }
 }
 
 /// One driver at one run.
@@ -96,6 +103,11 @@ impl UnderWay {
     pub(super) fn is_idle(&self) -> bool {
         self.calls.is_empty() && self.models.is_empty() && self.looks.is_empty()
     }
+
+    /// Whether nothing goes on before a person here has decided.
+    pub(super) fn waits_for_persons(&self) -> bool {
+        self.is_idle() && !self.persons.is_empty()
+    }
 }
 
 impl<'a> Session<'a> {
@@ -149,7 +161,8 @@ impl<'a> Session<'a> {
         if !self.unwritten.is_empty() {
             let events: Vec<_> = self.unwritten.iter().map(written).collect();
             let Context { parts, lease, watcher, .. } = self.context;
-            self.meanwhile(parts.log.append_all(lease, self.next, &events)).await?;
+            let patience = self.context.patience();
+            self.meanwhile(append(&*parts.log, lease, self.next, &events, patience)).await?;
             for (event, text) in std::mem::take(&mut self.unwritten).into_iter().zip(events) {
                 // Whoever watches sees what is written down, and that is without secrets.
                 if let Some(event) = shown(event, &text) {

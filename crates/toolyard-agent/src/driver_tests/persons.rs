@@ -179,6 +179,39 @@ impl crate::RunWatcher for Silent {
     }
 }
 
+/// Somebody who comes back from lunch and allows it.
+#[derive(Debug)]
+struct AfterLunch;
+
+impl crate::RunWatcher for AfterLunch {
+    fn see(&self, _news: &crate::RunNews) {}
+
+    fn decide<'a>(
+        &'a self,
+        _question: &'a crate::ApprovalQuestion,
+    ) -> toolyard_core::BoxFuture<'a, Option<ApprovalDecision>> {
+        Box::pin(async {
+            tokio::time::sleep(std::time::Duration::from_hours(1)).await;
+            Some(ApprovalDecision::Allow)
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn time_in_which_only_a_person_thinks_does_not_count() {
+    let slow = tool("echo", Act::Echoes).takes(500);
+    let house = House::new(
+        saying([write_and_read(), "Done.".to_owned()]),
+        &[tool("write", Act::Echoes).writes().at("other"), slow],
+    );
+    let caps = crate::Caps { time: std::time::Duration::from_secs(5), ..crate::Caps::default() };
+    let (run, end) =
+        house.agent.ask(crate::Ask { caps, ..ask("?") }, &AfterLunch, &CancelToken::new()).await.unwrap();
+    assert!(matches!(end, RunEnd::Answered { .. }), "{end:?}");
+    let (_, events) = crate::load(&house.log, &run).await.unwrap();
+    assert_eq!(crate::worked(&events), std::time::Duration::from_secs(1), "two calls one after the other");
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_answer_from_elsewhere_counts_while_somebody_here_is_still_asked() {
     let house = House::new(saying([write_and_read(), "Done.".to_owned()]), &tools());

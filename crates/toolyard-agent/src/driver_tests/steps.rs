@@ -7,7 +7,7 @@ use serde_json::json;
 use toolyard_core::ErrorKind;
 use toolyard_model::{
     FinishReason, Model, ModelError, ModelErrorKind, ModelEvent, ModelReply, ModelRequest, ModelStream,
-    ScriptedModel, ToolCalling,
+    ScriptedModel, ToolCalling, Usage,
 };
 
 use super::*;
@@ -29,11 +29,18 @@ impl Model for Breaking {
         ToolCalling::Schema
     }
 
+    fn cost(&self, usage: &Usage) -> u64 {
+        usage.output * 2
+    }
+
     fn generate<'a>(&'a self, request: &'a ModelRequest) -> ModelStream<'a> {
         let broken = ModelError::new("breaking", ModelErrorKind::Unreachable, "broke off");
         let events = match request.schema {
             Some(_) => vec![Ok(ModelEvent::Text(self.plan.clone()))],
-            None => vec![Ok(ModelEvent::Text(self.heard.to_owned())), Err(broken)],
+            None => {
+                let used = Usage { input: 10, output: 4_000, ..Usage::default() };
+                vec![Ok(ModelEvent::Text(self.heard.to_owned())), Err(broken.having_used(used))]
+            }
         };
         Box::pin(stream::iter(events))
     }
@@ -260,6 +267,24 @@ async fn an_answer_that_broke_off_is_taken_back_before_another_is_told() {
     let (_, end) = house.agent.ask(ask("?"), &watcher, &CancelToken::new()).await.unwrap();
     assert!(answered(&end).starts_with(r#"{"x":1}"#), "{end:?}");
     assert_eq!(heard(&watcher), (answered(&end).to_owned(), 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_broke_off_is_paid_for_too() {
+    let steps = plan(&[("a", "none", json!({}), &[])]);
+    let house = House::with_model(Arc::new(Breaking { plan: steps, heard: "Hm" }), &[]);
+    let (run, _) = house.ask(Ask { caps: Caps { replans: 0, ..Caps::default() }, ..ask("?") }).await;
+    let (state, _) = crate::load(&house.log, &run).await.unwrap();
+    let spent = state.spent().usage;
+    assert!(spent.output > 4_000 && spent.cost_micros == 2 * spent.output, "{spent:?}");
+    // Another thought is one too many.
+    let steps = plan(&[("a", "none", json!({}), &[]), ("b", "echo", json!({}), &[])]);
+    let model = Breaking { plan: steps, heard: "Hm" };
+    let house = House::with_model(Arc::new(model), &[tool("echo", Act::Echoes).takes(100)]);
+    for caps in [Caps { tokens: 4_500, ..Caps::default() }, Caps { cost_micros: 8_000, ..Caps::default() }] {
+        let (_, end) = house.ask(Ask { caps: Caps { replans: 0, ..caps }, ..ask("?") }).await;
+        assert!(matches!(end, RunEnd::Capped { cap: Cap::Tokens | Cap::Cost, .. }), "{end:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -204,8 +204,14 @@ fn usage_value(usage: Usage) -> Value {
 
 /// What a run has used, added up from its news.
 pub(super) fn add_usage(usage: &mut Usage, news: &RunNews) {
-    if let RunNews::Event { event: RunEvent::ModelAnswered { reply, .. }, .. } = news {
-        *usage = usage.plus(reply.usage);
+    match news {
+        RunNews::Event { event: RunEvent::ModelAnswered { reply, .. }, .. } => {
+            *usage = usage.plus(reply.usage);
+        }
+        RunNews::Event { event: RunEvent::ModelFailed { usage: used, .. }, .. } => {
+            *usage = usage.plus(*used);
+        }
+        _ => {}
     }
 }
 

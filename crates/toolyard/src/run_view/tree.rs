@@ -93,8 +93,9 @@ impl RunTree {
                     self.plan_milliseconds += milliseconds;
                 }
             }
-            RunEvent::ModelFailed { message, .. } => {
+            RunEvent::ModelFailed { message, usage, .. } => {
                 self.thinking = None;
+                self.usage = self.usage.plus(*usage);
                 self.model_problem = Some(message.clone());
             }
             RunEvent::Planned { plan, facts } => self.plan(plan, facts),
