@@ -53,6 +53,19 @@ pub enum Language {
     Chinese,
 }
 
+impl Language {
+    /// The language in which somebody who asks this is answered: Chinese where it is Chinese, this one otherwise.
+    #[must_use]
+    pub fn of_question(self, question: &str) -> Self {
+        let is_han = |letter: char| matches!(letter, '\u{4e00}'..='\u{9fff}');
+        let is_kana = |letter: char| matches!(letter, '\u{3040}'..='\u{30ff}');
+        let others = question.split(|letter: char| !letter.is_alphabetic() || is_han(letter));
+        let others = others.filter(|word| !word.is_empty()).count();
+        let is_chinese = question.chars().filter(|letter| is_han(*letter)).count() > others;
+        if is_chinese && !question.contains(is_kana) { Self::Chinese } else { self }
+    }
+}
+
 impl AgentConfig {
     /// An agent of this name that may see every tool.
     pub fn new(name: impl Into<String>) -> Self {
@@ -92,6 +105,20 @@ mod tests {
 
     fn agent(tools: &[&str]) -> AgentConfig {
         AgentConfig { tools: tools.iter().map(|tool| (*tool).to_owned()).collect(), ..AgentConfig::new("a") }
+    }
+
+    #[test]
+    fn who_asks_in_chinese_is_answered_in_chinese() {
+        for (question, expected) in [
+            ("帮我读取 test.xlsx 的 Sheet1 工作表", Language::Chinese),
+            ("现在上海几点了？", Language::Chinese),
+            ("What does 你好 mean?", Language::English),
+            ("東京の天気を教えて", Language::English),
+            ("", Language::English),
+        ] {
+            assert_eq!(Language::English.of_question(question), expected, "{question}");
+        }
+        assert_eq!(Language::Chinese.of_question("Read it"), Language::Chinese);
     }
 
     #[test]

@@ -82,7 +82,7 @@ impl CoordinationAgent {
         results: &[ResultForAnswer],
         counter: &dyn TokenCount,
     ) -> ModelRequest {
-        let words = Words::of(self.config.language);
+        let words = self.words(question);
         let instructions = self.config.instructions.trim();
         let said = [words.answer, instructions].into_iter().filter(|part| !part.is_empty());
         let mut messages = vec![ModelMessage::system(said.collect::<Vec<_>>().join("\n\n"))];
@@ -96,8 +96,13 @@ impl CoordinationAgent {
         }
     }
 
+    /// The words in which this question is answered.
+    fn words(&self, question: &str) -> &'static Words {
+        Words::of(self.config.language.of_question(question))
+    }
+
     fn told(&self, question: &str, results: &[ResultForAnswer]) -> String {
-        let words = Words::of(self.config.language);
+        let words = self.words(question);
         let shown = results.get(results.len().saturating_sub(MOST_RESULTS)..).unwrap_or_default();
         let each = (MAX_RESULTS / shown.len().max(1)).clamp(MIN_RESULT, MAX_RESULT);
         let mut lines =
@@ -105,13 +110,12 @@ impl CoordinationAgent {
         if shown.len() < results.len() {
             lines.push(filled(words.left_out, &[("count", &(results.len() - shown.len()).to_string())]));
         }
-        lines.extend(shown.iter().map(|result| self.one(result, each)));
+        lines.extend(shown.iter().map(|result| Self::one(words, result, each)));
         lines.join("\n")
     }
 
     /// A result on one line, or where it has several, behind marks.
-    fn one(&self, result: &ResultForAnswer, characters: usize) -> String {
-        let words = Words::of(self.config.language);
+    fn one(words: &Words, result: &ResultForAnswer, characters: usize) -> String {
         let short: String = result.shown.chars().take(characters).collect();
         let tool = fence::name(&result.tool);
         if result.failed {
@@ -144,7 +148,7 @@ impl CoordinationAgent {
         let [only] = results else { return None };
         let table =
             value.filter(|_| !only.failed && only.verified && only_shows(question)).and_then(table)?;
-        let words = Words::of(self.config.language);
+        let words = self.words(question);
         Some(match only.source() {
             Some(source) => format!("{table}\n\n{}", filled(words.sources, &[("sources", &source)])),
             None => table,

@@ -24,6 +24,7 @@ mod patient;
 mod persons;
 mod prepare;
 mod progress;
+mod saying;
 mod session;
 mod standing;
 mod stop;

@@ -334,8 +334,8 @@ pub enum RunNews {
         /// The text.
         text: String,
     },
-    /// What was said of the final answer so far does not count: it broke off, or was no answer. Another one may follow.
-    AnswerTakenBack,
+    /// What was told of an answer is none: the model went on with calls, or broke off.
+    AnswerDropped,
     /// More of what a model thinks.
     ReasoningDelta {
         /// The text.

@@ -8,6 +8,7 @@ use super::{
     caps::cap_on,
     persons::{Waiting, hear},
     prepare::{Wanted, prepare},
+    saying::untold,
     session::{Draining, Session, reasoning},
     thinking::{self, Decision},
     thought::think,
@@ -19,29 +20,6 @@ use crate::{
     schedule::{Lane, startable},
     step_value,
 };
-
-/// An answer, and how it came.
-struct Answer {
-    text: String,
-    /// Whether it was said piece by piece.
-    is_said: bool,
-    /// Whether the model had to stop before its end.
-    cut_off: bool,
-}
-
-impl Answer {
-    /// One that nobody has heard of yet.
-    fn unsaid(text: String) -> Self {
-        Self { text, is_said: false, cut_off: false }
-    }
-
-    /// What a model said when it was asked for one.
-    fn said(reply: &ModelReply) -> Self {
-        let text = cleaned(&reply.text);
-        let is_said = text == reply.text.trim();
-        Self { text, is_said, cut_off: reply.finish == FinishReason::Length }
-    }
-}
 
 impl Session<'_> {
     /// Goes on until something must be waited for.
@@ -208,15 +186,19 @@ impl Session<'_> {
     fn read_plan(&mut self, task: &Task) -> Result<bool, AgentError> {
         let Some(reply) = task.model_task().and_then(|task| self.run.reply(&task)) else { return Ok(false) };
         match thinking::read_plan(self.context.parts, &self.run, reply) {
-            Ok(Decision::Answer(text)) => {
-                let cut_off = reply.finish == FinishReason::Length;
-                self.answer(Answer { cut_off, ..Answer::unsaid(text) })?;
+            Ok(Decision::Answer(answer)) => {
+                let cut_off = is_cut_off(reply);
+                self.answer(answer, cut_off)?;
             }
             Ok(Decision::Plan(plan)) => {
+                self.drop_said();
                 let facts = thinking::facts(self.context.parts, &plan);
                 self.note(RunEvent::Planned { plan, facts })?;
             }
-            Err(problems) => self.note(RunEvent::PlanRefused { problems })?,
+            Err(problems) => {
+                self.drop_said();
+                self.note(RunEvent::PlanRefused { problems })?;
+            }
         }
         Ok(true)
     }
@@ -272,21 +254,16 @@ impl Session<'_> {
 
     /// The final answer, if the model gave one or did not.
     fn read_answer(&mut self) -> Result<bool, AgentError> {
-        let said = self.run.reply(&ModelTask::Answer).map(Answer::said);
+        let said = self.run.reply(&ModelTask::Answer).map(|reply| (cleaned(&reply.text), is_cut_off(reply)));
         if let (None, Some(table)) = (&said, thinking::direct(self.context.parts, &self.run, &self.known())) {
-            return self.answer(Answer::unsaid(table)).map(|()| true);
-        }
-        if said.as_ref().is_some_and(|said| !said.is_said) {
-            self.context.watcher.see(&RunNews::AnswerTakenBack);
+            return self.answer(table, false).map(|()| true);
         }
         match said {
-            Some(answer) if !answer.text.is_empty() => self.answer(answer)?,
-            None if self.only_rehearsed() => {
-                self.answer(Answer::unsaid(thinking::rehearsal(&self.known())))?;
-            }
+            Some((answer, cut_off)) if !answer.is_empty() => self.answer(answer, cut_off)?,
+            None if self.only_rehearsed() => self.answer(thinking::rehearsal(&self.known()), false)?,
             None if self.run.unanswered(&ModelTask::Answer).is_none() => return Ok(false),
             _ => match self.without_model() {
-                Some(answer) => self.answer(Answer::unsaid(answer))?,
+                Some(answer) => self.answer(answer, false)?,
                 None => self.give_up()?,
             },
         }
@@ -306,20 +283,30 @@ impl Session<'_> {
         !self.run.steps().iter().any(StepRun::has_value)
     }
 
-    /// Ends the run with an answer; what was not said of it piece by piece is said now.
-    fn answer(&mut self, answer: Answer) -> Result<(), AgentError> {
-        let Answer { text: mut answer, is_said, cut_off } = answer;
-        let tell = |text: String| self.context.watcher.see(&RunNews::AnswerDelta { text });
-        if !is_said {
-            tell(answer.clone());
+    /// Ends the run with an answer; what was not told of it piece by piece is told now.
+    fn answer(&mut self, mut answer: String, cut_off: bool) -> Result<(), AgentError> {
+        if untold(&answer, &self.said).is_none() {
+            self.drop_said();
         }
+        let mut rest = untold(&answer, &self.said).unwrap_or_default().to_owned();
         if cut_off {
             let end = format!("\n\n{}", thinking::cut_off(self.context.parts));
+            rest.push_str(&end);
             answer.push_str(&end);
-            tell(end);
+        }
+        if !rest.is_empty() {
+            self.context.watcher.see(&RunNews::AnswerDelta { text: rest });
         }
         let sources = thinking::sources(self.context.parts, &self.known());
         self.end(RunEnd::Answered { answer, sources, cut_off })
+    }
+
+    /// What was told is not the answer after all.
+    fn drop_said(&mut self) {
+        if !self.said.is_empty() {
+            self.said.clear();
+            self.context.watcher.see(&RunNews::AnswerDropped);
+        }
     }
 
     /// Nothing succeeded.
@@ -339,6 +326,11 @@ impl Session<'_> {
         };
         self.end(RunEnd::Failed { message, hint })
     }
+}
+
+/// Whether the model had to stop before the end of what it wanted to say.
+fn is_cut_off(reply: &ModelReply) -> bool {
+    reply.finish == FinishReason::Length
 }
 
 /// A step as the schedule sees it.

@@ -35,6 +35,8 @@ pub(super) enum Happened {
     Thought {
         task: ModelTask,
         outcome: Result<ModelReply, ModelError>,
+        /// What was told of it while it was written.
+        said: String,
         milliseconds: u64,
     },
     Asked {
@@ -86,7 +88,10 @@ impl Session<'_> {
                 self.under_way.looks.remove(&step);
                 self.note(RunEvent::Verified { step, verification })
             }
-            Happened::Thought { task, outcome, milliseconds } => self.thought(task, outcome, milliseconds),
+            Happened::Thought { task, outcome, said, milliseconds } => {
+                self.said.push_str(&said);
+                self.thought(task, outcome, milliseconds)
+            }
             Happened::Asked { step, outcome } => self.asked(step, *outcome?),
             Happened::Decided { step, outcome } => self.decided(step, outcome?),
             Happened::Learned => Ok(()),
@@ -113,10 +118,6 @@ impl Session<'_> {
                 self.note(RunEvent::ModelAnswered { task, reply, milliseconds })?;
             }
             Err(error) => {
-                if task == ModelTask::Answer {
-                    // Whatever was heard of it broke off.
-                    self.context.watcher.see(&RunNews::AnswerTakenBack);
-                }
                 let usage = self.priced(error.used());
                 let (message, hint) = (error.to_string(), error.hint);
                 self.note(RunEvent::ModelFailed { task, message, hint, usage })?;

@@ -64,6 +64,8 @@ pub(super) struct Session<'a> {
     /// What ended while something was written.
     pub(super) arrived: VecDeque<Happened>,
     pub(super) under_way: UnderWay,
+    /// What was told of the answer.
+    pub(super) said: String,
     /// Why nothing is begun any more.
     pub(super) draining: Option<Draining>,
     pub(super) news: mpsc::Receiver<RunNews>,
@@ -134,6 +136,7 @@ impl<'a> Session<'a> {
             tasks: FuturesUnordered::new(),
             arrived: VecDeque::new(),
             under_way: UnderWay::default(),
+            said: String::new(),
             draining: None,
             news,
             deadline: Instant::now() + time.saturating_sub(worked).min(LONGEST),

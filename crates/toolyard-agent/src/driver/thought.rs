@@ -4,7 +4,7 @@ use futures_util::StreamExt as _;
 use tokio::time::Instant;
 use toolyard_model::{FinishReason, ModelError, ModelEvent, ModelReply, ModelRequest, Usage};
 
-use super::{caps::tokens_left, happened::Happened, session::Context, thinking};
+use super::{caps::tokens_left, happened::Happened, saying::Saying, session::Context, thinking};
 use crate::{AgentParts, ModelTask, Run, RunNews, RunWatcher};
 
 /// However much a run may use: no reply is longer than this, in bytes.
@@ -31,10 +31,11 @@ pub(super) async fn think(context: Context<'_>, run: Run, task: ModelTask) -> Ha
     let left = tokens_left(&run);
     request.max_tokens = most_tokens(request.max_tokens, left);
     context.watcher.see(&RunNews::ModelAsked { task: task.clone() });
-    let outcome = heard(context.parts, context.watcher, &request, &task, longest(left)).await;
+    let mut saying = Saying::new(&task, context.parts.model.tool_calling());
+    let outcome = heard(context.parts, context.watcher, &request, &mut saying, longest(left)).await;
     let outcome = outcome.map(|reply| measured(context.parts, &request, reply));
     let milliseconds = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-    Happened::Thought { task, outcome, milliseconds }
+    Happened::Thought { task, outcome, said: saying.into_said(), milliseconds }
 }
 
 fn most_tokens(wanted: Option<u32>, left: u64) -> Option<u32> {
@@ -54,7 +55,7 @@ async fn heard(
     parts: &AgentParts,
     watcher: &dyn RunWatcher,
     request: &ModelRequest,
-    task: &ModelTask,
+    saying: &mut Saying,
     longest: usize,
 ) -> Result<ModelReply, ModelError> {
     let mut stream = parts.model.generate(request);
@@ -67,7 +68,7 @@ async fn heard(
             reply.finish = FinishReason::Length;
             break;
         }
-        tell(watcher, task, &event);
+        tell(watcher, saying, &event);
         reply.take(event);
         // A model that never pauses must not keep others from their turn.
         tokio::task::consume_budget().await;
@@ -83,10 +84,13 @@ fn length(event: &ModelEvent) -> usize {
     }
 }
 
-fn tell(watcher: &dyn RunWatcher, task: &ModelTask, event: &ModelEvent) {
+fn tell(watcher: &dyn RunWatcher, saying: &mut Saying, event: &ModelEvent) {
     match event {
-        ModelEvent::Text(text) if *task == ModelTask::Answer => {
-            watcher.see(&RunNews::AnswerDelta { text: text.clone() });
+        ModelEvent::Text(text) => {
+            let text = saying.push(text);
+            if !text.is_empty() {
+                watcher.see(&RunNews::AnswerDelta { text });
+            }
         }
         ModelEvent::Reasoning(text) => watcher.see(&RunNews::ReasoningDelta { text: text.clone() }),
         _ => {}

@@ -79,6 +79,35 @@ async fn a_question_that_needs_no_tool_costs_one_request() {
     assert_eq!(house.model.requests().len(), 1);
 }
 
+/// What whoever only listens to pieces hears, and `|` where it is told to forget it.
+fn heard(watcher: &Seen) -> String {
+    let news = watcher.news.lock().unwrap();
+    let piece = |news: &RunNews| match news {
+        RunNews::AnswerDelta { text } => Some(text.clone()),
+        RunNews::AnswerDropped => Some("|".to_owned()),
+        _ => None,
+    };
+    news.iter().filter_map(piece).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_at_once_is_told_as_it_comes_and_words_before_a_call_are_not_it() {
+    let call = "I look. <tool_call>{\"name\": \"read\", \"arguments\": {}}</tool_call>";
+    let mut replies = [call, "It is 7."].map(str::to_owned).into_iter();
+    let model = ScriptedModel::new(ToolCalling::Text, move |_| {
+        Ok(ModelReply { text: replies.next().unwrap_or_default(), ..ModelReply::default() })
+    });
+    let house = House::new(model, &[tool("read", Act::Answers(json!({"x": 7})))]);
+    let watcher = Seen::default();
+    let (_, end) = house.agent.ask(ask("what is x?"), &watcher, &CancelToken::new()).await.unwrap();
+    assert_eq!((answered(&end), heard(&watcher).as_str()), ("It is 7.", "I look.|It is 7."));
+
+    let house = House::new(saying([json!({"answer": "Hello!"}).to_string()]), &[]);
+    let watcher = Seen::default();
+    house.agent.ask(ask("hi"), &watcher, &CancelToken::new()).await.unwrap();
+    assert_eq!(heard(&watcher), "Hello!", "once, although it is told before it is read as a whole");
+}
+
 #[tokio::test(start_paused = true)]
 async fn values_pass_whole_with_their_types_and_never_through_a_prompt() {
     let rows: Vec<u64> = (0..50_000).collect();
@@ -251,7 +280,7 @@ fn heard(watcher: &Seen) -> (String, usize) {
     let news = watcher.news.lock().unwrap();
     news.iter().fold((String::new(), 0), |(text, times), news| match news {
         RunNews::AnswerDelta { text: more } => (text + more, times),
-        RunNews::AnswerTakenBack => (String::new(), times + 1),
+        RunNews::AnswerDropped => (String::new(), times + 1),
         _ => (text, times),
     })
 }

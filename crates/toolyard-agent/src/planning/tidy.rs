@@ -49,6 +49,7 @@ pub(super) fn tidied(mut plan: Plan, tools: &dyn KnownTools, done: &[&str], ques
         step.dependencies.retain(|need| known.contains(need.as_str()) && *need != step.id);
         for value in step.arguments.values_mut() {
             without_dollars(value, &known, question);
+            with_equals_sign(value, question);
         }
         if let Some(schema) = tools.input_schema(&step.tool_type).filter(|_| step.tool_type != NO_TOOL) {
             arrange(step, &schema, &known);
@@ -122,6 +123,32 @@ fn without_dollars(value: &mut Value, known: &HashSet<&str>, question: &str) {
         Value::Array(items) => items.iter_mut().for_each(|item| without_dollars(item, known, question)),
         Value::Object(entries) => {
             entries.values_mut().for_each(|value| without_dollars(value, known, question));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// `SUM(B1:B10)` where the request only says `=SUM(B1:B10)`: a formula whose sign was lost, and which is one only with it.
+fn with_equals_sign(value: &mut Value, question: &str) {
+    match value {
+        Value::String(text) => {
+            let formula = format!("={text}");
+            let is_part = |letter: char| letter.is_ascii_alphanumeric();
+            let stands_alone = |(at, _): (usize, &str)| {
+                let before = question.get(..at).unwrap_or_default();
+                let behind = question.get(at + formula.len()..).unwrap_or_default();
+                !before.ends_with(|letter: char| is_part(letter) || letter == '=')
+                    && !behind.starts_with(is_part)
+            };
+            let found: Vec<_> = question.match_indices(formula.as_str()).collect();
+            let only_there = found.len() == question.matches(text.as_str()).count();
+            if !text.is_empty() && !found.is_empty() && only_there && found.into_iter().all(stands_alone) {
+                *value = Value::String(formula);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| with_equals_sign(item, question)),
+        Value::Object(entries) => {
+            entries.values_mut().for_each(|value| with_equals_sign(value, question));
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }

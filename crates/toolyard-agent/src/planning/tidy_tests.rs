@@ -114,3 +114,21 @@ fn a_call_that_is_only_repeated_is_made_once() {
         "what somebody refers to stays"
     );
 }
+
+#[test]
+fn a_formula_keeps_its_sign() {
+    let with_sign = |text: &str, question: &str| {
+        let mut value = json!([[text]]);
+        with_equals_sign(&mut value, question);
+        value[0][0].as_str().unwrap() == format!("={text}")
+    };
+    for question in ["在 A1 写入公式 =C2*D2", "Put =C2*D2 into A1", "put \"=C2*D2\".", "公式=C2*D2。"]
+    {
+        assert!(with_sign("C2*D2", question), "{question}");
+    }
+    for question in ["x=C2*D2", "Put C2*D2 and =C2*D2 into A1 and B1", "=C2*D21", "==C2*D2", "C2*D2", ""] {
+        assert!(!with_sign("C2*D2", question), "{question}");
+    }
+    assert!(!with_sign("=C2*D2", "Put =C2*D2 into A1"));
+    assert!(!with_sign("", "Put = into A1"));
+}

@@ -81,6 +81,11 @@ impl Scanner {
         self.rest.take()
     }
 
+    /// Whether something was found that is no text.
+    pub(super) fn has_found(&self) -> bool {
+        !self.found.calls.is_empty() || !self.found.unreadable.is_empty() || self.found.cut_off
+    }
+
     /// What was found, without the text.
     pub(super) fn into_found(self) -> TextCalls {
         self.found

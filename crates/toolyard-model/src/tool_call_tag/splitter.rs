@@ -62,6 +62,11 @@ impl CallSplitter {
         self.advance(false)
     }
 
+    /// Whether something was found by now that is no text.
+    pub fn has_found(&self) -> bool {
+        self.scanner.has_found()
+    }
+
     /// The text is over: what is left to be shown, and all that was found.
     pub fn finish(mut self) -> (String, TextCalls) {
         let shown = self.advance(true);

@@ -103,11 +103,10 @@ impl Chunks {
         add_usage(&mut self.usage, news);
         if let RunNews::AnswerDelta { text } = news {
             self.say(text);
-        } else if matches!(news, RunNews::AnswerTakenBack) {
-            // What was sent cannot be called back; what follows must not look like the rest of it.
-            if !self.said.is_empty() {
-                self.say("\n\n");
-                self.said.clear();
+        } else if *news == RunNews::AnswerDropped {
+            // It cannot be taken back; what follows begins a paragraph of its own.
+            if !std::mem::take(&mut self.said).is_empty() {
+                self.push(&json!({"content": "\n\n"}), None);
             }
         } else if let Some(text) = thought(news) {
             self.push(&json!({"reasoning_content": text}), None);

@@ -59,7 +59,7 @@ fn what_was_not_streamed_is_said_at_the_end() {
 #[test]
 fn an_answer_that_broke_off_is_told_from_the_one_after_it() {
     let mut chunks = chunks(false);
-    [delta("Half an answe"), RunNews::AnswerTakenBack, delta("It is 4.")]
+    [delta("Half an answe"), RunNews::AnswerDropped, delta("It is 4.")]
         .iter()
         .for_each(|news| chunks.take(news));
     chunks.end(answered("It is 4."));

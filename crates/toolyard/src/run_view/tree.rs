@@ -78,7 +78,7 @@ impl RunTree {
                 }
             }
             RunNews::Spent { usage } => self.usage = *usage,
-            RunNews::AnswerDelta { .. } | RunNews::AnswerTakenBack | RunNews::ReasoningDelta { .. } => {}
+            RunNews::AnswerDelta { .. } | RunNews::AnswerDropped | RunNews::ReasoningDelta { .. } => {}
         }
     }
 

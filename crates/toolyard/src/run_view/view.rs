@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use toolyard_agent::{ApprovalDecision, ApprovalQuestion, RunEvent, RunNews, RunWatcher, replay};
+use toolyard_agent::{ApprovalDecision, ApprovalQuestion, RunNews, RunWatcher, replay};
 use toolyard_core::{BoxFuture, LoggedEvent};
 
 use super::{
@@ -159,18 +159,9 @@ impl RunWatcher for View<'_> {
                 lines.iter().for_each(|line| self.output.talk(line));
             }
             (Kind::Live, RunNews::AnswerDelta { text }) if self.streams => self.stream(&mut state, text),
-            (Kind::Live, RunNews::AnswerTakenBack) if !state.streamed.is_empty() => {
-                // It stays on the screen; what follows must not look like the rest of it.
-                state.streamed.clear();
-                self.output.piece("\n\n");
-            }
-            (
-                Kind::Live,
-                RunNews::Event { event: RunEvent::Planned { .. } | RunEvent::StepStarted { .. }, .. },
-            ) => {
-                // It goes on after something was taken for the answer: what was shown stays, and a tree begins anew.
-                if !state.streamed.is_empty() {
-                    state.streamed.clear();
+            (Kind::Live, RunNews::AnswerDropped) => {
+                // What was shown stays, and a tree begins anew.
+                if !std::mem::take(&mut state.streamed).is_empty() {
                     self.output.piece("\n");
                 }
                 self.draw(&mut state);
