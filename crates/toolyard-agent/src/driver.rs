@@ -14,8 +14,10 @@
 //! | `stop.rs` | ends a run in the middle |
 //! | `patient.rs` | tries again what a store could not do at once |
 //! | `caps.rs` | what may not be begun any more |
+//! | `aside.rs` | work on large values, beside everything else |
 //! | `progress.rs` | what tools say while they work |
 
+pub(crate) mod aside;
 mod begin;
 mod call;
 mod caps;

@@ -88,6 +88,9 @@ pub enum RunEvent {
         /// A short hash of tool and arguments: calls that have the same are identical. Empty for a step without a tool.
         #[serde(default)]
         call: String,
+        /// Where something else was taken than what its arguments refer to, in words.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        notes: Vec<String>,
     },
     /// A step is over.
     StepEnded {

@@ -171,7 +171,7 @@ impl Session<'_> {
         if let Task::Reason(id) = task
             && let Some(step) = self.run.step(id).cloned()
         {
-            self.started(&step, String::new(), String::new())?;
+            self.started(&step, String::new(), String::new(), Vec::new())?;
         }
         self.under_way.models.insert(wanted.clone());
         self.queue(think(self.context.clone(), self.run.clone(), wanted));

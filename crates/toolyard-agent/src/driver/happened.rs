@@ -169,7 +169,7 @@ impl Session<'_> {
                 self.note(RunEvent::StepEnded { step: step.step.id, outcome, milliseconds: 0 })
             }
             Verdict::Rehearse => {
-                self.started(&step, prepared.shown, String::new())?;
+                self.started(&step, prepared.shown, String::new(), prepared.notes)?;
                 let outcome = StepEnd::Rehearsed;
                 self.note(RunEvent::StepEnded { step: step.step.id, outcome, milliseconds: 0 })
             }
@@ -177,11 +177,17 @@ impl Session<'_> {
     }
 
     /// A step begins, unless it was begun before.
-    pub(super) fn started(&mut self, step: &StepRun, shown: String, call: String) -> Result<(), AgentError> {
+    pub(super) fn started(
+        &mut self,
+        step: &StepRun,
+        shown_arguments: String,
+        call: String,
+        notes: Vec<String>,
+    ) -> Result<(), AgentError> {
         if step.phase != Phase::Waiting {
             return Ok(());
         }
-        self.note(RunEvent::StepStarted { step: step.step.id.clone(), shown_arguments: shown, call })
+        self.note(RunEvent::StepStarted { step: step.step.id.clone(), shown_arguments, call, notes })
     }
 
     fn start_call(&mut self, step: StepRun, prepared: Box<Prepared>) -> Result<(), AgentError> {
@@ -191,7 +197,8 @@ impl Session<'_> {
                 self.drain(cap);
                 return Ok(());
             }
-            self.started(&step, prepared.shown.clone(), prepared.call.clone())?;
+            let (shown, call) = (prepared.shown.clone(), prepared.call.clone());
+            self.started(&step, shown, call, prepared.notes.clone())?;
         }
         let purpose = Purpose::of(&self.run, &self.context.parts.config.name);
         let earlier = self.earlier(&step);
@@ -256,7 +263,7 @@ impl Session<'_> {
     fn let_go_of_values_before(&self, id: &str) {
         let Some(step) = self.run.step(id) else { return };
         for other in step.step.dependencies.iter().filter_map(|name| self.run.step(name)) {
-            let large = matches!(&other.phase, Phase::Ended(StepEnd::Done { size, .. }) if *size > LARGE);
+            let large = other.size() > LARGE;
             let needs_it = |later: &&StepRun| later.step.dependencies.contains(&other.step.id);
             let over = self.run.steps().iter().filter(needs_it).all(|later| later.phase.is_ended());
             if large && over && !other.is_reasoning() {

@@ -68,10 +68,11 @@ impl Session<'_> {
             source,
             arguments: prepared.whole.clone(),
             effects: standing.effects.to_owned(),
+            notes: prepared.notes.clone(),
         };
         // A tool that changed is asked about in other words.
         let definition: String = standing.identity.chars().take(8).collect();
-        let text = format!(
+        let mut text = format!(
             "may `{}` of {} be called ({}, definition {definition}, arguments {})? {}",
             question.tool,
             question.source,
@@ -79,6 +80,10 @@ impl Session<'_> {
             prepared.subject.chars().take(8).collect::<String>(),
             question.arguments
         );
+        for note in &question.notes {
+            text.push_str("; note: ");
+            text.push_str(note);
+        }
         let asked = Asked { question, text, tool: standing.identity.clone(), call: prepared.subject.clone() };
         self.under_way.persons.insert(id);
         match known {

@@ -76,7 +76,7 @@ async fn a_question_that_cannot_be_written_down_is_asked_again_and_once() {
 #[tokio::test(start_paused = true)]
 async fn a_store_that_fails_for_good_ends_the_work_and_not_the_calls_under_way() {
     let steps = plan(&[("slow", "slow", json!({}), &[]), ("w", "write", json!({}), &[])]);
-    let slow = tool("slow", Act::Echoes).writes().takes(14_900).at("other");
+    let slow = tool("slow", Act::Echoes).writes().takes(13_200).at("other");
     let rules = ApprovalRules { allow: vec!["slow".to_owned()], ..ApprovalRules::default() };
     let house = House::new(saying([steps]), &[slow, tool("write", Act::Echoes).writes()]).ruled(rules);
     let house = odd(house, Oddity::FailsToAsk { times: usize::MAX });

@@ -276,7 +276,7 @@ async fn without_its_model_a_run_fails_or_answers_with_its_last_result() {
 }
 
 /// What whoever listens to pieces has of the answer in the end, and how often something was taken back.
-fn heard(watcher: &Seen) -> (String, usize) {
+fn told_in_the_end(watcher: &Seen) -> (String, usize) {
     let news = watcher.news.lock().unwrap();
     news.iter().fold((String::new(), 0), |(text, times), news| match news {
         RunNews::AnswerDelta { text: more } => (text + more, times),
@@ -295,7 +295,7 @@ async fn an_answer_that_broke_off_is_taken_back_before_another_is_told() {
     let watcher = Seen::default();
     let (_, end) = house.agent.ask(ask("?"), &watcher, &CancelToken::new()).await.unwrap();
     assert!(answered(&end).starts_with(r#"{"x":1}"#), "{end:?}");
-    assert_eq!(heard(&watcher), (answered(&end).to_owned(), 1));
+    assert_eq!(told_in_the_end(&watcher), (answered(&end).to_owned(), 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -331,7 +331,7 @@ async fn an_answer_is_told_without_remains_of_calls_and_thoughts() {
         let watcher = Seen::default();
         let (_, end) = house.agent.ask(ask("?"), &watcher, &CancelToken::new()).await.unwrap();
         assert_eq!(answered(&end), told);
-        assert_eq!(heard(&watcher), (told.to_owned(), usize::from(said != told)));
+        assert_eq!(told_in_the_end(&watcher), (told.to_owned(), usize::from(said != told)));
         assert_eq!(house.calls().len(), 1, "nothing is called by an answer");
     }
 }
@@ -349,7 +349,7 @@ async fn an_answer_that_was_cut_off_says_so() {
     let (_, end) = house.agent.ask(ask("?"), &watcher, &CancelToken::new()).await.unwrap();
     assert!(matches!(end, RunEnd::Answered { cut_off: true, .. }), "{end:?}");
     assert!(answered(&end).starts_with("It is the\n\n[The answer ends here"), "{end:?}");
-    assert_eq!(heard(&watcher), (answered(&end).to_owned(), 0));
+    assert_eq!(told_in_the_end(&watcher), (answered(&end).to_owned(), 0));
 }
 
 #[tokio::test(start_paused = true)]

@@ -177,11 +177,11 @@ impl StepRow {
 
     fn take(&mut self, event: &RunEvent, now: Duration) {
         match event {
-            RunEvent::StepStarted { shown_arguments, .. } => {
+            RunEvent::StepStarted { shown_arguments, notes, .. } => {
                 self.state = RowState::Running;
                 self.since = now;
                 self.arguments.clone_from(shown_arguments);
-                self.detail.clear();
+                self.detail = notes.join("; ");
             }
             RunEvent::StepEnded { outcome, milliseconds, .. } => {
                 self.milliseconds = Some(*milliseconds);
