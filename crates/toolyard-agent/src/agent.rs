@@ -174,6 +174,8 @@ pub struct ApprovalQuestion {
     pub arguments: String,
     /// The effects of the tool in a word: writes, destructive.
     pub effects: String,
+    /// Where something else was taken than what the plan refers to, in words.
+    pub notes: Vec<String>,
 }
 
 /// A person's word on a call.

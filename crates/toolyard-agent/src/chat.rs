@@ -169,7 +169,11 @@ mod tests {
     #[test]
     fn a_conversation_is_remembered_and_bounded() {
         let mut chat = Chat::new("assistant");
-        let answered = |answer: &str| RunEnd::Answered { answer: answer.to_owned(), sources: Vec::new() };
+        let answered = |answer: &str| RunEnd::Answered {
+            answer: answer.to_owned(),
+            sources: Vec::new(),
+            cut_off: false,
+        };
         chat.take("Hello", &answered("Hello!"));
         chat.take("Stop", &RunEnd::Cancelled);
         let ask = chat.question("Again");

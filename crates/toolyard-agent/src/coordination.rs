@@ -4,7 +4,7 @@ use serde_json::Value;
 use toolyard_model::{ModelMessage, ModelRequest};
 
 use crate::{
-    AgentConfig, TokenCount,
+    AgentConfig, Language, TokenCount,
     chat::recent,
     execution::quoted,
     planning::words::{Words, filled},
@@ -168,6 +168,14 @@ impl CoordinationAgent {
         })
     }
 
+    /// What stands at the end of an answer that the model could not end.
+    pub fn cut_off(&self) -> &'static str {
+        match self.config.language {
+            Language::English => "[The answer ends here: it reached the model's limit.]",
+            Language::Chinese => "【回答到此中断：已达到模型的长度上限。】",
+        }
+    }
+
     /// What is said when nothing succeeded.
     pub fn failure(&self, results: &[ResultForAnswer]) -> String {
         let words = Words::of(self.config.language);
@@ -195,7 +203,7 @@ impl CoordinationAgent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Language, O200k};
+    use crate::O200k;
 
     fn agent(language: Language) -> CoordinationAgent {
         CoordinationAgent::new(AgentConfig { language, ..AgentConfig::new("assistant") })

@@ -12,13 +12,17 @@
 //! | `persons.rs` | questions to persons and their answers |
 //! | `thought.rs`, `thinking.rs` | requests to models, and what is made of replies |
 //! | `stop.rs` | ends a run in the middle |
+//! | `patient.rs` | tries again what a store could not do at once |
 //! | `caps.rs` | what may not be begun any more |
+//! | `aside.rs` | work on large values, beside everything else |
 //! | `progress.rs` | what tools say while they work |
 
+pub(crate) mod aside;
 mod begin;
 mod call;
 mod caps;
 mod happened;
+mod patient;
 mod persons;
 mod prepare;
 mod progress;
@@ -105,6 +109,12 @@ impl Agent {
             held.release(state_of(end)).await?;
             return Ok(end.clone());
         }
+        if loaded.run.ask().is_none() {
+            // Whoever began it was gone before the question was written down: nobody knows what it is about.
+            self.parts.log.append(lease, loaded.next, &written_cancellation()).await?;
+            held.release(RunState::Cancelled).await?;
+            return Ok(RunEnd::Cancelled);
+        }
         let end = Box::pin(self.session(lease, watcher, loaded)?.work(stop)).await?;
         held.release(state_of(&end)).await?;
         Ok(end)
@@ -123,6 +133,10 @@ impl Agent {
         }
         Ok(session)
     }
+}
+
+fn written_cancellation() -> RawJson {
+    replay::written(&RunEvent::Ended { end: RunEnd::Cancelled })
 }
 
 /// How the journal calls a run that ended so.

@@ -62,6 +62,9 @@ pub enum RunEvent {
         message: String,
         /// What to do about it.
         hint: Option<String>,
+        /// What it cost nevertheless, as far as that is known.
+        #[serde(default, skip_serializing_if = "is_nothing")]
+        usage: Usage,
     },
     /// There is a plan.
     Planned {
@@ -85,6 +88,9 @@ pub enum RunEvent {
         /// A short hash of tool and arguments: calls that have the same are identical. Empty for a step without a tool.
         #[serde(default)]
         call: String,
+        /// Where something else was taken than what its arguments refer to, in words.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        notes: Vec<String>,
     },
     /// A step is over.
     StepEnded {
@@ -279,6 +285,9 @@ pub enum RunEnd {
         answer: String,
         /// Who it rests on: tools and sources.
         sources: Vec<String>,
+        /// Whether the model had to stop before its end.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        cut_off: bool,
     },
     /// There is a plan, and no more was wanted.
     Planned,
@@ -347,6 +356,10 @@ pub enum RunNews {
         /// Tokens and money.
         usage: Usage,
     },
+}
+
+fn is_nothing(usage: &Usage) -> bool {
+    *usage == Usage::default()
 }
 
 /// Facts by step as a list: names that a model chose must not be names of fields, which are looked at when secrets are

@@ -8,7 +8,7 @@ pub(crate) mod lenient;
 pub(crate) mod read;
 pub(crate) mod schema;
 mod signature;
-mod text;
+pub(crate) mod text;
 mod tidy;
 pub(crate) mod words;
 
@@ -190,7 +190,7 @@ impl PlanningAgent {
             Said::Plan(self.read_calls(situation, reply, tools)?)
         };
         Ok(match decided {
-            Said::Answer(answer) => Decision::Answer(answer),
+            Said::Answer(answer) => Decision::Answer(text::cleaned(&answer)),
             Said::Plan(plan) => {
                 let plan = tidied(plan, tools, &situation.done_ids(), &situation.question);
                 Decision::Plan(match situation.mode {

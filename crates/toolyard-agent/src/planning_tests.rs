@@ -547,6 +547,41 @@ fn what_was_cut_off_is_never_carried_out() {
     insta::assert_snapshot!(read(ToolCalling::Schema, "{\"steps\": []}").unwrap_err(), @"the plan cannot be read: it has neither steps nor an answer");
 }
 
+#[test]
+fn a_call_that_cannot_be_read_is_a_problem_beside_good_ones_too() {
+    let good = r#"<tool_call>{"name": "get_time", "arguments": {"timezone": "UTC"}}</tool_call>"#;
+    let bad = r#"<tool_call>{"name": "calculate", "arguments": {"expression": "say "hi" to 1"}}</tool_call>"#;
+    for text in [format!("{good}\n{bad}"), format!("{bad}\n{good}"), bad.to_owned()] {
+        let problem = read(ToolCalling::Text, &text).unwrap_err();
+        assert!(problem.contains("cannot be read") && problem.contains("say "), "{text}: {problem}");
+    }
+    assert_eq!(steps(read(ToolCalling::Text, good)).len(), 1);
+}
+
+#[test]
+fn answers_are_free_of_thoughts_and_calls() {
+    for (said, answer) in [
+        ("I think so.</think>\nIt is 4.", "It is 4."),
+        ("<think>\nhm\n</think>\n\nIt is 4.", "It is 4."),
+        ("<think>a</think>It is</think>It is 4.", "It is 4."),
+        ("It is 4.\n</think>", "It is 4."),
+        ("It is 4.\n</tool_call>", "It is 4."),
+        ("It is 4.<|im_end|>", "It is 4."),
+        ("It is 4.\n<tool_call>{\"name\": \"x\", \"arguments\": {}}</tool_call>", "It is 4."),
+        ("It is 4.\n<tool_call>\n{\"name\": \"x\", \"argu", "It is 4."),
+        ("<tool_call>{\"name\": \"x\", \"arguments\": {\"a\": \"b\"c\"}}</tool_call>", ""),
+        ("<think>never ends", ""),
+        ("<think>x</think>Write `</think>` there.", "Write `</think>` there."),
+        (
+            "Write `<tool_call>{\"name\": \"x\"}</tool_call>` for that.",
+            "Write `<tool_call>{\"name\": \"x\"}</tool_call>` for that.",
+        ),
+        ("a < b and\n\n    code > c  \n\nend", "a < b and\n\n    code > c  \n\nend"),
+    ] {
+        assert_eq!(text::cleaned(said), answer, "{said}");
+    }
+}
+
 fn calls(calls: &[(&str, &str, &str)]) -> ModelReply {
     let call = |(id, name, arguments): &(&str, &str, &str)| NativeCall {
         id: (*id).to_owned(),
@@ -578,6 +613,13 @@ fn native_calls_are_steps_or_a_whole_plan() {
 }
 
 proptest! {
+    #[test]
+    fn a_clean_answer_is_clean(text in any_reply()) {
+        let clean = text::cleaned(&text);
+        prop_assert!(clean.len() <= text.len());
+        prop_assert!(!clean.starts_with("<think>") && !clean.ends_with("</tool_call>"), "{:?}", clean);
+    }
+
     #[test]
     fn any_reply_is_survived(text in any_reply(), name in "make_plan|calculate|x.y|", mode in prop::sample::select(vec![ToolCalling::Text, ToolCalling::Schema, ToolCalling::Native])) {
         let mut replies = vec![ModelReply { text: text.clone(), ..ModelReply::default() }, calls(&[("1", &name, &text)])];

@@ -1,7 +1,7 @@
 //! Runs from their log alone, without tools or models: where one stands, what happened in it, and what a person may do
 //! about one that nobody works on.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use toolyard_core::{Answer, Approvals, LoggedEvent, QuestionKind, RawJson, RunId, RunLog, RunState};
 
@@ -48,14 +48,32 @@ pub(crate) async fn loaded(log: &dyn RunLog, run: &RunId) -> Result<Loaded, Agen
     Ok(Loaded { run: state, next, worked: worked(&events) })
 }
 
-/// How long somebody worked on a run: the times between its transitions, without those in which it waited.
+/// How long somebody worked on a run: the times between its transitions, without those in which it waited for somebody
+/// to go on with it, or only for a person.
 pub fn worked(events: &[LoggedEvent]) -> Duration {
-    let is = |event: &LoggedEvent, wanted: fn(&RunEvent) -> bool| {
-        event.event.read::<RunEvent>().is_ok_and(|event| wanted(&event))
-    };
-    let pairs = events.iter().zip(events.iter().skip(1));
-    let working = pairs.filter(|(_, after)| !is(after, |event| matches!(event, RunEvent::Resumed { .. })));
-    let milliseconds: i64 = working.map(|(before, after)| (after.at - before.at).max(0)).sum();
+    let (mut asked, mut started) = (BTreeSet::new(), BTreeSet::new());
+    let mut milliseconds: i64 = 0;
+    let mut before: Option<i64> = None;
+    for logged in events {
+        let event = logged.event.read::<RunEvent>().ok();
+        let waited = match &event {
+            Some(RunEvent::Resumed { .. }) => true,
+            Some(RunEvent::ApprovalGiven { .. }) => started.is_subset(&asked),
+            _ => false,
+        };
+        let passed = before.map_or(0, |before| (logged.at - before).max(0));
+        if !waited {
+            milliseconds = milliseconds.saturating_add(passed);
+        }
+        before = Some(logged.at);
+        match event {
+            Some(RunEvent::ApprovalAsked { step, .. }) => drop(asked.insert(step)),
+            Some(RunEvent::ApprovalGiven { step, .. }) => drop(asked.remove(&step)),
+            Some(RunEvent::StepStarted { step, .. }) => drop(started.insert(step)),
+            Some(RunEvent::StepEnded { step, .. }) => drop(started.remove(&step)),
+            _ => {}
+        }
+    }
     Duration::from_millis(u64::try_from(milliseconds).unwrap_or(0))
 }
 

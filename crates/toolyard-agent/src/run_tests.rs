@@ -103,6 +103,7 @@ fn carried_out(story: &Story) -> (Run, Vec<RunEvent>, Vec<Beginning>) {
                 step: id,
                 shown_arguments: String::new(),
                 call: "c".to_owned(),
+                notes: Vec::new(),
             });
         }
         for task in tasks.iter().filter(|task| !matches!(task, Task::Call(_) | Task::Reason(_))) {
@@ -113,7 +114,11 @@ fn carried_out(story: &Story) -> (Run, Vec<RunEvent>, Vec<Beginning>) {
                 other => news.extend(at_once(other, story)),
             }
             if *task == Task::Answer {
-                news.push(ended(RunEnd::Answered { answer: "!".to_owned(), sources: Vec::new() }));
+                news.push(ended(RunEnd::Answered {
+                    answer: "!".to_owned(),
+                    sources: Vec::new(),
+                    cut_off: false,
+                }));
             }
         }
         if news.is_empty() && !under_way.is_empty() {
@@ -291,7 +296,8 @@ fn an_answer_at_once_needs_no_plan() {
     assert_eq!(run.tasks(), [Task::Plan { round: 0, repair: false }]);
     run.apply(&model_answered(ModelTask::Plan { round: 0, repair: false })).unwrap();
     assert!(run.reply(&ModelTask::Plan { round: 0, repair: false }).is_some(), "it is read, not asked again");
-    run.apply(&ended(RunEnd::Answered { answer: "4".to_owned(), sources: Vec::new() })).unwrap();
+    run.apply(&ended(RunEnd::Answered { answer: "4".to_owned(), sources: Vec::new(), cut_off: false }))
+        .unwrap();
     assert!(run.is_over() && run.tasks().is_empty());
     assert_eq!(run.spent().model_calls, 1);
 }
@@ -313,8 +319,12 @@ fn a_refused_plan_is_repaired_once() {
 #[test]
 fn a_failed_step_is_repaired_once_under_another_name() {
     let (mut run, _) = planned(&[(step("a", "tool", &[]), facts("x", true))], no_replans());
-    let started =
-        RunEvent::StepStarted { step: "a".to_owned(), shown_arguments: String::new(), call: "1".to_owned() };
+    let started = RunEvent::StepStarted {
+        step: "a".to_owned(),
+        shown_arguments: String::new(),
+        call: "1".to_owned(),
+        notes: Vec::new(),
+    };
     let failure =
         RunEvent::StepEnded { step: "a".to_owned(), outcome: failed(ErrorKind::Failed), milliseconds: 1 };
     run.apply(&started).unwrap();
@@ -337,8 +347,13 @@ fn a_write_that_succeeded_is_not_made_again_because_it_looks_odd() {
     {
         let (mut run, _) = planned(&[(step("a", "tool", &[]), facts("x", read_only))], no_replans());
         let call = "1".to_owned();
-        run.apply(&RunEvent::StepStarted { step: "a".to_owned(), shown_arguments: String::new(), call })
-            .unwrap();
+        run.apply(&RunEvent::StepStarted {
+            step: "a".to_owned(),
+            shown_arguments: String::new(),
+            call,
+            notes: Vec::new(),
+        })
+        .unwrap();
         run.apply(&RunEvent::StepEnded { step: "a".to_owned(), outcome: done(), milliseconds: 1 }).unwrap();
         let verification = Verification { said_error, ..Verification::default() };
         run.apply(&RunEvent::Verified { step: "a".to_owned(), verification }).unwrap();
@@ -367,7 +382,13 @@ fn what_waits_for_persons_holds_up_nothing_else() {
     assert!(run.apply(&given).is_err(), "an answer is given once");
 
     let call = "c".to_owned();
-    run.apply(&RunEvent::StepStarted { step: "w".to_owned(), shown_arguments: String::new(), call }).unwrap();
+    run.apply(&RunEvent::StepStarted {
+        step: "w".to_owned(),
+        shown_arguments: String::new(),
+        call,
+        notes: Vec::new(),
+    })
+    .unwrap();
     let unknown = StepEnd::Unknown { message: "lost".to_owned() };
     run.apply(&RunEvent::StepEnded { step: "w".to_owned(), outcome: unknown, milliseconds: 1 }).unwrap();
     assert_eq!(run.tasks(), [Task::Call("r".to_owned())]);
@@ -389,7 +410,8 @@ fn failures_lead_to_another_plan_as_often_as_allowed_and_results_are_kept() {
     let (mut run, _) = planned(&steps, Caps { replans: 1, ..Caps::default() });
     let start = |run: &mut Run, id: &str| {
         let (step, call) = (id.to_owned(), id.to_owned());
-        run.apply(&RunEvent::StepStarted { step, shown_arguments: String::new(), call }).unwrap();
+        run.apply(&RunEvent::StepStarted { step, shown_arguments: String::new(), call, notes: Vec::new() })
+            .unwrap();
     };
     let end = |run: &mut Run, id: &str, outcome| {
         run.apply(&RunEvent::StepEnded { step: id.to_owned(), outcome, milliseconds: 1 }).unwrap();

@@ -9,7 +9,7 @@ use std::{
 use serde_json::Value;
 use toolyard_core::{Journal, JournalError, RawJson, RunId, StepAnswer, StepState, ToolOutput};
 
-use crate::step_value;
+use crate::{driver::aside::aside, step_value};
 
 /// Why there is no value to use.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -72,6 +72,19 @@ impl Values {
         Ok(self.put(step, value))
     }
 
+    /// The same for whoever only looks at it: what is not held here is let go of again.
+    pub async fn look(
+        &self,
+        journal: &dyn Journal,
+        run: &RunId,
+        step: &str,
+    ) -> Result<Arc<Value>, ValueError> {
+        match self.known(step) {
+            Some(known) => Ok(known),
+            None => read(journal, run, step).await.map(Arc::new),
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Value>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -92,9 +105,15 @@ async fn read(journal: &dyn Journal, run: &RunId, step: &str) -> Result<Value, V
         return Err(ValueError::Redacted(step.to_owned()));
     }
     let outcome = record.outcome.ok_or_else(missing)?;
-    let unreadable = |reason: String| ValueError::Unreadable { step: step.to_owned(), reason };
-    let answer: StepAnswer = RawJson::read(&outcome).map_err(|error| unreadable(error.to_string()))?;
-    let output = answer.into_outcome().map_err(|error| unreadable(error.to_string()))?;
+    let value = aside(outcome.get().len(), move || value_in(&outcome)).await;
+    let value = value.unwrap_or_else(|| Err("it could not be read".to_owned()));
+    value.map_err(|reason| ValueError::Unreadable { step: step.to_owned(), reason })
+}
+
+/// The value in what the journal keeps of a step.
+fn value_in(outcome: &RawJson) -> Result<Value, String> {
+    let answer: StepAnswer = outcome.read().map_err(|error| error.to_string())?;
+    let output = answer.into_outcome().map_err(|error| error.to_string())?;
     Ok(value_of(&output))
 }
 
@@ -135,7 +154,9 @@ mod tests {
         let first = values.get(&log, &run, "a").await.unwrap();
         assert_eq!(*first, json!({"rows": [1, 2]}));
         assert!(Arc::ptr_eq(&first, &values.get(&log, &run, "a").await.unwrap()), "never copied");
-        assert_eq!(*values.get(&log, &run, "b").await.unwrap(), json!([3]), "text that is JSON");
+        assert_eq!(*values.look(&log, &run, "b").await.unwrap(), json!([3]), "text that is JSON");
+        assert_eq!(values.known("b"), None, "whoever only looks keeps nothing");
+        assert!(Arc::ptr_eq(&first, &values.look(&log, &run, "a").await.unwrap()));
         assert_eq!(values.get(&log, &run, "c").await, Err(ValueError::Missing("c".to_owned())));
         let redacted = values.get(&log, &run, "s").await.unwrap_err();
         assert!(redacted.to_string().contains("never written down"), "{redacted}");

@@ -1,5 +1,6 @@
 //! [`VerificationAgent`]: whether a result can be used. What can be decided without a model is decided first.
 
+mod hidden_error;
 mod values;
 
 use jsonschema::PatternOptions;
@@ -7,7 +8,10 @@ use serde_json::{Value, json};
 use toolyard_core::{RawJson, ToolKind, extract_capabilities};
 use toolyard_model::{ModelMessage, ModelReply, ModelRequest, ToolCalling, WantedSchema};
 
-use self::values::{bad_dates, bad_numbers, looks_like_time};
+use self::{
+    hidden_error::{Hidden, hidden_error},
+    values::{bad_dates, bad_numbers, looks_like_time, out_of_range},
+};
 use crate::{
     Language, Step, Verification,
     execution::quoted,
@@ -25,33 +29,8 @@ const MAX_CHECKED: usize = 4 << 20;
 const MAX_COMPARED: usize = 20_000;
 /// Results of one call that share fewer of their words contradict each other.
 const SIMILAR: f64 = 0.3;
-/// A longer text that begins like an error is something else.
-const LONGEST_ERROR: usize = 600;
-/// An object with more fields is more than an error.
-const MOST_ERROR_FIELDS: usize = 4;
 /// More issues than this help nobody.
 const MAX_ISSUES: usize = 6;
-/// With what errors begin that came as results.
-const ERROR_STARTS: [&str; 17] = [
-    "error:",
-    "error ",
-    "error-",
-    "[error]",
-    "errors:",
-    "exception:",
-    "failed:",
-    "failed to ",
-    "failure:",
-    "fatal:",
-    "traceback (most recent call last)",
-    "unable to ",
-    "could not ",
-    "错误：",
-    "错误:",
-    "失败：",
-    "出错",
-];
-
 /// A result and what is known of it.
 #[derive(Debug, Clone, Copy)]
 pub struct VerifyInput<'a> {
@@ -109,11 +88,17 @@ impl VerificationAgent {
     pub fn verify(self, input: &VerifyInput<'_>) -> Verification {
         let mut found = Findings { verified: true, confidence: 1.0, issues: Vec::new() };
         let kind = ToolKind::of(&extract_capabilities(&input.step.tool_type, ""));
-        let hidden_error = if input.is_error { None } else { hidden_error(input.value, input.text) };
-        let said_error = input.is_error || hidden_error.is_some();
+        let hidden = match hidden_error(&input.step.tool_type, input.value, input.text, input.output_schema) {
+            Some(Hidden::Doubt(issue)) if !input.is_error => {
+                found.doubt(0.4, issue);
+                None
+            }
+            hidden => hidden,
+        };
+        let said_error = input.is_error || hidden.is_some();
         if input.is_error {
             found.refuse(0.0, "the tool says that it failed");
-        } else if let Some(issue) = hidden_error {
+        } else if let Some(Hidden::Error(issue)) = hidden {
             found.refuse(0.1, issue);
         } else {
             check_schema(input, &mut found);
@@ -168,44 +153,6 @@ impl VerificationAgent {
     }
 }
 
-/// An error that came as if it were a result.
-fn hidden_error(value: &Value, text: &str) -> Option<String> {
-    if let Value::Object(entries) = value {
-        let says_no = |key: &str| entries.get(key) == Some(&Value::Bool(false));
-        let error = entries.get("error").filter(|error| match error {
-            Value::String(text) => !text.is_empty(),
-            Value::Object(inner) => !inner.is_empty(),
-            Value::Bool(failed) => *failed,
-            _ => false,
-        });
-        // A record among others may have an error in it.
-        let error = error.filter(|_| entries.len() <= MOST_ERROR_FIELDS);
-        let status = entries.get("status").and_then(Value::as_str).unwrap_or_default();
-        if error.is_some()
-            || says_no("success")
-            || says_no("ok")
-            || ["error", "failed", "failure"].contains(&status)
-        {
-            return Some(format!("the result is an error: {}", first_line(text)));
-        }
-    }
-    let is_text = value.is_string();
-    let said = match value {
-        Value::String(said) => said.as_str(),
-        _ => text,
-    };
-    let start: String = said.trim_start().chars().take(40).flat_map(char::to_lowercase).collect();
-    let begins = ERROR_STARTS.iter().any(|known| start.starts_with(known));
-    let is_short = said.chars().nth(LONGEST_ERROR).is_none() || start.starts_with("traceback");
-    (is_text && begins && is_short).then(|| format!("the result is an error: {}", first_line(said)))
-}
-
-fn first_line(text: &str) -> String {
-    let line = text.trim().lines().next().unwrap_or_default();
-    let short: String = line.chars().take(160).collect();
-    if short.len() < line.len() { format!("{short}…") } else { short }
-}
-
 /// Whether the structured result is what the tool promised, in its wrapping or without it.
 fn check_schema(input: &VerifyInput<'_>, found: &mut Findings) {
     let Some(schema) = input.output_schema else { return };
@@ -246,15 +193,20 @@ fn check_emptiness(input: &VerifyInput<'_>, kind: ToolKind, found: &mut Findings
 }
 
 fn check_values(input: &VerifyInput<'_>, kind: ToolKind, found: &mut Findings) {
-    // What a tool makes itself must be right; what it only passes on may be wrong where it comes from.
-    let is_made = matches!(kind, ToolKind::Calculate | ToolKind::Time);
-    for issue in bad_numbers(input.value).into_iter().chain(bad_dates(input.value)) {
-        if is_made {
-            found.refuse(0.4, issue);
-        } else {
-            found.doubt(0.7, issue);
+    // What a tool makes itself must be right; what it only passes on may be wrong where it comes from, and what a field is
+    // called says little: `age` may be one in days.
+    let mut say = |is_made: bool, issues: Vec<String>| {
+        for issue in issues {
+            if is_made {
+                found.refuse(0.4, issue);
+            } else {
+                found.doubt(0.7, issue);
+            }
         }
-    }
+    };
+    say(kind == ToolKind::Calculate, bad_numbers(input.value));
+    say(false, out_of_range(input.value));
+    say(kind == ToolKind::Time, bad_dates(input.value));
     if kind == ToolKind::Time && found.verified && !looks_like_time(input.text) {
         found.doubt(0.5, "there is no time or date in the result");
     }

@@ -54,6 +54,11 @@ fn errors_that_came_as_results_are_seen() {
         json!("错误：找不到文件"),
         json!("Traceback (most recent call last):\n  File \"x.py\""),
         json!({"error": "no such sheet"}),
+        json!("Error: Sheet S2 already exists"),
+        json!("Error: Invalid formula syntax: missing ) at 7"),
+        json!("Error reading range: no such file"),
+        json!({"error": {"code": 404, "message": "x"}, "status": 404}),
+        json!({"status": "failed", "message": "the disk is full"}),
         json!({"success": false, "message": "x"}),
         json!({"status": "error"}),
     ] {
@@ -62,6 +67,54 @@ fn errors_that_came_as_results_are_seen() {
     }
     let wrapped = RawJson::from_value(&json!({"result": "Error: Sheet 'X' not found"}));
     assert!(!verify("read_data_from_excel", &step_value(Some(&wrapped), "")).verified);
+}
+
+#[test]
+fn what_may_be_a_good_result_is_only_doubted() {
+    for (tool, value) in [
+        ("get_build_status", json!({"status": "failed"})),
+        ("get_build_status", json!({"status": "failed", "message": "2 of 80 tests"})),
+        ("run", json!({"status": "failed"})),
+        ("create_run", json!({"id": 7, "status": "failed"})),
+        ("find_order", json!({"order": 3, "success": false})),
+        ("get_last_error", json!({"error": "disk full"})),
+        ("get_row", json!({"id": 1, "name": "x", "error": "late"})),
+        ("read_mail", json!("Failed to reach you by phone. Please call me back.")),
+        ("look_up", json!("Error 404 means that there is no such page.")),
+        ("look_up", json!("Could not have been better. The second night was even quieter.")),
+        ("look_up", json!("Failed to appear\nA play in three acts")),
+        ("read_file", json!("Error: line 1")),
+        ("tailLogs", json!("fatal: not a git repository")),
+        (crate::NO_TOOL, json!("Unable to say which is larger")),
+    ] {
+        let found = verify(tool, &value);
+        assert!(found.verified && !found.said_error, "{tool} {value}: {found:?}");
+        assert!(found.confidence < 0.5 && found.issues.len() == 1, "{tool} {value}: {found:?}");
+    }
+    let schema = RawJson::from_value(
+        &json!({"type": "object", "properties": {"status": {"type": "string"}, "code": {"type": "number"}}}),
+    );
+    let (step, value) = (step("deploy"), json!({"status": "failed", "code": 3}));
+    let text = value.to_string();
+    let input = VerifyInput {
+        step: &step,
+        value: &value,
+        text: &text,
+        output_schema: Some(&schema),
+        is_error: false,
+        earlier: &[],
+    };
+    assert!(VerificationAgent::default().verify(&input).verified, "it promises to tell a status");
+}
+
+#[test]
+fn numbers_outside_of_what_their_names_allow_are_only_doubted() {
+    for value in [json!({"age": 900}), json!({"lat": 120}), json!({"minute": 600}), json!({"hour": 36})] {
+        for tool in ["calculate", "get_time", "read"] {
+            let found = verify(tool, &value);
+            assert!(found.verified && !found.issues.is_empty(), "{tool} {value}: {found:?}");
+        }
+    }
 }
 
 #[test]

@@ -244,7 +244,7 @@ async fn killed_before_and_after_every_write_a_run_comes_to_the_same_end() {
     let house = Arc::new(House::new(&marks).await);
     let whole = house.process("new", &question("whole"), "").await;
     let expected = whole.end.unwrap();
-    let RunEnd::Answered { answer, sources } = &expected else { panic!("{expected:?}") };
+    let RunEnd::Answered { answer, sources, .. } = &expected else { panic!("{expected:?}") };
     assert_eq!(answer, "All twenty lines are done.");
     assert_eq!(sources.len(), 2);
     assert_eq!(house.asked("whole"), (1, 1));

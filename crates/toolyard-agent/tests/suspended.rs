@@ -123,7 +123,7 @@ async fn ten_thousand_suspended_runs_are_rows_and_go_on() {
     for question in waiting.iter().step_by(RUNS / RESUMED) {
         assert!(answer_question(&store, &store, question.id, true, "ada").await.unwrap());
         let end = agent.drive(&question.run, &Unwatched, &CancelToken::new()).await.unwrap();
-        let RunEnd::Answered { answer, sources } = end else { unreachable!("{end:?}") };
+        let RunEnd::Answered { answer, sources, .. } = end else { unreachable!("{end:?}") };
         assert_eq!((answer.as_str(), sources.len()), ("Written.", 2));
         assert_eq!(store.run(&question.run).await.unwrap().state, RunState::Done);
     }

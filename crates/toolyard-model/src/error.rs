@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Usage;
+
 /// Why a model did not answer: which, what happened, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[error("model {model} {message}")]
@@ -14,6 +16,9 @@ pub struct ModelError {
     pub message: String,
     /// What to do about it.
     pub hint: Option<String>,
+    /// What the request cost nevertheless, as far as that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Box<Usage>>,
 }
 
 /// Classes of failures of models.
@@ -39,7 +44,7 @@ pub enum ModelErrorKind {
 impl ModelError {
     /// An error without a hint.
     pub fn new(model: impl Into<String>, kind: ModelErrorKind, message: impl Into<String>) -> Self {
-        Self { model: model.into(), kind, message: message.into(), hint: None }
+        Self { model: model.into(), kind, message: message.into(), hint: None, usage: None }
     }
 
     /// The same error with something to do about it.
@@ -47,5 +52,17 @@ impl ModelError {
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// The same error of a request that cost something nevertheless.
+    #[must_use]
+    pub fn having_used(mut self, usage: Usage) -> Self {
+        self.usage = (usage != Usage::default()).then(|| Box::new(usage));
+        self
+    }
+
+    /// What the request cost nevertheless, as far as that is known.
+    pub fn used(&self) -> Usage {
+        self.usage.as_deref().copied().unwrap_or_default()
     }
 }

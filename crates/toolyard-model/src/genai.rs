@@ -18,6 +18,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::{
     ApiKey, Model, ModelError, ModelErrorKind, ModelEvent, ModelRequest, ModelStream, Prices, ToolCalling,
+    Usage,
     openai::{
         failure::{KeyFacts, Spokesman},
         http_client, retry,
@@ -149,6 +150,10 @@ impl Model for GenAiModel {
 
     fn tool_calling(&self) -> ToolCalling {
         self.config.tool_calling
+    }
+
+    fn cost(&self, usage: &Usage) -> u64 {
+        self.config.prices.cost(usage)
     }
 
     fn generate<'a>(&'a self, request: &'a ModelRequest) -> ModelStream<'a> {

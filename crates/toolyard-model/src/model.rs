@@ -5,7 +5,7 @@ use std::{fmt, pin::Pin};
 use futures_util::{Stream, StreamExt as _};
 use serde::{Deserialize, Serialize};
 
-use crate::{ModelError, ModelEvent, ModelReply, ModelRequest};
+use crate::{ModelError, ModelEvent, ModelReply, ModelRequest, Usage};
 
 /// What a model says, as it says it. It ends after [`ModelEvent::Finished`] or with the first error; dropping it ends the
 /// request.
@@ -18,6 +18,12 @@ pub trait Model: Send + Sync + fmt::Debug {
 
     /// How it is best let to call tools, as configured or probed.
     fn tool_calling(&self) -> ToolCalling;
+
+    /// What this usage costs, in millionths of the operator's currency; 0 where nothing is known of prices.
+    fn cost(&self, usage: &Usage) -> u64 {
+        let _ = usage;
+        0
+    }
 
     /// Asks it.
     fn generate<'a>(&'a self, request: &'a ModelRequest) -> ModelStream<'a>;

@@ -32,7 +32,7 @@ use self::{
     body::Dialect,
     failure::{KeyFacts, Spokesman},
 };
-use crate::{Model, ModelError, ModelErrorKind, ModelRequest, ModelStream, ToolCalling};
+use crate::{Model, ModelError, ModelErrorKind, ModelRequest, ModelStream, ToolCalling, Usage};
 
 /// How long a connection may take to come about.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
@@ -125,6 +125,10 @@ impl Model for OpenAiModel {
 
     fn tool_calling(&self) -> ToolCalling {
         self.config.tool_calling
+    }
+
+    fn cost(&self, usage: &Usage) -> u64 {
+        self.config.prices.cost(usage)
     }
 
     fn generate<'a>(&'a self, request: &'a ModelRequest) -> ModelStream<'a> {

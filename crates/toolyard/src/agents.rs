@@ -164,7 +164,7 @@ impl<'a> YardAgent<'a> {
         let agent = self.agents.agent(self.name, None)?;
         let run = agent.begin(self.agents.question(self.name, question)).await?;
         match agent.drive(&run, self.watcher, &CancelToken::default()).await? {
-            RunEnd::Answered { answer, sources } => Ok(AgentAnswer { run, text: answer, sources }),
+            RunEnd::Answered { answer, sources, .. } => Ok(AgentAnswer { run, text: answer, sources }),
             end => Err(Error::NotAnswered { run, end: Box::new(end) }),
         }
     }

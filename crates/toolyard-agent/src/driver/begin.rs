@@ -1,6 +1,7 @@
 //! Begins what may be begun, and settles at once what needs no waiting.
 
 use toolyard_core::SourceId;
+use toolyard_model::{FinishReason, ModelReply};
 
 use super::{
     call::look,
@@ -15,6 +16,7 @@ use super::{
 use crate::{
     AgentError, Approval, Cap, ModelTask, Phase, PlanProblem, RunEnd, RunEvent, RunNews, StepEnd, StepRun,
     Task,
+    planning::text::cleaned,
     schedule::{Lane, startable},
     step_value,
 };
@@ -169,7 +171,7 @@ impl Session<'_> {
         if let Task::Reason(id) = task
             && let Some(step) = self.run.step(id).cloned()
         {
-            self.started(&step, String::new(), String::new())?;
+            self.started(&step, String::new(), String::new(), Vec::new())?;
         }
         self.under_way.models.insert(wanted.clone());
         self.queue(think(self.context.clone(), self.run.clone(), wanted));
@@ -184,7 +186,10 @@ impl Session<'_> {
     fn read_plan(&mut self, task: &Task) -> Result<bool, AgentError> {
         let Some(reply) = task.model_task().and_then(|task| self.run.reply(&task)) else { return Ok(false) };
         match thinking::read_plan(self.context.parts, &self.run, reply) {
-            Ok(Decision::Answer(answer)) => self.answer(answer)?,
+            Ok(Decision::Answer(answer)) => {
+                let cut_off = is_cut_off(reply);
+                self.answer(answer, cut_off)?;
+            }
             Ok(Decision::Plan(plan)) => {
                 self.drop_said();
                 let facts = thinking::facts(self.context.parts, &plan);
@@ -210,7 +215,13 @@ impl Session<'_> {
             self.over(id, StepEnd::Failed { message, hint, kind: None })?;
             return Ok(true);
         }
-        let Some(text) = reasoning(&self.run, &step).map(str::to_owned) else { return Ok(false) };
+        let Some(text) = reasoning(&self.run, &step) else { return Ok(false) };
+        let said = self.run.reply(&task).is_some_and(|reply| !reply.text.trim().is_empty());
+        if said && text.is_empty() {
+            let message = "the model called a tool instead of thinking".to_owned();
+            self.over(id, StepEnd::Failed { message, hint: None, kind: None })?;
+            return Ok(true);
+        }
         let value = self.context.values.put(step.journal_name(), step_value(None, &text));
         let verification = thinking::verify(&step.step, &value, &text, None, &[]);
         let (preview, size) = (super::call::preview(&text), text.chars().count());
@@ -243,16 +254,16 @@ impl Session<'_> {
 
     /// The final answer, if the model gave one or did not.
     fn read_answer(&mut self) -> Result<bool, AgentError> {
-        let said = self.run.reply(&ModelTask::Answer).map(|reply| reply.text.trim().to_owned());
+        let said = self.run.reply(&ModelTask::Answer).map(|reply| (cleaned(&reply.text), is_cut_off(reply)));
         if let (None, Some(table)) = (&said, thinking::direct(self.context.parts, &self.run, &self.known())) {
-            return self.answer(table).map(|()| true);
+            return self.answer(table, false).map(|()| true);
         }
         match said {
-            Some(answer) if !answer.is_empty() => self.answer(answer)?,
-            None if self.only_rehearsed() => self.answer(thinking::rehearsal(&self.known()))?,
+            Some((answer, cut_off)) if !answer.is_empty() => self.answer(answer, cut_off)?,
+            None if self.only_rehearsed() => self.answer(thinking::rehearsal(&self.known()), false)?,
             None if self.run.unanswered(&ModelTask::Answer).is_none() => return Ok(false),
             _ => match self.without_model() {
-                Some(answer) => self.answer(answer)?,
+                Some(answer) => self.answer(answer, false)?,
                 None => self.give_up()?,
             },
         }
@@ -273,16 +284,21 @@ impl Session<'_> {
     }
 
     /// Ends the run with an answer; what was not told of it piece by piece is told now.
-    fn answer(&mut self, answer: String) -> Result<(), AgentError> {
+    fn answer(&mut self, mut answer: String, cut_off: bool) -> Result<(), AgentError> {
         if untold(&answer, &self.said).is_none() {
             self.drop_said();
         }
-        let rest = untold(&answer, &self.said).unwrap_or_default();
+        let mut rest = untold(&answer, &self.said).unwrap_or_default().to_owned();
+        if cut_off {
+            let end = format!("\n\n{}", thinking::cut_off(self.context.parts));
+            rest.push_str(&end);
+            answer.push_str(&end);
+        }
         if !rest.is_empty() {
-            self.context.watcher.see(&RunNews::AnswerDelta { text: rest.to_owned() });
+            self.context.watcher.see(&RunNews::AnswerDelta { text: rest });
         }
         let sources = thinking::sources(self.context.parts, &self.known());
-        self.end(RunEnd::Answered { answer, sources })
+        self.end(RunEnd::Answered { answer, sources, cut_off })
     }
 
     /// What was told is not the answer after all.
@@ -310,6 +326,11 @@ impl Session<'_> {
         };
         self.end(RunEnd::Failed { message, hint })
     }
+}
+
+/// Whether the model had to stop before the end of what it wanted to say.
+fn is_cut_off(reply: &ModelReply) -> bool {
+    reply.finish == FinishReason::Length
 }
 
 /// A step as the schedule sees it.

@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use tokio::time::Instant;
-use toolyard_core::{Capability, ErrorKind, ResultForm, ToolError, ToolOutput, redact};
+use toolyard_core::{
+    Capability, ContentBlock, ErrorKind, RawJson, ResultForm, ToolError, ToolOutput, redact,
+};
 use toolyard_hub::{Budget, CallOptions};
 
 use super::{
+    aside::aside,
     happened::{CallEnd, Happened},
     prepare::Prepared,
     progress::StepCaller,
@@ -61,7 +64,8 @@ pub(super) async fn call(
     };
     let outcome = match outcome {
         Ok(output) => {
-            let outcome = done(&context, &step, &prepared.standing, &output, &earlier);
+            let schema = prepared.standing.output_schema.clone();
+            let outcome = done(&context, &step, schema, output, earlier).await;
             if redacted {
                 // It can be shown and not be used; whoever needs it hears why.
                 context.values.forget(&step.journal_name());
@@ -120,23 +124,29 @@ fn failed(error: ToolError, standing: &Standing) -> CallEnd {
     if nobody && standing.source.is_none() { CallEnd::NoTool(error) } else { CallEnd::Failed(error) }
 }
 
-fn done(
+async fn done(
     context: &Context<'_>,
     step: &StepRun,
-    standing: &Standing,
-    output: &ToolOutput,
-    earlier: &[(String, String)],
+    schema: Option<RawJson>,
+    output: ToolOutput,
+    earlier: Vec<(String, String)>,
 ) -> CallEnd {
-    let text = output.to_text();
-    let value = context.values.put(step.journal_name(), step_value(output.structured.as_ref(), &text));
-    let looked_at = thinking::verify(&step.step, &value, &text, standing.output_schema.as_ref(), earlier);
-    CallEnd::Done {
-        source: output.meta.source.clone(),
-        preview: preview(&text),
-        size: text.chars().count(),
-        form: result_form(&value).filter(|_| looked_at.verified),
-        verification: looked_at,
-    }
+    let structured = output.structured.as_ref().map_or(0, |structured| structured.get().len());
+    let texts = output.content.iter().filter_map(ContentBlock::as_text).map(str::len).sum::<usize>();
+    let (plan, source) = (step.step.clone(), output.meta.source.clone());
+    let looked_at = aside(structured.max(texts), move || {
+        let text = output.to_text();
+        let value = step_value(output.structured.as_ref(), &text);
+        let verification = thinking::verify(&plan, &value, &text, schema.as_ref(), &earlier);
+        let form = result_form(&value).filter(|_| verification.verified);
+        let size = text.chars().count().max(structured);
+        (value, CallEnd::Done { source, preview: preview(&text), size, form, verification })
+    });
+    let Some((value, end)) = looked_at.await else {
+        return CallEnd::Failed(ToolError::new(ErrorKind::Internal, "its answer could not be looked at"));
+    };
+    context.values.put(step.journal_name(), value);
+    end
 }
 
 /// The beginning of a text, secrets removed.
@@ -160,9 +170,13 @@ pub(super) async fn look(context: Context<'_>, step: StepRun, earlier: Vec<(Stri
     let value = context.values.get(&*context.parts.log, &context.lease.run, &step.journal_name()).await;
     let verification = match value {
         Ok(value) => {
-            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             let schema = Standing::of(context.parts, &step.step.tool_type).output_schema;
-            thinking::verify(&step.step, &value, &text, schema.as_ref(), &earlier)
+            let (plan, size) = (step.step.clone(), step.size());
+            let verified = aside(size, move || {
+                let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                thinking::verify(&plan, &value, &text, schema.as_ref(), &earlier)
+            });
+            verified.await.unwrap_or_default()
         }
         // It can be shown and not be used; whoever needs it hears why.
         Err(error) => Verification { issues: vec![error.to_string()], ..Verification::default() },

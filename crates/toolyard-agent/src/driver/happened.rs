@@ -1,7 +1,7 @@
 //! What ended, and what that means for the run.
 
 use toolyard_core::{ErrorKind, ResultForm, SourceId, ToolError};
-use toolyard_model::{ModelError, ModelReply};
+use toolyard_model::{ModelError, ModelReply, Usage};
 
 use super::{
     call::{Purpose, call, learn},
@@ -113,14 +113,26 @@ impl Session<'_> {
     ) -> Result<(), AgentError> {
         self.under_way.models.remove(&task);
         match outcome {
-            Ok(reply) => self.note(RunEvent::ModelAnswered { task, reply, milliseconds })?,
+            Ok(mut reply) => {
+                reply.usage = self.priced(reply.usage);
+                self.note(RunEvent::ModelAnswered { task, reply, milliseconds })?;
+            }
             Err(error) => {
+                let usage = self.priced(error.used());
                 let (message, hint) = (error.to_string(), error.hint);
-                self.note(RunEvent::ModelFailed { task, message, hint })?;
+                self.note(RunEvent::ModelFailed { task, message, hint, usage })?;
             }
         }
         self.context.watcher.see(&RunNews::Spent { usage: self.run.spent().usage });
         Ok(())
+    }
+
+    /// Tokens that were counted here have no price yet.
+    fn priced(&self, usage: Usage) -> Usage {
+        match usage.cost_micros {
+            0 => Usage { cost_micros: self.context.parts.model.cost(&usage), ..usage },
+            _ => usage,
+        }
     }
 
     fn unprepared(&mut self, id: &str, unprepared: Unprepared) -> Result<(), AgentError> {
@@ -157,7 +169,7 @@ impl Session<'_> {
                 self.note(RunEvent::StepEnded { step: step.step.id, outcome, milliseconds: 0 })
             }
             Verdict::Rehearse => {
-                self.started(&step, prepared.shown, String::new())?;
+                self.started(&step, prepared.shown, String::new(), prepared.notes)?;
                 let outcome = StepEnd::Rehearsed;
                 self.note(RunEvent::StepEnded { step: step.step.id, outcome, milliseconds: 0 })
             }
@@ -165,11 +177,17 @@ impl Session<'_> {
     }
 
     /// A step begins, unless it was begun before.
-    pub(super) fn started(&mut self, step: &StepRun, shown: String, call: String) -> Result<(), AgentError> {
+    pub(super) fn started(
+        &mut self,
+        step: &StepRun,
+        shown_arguments: String,
+        call: String,
+        notes: Vec<String>,
+    ) -> Result<(), AgentError> {
         if step.phase != Phase::Waiting {
             return Ok(());
         }
-        self.note(RunEvent::StepStarted { step: step.step.id.clone(), shown_arguments: shown, call })
+        self.note(RunEvent::StepStarted { step: step.step.id.clone(), shown_arguments, call, notes })
     }
 
     fn start_call(&mut self, step: StepRun, prepared: Box<Prepared>) -> Result<(), AgentError> {
@@ -179,7 +197,8 @@ impl Session<'_> {
                 self.drain(cap);
                 return Ok(());
             }
-            self.started(&step, prepared.shown.clone(), prepared.call.clone())?;
+            let (shown, call) = (prepared.shown.clone(), prepared.call.clone());
+            self.started(&step, shown, call, prepared.notes.clone())?;
         }
         let purpose = Purpose::of(&self.run, &self.context.parts.config.name);
         let earlier = self.earlier(&step);
@@ -244,7 +263,7 @@ impl Session<'_> {
     fn let_go_of_values_before(&self, id: &str) {
         let Some(step) = self.run.step(id) else { return };
         for other in step.step.dependencies.iter().filter_map(|name| self.run.step(name)) {
-            let large = matches!(&other.phase, Phase::Ended(StepEnd::Done { size, .. }) if *size > LARGE);
+            let large = other.size() > LARGE;
             let needs_it = |later: &&StepRun| later.step.dependencies.contains(&other.step.id);
             let over = self.run.steps().iter().filter(needs_it).all(|later| later.phase.is_ended());
             if large && over && !other.is_reasoning() {

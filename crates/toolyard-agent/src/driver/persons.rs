@@ -4,6 +4,7 @@ use toolyard_core::{Answer, Question, QuestionKind, Resolution, RunId, StepState
 
 use super::{
     happened::Happened,
+    patient::{is_hiccup, patiently},
     prepare::Prepared,
     session::{Context, Session},
 };
@@ -67,10 +68,11 @@ impl Session<'_> {
             source,
             arguments: prepared.whole.clone(),
             effects: standing.effects.to_owned(),
+            notes: prepared.notes.clone(),
         };
         // A tool that changed is asked about in other words.
         let definition: String = standing.identity.chars().take(8).collect();
-        let text = format!(
+        let mut text = format!(
             "may `{}` of {} be called ({}, definition {definition}, arguments {})? {}",
             question.tool,
             question.source,
@@ -78,6 +80,10 @@ impl Session<'_> {
             prepared.subject.chars().take(8).collect::<String>(),
             question.arguments
         );
+        for note in &question.notes {
+            text.push_str("; note: ");
+            text.push_str(note);
+        }
         let asked = Asked { question, text, tool: standing.identity.clone(), call: prepared.subject.clone() };
         self.under_way.persons.insert(id);
         match known {
@@ -162,7 +168,13 @@ async fn superseded(context: Context<'_>, question: i64) -> Happened {
 /// Writes a question down. One that was written before a crash and not told about is the same one.
 async fn ask(context: Context<'_>, step: StepRun, mut asked: Asked) -> Happened {
     let id = step.step.id.clone();
-    let outcome = match written(&context, &step, &asked.text).await {
+    let mut again = context.resumed;
+    let written = patiently(context.patience(), any, || {
+        // A question that could not be told to be written down may be there nevertheless.
+        let look = std::mem::replace(&mut again, true);
+        written(&context, &step, &asked.text, look)
+    });
+    let outcome = match written.await {
         Ok(number) => {
             asked.question.id = number;
             Ok(Box::new(asked))
@@ -172,10 +184,10 @@ async fn ask(context: Context<'_>, step: StepRun, mut asked: Asked) -> Happened 
     Happened::Asked { step: id, outcome }
 }
 
-async fn written(context: &Context<'_>, step: &StepRun, text: &str) -> Result<i64, String> {
+async fn written(context: &Context<'_>, step: &StepRun, text: &str, look: bool) -> Result<i64, String> {
     let (approvals, run) = (&context.parts.approvals, &context.lease.run);
     let name = step.journal_name();
-    if context.resumed {
+    if look {
         let same = |question: &&Question| {
             question.answer.is_none()
                 && question.step.as_deref() == Some(&name)
@@ -202,10 +214,21 @@ async fn decision(context: &Context<'_>, question: &ApprovalQuestion) -> Result<
     let allowed = decision != ApprovalDecision::Deny;
     let answer = if allowed { Answer::Allow } else { Answer::Deny };
     let by = "whoever asked".to_owned();
-    if approvals.answer(question.id, answer, &by).await? {
+    let mut attempts = 0_usize;
+    let told = patiently(context.patience(), any, || {
+        attempts += 1;
+        approvals.answer(question.id, answer, &by)
+    });
+    if told.await? {
         return Ok(Some(Decided { allowed, always: decision == ApprovalDecision::AllowAlways, by }));
     }
-    Ok(approvals.question(question.id).await?.as_ref().and_then(answer_of))
+    let known = patiently(context.patience(), any, || approvals.question(question.id)).await?;
+    // An answer that could not be told to be written down was ours.
+    let is_ours =
+        known.as_ref().is_some_and(|known| attempts > 1 && known.by.as_deref() == Some(by.as_str()));
+    let decided = known.as_ref().and_then(answer_of);
+    let always = is_ours && decision == ApprovalDecision::AllowAlways;
+    Ok(decided.map(|decided| Decided { always, ..decided }))
 }
 
 fn answer_of(question: &Question) -> Option<Decided> {
@@ -222,18 +245,24 @@ async fn heard(context: &Context<'_>, waiting: &Waiting) -> Result<Vec<RunEvent>
     let (parts, run) = (context.parts, &context.lease.run);
     let mut events = Vec::new();
     for (step, question) in &waiting.questions {
-        let known = parts.approvals.question(*question).await.map_err(AgentError::Approvals)?;
+        let known = patiently(context.patience(), any, || parts.approvals.question(*question)).await;
+        let known = known.map_err(AgentError::Approvals)?;
         if let Some(Decided { allowed, always, by }) = known.as_ref().and_then(answer_of) {
             events.push(RunEvent::ApprovalGiven { step: step.clone(), allowed, always, by });
         }
     }
     for (step, name) in &waiting.unknown {
-        let known = parts.log.step(run, name).await?;
+        let known = patiently(context.patience(), is_hiccup, || parts.log.step(run, name)).await?;
         if let Some(resolution) = known.and_then(|known| resolution(known.state)) {
             events.push(RunEvent::StepSettled { step: step.clone(), resolution });
         }
     }
     Ok(events)
+}
+
+/// Whatever keeps questions does not say whether it will work again.
+fn any(_: &String) -> bool {
+    true
 }
 
 fn resolution(state: StepState) -> Option<Resolution> {

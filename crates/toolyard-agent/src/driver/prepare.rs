@@ -9,13 +9,16 @@ use toolyard_core::{
 };
 
 use super::{
+    aside::aside,
     call::{cut, preview},
     happened::Happened,
     session::Context,
     standing::{Standing, stricter},
     thinking,
 };
-use crate::{Approval, Permission, Phase, Run, StepRun, references, resolve_json, values::ValueError};
+use crate::{
+    Approval, Permission, Phase, ResolvedJson, Run, StepRun, references, resolve_json, values::ValueError,
+};
 
 /// So much of arguments is shown.
 const SHOWN_ARGUMENTS: usize = 500;
@@ -37,6 +40,8 @@ pub(super) struct Prepared {
     pub(super) standing: Standing,
     /// What the journal knows of the call already: nothing is decided about it any more then.
     pub(super) journalled: Option<Box<StepRecord>>,
+    /// Where something else was taken than what its arguments refer to, in words.
+    pub(super) notes: Vec<String>,
     /// Its arguments as a person who decides sees them: secrets removed, whole where that is possible.
     pub(super) whole: String,
 }
@@ -102,18 +107,22 @@ pub(super) struct Wanted {
     step: StepRun,
     /// Steps it refers to, and their names in the journal.
     needs: Vec<(String, String)>,
+    /// How large their values are together, in characters.
+    size: usize,
 }
 
 impl Wanted {
     pub(super) fn of(run: &Run, step: &StepRun) -> Self {
         let referred = references(&step.step.arguments);
         let mut needs: Vec<(String, String)> = Vec::new();
+        let mut size: usize = 0;
         for other in referred.iter().filter_map(|reference| run.step(&reference.step)) {
             if other.has_value() && needs.iter().all(|(id, _)| *id != other.step.id) {
                 needs.push((other.step.id.clone(), other.journal_name()));
+                size = size.saturating_add(other.size());
             }
         }
-        Self { step: step.clone(), needs }
+        Self { step: step.clone(), needs, size }
     }
 }
 
@@ -127,7 +136,7 @@ async fn prepared(context: &Context<'_>, wanted: &Wanted) -> Result<Prepared, Un
     let step = &wanted.step;
     let tool = &step.step.tool_type;
     let standing = Standing::of(context.parts, tool);
-    let arguments = arguments(context, wanted, &standing).await?;
+    let ResolvedJson { arguments, notes } = arguments(context, wanted, &standing).await?;
     let mut request = ToolCallRequest::new(tool, arguments);
     request.id = format!("{}.{}", context.lease.run, step.journal_name());
     // What changes something is called where the person or the rules know it to be, and nowhere else.
@@ -142,7 +151,7 @@ async fn prepared(context: &Context<'_>, wanted: &Wanted) -> Result<Prepared, Un
         Phase::Started => journalled(context, &step.journal_name()).await?,
         Phase::Waiting | Phase::Ended(_) => None,
     };
-    Ok(Prepared { request, shown, call, subject, standing, journalled, whole })
+    Ok(Prepared { request, shown, call, subject, standing, journalled, notes, whole })
 }
 
 fn hash<const N: usize>(parts: [&[u8]; N]) -> String {
@@ -170,20 +179,24 @@ async fn arguments(
     context: &Context<'_>,
     wanted: &Wanted,
     standing: &Standing,
-) -> Result<RawJson, Unprepared> {
+) -> Result<ResolvedJson, Unprepared> {
     let step = &wanted.step.step;
     let given: Map<String, Value> = if step.arguments.is_empty() {
         thinking::prepare_tool_input(step, standing.input_schema.as_ref()).unwrap_or_default()
     } else {
         step.arguments.clone()
     };
-    let mut values: HashMap<&str, Arc<Value>> = HashMap::new();
+    let mut values: HashMap<String, Arc<Value>> = HashMap::new();
     for (id, name) in &wanted.needs {
         let value = context.values.get(&*context.parts.log, &context.lease.run, name).await?;
-        values.insert(id, value);
+        values.insert(id.clone(), value);
     }
     let taken = standing.input_schema.as_ref().map(|schema| params(&schema.to_value())).unwrap_or_default();
-    let resolved = resolve_json(&given, &taken, &|id| values.get(id).map(Arc::clone));
+    let resolve = move || resolve_json(&given, &taken, &|id| values.get(id).map(Arc::clone));
+    let resolved = aside(wanted.size, resolve).await.ok_or_else(|| {
+        let message = "its arguments could not be put together".to_owned();
+        Unprepared { message, kind: ErrorKind::Internal }
+    })?;
     let resolved = resolved
         .map_err(|error| Unprepared { message: error.to_string(), kind: ErrorKind::InvalidArguments })?;
     // What a model reasoned out and what tools said before a crash is known only without its secrets.
@@ -195,7 +208,7 @@ async fn arguments(
     for note in &resolved.notes {
         tracing::info!(run = %context.lease.run, step = step.id, note, "a reference was read generously");
     }
-    Ok(resolved.arguments)
+    Ok(resolved)
 }
 
 /// The beginning of arguments, secrets removed; of large ones no more is looked at than is shown.

@@ -14,9 +14,10 @@ use tokio::{
 };
 use toolyard_core::{BoxFuture, JournalError, Lease, RawJson, RunLog, RunState, redact_json};
 
-use super::{happened::Happened, prepare::REDACTED};
+use super::{happened::Happened, patient::append, prepare::REDACTED};
 use crate::{
     Agent, AgentError, AgentParts, Cap, ModelTask, Run, RunEvent, RunNews, RunWatcher, StepRun,
+    planning::text::cleaned,
     replay::{Loaded, written},
     step_value,
     values::Values,
@@ -40,6 +41,13 @@ pub(super) struct Context<'a> {
     pub(super) progress: mpsc::Sender<RunNews>,
     /// Whether another process worked on this run before: what it knew and did not write down is gone.
     pub(super) resumed: bool,
+}
+
+impl Context<'_> {
+    /// For so long a store that fails is tried again: the lease must not be over meanwhile.
+    pub(super) fn patience(&self) -> Duration {
+        self.agent.lease / 2
+    }
 }
 
 /// One driver at one run.
@@ -97,6 +105,11 @@ impl UnderWay {
     pub(super) fn is_idle(&self) -> bool {
         self.calls.is_empty() && self.models.is_empty() && self.looks.is_empty()
     }
+
+    /// Whether nothing goes on before a person here has decided.
+    pub(super) fn waits_for_persons(&self) -> bool {
+        self.is_idle() && !self.persons.is_empty()
+    }
 }
 
 impl<'a> Session<'a> {
@@ -151,7 +164,8 @@ impl<'a> Session<'a> {
         if !self.unwritten.is_empty() {
             let events: Vec<_> = self.unwritten.iter().map(written).collect();
             let Context { parts, lease, watcher, .. } = self.context;
-            self.meanwhile(parts.log.append_all(lease, self.next, &events)).await?;
+            let patience = self.context.patience();
+            self.meanwhile(append(&*parts.log, lease, self.next, &events, patience)).await?;
             for (event, text) in std::mem::take(&mut self.unwritten).into_iter().zip(events) {
                 // Whoever watches sees what is written down, and that is without secrets.
                 if let Some(event) = shown(event, &text) {
@@ -190,19 +204,19 @@ fn reasoned(run: &Run) -> Values {
     let values = Values::default();
     let done = run.steps().iter().filter(|step| step.has_value());
     // What secrets were taken out of is not what the model said.
-    let is_whole = |text: &&str| !text.contains(REDACTED);
+    let is_whole = |text: &String| !text.contains(REDACTED);
     for (name, text) in
         done.filter_map(|step| Some((step.journal_name(), reasoning(run, step).filter(is_whole)?)))
     {
-        values.put(name, step_value(None, text));
+        values.put(name, step_value(None, &text));
     }
     values
 }
 
 /// What a model said for a step.
-pub(super) fn reasoning<'r>(run: &'r Run, step: &StepRun) -> Option<&'r str> {
+pub(super) fn reasoning(run: &Run, step: &StepRun) -> Option<String> {
     let task = ModelTask::Reason { step: step.step.id.clone() };
-    run.reply(&task).map(|reply| reply.text.as_str())
+    run.reply(&task).map(|reply| cleaned(&reply.text))
 }
 
 /// A lease that is given back when its driver is dropped.

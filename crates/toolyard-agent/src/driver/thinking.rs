@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use toolyard_core::{Capability, RawJson, ResultForm};
 use toolyard_model::{ModelReply, ModelRequest, ToolCalling};
 
-use super::{session::Context, standing::Standing};
+use super::{aside::LARGE, session::Context, standing::Standing};
 pub(super) use crate::Decision;
 use crate::{
     AgentParts, AgentTools, CoordinationAgent, Digest, ExecutionAgent, ModelTask, Phase, Plan, PlanProblem,
@@ -18,19 +18,21 @@ use crate::{
 /// So much of a result is shown to whoever answers, in characters; it cuts further itself.
 const SHOWN: usize = 2_000;
 
-/// Larger values are shown by the beginning that the run knows, unless they are at hand.
-const LARGE: usize = 1 << 20;
-
 /// A step and its value, as far as it is at hand.
 #[derive(Debug, Clone)]
 pub(super) struct Known {
     step: StepRun,
     value: Option<Arc<Value>>,
+    /// What is shown of a value that is not held, and its shape.
+    seen: Option<(String, String)>,
 }
 
 impl Known {
     /// What is shown of its value, or why it has none.
     fn shown(&self) -> String {
+        if let (true, None, Some((shown, _))) = (self.step.has_value(), &self.value, &self.seen) {
+            return shown.clone();
+        }
         match (&self.step.phase, &self.value) {
             (_, Some(value)) if self.step.has_value() => preview(value, SHOWN),
             (Phase::Ended(StepEnd::Done { preview, .. }), _) => preview.clone(),
@@ -66,7 +68,8 @@ impl Known {
 
 /// All steps, with the values that are held in memory.
 pub(super) fn known_now(run: &Run, values: &Values) -> Vec<Known> {
-    let known = |step: &StepRun| Known { step: step.clone(), value: values.known(&step.journal_name()) };
+    let known =
+        |step: &StepRun| Known { step: step.clone(), value: values.known(&step.journal_name()), seen: None };
     run.steps().iter().map(known).collect()
 }
 
@@ -78,7 +81,13 @@ pub(super) async fn known(context: &Context<'_>, run: &Run, task: &ModelTask) ->
         let whole = matches!(task, ModelTask::Reason { .. } | ModelTask::Repair { .. });
         if concerns(task, run, &known.step) && (whole || !is_large(&known.step)) {
             // What cannot be read is shown by its beginning, which the run knows.
-            known.value = context.values.get(log, id, &known.step.journal_name()).await.ok();
+            let value = context.values.look(log, id, &known.step.journal_name()).await.ok();
+            if whole {
+                known.value = value;
+            } else {
+                // One at a time: all of them together may be more than there is room for.
+                known.seen = value.map(|value| (preview(&value, SHOWN), shape(&value)));
+            }
         }
     }
     all
@@ -86,7 +95,7 @@ pub(super) async fn known(context: &Context<'_>, run: &Run, task: &ModelTask) ->
 
 /// Values that are not read again only to show their beginning.
 fn is_large(step: &StepRun) -> bool {
-    matches!(&step.phase, Phase::Ended(StepEnd::Done { size, .. }) if *size > LARGE)
+    step.size() > LARGE
 }
 
 /// Whether a task is about a step's value: all of them for plans and answers, else what a step refers to.
@@ -152,8 +161,9 @@ fn situation(parts: &AgentParts, run: &Run, known: &[Known], forms: &[ResultForm
     let tools = tools_for_task(&parts.config, &parts.hub, &ask.question, Rates::new(), forms);
     let digest = |known: &Known| {
         let failed = !known.step.has_value();
-        let shown = match &known.value {
-            Some(value) if !failed => shape(value),
+        let shown = match (&known.value, &known.seen) {
+            (Some(value), _) if !failed => shape(value),
+            (None, Some((_, shape))) if !failed => shape.clone(),
             _ => known.shown(),
         };
         let step = known.step.step.clone();
@@ -277,6 +287,11 @@ pub(super) fn direct(parts: &AgentParts, run: &Run, known: &[Known]) -> Option<S
     let (ToolCalling::Schema, [only]) = (parts.model.tool_calling(), known) else { return None };
     let question = run.ask().map(|ask| ask.question.as_str()).unwrap_or_default();
     CoordinationAgent::new(parts.config.clone()).direct(question, &results(known), only.value.as_deref())
+}
+
+/// What stands at the end of an answer that the model could not end.
+pub(super) fn cut_off(parts: &AgentParts) -> &'static str {
+    CoordinationAgent::new(parts.config.clone()).cut_off()
 }
 
 /// Who an answer rests on.

@@ -1,6 +1,7 @@
 //! The loop: begin what may be begun, wait for whatever comes first, take it.
 
 use futures_util::StreamExt as _;
+use tokio::time::Instant;
 use toolyard_core::{Answer, JournalError, QuestionKind};
 
 use super::{happened::Happened, session::Session};
@@ -17,6 +18,15 @@ enum Next {
 impl Session<'_> {
     /// Works until the run ends or is suspended.
     pub(super) async fn work(mut self, stop: &CancelToken) -> Result<RunEnd, AgentError> {
+        let outcome = self.go_on(stop).await;
+        if outcome.is_err() {
+            // Nothing more can be written here; calls under way still write down their own outcomes.
+            self.leave().await;
+        }
+        outcome
+    }
+
+    async fn go_on(&mut self, stop: &CancelToken) -> Result<RunEnd, AgentError> {
         self.hear_persons().await?;
         loop {
             self.advance()?;
@@ -43,8 +53,18 @@ impl Session<'_> {
         }
     }
 
-    /// Waits; what tools say meanwhile is passed on.
+    /// Waits. Time in which only a person thinks is nobody's work.
     async fn next(&mut self, stop: &CancelToken) -> Next {
+        let since = self.under_way.waits_for_persons().then(Instant::now);
+        let next = self.first(stop, since.is_none()).await;
+        if let Some(since) = since {
+            self.deadline += since.elapsed();
+        }
+        next
+    }
+
+    /// Whatever comes first; what tools say meanwhile is passed on.
+    async fn first(&mut self, stop: &CancelToken, counts: bool) -> Next {
         loop {
             if stop.is_cancelled() {
                 return Next::Stop;
@@ -56,7 +76,7 @@ impl Session<'_> {
                 biased;
                 // What tools say comes last: nobody who talks without end keeps the others from their turn.
                 () = stop.cancelled() => return Next::Stop,
-                () = tokio::time::sleep_until(self.deadline) => return Next::TimeIsUp,
+                () = tokio::time::sleep_until(self.deadline), if counts => return Next::TimeIsUp,
                 _ = self.heartbeat.tick() => return Next::Beat,
                 Some(happened) = self.tasks.next(), if !self.tasks.is_empty() => return Next::Happened(happened),
                 Some(news) = self.news.recv() => self.context.watcher.see(&news),

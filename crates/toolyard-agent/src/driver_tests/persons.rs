@@ -71,6 +71,29 @@ async fn a_run_waits_as_rows_alone_and_goes_on_with_the_answer() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn whoever_decides_is_told_what_was_guessed() {
+    let steps = plan(&[
+        ("order", "order", json!({}), &[]),
+        ("write", "write", json!({"x": "$order.customer.total"}), &[]),
+    ]);
+    let order = tool("order", Act::Answers(json!({"total": 7, "name": "Ada"})));
+    let house =
+        House::new(saying([steps, "Done.".to_owned()]), &[order, tool("write", Act::Echoes).writes()]);
+    let watcher = Seen::deciding([ApprovalDecision::Allow]);
+    let (run, _) = house.agent.ask(ask("?"), &watcher, &CancelToken::new()).await.unwrap();
+    let question = watcher.questions.lock().unwrap()[0].clone();
+    assert_eq!(question.notes.len(), 1, "{question:?}");
+    assert!(question.notes[0].contains("`$order.customer.total`"), "{question:?}");
+    let kept = house.log.question(question.id).await.unwrap().unwrap();
+    assert!(kept.text.contains(&question.notes[0]), "{}", kept.text);
+    let told = house.events(&run).await.into_iter().find_map(|event| match event {
+        RunEvent::StepStarted { step, notes, .. } if step == "write" => Some(notes),
+        _ => None,
+    });
+    assert_eq!(told, Some(question.notes), "and so is whoever looks at it later");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_tool_allowed_for_the_whole_run_is_not_asked_about_again() {
     let plan = plan(&[
         ("a", "write", json!({"x": 1}), &[]),
@@ -177,6 +200,39 @@ impl crate::RunWatcher for Silent {
     ) -> toolyard_core::BoxFuture<'a, Option<ApprovalDecision>> {
         Box::pin(std::future::pending())
     }
+}
+
+/// Somebody who comes back from lunch and allows it.
+#[derive(Debug)]
+struct AfterLunch;
+
+impl crate::RunWatcher for AfterLunch {
+    fn see(&self, _news: &crate::RunNews) {}
+
+    fn decide<'a>(
+        &'a self,
+        _question: &'a crate::ApprovalQuestion,
+    ) -> toolyard_core::BoxFuture<'a, Option<ApprovalDecision>> {
+        Box::pin(async {
+            tokio::time::sleep(std::time::Duration::from_hours(1)).await;
+            Some(ApprovalDecision::Allow)
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn time_in_which_only_a_person_thinks_does_not_count() {
+    let slow = tool("echo", Act::Echoes).takes(500);
+    let house = House::new(
+        saying([write_and_read(), "Done.".to_owned()]),
+        &[tool("write", Act::Echoes).writes().at("other"), slow],
+    );
+    let caps = crate::Caps { time: std::time::Duration::from_secs(5), ..crate::Caps::default() };
+    let (run, end) =
+        house.agent.ask(crate::Ask { caps, ..ask("?") }, &AfterLunch, &CancelToken::new()).await.unwrap();
+    assert!(matches!(end, RunEnd::Answered { .. }), "{end:?}");
+    let (_, events) = crate::load(&house.log, &run).await.unwrap();
+    assert_eq!(crate::worked(&events), std::time::Duration::from_secs(1), "two calls one after the other");
 }
 
 #[tokio::test(start_paused = true)]

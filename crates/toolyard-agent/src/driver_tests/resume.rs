@@ -204,7 +204,8 @@ async fn a_process_may_end_at_any_write_and_nothing_is_done_twice_or_lost() {
                 end,
                 RunEnd::Answered {
                     answer: "All twenty.".to_owned(),
-                    sources: vec!["write (yard)".to_owned(), "read (yard)".to_owned()]
+                    sources: vec!["write (yard)".to_owned(), "read (yard)".to_owned()],
+                    cut_off: false,
                 },
                 "{dies_at} {after}"
             );

@@ -1,11 +1,50 @@
 //! What becomes of questions, plans and steps.
 
+use std::sync::Arc;
+
+use futures_util::stream;
 use serde_json::json;
 use toolyard_core::ErrorKind;
-use toolyard_model::{ModelReply, ScriptedModel, ToolCalling};
+use toolyard_model::{
+    FinishReason, Model, ModelError, ModelErrorKind, ModelEvent, ModelReply, ModelRequest, ModelStream,
+    ScriptedModel, ToolCalling, Usage,
+};
 
 use super::*;
 use crate::{CancelToken, Cap, Caps, ModelTask, RunEnd, RunEvent, RunNews, StepEnd};
+
+/// A model that gives a plan, and breaks off whatever else it says.
+#[derive(Debug)]
+struct Breaking {
+    plan: String,
+    heard: &'static str,
+}
+
+impl Model for Breaking {
+    fn name(&self) -> &'static str {
+        "breaking"
+    }
+
+    fn tool_calling(&self) -> ToolCalling {
+        ToolCalling::Schema
+    }
+
+    fn cost(&self, usage: &Usage) -> u64 {
+        usage.output * 2
+    }
+
+    fn generate<'a>(&'a self, request: &'a ModelRequest) -> ModelStream<'a> {
+        let broken = ModelError::new("breaking", ModelErrorKind::Unreachable, "broke off");
+        let events = match request.schema {
+            Some(_) => vec![Ok(ModelEvent::Text(self.plan.clone()))],
+            None => {
+                let used = Usage { input: 10, output: 4_000, ..Usage::default() };
+                vec![Ok(ModelEvent::Text(self.heard.to_owned())), Err(broken.having_used(used))]
+            }
+        };
+        Box::pin(stream::iter(events))
+    }
+}
 
 fn answered(end: &RunEnd) -> &str {
     match end {
@@ -234,6 +273,83 @@ async fn without_its_model_a_run_fails_or_answers_with_its_last_result() {
     let house = House::new(saying([plan, "unreachable".to_owned()]), &[tool("echo", Act::Echoes)]);
     let (_, end) = house.ask(ask("?")).await;
     assert!(answered(&end).contains(r#"{"x":1}"#), "{end:?}");
+}
+
+/// What whoever listens to pieces has of the answer in the end, and how often something was taken back.
+fn told_in_the_end(watcher: &Seen) -> (String, usize) {
+    let news = watcher.news.lock().unwrap();
+    news.iter().fold((String::new(), 0), |(text, times), news| match news {
+        RunNews::AnswerDelta { text: more } => (text + more, times),
+        RunNews::AnswerDropped => (String::new(), times + 1),
+        _ => (text, times),
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_broke_off_is_taken_back_before_another_is_told() {
+    let steps = plan(&[("a", "echo", json!({"x": 1}), &[])]);
+    let house = House::with_model(
+        Arc::new(Breaking { plan: steps, heard: "Half an answe" }),
+        &[tool("echo", Act::Echoes)],
+    );
+    let watcher = Seen::default();
+    let (_, end) = house.agent.ask(ask("?"), &watcher, &CancelToken::new()).await.unwrap();
+    assert!(answered(&end).starts_with(r#"{"x":1}"#), "{end:?}");
+    assert_eq!(told_in_the_end(&watcher), (answered(&end).to_owned(), 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_broke_off_is_paid_for_too() {
+    let steps = plan(&[("a", "none", json!({}), &[])]);
+    let house = House::with_model(Arc::new(Breaking { plan: steps, heard: "Hm" }), &[]);
+    let (run, _) = house.ask(Ask { caps: Caps { replans: 0, ..Caps::default() }, ..ask("?") }).await;
+    let (state, _) = crate::load(&house.log, &run).await.unwrap();
+    let spent = state.spent().usage;
+    assert!(spent.output > 4_000 && spent.cost_micros == 2 * spent.output, "{spent:?}");
+    // Another thought is one too many.
+    let steps = plan(&[("a", "none", json!({}), &[]), ("b", "echo", json!({}), &[])]);
+    let model = Breaking { plan: steps, heard: "Hm" };
+    let house = House::with_model(Arc::new(model), &[tool("echo", Act::Echoes).takes(100)]);
+    for caps in [Caps { tokens: 4_500, ..Caps::default() }, Caps { cost_micros: 8_000, ..Caps::default() }] {
+        let (_, end) = house.ask(Ask { caps: Caps { replans: 0, ..caps }, ..ask("?") }).await;
+        assert!(matches!(end, RunEnd::Capped { cap: Cap::Tokens | Cap::Cost, .. }), "{end:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_told_without_remains_of_calls_and_thoughts() {
+    for (said, told) in [
+        ("thinking</think>It is 1.", "It is 1."),
+        (
+            "<tool_call>{\"name\": \"echo\", \"arguments\": {\"x\": 2}}</tool_call>",
+            "{\"x\":1}\n\nSources: echo (yard)",
+        ),
+        ("It is 1.", "It is 1."),
+    ] {
+        let steps = plan(&[("a", "echo", json!({"x": 1}), &[])]);
+        let house = House::new(saying([steps, said.to_owned()]), &[tool("echo", Act::Echoes)]);
+        let watcher = Seen::default();
+        let (_, end) = house.agent.ask(ask("?"), &watcher, &CancelToken::new()).await.unwrap();
+        assert_eq!(answered(&end), told);
+        assert_eq!(told_in_the_end(&watcher), (told.to_owned(), usize::from(said != told)));
+        assert_eq!(house.calls().len(), 1, "nothing is called by an answer");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_was_cut_off_says_so() {
+    let steps = plan(&[("a", "echo", json!({"x": 1}), &[])]);
+    let mut texts = vec!["It is the".to_owned(), steps];
+    let model = ScriptedModel::new(ToolCalling::Schema, move |_| {
+        let finish = if texts.len() == 1 { FinishReason::Length } else { FinishReason::Stop };
+        Ok(ModelReply { text: texts.pop().unwrap_or_default(), finish, ..ModelReply::default() })
+    });
+    let house = House::new(model, &[tool("echo", Act::Echoes)]);
+    let watcher = Seen::default();
+    let (_, end) = house.agent.ask(ask("?"), &watcher, &CancelToken::new()).await.unwrap();
+    assert!(matches!(end, RunEnd::Answered { cut_off: true, .. }), "{end:?}");
+    assert!(answered(&end).starts_with("It is the\n\n[The answer ends here"), "{end:?}");
+    assert_eq!(told_in_the_end(&watcher), (answered(&end).to_owned(), 0));
 }
 
 #[tokio::test(start_paused = true)]

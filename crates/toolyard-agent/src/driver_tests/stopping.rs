@@ -1,10 +1,12 @@
 //! Runs that are ended in the middle: by their caller, by time, by a person elsewhere, by being dropped.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
+use futures_util::stream;
 use serde_json::json;
 use tokio::time::Instant;
-use toolyard_core::{Journal as _, RunState};
+use toolyard_core::{Journal as _, RawJson, RunState};
+use toolyard_model::{Model, ModelEvent, ModelRequest, ModelStream, ToolCalling};
 
 use super::*;
 use crate::{
@@ -80,6 +82,58 @@ async fn time_ends_a_run() {
     assert!(matches!(end, RunEnd::Capped { cap: Cap::Time, .. }), "{end:?}");
     assert!(began.elapsed() < Duration::from_millis(5_250), "{:?}", began.elapsed());
     assert_eq!(house.log.unknown().await.unwrap().len(), 1);
+}
+
+/// A model that takes its time for everything but plans.
+#[derive(Debug)]
+struct Slow(String);
+
+impl Model for Slow {
+    fn name(&self) -> &'static str {
+        "slow"
+    }
+
+    fn tool_calling(&self) -> ToolCalling {
+        ToolCalling::Schema
+    }
+
+    fn generate<'a>(&'a self, request: &'a ModelRequest) -> ModelStream<'a> {
+        Box::pin(stream::once(async {
+            if request.schema.is_some() {
+                return Ok(ModelEvent::Text(self.0.clone()));
+            }
+            tokio::time::sleep(Duration::from_millis(5_100)).await;
+            Ok(ModelEvent::Text("thought".to_owned()))
+        }))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_model_said_while_calls_were_ending_is_counted() {
+    let steps = plan(&[("r", "read", json!({}), &[]), ("t", "none", json!({}), &[])]);
+    let house = House::with_model(Arc::new(Slow(steps)), &[tool("read", Act::Hangs)]);
+    let caps = Caps { time: Duration::from_secs(5), ..Caps::default() };
+    let (run, end) = house.ask(Ask { caps, ..ask("?") }).await;
+    assert!(matches!(end, RunEnd::Capped { cap: Cap::Time, .. }), "{end:?}");
+    let (state, _) = crate::load(&house.log, &run).await.unwrap();
+    assert_eq!(state.spent().model_calls, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_of_which_nothing_is_known_is_cancelled_by_whoever_finds_it() {
+    let house = hanging();
+    let empty = || async { house.log.create_run("agent", &RawJson::empty_object()).await.unwrap() };
+    let run = empty().await;
+    assert_eq!(house.resume(&run).await, RunEnd::Cancelled);
+    assert_eq!(house.log.run(&run).await.unwrap().state, RunState::Cancelled);
+    assert_eq!(house.resume(&run).await, RunEnd::Cancelled);
+    assert_eq!(cancel(&house.log, &run, "somebody").await, Err(AgentError::Over(run.clone())));
+
+    let run = empty().await;
+    cancel(&house.log, &run, "somebody").await.unwrap();
+    let (state, events) = crate::load(&house.log, &run).await.unwrap();
+    assert_eq!((state.end(), events.len()), (Some(&RunEnd::Cancelled), 1));
+    assert!(house.model.requests().is_empty());
 }
 
 #[tokio::test(start_paused = true)]

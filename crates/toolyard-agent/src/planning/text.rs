@@ -12,6 +12,20 @@ use crate::{Complexity, NO_TOOL, Plan, PlanProblem, Step};
 
 const BEGIN: &str = "<plan>";
 const END: &str = "</plan>";
+/// So much of a call that cannot be read is shown to the model again.
+const SHOWN_CALL: usize = 200;
+const THOUGHT_END: &str = "</think>";
+/// What is left of calls and thoughts at the beginning or the end of an answer.
+const REMAINS: [&str; 8] = [
+    "<tool_call>",
+    "</tool_call>",
+    "<think>",
+    "</think>",
+    "<plan>",
+    "</plan>",
+    "<|im_end|>",
+    "<|endoftext|>",
+];
 
 /// What a text says. A plan counts in its tags, or where it is the whole text and names a tool; anything else is calls,
 /// and what holds none is the answer.
@@ -30,6 +44,11 @@ pub(super) fn read(text: &str, cut_off: bool, is_tool: &dyn Fn(&str) -> bool) ->
     let found = read_calls(text, is_tool);
     if found.cut_off || (cut_off && !found.calls.is_empty()) {
         return Err(unreadable("a call was cut off; write a shorter one"));
+    }
+    // A call that cannot be read was meant nevertheless: the others are not what was wanted without it.
+    if let Some(written) = found.unreadable.first() {
+        let short: String = written.chars().take(SHOWN_CALL).collect();
+        return Err(unreadable(&format!("this call cannot be read; write it as plain JSON: {short}")));
     }
     if !found.calls.is_empty() {
         return Ok(Said::Plan(Plan { steps: found.calls.into_iter().enumerate().map(called).collect() }));
@@ -50,6 +69,40 @@ pub(super) fn without_thoughts(text: &str) -> &str {
             text.split_once("</think>").map_or(text, |(_, after)| after)
         }
         (false, ..) => text,
+    }
+}
+
+/// An answer without thoughts, calls that nobody asked for, and what is left of their tags. What is quoted stays.
+pub(crate) fn cleaned(answer: &str) -> String {
+    let mut text = answer.trim();
+    let is_quoted = |at: usize| text.get(..at).is_some_and(|before| before.ends_with(['`', '"', '\'', '“']));
+    let end = text.match_indices(THOUGHT_END).filter(|(at, _)| !is_quoted(*at)).last();
+    if let Some((before, after)) = end.and_then(|(at, _)| text.split_at_checked(at)) {
+        let after = after.strip_prefix(THOUGHT_END).unwrap_or(after).trim();
+        if after.is_empty() && !before.contains("<think>") {
+            // Nothing follows: the tag is all that is left of a thought.
+            return cleaned(before);
+        }
+        text = after;
+    }
+    if text.starts_with("<think>") {
+        return String::new();
+    }
+    let found = read_calls(text, &|_| false);
+    let has_calls = found.cut_off || !found.calls.is_empty() || !found.unreadable.is_empty();
+    let text = if has_calls { found.rest.as_str() } else { text };
+    without_remains(text).to_owned()
+}
+
+fn without_remains(text: &str) -> &str {
+    let mut text = text.trim();
+    loop {
+        let shorter =
+            REMAINS.iter().find_map(|tag| text.strip_prefix(tag).or_else(|| text.strip_suffix(tag)));
+        match shorter {
+            Some(shorter) => text = shorter.trim(),
+            None => return text,
+        }
     }
 }
 

@@ -40,6 +40,10 @@ pub(super) fn pick<'v>(value: &'v Value, wanted: Wanted, names: &[&str]) -> Opti
     }
     let mut places = Vec::new();
     singles("", value, MAX_DEPTH, &mut places);
+    if places.len() >= MAX_PLACES {
+        // There may be more, so that none is known to be the only one.
+        return None;
+    }
     if wanted == Wanted::Number {
         places.retain(|(_, value)| is_number(value));
     }

@@ -16,8 +16,8 @@ impl Run {
             RunEvent::Asked { ask } => self.ask = Some(ask.clone()),
             RunEvent::Resumed { .. } => self.end = None,
             RunEvent::ModelAnswered { task, reply, .. } => return self.answered(task, reply),
-            RunEvent::ModelFailed { task, message, hint } => {
-                return self.unanswered_by_model(task, message, hint.as_ref());
+            RunEvent::ModelFailed { task, message, hint, usage } => {
+                return self.unanswered_by_model(task, message, hint.as_ref(), *usage);
             }
             RunEvent::Planned { plan, facts } => return self.planned(plan, facts),
             RunEvent::PlanRefused { problems } => return self.plan_refused(problems.clone()),
@@ -38,7 +38,10 @@ impl Run {
 
     fn may_follow(&self, event: &RunEvent) -> Result<(), RunError> {
         match (event, &self.ask, &self.end) {
-            (RunEvent::Asked { .. }, None, _) => Ok(()),
+            (RunEvent::Asked { .. }, None, None) => Ok(()),
+            // Nobody knows what it was about, and nobody will.
+            (RunEvent::Ended { end: RunEnd::Cancelled }, None, None) => Ok(()),
+            (_, None, Some(_)) => Err(RunError::Over),
             (RunEvent::Asked { .. }, Some(_), _) => Err(RunError::Impossible("it was asked before")),
             (_, None, _) => Err(RunError::NotBegun),
             (RunEvent::Resumed { .. }, _, None | Some(RunEnd::Suspended { .. })) => Ok(()),
@@ -61,8 +64,9 @@ impl Run {
         task: &ModelTask,
         message: &str,
         hint: Option<&String>,
+        usage: Usage,
     ) -> Result<(), RunError> {
-        self.model_called(task, Usage::default())?;
+        self.model_called(task, usage)?;
         match task {
             ModelTask::Plan { .. } => self.planning = Planning::GivenUp,
             ModelTask::Judge { step } => self.step_mut(step)?.judged = true,

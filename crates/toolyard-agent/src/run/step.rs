@@ -121,6 +121,14 @@ impl StepRun {
         }
     }
 
+    /// How large its value is, in characters; 0 while it has none.
+    pub fn size(&self) -> usize {
+        match &self.phase {
+            Phase::Ended(StepEnd::Done { size, .. }) => *size,
+            _ => 0,
+        }
+    }
+
     /// Whether it needs no tool.
     pub fn is_reasoning(&self) -> bool {
         self.step.tool_type == NO_TOOL

@@ -28,23 +28,27 @@ const RANGES: [(&str, f64, f64); 14] = [
 /// Texts that stand for no number.
 const NO_NUMBERS: [&str; 8] = ["nan", "inf", "-inf", "infinity", "-infinity", "∞", "-∞", "undefined"];
 
-/// Numbers that are none, or that lie outside of what their names allow.
+/// Texts that stand where numbers should, and are none.
 pub(super) fn bad_numbers(value: &Value) -> Vec<String> {
+    let mut found = false;
+    visit(value, &mut |_, value| {
+        let is_none = |text: &str| NO_NUMBERS.contains(&text.trim().to_lowercase().as_str());
+        found |= value.as_str().is_some_and(is_none);
+    });
+    found.then(|| "it holds something that is not a number".to_owned()).into_iter().collect()
+}
+
+/// Numbers that lie outside of what their names allow.
+pub(super) fn out_of_range(value: &Value) -> Vec<String> {
     let mut issues = Vec::new();
     visit(value, &mut |name, value| {
-        let issue = match value {
-            Value::String(text) if NO_NUMBERS.contains(&text.trim().to_lowercase().as_str()) => {
-                Some("it holds something that is not a number".to_owned())
-            }
-            Value::Number(number) => out_of_range(name, number.as_f64().unwrap_or_default()),
-            _ => None,
-        };
+        let issue = value.as_f64().and_then(|number| outside(name, number));
         issues.extend(issue.filter(|_| issues.len() < MAX_ISSUES));
     });
     issues
 }
 
-fn out_of_range(name: &str, number: f64) -> Option<String> {
+fn outside(name: &str, number: f64) -> Option<String> {
     let name = name.to_lowercase();
     let (known, low, high) = RANGES.iter().find(|(known, _, _)| *known == name)?;
     (!(*low..=*high).contains(&number)).then(|| format!("`{known}` is {number}, which cannot be"))

@@ -140,6 +140,19 @@ impl AnswerReader {
         self.is_done || self.finish.is_some()
     }
 
+    /// What an answer cost that goes no further; nothing if nothing was said.
+    pub(super) fn used(&self, read: Estimate, price: impl Fn(&Usage) -> u64) -> Usage {
+        let nothing = self.usage.is_none() && self.estimate.tokens() == 0;
+        if nothing { Usage::default() } else { self.usage(read, price) }
+    }
+
+    /// What the server counted, or else an estimate.
+    fn usage(&self, read: Estimate, price: impl Fn(&Usage) -> u64) -> Usage {
+        let estimated = Usage { input: read.tokens(), output: self.estimate.tokens(), ..Usage::default() };
+        let usage = self.usage.unwrap_or(estimated);
+        Usage { cost_micros: price(&usage), ..usage }
+    }
+
     /// The last events. `read` is how long the request was, for servers that do not count.
     pub(super) fn finish(&mut self, read: Estimate, price: impl Fn(&Usage) -> u64) -> Vec<ModelEvent> {
         let mut events = Vec::new();
@@ -147,10 +160,7 @@ impl AnswerReader {
         for event in &events {
             self.estimate.add(event);
         }
-        let estimated = Usage { input: read.tokens(), output: self.estimate.tokens(), ..Usage::default() };
-        let mut usage = self.usage.unwrap_or(estimated);
-        usage.cost_micros = price(&usage);
-        events.push(ModelEvent::Usage(usage));
+        events.push(ModelEvent::Usage(self.usage(read, price)));
         let reason = match self.finish.take().unwrap_or_default() {
             _ if self.is_refused => FinishReason::Refused,
             // Servers disagree on whether a call is an end of its own kind.

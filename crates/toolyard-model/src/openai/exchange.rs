@@ -15,7 +15,7 @@ use super::{
     retry,
     sse::{Part, SseReader, TooLong},
 };
-use crate::{ModelError, ModelErrorKind, ModelEvent, ModelRequest, ModelStream};
+use crate::{ModelError, ModelErrorKind, ModelEvent, ModelRequest, ModelStream, Usage};
 
 /// How long the figures may come after the answer.
 const GRACE: Duration = Duration::from_secs(3);
@@ -88,12 +88,23 @@ impl Exchange<'_> {
                     Err(failure) => Err(failure),
                 },
             };
-            if let Err(failure) = outcome
-                && let Err(error) = self.after(failure).await
-            {
-                self.state = State::Over;
-                return Some(Err(error));
+            if let Err(failure) = outcome {
+                let used = self.used();
+                if let Err(error) = self.after(failure).await {
+                    self.state = State::Over;
+                    return Some(Err(error.having_used(used)));
+                }
             }
+        }
+    }
+
+    /// What the answer that is being read cost so far.
+    fn used(&self) -> Usage {
+        match &self.state {
+            State::Reading(reading) => {
+                reading.answer.used(reading.read, |usage| self.model.config.prices.cost(usage))
+            }
+            State::Fresh | State::Over => Usage::default(),
         }
     }
 

@@ -39,6 +39,7 @@ async fn nobody_is_asked_for_ever() {
     let server = Server::start([busy("")]).await;
     let error = ask(&server).await.unwrap_err();
     assert_eq!((error.kind, server.requests().len()), (ModelErrorKind::Busy, 4));
+    assert_eq!(error.usage, None, "whoever says nothing costs nothing");
     // More patience than there is: given up at once.
     let server = Server::start([busy("Retry-After: 3600\r\n")]).await;
     let error = ask(&server).await.unwrap_err();
@@ -77,6 +78,8 @@ async fn once_it_spoke_it_is_not_asked_again() {
     let server = Server::start([half, hello()]).await;
     let error = ask(&server).await.unwrap_err();
     assert_eq!((error.kind, server.requests().len()), (ModelErrorKind::Unreachable, 1), "{error}");
+    let used = error.used();
+    assert!(used.input > 0 && used.output == 1, "what was heard is paid for: {used:?}");
     let complaint = said("Hel") + "data: {\"error\":{\"code\":500,\"message\":\"out of memory\"}}\n\n";
     let server = Server::start([stream(&complaint), hello()]).await;
     let error = ask(&server).await.unwrap_err();

@@ -180,10 +180,11 @@ async fn ask(caller: &dyn Caller, question: &ApprovalQuestion) -> Option<Approva
 }
 
 fn elicitation(question: &ApprovalQuestion) -> Value {
-    let ApprovalQuestion { step, tool, source, arguments, effects, .. } = question;
+    let ApprovalQuestion { step, tool, source, arguments, effects, notes, .. } = question;
+    let notes: String = notes.iter().map(|note| format!(". Note: {note}")).collect();
     json!({
         "mode": "form",
-        "message": format!("May the agent call {tool} of {source}? It {effects}. Step {step}, with {arguments}"),
+        "message": format!("May the agent call {tool} of {source}? It {effects}. Step {step}, with {arguments}{notes}"),
         "requestedSchema": {
             "type": "object",
             "properties": {"decision": {

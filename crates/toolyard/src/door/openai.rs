@@ -123,7 +123,9 @@ pub(super) struct Answering {
 /// What an end is for a chat: a text and why there is no more of it, or an error.
 pub(super) fn finished(run: &RunId, end: &RunEnd) -> Result<(String, &'static str), Refused> {
     match end {
-        RunEnd::Answered { answer, .. } => Ok((answer.clone(), "stop")),
+        RunEnd::Answered { answer, cut_off, .. } => {
+            Ok((answer.clone(), if *cut_off { "length" } else { "stop" }))
+        }
         RunEnd::Planned => Ok((String::new(), "stop")),
         RunEnd::Suspended { waiting } => Ok((waits(run, waiting), "stop")),
         RunEnd::Capped { message, .. } => Ok((format!("{message} (run {run})"), "length")),
@@ -202,8 +204,14 @@ fn usage_value(usage: Usage) -> Value {
 
 /// What a run has used, added up from its news.
 pub(super) fn add_usage(usage: &mut Usage, news: &RunNews) {
-    if let RunNews::Event { event: RunEvent::ModelAnswered { reply, .. }, .. } = news {
-        *usage = usage.plus(reply.usage);
+    match news {
+        RunNews::Event { event: RunEvent::ModelAnswered { reply, .. }, .. } => {
+            *usage = usage.plus(reply.usage);
+        }
+        RunNews::Event { event: RunEvent::ModelFailed { usage: used, .. }, .. } => {
+            *usage = usage.plus(*used);
+        }
+        _ => {}
     }
 }
 

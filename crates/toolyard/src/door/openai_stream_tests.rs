@@ -29,7 +29,7 @@ fn delta(text: &str) -> RunNews {
 }
 
 fn answered(answer: &str) -> Result<RunEnd, AgentError> {
-    Ok(RunEnd::Answered { answer: answer.to_owned(), sources: Vec::new() })
+    Ok(RunEnd::Answered { answer: answer.to_owned(), sources: Vec::new(), cut_off: false })
 }
 
 #[test]
@@ -54,6 +54,24 @@ fn what_was_not_streamed_is_said_at_the_end() {
         chunks.end(answered(answer));
         assert_eq!(read(&mut chunks).0, read_text);
     }
+}
+
+#[test]
+fn an_answer_that_broke_off_is_told_from_the_one_after_it() {
+    let mut chunks = chunks(false);
+    [delta("Half an answe"), RunNews::AnswerDropped, delta("It is 4.")]
+        .iter()
+        .for_each(|news| chunks.take(news));
+    chunks.end(answered("It is 4."));
+    assert_eq!(read(&mut chunks).0, "Half an answe\n\nIt is 4.");
+}
+
+#[test]
+fn an_answer_that_was_cut_off_says_so() {
+    let mut chunks = chunks(false);
+    chunks.end(Ok(RunEnd::Answered { answer: "It".to_owned(), sources: Vec::new(), cut_off: true }));
+    let (_, others) = read(&mut chunks);
+    assert!(others[0].contains(r#""finish_reason":"length""#), "{others:?}");
 }
 
 #[test]

@@ -96,11 +96,12 @@ fn asked(question: &ApprovalQuestion) -> String {
 
 /// Everything there is to know.
 fn details(question: &ApprovalQuestion) -> String {
-    let ApprovalQuestion { step, tool, source, arguments, effects, .. } = question;
+    let ApprovalQuestion { step, tool, source, arguments, effects, notes, .. } = question;
     let pretty =
         serde_json::from_str::<Value>(arguments).and_then(|value| serde_json::to_string_pretty(&value));
     let arguments = pretty.unwrap_or_else(|_| arguments.clone());
-    let arguments: Vec<String> = arguments.lines().map(|line| format!("     {line}")).collect();
+    let notes = notes.iter().map(|note| format!("   note: {note}"));
+    let arguments: Vec<String> = arguments.lines().map(|line| format!("     {line}")).chain(notes).collect();
     harmless(&format!("   step {step} calls {tool} of {source}; it {effects}\n{}", arguments.join("\n")))
 }
 

@@ -93,8 +93,9 @@ impl RunTree {
                     self.plan_milliseconds += milliseconds;
                 }
             }
-            RunEvent::ModelFailed { message, .. } => {
+            RunEvent::ModelFailed { message, usage, .. } => {
                 self.thinking = None;
+                self.usage = self.usage.plus(*usage);
                 self.model_problem = Some(message.clone());
             }
             RunEvent::Planned { plan, facts } => self.plan(plan, facts),
@@ -176,11 +177,11 @@ impl StepRow {
 
     fn take(&mut self, event: &RunEvent, now: Duration) {
         match event {
-            RunEvent::StepStarted { shown_arguments, .. } => {
+            RunEvent::StepStarted { shown_arguments, notes, .. } => {
                 self.state = RowState::Running;
                 self.since = now;
                 self.arguments.clone_from(shown_arguments);
-                self.detail.clear();
+                self.detail = notes.join("; ");
             }
             RunEvent::StepEnded { outcome, milliseconds, .. } => {
                 self.milliseconds = Some(*milliseconds);
