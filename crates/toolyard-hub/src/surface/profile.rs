@@ -33,7 +33,7 @@ pub struct Profile {
     /// How long a call may take without a sign of life.
     pub timeout: Duration,
     /// What this one is a part of: nothing is offered that is not offered there.
-    pub within: Option<Arc<Profile>>,
+    pub within: Option<Arc<Self>>,
 }
 
 /// In which form tools are offered.

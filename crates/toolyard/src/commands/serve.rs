@@ -205,7 +205,7 @@ async fn take_over(agents: Option<&AgentDoor>, output: &Output) {
         tokio::time::sleep(LONGEST_LEASE).await;
         self::found(agents, output).await;
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 async fn found(agents: &AgentDoor, output: &Output) -> LeftOpen {

@@ -63,14 +63,14 @@ impl Request {
     pub(super) fn read(place: &str, headers: &HeaderMap, body: &str) -> Result<Self, Refused> {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         let count = text("x-stainless-retry-count").and_then(|count| count.parse::<u32>().ok());
-        let key = match headers.get("idempotency-key").map(|key| key.as_bytes()) {
+        let key = match headers.get("idempotency-key").map(http::HeaderValue::as_bytes) {
             Some([]) => None,
             Some(key) if key.len() > LONGEST_KEY => {
                 let message = format!("an Idempotency-Key has at most {LONGEST_KEY} characters");
                 return Err(Refused::bad("", message));
             }
             Some(key) => {
-                let token = headers.get("authorization").map(|token| token.as_bytes()).unwrap_or_default();
+                let token = headers.get("authorization").map(http::HeaderValue::as_bytes).unwrap_or_default();
                 Some(ContentHash::of_parts([token, place.as_bytes(), key]))
             }
             None => None,

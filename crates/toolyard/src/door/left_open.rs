@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use toolyard_agent::{RUN_KIND, RunEnd, RunEvent, RunNews, replay};
-use toolyard_core::{JournalError, RunRecord, RunState};
+use toolyard_core::{JournalError, RunLog, RunRecord, RunState};
 
 use super::live_runs::AgentDoor;
 
@@ -13,6 +13,8 @@ const LOOKED_AT: usize = 10_000;
 const REMEMBERED: Duration = Duration::from_hours(24);
 /// How long a run is held to find out whether it is free.
 const A_MOMENT: Duration = Duration::from_secs(1);
+/// Whoever begins a run takes it within this time.
+const JUST_BEGUN: Duration = Duration::from_secs(1);
 
 /// What was left open.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -52,13 +54,9 @@ impl AgentDoor {
             if fate == Fate::Nothing {
                 continue;
             }
-            match log.claim(&record.id, runs.agents.owner(), A_MOMENT).await {
-                Ok(lease) => log.release(&lease, RunState::Open).await?,
-                Err(JournalError::Held { .. }) => {
-                    found.held += 1;
-                    continue;
-                }
-                Err(error) => return Err(error),
+            if !is_free(&**log, &record, now, runs.agents.owner()).await? {
+                found.held += 1;
+                continue;
             }
             let agent = match &fate {
                 Fate::TakenOver(name) => runs.agent(name).ok(),
@@ -73,6 +71,19 @@ impl AgentDoor {
             }
         }
         Ok(found)
+    }
+}
+
+/// Whether nobody works on a run. One that is free is only looked at: whoever has just begun it is about to take it.
+async fn is_free(log: &dyn RunLog, run: &RunRecord, now: i64, owner: &str) -> Result<bool, JournalError> {
+    if run.owner.is_none() {
+        return Ok(now.saturating_sub(run.created_at) > milliseconds_of(JUST_BEGUN));
+    }
+    // Whoever held it may be gone, and its lease over.
+    match log.claim(&run.id, owner, A_MOMENT).await {
+        Ok(lease) => log.release(&lease, RunState::Open).await.map(|()| true),
+        Err(JournalError::Held { .. }) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
