@@ -120,6 +120,9 @@ pub enum AgentError {
     /// The run is over.
     #[error("run {0} is over")]
     Over(RunId),
+    /// It was laid down because whoever worked on it was told to; nothing of it is under way, and it can be gone on with.
+    #[error("run {0} was laid down before its end; it can be gone on with")]
+    LaidDown(RunId),
     /// There is no such question.
     #[error("there is no question {0}")]
     NoQuestion(i64),
@@ -135,6 +138,7 @@ impl AgentError {
             Self::Journal(JournalError::LeaseLost(_)) => {
                 Some("somebody else goes on with it: toolyard runs show")
             }
+            Self::LaidDown(_) => Some("go on with it: toolyard runs resume"),
             Self::Journal(JournalError::UnknownRun(_)) => Some("list what there is: toolyard runs list"),
             Self::Unreadable { .. } | Self::Impossible { .. } => Some(
                 "a later version of toolyard may have written it; look at it with `toolyard store check`",

@@ -1,6 +1,9 @@
 //! What an agent is: who it is for its model, what it is told, and which tools it may see.
 
+use std::sync::Arc;
+
 use toolyard_core::ToolPattern;
+use toolyard_hub::surface::Profile;
 
 /// The tools that every agent sees which nobody gave a list of its own, as far as they exist.
 pub const CORE_TOOLS: [&str; 4] = ["calculate", "get_conversation_history", "get_time", "search_web"];
@@ -22,6 +25,8 @@ pub struct AgentConfig {
     pub instructions: String,
     /// Which tools it may see: names, or patterns with `*`, or either with `@SOURCE` behind it. Empty means all.
     pub tools: Vec<String>,
+    /// What is offered where it is asked; it may see nothing else. None: everything.
+    pub within: Option<Arc<Profile>>,
     /// What it may do.
     pub capabilities: AgentCapabilities,
     /// The model it speaks with; the default one when absent.
@@ -74,6 +79,7 @@ impl AgentConfig {
             description: String::new(),
             instructions: String::new(),
             tools: Vec::new(),
+            within: None,
             capabilities: AgentCapabilities::default(),
             model: None,
             language: Language::default(),
@@ -82,8 +88,9 @@ impl AgentConfig {
 
     /// Whether the agent may see a tool of this source.
     pub fn may_see(&self, tool: &str, source: &str) -> bool {
-        self.tools.is_empty()
-            || self.tools.iter().any(|pattern| ToolPattern::read(pattern).fits(tool, source))
+        let fits = || self.tools.iter().any(|pattern| ToolPattern::read(pattern).fits(tool, source));
+        (self.tools.is_empty() || fits())
+            && self.within.as_ref().is_none_or(|whole| whole.allows(tool, source))
     }
 
     /// Whether a tool that it may see is always shown: one that is named without `*`, or a usual one when none is. Only a
@@ -140,6 +147,14 @@ mod tests {
                 && agent.is_core("write", true)
         );
         assert!(!agent.may_see("calculate", "native") && !agent.is_core("calculate", true));
+    }
+
+    #[test]
+    fn nothing_is_seen_that_is_not_offered_where_it_is_asked() {
+        let door = Profile { deny: vec!["delete_*".to_owned()], ..Profile::default() };
+        let agent = AgentConfig { within: Some(Arc::new(door)), ..agent(&["*@excel"]) };
+        assert!(agent.may_see("read", "excel") && !agent.may_see("read", "files"));
+        assert!(!agent.may_see("delete_row", "excel"));
     }
 
     #[test]

@@ -62,7 +62,8 @@ impl Agent {
     }
 
     /// Works on a run until it ends or is suspended. A run that is over is only told about. Whoever drops this leaves
-    /// the run as it is: it can be gone on with, or cancelled by [`crate::cancel`].
+    /// the run as it is: it can be gone on with, or cancelled by [`crate::cancel`]. Whoever lays it down
+    /// ([`CancelToken::lay_down`]) hears of that as [`AgentError::LaidDown`], once its calls have ended and it is free.
     pub async fn drive(
         &self,
         run: &RunId,
@@ -74,6 +75,9 @@ impl Agent {
             return Ok(end.clone());
         }
         loop {
+            if stop.is_used() && !stop.is_cancelled() {
+                return Err(AgentError::LaidDown(run.clone()));
+            }
             let lease = self.parts.log.claim(run, &self.parts.owner, self.lease).await?;
             let end = self.drive_held(&lease, watcher, stop).await?;
             // An answer that came while the run was being laid down would wait for nobody.
@@ -115,9 +119,13 @@ impl Agent {
             held.release(RunState::Cancelled).await?;
             return Ok(RunEnd::Cancelled);
         }
-        let end = Box::pin(self.session(lease, watcher, loaded)?.work(stop)).await?;
-        held.release(state_of(&end)).await?;
-        Ok(end)
+        let worked = Box::pin(self.session(lease, watcher, loaded)?.work(stop)).await;
+        match &worked {
+            Ok(end) => held.release(state_of(end)).await?,
+            Err(AgentError::LaidDown(_)) => held.release(RunState::Open).await?,
+            Err(_) => {}
+        }
+        worked
     }
 
     fn session<'a>(

@@ -34,6 +34,9 @@ pub struct Ask {
     /// Whether a model looks at results too, after they were looked at by rule.
     #[serde(default)]
     pub judge: bool,
+    /// Whether it goes on by itself, with nobody who waits for it: a hub that starts takes it over from one that ended.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub detached: bool,
 }
 
 /// A transition of a run. All of them in their order are the run.

@@ -230,8 +230,12 @@ fn answer(
     let kept = cut.unwrap_or(pieces.len());
     let frames: Vec<_> =
         pieces.into_iter().take(kept).map(|piece| Ok(Frame::data(Bytes::from(piece)))).collect();
-    let broken = cut.map(|_| Err(std::io::Error::other("as the script says")));
-    let body = StreamBody::new(stream::iter(frames).chain(stream::iter(broken))).boxed_unsync();
+    // What was said so far is on its way before the connection breaks.
+    let broken = stream::iter(cut).then(|_| async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        Err(std::io::Error::other("as the script says"))
+    });
+    let body = StreamBody::new(stream::iter(frames).chain(broken)).boxed_unsync();
     Ok(Response::builder().status(status).header("content-type", content_type).body(body)?)
 }
 

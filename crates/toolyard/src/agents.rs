@@ -7,7 +7,7 @@ use toolyard_agent::{
     RunEnd, RunWatcher, Unwatched,
 };
 use toolyard_core::{Approvals, ResultForms, RunId, RunLog};
-use toolyard_hub::ToolHub;
+use toolyard_hub::{ToolHub, surface::Profile};
 
 use crate::{Error, Models, ModelsError, Toolyard, settings::AgentSettings};
 
@@ -39,9 +39,18 @@ pub struct Agents {
     pub(crate) approvals: Arc<dyn Approvals>,
     pub(crate) forms: Option<Arc<dyn ResultForms>>,
     pub(crate) owner: String,
+    /// What is offered where they are asked.
+    pub(crate) within: Option<Arc<Profile>>,
 }
 
 impl Agents {
+    /// The same agents, which see and call nothing but what this profile offers.
+    #[must_use]
+    pub fn within(mut self, profile: Profile) -> Self {
+        self.within = Some(Arc::new(profile)).filter(|profile| !profile.is_open());
+        self
+    }
+
     /// All names; one exists without any settings.
     pub fn names(&self) -> Vec<String> {
         let mut names: Vec<String> = self.described.keys().cloned().collect();
@@ -53,11 +62,12 @@ impl Agents {
 
     /// Who an agent is.
     pub fn config(&self, name: &str) -> Result<AgentConfig, AgentsError> {
-        match self.described.get(name) {
-            Some(settings) => Ok(settings.config(name)),
-            None if name == DEFAULT_AGENT => Ok(AgentConfig::new(name)),
-            None => Err(AgentsError::Unknown { name: name.to_owned(), known: self.names() }),
-        }
+        let config = match self.described.get(name) {
+            Some(settings) => settings.config(name),
+            None if name == DEFAULT_AGENT => AgentConfig::new(name),
+            None => return Err(AgentsError::Unknown { name: name.to_owned(), known: self.names() }),
+        };
+        Ok(AgentConfig { within: self.within.clone(), ..config })
     }
 
     /// How much one question to an agent may use.

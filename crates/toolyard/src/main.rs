@@ -6,6 +6,7 @@ mod failure;
 mod files;
 mod folders;
 mod guardian;
+mod logging;
 mod logs;
 mod machine;
 mod output;
@@ -29,7 +30,7 @@ fn main() -> ExitCode {
         return guardian::run(words);
     }
     let cli = Cli::parse();
-    start_logging(cli.verbose);
+    logging::start(cli.verbose);
     let output = Output::new(cli.json);
     let runtime = match runtime(&cli) {
         Ok(runtime) => runtime,
@@ -62,33 +63,5 @@ fn runtime(cli: &Cli) -> std::io::Result<tokio::runtime::Runtime> {
             Builder::new_multi_thread().worker_threads(arguments.threads).enable_all().build()
         }
         _ => Builder::new_current_thread().enable_all().build(),
-    }
-}
-
-/// Logs go to stderr: warnings by default, decisions with `-v`, everything with `-vv`.
-fn start_logging(verbose: u8) {
-    let level = match verbose {
-        // What servers do wrong is told by the commands themselves.
-        0 => "warn,toolyard_mcp=error",
-        1 => "toolyard=debug,toolyard_hub=debug,toolyard_mcp=debug,toolyard_tools=debug,warn",
-        _ => "trace",
-    };
-    let filter = tracing_subscriber::EnvFilter::try_from_env("TOOLYARD_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(level));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| Redacting).with_ansi(false).init();
-}
-
-/// Standard error, with secrets taken out of every line of the log.
-struct Redacting;
-
-impl std::io::Write for Redacting {
-    fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
-        let text = String::from_utf8_lossy(line);
-        std::io::stderr().write_all(toolyard_core::redact(&text).as_bytes())?;
-        Ok(line.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        std::io::stderr().flush()
     }
 }

@@ -382,6 +382,7 @@ fn agents(
         approvals,
         forms: store.map(|store| Arc::new(store.clone()) as _),
         owner,
+        within: None,
     }
 }
 

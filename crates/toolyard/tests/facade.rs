@@ -9,6 +9,8 @@ use toolyard::{
     model::{ScriptedModel, ToolCalling},
     prelude::*,
 };
+use toolyard_agent::{CancelToken, RunEnd, Unwatched};
+use toolyard_hub::surface::Profile;
 
 #[derive(Deserialize, JsonSchema)]
 struct Convert {
@@ -55,6 +57,31 @@ async fn without_a_word_from_anybody_nothing_is_changed() {
     let error = yard.agent("assistant").ask("What are 20 euros in yen?").await.unwrap_err().to_string();
     assert!(error.contains("it waits for a person"), "{error}");
     assert_eq!(calls.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn agents_call_nothing_that_is_not_offered_where_they_are_asked() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&calls);
+    let settings =
+        toolyard::Settings::parse("[approvals]\nallow = [\"*\"]", "toolyard.toml".as_ref()).unwrap();
+    let yard = Toolyard::builder()
+        .tool("convert", "Convert euros to yen", move |c: Convert| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            async move { c.amount * 160.0 }
+        })
+        .settings(settings)
+        .model(scripted([PLAN, "unused"]))
+        .build()
+        .await
+        .unwrap();
+    let within = Profile { deny: vec!["convert".to_owned()], ..Profile::default() };
+    let agents = yard.agents().clone().within(within);
+    let agent = agents.agent("assistant", None).unwrap();
+    let ask = agents.question("assistant", "What are 20 euros in yen?");
+    let (_, end) = agent.ask(ask, &Unwatched, &CancelToken::new()).await.unwrap();
+    assert!(!matches!(end, RunEnd::Suspended { .. }), "nobody is asked about it either: {end:?}");
+    assert_eq!(calls.load(Ordering::SeqCst), 0, "{end:?}");
 }
 
 #[tokio::test]

@@ -50,7 +50,7 @@ impl Session<'_> {
                 let end = self.capped(cap);
                 self.end(end)
             }
-            Draining::Cap(_) | Draining::Stop => Ok(()),
+            Draining::Cap(_) | Draining::Stop | Draining::LayDown => Ok(()),
         }
     }
 

@@ -80,6 +80,8 @@ pub(super) enum Draining {
     Cap(Cap),
     /// It is being stopped.
     Stop,
+    /// It is laid down as soon as no call is under way.
+    LayDown,
 }
 
 /// What is under way, by what it is.

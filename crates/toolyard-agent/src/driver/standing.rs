@@ -31,7 +31,7 @@ pub(super) fn profile(parts: &AgentParts) -> Profile {
         // No tool has an empty name.
         vec![String::new()]
     };
-    Profile { tools, budget: Budget::Whole, ..Profile::default() }
+    Profile { tools, budget: Budget::Whole, within: parts.config.within.clone(), ..Profile::default() }
 }
 
 impl Standing {

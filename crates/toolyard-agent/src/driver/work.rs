@@ -4,7 +4,10 @@ use futures_util::StreamExt as _;
 use tokio::time::Instant;
 use toolyard_core::{Answer, JournalError, QuestionKind};
 
-use super::{happened::Happened, session::Session};
+use super::{
+    happened::Happened,
+    session::{Draining, Session},
+};
 use crate::{AgentError, CancelToken, Cap, RunEnd, RunEvent};
 
 /// What comes first.
@@ -12,6 +15,7 @@ enum Next {
     Happened(Happened),
     Beat,
     Stop,
+    LayDown,
     TimeIsUp,
 }
 
@@ -37,6 +41,10 @@ impl Session<'_> {
                 }
                 return Ok(end);
             }
+            if self.is_laying_down() && self.under_way.calls.is_empty() {
+                // Models that were asked are asked again; whoever is asked a question finds it again.
+                return Err(AgentError::LaidDown(self.context.lease.run.clone()));
+            }
             match self.next(stop).await {
                 Next::Happened(happened) => self.take_all(happened)?,
                 Next::Beat => {
@@ -44,6 +52,7 @@ impl Session<'_> {
                         return self.stop(RunEnd::Cancelled).await;
                     }
                 }
+                Next::LayDown => self.draining = Some(Draining::LayDown),
                 Next::Stop => return self.stop(RunEnd::Cancelled).await,
                 Next::TimeIsUp => {
                     let end = self.capped(Cap::Time);
@@ -69,6 +78,10 @@ impl Session<'_> {
             if stop.is_cancelled() {
                 return Next::Stop;
             }
+            let goes_on = !self.is_laying_down();
+            if goes_on && stop.is_used() {
+                return Next::LayDown;
+            }
             if let Some(happened) = self.arrived.pop_front() {
                 return Next::Happened(happened);
             }
@@ -76,12 +89,17 @@ impl Session<'_> {
                 biased;
                 // What tools say comes last: nobody who talks without end keeps the others from their turn.
                 () = stop.cancelled() => return Next::Stop,
+                () = stop.used(), if goes_on => return Next::LayDown,
                 () = tokio::time::sleep_until(self.deadline), if counts => return Next::TimeIsUp,
                 _ = self.heartbeat.tick() => return Next::Beat,
                 Some(happened) = self.tasks.next(), if !self.tasks.is_empty() => return Next::Happened(happened),
                 Some(news) = self.news.recv() => self.context.watcher.see(&news),
             }
         }
+    }
+
+    fn is_laying_down(&self) -> bool {
+        matches!(self.draining, Some(Draining::LayDown))
     }
 
     /// Takes what happened, and all that happened at the same time: it is written down together.

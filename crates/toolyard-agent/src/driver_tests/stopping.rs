@@ -54,6 +54,29 @@ async fn a_cancelled_run_ends_at_once_and_leaves_no_doubt_about_what_was_under_w
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_run_that_is_laid_down_ends_its_calls_begins_nothing_and_is_gone_on_with() {
+    let steps = plan(&[("w", "write", json!({}), &[]), ("next", "echo", json!({}), &["w"])]);
+    let tools = [tool("write", Act::Echoes).takes(5_000).writes(), tool("echo", Act::Echoes).at("other")];
+    let house = House::new(saying([steps, "Done.".to_owned()]), &tools).ruled(allow_all());
+    let stop = CancelToken::new();
+    let run = house.agent.begin(ask("?")).await.unwrap();
+    let laying_down = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        stop.lay_down();
+    };
+    let (laid_down, ()) = tokio::join!(house.agent.drive(&run, &Unwatched, &stop), laying_down);
+    assert_eq!(laid_down, Err(AgentError::LaidDown(run.clone())));
+    assert!(matches!(house.end_of(&run, "w").await, StepEnd::Done { .. }), "its outcome is known");
+    assert_eq!(house.calls(), ["write"]);
+    let record = house.log.run(&run).await.unwrap();
+    assert_eq!((record.state, record.owner), (RunState::Open, None), "it is free at once");
+    let again = house.agent.drive(&run, &Unwatched, &stop).await;
+    assert_eq!(again, Err(AgentError::LaidDown(run.clone())), "nobody who leaves begins anything");
+    assert!(matches!(house.resume(&run).await, RunEnd::Answered { .. }));
+    assert_eq!(house.calls(), ["write", "echo"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_run_can_be_cancelled_before_it_begins_and_while_a_model_thinks() {
     let house = hanging();
     let stop = CancelToken::new();

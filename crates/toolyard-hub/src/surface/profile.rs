@@ -32,6 +32,8 @@ pub struct Profile {
     pub budget: Budget,
     /// How long a call may take without a sign of life.
     pub timeout: Duration,
+    /// What this one is a part of: nothing is offered that is not offered there.
+    pub within: Option<Arc<Self>>,
 }
 
 /// In which form tools are offered.
@@ -56,6 +58,7 @@ impl Default for Profile {
             deny: Vec::new(),
             budget: Budget::Characters(CLIENT_BUDGET),
             timeout: CLIENT_PATIENCE,
+            within: None,
         }
     }
 }
@@ -63,7 +66,8 @@ impl Default for Profile {
 impl Profile {
     /// Whether every tool of every source is offered.
     pub fn is_open(&self) -> bool {
-        self.servers.is_empty() && self.tools.is_empty() && self.deny.is_empty()
+        let within = self.within.as_ref().is_none_or(|whole| whole.is_open());
+        within && self.servers.is_empty() && self.tools.is_empty() && self.deny.is_empty()
     }
 
     /// Whether a tool of this source is offered.
@@ -72,17 +76,21 @@ impl Profile {
             |patterns: &[String]| patterns.iter().any(|text| ToolPattern::read(text).fits(tool, source));
         let of_servers =
             || self.servers.is_empty() || self.servers.iter().any(|server| matches_wildcards(server, source));
-        !fits(&self.deny) && of_servers() && (self.tools.is_empty() || fits(&self.tools))
+        let within = || self.within.as_ref().is_none_or(|whole| whole.allows(tool, source));
+        !fits(&self.deny) && of_servers() && (self.tools.is_empty() || fits(&self.tools)) && within()
     }
 
     /// Whether tools of this source may be offered.
     pub fn reaches(&self, source: &str) -> bool {
-        self.servers.is_empty() || self.servers.iter().any(|server| matches_wildcards(server, source))
+        let within = self.within.as_ref().is_none_or(|whole| whole.reaches(source));
+        let fits = || self.servers.iter().any(|server| matches_wildcards(server, source));
+        within && (self.servers.is_empty() || fits())
     }
 
     /// Whether prompts and resources of the sources it reaches are offered too: not where only single tools are.
     pub fn offers_content(&self) -> bool {
-        self.tools.is_empty() || !self.servers.is_empty()
+        let within = self.within.as_ref().is_none_or(|whole| whole.offers_content());
+        within && (self.tools.is_empty() || !self.servers.is_empty())
     }
 
     /// Whether a candidate is offered.
@@ -117,6 +125,7 @@ impl Profile {
             && source == SourceId::NATIVE
             && self.budget != Budget::Whole
             && !denied()
+            && self.within.as_ref().is_none_or(|whole| whole.offers(candidate))
     }
 }
 
@@ -142,5 +151,18 @@ mod tests {
         assert!(!office.allows("read_secret", "excel"));
         assert!(office.reaches("excel") && !office.reaches("files") && office.offers_content());
         assert!(!profile(&[], &["read_*"], &[]).offers_content());
+    }
+
+    #[test]
+    fn a_part_offers_nothing_that_the_whole_does_not() {
+        let office = Arc::new(profile(&["excel"], &[], &["delete_*"]));
+        let all = Profile { within: Some(Arc::clone(&office)), ..Profile::default() };
+        assert!(!all.is_open() && all.allows("read_cells", "excel") && all.reaches("excel"));
+        assert!(
+            !all.allows("delete_row", "excel") && !all.allows("read_cells", "files") && !all.reaches("files")
+        );
+        let readers = Profile { within: Some(office), ..profile(&[], &["read_*", "delete_*"], &[]) };
+        assert!(readers.allows("read_cells", "excel") && !readers.allows("write_cells", "excel"));
+        assert!(!readers.allows("delete_row", "excel") && !readers.offers_content());
     }
 }

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use toolyard::Toolyard;
-use toolyard_agent::{CancelToken, DEFAULT_AGENT, O200k, RunEnd, recent};
+use toolyard_agent::{CancelToken, DEFAULT_AGENT, O200k, RunEnd, RunEvent, recent};
 use toolyard_core::{ConversationQuery, Conversations as _, Message, RunId};
 use toolyard_model::{ModelMessage, Role};
 use toolyard_store::StoredConversation;
 
 use super::{
-    built,
+    asking_setup, built,
     chat_input::{Input, Line},
     chat_words::{self, HELP, Said},
     close, discover,
     driving::{advise, agent, conclude, drive},
-    kept, prepared, runs, runs_show, setup,
+    kept, prepared, runs, runs_show,
 };
 use crate::{
     cli::ChatArgs,
@@ -28,13 +28,15 @@ use crate::{
 const MOST_TOLD: usize = 200;
 /// So many tokens of them, the latest first.
 const TOLD_TOKENS: usize = 2_000;
+/// The role under which a run stands that waited for a person when it was asked; what came of it is in its log.
+const WAITS: &str = "run";
 
 /// Talks until somebody leaves.
 pub(crate) async fn run(arguments: ChatArgs, workplace: &Workplace, output: &Output) -> Result<(), Failure> {
     let store = kept(workplace)?;
     let name = arguments.conversation.clone().unwrap_or_else(fresh_name);
     let conversation = store.conversation(name.as_str());
-    let builder = prepared(workplace, setup(workplace)).conversation(Arc::new(conversation.clone()));
+    let builder = prepared(workplace, asking_setup(workplace)).conversation(Arc::new(conversation.clone()));
     let yard = built(builder).await?;
     discover(&yard, output).await?;
     let mut chat = Chat {
@@ -154,6 +156,7 @@ impl Chat<'_> {
     }
 
     async fn ask(&mut self, text: &str, manner: Manner) -> Result<(), Failure> {
+        self.settle().await;
         let agents = self.yard.agents();
         let (agent, model) = agent(self.yard, &self.agent, self.model.as_deref())?;
         let mut ask = agents.question(&self.agent, text);
@@ -169,11 +172,27 @@ impl Chat<'_> {
         let end = drive(&agent, &run, &view, &stop).await?;
         if manner == Manner::Ask {
             self.remember("user", text).await?;
-            if let RunEnd::Answered { answer, .. } = &end {
-                self.remember("assistant", answer).await?;
+            match &end {
+                RunEnd::Answered { answer, .. } => self.remember("assistant", answer).await?,
+                RunEnd::Suspended { .. } => self.remember(WAITS, run.as_str()).await?,
+                _ => {}
             }
         }
         conclude(&run, &end, view, self.output)
+    }
+
+    /// A run that waited and was answered meanwhile, by whichever door, is part of the conversation.
+    async fn settle(&mut self) {
+        let log = self.yard.agents().log();
+        for message in self.said.iter_mut().filter(|message| message.role == WAITS) {
+            let events = log.events(&RunId::from(message.text.as_str()), 0).await.unwrap_or_default();
+            let last = events.last().and_then(|last| last.event.read::<RunEvent>().ok());
+            if let Some(RunEvent::Ended { end: RunEnd::Answered { answer, .. } }) = last {
+                self.output
+                    .talk(&harmless(&format!("run {} was answered meanwhile: {answer}", message.text)));
+                *message = Message { role: "assistant".to_owned(), text: answer };
+            }
+        }
     }
 
     async fn remember(&mut self, role: &str, text: &str) -> Result<(), Failure> {
@@ -240,5 +259,6 @@ fn told_again(said: &[Message]) -> Vec<ModelMessage> {
         ModelMessage::new(role, message.text.as_str())
     };
     let latest = said.len().saturating_sub(MOST_TOLD);
-    recent(&said.iter().skip(latest).map(message).collect::<Vec<_>>(), TOLD_TOKENS, &O200k)
+    let told = said.iter().skip(latest).filter(|message| message.role != WAITS);
+    recent(&told.map(message).collect::<Vec<_>>(), TOLD_TOKENS, &O200k)
 }

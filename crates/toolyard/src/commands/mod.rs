@@ -64,6 +64,7 @@ use crate::{
     machine::Machine,
     output::{Output, harmless},
     progress::waiting,
+    run_view,
 };
 
 /// Runs one command.
@@ -115,7 +116,7 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
             outcome
         }
         Command::Ask(arguments) => {
-            let yard = open(&workplace).await?;
+            let yard = built(prepared(&workplace, asking_setup(&workplace))).await?;
             discover(&yard, output).await?;
             let outcome = ask::run(arguments, &yard, output).await;
             close(&yard, &workplace).await?;
@@ -242,6 +243,15 @@ fn with_model(builder: ToolyardBuilder, folder: &Path) -> ToolyardBuilder {
 fn with_model(builder: ToolyardBuilder, folder: &Path) -> ToolyardBuilder {
     tracing::warn!(folder = %folder.display(), "search_model is not used: this build reads no models (feature `embedding`)");
     builder
+}
+
+/// What servers may use of this machine, and that they may ask the person at the terminal, if there is one.
+fn asking_setup(workplace: &Workplace) -> ServersSetup {
+    let mut setup = setup(workplace);
+    if run_view::is_somebody_there() {
+        setup.input = Arc::new(run_view::AskThePerson);
+    }
+    setup
 }
 
 /// What servers may use of this machine.

@@ -94,13 +94,20 @@ async fn list(lines: usize, open: bool, store: &Store, output: &Output) -> Resul
         output.json(&runs);
         return Ok(());
     }
-    let mut rows = Vec::new();
+    let (mut rows, mut left) = (Vec::new(), 0);
     for record in &runs {
         let (question, end) = summary(record, store).await?;
         let state = runs_show::state_word(record, end.as_ref());
+        left += usize::from(runs_resume::is_left(record, end.as_ref()));
         rows.push([record.id.to_string(), state, time_of(record.created_at), harmless(&question)]);
     }
     output.table(["RUN", "STATE", "BEGUN", "WHAT"], &rows);
+    if left > 0 {
+        let what = if left == 1 { "1 run is open".to_owned() } else { format!("{left} runs are open") };
+        output.talk(&format!(
+            "{what}, and nobody on this machine works on that; go on, with one or all: toolyard runs resume [RUN]"
+        ));
+    }
     Ok(())
 }
 

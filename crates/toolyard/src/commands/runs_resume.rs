@@ -4,15 +4,18 @@ use std::time::{Duration, Instant};
 
 use toolyard::Toolyard;
 use toolyard_agent::{
-    AgentError, Ask, CancelToken, RunEvent, RunNews, answer_question, ask_to_stop, cancel, load, replay,
+    AgentError, Ask, CancelToken, RUN_KIND, RunEnd, RunEvent, RunNews, answer_question, ask_to_stop, cancel,
+    load, replay,
 };
-use toolyard_core::{Approvals as _, Journal as _, JournalError, Question, RunId, RunLog as _, RunState};
+use toolyard_core::{
+    Approvals as _, Journal as _, JournalError, Question, RunId, RunLog as _, RunRecord, RunState,
+};
 use toolyard_store::Store;
 
 use super::{
-    close, discover,
+    asking_setup, built, close, discover,
     driving::{agent, drive, finish},
-    kept, open, process_name,
+    kept, prepared, process_name,
     runs::find,
 };
 use crate::{
@@ -114,7 +117,7 @@ async fn waiting(run: &RunId, step: Option<&str>, store: &Store) -> Result<Vec<Q
 
 /// The yard, with the tools of all servers known.
 async fn ready(workplace: &Workplace, output: &Output) -> Result<Toolyard, Failure> {
-    let yard = open(workplace).await?;
+    let yard = built(prepared(workplace, asking_setup(workplace))).await?;
     discover(&yard, output).await?;
     Ok(yard)
 }
@@ -200,6 +203,14 @@ async fn holder(run: &RunId, store: &Store) -> Result<Option<String>, Failure> {
         Err(JournalError::Held { owner, .. }) => Ok(Some(owner)),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Whether a run could be gone on with, and nobody of this machine does.
+pub(super) fn is_left(record: &RunRecord, end: Option<&RunEnd>) -> bool {
+    record.kind == RUN_KIND
+        && record.state == RunState::Open
+        && !matches!(end, Some(RunEnd::Suspended { .. }))
+        && !record.owner.as_deref().is_some_and(is_at_work)
 }
 
 /// Whether a holder is a process of this machine that is still there; its number is part of its name.

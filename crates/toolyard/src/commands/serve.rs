@@ -1,11 +1,16 @@
 //! `toolyard serve`: the hub as an MCP server, over HTTP or for whoever started us.
 
-use std::{io::IsTerminal as _, net::SocketAddr, sync::Arc};
+use std::{
+    io::IsTerminal as _,
+    net::SocketAddr,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, time::Instant};
 use toolyard::{
     Toolyard,
-    door::{self, AgentDoor, AgentPages, Served},
+    door::{self, AgentDoor, AgentPages, AgentTerms, LeftOpen, Served},
     settings::{JournalSetting, ServeSettings, SurfaceSetting},
 };
 use toolyard_mcp::{
@@ -24,6 +29,10 @@ use crate::{
 
 /// Where it is served if nobody says where.
 const USUAL_ADDRESS: &str = "127.0.0.1:7300";
+/// How long calls of agents may still take where nobody said how long, or where requests have used it up.
+const SHORT_GRACE: Duration = Duration::from_secs(2);
+/// A run is free so long after whoever worked on it was killed.
+const LONGEST_LEASE: Duration = Duration::from_secs(35);
 
 /// Serves until somebody says that it is enough.
 pub(crate) async fn run(arguments: ServeArgs, workplace: &Workplace, output: &Output) -> Result<(), Failure> {
@@ -81,23 +90,30 @@ async fn over_http(
     http.origins = serve.origins.iter().chain(&arguments.allow_origin).cloned().collect();
     http.legacy_sse = arguments.legacy_sse;
 
+    let until = OnceLock::new();
     let yard = yard(workplace).await?;
     let config = config(secrets.session_keys()?);
     let agents = serves_agents(serve, &yard);
     http.pages = agents.clone().map(|agents| Arc::new(AgentPages::new(agents)) as _);
-    let has_agents = agents.is_some();
-    let served = Served { main: serve.main_profile(), others: profiles, agents, ..served(workplace)? };
+    let drain_time = http.drain_time;
+    let served =
+        Served { main: serve.main_profile(), others: profiles, agents: agents.clone(), ..served(workplace)? };
     let server = Arc::new(door::server(&yard, config, served));
     tell(place, arguments, serve, &secrets, output);
-    if has_agents {
+    if agents.is_some() {
         tell_agents(place, &yard, output);
     }
-    let serving = serve_http(server, listener, http, stopped(output));
-    let ended = tokio::select! {
-        ended = serving => ended,
-        () = serve_log::watch(&yard, output) => Ok(()),
+    let stopping = async {
+        stopped(output).await;
+        agents.iter().for_each(AgentDoor::close);
+        let _ = until.set(Instant::now() + drain_time);
     };
-    end(&yard, workplace, output).await?;
+    let ended = tokio::select! {
+        ended = serve_http(server, listener, http, stopping) => ended,
+        () = serve_log::watch(&yard, output) => Ok(()),
+        () = take_over(agents.as_ref(), output) => Ok(()),
+    };
+    end(&yard, agents.as_ref(), until.get().copied(), workplace, output).await?;
     ended.map_err(|error| Failure::new(Code::Failed, error.to_string()))
 }
 
@@ -115,10 +131,10 @@ async fn over_stdio(
     let keys = SessionKeys::random();
     let config = config(keys.map_err(|error| Failure::new(Code::Failed, error.to_string()))?);
     let agents = serves_agents(serve, &yard).filter(|_| arguments.profile.is_none());
-    let served = Served { main: profile, agents, ..served(workplace)? };
+    let served = Served { main: profile, agents: agents.clone(), ..served(workplace)? };
     let server = Arc::new(door::server(&yard, config, served));
     let ended = serve_stdio(server, tokio::io::stdin(), tokio::io::stdout(), interrupted()).await;
-    end(&yard, workplace, output).await?;
+    end(&yard, agents.as_ref(), None, workplace, output).await?;
     ended.map_err(|error| Failure::new(Code::Failed, error.to_string()))
 }
 
@@ -129,12 +145,13 @@ async fn yard(workplace: &Workplace) -> Result<Toolyard, Failure> {
     built(prepared(workplace, servers).searches_later()).await
 }
 
-/// The agents that clients may ask: as somebody said, or as soon as there is a model. Agents reach every tool that they
-/// may see, so that a door which is there to show only some has none unless somebody said so.
+/// The agents that clients may ask: as somebody said, or as soon as there is a model. They are held to what the main door
+/// offers, and one that is there to show only some tools has none unless somebody said so.
 fn serves_agents(serve: &ServeSettings, yard: &Toolyard) -> Option<AgentDoor> {
     let is_open = serve.main_profile().is_open();
     let serves = serve.agents.unwrap_or_else(|| is_open && !yard.agents().models().is_empty());
-    serves.then(|| AgentDoor::new(yard.agents().clone()))
+    let terms = AgentTerms { within: serve.main_profile(), approve: serve.approve };
+    serves.then(|| AgentDoor::new(yard.agents().clone(), terms))
 }
 
 /// How agents are asked, for a person.
@@ -142,6 +159,9 @@ fn tell_agents(place: SocketAddr, yard: &Toolyard, output: &Output) {
     let names = yard.agents().names().join(", ");
     output.talk(&format!("  agents for clients of OpenAI's API: http://{place}/v1   (as model: {names})"));
     output.talk(&format!("  runs: POST http://{place}/runs, events at /runs/ID/events"));
+    output.talk(
+        "  what agents ask before they change something: toolyard runs list, toolyard runs approve RUN",
+    );
     if let Ok(model) = yard.agents().models().meant(None) {
         driving::advise(yard, &model, output);
     }
@@ -170,10 +190,56 @@ async fn stopped(output: &Output) {
     output.talk("stopping: calls that are under way may end; again to stop at once");
 }
 
-/// Stops the servers; a second word stops the waiting.
-async fn end(yard: &Toolyard, workplace: &Workplace, output: &Output) -> Result<(), Failure> {
+/// Goes on with runs that were begun to go on by themselves, and says what else was left open. Does not end.
+async fn take_over(agents: Option<&AgentDoor>, output: &Output) {
+    let Some(agents) = agents else { return std::future::pending().await };
+    let found = found(agents, output).await;
+    if found.left > 0 {
+        output.talk(&format!(
+            "{} of agents left open, and nobody works on them; see them: toolyard runs list --open, go on: toolyard runs resume",
+            runs(found.left)
+        ));
+    }
+    if found.held > 0 {
+        // Whoever was killed holds its runs for a while.
+        tokio::time::sleep(LONGEST_LEASE).await;
+        self::found(agents, output).await;
+    }
+    std::future::pending::<()>().await;
+}
+
+async fn found(agents: &AgentDoor, output: &Output) -> LeftOpen {
+    let found = agents.take_over().await.unwrap_or_else(|error| {
+        output.talk(&format!("note: it is not known which runs were left open: {error}"));
+        LeftOpen::default()
+    });
+    if found.taken_over > 0 {
+        output.talk(&format!("goes on with {} that were begun here", runs(found.taken_over)));
+    }
+    found
+}
+
+fn runs(number: usize) -> String {
+    if number == 1 { "1 run".to_owned() } else { format!("{number} runs") }
+}
+
+/// Lays down what agents are at, then stops the servers; a second word stops the waiting.
+async fn end(
+    yard: &Toolyard,
+    agents: Option<&AgentDoor>,
+    until: Option<Instant>,
+    workplace: &Workplace,
+    output: &Output,
+) -> Result<(), Failure> {
+    let ending = async {
+        if let Some(agents) = agents {
+            let until = until.unwrap_or_else(|| Instant::now() + SHORT_GRACE);
+            agents.leave(until.max(Instant::now() + SHORT_GRACE)).await;
+        }
+        super::close(yard, workplace).await
+    };
     tokio::select! {
-        closed = super::close(yard, workplace) => closed,
+        closed = ending => closed,
         () = interrupted() => {
             output.talk("stopped at once");
             Ok(())

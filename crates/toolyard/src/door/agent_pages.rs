@@ -1,40 +1,37 @@
 //! Agents over HTTP: `/v1` for clients of OpenAI's, where a model's name is an agent's, and `/runs`.
 
 use std::{
-    collections::VecDeque,
     fmt,
-    sync::{Arc, Mutex, PoisonError},
-    time::{Duration, SystemTime},
+    sync::Arc,
+    time::{Duration, Instant, SystemTime},
 };
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use serde_json::{Value, json};
-use toolyard_agent::Ask;
-use toolyard_core::{BoxFuture, ContentHash, RunId};
+use toolyard_agent::{Ask, RunEnd};
+use toolyard_core::{BoxFuture, RunId};
 use toolyard_mcp::server::{PageAnswer, PageBody, PageRequest, Pages};
+use toolyard_model::{ModelMessage, Role};
 
 use super::{
+    begun::{Begun, Known, Request, already_begun},
     live_runs::{AgentDoor, LiveRuns},
-    openai::{Answering, Completion},
-    openai_stream::Waited,
+    openai::{Answering, Completion, run_waited_for},
+    openai_stream::{Waited, told_again},
     page_answer::{Refused, json_answer},
     run_pages,
 };
 
-/// So many requests are remembered, to know those that a client repeats by itself.
-const REMEMBERED: usize = 1_000;
-
 /// Serves agents and their runs.
 pub struct AgentPages {
     runs: Arc<LiveRuns>,
-    /// Which request began which run.
-    begun: Mutex<VecDeque<(ContentHash, RunId)>>,
+    begun: Begun,
 }
 
 impl AgentPages {
     /// Serves what is behind a door.
     pub fn new(door: AgentDoor) -> Self {
-        Self { runs: door.0, begun: Mutex::default() }
+        Self { runs: door.0, begun: Begun::default() }
     }
 
     async fn route(&self, request: PageRequest) -> Result<PageAnswer, Refused> {
@@ -48,65 +45,69 @@ impl AgentPages {
                 runs.agents.config(name)?;
                 Ok(json_answer(StatusCode::OK, &model(name)))
             }
-            (&Method::POST, ["runs"]) => run_pages::begin(runs, body).await,
+            (&Method::POST, ["runs"]) => run_pages::begin(runs, &self.begun, &request.headers, body).await,
             (&Method::GET, ["runs", _]) => run_pages::show(runs, &run()).await,
             (&Method::GET, ["runs", _, "events"]) => run_pages::listen(runs, &run(), &request.headers).await,
             (&Method::POST, ["runs", _, "approve"]) => run_pages::approve(runs, &run(), body).await,
             (&Method::POST, ["runs", _, "cancel"]) => run_pages::stop(runs, &run()).await,
-            _ => Err(not_here(method, &places)),
+            _ => Err(not_here(method, &places, runs.approve)),
         }
     }
 
     async fn complete(&self, headers: &HeaderMap, body: &str) -> Result<PageAnswer, Refused> {
         let wanted = Completion::read(body)?;
         let agent = self.runs.agent(&wanted.agent)?;
-        let hash = ContentHash::of(body);
-        self.check_repetition(headers, hash)?;
+        let begins =
+            match self.begun.look(Request::read("/v1/chat/completions", headers, body)?, Instant::now())? {
+                Known::New(begins) => begins,
+                Known::Same(run) => return self.told_again(&wanted, run).await,
+            };
         let ask = Ask {
-            history: wanted.history,
+            history: self.settled(wanted.history).await,
             who: "http".to_owned(),
             ..self.runs.agents.question(&wanted.agent, wanted.question)
         };
         let run = agent.begin(ask).await?;
-        self.remember(hash, run.clone());
+        begins.began(&run);
         let (live, hearing) = self.runs.go_on_heard(agent, &run);
         let waited = Waited { hearing, stop: live.stop };
         let answering = Answering { run, agent: wanted.agent, created: seconds() };
         if !wanted.stream {
             return Ok(json_answer(StatusCode::OK, &waited.whole(&answering).await?));
         }
-        let stream = Box::pin(waited.events(answering, wanted.include_usage));
-        let headers =
-            vec![(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"))];
-        let body = PageBody::Events { stream, only_tells: false };
-        Ok(PageAnswer { status: StatusCode::OK, headers, body })
+        Ok(streamed(waited.events(answering, wanted.include_usage)))
     }
 
-    /// A request that a client repeats by itself, because its connection broke, must not do everything once more.
-    fn check_repetition(&self, headers: &HeaderMap, hash: ContentHash) -> Result<(), Refused> {
-        let count =
-            headers.get("x-stainless-retry-count").and_then(|count| count.to_str().ok()?.parse().ok());
-        if count.unwrap_or(0_u32) == 0 {
-            return Ok(());
+    /// What became of a run that was begun by the same request; nothing is done once more.
+    async fn told_again(&self, wanted: &Completion, run: RunId) -> Result<PageAnswer, Refused> {
+        let Some((end, usage)) = run_pages::outcome(&self.runs, &run).await? else {
+            return Err(already_begun(&run));
+        };
+        let answering = Answering { run, agent: wanted.agent.clone(), created: seconds() };
+        if wanted.stream {
+            return Ok(streamed(told_again(answering, wanted.include_usage, usage, end)));
         }
-        let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
-        match begun.iter().rev().find(|(known, _)| *known == hash) {
-            Some((_, run)) => {
-                let message = format!(
-                    "this request was made before and is not carried out again by itself; see what became of it: GET /runs/{run}"
-                );
-                Err(Refused::failed("already_begun", message))
+        Ok(json_answer(StatusCode::OK, &answering.whole(&end, usage)?))
+    }
+
+    /// What was said before. Where all we said is that a run waits, its answer stands if there is one by now.
+    async fn settled(&self, history: Vec<ModelMessage>) -> Vec<ModelMessage> {
+        let mut settled = Vec::with_capacity(history.len());
+        for message in history {
+            let waited = match message.role {
+                Role::Assistant => run_waited_for(&message.text),
+                _ => None,
+            };
+            let Some(run) = waited else {
+                settled.push(message);
+                continue;
+            };
+            if let Ok(Some((RunEnd::Answered { answer, .. }, _))) = run_pages::outcome(&self.runs, &run).await
+            {
+                settled.push(ModelMessage::new(Role::Assistant, answer));
             }
-            None => Ok(()),
         }
-    }
-
-    fn remember(&self, hash: ContentHash, run: RunId) {
-        let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
-        if begun.len() >= REMEMBERED {
-            begun.pop_front();
-        }
-        begun.push_back((hash, run));
+        settled
     }
 
     fn models(&self) -> Value {
@@ -138,7 +139,13 @@ fn model(name: &str) -> Value {
     json!({"id": name, "object": "model", "created": 0, "owned_by": "toolyard"})
 }
 
-fn not_here(method: &Method, places: &[&str]) -> Refused {
+fn streamed(stream: impl futures_util::Stream<Item = bytes::Bytes> + Send + 'static) -> PageAnswer {
+    let headers = vec![(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"))];
+    let body = PageBody::Events { stream: Box::pin(stream), only_tells: false };
+    PageAnswer { status: StatusCode::OK, headers, body }
+}
+
+fn not_here(method: &Method, places: &[&str], approve: bool) -> Refused {
     let known = matches!(
         places,
         ["v1", "chat", "completions"]
@@ -151,9 +158,10 @@ fn not_here(method: &Method, places: &[&str]) -> Refused {
         let message = format!("{method} is not for this address");
         return Refused { status: StatusCode::METHOD_NOT_ALLOWED, ..Refused::bad("", message) };
     }
-    let there = "there are POST /v1/chat/completions, GET /v1/models, POST /runs, GET /runs/ID, GET /runs/ID/events, \
-                 POST /runs/ID/approve and POST /runs/ID/cancel";
-    Refused::not_found("not_here", format!("nothing is here; {there}"))
+    let there =
+        "there are POST /v1/chat/completions, GET /v1/models, POST /runs, GET /runs/ID, GET /runs/ID/events";
+    let words = if approve { ", POST /runs/ID/approve" } else { "" };
+    Refused::not_found("not_here", format!("nothing is here; {there}{words} and POST /runs/ID/cancel"))
 }
 
 fn seconds() -> i64 {

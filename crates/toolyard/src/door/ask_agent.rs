@@ -8,10 +8,11 @@ use tokio::sync::{mpsc, oneshot};
 use toolyard_agent::{ApprovalDecision, ApprovalQuestion, Ask, DEFAULT_AGENT, RunEnd, RunNews};
 use toolyard_core::{
     CallProgress, CallQuestion, Caller, ErrorKind, RawJson, RunId, ServiceCall, ToolError, ToolOutput,
+    Unanswered,
 };
 
 use super::{
-    live_runs::{AgentDoor, Heard, LiveRun, LiveRuns},
+    live_runs::{AgentDoor, Client, Heard, LiveRun, LiveRuns},
     openai::{thought, waits},
 };
 
@@ -80,7 +81,11 @@ impl AskAgent {
         let ask = Ask { who: call.who.to_string(), ..self.runs.agents.question(name, arguments.question) };
         let begun = agent.begin(ask).await;
         let run = begun.map_err(|error| failure(ErrorKind::Failed, error.to_string()))?;
-        let (live, hearing) = self.runs.go_on_asked(agent, &run);
+        let client = call.caller.as_deref().map(|caller| Client {
+            capabilities: caller.capabilities(),
+            conversation: caller.conversation(),
+        });
+        let (live, hearing) = self.runs.go_on_asked(agent, &run, client);
         let mut delegated = Delegated { run, live, hearing, progress: 0.0, answering: None };
         delegated.wait(call.caller.as_deref()).await
     }
@@ -112,6 +117,7 @@ impl Delegated {
                         let _ = answer.send(decision);
                     }
                 }
+                Heard::ToolAsks(questions, answer) => pass_on(caller, &questions, answer).await,
                 Heard::Ended(ended) => {
                     let ended = ended.map_err(|error| failure(ErrorKind::Failed, error.to_string()))?;
                     return output(&self.run, ended);
@@ -165,6 +171,19 @@ fn output(run: &RunId, end: RunEnd) -> Result<ToolOutput, ToolError> {
 
 fn failure(kind: ErrorKind, message: String) -> ToolError {
     ToolError::new(kind, message).on_tool(ASK_AGENT)
+}
+
+/// Asks the client what a tool wants to know, unless the tool gives up meanwhile.
+async fn pass_on(
+    caller: Option<&dyn Caller>,
+    questions: &[CallQuestion],
+    mut answer: oneshot::Sender<Result<Vec<RawJson>, Unanswered>>,
+) {
+    let Some(caller) = caller else { return };
+    tokio::select! {
+        answers = caller.ask(questions) => drop(answer.send(answers)),
+        () = answer.closed() => {}
+    }
 }
 
 /// Asks the client's person whether a call may be made.

@@ -6,26 +6,49 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
-use tokio::sync::{Notify, broadcast, futures::Notified, mpsc, oneshot};
+use tokio::{
+    sync::{Notify, broadcast, futures::Notified, mpsc, oneshot},
+    task::JoinSet,
+    time::{Instant, timeout_at},
+};
 use toolyard_agent::{
     Agent, AgentError, ApprovalDecision, ApprovalQuestion, CancelToken, RunEnd, RunNews, RunWatcher,
 };
-use toolyard_core::{BoxFuture, RunId};
+use toolyard_core::{BoxFuture, CallQuestion, Caller, RawJson, RunId, Unanswered};
+use toolyard_hub::surface::Profile;
 
 use crate::{Agents, AgentsError};
 
 /// News that may wait for a slow listener; whoever misses some reads them from the log.
 const WAITING_NEWS: usize = 1_024;
+/// How long it may take to give back the runs that were dropped.
+const GIVING_BACK: Duration = Duration::from_millis(250);
 
 /// The runs that this process works on.
 #[derive(Debug)]
 pub(super) struct LiveRuns {
     pub(super) agents: Agents,
+    /// Whether whoever comes in may allow what an agent asks.
+    pub(super) approve: bool,
     open: Mutex<HashMap<RunId, LiveRun>>,
     /// Said whenever another run is worked on.
     began: Notify,
+    tasks: Mutex<JoinSet<()>>,
+    /// Nothing new is begun any more.
+    closing: AtomicBool,
+}
+
+/// On which terms agents are served at a door.
+#[derive(Debug, Clone, Default)]
+pub struct AgentTerms {
+    /// What the door offers; agents see and call nothing else.
+    pub within: Profile,
+    /// Whether whoever comes in may also allow what an agent asks before it changes something. Whoever asks an agent
+    /// would decide about it alone.
+    pub approve: bool,
 }
 
 /// The agents of a yard as clients reach them, by whatever way; runs are worked on in this process. Cheap to clone.
@@ -34,8 +57,27 @@ pub struct AgentDoor(pub(super) Arc<LiveRuns>);
 
 impl AgentDoor {
     /// A door to these agents.
-    pub fn new(agents: Agents) -> Self {
-        Self(Arc::new(LiveRuns::new(agents)))
+    pub fn new(agents: Agents, terms: AgentTerms) -> Self {
+        Self(Arc::new(LiveRuns::new(agents, terms)))
+    }
+
+    /// Begins nothing any more, and lays down the runs that nobody waits for as soon as their calls have ended.
+    pub fn close(&self) {
+        self.0.lay_down(|live| !live.waited);
+    }
+
+    /// Lays down all runs, and waits for calls that are under way; what is not over by then is dropped, and free to be gone
+    /// on with. How many runs were under way.
+    pub async fn leave(&self, until: Instant) -> usize {
+        let under_way = self.0.lay_down(|_| true);
+        let mut tasks = std::mem::take(&mut *self.0.tasks());
+        let ended = timeout_at(until, async { while tasks.join_next().await.is_some() {} }).await;
+        if ended.is_err() {
+            tasks.shutdown().await;
+            // Whoever is dropped gives its run back in a task of its own.
+            tokio::time::sleep(GIVING_BACK).await;
+        }
+        under_way
     }
 }
 
@@ -46,6 +88,8 @@ pub(super) struct LiveRun {
     news: broadcast::Sender<Arc<RunNews>>,
     /// Somebody wants it to go on once it is laid down.
     again: Arc<AtomicBool>,
+    /// Whether whoever began it waits for it.
+    waited: bool,
 }
 
 /// What whoever began a run hears of it: everything, and how it ended.
@@ -54,6 +98,8 @@ pub(super) enum Heard {
     News(RunNews),
     /// Whether a call may be made; the run goes on when that is answered.
     Asks(ApprovalQuestion, oneshot::Sender<Option<ApprovalDecision>>),
+    /// What a tool wants to know; its call goes on when that is answered.
+    ToolAsks(Vec<CallQuestion>, oneshot::Sender<Result<Vec<RawJson>, Unanswered>>),
     Ended(Result<RunEnd, AgentError>),
 }
 
@@ -65,8 +111,23 @@ impl LiveRun {
 }
 
 impl LiveRuns {
-    pub(super) fn new(agents: Agents) -> Self {
-        Self { agents, open: Mutex::default(), began: Notify::new() }
+    pub(super) fn new(agents: Agents, terms: AgentTerms) -> Self {
+        Self {
+            agents: agents.within(terms.within),
+            approve: terms.approve,
+            open: Mutex::default(),
+            began: Notify::new(),
+            tasks: Mutex::default(),
+            closing: AtomicBool::new(false),
+        }
+    }
+
+    /// Begins nothing any more, and lays down these runs; how many are worked on.
+    fn lay_down(&self, which: impl Fn(&LiveRun) -> bool) -> usize {
+        let open = self.lock();
+        self.closing.store(true, Ordering::SeqCst);
+        open.values().filter(|live| which(live)).for_each(|live| live.stop.lay_down());
+        open.len()
     }
 
     /// A run that is worked on here.
@@ -81,7 +142,7 @@ impl LiveRuns {
 
     /// Works on a run in a task of its own, unless that is done already.
     pub(super) fn go_on(self: &Arc<Self>, agent: Agent, run: &RunId) -> LiveRun {
-        self.work(agent, run, None, false)
+        self.work(agent, run, None, None)
     }
 
     /// Works on a new run in a task of its own; whoever asked hears everything.
@@ -91,17 +152,18 @@ impl LiveRuns {
         run: &RunId,
     ) -> (LiveRun, mpsc::UnboundedReceiver<Heard>) {
         let (heard, hearing) = mpsc::unbounded_channel();
-        (self.work(agent, run, Some(heard), false), hearing)
+        (self.work(agent, run, Some(heard), None), hearing)
     }
 
-    /// The same; whoever asked is asked back what must be allowed.
+    /// The same; whoever asked is asked back what must be allowed, and what tools want to know.
     pub(super) fn go_on_asked(
         self: &Arc<Self>,
         agent: Agent,
         run: &RunId,
+        client: Option<Client>,
     ) -> (LiveRun, mpsc::UnboundedReceiver<Heard>) {
         let (heard, hearing) = mpsc::unbounded_channel();
-        (self.work(agent, run, Some(heard), true), hearing)
+        (self.work(agent, run, Some(heard), client), hearing)
     }
 
     fn work(
@@ -109,7 +171,7 @@ impl LiveRuns {
         agent: Agent,
         run: &RunId,
         heard: Option<mpsc::UnboundedSender<Heard>>,
-        asks: bool,
+        client: Option<Client>,
     ) -> LiveRun {
         let mut open = self.lock();
         if let Some(live) = open.get(run) {
@@ -117,15 +179,24 @@ impl LiveRuns {
             return live.clone();
         }
         let news = broadcast::Sender::new(WAITING_NEWS);
-        let live = LiveRun { stop: CancelToken::default(), news, again: Arc::default() };
+        let (stop, waited) = (CancelToken::default(), heard.is_some());
+        let live = LiveRun { stop, news, again: Arc::default(), waited };
+        if self.closing.load(Ordering::SeqCst) {
+            // It is written down, and for whoever comes after us.
+            live.stop.lay_down();
+        }
         open.insert(run.clone(), live.clone());
         self.began.notify_waiters();
-        let ears = Ears { news: live.news.clone(), heard, asks };
+        let ears = Ears { news: live.news.clone(), heard, client };
         let (runs, run, live_run) = (Arc::clone(self), run.clone(), live.clone());
-        tokio::spawn(async move {
+        let mut tasks = self.tasks();
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(async move {
             let ended = runs.drive(&agent, &run, &ears, &live_run).await;
-            if let Err(error) = &ended {
-                tracing::warn!(%run, %error, "a run is left as it is");
+            match &ended {
+                Err(error @ AgentError::LaidDown(_)) => tracing::info!(%error),
+                Err(error) => tracing::warn!(%run, %error, "a run is left as it is"),
+                Ok(_) => {}
             }
             if let Some(heard) = &ears.heard {
                 // Whoever asked may be gone.
@@ -143,7 +214,7 @@ impl LiveRuns {
         ears: &Ears,
         live: &LiveRun,
     ) -> Result<RunEnd, AgentError> {
-        let leaves = Leaves { runs: self, run };
+        let mut leaves = Leaves { runs: self, run, is_gone: false };
         loop {
             let ended = agent.drive(run, ears, &live.stop).await;
             // Under the lock, so that nobody who wants it to go on believes that somebody works on it.
@@ -151,8 +222,8 @@ impl LiveRuns {
             let laid_down = matches!(ended, Ok(RunEnd::Suspended { .. }));
             if !(laid_down && live.again.swap(false, Ordering::SeqCst)) {
                 open.remove(run);
-                drop(open);
-                drop(leaves);
+                // Somebody else may work on it as soon as the lock is free.
+                leaves.is_gone = true;
                 return ended;
             }
         }
@@ -161,6 +232,10 @@ impl LiveRuns {
     /// The agent that a run belongs to.
     pub(super) fn agent(&self, name: &str) -> Result<Agent, AgentsError> {
         self.agents.agent(name, None)
+    }
+
+    fn tasks(&self) -> MutexGuard<'_, JoinSet<()>> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<RunId, LiveRun>> {
@@ -172,11 +247,14 @@ impl LiveRuns {
 struct Leaves<'a> {
     runs: &'a LiveRuns,
     run: &'a RunId,
+    is_gone: bool,
 }
 
 impl Drop for Leaves<'_> {
     fn drop(&mut self) {
-        self.runs.lock().remove(self.run);
+        if !self.is_gone {
+            self.runs.lock().remove(self.run);
+        }
     }
 }
 
@@ -184,8 +262,41 @@ impl Drop for Leaves<'_> {
 struct Ears {
     news: broadcast::Sender<Arc<RunNews>>,
     heard: Option<mpsc::UnboundedSender<Heard>>,
-    /// Whether whoever began the run is asked.
-    asks: bool,
+    /// Whoever began the run, if they can be asked.
+    client: Option<Client>,
+}
+
+/// The client that began a run, as far as tools must know it before they ask something.
+#[derive(Debug, Clone)]
+pub(super) struct Client {
+    pub(super) capabilities: RawJson,
+    pub(super) conversation: u64,
+}
+
+/// Asks the client of a run what a tool wants to know.
+#[derive(Debug)]
+struct ClientOfRun {
+    client: Client,
+    heard: mpsc::UnboundedSender<Heard>,
+}
+
+impl Caller for ClientOfRun {
+    fn capabilities(&self) -> RawJson {
+        self.client.capabilities.clone()
+    }
+
+    fn conversation(&self) -> u64 {
+        self.client.conversation
+    }
+
+    fn ask<'a>(&'a self, questions: &'a [CallQuestion]) -> BoxFuture<'a, Result<Vec<RawJson>, Unanswered>> {
+        Box::pin(async move {
+            let (answer, answered) = oneshot::channel();
+            let asked = self.heard.send(Heard::ToolAsks(questions.to_vec(), answer));
+            asked.map_err(|_| Unanswered::nobody())?;
+            answered.await.unwrap_or_else(|_| Err(Unanswered::nobody()))
+        })
+    }
 }
 
 impl RunWatcher for Ears {
@@ -197,12 +308,48 @@ impl RunWatcher for Ears {
         }
     }
 
+    fn caller(&self, _step: &str) -> Option<Arc<dyn Caller>> {
+        let (client, heard) = (self.client.clone()?, self.heard.clone()?);
+        Some(Arc::new(ClientOfRun { client, heard }))
+    }
+
     fn decide<'a>(&'a self, question: &'a ApprovalQuestion) -> BoxFuture<'a, Option<ApprovalDecision>> {
         Box::pin(async move {
-            let heard = self.heard.as_ref().filter(|_| self.asks)?;
+            let heard = self.heard.as_ref().filter(|_| self.client.is_some())?;
             let (answer, answered) = oneshot::channel();
             heard.send(Heard::Asks(question.clone(), answer)).ok()?;
             answered.await.ok().flatten()
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Toolyard;
+
+    #[tokio::test]
+    async fn an_agent_sees_what_the_door_and_its_own_list_both_offer() {
+        let settings = "[agents.clerk]\ntools = [\"*@excel\"]\n[approvals]\n";
+        let settings = crate::Settings::parse(settings, "toolyard.toml".as_ref()).unwrap();
+        let model = toolyard_model::ScriptedModel::saying(toolyard_model::ToolCalling::Schema, ["{}"]);
+        let builder = Toolyard::builder().settings(settings).model(Arc::new(model));
+        let yard = builder.build().await.unwrap();
+        let within = Profile { deny: vec!["delete_*".to_owned()], ..Profile::default() };
+        let door = AgentDoor::new(yard.agents().clone(), AgentTerms { within, approve: false });
+        for (name, tool, source, sees) in [
+            ("clerk", "read", "excel", true),
+            ("clerk", "read", "files", false),
+            ("clerk", "delete_row", "excel", false),
+            ("assistant", "read", "files", true),
+            ("assistant", "delete_row", "excel", false),
+        ] {
+            let agent = door.0.agent(name).unwrap();
+            assert_eq!(agent.parts().config.may_see(tool, source), sees, "{name} {tool}@{source}");
+        }
+        assert!(
+            yard.agents().config("assistant").unwrap().may_see("delete_row", "excel"),
+            "elsewhere it may"
+        );
     }
 }

@@ -2,7 +2,9 @@
 
 mod agent_pages;
 mod ask_agent;
+mod begun;
 mod kept_results;
+mod left_open;
 mod live_runs;
 mod openai;
 mod openai_stream;
@@ -22,7 +24,8 @@ use toolyard_mcp::{
 
 pub use agent_pages::AgentPages;
 pub use kept_results::KeptResults;
-pub use live_runs::AgentDoor;
+pub use left_open::LeftOpen;
+pub use live_runs::{AgentDoor, AgentTerms};
 use readiness::Behind;
 
 use self::{ask_agent::AskAgent, with_agents::WithAgents};
@@ -46,7 +49,7 @@ pub struct Served {
     pub skill_folders: Vec<PathBuf>,
     /// Whether every call is journalled.
     pub journal: bool,
-    /// The agents that clients of the main door may ask.
+    /// The agents that clients of the main door may ask, on terms that are no wider than `main`.
     pub agents: Option<AgentDoor>,
 }
 
@@ -63,7 +66,7 @@ pub fn server(yard: &Toolyard, mut config: ServerConfig, served: Served) -> McpS
         journal: served.journal,
     };
     let server = McpServer::new(config, common.door(yard, served.main, served.agents));
-    // Agents reach every tool, which a profile is there to prevent.
+    // Agents are held to what the main door offers, which a profile may be narrower than.
     served.others.into_iter().fold(server, |server, profile| {
         server.with_door(profile.name.to_string(), common.door(yard, profile, None))
     })

@@ -137,20 +137,32 @@ pub(super) fn finished(run: &RunId, end: &RunEnd) -> Result<(String, &'static st
     }
 }
 
+/// How what somebody is told begins whose question waits for a person.
+const WAITS: &str = "This waits for a person: ";
+
 /// What somebody is told whose question waits for a person.
 pub(super) fn waits(run: &RunId, waiting: &[String]) -> String {
     let what = if waiting.is_empty() { String::new() } else { format!(" ({})", waiting.join(", ")) };
+    // A model may read this: it is told what is the matter, and not how it could be allowed.
     format!(
-        "This waits for a person: a step would change something and must be allowed first{what}.\n\
-         Somebody who may decide that allows or denies it: toolyard runs approve {run}\n\
-         The run goes on then, and GET /runs/{run} has its answer."
+        "{WAITS}a step would change something and must be allowed first{what}. It goes on once that is decided (run {run})."
     )
+}
+
+/// The run that a message of ours was about, if all it said is that the run waits.
+pub(super) fn run_waited_for(message: &str) -> Option<RunId> {
+    let (_, notice) = message.trim_end().rsplit_once(WAITS)?;
+    let run = notice.strip_suffix(").")?.rsplit_once("(run ")?.1;
+    let is_name = !run.is_empty() && run.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    is_name.then(|| RunId::from(run))
 }
 
 impl Answering {
     /// A whole answer.
-    pub(super) fn whole(&self, text: &str, reason: &str, usage: Usage) -> Value {
-        json!({
+    pub(super) fn whole(&self, end: &RunEnd, usage: Usage) -> Result<Value, Refused> {
+        let (text, reason) = finished(&self.run, end)?;
+        let waits = matches!(end, RunEnd::Suspended { .. });
+        Ok(json!({
             "id": self.id(),
             "object": "chat.completion",
             "created": self.created,
@@ -162,8 +174,8 @@ impl Answering {
                 "finish_reason": reason,
             }],
             "usage": usage_value(usage),
-            "toolyard": {"run": self.run},
-        })
+            "toolyard": {"run": self.run, "waits_for_a_person": waits},
+        }))
     }
 
     /// A piece of an answer.

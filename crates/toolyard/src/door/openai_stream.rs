@@ -37,10 +37,9 @@ impl Waited {
             match heard {
                 Heard::News(news) => add_usage(&mut usage, &news),
                 // Nobody is asked here.
-                Heard::Asks(..) => {}
+                Heard::Asks(..) | Heard::ToolAsks(..) => {}
                 Heard::Ended(ended) => {
-                    let (text, reason) = finished(&answering.run, &ended?)?;
-                    return Ok(answering.whole(&text, reason, usage));
+                    return answering.whole(&ended?, usage);
                 }
             }
         }
@@ -64,13 +63,25 @@ impl Waited {
                 }
                 match waited.hearing.recv().await {
                     Some(Heard::News(news)) => chunks.take(&news),
-                    Some(Heard::Asks(..)) => {}
+                    Some(Heard::Asks(..) | Heard::ToolAsks(..)) => {}
                     Some(Heard::Ended(ended)) => chunks.end(ended),
                     None => chunks.is_over = true,
                 }
             }
         })
     }
+}
+
+/// The answer of a run that is over, as events.
+pub(super) fn told_again(
+    answering: Answering,
+    include_usage: bool,
+    usage: Usage,
+    end: RunEnd,
+) -> impl stream::Stream<Item = Bytes> + Send {
+    let mut chunks = Chunks { usage, ..Chunks::new(answering, include_usage) };
+    chunks.end(Ok(end));
+    stream::iter(chunks.ready)
 }
 
 /// Makes pieces of an answer out of news.

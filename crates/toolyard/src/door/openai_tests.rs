@@ -58,9 +58,19 @@ fn errors_have_the_form_that_clients_know() {
 }
 
 #[test]
-fn a_run_that_waits_says_how_to_allow_it() {
-    let end = RunEnd::Suspended { waiting: vec!["7".to_owned()] };
+fn a_run_that_waits_says_so_and_not_how_to_allow_it() {
+    let end = RunEnd::Suspended { waiting: vec!["step write".to_owned()] };
     let (text, reason) = finished(&"01J".into(), &end).unwrap();
-    // A model may read this: it is not told how to allow it by itself.
-    assert!(text.contains("toolyard runs approve 01J") && !text.contains("POST") && reason == "stop");
+    assert!(text.contains("waits for a person") && text.contains("01J") && reason == "stop", "{text}");
+    // A model may read this.
+    for recipe in ["approve", "POST", "/runs", "toolyard", "--yes"] {
+        assert!(!text.contains(recipe), "{text}");
+    }
+    assert_eq!(run_waited_for(&text), Some("01J".into()));
+    assert_eq!(run_waited_for(&format!("Said before.\n\n{text}\n")), Some("01J".into()));
+    for other in
+        ["An answer (run 01J).", "This waits for a person: well", "This waits for a person: (run ../x).", ""]
+    {
+        assert_eq!(run_waited_for(other), None, "{other}");
+    }
 }

@@ -1,6 +1,9 @@
 //! Runs over HTTP: begin one, see how it stands, hear what happens, allow what it waits for, cancel it.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
@@ -14,6 +17,7 @@ use toolyard_mcp::server::{PageAnswer, PageBody};
 use toolyard_model::{ModelMessage, Usage};
 
 use super::{
+    begun::{Begun, Known, Request},
     live_runs::LiveRuns,
     openai::add_usage,
     page_answer::{Refused, json_answer},
@@ -49,15 +53,25 @@ struct Word {
     allow: bool,
 }
 
-/// Begins a run, and works on it.
-pub(super) async fn begin(runs: &Arc<LiveRuns>, body: &str) -> Result<PageAnswer, Refused> {
+/// Begins a run, and works on it. The same request under the same key of its client begins nothing more.
+pub(super) async fn begin(
+    runs: &Arc<LiveRuns>,
+    begun: &Begun,
+    headers: &HeaderMap,
+    body: &str,
+) -> Result<PageAnswer, Refused> {
     let begin: Begin = read(body)?;
     if begin.question.trim().is_empty() {
         return Err(Refused::bad("question", "nothing is asked"));
     }
     let name = begin.agent.as_deref().unwrap_or(DEFAULT_AGENT);
     let agent = runs.agent(name)?;
+    let begins = match begun.look(Request::read("/runs", headers, body)?, Instant::now())? {
+        Known::New(begins) => begins,
+        Known::Same(run) => return Ok(begun_as(&run)),
+    };
     let ask = Ask {
+        detached: true,
         history: begin.history,
         who: "http".to_owned(),
         plan_only: begin.plan_only,
@@ -65,9 +79,28 @@ pub(super) async fn begin(runs: &Arc<LiveRuns>, body: &str) -> Result<PageAnswer
         ..runs.agents.question(name, begin.question)
     };
     let run = agent.begin(ask).await?;
+    begins.began(&run);
     runs.go_on(agent, &run);
+    Ok(begun_as(&run))
+}
+
+fn begun_as(run: &RunId) -> PageAnswer {
     let places = json!({"run": run, "events": format!("/runs/{run}/events")});
-    Ok(json_answer(StatusCode::ACCEPTED, &places))
+    json_answer(StatusCode::ACCEPTED, &places)
+}
+
+/// How a run ended or waits, and what it used; nothing as long as it goes on.
+pub(super) async fn outcome(runs: &LiveRuns, run: &RunId) -> Result<Option<(RunEnd, Usage)>, Refused> {
+    let (mut end, mut usage) = (None, Usage::default());
+    for news in kept(runs, run).await? {
+        add_usage(&mut usage, &news);
+        match news {
+            RunNews::Event { event: RunEvent::Ended { end: ended }, .. } => end = Some(ended),
+            RunNews::Event { event: RunEvent::Resumed { .. }, .. } => end = None,
+            _ => {}
+        }
+    }
+    Ok(end.map(|end| (end, usage)))
 }
 
 /// How a run stands.
@@ -124,6 +157,15 @@ pub(super) async fn listen(
 /// Takes a person's word, and goes on with the run.
 pub(super) async fn approve(runs: &Arc<LiveRuns>, run: &RunId, body: &str) -> Result<PageAnswer, Refused> {
     let word: Word = read(body)?;
+    if word.allow && !runs.approve {
+        // Whoever may ask would otherwise decide about it alone.
+        let message = "what an agent asks is not allowed here but by the person who runs this hub; it can only be denied";
+        return Err(Refused {
+            status: StatusCode::FORBIDDEN,
+            code: Some("not_yours_to_allow"),
+            ..Refused::bad("allow", message)
+        });
+    }
     let events = kept(runs, run).await?;
     let is_meant = |question: &Question| {
         word.question.is_none_or(|id| question.id == id)

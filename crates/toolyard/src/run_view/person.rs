@@ -1,12 +1,16 @@
 //! The person at the terminal, who may be asked whether a call may be made.
 
-use std::io::IsTerminal as _;
+use std::{io::IsTerminal as _, sync::Arc};
 
-use serde_json::Value;
 use toolyard_agent::{ApprovalDecision, ApprovalQuestion, CancelToken};
 
-use super::screen;
+use super::{arguments, screen};
 use crate::output::harmless;
+
+/// So many lines of arguments are shown before somebody asks for all of them.
+const SHOWN_LINES: usize = 20;
+/// What stands before lines of arguments.
+const INDENT: &str = "     ";
 
 /// Who says whether a call may be made that must be asked about.
 #[derive(Debug)]
@@ -14,7 +18,7 @@ pub(crate) enum Decider {
     /// Everything may.
     Everything,
     /// The person at the terminal does.
-    Person(Person),
+    Person(Arc<Person>),
     /// Nobody is there.
     Nobody,
 }
@@ -31,12 +35,17 @@ impl Decider {
     pub(crate) fn new(allows_everything: bool, stop: &CancelToken) -> Self {
         if allows_everything {
             Self::Everything
-        } else if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
-            Self::Person(Person { stop: stop.clone(), ..Person::default() })
+        } else if is_somebody_there() {
+            Self::Person(Arc::new(Person { stop: stop.clone(), ..Person::default() }))
         } else {
             Self::Nobody
         }
     }
+}
+
+/// Whether there is a terminal at which somebody can be asked.
+pub(crate) fn is_somebody_there() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
 /// What a person answered.
@@ -60,28 +69,41 @@ impl Person {
         is_shown: bool,
     ) -> (Option<ApprovalDecision>, usize) {
         let mut lines = 0;
+        let mut show = |text: &[String]| {
+            lines += text.len();
+            screen::write(&format!("{}\n", text.join("\n")));
+        };
         if !is_shown {
-            lines += 1;
-            screen::write(&format!("{}\n", asked(question)));
+            show(&[asked(question)]);
         }
+        let width = screen::size().0.saturating_sub(INDENT.len() + 1);
+        show(&indented(arguments::shown_lines(&question.arguments, width, SHOWN_LINES)));
         let prompt = format!("   allow {}? [y]es [n]o [a]lways in this run [d]etails ", question.step);
         loop {
-            screen::write(&harmless(&prompt));
-            let Some(line) = read_line(&self.stop).await else {
-                screen::write("\n");
-                return (None, lines + 1);
-            };
+            let line = self.line(&prompt).await;
             lines += 1;
-            match said(&line) {
-                Said::Decided(decision) => return (Some(decision), lines),
-                Said::Details => {
-                    let text = details(question);
-                    lines += text.lines().count();
-                    screen::write(&format!("{text}\n"));
+            match line.as_deref().map(said) {
+                None => return (None, lines),
+                Some(Said::Decided(decision)) => return (Some(decision), lines),
+                Some(Said::Details) => {
+                    let text = details(question, width);
+                    lines += text.len();
+                    screen::write(&format!("{}\n", text.join("\n")));
                 }
-                Said::Unclear => {}
+                Some(Said::Unclear) => {}
             }
         }
+    }
+
+    /// Asks for a line; none if nobody answers. Whatever was typed before the question was there is no answer to it.
+    pub(super) async fn line(&self, prompt: &str) -> Option<String> {
+        forget_typed();
+        screen::write(&harmless(prompt));
+        let line = read_line(&self.stop).await;
+        if line.is_none() {
+            screen::write("\n");
+        }
+        line
     }
 }
 
@@ -95,14 +117,16 @@ fn asked(question: &ApprovalQuestion) -> String {
 }
 
 /// Everything there is to know.
-fn details(question: &ApprovalQuestion) -> String {
+fn details(question: &ApprovalQuestion, width: usize) -> Vec<String> {
     let ApprovalQuestion { step, tool, source, arguments, effects, notes, .. } = question;
-    let pretty =
-        serde_json::from_str::<Value>(arguments).and_then(|value| serde_json::to_string_pretty(&value));
-    let arguments = pretty.unwrap_or_else(|_| arguments.clone());
-    let notes = notes.iter().map(|note| format!("   note: {note}"));
-    let arguments: Vec<String> = arguments.lines().map(|line| format!("     {line}")).chain(notes).collect();
-    harmless(&format!("   step {step} calls {tool} of {source}; it {effects}\n{}", arguments.join("\n")))
+    let mut lines = vec![harmless(&format!("   step {step} calls {tool} of {source}; it {effects}"))];
+    lines.extend(indented(arguments::all_lines(arguments, width)));
+    lines.extend(notes.iter().map(|note| harmless(&format!("   note: {note}"))));
+    lines
+}
+
+fn indented(lines: Vec<String>) -> Vec<String> {
+    lines.into_iter().map(|line| format!("{INDENT}{line}")).collect()
 }
 
 fn said(line: &str) -> Said {
@@ -129,6 +153,16 @@ async fn read_line(stop: &CancelToken) -> Option<String> {
         (read > 0).then_some(line)
     });
     reading.await.ok().flatten()
+}
+
+/// Throws away what was typed and not read yet.
+fn forget_typed() {
+    #[cfg(unix)]
+    {
+        use rustix::termios::{QueueSelector, tcflush};
+        // Where that cannot be done, standard input is no terminal, and nobody types.
+        let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
+    }
 }
 
 /// Waits a moment for something to read, so that whoever waits for a line can be told to stop.

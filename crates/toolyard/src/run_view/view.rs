@@ -2,14 +2,15 @@
 
 use std::{
     io::IsTerminal as _,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use toolyard_agent::{ApprovalDecision, ApprovalQuestion, RunNews, RunWatcher, replay};
-use toolyard_core::{BoxFuture, LoggedEvent};
+use toolyard_core::{BoxFuture, Caller, LoggedEvent};
 
 use super::{
+    asking::StepPerson,
     lines::{Moment, plain_lines, tree_lines},
     person::Decider,
     screen::{self, Screen},
@@ -27,7 +28,7 @@ pub(crate) struct View<'a> {
     started: Instant,
     /// Whether the answer is shown as it comes.
     streams: bool,
-    state: Mutex<State>,
+    stage: Arc<Stage>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +39,37 @@ enum Kind {
     Plain,
     /// Everything as lines of JSON.
     Json,
+}
+
+/// What is drawn on, by whoever has the terminal at the moment.
+#[derive(Debug, Default)]
+pub(super) struct Stage(Mutex<State>);
+
+/// Nothing is drawn as long as this is there.
+#[derive(Debug)]
+pub(super) struct Paused<'a>(&'a Stage);
+
+impl Stage {
+    /// Somebody else has the terminal for a while.
+    pub(super) fn pause(&self) -> Paused<'_> {
+        self.lock().paused = true;
+        Paused(self)
+    }
+
+    /// So many lines were written by whoever had the terminal.
+    pub(super) fn wrote(&self, lines: usize) {
+        self.lock().screen.wrote(lines);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Paused<'_> {
+    fn drop(&mut self) {
+        self.0.lock().paused = false;
+    }
 }
 
 #[derive(Debug, Default)]
@@ -65,7 +97,7 @@ impl<'a> View<'a> {
             decider,
             started: Instant::now(),
             streams: kind == Kind::Live && std::io::stdout().is_terminal(),
-            state: Mutex::default(),
+            stage: Arc::default(),
         }
     }
 
@@ -111,7 +143,7 @@ impl<'a> View<'a> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.stage.lock()
     }
 
     fn moment(&self, state: &State) -> Moment {
@@ -170,6 +202,12 @@ impl RunWatcher for View<'_> {
         }
     }
 
+    fn caller(&self, step: &str) -> Option<Arc<dyn Caller>> {
+        let Decider::Person(person) = &self.decider else { return None };
+        let (person, stage) = (Arc::clone(person), Arc::clone(&self.stage));
+        Some(Arc::new(StepPerson { step: step.to_owned(), person, stage }))
+    }
+
     fn decide<'b>(&'b self, question: &'b ApprovalQuestion) -> BoxFuture<'b, Option<ApprovalDecision>> {
         Box::pin(async move {
             match &self.decider {
@@ -177,11 +215,9 @@ impl RunWatcher for View<'_> {
                 Decider::Nobody => None,
                 Decider::Person(person) => {
                     let _turn = person.turn().await;
-                    self.lock().paused = true;
+                    let _paused = self.stage.pause();
                     let (decision, lines) = person.decide(question, self.kind != Kind::Json).await;
-                    let mut state = self.lock();
-                    state.paused = false;
-                    state.screen.wrote(lines);
+                    self.stage.wrote(lines);
                     decision
                 }
             }

@@ -86,6 +86,7 @@ impl AgentSettings {
             description: self.description.clone(),
             instructions: self.instructions.clone(),
             tools: self.tools.clone(),
+            within: None,
             capabilities: AgentCapabilities { enable_tool_calling },
             model: self.model.clone(),
             language: match self.language {

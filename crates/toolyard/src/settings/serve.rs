@@ -34,8 +34,11 @@ pub struct ServeSettings {
     /// How long a tool may be silent, such as `2m`.
     pub timeout: Option<Span>,
     /// Whether clients may ask agents: by the tool `ask_agent`, and over HTTP at `/v1` and `/runs`. Without a word on it they
-    /// may as soon as there is a model. Profiles never offer it: agents reach every tool.
+    /// may as soon as there is a model. Agents reach whatever the main door offers, so that profiles never have them.
     pub agents: Option<bool>,
+    /// Whether whoever has the token may also allow, over HTTP at `/runs/ID/approve`, what an agent asks before it changes
+    /// something. Otherwise they may only deny it, and a person at this machine allows it: `toolyard runs approve`.
+    pub approve: bool,
     /// Names under which clients may ask for this machine, besides its addresses.
     pub hosts: Vec<String>,
     /// Origins of web pages that may ask, such as `https://example.com`.
@@ -133,6 +136,7 @@ impl ServeSettings {
             deny: settings.deny.clone(),
             budget,
             timeout: settings.timeout.or(self.timeout).map_or(CLIENT_PATIENCE, |span| span.0),
+            within: None,
         }
     }
 

@@ -83,3 +83,25 @@ fn how_the_last_message_went_is_the_exit_code() {
     --- exit 6
     "#);
 }
+
+#[test]
+fn an_answer_that_came_later_is_part_of_the_conversation() {
+    let yard = Yard::new();
+    yard.plans_to_note();
+    yard.model.answers_at_once("and now", "Now what?");
+    let seen = chat(&yard, &["--conversation", "notes"], "note it\n");
+    assert!(seen.contains("waits for a person"), "{seen}");
+    let told = |yard: &Yard| yard.model.requests().last().unwrap().to_string();
+    chat(&yard, &["--conversation", "notes"], "and now?\n");
+    assert!(
+        !told(&yard).contains(&yard.last_run()) && !told(&yard).contains("I wrote it down."),
+        "{}",
+        told(&yard)
+    );
+    let runs = yard.place.command(&["runs", "list", "--json"]).output().unwrap();
+    let runs: serde_json::Value = serde_json::from_slice(&runs.stdout).unwrap();
+    yard.run(&["runs", "approve", runs[1]["id"].as_str().unwrap()]);
+    let seen = chat(&yard, &["--conversation", "notes"], "and now?\n");
+    assert!(seen.contains("was answered meanwhile: I wrote it down."), "{seen}");
+    assert!(told(&yard).contains("I wrote it down."), "{}", told(&yard));
+}

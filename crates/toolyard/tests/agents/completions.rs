@@ -100,10 +100,27 @@ async fn a_run_that_waits_says_so_and_goes_on_once_allowed() {
     assert_eq!(status, 200, "{answer}");
     let run = answer["toolyard"]["run"].as_str().unwrap();
     let text = answer["choices"][0]["message"]["content"].as_str().unwrap();
-    assert!(text.contains(&format!("toolyard runs approve {run}")), "{text}");
+    assert!(text.contains("waits for a person") && text.contains(run), "{text}");
+    assert!(!text.contains("approve"), "a model may read it: {text}");
+    assert_eq!(answer["toolyard"]["waits_for_a_person"], true);
     assert!(yard.notes().is_empty());
-    let seen = yard.run(&["runs", "approve", run]);
-    assert!(seen.starts_with("I wrote it down."), "{seen}");
+    // What we said then is not taken for the agent's words, and the answer is once there is one.
+    yard.model.answers_at_once("and now", "Now what?");
+    let next = json!({"model": "assistant", "messages": [
+        {"role": "user", "content": "note it"},
+        {"role": "assistant", "content": text},
+        {"role": "user", "content": "and now?"},
+    ]});
+    for answered in [false, true] {
+        assert_eq!(whole(request(&hub, &next)).await.0, 200);
+        let told = yard.model.requests().last().unwrap().to_string();
+        assert!(told.contains("and now?") && !told.contains("waits for a person"), "{told}");
+        assert_eq!(told.contains("I wrote it down."), answered, "{told}");
+        if !answered {
+            let seen = yard.run(&["runs", "approve", run]);
+            assert!(seen.starts_with("I wrote it down."), "{seen}");
+        }
+    }
     assert_eq!(yard.notes().len(), 1);
 }
 

@@ -112,3 +112,28 @@ async fn a_new_client_is_asked_too_however_long_it_thinks() {
     assert_eq!(second["result"]["content"][0]["text"], "I wrote it down.", "{second}");
     assert_eq!(yard.notes().len(), 1);
 }
+
+#[test]
+fn a_tool_of_an_agents_step_asks_the_client_that_asked_the_agent() {
+    let yard = Yard::new();
+    yard.plans_to_sign();
+    let mut hub = Started::new(&yard.place, &[]);
+    let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {"elicitation": {}}, "clientInfo": {"name": "t", "version": "1"}});
+    hub.ask("initialize", hello);
+    hub.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    hub.send(&json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": asks("sign it")}));
+    let answer = loop {
+        let message = hub.hear();
+        match message["method"].as_str() {
+            Some("elicitation/create") => {
+                assert_eq!(message["params"]["message"], "Who signs this?", "{message}");
+                let result = json!({"action": "accept", "content": {"name": "Ada"}});
+                hub.send(&json!({"jsonrpc": "2.0", "id": message["id"], "result": result}));
+            }
+            Some(_) => {}
+            None => break message,
+        }
+    };
+    assert_eq!(answer["result"]["content"][0]["text"], "It is signed.", "{answer}");
+    assert_eq!(yard.signed(), "{\"action\": \"accept\", \"content\": {\"name\": \"Ada\"}}\n");
+}

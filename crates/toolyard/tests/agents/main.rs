@@ -22,8 +22,10 @@ mod chatting;
 mod completions;
 mod delegating;
 mod going_on;
+mod killed;
 mod models;
 mod running;
+mod stopping;
 mod terminal;
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -60,12 +62,32 @@ impl Yard {
         place.write(&format!("{skill}/SKILL.md"), "---\nname: notebook\ndescription: Notes\n---\nNotes.\n");
         let write = "cat >> \"$HOME/notes.txt\"; echo >> \"$HOME/notes.txt\"; echo '{\"written\":true}'";
         let slow = "touch \"$HOME/begun\"; sleep 20; echo '{}'";
-        for (name, work) in [("write_note", write), ("slow_note", slow)] {
-            let path = format!("{skill}/{name}");
-            place.write(&path, &program(name, work));
-            std::fs::set_permissions(place.path(&path), std::fs::Permissions::from_mode(0o755)).unwrap();
-        }
-        Self { place, model }
+        let yard = Self { place, model };
+        yard.has_program("write_note", write);
+        yard.has_program("slow_note", slow);
+        yard
+    }
+
+    /// A program more in the notebook.
+    pub(crate) fn has_program(&self, name: &str, work: &str) {
+        let path = format!("config/toolyard/skills/notebook/{name}");
+        self.place.write(&path, &program(name, work));
+        std::fs::set_permissions(self.place.path(&path), std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// A call that takes two seconds and may be made, and one behind it that must be asked about.
+    pub(crate) fn plans_two_notes(&self) {
+        let append = r#"cat >> "$HOME/notes.txt"; echo >> "$HOME/notes.txt""#;
+        let work = format!(r#"touch "$HOME/begun"; sleep 2; {append}; echo '{{"written":true}}'"#);
+        self.has_program("brief_note", &work);
+        self.model.plans(
+            "two notes",
+            &json!([
+                {"id": "first", "tool_type": "brief_note", "arguments": {"text": "one"}},
+                {"id": "second", "tool_type": "write_note", "arguments": {"text": "two"}, "dependencies": ["first"]},
+            ]),
+        );
+        self.model.answers("two notes", "Both are written.");
     }
 
     /// More settings.
@@ -85,6 +107,27 @@ impl Yard {
             ]),
         );
         self.model.answers("note it", "I wrote it down.");
+    }
+
+    /// A server whose tool asks who signs, and a plan that uses it.
+    pub(crate) fn plans_to_sign(&self) {
+        self.place.write("signer.py", include_str!("asking_server.py"));
+        let path = |name: &str| self.place.path(name).to_str().unwrap().to_owned();
+        self.set(&format!(
+            "[servers.signer]\ncommand = \"python3\"\nargs = [{:?}, {:?}]\ntrusted = true\n",
+            path("signer.py"),
+            path("signed.txt")
+        ));
+        self.model.plans(
+            "sign it",
+            &json!([{"id": "sign", "tool_type": "sign_paper", "arguments": {"paper": "lease"}}]),
+        );
+        self.model.answers("sign it", "It is signed.");
+    }
+
+    /// What the server was told.
+    pub(crate) fn signed(&self) -> String {
+        std::fs::read_to_string(self.place.path("signed.txt")).unwrap_or_default()
     }
 
     /// What a person sees, without what differs from run to run.

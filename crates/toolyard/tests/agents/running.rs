@@ -6,27 +6,27 @@ use serde_json::{Value, json};
 
 use crate::{Yard, client::Serving};
 
-struct Runs(Serving);
+pub(crate) struct Runs(pub(crate) Serving);
 
 impl Runs {
     fn at(&self, path: &str) -> String {
         self.0.url.replace("/mcp", path)
     }
 
-    async fn get(&self, path: &str) -> (u16, Value) {
+    pub(crate) async fn get(&self, path: &str) -> (u16, Value) {
         let request = self.0.http.get(self.at(path)).bearer_auth(self.0.token.as_ref().unwrap());
         let response = request.send().await.unwrap();
         (response.status().as_u16(), response.json().await.unwrap())
     }
 
-    async fn post(&self, path: &str, body: &Value) -> (u16, Value) {
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> (u16, Value) {
         let request = self.0.http.post(self.at(path)).bearer_auth(self.0.token.as_ref().unwrap()).json(body);
         let response = request.send().await.unwrap();
         (response.status().as_u16(), response.json().await.unwrap())
     }
 
     /// All events of a run from behind this one, until it is over: their numbers and names.
-    async fn events(&self, run: &str, after: Option<i64>) -> Vec<(Option<i64>, String)> {
+    pub(crate) async fn events(&self, run: &str, after: Option<i64>) -> Vec<(Option<i64>, String)> {
         let mut request = self
             .0
             .http
@@ -39,7 +39,7 @@ impl Runs {
         text.split("\n\n").filter(|event| event.contains("data:")).map(event).collect()
     }
 
-    async fn until(&self, run: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) async fn until(&self, run: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         for _ in 0..500 {
             let (_, facts) = self.get(&format!("/runs/{run}")).await;
             if is_so(&facts) {
@@ -60,6 +60,7 @@ fn event(text: &str) -> (Option<i64>, String) {
 async fn a_run_is_begun_listened_to_and_allowed() {
     let yard = Yard::new();
     yard.plans_to_note();
+    yard.set("[serve]\napprove = true\n");
     let runs = Runs(Serving::start(&yard.place, &[]));
     let (status, begun) = runs.post("/runs", &json!({"question": "note it"})).await;
     assert_eq!(status, 202, "{begun}");
@@ -127,4 +128,61 @@ async fn what_is_not_there_is_said_not_to_be() {
     assert_eq!(runs.post("/runs", &json!({"question": "x", "agent": "nobody"})).await.0, 404);
     assert_eq!(runs.post("/runs", &json!({"quesiton": "x"})).await.0, 400);
     assert_eq!(runs.get("/runs").await.0, 405);
+}
+
+#[tokio::test]
+async fn whoever_asks_does_not_allow_it_by_the_same_token() {
+    let yard = Yard::new();
+    yard.plans_to_note();
+    let runs = Runs(Serving::start(&yard.place, &[]));
+    let (_, begun) = runs.post("/runs", &json!({"question": "note it"})).await;
+    let run = begun["run"].as_str().unwrap();
+    runs.until(run, |facts| facts["end"]["state"] == "suspended").await;
+    let path = format!("/runs/{run}/approve");
+    for word in [json!({"allow": true}), json!({"step": "write", "allow": true})] {
+        let (status, error) = runs.post(&path, &word).await;
+        assert_eq!((status, error["error"]["code"].as_str()), (403, Some("not_yours_to_allow")), "{error}");
+        assert!(!error.to_string().contains("toolyard runs"), "no recipe: {error}");
+    }
+    let (_, nowhere) = runs.get("/v1/nowhere").await;
+    assert!(!nowhere.to_string().contains("approve"), "{nowhere}");
+    assert!(yard.notes().is_empty());
+    assert_eq!(runs.post(&path, &json!({"allow": false})).await.0, 202, "they may say no");
+    runs.until(run, |facts| facts["state"] == "done").await;
+    assert!(yard.notes().is_empty());
+}
+
+#[tokio::test]
+async fn a_request_under_one_key_begins_one_run() {
+    let yard = Yard::new();
+    yard.plans_to_note();
+    yard.set("[approvals]\nallow = [\"write_note\"]\n");
+    let runs = Runs(Serving::start(&yard.place, &[]));
+    let send = |path: &str, key: &str, body: Value| {
+        let request = runs.0.http.post(runs.at(path)).bearer_auth(runs.0.token.as_ref().unwrap());
+        let request = request.header("Idempotency-Key", key).json(&body);
+        async move {
+            let response = request.send().await.unwrap();
+            (response.status().as_u16(), response.text().await.unwrap())
+        }
+    };
+    let (status, first) = send("/runs", "one", json!({"question": "note it"})).await;
+    let again = send("/runs", "one", json!({"question": "note it"})).await;
+    assert_eq!((status, &first), (202, &again.1));
+    let run: Value = serde_json::from_str(&first).unwrap();
+    runs.until(run["run"].as_str().unwrap(), |facts| facts["state"] == "done").await;
+    let other = send("/runs", "one", json!({"question": "note it again"})).await;
+    assert!(other.0 == 422 && other.1.contains("idempotency_key_reused"), "{other:?}");
+    assert_eq!(yard.notes().len(), 1);
+    for stream in [false, true] {
+        let asks = json!({"model": "assistant", "stream": stream, "messages": [{"role": "user", "content": "note it"}]});
+        let key = format!("key-{stream}");
+        let (_, first) = send("/v1/chat/completions", &key, asks.clone()).await;
+        let before = yard.notes().len();
+        let (status, again) = send("/v1/chat/completions", &key, asks).await;
+        assert_eq!(status, 200, "{again}");
+        assert!(first.contains("down.") && again.contains("I wrote it down."), "{first} {again}");
+        assert_eq!(yard.notes().len(), before, "nothing is done once more");
+    }
+    assert_eq!(yard.notes().len(), 3);
 }

@@ -115,3 +115,39 @@ fn ctrl_c_at_a_question_cancels_the_run() {
     assert!(yard.notes().is_empty());
     assert!(yard.run(&["runs", "list"]).contains("RUN cancelled"), "{shown}");
 }
+
+#[test]
+fn what_was_typed_before_a_question_was_shown_is_no_answer_to_it() {
+    let yard = Yard::new();
+    yard.plans_two_notes();
+    yard.set("[approvals]\nallow = [\"brief_note\"]\n");
+    let shown =
+        at_a_terminal(&yard, &["ask", "two notes"], &json!([["brief_note", "y\na\ny\n"], ["etails", "n\n"]]));
+    assert!(shown.contains("- second write_note skill:notebook denied by"), "{shown}");
+    assert_eq!(yard.notes(), [r#"{"text":"one"}"#]);
+}
+
+#[test]
+fn the_end_of_long_arguments_is_shown_before_a_person_decides() {
+    let yard = Yard::new();
+    let long = format!("harmless {} THE-END", "x".repeat(5_000));
+    yard.model
+        .plans("much", &json!([{"id": "write", "tool_type": "write_note", "arguments": {"text": long}}]));
+    yard.model.answers("much", "Done.");
+    let shown = at_a_terminal(&yard, &["ask", "much"], &json!([["THE-END", "d\n"], ["THE-END", "n\n"]]));
+    assert!(shown.contains("- write write_note skill:notebook denied by"), "{shown}");
+    assert!(yard.notes().is_empty());
+}
+
+#[test]
+fn a_tool_asks_the_person_at_the_terminal() {
+    let yard = Yard::new();
+    yard.plans_to_sign();
+    let answers =
+        json!([["answer it?", "y\n"], ["Your name", "\n"], ["Your name", "Ada\n"], ["sure", "y\n"]]);
+    let shown = at_a_terminal(&yard, &["ask", "sign it"], &answers);
+    assert!(shown.contains("It is signed."), "{shown}");
+    assert_eq!(yard.signed(), "{\"action\": \"accept\", \"content\": {\"name\": \"Ada\", \"sure\": true}}\n");
+    let shown = at_a_terminal(&yard, &["ask", "sign it"], &json!([["answer it?", "n\n"]]));
+    assert!(yard.signed().ends_with("{\"action\": \"decline\"}\n"), "{shown}");
+}

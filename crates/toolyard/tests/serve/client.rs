@@ -102,8 +102,15 @@ impl Serving {
         let mut command = place.command(&[&["serve", "--http", address], words].concat());
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let first = lines.next().unwrap().unwrap();
-        let url = first.strip_prefix("serving at ").unwrap_or_else(|| panic!("{first}")).to_owned();
+        // A slow machine may warn before.
+        let mut before = String::new();
+        let url = loop {
+            let Some(Ok(line)) = lines.next() else { panic!("{before}") };
+            match line.strip_prefix("serving at ") {
+                Some(url) => break url.to_owned(),
+                None => before.push_str(&line),
+            }
+        };
         let said = Arc::new(Mutex::new(String::new()));
         let heard = Arc::clone(&said);
         std::thread::spawn(move || {
