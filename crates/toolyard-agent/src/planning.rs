@@ -25,7 +25,7 @@ use self::{
     read::{Said, said},
     schema::plan_schema,
     signature::signature,
-    tidy::{tidied, without_repeats},
+    tidy::{tidied, without_made_up_cells, without_repeats},
     words::{Words, filled},
 };
 use crate::{
@@ -127,6 +127,13 @@ impl Situation {
         }
     }
 
+    /// Everything that a plan may take a name from.
+    fn all_said(&self) -> String {
+        let history = self.history.iter().map(|message| message.text.as_str());
+        let done = self.done.iter().map(|digest| digest.shown.as_str());
+        history.chain(done).chain([self.question.as_str()]).collect::<Vec<_>>().join("\n")
+    }
+
     fn done_ids(&self) -> Vec<&str> {
         self.done.iter().map(|digest| digest.step.as_str()).collect()
     }
@@ -186,8 +193,13 @@ impl PlanningAgent {
             Said::Answer(answer) => Decision::Answer(text::cleaned(&answer)),
             Said::Plan(plan) => {
                 let plan = tidied(plan, tools, &situation.done_ids(), &situation.question);
-                let is_small = situation.mode == ToolCalling::Schema;
-                Decision::Plan(if is_small { without_repeats(plan, &situation.done_ids()) } else { plan })
+                Decision::Plan(match situation.mode {
+                    ToolCalling::Schema => {
+                        let plan = without_repeats(plan, &situation.done_ids());
+                        without_made_up_cells(plan, tools, &situation.all_said())
+                    }
+                    ToolCalling::Native | ToolCalling::Text => plan,
+                })
             }
         })
     }

@@ -151,10 +151,10 @@ fn a_plan_is_asked_for_as_json() {
     {"answer":"I am an assistant. I can use tools for you. What shall I do?"}
 
     USER
-    Look up the stock of apples and the stock of pears in shop.db and save the sum of both in stock.csv
+    Look up the owner of shop.db and save it in owner.csv
 
     ASSISTANT
-    {"steps":[{"id":"apples","tool_type":"get_stock","arguments":{"database":"shop.db","item":"apples"},"dependencies":[]},{"id":"pears","tool_type":"get_stock","arguments":{"database":"shop.db","item":"pears"},"dependencies":[]},{"id":"sum","tool_type":"calculate","arguments":{"expression":"$apples.count + $pears.count"},"dependencies":["apples","pears"]},{"id":"save","tool_type":"save_rows","arguments":{"file":"stock.csv","rows":[["$sum.result"]]},"dependencies":["sum"]}]}
+    {"steps":[{"id":"owner","tool_type":"get_owner","arguments":{"database":"shop.db"},"dependencies":[]},{"id":"save","tool_type":"save_rows","arguments":{"file":"owner.csv","rows":[["$owner.name"]]},"dependencies":["owner"]}]}
 
     USER
     把 红、大 保存到 颜色.csv 的第 4 行
@@ -329,10 +329,10 @@ fn and_as_json_in_chinese() {
     {"answer":"I am an assistant. I can use tools for you. What shall I do?"}
 
     USER
-    Look up the stock of apples and the stock of pears in shop.db and save the sum of both in stock.csv
+    Look up the owner of shop.db and save it in owner.csv
 
     ASSISTANT
-    {"steps":[{"id":"apples","tool_type":"get_stock","arguments":{"database":"shop.db","item":"apples"},"dependencies":[]},{"id":"pears","tool_type":"get_stock","arguments":{"database":"shop.db","item":"pears"},"dependencies":[]},{"id":"sum","tool_type":"calculate","arguments":{"expression":"$apples.count + $pears.count"},"dependencies":["apples","pears"]},{"id":"save","tool_type":"save_rows","arguments":{"file":"stock.csv","rows":[["$sum.result"]]},"dependencies":["sum"]}]}
+    {"steps":[{"id":"owner","tool_type":"get_owner","arguments":{"database":"shop.db"},"dependencies":[]},{"id":"save","tool_type":"save_rows","arguments":{"file":"owner.csv","rows":[["$owner.name"]]},"dependencies":["owner"]}]}
 
     USER
     把 红、大 保存到 颜色.csv 的第 4 行

@@ -121,9 +121,22 @@ pub fn resolve_json(
 ) -> Result<ResolvedJson, ReferenceError> {
     let values = values_for(arguments, value_of);
     let mut notes = Vec::new();
-    let mut nodes = fields(arguments, &values, &mut notes)?;
+    let param_of = |name: &str| params.iter().find(|param| param.name == name);
+    let mut nodes = Vec::with_capacity(arguments.len());
+    for (name, value) in arguments {
+        let found = node(value, &values, &mut notes).or_else(|error| {
+            // A path that leads nowhere: where numbers are wanted, there may be only some that can be meant.
+            let wanted = param_of(name).and_then(wanted_list).filter(|wanted| *wanted == Wanted::Numbers);
+            let written = value.as_str().filter(|_| matches!(error, ReferenceError::NoPart { .. }));
+            let picked = wanted
+                .zip(written)
+                .and_then(|(wanted, written)| picked(written, wanted, &values, &mut notes));
+            picked.ok_or(error)
+        })?;
+        nodes.push((name.as_str(), found));
+    }
     for (name, node) in &mut nodes {
-        let Some(param) = params.iter().find(|param| param.name == *name) else { continue };
+        let Some(param) = param_of(name) else { continue };
         let taken = std::mem::replace(node, Node::Text(String::new()));
         let written = arguments.get(*name).and_then(Value::as_str).unwrap_or_default();
         let listed = listed(taken, param, written, &values, &mut notes);
@@ -243,20 +256,29 @@ fn listed<'v>(
             wanted == Wanted::Numbers && items.iter().any(Value::is_object)
         }
         Node::Found(Found::One(value)) => value.is_object() || (value.is_string() && !is_number(value)),
-        Node::Found(Found::Many(items)) => wanted == Wanted::Numbers && items.iter().any(Found::is_record),
+        Node::Found(Found::Many(items)) => {
+            wanted == Wanted::Numbers && items.iter().any(|item| item.is_record() || item.is_word())
+        }
         Node::Text(_) => true,
         _ => false,
     };
+    let other = if is_wrong { picked(written, wanted, values, notes) } else { None };
+    other.unwrap_or(node)
+}
+
+/// What an argument that is nothing but a reference probably means where its path does not help.
+fn picked<'v>(
+    written: &str,
+    wanted: Wanted,
+    values: &'v Values,
+    notes: &mut Vec<String>,
+) -> Option<Node<'v>> {
     let pieces = pieces(written);
-    let [Piece::Reference(reference)] = pieces.as_slice() else { return node };
-    let Some(value) = values.get(&reference.step).filter(|_| is_wrong) else { return node };
-    match pick(value, wanted) {
-        Some((found, how)) => {
-            notes.push(format!("`{}`: {how}", reference.written));
-            Node::Found(found)
-        }
-        None => node,
-    }
+    let [Piece::Reference(reference)] = pieces.as_slice() else { return None };
+    let names: Vec<&str> = std::iter::once(reference.step.as_str()).chain(reference.keys()).collect();
+    let (found, how) = pick(values.get(&reference.step)?, wanted, &names)?;
+    notes.push(format!("`{}`: {how}", reference.written));
+    Some(Node::Found(found))
 }
 
 /// What kind of list a parameter wants; none where anything else would do.
@@ -296,7 +318,7 @@ fn spread<'v>(
 ) -> Result<(), ReferenceError> {
     match cell {
         Node::Found(Found::One(value @ Value::Object(_))) => {
-            let (found, how) = pick(value, Wanted::Single)
+            let (found, how) = pick(value, Wanted::Single, &[])
                 .ok_or_else(|| ReferenceError::NoSingle { shape: shape(value) })?;
             notes.push(format!("a cell takes one thing: {how}"));
             row.push(Node::Found(found));
@@ -406,7 +428,7 @@ fn is_calculation(pieces: &[Piece]) -> bool {
 /// The number in a record that stands in a calculation.
 fn number_in<'v>(found: Found<'v>, reference: &Reference, notes: &mut Vec<String>) -> Found<'v> {
     match found {
-        Found::One(value @ (Value::Object(_) | Value::Array(_))) => match pick(value, Wanted::Number) {
+        Found::One(value @ (Value::Object(_) | Value::Array(_))) => match pick(value, Wanted::Number, &[]) {
             Some((number, how)) => {
                 notes.push(format!("`{}`: {how}", reference.written));
                 number

@@ -354,3 +354,41 @@ fn what_stands_for_more_than_a_machine_holds_is_refused_before_it_is_written() {
     let resolved = resolve_json(&arguments, &[], &|_| Some(Arc::clone(&big)));
     assert_eq!(resolved, Err(ReferenceError::TooLarge { limit: 128 }));
 }
+
+#[test]
+fn of_a_table_only_the_column_of_numbers_that_can_be_meant_is_added_up() {
+    let cell = |row: i64, column: i64, value: Value| json!({"row": row, "column": column, "value": value});
+    let table = |more: &[Value]| {
+        let mut cells = vec![
+            cell(1, 1, json!("month")),
+            cell(1, 2, json!("sales")),
+            cell(2, 1, json!("May")),
+            cell(2, 2, json!(7)),
+            cell(3, 1, json!("June")),
+            cell(3, 2, json!(8)),
+        ];
+        cells.extend_from_slice(more);
+        json!({"range": "A1:B3", "cells": cells})
+    };
+    let params = toolyard_core::params(&json!({"type": "object", "properties": {
+        "values": {"anyOf": [{"type": "array", "items": {"type": "number"}}, {"type": "number"}]}}}));
+    let values = |written: &str, value: &Value| {
+        let value = Arc::new(value.clone());
+        let given = arguments(json!({ "values": written }));
+        let resolved = resolve_json(&given, &params, &|_| Some(Arc::clone(&value))).unwrap();
+        resolved.arguments.to_value()["values"].clone()
+    };
+    for written in ["$read.values", "$read.cells[*].value", "$read", "$read.sales"] {
+        assert_eq!(values(written, &table(&[])), json!([7, 8]), "{written}");
+    }
+    let with_ids = table(&[cell(1, 3, json!("id")), cell(2, 3, json!(1)), cell(3, 3, json!(2))]);
+    assert_eq!(values("$sales.values", &with_ids), json!([7, 8]), "the step is called like the column");
+    assert_eq!(values("$read.rows[*].sales", &with_ids), json!([7, 8]));
+    let without_heading =
+        json!({"cells": [cell(2, 1, json!("May")), cell(2, 2, json!(7)), cell(3, 1, json!("June"))]});
+    assert_eq!(
+        values("$read.items[*].sales", &without_heading),
+        json!([7]),
+        "there is nothing else to add up"
+    );
+}

@@ -11,10 +11,7 @@ pub(super) fn turns() -> Vec<ModelMessage> {
             "Hi, who are you?",
             json!({"answer": "I am an assistant. I can use tools for you. What shall I do?"}),
         ),
-        (
-            "Look up the stock of apples and the stock of pears in shop.db and save the sum of both in stock.csv",
-            stock(),
-        ),
+        ("Look up the owner of shop.db and save it in owner.csv", owner()),
         (
             "把 红、大 保存到 颜色.csv 的第 4 行",
             call("save_rows", &json!({"file": "颜色.csv", "line": 4, "rows": [["红", "大"]]})),
@@ -43,12 +40,10 @@ fn step(id: &str, tool: &str, arguments: &Value, needs: &[&str]) -> Value {
     json!({"id": id, "tool_type": tool, "arguments": arguments, "dependencies": needs})
 }
 
-fn stock() -> Value {
+fn owner() -> Value {
     json!({"steps": [
-        step("apples", "get_stock", &json!({"database": "shop.db", "item": "apples"}), &[]),
-        step("pears", "get_stock", &json!({"database": "shop.db", "item": "pears"}), &[]),
-        step("sum", "calculate", &json!({"expression": "$apples.count + $pears.count"}), &["apples", "pears"]),
-        step("save", "save_rows", &json!({"file": "stock.csv", "rows": [["$sum.result"]]}), &["sum"]),
+        step("owner", "get_owner", &json!({"database": "shop.db"}), &[]),
+        step("save", "save_rows", &json!({"file": "owner.csv", "rows": [["$owner.name"]]}), &["owner"]),
     ]})
 }
 

@@ -2,9 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use serde_json::{Number, Value};
+use serde_json::{Map, Number, Value};
 
-use toolyard_core::{RawJson, ToolKind, extract_capabilities};
+use toolyard_core::{Param, RawJson, ToolKind, extract_capabilities};
 
 use super::read::BARE;
 use crate::{
@@ -64,16 +64,15 @@ pub(super) fn tidied(mut plan: Plan, tools: &dyn KnownTools, done: &[&str], ques
     plan
 }
 
-/// The plan without steps that repeat an earlier call, argument for argument, and that nobody refers to: a small model that
-/// has nothing more to say begins again.
+/// The plan without steps that repeat an earlier call, argument for argument or with what that call said in place of some,
+/// and that nobody refers to: a small model that has nothing more to say begins again.
 pub(super) fn without_repeats(plan: Plan, done: &[&str]) -> Plan {
     let needed: HashSet<String> =
         plan.steps.iter().flat_map(|step| references(&step.arguments)).map(|found| found.step).collect();
     let mut kept: Vec<Step> = Vec::with_capacity(plan.steps.len());
     let mut left_out: HashSet<String> = HashSet::new();
     for step in plan.steps {
-        let same = |other: &Step| other.tool_type == step.tool_type && other.arguments == step.arguments;
-        let repeats = step.tool_type != NO_TOOL && kept.iter().any(same);
+        let repeats = step.tool_type != NO_TOOL && kept.iter().any(|earlier| repeats(&step, earlier));
         if !repeats || needed.contains(&step.id) {
             kept.push(step);
         } else {
@@ -86,11 +85,69 @@ pub(super) fn without_repeats(plan: Plan, done: &[&str]) -> Plan {
     Plan { steps: kept }
 }
 
+fn repeats(step: &Step, earlier: &Step) -> bool {
+    let same = |(name, value): (&String, &Value)| {
+        earlier.arguments.get(name) == Some(value)
+            || (earlier.arguments.contains_key(name) && is_only(value, &earlier.id))
+    };
+    let has_own = || step.arguments.values().any(|value| !is_only(value, &earlier.id));
+    step.tool_type == earlier.tool_type
+        && step.arguments.len() == earlier.arguments.len()
+        && step.arguments.iter().all(same)
+        && (step.arguments.is_empty() || has_own())
+}
+
+/// Whether a value is nothing but what a step gives.
+fn is_only(value: &Value, id: &str) -> bool {
+    match value {
+        Value::String(text) => {
+            let found = references(&Map::from_iter([(String::new(), Value::String(text.clone()))]));
+            matches!(found.as_slice(), [only] if only.whole && only.step == id)
+        }
+        Value::Array(items) => !items.is_empty() && items.iter().all(|item| is_only(item, id)),
+        _ => false,
+    }
+}
+
+/// The plan without cells that nobody spoke of, where a tool does without: what is called `A100` is looked up and never
+/// thought up, and whoever makes it up reads another column, or half of one. Where a tool would take another cell
+/// instead, the one that was made up stays: it may be the place for something new.
+pub(super) fn without_made_up_cells(mut plan: Plan, tools: &dyn KnownTools, said: &str) -> Plan {
+    let said = said.to_uppercase();
+    let is_said = |cell: &str| {
+        said.match_indices(cell).any(|(at, _)| {
+            let (before, behind) = (said.get(..at), said.get(at + cell.len()..));
+            let is_part = |letter: char| letter.is_ascii_alphanumeric();
+            !before.is_some_and(|text| text.ends_with(is_part))
+                && !behind.is_some_and(|text| text.starts_with(is_part))
+        })
+    };
+    for step in &mut plan.steps {
+        let Some(schema) = tools.input_schema(&step.tool_type) else { continue };
+        let takes = Takes::of(&schema);
+        step.arguments.retain(|name, value| {
+            let is_free =
+                |param: &Param| !param.required && param.default.as_ref().is_none_or(Value::is_null);
+            !takes.param(name).is_some_and(is_free)
+                || !value.as_str().is_some_and(|text| is_cell(text) && !is_said(text))
+        });
+    }
+    plan
+}
+
+/// Whether a text is the address of a cell, such as `B12`.
+fn is_cell(text: &str) -> bool {
+    let row = text.trim_start_matches(|letter: char| letter.is_ascii_uppercase());
+    (1..=3).contains(&(text.len() - row.len()))
+        && (1..=7).contains(&row.len())
+        && row.bytes().all(|digit| digit.is_ascii_digit())
+}
+
 /// Brings the arguments into the form that the tool takes.
 fn arrange(step: &mut Step, schema: &RawJson, known: &HashSet<&str>) {
     let takes = Takes::of(schema);
     name_bare(step, &takes);
-    without_money(step, known);
+    calculation(step, known);
     if step.arguments.is_empty()
         && let Some(prepared) = prepare_tool_input(step, schema)
     {
@@ -195,10 +252,18 @@ fn name_bare(step: &mut Step, takes: &Takes) {
     }
 }
 
-/// `$1234 * $5678` in a calculation is not about money: small models write every number like a reference.
-fn without_money(step: &mut Step, known: &HashSet<&str>) {
+/// `$1234 * $5678` in a calculation is not about money: small models write every number like a reference. Values that an
+/// expression does not speak of are none of it.
+fn calculation(step: &mut Step, known: &HashSet<&str>) {
     if ToolKind::of(&extract_capabilities(&step.tool_type, "")) != ToolKind::Calculate {
         return;
+    }
+    // A small model fills in everything that can be.
+    let speaks_of_values = |expression: &str| expression.contains("values");
+    if step.arguments.get("expression").and_then(Value::as_str).is_some_and(|text| !speaks_of_values(text))
+        && step.arguments.get("values").is_some_and(|values| !uses_a_step(values, known))
+    {
+        step.arguments.remove("values");
     }
     let is_number = |found: &Reference| found.step.bytes().all(|digit| digit.is_ascii_digit());
     let found = references(&step.arguments);

@@ -132,3 +132,57 @@ fn a_formula_keeps_its_sign() {
     assert!(!with_sign("=C2*D2", "Put =C2*D2 into A1"));
     assert!(!with_sign("", "Put = into A1"));
 }
+
+/// A tool that finds the end of what it reads.
+struct Reader;
+
+impl KnownTools for Reader {
+    fn input_schema(&self, _tool: &str) -> Option<RawJson> {
+        Some(RawJson::from_value(&json!({"type": "object", "required": ["file"], "properties": {
+            "file": {"type": "string"}, "start": {"type": "string", "default": "A1"},
+            "end": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": null}}})))
+    }
+
+    fn nearest(&self, _tool: &str) -> Option<String> {
+        None
+    }
+}
+
+#[test]
+fn cells_that_nobody_spoke_of_are_made_up() {
+    let left = |end: &str, words: &str| {
+        let call = json!({"tool_type": "read", "arguments": {"file": "B7", "start": "A2", "end": end}});
+        let Some(Said::Plan(plan)) = said(&json!({ "call": call })) else { panic!("no plan") };
+        let left = without_made_up_cells(plan, &Reader, words).steps.remove(0).arguments;
+        assert!(left.contains_key("file") && left.contains_key("start"), "needed, or another cell instead");
+        left.contains_key("end")
+    };
+    assert!(!left("A100", "Read the sales column"));
+    assert!(!left("A10", "Read A1 to A100") && !left("A1", "XA1"), "another cell");
+    assert!(left("A100", "读取A1到a100的数据") && left("A100", "A1:A100"));
+    assert!(left("today", "Read it") && left("2026-11-16", "tomorrow"), "only cells are never thought up");
+}
+
+#[test]
+fn a_call_with_what_it_said_itself_is_the_same_call() {
+    let write = |id: &str, at: &str, data: Value| json!({"id": id, "tool": "anything", "arguments": {"at": at, "data": data}});
+    let kept = |second: Value| {
+        let plan = json!({"steps": [write("write", "A1", json!([["x"]])), second]});
+        let Some(Said::Plan(plan)) = said(&plan) else { panic!("no plan") };
+        without_repeats(tidied(plan, &Tools, &[], ""), &[]).steps.len()
+    };
+    assert_eq!(kept(write("save", "A1", json!([["$write.result"]]))), 1);
+    assert_eq!(kept(write("save", "A2", json!([["$write.result"]]))), 2, "elsewhere");
+    assert_eq!(kept(write("save", "A1", json!([["$write.result", 1]]))), 2, "something else with it");
+    assert_eq!(kept(json!({"id": "b", "tool": "other", "arguments": {"at": "A1", "data": "$write"}})), 2);
+}
+
+#[test]
+fn values_that_an_expression_does_not_speak_of_are_left_out() {
+    let left = |expression: &str, values: Value| {
+        let plan = json!([{"id": "a", "tool": "calculate", "arguments": {"expression": expression, "values": values}}]);
+        tidy(&plan)[0][2].get("values").is_some()
+    };
+    assert!(!left("15%*2480", json!([2480])));
+    assert!(left("sum(values)", json!([1, 2])) && left("1+1", json!("$read.rows")));
+}

@@ -1,6 +1,8 @@
 //! What of a value is meant where a value as a whole cannot be: a list of numbers to add up, a number in a calculation,
 //! one thing for a cell.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::walk::Found;
@@ -30,10 +32,11 @@ pub(super) enum Wanted {
     Single,
 }
 
-/// The part of a value that a place probably wants, and in words which; none where several could be meant.
-pub(super) fn pick<'v>(value: &'v Value, wanted: Wanted) -> Option<(Found<'v>, String)> {
+/// The part of a value that a place probably wants, and in words which; none where several could be meant. `names` are
+/// what it was called by whoever wants it.
+pub(super) fn pick<'v>(value: &'v Value, wanted: Wanted, names: &[&str]) -> Option<(Found<'v>, String)> {
     if matches!(wanted, Wanted::List | Wanted::Numbers) {
-        return list(value, wanted, MAX_DEPTH);
+        return list(value, wanted, names, MAX_DEPTH);
     }
     let mut places = Vec::new();
     singles("", value, MAX_DEPTH, &mut places);
@@ -87,8 +90,9 @@ fn singles<'v>(name: &'v str, value: &'v Value, depth: usize, places: &mut Vec<(
 }
 
 /// The only list in a value; where numbers are wanted and it holds records, the main thing of each.
-fn list(value: &Value, wanted: Wanted, depth: usize) -> Option<(Found<'_>, String)> {
+fn list<'v>(value: &'v Value, wanted: Wanted, names: &[&str], depth: usize) -> Option<(Found<'v>, String)> {
     match value {
+        Value::Array(items) if wanted == Wanted::Numbers && is_grid(items) => numeric_column(items, names),
         Value::Array(items) if wanted == Wanted::Numbers && items.iter().any(Value::is_object) => {
             let field = field(items)?;
             let column = items.iter().filter_map(|item| item.get(field)).map(Found::One);
@@ -96,12 +100,52 @@ fn list(value: &Value, wanted: Wanted, depth: usize) -> Option<(Found<'_>, Strin
         }
         Value::Array(_) => Some((Found::One(value), "the list in it was taken".to_owned())),
         Value::Object(entries) if depth > 0 => {
-            let mut found = entries.values().filter_map(|inner| list(inner, wanted, depth - 1));
+            let mut found = entries.values().filter_map(|inner| list(inner, wanted, names, depth - 1));
             let only = found.next()?;
             found.next().is_none().then_some(only)
         }
         _ => None,
     }
+}
+
+/// Whether a list is a table that is given cell by cell: `{"row": 1, "column": 2, "value": "Sales"}`.
+pub(super) fn is_grid(items: &[Value]) -> bool {
+    let is_cell = |item: &Value| place(item).is_some() && item.get("value").is_some();
+    !items.is_empty() && items.iter().take(SAMPLE).all(is_cell)
+}
+
+fn place(cell: &Value) -> Option<(i64, i64)> {
+    Some((cell.get("row")?.as_i64()?, cell.get("column")?.as_i64()?))
+}
+
+/// The column of a table that holds numbers: the only one, or the one with one of these names as its heading.
+fn numeric_column<'v>(items: &'v [Value], names: &[&str]) -> Option<(Found<'v>, String)> {
+    let mut columns: BTreeMap<i64, Vec<&Value>> = BTreeMap::new();
+    for item in items {
+        let ((_, column), value) = (place(item)?, item.get("value")?);
+        columns.entry(column).or_default().push(value);
+    }
+    // A heading may be a text; what stands below it must not be.
+    let holds_numbers = |cells: &&Vec<&Value>| {
+        cells.iter().any(|cell| is_number(cell))
+            && cells.iter().skip(1).all(|cell| is_number(cell) || cell.is_null())
+    };
+    let numeric: Vec<&Vec<&Value>> = columns.values().filter(holds_numbers).collect();
+    let is_named = |cells: &&&Vec<&Value>| {
+        let heading = cells.first().and_then(|cell| cell.as_str()).unwrap_or_default();
+        names.iter().any(|name| name.eq_ignore_ascii_case(heading.trim()))
+    };
+    let mut named = numeric.iter().filter(is_named);
+    let cells = match (named.next(), numeric.as_slice()) {
+        (Some(cells), _) if named.next().is_none() => cells,
+        (_, [only]) => only,
+        _ => return None,
+    };
+    let numbers = cells.iter().filter(|cell| is_number(cell)).map(|cell| Found::One(cell));
+    Some((
+        Found::Many(numbers.collect()),
+        "the only column of numbers that can be meant was taken".to_owned(),
+    ))
 }
 
 /// The field of records that is the main thing: by its name, else the only one with numbers.

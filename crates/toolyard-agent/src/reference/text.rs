@@ -38,6 +38,14 @@ pub enum Part {
 }
 
 impl Reference {
+    /// The names on the way to the part that is meant.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &str> {
+        self.path.iter().filter_map(|part| match part {
+            Part::Key(key) => Some(key.as_str()),
+            _ => None,
+        })
+    }
+
     /// Whether this may be ordinary text where no step has the name: an amount of money, a ticker, a variable of a shell.
     pub fn may_be_text(&self) -> bool {
         let plain_word = !self.step.chars().any(|letter| letter.is_ascii_lowercase());

@@ -44,6 +44,11 @@ impl Found<'_> {
         matches!(self, Found::One(Value::Object(_)))
     }
 
+    /// Whether this is a text that is no number.
+    pub(super) fn is_word(&self) -> bool {
+        matches!(self, Found::One(value @ Value::String(_)) if !super::pick::is_number(value))
+    }
+
     fn is_missing(&self) -> bool {
         matches!(self, Found::Made(Value::Null))
     }
