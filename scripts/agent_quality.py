@@ -194,7 +194,7 @@ class Table:
         return self
 
 
-def measure_qwen(yard: Yard, wanted: set[str]) -> list[str]:
+def measure_qwen(yard: Yard, wanted: set[str], in_text: int) -> list[str]:
     """What is below its floor."""
     short, summary = [], []
     if "singles" in wanted:
@@ -213,7 +213,7 @@ def measure_qwen(yard: Yard, wanted: set[str]) -> list[str]:
             short.append(f"tasks: {table.right} of {table.asked}")
     if "text" in wanted:
         table = Table("Single calls, in text; only planned")
-        for single in SINGLES:
+        for single in SINGLES[:: max(1, len(SINGLES) // in_text)][:in_text]:
             table.add(single.request, *judge_single(yard, "qwen-text", single, "--plan-only"))
         summary.append(table.end())
     print("\n| what | right | of | seconds each |\n|---|---|---|---|")
@@ -230,7 +230,7 @@ def measure_smol(yard: Yard) -> list[str]:
     requests += [("smol-schema", SINGLES[1].request), ("smol-schema", TASKS[0].request)]
     for at, (model, request) in enumerate(requests):
         write_workbooks(yard.files)
-        did = yard.ask(model, request, "--yes", timeout="2m")
+        did = yard.ask(model, request, "--yes", timeout="1m")
         deltas = sum(news.get("news") == "answer_delta" for news in did.events)
         state = did.ended.get("state", "none")
         said = did.ended.get("answer") or did.ended.get("message") or did.talk.strip()
@@ -248,6 +248,7 @@ def main() -> None:
     parser.add_argument("--toolyard", type=pathlib.Path, default=target / "release" / "toolyard", help="the binary")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="for the model; 1 on a busy machine")
     parser.add_argument("--only", nargs="+", choices=["singles", "tasks", "text", "smol"], help="only these parts")
+    parser.add_argument("--text", type=int, default=len(SINGLES), help="so many single calls are asked for in text")
     parser.add_argument("--qwen", metavar="URL", help="a model that runs already, such as http://127.0.0.1:8080/v1")
     options = parser.parse_args()
     wanted = set(options.only or ["singles", "tasks", "text", "smol"])
@@ -258,7 +259,7 @@ def main() -> None:
             if wanted & {"singles", "tasks", "text"}:
                 with local_model("qwen", options.threads, options.qwen) as url:
                     yard.write_settings(excel, {"qwen": url})
-                    short += measure_qwen(yard, wanted)
+                    short += measure_qwen(yard, wanted, max(1, options.text))
             if "smol" in wanted:
                 with local_model("smol", options.threads, None) as url:
                     yard.write_settings(excel, {"smol": url})

@@ -596,6 +596,26 @@ fn calls(calls: &[(&str, &str, &str)]) -> ModelReply {
 }
 
 #[test]
+fn one_step_that_is_the_whole_text_is_a_plan() {
+    let agent = agent(Language::English);
+    let read = |text: &str| {
+        agent.read(
+            &situation(ToolCalling::Text),
+            &ModelReply { text: text.to_owned(), ..ModelReply::default() },
+            &Tools,
+        )
+    };
+    let step = r#"{"id": "sum", "tool_type": "calculate", "arguments": {"expression": "1+1"}}"#;
+    for text in [step.to_owned(), format!("```json\n{step}\n```")] {
+        let Decision::Plan(plan) = read(&text).unwrap() else { panic!("no plan in {text}") };
+        assert_eq!((plan.steps.len(), plan.steps[0].tool_type.as_str()), (1, "calculate"));
+    }
+    for text in [format!("For example:\n```json\n{step}\n```"), step.replace("calculate", "shout")] {
+        assert!(matches!(read(&text), Ok(Decision::Answer(_))), "{text}");
+    }
+}
+
+#[test]
 fn native_calls_are_steps_or_a_whole_plan() {
     let agent = agent(Language::English);
     let mut native = situation(ToolCalling::Native);

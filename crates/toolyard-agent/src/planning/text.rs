@@ -140,8 +140,12 @@ fn whole(text: &str, is_tool: &dyn Fn(&str) -> bool) -> Option<Said> {
         return None;
     }
     let read = lenient::read(trimmed).filter(|read| !read.cut_off)?;
-    // Calls by themselves are found by those who know what is none.
-    let is_plan = match &read.value {
+    // One step in the form of a plan's is a plan too; calls in other forms are found by those who know what is none.
+    let value = match read.value {
+        step @ Value::Object(_) if step.get("tool_type").is_some() => Value::Array(vec![step]),
+        other => other,
+    };
+    let is_plan = match &value {
         Value::Object(entries) => entries.contains_key("steps") || entries.contains_key("plan"),
         Value::Array(items) => items.iter().any(|item| item.get("tool_type").is_some()),
         _ => false,
@@ -149,7 +153,7 @@ fn whole(text: &str, is_tool: &dyn Fn(&str) -> bool) -> Option<Said> {
     if !is_plan {
         return None;
     }
-    let Said::Plan(plan) = said(&read.value)? else { return None };
+    let Said::Plan(plan) = said(&value)? else { return None };
     let known = plan.steps.iter().filter(|step| is_tool(&step.tool_type)).count();
     let rest =
         plan.steps.iter().filter(|step| !is_tool(&step.tool_type)).all(|step| step.tool_type == NO_TOOL);
