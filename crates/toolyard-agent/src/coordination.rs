@@ -125,7 +125,7 @@ impl CoordinationAgent {
         let source = fence::one_line(&result.source().unwrap_or_else(|| tool.to_string()));
         let mut line =
             format!("- {} ({})", result.step, fence::escaped(&source.replace(" (", ", ").replace(')', "")));
-        if !result.verified {
+        if !result.verified || !result.issues.is_empty() {
             let issues = fence::escaped(&fence::one_line(&result.issues.join("; "))).into_owned();
             line.push_str(", ");
             line.push_str(&filled(words.not_verified, &[("issues", &issues)]));

@@ -121,7 +121,12 @@ impl Agent {
         }
         let worked = Box::pin(self.session(lease, watcher, loaded)?.work(stop)).await;
         match &worked {
-            Ok(end) => held.release(state_of(end)).await?,
+            // What came of it is written down; whoever asked is told, whether the run could be given back or not.
+            Ok(end) => {
+                if let Err(error) = held.release(state_of(end)).await {
+                    tracing::warn!(run = %lease.run, %error, "a run that is over could not be given back");
+                }
+            }
             Err(AgentError::LaidDown(_)) => held.release(RunState::Open).await?,
             Err(_) => {}
         }

@@ -69,6 +69,7 @@ mod run;
 pub mod schedule;
 mod shape;
 mod tokens;
+mod tool_name;
 mod values;
 mod verification;
 
@@ -87,7 +88,6 @@ pub use memory::MemoryLog;
 pub use plan::{Complexity, NO_TOOL, Plan, PlanProblem, Step};
 pub use plan_check::{KnownTools, check_plan, cycle};
 pub use planning::{Decision, Digest, MAKE_PLAN, PlanningAgent, Situation};
-pub use present::table;
 pub use reference::{
     Part, Reference, ReferenceError, Resolved, ResolvedJson, ValueOf, references, resolve, resolve_json,
 };

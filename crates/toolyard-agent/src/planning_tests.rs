@@ -559,6 +559,14 @@ fn a_call_that_cannot_be_read_is_a_problem_beside_good_ones_too() {
 }
 
 #[test]
+fn a_hundred_thousand_ends_of_thoughts_are_no_more_than_one() {
+    assert_eq!(text::cleaned(&format!("It is 4.{}", "</think>".repeat(100_000))), "It is 4.");
+    assert_eq!(text::cleaned(&"</think>".repeat(100_000)), "");
+    let opened = format!("<think>{}", "a</think>".repeat(100_000));
+    assert_eq!(text::cleaned(&opened), "");
+}
+
+#[test]
 fn answers_are_free_of_thoughts_and_calls() {
     for (said, answer) in [
         ("I think so.</think>\nIt is 4.", "It is 4."),

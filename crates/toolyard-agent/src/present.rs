@@ -1,12 +1,14 @@
 //! A result as a person reads it: tables as tables.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use serde_json::{Map, Value};
 
 /// More rows and columns than this are counted.
 const MAX_ROWS: usize = 50;
 const MAX_COLUMNS: usize = 12;
+/// A longer list is shown by its beginning, in another form.
+const MAX_ITEMS: usize = 20_000;
 /// Longer texts in a cell are cut.
 const MAX_CELL: usize = 60;
 
@@ -28,7 +30,7 @@ const SHOW_WORDS: [&str; 14] = [
     "读出",
 ];
 /// Words by which somebody wants more than that.
-const MORE_WORDS: [&str; 48] = [
+const MORE_WORDS: [&str; 72] = [
     "?",
     "？",
     "how",
@@ -63,6 +65,23 @@ const MORE_WORDS: [&str; 48] = [
     "add",
     "write",
     "save",
+    "and",
+    "then",
+    "delete",
+    "remove",
+    "send",
+    "sort",
+    "sorted",
+    "newest",
+    "latest",
+    "oldest",
+    "first",
+    "last",
+    "top",
+    "where",
+    "only",
+    "except",
+    "filter",
     "多少",
     "哪",
     "几",
@@ -77,6 +96,13 @@ const MORE_WORDS: [&str; 48] = [
     "翻译",
     "检查",
     "写",
+    "并",
+    "然后",
+    "删",
+    "发",
+    "按",
+    "前",
+    "只",
 ];
 
 /// Whether a request is fulfilled by showing what a tool gave.
@@ -90,8 +116,15 @@ pub(crate) fn only_shows(question: &str) -> bool {
     holds(&SHOW_WORDS) && !holds(&MORE_WORDS)
 }
 
-/// A value as a table in Markdown; none where it is none.
-pub fn table(value: &Value) -> Option<String> {
+/// What is shown of a table, and how much there is of it.
+struct Table {
+    rows: Vec<Vec<String>>,
+    /// How many rows and columns there are in all.
+    size: (usize, usize),
+}
+
+/// A value as a table in Markdown; none where it is none. Nothing is made of what is not shown.
+pub(crate) fn table(value: &Value) -> Option<String> {
     let items = match value {
         Value::Array(items) => items,
         Value::Object(entries) => {
@@ -100,33 +133,38 @@ pub fn table(value: &Value) -> Option<String> {
         }
         _ => return None,
     };
-    let rows = grid(items).or_else(|| records(items)).or_else(|| lists(items))?;
-    (rows.len() > 1).then(|| written(&rows))
+    if items.len() > MAX_ITEMS {
+        return None;
+    }
+    let table = grid(items).or_else(|| records(items)).or_else(|| lists(items))?;
+    (table.rows.len() > 1).then(|| written(&table))
 }
 
 /// Cells that say where they stand: `{"row": 1, "column": 2, "value": "Sales"}`.
-fn grid(items: &[Value]) -> Option<Vec<Vec<String>>> {
-    let mut rows: BTreeMap<i64, BTreeMap<i64, String>> = BTreeMap::new();
+fn grid(items: &[Value]) -> Option<Table> {
+    let mut rows: BTreeMap<i64, BTreeMap<i64, &Value>> = BTreeMap::new();
     let mut columns = BTreeSet::new();
     for item in items {
         let number = |name: &str| item.get(name).and_then(Value::as_i64);
         let (row, column) = (number("row")?, number("column")?);
         columns.insert(column);
-        rows.entry(row).or_default().insert(column, cell(item.get("value")?));
+        rows.entry(row).or_default().insert(column, item.get("value")?);
     }
-    let row = |cells: &BTreeMap<i64, String>| {
-        columns.iter().map(|column| cells.get(column).cloned().unwrap_or_default()).collect()
+    let size = (rows.len(), columns.len());
+    let row = |cells: &BTreeMap<i64, &Value>| {
+        let shown = columns.iter().take(MAX_COLUMNS);
+        shown.map(|column| cells.get(column).map(|value| cell(value)).unwrap_or_default()).collect()
     };
-    Some(rows.values().map(row).collect())
+    Some(Table { rows: rows.values().take(MAX_ROWS + 1).map(row).collect(), size })
 }
 
 /// Records: their names are the heading.
-fn records(items: &[Value]) -> Option<Vec<Vec<String>>> {
+fn records(items: &[Value]) -> Option<Table> {
     let all: Option<Vec<&Map<String, Value>>> = items.iter().map(Value::as_object).collect();
     let all = all.filter(|all| all.len() > 1)?;
-    let mut names: Vec<&String> = Vec::new();
+    let (mut names, mut known) = (Vec::new(), HashSet::new());
     for name in all.iter().take(MAX_ROWS).flat_map(|record| record.keys()) {
-        if !names.contains(&name) {
+        if known.insert(name) && names.len() < MAX_COLUMNS {
             names.push(name);
         }
     }
@@ -134,42 +172,53 @@ fn records(items: &[Value]) -> Option<Vec<Vec<String>>> {
     let row = |record: &&Map<String, Value>| {
         names.iter().map(|name| record.get(*name).map(cell).unwrap_or_default()).collect()
     };
-    Some(std::iter::once(heading).chain(all.iter().map(row)).collect())
+    let rows = std::iter::once(heading).chain(all.iter().take(MAX_ROWS).map(row)).collect();
+    Some(Table { rows, size: (all.len() + 1, known.len()) })
 }
 
 /// Rows of cells.
-fn lists(items: &[Value]) -> Option<Vec<Vec<String>>> {
-    let row = |item: &Value| Some(item.as_array()?.iter().map(cell).collect());
-    items.iter().map(row).collect()
+fn lists(items: &[Value]) -> Option<Table> {
+    let all: Option<Vec<&Vec<Value>>> = items.iter().map(Value::as_array).collect();
+    let all = all?;
+    let wide = all.iter().map(|row| row.len()).max().unwrap_or_default();
+    let row = |row: &&Vec<Value>| row.iter().take(MAX_COLUMNS).map(cell).collect();
+    Some(Table { rows: all.iter().take(MAX_ROWS + 1).map(row).collect(), size: (all.len(), wide) })
 }
 
+/// A value in a cell; of what holds others only the beginning is looked at.
 fn cell(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => cut(text),
+        Value::Array(items) => format!("[{}]", items.len()),
+        Value::Object(entries) => format!("{{{}}}", entries.len()),
         other => cut(&other.to_string()),
     }
 }
 
 /// A text that fits into a cell and ends it nowhere.
 fn cut(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|");
+    // Spaces and signs may become one or two letters: this many are enough to fill a cell.
+    let begin: String = text.chars().take(8 * MAX_CELL).collect();
+    let line = begin.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|");
+    let is_whole = begin.len() == text.len();
     match line.char_indices().nth(MAX_CELL) {
-        None => line,
+        None if is_whole => line,
+        None => format!("{line}…"),
         Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
     }
 }
 
-fn written(rows: &[Vec<String>]) -> String {
-    let wide = rows.iter().map(Vec::len).max().unwrap_or_default();
-    let columns = wide.min(MAX_COLUMNS);
+fn written(table: &Table) -> String {
+    let (all_rows, all_columns) = table.size;
+    let columns = all_columns.min(MAX_COLUMNS);
     let line = |row: &Vec<String>| {
         let cells = (0..columns).map(|at| row.get(at).map_or("", String::as_str));
         format!("| {} |", cells.collect::<Vec<_>>().join(" | "))
     };
-    let mut lines: Vec<String> = rows.iter().take(MAX_ROWS + 1).map(line).collect();
+    let mut lines: Vec<String> = table.rows.iter().map(line).collect();
     lines.insert(1, format!("|{}", " --- |".repeat(columns)));
-    let (more_rows, more_columns) = (rows.len().saturating_sub(MAX_ROWS + 1), wide - columns);
+    let (more_rows, more_columns) = (all_rows.saturating_sub(table.rows.len()), all_columns - columns);
     if more_rows > 0 || more_columns > 0 {
         lines.push(format!("(+ {more_rows} × {more_columns})"));
     }
@@ -209,6 +258,18 @@ mod tests {
     }
 
     #[test]
+    fn a_large_table_costs_what_is_shown_of_it() {
+        let diagonal: Vec<Value> =
+            (0..20_000).map(|at| json!({"row": at, "column": at, "value": "x"})).collect();
+        assert!(table(&json!(diagonal)).unwrap().ends_with("(+ 19949 × 19988)"));
+        let wide: Map<String, Value> = (0..10_000).map(|at| (format!("n{at}"), json!(at))).collect();
+        let mut records = vec![json!({}); 19_999];
+        records.insert(0, Value::Object(wide));
+        assert!(table(&json!(records)).unwrap().ends_with("(+ 19950 × 9988)"));
+        assert_eq!(table(&json!(vec![json!([1]); 20_001])), None);
+    }
+
+    #[test]
     fn only_what_is_asked_to_be_shown_is_only_shown() {
         for question in ["帮我读取 test.xlsx 的 Sheet1 工作表", "Read Sheet1 of test.xlsx", "Show the orders"]
         {
@@ -219,6 +280,8 @@ mod tests {
             "读取 test.xlsx 并告诉我最高的销售额",
             "Hello",
             "Read it and sum it",
+            "Show the 5 newest orders",
+            "Read x.csv and delete row 1",
         ] {
             assert!(!only_shows(question), "{question}");
         }

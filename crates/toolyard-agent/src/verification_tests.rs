@@ -70,6 +70,20 @@ fn errors_that_came_as_results_are_seen() {
 }
 
 #[test]
+fn nothing_follows_from_a_change_that_says_it_failed() {
+    for (tool, value) in [
+        ("write_file", json!("Error: disk full")),
+        ("send_message", json!({"ok": false, "error": "channel_not_found"})),
+        ("create_task", json!({"success": false})),
+        ("transfer", json!({"success": false, "error": "insufficient funds", "account": "x"})),
+        ("copy_file", json!({"from": "a", "to": "b", "ok": false})),
+    ] {
+        let found = verify(tool, &value);
+        assert!(!found.verified && found.said_error, "{tool} {value}: {found:?}");
+    }
+}
+
+#[test]
 fn what_may_be_a_good_result_is_only_doubted() {
     for (tool, value) in [
         ("get_build_status", json!({"status": "failed"})),

@@ -302,7 +302,7 @@ impl Session<'_> {
     }
 
     /// What was told is not the answer after all.
-    fn drop_said(&mut self) {
+    pub(super) fn drop_said(&mut self) {
         if !self.said.is_empty() {
             self.said.clear();
             self.context.watcher.see(&RunNews::AnswerDropped);

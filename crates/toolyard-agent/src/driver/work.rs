@@ -133,6 +133,9 @@ impl Session<'_> {
 
     /// Notes the end of the run.
     pub(super) fn end(&mut self, end: RunEnd) -> Result<(), AgentError> {
+        if !matches!(end, RunEnd::Answered { .. }) {
+            self.drop_said();
+        }
         self.note(RunEvent::Ended { end })
     }
 }

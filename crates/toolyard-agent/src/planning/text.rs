@@ -75,15 +75,16 @@ pub(super) fn without_thoughts(text: &str) -> &str {
 /// An answer without thoughts, calls that nobody asked for, and what is left of their tags. What is quoted stays.
 pub(crate) fn cleaned(answer: &str) -> String {
     let mut text = answer.trim();
-    let is_quoted = |at: usize| text.get(..at).is_some_and(|before| before.ends_with(['`', '"', '\'', '“']));
-    let end = text.match_indices(THOUGHT_END).filter(|(at, _)| !is_quoted(*at)).last();
-    if let Some((before, after)) = end.and_then(|(at, _)| text.split_at_checked(at)) {
-        let after = after.strip_prefix(THOUGHT_END).unwrap_or(after).trim();
-        if after.is_empty() && !before.contains("<think>") {
-            // Nothing follows: the tag is all that is left of a thought.
-            return cleaned(before);
+    if !text.contains("<think>") {
+        // Nothing follows: such a tag is all that is left of a thought.
+        while let Some(before) = text.strip_suffix(THOUGHT_END).filter(|before| !is_open_quote(before)) {
+            text = before.trim_end();
         }
-        text = after;
+    }
+    let is_quoted = |at: usize| text.get(..at).is_some_and(is_open_quote);
+    let end = text.match_indices(THOUGHT_END).filter(|(at, _)| !is_quoted(*at)).last();
+    if let Some((_, after)) = end.and_then(|(at, _)| text.split_at_checked(at)) {
+        text = after.strip_prefix(THOUGHT_END).unwrap_or(after).trim();
     }
     if text.starts_with("<think>") {
         return String::new();
@@ -92,6 +93,10 @@ pub(crate) fn cleaned(answer: &str) -> String {
     let has_calls = found.cut_off || !found.calls.is_empty() || !found.unreadable.is_empty();
     let text = if has_calls { found.rest.as_str() } else { text };
     without_remains(text).to_owned()
+}
+
+fn is_open_quote(before: &str) -> bool {
+    before.ends_with(['`', '"', '\'', '“'])
 }
 
 fn without_remains(text: &str) -> &str {

@@ -13,6 +13,7 @@ use crate::{
     fit::fit,
     plan_check::{Takes, is_id, uses_a_step},
     references,
+    tool_name::{only_reads, words},
 };
 
 /// Names by which models say that no tool is needed.
@@ -109,9 +110,9 @@ fn is_only(value: &Value, id: &str) -> bool {
     }
 }
 
-/// The plan without cells that nobody spoke of, where a tool does without: what is called `A100` is looked up and never
-/// thought up, and whoever makes it up reads another column, or half of one. Where a tool would take another cell
-/// instead, the one that was made up stays: it may be the place for something new.
+/// The plan without cells that nobody spoke of, where a tool that only reads does without: what is called `A100` is looked
+/// up and never thought up, and whoever makes it up reads another column, or half of one. Where a tool would take another
+/// cell instead, the one that was made up stays.
 pub(super) fn without_made_up_cells(mut plan: Plan, tools: &dyn KnownTools, said: &str) -> Plan {
     let said = said.to_uppercase();
     let is_said = |cell: &str| {
@@ -122,13 +123,18 @@ pub(super) fn without_made_up_cells(mut plan: Plan, tools: &dyn KnownTools, said
                 && !behind.is_some_and(|text| text.starts_with(is_part))
         })
     };
-    for step in &mut plan.steps {
+    let is_place = |name: &str| {
+        words(name).iter().any(|word| ["cell", "cells", "range", "start", "end"].contains(&word.as_str()))
+    };
+    let is_free = |param: &Param| {
+        !param.required && param.choices.is_empty() && param.default.as_ref().is_none_or(Value::is_null)
+    };
+    for step in plan.steps.iter_mut().filter(|step| only_reads(&step.tool_type)) {
         let Some(schema) = tools.input_schema(&step.tool_type) else { continue };
         let takes = Takes::of(&schema);
         step.arguments.retain(|name, value| {
-            let is_free =
-                |param: &Param| !param.required && param.default.as_ref().is_none_or(Value::is_null);
-            !takes.param(name).is_some_and(is_free)
+            !is_place(name)
+                || !takes.param(name).is_some_and(is_free)
                 || !value.as_str().is_some_and(|text| is_cell(text) && !is_said(text))
         });
     }
@@ -188,18 +194,18 @@ fn without_dollars(value: &mut Value, known: &HashSet<&str>, question: &str) {
 /// `SUM(B1:B10)` where the request only says `=SUM(B1:B10)`: a formula whose sign was lost, and which is one only with it.
 fn with_equals_sign(value: &mut Value, question: &str) {
     match value {
-        Value::String(text) => {
+        Value::String(text) if is_formula(text) => {
             let formula = format!("={text}");
             let is_part = |letter: char| letter.is_ascii_alphanumeric();
             let stands_alone = |(at, _): (usize, &str)| {
                 let before = question.get(..at).unwrap_or_default();
                 let behind = question.get(at + formula.len()..).unwrap_or_default();
-                !before.ends_with(|letter: char| is_part(letter) || letter == '=')
+                !before.ends_with(|letter: char| is_part(letter) || "=<>!:".contains(letter))
                     && !behind.starts_with(is_part)
             };
             let found: Vec<_> = question.match_indices(formula.as_str()).collect();
             let only_there = found.len() == question.matches(text.as_str()).count();
-            if !text.is_empty() && !found.is_empty() && only_there && found.into_iter().all(stands_alone) {
+            if !found.is_empty() && only_there && found.into_iter().all(stands_alone) {
                 *value = Value::String(formula);
             }
         }
@@ -207,8 +213,27 @@ fn with_equals_sign(value: &mut Value, question: &str) {
         Value::Object(entries) => {
             entries.values_mut().for_each(|value| with_equals_sign(value, question));
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        _ => {}
     }
+}
+
+/// Whether a text is a calculation of cells: a function, or cells and numbers with signs between them.
+fn is_formula(text: &str) -> bool {
+    let is_operand = |part: &str| {
+        let plain = part.trim().replace('$', "");
+        is_cell(&plain) || plain.parse::<f64>().is_ok()
+    };
+    let name = text.split('(').next().unwrap_or_default();
+    let is_call = text.ends_with(')')
+        && !name.is_empty()
+        && name.len() < text.len()
+        && name.chars().all(|letter| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == '.');
+    let operands: Vec<&str> = text.split(['+', '-', '*', '/', '^', '(', ')', ':']).collect();
+    let has_cell = operands.iter().any(|part| is_cell(&part.trim().replace('$', "")));
+    is_call
+        || (operands.len() > 1
+            && has_cell
+            && operands.iter().all(|part| part.trim().is_empty() || is_operand(part)))
 }
 
 /// The tool that a name stands for: itself, or one that only differs in case and separators, or none.

@@ -129,6 +129,16 @@ fn a_formula_keeps_its_sign() {
     for question in ["x=C2*D2", "Put C2*D2 and =C2*D2 into A1 and B1", "=C2*D21", "==C2*D2", "C2*D2", ""] {
         assert!(!with_sign("C2*D2", question), "{question}");
     }
+    assert!(with_sign("SUM(B1:B10)", "=SUM(B1:B10)") && with_sign("$C$2-1.5", "set =$C$2-1.5"));
+    for (text, question) in [
+        ("完成", "状态=完成"),
+        ("100", "amount>=100"),
+        ("done", "status!=done"),
+        ("foo-bar", "(name)=foo-bar"),
+    ] {
+        assert!(!with_sign(text, question), "{question}");
+    }
+    assert!(!with_sign("A1+1", "where x <=A1+1"));
     assert!(!with_sign("=C2*D2", "Put =C2*D2 into A1"));
     assert!(!with_sign("", "Put = into A1"));
 }
@@ -148,18 +158,28 @@ impl KnownTools for Reader {
     }
 }
 
+fn cells_of(tool: &str, end: &str, words: &str) -> Map<String, Value> {
+    let arguments = json!({"file": "B7", "start": "A2", "end": end, "encoding": "UTF8"});
+    let call = json!({"call": {"tool_type": tool, "arguments": arguments}});
+    let Some(Said::Plan(plan)) = said(&call) else { panic!("no plan") };
+    without_made_up_cells(plan, &Reader, words).steps.remove(0).arguments
+}
+
 #[test]
 fn cells_that_nobody_spoke_of_are_made_up() {
     let left = |end: &str, words: &str| {
-        let call = json!({"tool_type": "read", "arguments": {"file": "B7", "start": "A2", "end": end}});
-        let Some(Said::Plan(plan)) = said(&json!({ "call": call })) else { panic!("no plan") };
-        let left = without_made_up_cells(plan, &Reader, words).steps.remove(0).arguments;
+        let left = cells_of("read_sheet", end, words);
         assert!(left.contains_key("file") && left.contains_key("start"), "needed, or another cell instead");
         left.contains_key("end")
     };
     assert!(!left("A100", "Read the sales column"));
     assert!(!left("A10", "Read A1 to A100") && !left("A1", "XA1"), "another cell");
     assert!(left("A100", "读取A1到a100的数据") && left("A100", "A1:A100"));
+    assert!(cells_of("read_sheet", "A100", "").contains_key("encoding"), "no place");
+    assert!(
+        cells_of("clear_sheet", "B10", "Clear rows 2 to 10 of B").contains_key("end"),
+        "it changes something"
+    );
     assert!(left("today", "Read it") && left("2026-11-16", "tomorrow"), "only cells are never thought up");
 }
 

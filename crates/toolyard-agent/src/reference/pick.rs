@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::walk::Found;
+use super::{second_look::short, walk::Found};
 
 /// Deeper than this nothing is looked for.
 const MAX_DEPTH: usize = 4;
@@ -56,7 +56,7 @@ pub(super) fn pick<'v>(value: &'v Value, wanted: Wanted, names: &[&str]) -> Opti
         (None, [only]) => *only,
         _ => return None,
     };
-    Some((Found::One(value), format!("`{name}` of it was taken")))
+    Some((Found::One(value), format!("`{}` of it was taken", short(name))))
 }
 
 /// A number, or a text that is one.
@@ -96,7 +96,7 @@ fn list<'v>(value: &'v Value, wanted: Wanted, names: &[&str], depth: usize) -> O
         Value::Array(items) if wanted == Wanted::Numbers && items.iter().any(Value::is_object) => {
             let field = field(items)?;
             let column = items.iter().filter_map(|item| item.get(field)).map(Found::One);
-            Some((Found::Many(column.collect()), format!("each `{field}` of it was taken")))
+            Some((Found::Many(column.collect()), format!("each `{}` of it was taken", short(field))))
         }
         Value::Array(_) => Some((Found::One(value), "the list in it was taken".to_owned())),
         Value::Object(entries) if depth > 0 => {

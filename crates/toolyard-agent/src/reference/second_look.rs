@@ -4,6 +4,8 @@ use std::{collections::HashMap, sync::Arc};
 
 use serde_json::{Map, Value};
 
+use crate::prompt::fence;
+
 use super::{
     Part,
     walk::{Found, walk},
@@ -19,6 +21,10 @@ const MAX_LOOKS: usize = 50_000;
 const ITEMS_AT_A_LOOK: usize = 256;
 /// More bytes of texts than this are not read as JSON.
 const MAX_READ: usize = 32 << 20;
+/// Longer names are cut where they are told.
+const LONGEST_NAME: usize = 40;
+/// Longer notes are cut.
+const LONGEST_NOTE: usize = 200;
 /// So many records of a list show what is in all of them.
 const SAMPLE: usize = 50;
 /// Names that models give to a result as a whole.
@@ -92,8 +98,9 @@ impl Default for Trail {
 }
 
 impl Trail {
+    /// Names in it come from servers: whoever decides by it must not take them for our words.
     fn say(&mut self, what: impl Into<String>) {
-        self.how.push(what.into());
+        self.how.push(fence::escaped(&fence::one_line(&what.into())).chars().take(LONGEST_NOTE).collect());
     }
 
     /// Whether so much more may be looked at.
@@ -206,7 +213,7 @@ fn similar_key<'v>(value: &'v Value, part: &Part, trail: &mut Trail) -> Option<&
     if same.next().is_some() {
         return None;
     }
-    trail.say(format!("`{known}` was taken for `{key}`"));
+    trail.say(format!("`{}` was taken for `{key}`", short(known)));
     Some(value)
 }
 
@@ -318,6 +325,17 @@ fn occurrences<'v>(
     }
 }
 
+/// A name that a server gave, as it is told to people.
+pub(super) fn short(name: &str) -> String {
+    let plain =
+        |letter: char| if letter.is_alphanumeric() || "_-.:/".contains(letter) { letter } else { '_' };
+    let mut shown: String = name.chars().take(LONGEST_NAME).map(plain).collect();
+    if shown.len() < name.len() && name.chars().nth(LONGEST_NAME).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
 /// A name of what each record of the only list has, or a place within that list.
 fn column<'v>(
     value: &'v Value,
@@ -328,7 +346,7 @@ fn column<'v>(
 ) -> Option<Found<'v>> {
     let (name, list) = only_list(value, trail)?;
     let items = list.as_array()?;
-    let named = if name.is_empty() { "the list".to_owned() } else { format!("`{name}`") };
+    let named = if name.is_empty() { "the list".to_owned() } else { format!("`{}`", short(name)) };
     let (key, rest) = match (part, rest.split_first()) {
         (Part::Key(key), _) => (key, rest),
         // The list itself, but another name for what is in it.
@@ -351,7 +369,7 @@ fn column<'v>(
         return walk(list, &[&[Part::Slice(Some(1), None), Part::All, Part::Index(at)], rest].concat());
     }
     let field = field_of_records(items, key)?;
-    trail.say(format!("each `{field}` of {named} was taken"));
+    trail.say(format!("each `{}` of {named} was taken", short(&field)));
     walk(list, &[&[Part::All, Part::Key(field)], rest].concat())
 }
 

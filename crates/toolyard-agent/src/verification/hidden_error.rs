@@ -3,7 +3,10 @@
 use serde_json::{Map, Value};
 use toolyard_core::RawJson;
 
-use crate::NO_TOOL;
+use crate::{
+    NO_TOOL,
+    tool_name::{only_reads, words},
+};
 
 /// A longer text that begins like an error is something else.
 const LONGEST_ERROR: usize = 600;
@@ -117,7 +120,7 @@ pub(super) fn hidden_error(
     output_schema: Option<&RawJson>,
 ) -> Option<Hidden> {
     let (is_error, said) = match value {
-        Value::Object(entries) => (in_object(entries, output_schema)?, text),
+        Value::Object(entries) => (in_object(tool, entries, output_schema)?, text),
         Value::String(said) => (in_text(said)?, said.as_str()),
         _ => return None,
     };
@@ -129,8 +132,9 @@ pub(super) fn hidden_error(
     })
 }
 
-/// Whether an object that speaks of a failure is nothing but an error; none where it does not speak of one.
-fn in_object(entries: &Map<String, Value>, output_schema: Option<&RawJson>) -> Option<bool> {
+/// Whether an object that speaks of a failure is nothing but an error; none where it does not speak of one. Of a tool that
+/// may have been asked to change something, a failure is one whatever else it says: nothing may follow from it.
+fn in_object(tool: &str, entries: &Map<String, Value>, output_schema: Option<&RawJson>) -> Option<bool> {
     let says_no = |key: &str| entries.get(key) == Some(&Value::Bool(false));
     let has_error = entries.get("error").is_some_and(|error| match error {
         Value::String(text) => !text.is_empty(),
@@ -148,7 +152,8 @@ fn in_object(entries: &Map<String, Value>, output_schema: Option<&RawJson>) -> O
     // A status alone may be what was asked for, unless it can only be that of the call itself.
     let of_the_call = status == "error" || entries.len() > 1;
     let by_status = has_failed && of_the_call && !promises(output_schema, "status");
-    Some(only_error && (refuses || by_status))
+    let is_failure = refuses && !only_reads(tool) && tool != NO_TOOL;
+    Some(is_failure || (only_error && (refuses || by_status)))
 }
 
 /// Whether a tool promises a field of this name.
@@ -187,15 +192,8 @@ fn sentences(text: &str) -> usize {
 
 /// Whether a tool only says how something else is doing, or what somebody else wrote.
 fn passes_on(tool: &str) -> bool {
-    let mut words = String::new();
-    for letter in tool.chars() {
-        if letter.is_uppercase() {
-            words.push(' ');
-        }
-        words.extend(letter.to_lowercase());
-    }
-    tool == NO_TOOL
-        || words.split(|letter: char| !letter.is_alphanumeric()).any(|word| PASSED_ON.contains(&word))
+    let is_known = |word: &String| PASSED_ON.contains(&word.as_str());
+    tool == NO_TOOL || (only_reads(tool) && words(tool).iter().any(is_known))
 }
 
 fn first_line(text: &str) -> String {

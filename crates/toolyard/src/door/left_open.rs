@@ -16,6 +16,9 @@ const A_MOMENT: Duration = Duration::from_secs(1);
 /// Whoever begins a run takes it within this time.
 const JUST_BEGUN: Duration = Duration::from_secs(1);
 
+/// Whoever goes on with a run so often without getting anywhere leaves it: it may be what ends them.
+const MOST_ATTEMPTS: usize = 3;
+
 /// What was left open.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LeftOpen {
@@ -90,9 +93,10 @@ async fn is_free(log: &dyn RunLog, run: &RunRecord, now: i64, owner: &str) -> Re
 /// What is to be done about a run that was begun so many milliseconds ago.
 fn fate(news: impl Iterator<Item = RunNews>, age: i64) -> Fate {
     let mut fate = Fate::Nothing;
-    let mut rests = false;
+    let (mut rests, mut attempts) = (false, 0);
     for news in news {
         let RunNews::Event { event, .. } = news else { continue };
+        attempts = if matches!(event, RunEvent::Resumed { .. }) { attempts + 1 } else { 0 };
         match event {
             RunEvent::Asked { ask } if ask.detached && age < milliseconds_of(REMEMBERED) => {
                 fate = Fate::TakenOver(ask.agent);
@@ -104,7 +108,11 @@ fn fate(news: impl Iterator<Item = RunNews>, age: i64) -> Fate {
             _ => {}
         }
     }
-    if rests { Fate::Nothing } else { fate }
+    match fate {
+        _ if rests => Fate::Nothing,
+        Fate::TakenOver(_) if attempts >= MOST_ATTEMPTS => Fate::Left,
+        fate => fate,
+    }
 }
 
 fn milliseconds() -> i64 {
@@ -142,6 +150,12 @@ mod tests {
         assert_eq!(of(vec![asked(true), suspended()], hour), Fate::Nothing);
         assert_eq!(of(vec![asked(true), suspended(), resumed()], hour), clerk());
         assert_eq!(of(vec![asked(true), RunEvent::Ended { end: RunEnd::Cancelled }], hour), Fate::Nothing);
+        assert_eq!(of(vec![asked(true), resumed(), resumed()], hour), clerk());
+        assert_eq!(
+            of(vec![asked(true), resumed(), resumed(), resumed()], hour),
+            Fate::Left,
+            "it gets nowhere"
+        );
         assert_eq!(of(Vec::new(), hour), Fate::Nothing);
     }
 }

@@ -71,13 +71,16 @@ impl Person {
         let mut lines = 0;
         let mut show = |text: &[String]| {
             lines += text.len();
-            screen::write(&format!("{}\n", text.join("\n")));
+            if !text.is_empty() {
+                screen::write(&format!("{}\n", text.join("\n")));
+            }
         };
         if !is_shown {
             show(&[asked(question)]);
         }
         let width = screen::size().0.saturating_sub(INDENT.len() + 1);
         show(&indented(arguments::shown_lines(&question.arguments, width, SHOWN_LINES)));
+        show(&notes(question));
         let prompt = format!("   allow {}? [y]es [n]o [a]lways in this run [d]etails ", question.step);
         loop {
             let line = self.line(&prompt).await;
@@ -118,11 +121,16 @@ fn asked(question: &ApprovalQuestion) -> String {
 
 /// Everything there is to know.
 fn details(question: &ApprovalQuestion, width: usize) -> Vec<String> {
-    let ApprovalQuestion { step, tool, source, arguments, effects, notes, .. } = question;
+    let ApprovalQuestion { step, tool, source, arguments, effects, .. } = question;
     let mut lines = vec![harmless(&format!("   step {step} calls {tool} of {source}; it {effects}"))];
     lines.extend(indented(arguments::all_lines(arguments, width)));
-    lines.extend(notes.iter().map(|note| harmless(&format!("   note: {note}"))));
+    lines.extend(notes(question));
     lines
+}
+
+/// What was guessed for the call.
+fn notes(question: &ApprovalQuestion) -> Vec<String> {
+    question.notes.iter().map(|note| harmless(&format!("{INDENT}note: {note}"))).collect()
 }
 
 fn indented(lines: Vec<String>) -> Vec<String> {
