@@ -10,7 +10,7 @@ use toolyard_hub::{Budget, CallOptions};
 
 use super::{
     aside::aside,
-    happened::{CallEnd, Happened},
+    happened::{CallEnd, Happened, LARGE},
     prepare::Prepared,
     progress::StepCaller,
     session::Context,
@@ -139,7 +139,8 @@ async fn done(
         let value = step_value(output.structured.as_ref(), &text);
         let verification = thinking::verify(&plan, &value, &text, schema.as_ref(), &earlier);
         let form = result_form(&value).filter(|_| verification.verified);
-        let size = text.chars().count().max(structured);
+        // What is large beside a short text counts; people are told the length of the text.
+        let size = text.chars().count().max(if structured > LARGE { structured } else { 0 });
         (value, CallEnd::Done { source, preview: preview(&text), size, form, verification })
     });
     let Some((value, end)) = looked_at.await else {

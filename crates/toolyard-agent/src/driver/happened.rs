@@ -14,7 +14,7 @@ use super::{
 use crate::{AgentError, ModelTask, Phase, RunEvent, RunNews, StepEnd, StepRun, Task, Verification};
 
 /// Larger values are let go of as soon as nobody waits for them.
-const LARGE: usize = 64 << 10;
+pub(super) const LARGE: usize = 64 << 10;
 
 /// Something under way ended.
 #[derive(Debug)]
