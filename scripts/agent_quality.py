@@ -230,7 +230,7 @@ def measure_smol(yard: Yard) -> list[str]:
     requests += [("smol-schema", SINGLES[1].request), ("smol-schema", TASKS[0].request)]
     for at, (model, request) in enumerate(requests):
         write_workbooks(yard.files)
-        did = yard.ask(model, request, "--yes", timeout="1m")
+        did = yard.ask(model, request, "--yes", timeout="30s")
         deltas = sum(news.get("news") == "answer_delta" for news in did.events)
         state = did.ended.get("state", "none")
         said = did.ended.get("answer") or did.ended.get("message") or did.talk.strip()
