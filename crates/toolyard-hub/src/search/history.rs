@@ -68,7 +68,7 @@ struct PastTool {
     requests: VecDeque<RequestId>,
 }
 
-/// One request: what it said, in the order of the terms' numbers.
+/// One request: what it said, in the order of the terms' texts, so that sums over them do not tell who came first.
 #[derive(Debug, Clone, PartialEq)]
 struct Past {
     tool: usize,
@@ -95,7 +95,7 @@ fn lessened(text: &str, count: f32) -> f32 {
     (count + 0.5).ln() - NOISE * noise(text)
 }
 
-/// The different terms of a request, without those that say nothing.
+/// The different terms of a request in the order of their texts, without those that say nothing.
 pub(crate) fn terms_of(request: &str) -> Vec<String> {
     let text = request.get(..request.floor_char_boundary(MOST_BYTES)).unwrap_or_default();
     let stemmer = TextStemmer::of(text);
@@ -121,7 +121,7 @@ impl RequestHistory {
         self.live
     }
 
-    /// Remembers what a tool answered. The same again is not one more, only newer.
+    /// Remembers what a tool answered, by its terms in the order of [`terms_of`]. The same again is not one more, only newer.
     pub(crate) fn remember(
         &mut self,
         server: &str,
@@ -133,9 +133,7 @@ impl RequestHistory {
             return;
         }
         let tool = self.tool(server, key, document);
-        let mut terms: Vec<usize> = terms.iter().map(|term| self.intern(term)).collect();
-        terms.sort_unstable();
-        let past = Past { tool, terms: terms.into() };
+        let past = Past { tool, terms: terms.iter().map(|term| self.intern(term)).collect() };
         let known = self.requests_of(tool);
         let again = known.iter().copied().find(|number| self.get(*number) == Some(&past));
         let superfluous = (known.len() >= MOST_OF_TOOL).then(|| known.front().copied()).flatten();
@@ -317,9 +315,8 @@ impl RequestHistory {
             let Some(tool) = old.tools.get(past.tool) else { continue };
             let place = self.tool(&tool.server, &tool.key, || tool.document);
             let texts = past.terms.iter().filter_map(|term| old.terms.get(*term));
-            let mut terms: Vec<usize> = texts.map(|term| self.intern(&term.text)).collect();
-            terms.sort_unstable();
-            self.push(Past { tool: place, terms: terms.into() });
+            let terms = texts.map(|term| self.intern(&term.text)).collect();
+            self.push(Past { tool: place, terms });
         }
     }
 }
