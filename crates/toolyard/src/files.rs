@@ -37,6 +37,19 @@ pub(crate) fn write(file: &Path, text: &str, readers: Readers) -> io::Result<()>
     std::fs::rename(&draft, &target)
 }
 
+/// Writes a file that only its owner can read, all at once, unless somebody else was first: then theirs stays.
+pub(crate) fn write_first(file: &Path, text: &str) -> io::Result<()> {
+    let folder = file.parent().unwrap_or(file);
+    std::fs::create_dir_all(folder)?;
+    let mut draft = tempfile::NamedTempFile::new_in(folder)?;
+    draft.write_all(text.as_bytes())?;
+    draft.as_file().sync_all()?;
+    match draft.persist_noclobber(file) {
+        Err(error) if error.error.kind() != io::ErrorKind::AlreadyExists => Err(error.error),
+        _ => Ok(()),
+    }
+}
+
 /// Where a link leads, even if nothing is there yet.
 fn destination(file: &Path) -> PathBuf {
     if let Ok(target) = file.canonicalize() {

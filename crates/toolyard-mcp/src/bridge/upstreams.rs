@@ -120,7 +120,9 @@ impl Upstreams {
     }
 
     fn index(&self) -> Arc<Index> {
-        let servers = self.shared.servers();
+        let mut servers = self.shared.servers();
+        // Where two have the same address, none gets it from one that is trusted by being called something else.
+        servers.sort_by_key(|server| !server.config().trusted);
         let offers: Vec<(SourceId, Arc<Offer>)> =
             servers.iter().map(|server| (server.config().id.clone(), server.offer())).collect();
         let local = self.local.as_ref().map(|local| local.folders()).unwrap_or_default();

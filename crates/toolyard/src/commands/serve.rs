@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::{net::TcpListener, time::Instant};
+use tokio::{net::TcpListener, sync::Notify, time::Instant};
 use toolyard::{
     Toolyard,
     door::{self, AgentDoor, AgentPages, AgentTerms, LeftOpen, Served},
@@ -103,13 +103,23 @@ async fn over_http(
     if agents.is_some() {
         tell_agents(place, &yard, output);
     }
+    let first_word = Notify::new();
     let stopping = async {
         stopped(output).await;
         agents.iter().for_each(AgentDoor::close);
         let _ = until.set(Instant::now() + drain_time);
+        first_word.notify_one();
+    };
+    let hurried = async {
+        first_word.notified().await;
+        interrupted().await;
     };
     let ended = tokio::select! {
         ended = serve_http(server, listener, http, stopping) => ended,
+        () = hurried => {
+            output.talk("stopped at once");
+            return Ok(());
+        }
         () = serve_log::watch(&yard, output) => Ok(()),
         () = take_over(agents.as_ref(), output) => Ok(()),
     };

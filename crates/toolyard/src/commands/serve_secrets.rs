@@ -67,23 +67,41 @@ impl Secrets {
     }
 }
 
-/// 256 random bits that are kept in a file which only its owner can read.
+/// 256 random bits that are kept in a file which only its owner can read. Of two that start at once, one makes them.
 fn kept(file: &Path) -> Result<ContentHash, Failure> {
     let failed = |what: &str, error: &dyn std::fmt::Display| {
         Failure::new(Code::Failed, format!("failed to {what} {}: {error}", file.display()))
     };
-    match std::fs::read_to_string(file) {
-        Ok(text) => text.trim().parse().map_err(|error: String| {
-            failed("understand", &error).with_hint("remove the file, and another one is made")
-        }),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let mut bytes = [0; 32];
-            getrandom::fill(&mut bytes).map_err(|error| failed("make", &error))?;
-            let secret = ContentHash::from(bytes);
-            files::write(file, &format!("{secret}\n"), files::Readers::Owner)
-                .map_err(|error| failed("write", &error))?;
-            Ok(secret)
-        }
-        Err(error) => Err(failed("read", &error)),
+    if !file.try_exists().map_err(|error| failed("read", &error))? {
+        let mut bytes = [0; 32];
+        getrandom::fill(&mut bytes).map_err(|error| failed("make", &error))?;
+        let secret = ContentHash::from(bytes);
+        files::write_first(file, &format!("{secret}\n")).map_err(|error| failed("write", &error))?;
+    }
+    let text = std::fs::read_to_string(file).map_err(|error| failed("read", &error))?;
+    text.trim().parse().map_err(|error: String| {
+        failed("understand", &error).with_hint("remove the file, and another one is made")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_start_at_once_have_the_same_secret() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("serve").join("token");
+        let barrier = std::sync::Barrier::new(16);
+        let all: Vec<ContentHash> = std::thread::scope(|scope| {
+            let start = || {
+                barrier.wait();
+                kept(&file).unwrap_or_else(|failure| panic!("{failure:?}"))
+            };
+            let started: Vec<_> = (0..16).map(|_| scope.spawn(start)).collect();
+            started.into_iter().map(|one| one.join().unwrap()).collect()
+        });
+        assert!(all.iter().all(|secret| *secret == all[0]));
+        assert_eq!(std::fs::read_dir(file.parent().unwrap()).unwrap().count(), 1, "no draft is left");
     }
 }

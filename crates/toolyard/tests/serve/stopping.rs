@@ -33,6 +33,36 @@ async fn a_call_that_is_under_way_ends_before_the_hub_does() {
 }
 
 #[tokio::test]
+async fn a_second_word_ends_the_hub_though_a_call_is_under_way() {
+    let place = yard();
+    let mut hub = Serving::start(&place, &[]);
+    let call = hub.request(
+        "",
+        "tools/call",
+        &modern(json!({"name": "wait", "arguments": {"seconds": 25, "name": "Ada"}})),
+    );
+    let answer = tokio::spawn(call.send());
+    let began = tokio::task::spawn_blocking({
+        let called = place.path("fake.json.called");
+        move || wait_until(10_000, || called.exists())
+    });
+    assert!(began.await.unwrap(), "{}", hub.said());
+    hub.terminate();
+    let hub = tokio::task::spawn_blocking(move || {
+        assert!(wait_until(10_000, || hub.said().contains("again to stop at once")));
+        hub
+    });
+    let mut hub = hub.await.unwrap();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let began = Instant::now();
+    hub.terminate();
+    assert!(tokio::task::spawn_blocking(move || hub.wait()).await.unwrap());
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+    answer.abort();
+    place.assert_gone("fake");
+}
+
+#[tokio::test]
 async fn an_idle_hub_ends_at_once() {
     let place = yard();
     let mut hub = Serving::start(&place, &[]);
