@@ -7,10 +7,11 @@ use std::{
 };
 
 use sqlx::{
-    AnyPool, AssertSqlSafe, Executor as _, Row as _,
+    AnyConnection, AnyPool, AssertSqlSafe, Connection as _, Executor as _, Row as _,
     any::AnyPoolOptions,
     migrate::{MigrateError, Migrator},
 };
+use tokio::time::timeout;
 
 use crate::error::StoreError;
 
@@ -19,6 +20,9 @@ const _: () = assert!(libsqlite3_sys::SQLITE_VERSION_NUMBER >= 3_051_003, "SQLit
 
 static SQLITE_MIGRATIONS: Migrator = sqlx::migrate!("migrations/sqlite");
 static POSTGRES_MIGRATIONS: Migrator = sqlx::migrate!("migrations/postgres");
+
+/// How long a last attempt to connect may take.
+const LAST_ATTEMPT: Duration = Duration::from_secs(2);
 
 /// Where the truth is kept.
 #[derive(Clone, PartialEq, Eq)]
@@ -146,7 +150,14 @@ pub(crate) async fn open(location: &Location) -> Result<AnyPool, StoreError> {
                 Ok(())
             })
         });
-    let pool = options.connect(&address).await.map_err(|error| failed(error.to_string()))?;
+    let pool = match options.connect(&address).await {
+        // All the time it was tried again, and only the last attempt knows why it failed.
+        Err(error @ sqlx::Error::PoolTimedOut) => {
+            let last = timeout(LAST_ATTEMPT, AnyConnection::connect(&address)).await;
+            Err(failed(last.ok().and_then(Result::err).unwrap_or(error).to_string()))
+        }
+        other => other.map_err(|error| failed(error.to_string())),
+    }?;
     migrate(&pool, location).await?;
     Ok(pool)
 }

@@ -14,6 +14,7 @@ use toolyard_tools::skill::{SkillFolder, SkillScope};
 
 use crate::{
     failure::{Code, Failure},
+    progress::waiting,
     server_files::Gathered,
 };
 
@@ -199,7 +200,7 @@ pub(crate) fn trust_in(path: &Path, decided_at: i64) -> Result<TrustDecision, Se
 async fn open_store(settings: &Settings, file: Option<&Path>, data: &Path) -> Result<Option<Store>, Failure> {
     let base = file.and_then(Path::parent).unwrap_or(data);
     if let Some(location) = settings.store_location(base, |name| std::env::var(name).ok())? {
-        return Ok(Some(Store::open(location).await?));
+        return Ok(Some(waiting("the store", Store::open(location)).await??));
     }
     match Store::open(Location::Sqlite(data.join("toolyard.db"))).await {
         Ok(store) => Ok(Some(store)),

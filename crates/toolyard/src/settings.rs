@@ -234,6 +234,14 @@ pub enum SettingsError {
     },
 }
 
+/// Whether a text was meant to be the address of something: `mysql://…`, `postgres:…`, `postgres//…`.
+fn is_like_an_address(text: &str) -> bool {
+    let is_word = |word: &str| word.len() > 1 && word.chars().all(|letter| letter.is_ascii_alphanumeric());
+    let word = text.split(['/', ':']).next().unwrap_or_default();
+    let after = text.get(word.len()..).unwrap_or_default();
+    is_word(word) && (after.starts_with(':') || after.starts_with("//"))
+}
+
 impl Settings {
     /// Reads settings from a text; `path` is only for messages.
     pub fn parse(text: &str, path: &std::path::Path) -> Result<Self, SettingsError> {
@@ -301,7 +309,13 @@ impl Settings {
             })?,
             None => store.clone(),
         };
-        Ok(Some(Location::parse(&said, base)))
+        let location = Location::parse(&said, base);
+        // Otherwise a slip of the pen makes a file somewhere, and the database stays empty.
+        if matches!(location, Location::Sqlite(_)) && is_like_an_address(&said) {
+            let known = "it is neither `postgres://USER:PASSWORD@HOST/DATABASE` nor the path of a file";
+            return Err(SettingsError::Store(known.to_owned()));
+        }
+        Ok(Some(location))
     }
 
     /// The servers, relative paths taken from `base`, and what is wrong with those that cannot be used.

@@ -141,6 +141,11 @@ fn the_store_is_a_path_an_address_or_a_reference() {
     assert_eq!(at("postgres://u:secret@h/d", None), Ok("postgres://…@h/d".to_owned()));
     assert_eq!(at("${DB}", Some("postgres://h/d")), Ok("postgres://h/d".to_owned()));
     assert!(at("${DB}", None).unwrap_err().contains("`DB` is not set"));
+    assert_eq!(at("/var/lib/toolyard.db", None), Ok("/var/lib/toolyard.db".to_owned()));
+    assert_eq!(at("data/toolyard.db", None), Ok("/base/data/toolyard.db".to_owned()));
+    for slip in ["mysql://h/d", "postgres//h/d", "postgres:/h/d", "Postgres://h/d", "sqlite:my.db"] {
+        assert!(at(slip, None).unwrap_err().contains("neither `postgres://"), "{slip}");
+    }
 }
 
 /// The schema in the repository is the one the program has; `UPDATE_SCHEMA=1 cargo test` writes it anew.

@@ -22,6 +22,13 @@ pub struct Lifted {
     pub(super) mark: ContentHash,
 }
 
+impl Lifted {
+    /// Tells equal secrets from different ones: what [`ContentHash::of`] makes of this one. Not to be shown or kept.
+    pub fn mark(&self) -> ContentHash {
+        self.mark
+    }
+}
+
 impl fmt::Debug for Lifted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lifted")

@@ -212,6 +212,16 @@ impl ServerSettings {
             .collect()
     }
 
+    /// The variables without which the server cannot be reached: those that have no default.
+    pub fn needed_variables(&self) -> BTreeSet<String> {
+        let templates = self.texts().filter_map(|(_, text)| Template::parse(text).ok());
+        let needed = |template: Template| {
+            let all = template.variables().filter(|(_, has_default)| !has_default);
+            all.map(|(name, _)| name.to_owned()).collect::<Vec<_>>()
+        };
+        templates.flat_map(needed).collect()
+    }
+
     /// How the server is reached, checked as far as that is possible before variables are looked up.
     fn reach(&self, server: &str, base: &Path) -> Result<TransportConfig, ConfigError> {
         self.check_contradictions(server)?;

@@ -12,7 +12,7 @@ use toolyard_mcp::client::{McpManager, Server, ServerState};
 
 use crate::{
     cli::CallArgs,
-    commands::discover,
+    commands::{discovery::discover, tools::with_source},
     failure::{Code, Failure},
     folders::Workplace,
     output::{Output, harmless},
@@ -21,14 +21,19 @@ use crate::{
 
 /// Calls a tool and prints its answer.
 pub(crate) async fn run(
-    call: CallArgs,
+    mut call: CallArgs,
     yard: &Toolyard,
     workplace: &Workplace,
     output: &Output,
 ) -> Result<(), Failure> {
     let arguments = read_arguments(&call.args)?;
+    if let (Some(name), None) = (&call.name, &call.source)
+        && let Some((tool, source)) = with_source(name, yard)
+    {
+        (call.name, call.source) = (Some(tool), Some(source));
+    }
     let trail = call.explain.then(|| Arc::new(Trail::default()));
-    ready(&call, yard, output).await?;
+    ready(&call, yard, workplace, output).await?;
     let watch = Arc::new(Watch::default());
     let options = options(&call, yard, trail.as_ref()).with_watch(Arc::clone(&watch));
     let what = call.name.as_deref().or(call.capability.as_deref()).unwrap_or_default();
@@ -51,11 +56,16 @@ pub(crate) async fn run(
 
 /// Sees to it that whoever will answer is there: servers that were never seen are asked for their tools when nobody known
 /// has this one, and the server of the tool is started before the time for the call begins to run.
-async fn ready(call: &CallArgs, yard: &Toolyard, output: &Output) -> Result<(), Failure> {
+async fn ready(
+    call: &CallArgs,
+    yard: &Toolyard,
+    workplace: &Workplace,
+    output: &Output,
+) -> Result<(), Failure> {
     let Some(manager) = yard.servers() else { return Ok(()) };
     let known = |name: &str| yard.hub().snapshot().find(name).is_some();
     if call.name.as_deref().is_none_or(|name| !known(name)) {
-        discover(yard, output).await?;
+        discover(yard, workplace, output).await?;
     }
     let Some(name) = &call.name else { return Ok(()) };
     let snapshot = yard.hub().snapshot();

@@ -12,7 +12,8 @@ use super::{
     asking_setup, built,
     chat_input::{Input, Line},
     chat_words::{self, HELP, Said},
-    close, discover,
+    close,
+    discovery::discover,
     driving::{advise, agent, conclude, drive},
     kept, prepared, runs, runs_show,
 };
@@ -38,7 +39,7 @@ pub(crate) async fn run(arguments: ChatArgs, workplace: &Workplace, output: &Out
     let conversation = store.conversation(name.as_str());
     let builder = prepared(workplace, asking_setup(workplace)).conversation(Arc::new(conversation.clone()));
     let yard = built(builder).await?;
-    discover(&yard, output).await?;
+    discover(&yard, workplace, output).await?;
     let mut chat = Chat {
         yard: &yard,
         output,

@@ -17,7 +17,7 @@ use crate::{
     commands::{
         connect_edit::{Edit, OWN, edited, servers},
         connect_entry::{TOKEN_VARIABLE, Way, entry, is_ours},
-        connect_match::taken_over,
+        connect_match::stand_ins,
         connect_record::{Patch, Record},
         import_files::SYSTEM,
         text_diff::{changed_lines, without_value},
@@ -53,8 +53,8 @@ struct Change {
     own_lines: String,
     moved: Vec<String>,
     stays: Vec<String>,
-    /// Variables that the hub needs for the servers that were taken over, and that are not set.
-    unset: Vec<String>,
+    /// Servers that the hub knows and could not use, with the variables that are not set.
+    lacking: Vec<(String, Vec<String>)>,
 }
 
 /// Connects a client, or undoes it.
@@ -111,14 +111,15 @@ fn planned(
     }
     let known = servers(client, &before).map_err(|error| untouched(&error))?;
     let (mut moved, mut stays, mut ours) = (Map::new(), Vec::new(), Vec::new());
-    let mut unset = Vec::new();
-    let taken = taken_over(client, &known, &workplace.written_servers);
+    let mut lacking = Vec::new();
+    let found = stand_ins(client, &known, &workplace.written_servers, |name| std::env::var(name).ok());
     for (name, server) in &known {
         if is_ours(name, server) {
             ours.push(name.as_str());
-        } else if let Some(taken_over) = taken.get(name.as_str()) {
-            unset.extend(taken_over.variables().into_iter().filter(|name| std::env::var_os(name).is_none()));
+        } else if found.ready.contains(name.as_str()) {
             moved.insert(name.clone(), server.clone());
+        } else if let Some(variables) = found.lacking.get(name.as_str()) {
+            lacking.push((name.clone(), variables.iter().cloned().collect()));
         } else if name == OWN {
             return Err(untouched(&format!("a server is called `{OWN}` there, and it is another one")));
         } else {
@@ -141,7 +142,7 @@ fn planned(
         own_lines: own_lines.unwrap_or_default(),
         moved: moved.keys().cloned().collect(),
         stays,
-        unset,
+        lacking,
     };
     Ok((change, moved))
 }
@@ -176,7 +177,7 @@ fn undo(
         own_lines: String::new(),
         moved: record.moved.keys().cloned().collect(),
         stays: Vec::new(),
-        unset: Vec::new(),
+        lacking: Vec::new(),
     };
     let written = decide(&change, arguments, output)?;
     if written {
@@ -271,9 +272,12 @@ fn tell(change: &Change, way: &Way, written: bool, output: &Output) {
     } else {
         output.talk(&format!("{name} would {would} {what}{stead}"));
     }
-    if !change.unset.is_empty() {
-        let names = change.unset.join(", ");
-        output.talk(&format!("  hint: these servers need variables that are not set here: {names}"));
+    for (name, variables) in &change.lacking {
+        let variables = variables.join(", ");
+        output.talk(&harmless(&format!("  stays there, because {variables} is not set here: {name}")));
+    }
+    if !change.lacking.is_empty() {
+        output.talk("  hint: set what is missing where toolyard is started, then connect again");
     }
     if !change.stays.is_empty() {
         output.talk(&harmless(&format!(
@@ -295,7 +299,9 @@ fn facts(change: &Change, written: bool) -> Value {
         "file": change.file,
         "moved": change.moved,
         "stays": change.stays,
-        "unset": change.unset,
+        "lacking": change.lacking.iter().map(|(name, variables)| json!({
+            "name": name, "variables": variables,
+        })).collect::<Vec<_>>(),
         "written": written,
         "changes": shown_lines(change),
     })

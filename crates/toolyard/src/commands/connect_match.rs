@@ -1,85 +1,133 @@
 //! Which servers of another client are in our own settings, so that the hub can stand in for them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
+use toolyard_core::ContentHash;
 use toolyard_mcp::config::{
-    Place, ServerSettings,
-    import::{Client, read},
+    Lifted, Place, ServerSettings,
+    import::{Client, ImportedServer, read},
 };
 
 use super::connect_edit::alone;
 
-/// How a server is reached, whatever variables stand for its secrets.
+/// How a server is reached, with something else in place of variables.
 type Reach = (Option<String>, Vec<String>, Option<String>, Option<String>, Vec<(String, String)>);
 
-/// Servers of a client by name, with those of ours that are the same. Each of ours stands for one of theirs: the one of the
-/// same name first. Where more of theirs look alike than we have (two accounts of one program), the rest stays theirs.
-pub(super) fn taken_over<'t, 'a>(
+/// What the hub can do for the servers of a client, by their names there.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct StandIns<'t> {
+    /// The hub reaches the same servers with the same secrets.
+    pub(super) ready: BTreeSet<&'t str>,
+    /// The hub knows them, but these variables are not set: they would not work any more.
+    pub(super) lacking: BTreeMap<&'t str, BTreeSet<String>>,
+}
+
+/// Compares the servers of a client with ours: how they are reached, and with which secrets. Two accounts of one program are
+/// two servers, whatever they are called.
+pub(super) fn stand_ins<'t>(
     client: Client,
     theirs: &'t Map<String, Value>,
-    ours: &'a BTreeMap<String, ServerSettings>,
-) -> BTreeMap<&'t str, &'a ServerSettings> {
-    let mut alike: BTreeMap<Reach, (Vec<&str>, Vec<&str>)> = BTreeMap::new();
+    ours: &BTreeMap<String, ServerSettings>,
+    variable: impl Fn(&str) -> Option<String>,
+) -> StandIns<'t> {
+    let mark = |name: &str| variable(name).map(ContentHash::of);
+    let mut ready = BTreeSet::new();
+    let mut lacking: BTreeMap<Reach, BTreeSet<String>> = BTreeMap::new();
+    for settings in ours.values() {
+        let mut needed = settings.needed_variables();
+        needed.retain(|name| variable(name).is_none());
+        if needed.is_empty() {
+            ready.insert(reach(settings, mark));
+        } else {
+            lacking.entry(reach(settings, |_| None)).or_insert(needed);
+        }
+    }
+    let mut found = StandIns::default();
     for (name, server) in theirs {
-        let Ok(read) = read(client, &alone(client, name, server), Place::default()) else { continue };
-        if let Some(one) = read.servers.first() {
-            alike.entry(reach(&one.settings)).or_default().0.push(name);
+        let read = read(client, &alone(client, name, server), Place::default());
+        let Some(one) = read.ok().and_then(|read| read.servers.into_iter().next()) else { continue };
+        if ready.contains(&reach(&one.settings, |name| lifted(&one, name).or_else(|| mark(name)))) {
+            found.ready.insert(name);
+        } else if let Some(needed) = lacking.get(&reach(&one.settings, |_| None)) {
+            found.lacking.insert(name, needed.clone());
         }
     }
-    for (name, settings) in ours {
-        if let Some((_, known)) = alike.get_mut(&reach(settings)) {
-            known.push(name);
-        }
-    }
-    let pairs = alike.into_values().flat_map(|(wanted, known)| paired(&wanted, &known));
-    pairs.filter_map(|(theirs, own)| Some((theirs, ours.get(own)?))).collect()
+    found
 }
 
-/// Names that look alike, paired: equal names, then the others if there are enough of ours for all of them.
-fn paired<'t, 'a>(wanted: &[&'t str], known: &[&'a str]) -> Vec<(&'t str, &'a str)> {
-    let same = |name: &&'t str| known.iter().find(|own| **own == *name).map(|own| (*name, *own));
-    let mut pairs: Vec<(&str, &str)> = wanted.iter().filter_map(same).collect();
-    let others: Vec<&str> = wanted.iter().filter(|name| !known.contains(*name)).copied().collect();
-    let free: Vec<&str> = known.iter().filter(|own| !wanted.contains(*own)).copied().collect();
-    if others.len() <= free.len() {
-        pairs.extend(others.into_iter().zip(free));
-    }
-    pairs
+/// The mark of a secret that stands in the client's file itself.
+fn lifted(server: &ImportedServer, variable: &str) -> Option<ContentHash> {
+    server.secrets.iter().find(|secret| secret.variable == variable).map(Lifted::mark)
 }
 
-fn reach(settings: &ServerSettings) -> Reach {
+fn reach(settings: &ServerSettings, mark: impl Fn(&str) -> Option<ContentHash>) -> Reach {
     let ServerSettings { command, args, cwd, url, env, headers, .. } = settings;
-    let pairs = env.iter().chain(headers).map(|(name, value)| (name.clone(), without_references(value)));
-    let url = url.as_deref().map(|url| without_references(url.trim_end_matches('/')));
-    let args = args.iter().map(|text| without_references(text)).collect();
+    let pairs = env.iter().chain(headers).map(|(name, value)| (name.clone(), marked(value, &mark)));
+    let url = url.as_deref().map(|url| marked(url.trim_end_matches('/'), &mark));
+    let args = args.iter().map(|text| marked(text, &mark)).collect();
     (command.clone(), args, cwd.clone(), url, pairs.collect())
 }
 
-/// The text with every `${…}` made the same.
-fn without_references(text: &str) -> String {
+/// The text with the marks of their values in place of all `${…}`; those that have none are all the same.
+fn marked(text: &str, mark: impl Fn(&str) -> Option<ContentHash>) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
+        let (reference, after) = after.split_once('}').unwrap_or((after, ""));
+        let name = reference.split_once(":-").map_or(reference, |(name, _)| name);
+        let mark = mark(name).map(|mark| mark.to_string()).unwrap_or_default();
         out.push_str(before);
-        out.push_str("${}");
-        rest = after.split_once('}').map_or("", |(_, rest)| rest);
+        out.push_str("${");
+        out.push_str(&mark);
+        out.push('}');
+        rest = after;
     }
     out + rest
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
+    fn ours(variable: &str) -> ServerSettings {
+        let env = BTreeMap::from([("API_KEY".to_owned(), format!("${{{variable}}}"))]);
+        ServerSettings { command: Some("greeter".to_owned()), env, ..ServerSettings::default() }
+    }
+
+    fn found<'t>(theirs: &'t Value, set: &[(&str, &str)]) -> StandIns<'t> {
+        let known = [("greeter", ours("FIRST_KEY")), ("greeter-2", ours("SECOND_KEY"))];
+        let known = known.map(|(name, settings)| (name.to_owned(), settings)).into();
+        let variable =
+            |wanted: &str| set.iter().find(|(name, _)| *name == wanted).map(|(_, value)| (*value).to_owned());
+        stand_ins(Client::Cursor, theirs.as_object().unwrap(), &known, variable)
+    }
+
     #[test]
-    fn one_of_ours_stands_for_one_of_theirs() {
-        assert_eq!(
-            paired(&["github-home", "github-work"], &["github-work"]),
-            [("github-work", "github-work")]
-        );
-        assert_eq!(paired(&["a"], &["b"]), [("a", "b")], "renamed when it was taken over");
-        assert_eq!(paired(&["a", "b"], &["c"]), [], "nobody knows which of the two it is");
-        assert_eq!(paired(&["a", "b"], &["b", "c"]), [("b", "b"), ("a", "c")]);
+    fn accounts_are_told_apart_by_their_secrets_and_not_by_names() {
+        let server = |key: &str| json!({"command": "greeter", "env": {"API_KEY": key}});
+        let theirs = json!({
+            "greeter": server("sk-second-1234567890"),
+            "other": server("sk-third-1234567890"),
+            "again": server("sk-second-1234567890"),
+        });
+        let both = [("FIRST_KEY", "sk-first-1234567890"), ("SECOND_KEY", "sk-second-1234567890")];
+        assert_eq!(found(&theirs, &both).ready, BTreeSet::from(["again", "greeter"]));
+        let first = found(&theirs, &both[..1]);
+        assert_eq!(first.ready, BTreeSet::new());
+        let needed = BTreeSet::from(["SECOND_KEY".to_owned()]);
+        assert_eq!(first.lacking.get("greeter"), Some(&needed), "it would not work any more");
+    }
+
+    #[test]
+    fn a_reference_is_the_same_where_it_means_the_same() {
+        let theirs = json!({"mine": {"command": "greeter", "env": {"API_KEY": "${env:SECOND_KEY}"}}});
+        let set = [("FIRST_KEY", "one"), ("SECOND_KEY", "two")];
+        assert_eq!(found(&theirs, &set).ready, BTreeSet::from(["mine"]));
+        assert_eq!(found(&theirs, &[]).lacking.len(), 1);
+        let plain = json!({"mine": {"command": "greeter"}});
+        assert_eq!(found(&plain, &set), StandIns::default());
     }
 }

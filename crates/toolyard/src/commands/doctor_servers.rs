@@ -8,7 +8,10 @@ use toolyard_mcp::{
     config::{ExpandError, McpServerConfig, TransportConfig},
 };
 
-use super::doctor::{Finding, State};
+use super::{
+    doctor::{Finding, State},
+    server_memory::{ServerMemory, Trouble},
+};
 use crate::folders::Workplace;
 
 /// Where programs are looked for when the environment has no `PATH`.
@@ -17,7 +20,7 @@ const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// Descriptions, variables, programs, and what waits for a person.
 pub(super) fn servers(workplace: &Workplace, yard: &Toolyard) -> Vec<Finding> {
     let servers = yard.servers().map(McpManager::servers).unwrap_or_default();
-    let mut findings = Vec::new();
+    let (mut findings, memory) = (Vec::new(), ServerMemory::read(workplace));
     if !servers.is_empty() {
         findings.push(summary(&servers));
     }
@@ -31,7 +34,7 @@ pub(super) fn servers(workplace: &Workplace, yard: &Toolyard) -> Vec<Finding> {
     findings.extend(notes.map(|note| Finding::new(State::Note, "servers", note)));
     for server in servers.iter().filter(|server| server.config().enabled) {
         findings.extend(reach(server.config(), &workplace.surroundings.working_directory));
-        findings.extend(tools(server));
+        findings.extend(tools(server, memory.of(server.config())));
     }
     findings
 }
@@ -92,10 +95,14 @@ fn is_program(file: &Path) -> bool {
 }
 
 /// What is known of its tools, and what waits for a person.
-fn tools(server: &Server) -> Vec<Finding> {
+fn tools(server: &Server, trouble: Option<&Trouble>) -> Vec<Finding> {
     let (id, shelf) = (&server.config().id, server.shelf());
     let mut findings = Vec::new();
-    if server.state() == ServerState::Configured {
+    if let Some(trouble) = trouble {
+        let detail = format!("{id} could not be used {}: {}", trouble.ago(), trouble.reason);
+        let finding = Finding::new(State::Problem, "servers", detail);
+        findings.push(finding.hint(format!("try it again: toolyard servers test {id}")));
+    } else if server.state() == ServerState::Configured {
         let finding =
             Finding::new(State::Note, "servers", format!("{id} was never started, its tools are not known"));
         findings.push(finding.hint(format!("toolyard servers test {id}")));

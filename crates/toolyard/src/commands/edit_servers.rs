@@ -90,6 +90,6 @@ pub(crate) fn read(workplace: &Workplace) -> Result<(PathBuf, String), Failure> 
 
 /// Writes the settings so that nobody ever sees half of them.
 pub(crate) fn write(file: &std::path::Path, text: &str) -> Result<(), Failure> {
-    files::write(file, text, files::Readers::Usual)
+    files::write(file, text, files::Readers::Owner)
         .map_err(|error| Failure::new(Code::Failed, format!("failed to write {}: {error}", file.display())))
 }

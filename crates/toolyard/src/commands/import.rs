@@ -22,6 +22,10 @@ use crate::{
     output::{Output, harmless},
 };
 
+/// What trust means, before anybody says yes.
+const TRUST: &str = "Do you trust all of these servers? What they say about their tools is then believed (those they call \
+                     read-only are called without asking), and they may stand in for one another";
+
 /// Looks at the files of other clients, says what they bring, asks, and writes the user's settings.
 pub(crate) async fn run(
     arguments: ImportArgs,
@@ -96,7 +100,7 @@ fn decide(arguments: &ImportArgs, plan: &ImportPlan, file: &std::path::Path) -> 
 fn is_trusted(arguments: &ImportArgs) -> Result<bool, Failure> {
     let can_be_asked = !arguments.yes && std::io::stdin().is_terminal();
     Ok(can_be_asked
-        && confirmed("Do you trust these servers to stand in for one another where their tools match?")?)
+        && confirmed(TRUST)?)
 }
 
 fn replaced(plan: &ImportPlan, replaces: bool) -> usize {

@@ -12,6 +12,7 @@ mod connect_edit;
 mod connect_entry;
 mod connect_match;
 mod connect_record;
+mod discovery;
 mod doctor;
 mod doctor_models;
 mod doctor_serve;
@@ -36,6 +37,7 @@ mod search;
 mod serve;
 mod serve_log;
 mod serve_secrets;
+mod server_memory;
 mod servers;
 mod skills;
 mod store;
@@ -53,16 +55,16 @@ use std::{
 use clap::CommandFactory as _;
 use toolyard::{ServersSetup, Toolyard, ToolyardBuilder};
 use toolyard_hub::search::lexicon::Lexicons;
-use toolyard_mcp::client::{Server, ServerState};
 use toolyard_store::Store;
 
+use self::discovery::discover;
 use crate::{
     cli::{Cli, Command},
     failure::{Code, Failure},
     folders::{Workplace, workplace},
     guardian, logs,
     machine::Machine,
-    output::{Output, harmless},
+    output::Output,
     progress::waiting,
     run_view,
 };
@@ -103,21 +105,21 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
         Command::Connect(arguments) => connect::run(&arguments, cli.config.as_deref(), &workplace, output),
         Command::Tools(command) => {
             let yard = open(&workplace).await?;
-            discover(&yard, output).await?;
+            discover(&yard, &workplace, output).await?;
             let outcome = tools::run(command, &yard, output).await;
             close(&yard, &workplace).await?;
             outcome
         }
         Command::Prompt(arguments) => {
             let yard = open(&workplace).await?;
-            discover(&yard, output).await?;
+            discover(&yard, &workplace, output).await?;
             let outcome = prompt::run(&arguments, &yard, &workplace.settings, output);
             close(&yard, &workplace).await?;
             outcome
         }
         Command::Ask(arguments) => {
             let yard = built(prepared(&workplace, asking_setup(&workplace))).await?;
-            discover(&yard, output).await?;
+            discover(&yard, &workplace, output).await?;
             let outcome = ask::run(arguments, &yard, output).await;
             close(&yard, &workplace).await?;
             outcome
@@ -139,44 +141,6 @@ pub(crate) fn kept(workplace: &Workplace) -> Result<&Store, Failure> {
         Failure::new(Code::Failed, "there is no store: the usual folder cannot be written")
             .with_hint("set `store` in toolyard.toml")
     })
-}
-
-/// Starts the servers that were never seen, so that their tools are known; it says so, because it takes time.
-async fn discover(yard: &Toolyard, output: &Output) -> Result<(), Failure> {
-    let Some(manager) = yard.servers() else { return Ok(()) };
-    let unseen = |server: &Arc<Server>| server.state() == ServerState::Configured;
-    let names: Vec<String> = manager
-        .servers()
-        .iter()
-        .filter(|server| unseen(server))
-        .map(|server| server.config().id.to_string())
-        .collect();
-    if names.is_empty() {
-        return Ok(());
-    }
-    let started = waiting(&names.join(", "), manager.discover()).await?;
-    for (id, outcome) in started {
-        let Some(server) = manager.server(id.as_str()) else { continue };
-        match outcome {
-            Ok(_) => output.talk(&harmless(&first_sight(&server))),
-            Err(error) => output
-                .talk(&harmless(&toolyard_core::redact(&format!("note: {id} could not be used: {error}")))),
-        }
-    }
-    Ok(())
-}
-
-fn first_sight(server: &Server) -> String {
-    let (id, shelf) = (&server.config().id, server.shelf());
-    let names: Vec<&str> = shelf.in_service.iter().map(|tool| &*tool.spec.name).collect();
-    let concern =
-        shelf.concern().map(|concern| format!("; {concern}: toolyard servers show {id}")).unwrap_or_default();
-    let tools = match names.as_slice() {
-        [] => "none of its tools are in service".to_owned(),
-        [name] => format!("its tool is in service: {name}"),
-        names => format!("its {} tools are in service: {}", names.len(), names.join(", ")),
-    };
-    format!("note: {id} was seen for the first time, {tools}{concern}")
 }
 
 /// Stops what was started, and keeps what was said.

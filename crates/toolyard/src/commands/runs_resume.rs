@@ -118,7 +118,7 @@ async fn waiting(run: &RunId, step: Option<&str>, store: &Store) -> Result<Vec<Q
 /// The yard, with the tools of all servers known.
 async fn ready(workplace: &Workplace, output: &Output) -> Result<Toolyard, Failure> {
     let yard = built(prepared(workplace, asking_setup(workplace))).await?;
-    discover(&yard, output).await?;
+    discover(&yard, workplace, output).await?;
     Ok(yard)
 }
 

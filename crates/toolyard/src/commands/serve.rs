@@ -1,7 +1,7 @@
 //! `toolyard serve`: the hub as an MCP server, over HTTP or for whoever started us.
 
 use std::{
-    io::IsTerminal as _,
+    io::{ErrorKind, IsTerminal as _},
     net::SocketAddr,
     sync::{Arc, OnceLock},
     time::Duration,
@@ -69,12 +69,17 @@ async fn over_http(
     workplace: &Workplace,
     output: &Output,
 ) -> Result<(), Failure> {
-    let unusable = |error: &dyn std::fmt::Display| {
-        Failure::new(Code::BadUse, format!("cannot serve at {address}: {error}"))
-            .with_hint("an address is HOST:PORT, such as 127.0.0.1:7300")
+    let unusable = |error: std::io::Error| {
+        let hint = match error.kind() {
+            ErrorKind::AddrInUse => {
+                "somebody serves there already, perhaps another hub; take another port: --http 127.0.0.1:7301"
+            }
+            _ => "an address is HOST:PORT, such as 127.0.0.1:7300",
+        };
+        Failure::new(Code::BadUse, format!("cannot serve at {address}: {error}")).with_hint(hint)
     };
-    let listener = TcpListener::bind(address).await.map_err(|error| unusable(&error))?;
-    let place = listener.local_addr().map_err(|error| unusable(&error))?;
+    let listener = TcpListener::bind(address).await.map_err(unusable)?;
+    let place = listener.local_addr().map_err(unusable)?;
     if arguments.no_auth && !place.ip().is_loopback() {
         let message = format!("--no-auth is refused at {place}: others could reach it");
         return Err(Failure::new(Code::BadUse, message).with_hint("leave it out: a token is made for you"));

@@ -12,7 +12,11 @@ use toolyard_mcp::{
 
 use crate::{
     cli::ServersCommand,
-    commands::{approve, edit_servers, login, open, test_servers::test},
+    commands::{
+        approve, edit_servers, login, open,
+        server_memory::{ServerMemory, Trouble},
+        test_servers::test,
+    },
     failure::{Code, Failure},
     folders::Workplace,
     guardian, logs,
@@ -54,19 +58,20 @@ async fn with_yard(
             Ok(())
         }
         ServersCommand::Show { name } => {
-            show(&*find(manager, &name)?, output);
+            let (server, memory) = (find(manager, &name)?, ServerMemory::read(workplace));
+            show(&server, memory.of(server.config()), output);
             Ok(())
         }
         ServersCommand::Connect { name } => {
             let server = find(manager, &name)?;
-            test(manager, &[server], output).await
+            test(manager, &[server], workplace, output).await
         }
         ServersCommand::Test { names } => {
             let servers = match names.as_slice() {
                 [] => manager.servers().into_iter().filter(|server| server.config().enabled).collect(),
                 names => names.iter().map(|name| find(manager, name)).collect::<Result<Vec<_>, _>>()?,
             };
-            test(manager, &servers, output).await
+            test(manager, &servers, workplace, output).await
         }
         ServersCommand::Approve { name, tools, yes } => {
             approve::run(manager, &find(manager, &name)?, &tools, yes, output).await
@@ -89,19 +94,21 @@ pub(crate) fn find(manager: &McpManager, name: &str) -> Result<Arc<Server>, Fail
 }
 
 fn list(manager: &McpManager, workplace: &Workplace, output: &Output) {
-    let servers = manager.servers();
+    let (servers, memory) = (manager.servers(), ServerMemory::read(workplace));
     if output.wants_json() {
-        output.json(&servers.iter().map(|server| facts(server)).collect::<Vec<_>>());
+        let facts = |server: &Arc<Server>| facts(server, memory.of(server.config()));
+        output.json(&servers.iter().map(facts).collect::<Vec<_>>());
     } else if servers.is_empty() {
         output.talk("no servers yet; add one with `toolyard servers add`, or take over those of your editors: toolyard import");
     } else {
         let row = |server: &Arc<Server>| {
-            let shelf = server.shelf();
+            let (shelf, trouble) = (server.shelf(), memory.of(server.config()));
+            let note = shelf.concern().or_else(|| trouble.map(|trouble| trouble.reason.clone()));
             [
                 server.config().id.to_string(),
-                state_words(&server.state()),
+                state_words(&server.state(), trouble),
                 shelf.in_service.len().to_string(),
-                shelf.concern().map(|concern| harmless(&concern)).unwrap_or_default(),
+                note.map(|note| harmless(&note)).unwrap_or_default(),
                 harmless(&reached(server.config())),
             ]
         };
@@ -114,11 +121,12 @@ fn list(manager: &McpManager, workplace: &Workplace, output: &Output) {
 }
 
 /// What is known of a server, as data.
-pub(crate) fn facts(server: &Server) -> Value {
+pub(crate) fn facts(server: &Server, trouble: Option<&Trouble>) -> Value {
     let (config, shelf) = (server.config(), server.shelf());
     json!({
         "name": config.id,
         "state": server.state().word(),
+        "last_failure": trouble.map(|trouble| json!({"at": trouble.at, "reason": trouble.reason})),
         "reached_by": reached(config),
         "trusted": config.trusted,
         "strict": config.strict,
@@ -133,7 +141,10 @@ pub(crate) fn facts(server: &Server) -> Value {
     })
 }
 
-fn state_words(state: &ServerState) -> String {
+fn state_words(state: &ServerState, trouble: Option<&Trouble>) -> String {
+    if let (ServerState::Configured | ServerState::Known, Some(trouble)) = (state, trouble) {
+        return format!("failed {}", trouble.ago());
+    }
     match state {
         ServerState::Disabled => "disabled".to_owned(),
         ServerState::Configured => "never started".to_owned(),
@@ -169,12 +180,15 @@ fn era_words(era: Option<ProtocolEra>) -> &'static str {
     }
 }
 
-fn show(server: &Server, output: &Output) {
+fn show(server: &Server, trouble: Option<&Trouble>, output: &Output) {
     if output.wants_json() {
-        return output.json(&facts(server));
+        return output.json(&facts(server, trouble));
     }
     let (config, shelf) = (server.config(), server.shelf());
-    output.line(&format!("{}   {}", config.id, state_words(&server.state())));
+    output.line(&format!("{}   {}", config.id, state_words(&server.state(), trouble)));
+    if let Some(trouble) = trouble {
+        output.line(&harmless(&format!("  Failed: {}", trouble.reason)));
+    }
     output.line(&harmless(&format!("  Reached by: {}", reached(config))));
     output.line(&format!("  Protocol: {}", era_words(server.era())));
     output.line(&format!("  Trusted: {}", if config.trusted { "yes" } else { "no" }));

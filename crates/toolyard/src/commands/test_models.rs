@@ -1,6 +1,7 @@
 //! `toolyard models test`: whether models answer, and how they call tools best.
 
-use toolyard::ModelsError;
+use serde_json::json;
+use toolyard::{Models, ModelsError};
 use toolyard_model::{ProbeOptions, ProbeOutcome, ProbeReport, probe};
 
 use super::{
@@ -25,29 +26,41 @@ pub(super) async fn run(names: &[String], workplace: &Workplace, output: &Output
     }
     let (mut reports, mut failed) = (Vec::new(), None);
     for name in names {
-        let model = models.get(Some(name))?;
-        match waiting(name, probe(model.as_ref(), ProbeOptions::default())).await? {
+        let failure = match tested(name, &models).await? {
             Ok(report) => {
                 remember(name, &report, workplace)?;
                 if !output.wants_json() {
                     tell(name, &report, output);
                 }
-                if report.recommended.is_none() {
-                    failed = Some(useless(name));
-                }
-                reports.push(report);
+                reports.push(json!(report));
+                report.recommended.is_none().then(|| useless(name))
             }
-            Err(error) => {
-                let failure = Failure::from(error);
+            Err(failure) => {
+                reports.push(json!({"model": name, "error": failure.message()}));
+                Some(failure)
+            }
+        };
+        if let Some(failure) = failure {
+            if !output.wants_json() {
                 failure.tell(output);
-                failed = Some(failure.silent());
             }
+            failed = Some(failure.silent());
         }
     }
     if output.wants_json() {
         output.json(&reports);
     }
     failed.map_or(Ok(()), Err)
+}
+
+/// Tests one model; that one cannot be used does not keep the others from being tested.
+async fn tested(name: &str, models: &Models) -> Result<Result<ProbeReport, Failure>, Failure> {
+    let model = match models.get(Some(name)) {
+        Ok(model) => model,
+        Err(error) => return Ok(Err(error.into())),
+    };
+    let probed = waiting(name, probe(model.as_ref(), ProbeOptions::default())).await?;
+    Ok(probed.map_err(Failure::from))
 }
 
 fn remember(name: &str, report: &ProbeReport, workplace: &Workplace) -> Result<(), Failure> {

@@ -10,8 +10,13 @@ use serde_json::{Value, json};
 use toolyard_mcp::client::{ConnectError, McpManager, Server, Session};
 
 use crate::{
-    commands::servers::{facts, hint_to_approve, tell_trouble},
+    commands::{
+        discovery::remember,
+        server_memory::ServerMemory,
+        servers::{facts, hint_to_approve, tell_trouble},
+    },
     failure::{Code, Failure},
+    folders::Workplace,
     output::{Output, harmless},
     progress::waiting,
 };
@@ -30,6 +35,7 @@ struct Tested {
 pub(crate) async fn test(
     manager: &McpManager,
     servers: &[Arc<Server>],
+    workplace: &Workplace,
     output: &Output,
 ) -> Result<(), Failure> {
     let tell = |tested: &Tested| {
@@ -49,6 +55,11 @@ pub(crate) async fn test(
     let all = stream::iter(tests).buffer_unordered(AT_ONCE).collect::<Vec<_>>();
     let mut all = waiting(&names.join(", "), all).await?;
     all.sort_by(|one, other| one.server.config().id.cmp(&other.server.config().id));
+    let mut memory = ServerMemory::read(workplace);
+    for Tested { server, outcome, took } in &all {
+        remember(server, outcome.as_ref().err(), *took, &mut memory);
+    }
+    memory.keep(workplace);
     if output.wants_json() {
         output.json(&all.iter().map(as_data).collect::<Vec<_>>());
     }
@@ -63,7 +74,7 @@ pub(crate) async fn test(
 
 fn as_data(Tested { server, outcome, took }: &Tested) -> Value {
     json!({
-        "server": facts(server),
+        "server": facts(server, None),
         "milliseconds": took.as_millis(),
         "protocol": outcome.as_ref().ok().map(|session| session.version()),
         "calls_itself": outcome.as_ref().ok().map(|session| session.about().name.clone()),

@@ -77,12 +77,37 @@ pub(super) fn facts(tool: &ToolCandidate) -> Value {
     })
 }
 
+/// A tool and its source where a name says both: `TOOL@SOURCE` as in rules, `SOURCE.TOOL` as clients see it.
+pub(super) fn with_source(name: &str, yard: &Toolyard) -> Option<(String, String)> {
+    if yard.hub().snapshot().find(name).is_some() {
+        return None;
+    }
+    let sources = yard.hub().sources();
+    let servers = yard.servers().map(McpManager::servers).unwrap_or_default();
+    let is_source = |id: &str| {
+        sources.iter().any(|source| source.info.id.as_str() == id)
+            || servers.iter().any(|server| server.config().id.as_str() == id)
+    };
+    let dotted = name.match_indices('.').filter_map(|(at, _)| Some((name.get(at + 1..)?, name.get(..at)?)));
+    let mut ways = name.rsplit_once('@').into_iter().chain(dotted);
+    ways.find(|(_, source)| is_source(source)).map(|(tool, source)| (tool.to_owned(), source.to_owned()))
+}
+
 fn show(yard: &Toolyard, name: &str, output: &Output) -> Result<(), Failure> {
+    let both = with_source(name, yard);
+    let (name, source) = match &both {
+        Some((tool, source)) => (tool.as_str(), Some(source.as_str())),
+        None => (name, None),
+    };
     // Routing decides what exists and what was probably meant.
     let snapshot = yard.hub().snapshot();
-    route(&snapshot, &ToolCallRequest::new(name, json!({})))?;
+    let mut request = ToolCallRequest::new(name, json!({}));
+    request.source = source.map(str::to_owned);
+    route(&snapshot, &request)?;
     let Some(found) = snapshot.find(name) else { return Ok(()) };
-    let (candidates, equals): (Vec<_>, usize) = (found.all().collect(), found.used.len());
+    let is_meant = |tool: &&Arc<ToolCandidate>| source.is_none_or(|id| tool.source_id().as_str() == id);
+    let equals = found.used.iter().filter(is_meant).count();
+    let candidates: Vec<_> = found.all().filter(is_meant).collect();
     if output.wants_json() {
         let all: Vec<Value> = candidates
             .iter()

@@ -77,8 +77,12 @@ fn clients() -> Place {
     place
 }
 
+/// Everything a person sees, with the secrets of the clients' files set where the hub is started.
 fn run(place: &Place, words: &[&str]) -> String {
-    place.run(words).replace(env!("CARGO_BIN_EXE_toolyard"), "/bin/toolyard")
+    let mut command = place.command(words);
+    command.env("GITHUB_TOKEN", "canary-in-a-header-1234567");
+    command.env("TIME_API_KEY", "canary-in-a-variable-1234567");
+    place.seen(&command.output().unwrap()).replace(env!("CARGO_BIN_EXE_toolyard"), "/bin/toolyard")
 }
 
 fn text(place: &Place, file: &str) -> String {
@@ -105,13 +109,11 @@ fn claude_code() {
     --- stderr
     HOME/.claude.json would change:
     Claude Code would start `toolyard serve --stdio` in place of 2 servers (Excel, github)
-      hint: these servers need variables that are not set here: GITHUB_TOKEN
     "#);
     assert_eq!(text(&place, ".claude.json"), CLAUDE);
     insta::assert_snapshot!(run(&place, &["connect", "claude", "--yes"]), @r"
     --- stderr
     Claude Code now starts `toolyard serve --stdio` in place of 2 servers (Excel, github). Undo: toolyard connect claude --undo
-      hint: these servers need variables that are not set here: GITHUB_TOKEN
     ");
     insta::assert_snapshot!(text(&place, ".claude.json"), @r#"
     {
@@ -133,7 +135,6 @@ fn cursor() {
     insta::assert_snapshot!(run(&place, &["connect", "cursor", "--yes"]), @r"
     --- stderr
     Cursor now starts `toolyard serve --stdio` in place of 1 server (time). Undo: toolyard connect cursor --undo
-      hint: these servers need variables that are not set here: TIME_API_KEY
     ");
     insta::assert_snapshot!(text(&place, ".cursor/mcp.json"), @r#"
     {
@@ -223,14 +224,14 @@ fn undone_everything_is_as_it_was_byte_for_byte() {
     for (client, file, before) in FILES {
         for way in [&["--http"][..], &[]] {
             let words = [&["connect", client, "--yes"], way].concat();
-            let said = place.run(&words);
+            let said = run(&place, &words);
             assert!(said.contains("now"), "{said}");
             assert!(!said.contains("canary"), "{said}");
         }
-        let said = place.run(&["connect", client, "--undo", "--yes"]);
+        let said = run(&place, &["connect", client, "--undo", "--yes"]);
         assert!(said.contains("is as it was"), "{said}");
         assert_eq!(text(&place, file), before, "{client}");
-        let again = place.run(&["connect", client, "--undo", "--yes"]);
+        let again = run(&place, &["connect", client, "--undo", "--yes"]);
         assert!(again.contains("was not connected"), "{again}");
     }
 }
@@ -238,13 +239,13 @@ fn undone_everything_is_as_it_was_byte_for_byte() {
 #[test]
 fn what_others_wrote_since_stays_when_it_is_undone() {
     let place = clients();
-    place.run(&["connect", "claude", "--yes"]);
+    run(&place, &["connect", "claude", "--yes"]);
     let since = std::fs::read_to_string(place.path(".claude.json")).unwrap();
     let since = since
         .replace("\"numStartups\": 12", "\"numStartups\": 13")
         .replace("\"mcpServers\": {", "\"mcpServers\": {\n    \"new\": { \"command\": \"new\" },");
     place.write(".claude.json", &since);
-    place.run(&["connect", "claude", "--undo", "--yes"]);
+    run(&place, &["connect", "claude", "--undo", "--yes"]);
     insta::assert_snapshot!(text(&place, ".claude.json"), @r#"
     {
       "numStartups": 13,
@@ -265,6 +266,25 @@ fn what_others_wrote_since_stays_when_it_is_undone() {
       "projects": {}
     }
     "#);
+}
+
+#[test]
+fn what_would_not_work_any_more_stays() {
+    let place = clients();
+    insta::assert_snapshot!(place.run(&["connect", "claude", "--yes"]).replace(env!("CARGO_BIN_EXE_toolyard"), ""), @r"
+    --- stderr
+    Claude Code now starts `toolyard serve --stdio` in place of 1 server (Excel). Undo: toolyard connect claude --undo
+      stays there, because GITHUB_TOKEN is not set here: github
+      hint: set what is missing where toolyard is started, then connect again
+    ");
+    assert!(text(&place, ".claude.json").contains("canary-in-a-header-1234567"));
+    let mut command = place.command(&["connect", "claude", "--yes"]);
+    let other = place.seen(&command.env("GITHUB_TOKEN", "of-another-account-1234567").output().unwrap());
+    assert!(other.contains("stays there, because it is not in your settings: github"), "{other}");
+    let said = run(&place, &["connect", "claude", "--yes"]);
+    assert!(said.contains("in place of 1 server (github)"), "{said}");
+    run(&place, &["connect", "claude", "--undo", "--yes"]);
+    assert_eq!(text(&place, ".claude.json"), CLAUDE);
 }
 
 #[test]
@@ -291,7 +311,7 @@ fn a_broken_file_is_never_touched() {
     let place = Place::new();
     for (client, file, _) in FILES {
         place.write(file, "{ \"mcpServers\": ");
-        let said = place.run(&["connect", client, "--yes"]);
+        let said = run(&place, &["connect", client, "--yes"]);
         assert!(said.contains("was not touched") && said.ends_with("--- exit 2"), "{said}");
         assert_eq!(text(&place, file), "{ \"mcpServers\": ");
     }
@@ -300,7 +320,7 @@ fn a_broken_file_is_never_touched() {
 #[test]
 fn nothing_happens_without_a_word() {
     let place = clients();
-    let said = place.run(&["connect", "gemini"]);
+    let said = run(&place, &["connect", "gemini"]);
     assert!(said.contains("nobody can be asked here") && said.ends_with("--- exit 4"), "{said}");
     assert_eq!(text(&place, ".gemini/settings.json"), GEMINI);
     assert!(!said.contains("canary"), "{said}");
@@ -312,12 +332,12 @@ fn links_and_rights_stay_and_what_was_taken_out_is_private() {
     std::fs::rename(place.path(".claude.json"), place.path("dotfiles.json")).unwrap();
     symlink(place.path("dotfiles.json"), place.path(".claude.json")).unwrap();
     std::fs::set_permissions(place.path("dotfiles.json"), std::fs::Permissions::from_mode(0o640)).unwrap();
-    place.run(&["connect", "claude", "--yes"]);
+    run(&place, &["connect", "claude", "--yes"]);
     assert!(place.path(".claude.json").is_symlink());
     let mode = |file: &str| place.path(file).metadata().unwrap().permissions().mode() & 0o777;
     assert_eq!(mode("dotfiles.json"), 0o640);
     assert_eq!(mode("data/toolyard/connect/claude-code.json"), 0o600);
-    place.run(&["connect", "claude", "--undo", "--yes"]);
+    run(&place, &["connect", "claude", "--undo", "--yes"]);
     assert_eq!(text(&place, "dotfiles.json"), CLAUDE);
     assert!(place.path(".claude.json").is_symlink());
 }
@@ -325,16 +345,16 @@ fn links_and_rights_stay_and_what_was_taken_out_is_private() {
 #[test]
 fn a_file_that_was_not_there_goes_again() {
     let place = Place::new();
-    place.run(&["connect", "vscode", "--yes"]);
+    run(&place, &["connect", "vscode", "--yes"]);
     assert!(place.path(".config/Code/User/mcp.json").is_file());
-    place.run(&["connect", "vscode", "--undo", "--yes"]);
+    run(&place, &["connect", "vscode", "--undo", "--yes"]);
     assert!(!place.path(".config/Code/User/mcp.json").exists());
 }
 
 #[test]
 fn the_same_facts_as_json() {
     let place = clients();
-    let said = place.run(&["connect", "claude", "--json", "--yes"]);
+    let said = run(&place, &["connect", "claude", "--json", "--yes"]);
     assert!(!said.contains("canary"), "{said}");
     let facts: serde_json::Value = serde_json::from_str(&said).unwrap();
     assert_eq!(facts["moved"], serde_json::json!(["Excel", "github"]));
@@ -345,7 +365,7 @@ fn the_same_facts_as_json() {
 fn a_connected_client_does_not_bring_the_hub_to_itself() {
     let place = clients();
     for (client, ..) in FILES {
-        place.run(&["connect", client, "--http", "--yes"]);
+        run(&place, &["connect", client, "--http", "--yes"]);
     }
     let before = std::fs::read_to_string(place.path("config/toolyard/toolyard.toml")).unwrap();
     let said = place.run(&["import", "--yes"]);

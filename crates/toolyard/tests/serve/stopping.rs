@@ -35,7 +35,7 @@ async fn a_call_that_is_under_way_ends_before_the_hub_does() {
 #[tokio::test]
 async fn a_second_word_ends_the_hub_though_a_call_is_under_way() {
     let place = yard();
-    let mut hub = Serving::start(&place, &[]);
+    let hub = Serving::start(&place, &[]);
     let call = hub.request(
         "",
         "tools/call",

@@ -1,12 +1,42 @@
 //! Added, listed, started when needed, removed; and nothing left behind.
 
-use std::process::{Command, Stdio};
+use std::{
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
 
 use serde_json::json;
 
 use crate::place::{Place, greet, wait_until};
 
 const GREET: [&str; 4] = ["call", "greet", "--args", r#"{"name":"Ada"}"#];
+
+#[test]
+fn nobody_waits_again_and_again_for_a_server_that_hangs() {
+    let place = Place::new();
+    place.write(
+        "config/toolyard/toolyard.toml",
+        "[servers.hangs]\ncommand = \"sleep\"\nargs = [\"100\"]\nstartup_timeout = \"3s\"\n",
+    );
+    let first = place.run(&["tools", "list"]);
+    assert!(first.contains("calculate") && first.contains("note: hangs could not be used: "), "{first}");
+    let began = Instant::now();
+    let second = place.run(&["tools", "list"]);
+    assert!(began.elapsed() < Duration::from_millis(2_900), "{:?}", began.elapsed());
+    assert!(
+        second.contains("left out, because it could not be used lately: hangs; why: toolyard servers list"),
+        "{second}"
+    );
+    let listed = place.run(&["servers", "list"]);
+    assert!(listed.contains("failed less than a minute ago"), "{listed}");
+    // Another program under the same name is another server.
+    place.write("config/toolyard/toolyard.toml", "[servers.hangs]\ncommand = \"no-such-program\"\n");
+    let listed = place.run(&["servers", "list"]);
+    assert!(listed.contains("never started"), "{listed}");
+    let fails = [place.run(&["tools", "list"]), place.run(&["tools", "list"])];
+    assert!(fails[0].contains("note: hangs could not be used: "), "{fails:?}");
+    assert!(fails[1].contains("could not be used lately: hangs;"), "a reason is told once: {fails:?}");
+}
 
 #[test]
 fn a_server_is_added_tested_used_and_removed() {
@@ -26,6 +56,13 @@ fn a_server_is_added_tested_used_and_removed() {
       fake: seen for the first time and in service: greet
     ");
     insta::assert_snapshot!(place.run(&GREET), @"Hello, Ada!");
+    for name in ["greet@fake", "fake.greet"] {
+        assert_eq!(place.run(&["call", name, "--args", r#"{"name":"Ada"}"#]).trim_end(), "Hello, Ada!");
+        let shown = place.run(&["tools", "show", name]);
+        assert!(shown.starts_with("greet   fake (mcp, not trusted)"), "{shown}");
+    }
+    let unknown = place.run(&["call", "greet@nobody"]);
+    assert!(unknown.contains("does not exist"), "{unknown}");
     insta::assert_snapshot!(place.run(&["servers", "show", "fake"]), @r"
     fake   known, not running
       Reached by: python3 HOME/server.py HOME/fake.json
