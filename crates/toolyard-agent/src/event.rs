@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use toolyard_core::{ErrorKind, Resolution, RunId, SourceId};
+use toolyard_core::{ContentHash, ErrorKind, Resolution, RunId, SourceId};
 use toolyard_model::{ModelMessage, ModelReply, Usage};
 
 use crate::{Cap, Caps, Plan, PlanProblem};
@@ -37,6 +37,20 @@ pub struct Ask {
     /// Whether it goes on by itself, with nobody who waits for it: a hub that starts takes it over from one that ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub detached: bool,
+    /// By what the request of a client is known that it was asked with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<RequestMark>,
+}
+
+/// By what the request of a client is known, so that it is not carried out once more when it is made again, whichever
+/// process hears it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestMark {
+    /// The hash of the client's own name for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub named: Option<ContentHash>,
+    /// The hash of all that it said.
+    pub said: ContentHash,
 }
 
 /// A transition of a run. All of them in their order are the run.

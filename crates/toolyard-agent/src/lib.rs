@@ -81,8 +81,10 @@ pub use caps::{Cap, Caps, Spent};
 pub use chat::{Chat, recent};
 pub use coordination::{CoordinationAgent, ResultForAnswer};
 pub use discovery::{AgentTools, Rates, offer, tools_for_task};
-pub use driver::RUN_KIND;
-pub use event::{Ask, ModelTask, Permission, RunEnd, RunEvent, RunNews, StepEnd, StepFacts, Verification};
+pub use driver::{RUN_KIND, request_of};
+pub use event::{
+    Ask, ModelTask, Permission, RequestMark, RunEnd, RunEvent, RunNews, StepEnd, StepFacts, Verification,
+};
 pub use execution::{ExecutionAgent, prepare_tool_input};
 pub use memory::MemoryLog;
 pub use plan::{Complexity, NO_TOOL, Plan, PlanProblem, Step};
