@@ -353,6 +353,9 @@ pub enum RunNews {
     AnswerDelta {
         /// The text.
         text: String,
+        /// Whether the model may still go on with calls, so that it was no answer.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        tentative: bool,
     },
     /// What was told of an answer is none: the model went on with calls, or broke off.
     AnswerDropped,

@@ -9,10 +9,14 @@ use toolyard_model::{ModelReply, ModelRequest, ToolCalling};
 use super::{aside::LARGE, session::Context, standing::Standing};
 pub(super) use crate::Decision;
 use crate::{
-    AgentParts, AgentTools, CoordinationAgent, Digest, ExecutionAgent, ModelTask, Phase, Plan, PlanProblem,
-    PlanningAgent, Rates, ResultForAnswer, Run, Situation, Step, StepEnd, StepFacts, StepRun, Verification,
-    VerificationAgent, VerifyInput, check_plan, preview, prompt::PromptTool, references, shape,
-    tools_for_task, values::Values,
+    AgentConfig, AgentParts, AgentTools, CoordinationAgent, Digest, ExecutionAgent, Language, ModelTask,
+    Phase, Plan, PlanProblem, PlanningAgent, Rates, ResultForAnswer, Run, Situation, Step, StepEnd,
+    StepFacts, StepRun, Verification, VerificationAgent, VerifyInput, check_plan,
+    planning::words::{Words, filled},
+    preview,
+    prompt::PromptTool,
+    references, shape, tools_for_task,
+    values::Values,
 };
 
 /// So much of a result is shown to whoever answers, in characters; it cuts further itself.
@@ -277,9 +281,19 @@ fn results(known: &[Known]) -> Vec<ResultForAnswer> {
     known.iter().map(Known::result).collect()
 }
 
+/// Who answers, in the language of the question.
+fn answering(parts: &AgentParts, run: &Run) -> CoordinationAgent {
+    CoordinationAgent::new(AgentConfig { language: language(parts, run), ..parts.config.clone() })
+}
+
+fn language(parts: &AgentParts, run: &Run) -> Language {
+    let question = run.ask().map(|ask| ask.question.as_str()).unwrap_or_default();
+    parts.config.language.of_question(question)
+}
+
 /// The answer without a model.
-pub(super) fn fallback(parts: &AgentParts, known: &[Known]) -> Option<String> {
-    CoordinationAgent::new(parts.config.clone()).fallback(&results(known))
+pub(super) fn fallback(parts: &AgentParts, run: &Run, known: &[Known]) -> Option<String> {
+    answering(parts, run).fallback(&results(known))
 }
 
 /// The answer that only shows what a step gave, for models that would only talk about it.
@@ -290,8 +304,8 @@ pub(super) fn direct(parts: &AgentParts, run: &Run, known: &[Known]) -> Option<S
 }
 
 /// What stands at the end of an answer that the model could not end.
-pub(super) fn cut_off(parts: &AgentParts) -> &'static str {
-    CoordinationAgent::new(parts.config.clone()).cut_off()
+pub(super) fn cut_off(parts: &AgentParts, run: &Run) -> &'static str {
+    answering(parts, run).cut_off()
 }
 
 /// Who an answer rests on.
@@ -307,17 +321,18 @@ pub(super) fn failure(parts: &AgentParts, run: &Run, known: &[Known]) -> (String
     });
     if known.is_empty() {
         let problems: Vec<String> = run.problems().iter().map(ToString::to_string).collect();
-        let hint = "say the task in other words, or use another model".to_owned();
-        return (format!("no plan could be made: {}", problems.join("; ")), Some(hint));
+        let words = Words::of(language(parts, run));
+        let message = filled(words.no_plan, &[("problems", &problems.join("; "))]);
+        return (message, Some(words.no_plan_hint.to_owned()));
     }
-    (CoordinationAgent::new(parts.config.clone()).failure(&results(known)), hint)
+    (answering(parts, run).failure(&results(known)), hint)
 }
 
 /// What would be called, in a run that may change nothing.
-pub(super) fn rehearsal(known: &[Known]) -> String {
+pub(super) fn rehearsal(parts: &AgentParts, run: &Run, known: &[Known]) -> String {
     let would = known.iter().filter(|known| matches!(known.step.phase, Phase::Ended(StepEnd::Rehearsed)));
     let lines = would.map(|known| format!("- {}: {}", known.step.step.id, known.step.step.tool_type));
-    let lines: Vec<String> =
-        std::iter::once("Nothing was changed. These calls would be made:".to_owned()).chain(lines).collect();
+    let heading = Words::of(language(parts, run)).rehearsed.to_owned();
+    let lines: Vec<String> = std::iter::once(heading).chain(lines).collect();
     lines.join("\n")
 }
