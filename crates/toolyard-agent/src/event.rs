@@ -224,6 +224,9 @@ pub struct StepFacts {
     pub read_only: bool,
     /// Whether a person must agree.
     pub permission: Permission,
+    /// What was mended in the step, in words: whoever decides is told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// Whether a call may be made.
@@ -436,8 +439,12 @@ mod tests {
             dependencies: vec!["token".to_owned()],
             complexity: crate::Complexity::Low,
         };
-        let facts =
-            StepFacts { source: Some("excel".into()), read_only: true, permission: Permission::Allow };
+        let facts = StepFacts {
+            source: Some("excel".into()),
+            read_only: true,
+            permission: Permission::Allow,
+            notes: Vec::new(),
+        };
         let planned = RunEvent::Planned {
             plan: Plan { steps: names.iter().map(step).collect() },
             facts: names.iter().map(|name| ((*name).to_owned(), facts.clone())).collect(),

@@ -89,7 +89,7 @@ pub use execution::{ExecutionAgent, prepare_tool_input};
 pub use memory::MemoryLog;
 pub use plan::{Complexity, NO_TOOL, Plan, PlanProblem, Step};
 pub use plan_check::{KnownTools, check_plan, cycle};
-pub use planning::{Decision, Digest, MAKE_PLAN, PlanningAgent, Situation};
+pub use planning::{Decision, Digest, MAKE_PLAN, PlanNotes, PlanningAgent, Situation};
 pub use reference::{
     Part, Reference, ReferenceError, Resolved, ResolvedJson, ValueOf, references, resolve, resolve_json,
 };

@@ -14,6 +14,7 @@ use serde::{Serialize, Serializer, ser::SerializeMap as _};
 use serde_json::{Map, Value};
 use toolyard_core::{Param, ParamType, RawJson};
 
+pub(crate) use self::second_look::short;
 pub use self::text::{Part, Reference};
 use self::{
     pick::{Wanted, is_number, pick},

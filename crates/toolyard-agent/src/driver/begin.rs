@@ -186,13 +186,13 @@ impl Session<'_> {
     fn read_plan(&mut self, task: &Task) -> Result<bool, AgentError> {
         let Some(reply) = task.model_task().and_then(|task| self.run.reply(&task)) else { return Ok(false) };
         match thinking::read_plan(self.context.parts, &self.run, reply) {
-            Ok(Decision::Answer(answer)) => {
+            Ok((Decision::Answer(answer), _)) => {
                 let cut_off = is_cut_off(reply);
                 self.answer(answer, cut_off)?;
             }
-            Ok(Decision::Plan(plan)) => {
+            Ok((Decision::Plan(plan), notes)) => {
                 self.drop_said();
-                let facts = thinking::facts(self.context.parts, &plan);
+                let facts = thinking::facts(self.context.parts, &plan, notes);
                 self.note(RunEvent::Planned { plan, facts })?;
             }
             Err(problems) => {

@@ -10,8 +10,8 @@ use super::{aside::LARGE, session::Context, standing::Standing};
 pub(super) use crate::Decision;
 use crate::{
     AgentConfig, AgentParts, AgentTools, CoordinationAgent, Digest, ExecutionAgent, Language, ModelTask,
-    Phase, Plan, PlanProblem, PlanningAgent, Rates, ResultForAnswer, Run, Situation, Step, StepEnd,
-    StepFacts, StepRun, Verification, VerificationAgent, VerifyInput, check_plan,
+    Phase, Plan, PlanNotes, PlanProblem, PlanningAgent, Rates, ResultForAnswer, Run, Situation, Step,
+    StepEnd, StepFacts, StepRun, Verification, VerificationAgent, VerifyInput, check_plan,
     planning::words::{Words, filled},
     preview,
     prompt::PromptTool,
@@ -187,16 +187,17 @@ pub(super) fn read_plan(
     parts: &AgentParts,
     run: &Run,
     reply: &ModelReply,
-) -> Result<Decision, Vec<PlanProblem>> {
+) -> Result<(Decision, PlanNotes), Vec<PlanProblem>> {
     let known = known_now(run, &Values::default());
     let tools = AgentTools::new(&parts.config, &parts.hub);
-    let read = planning(parts).read(&situation(parts, run, &known, &[]), reply, &tools);
-    let mut plan = match read.map_err(|problem| vec![problem])? {
+    let read = planning(parts).read_with_notes(&situation(parts, run, &known, &[]), reply, &tools);
+    let (decision, notes) = read.map_err(|problem| vec![problem])?;
+    let mut plan = match decision {
         Decision::Plan(plan) => plan,
         Decision::Answer(answer) if answer.trim().is_empty() => {
             return Err(vec![PlanProblem::Unreadable { reason: "nothing was said".to_owned() }]);
         }
-        answer @ Decision::Answer(_) => return Ok(answer),
+        answer @ Decision::Answer(_) => return Ok((answer, notes)),
     };
     let mut caps = run.ask().map(|ask| ask.caps.clone()).unwrap_or_default();
     caps.steps = caps.steps.saturating_sub(run.spent().steps);
@@ -215,12 +216,16 @@ pub(super) fn read_plan(
             }
         }
     }
-    Ok(Decision::Plan(plan))
+    Ok((Decision::Plan(plan), notes))
 }
 
-/// What is known of the tools of a plan.
-pub(super) fn facts(parts: &AgentParts, plan: &Plan) -> BTreeMap<String, StepFacts> {
-    plan.steps.iter().map(|step| (step.id.clone(), Standing::of(parts, &step.tool_type).facts())).collect()
+/// What is known of the steps of a plan: their tools, and what was mended in them.
+pub(super) fn facts(parts: &AgentParts, plan: &Plan, mut notes: PlanNotes) -> BTreeMap<String, StepFacts> {
+    let facts = |step: &Step| {
+        let facts = Standing::of(parts, &step.tool_type).facts();
+        (step.id.clone(), StepFacts { notes: notes.remove(&step.id).unwrap_or_default(), ..facts })
+    };
+    plan.steps.iter().map(facts).collect()
 }
 
 fn repair(parts: &AgentParts, step: &StepRun, known: &[Known]) -> Option<ModelRequest> {

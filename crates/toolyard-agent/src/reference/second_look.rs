@@ -326,7 +326,7 @@ fn occurrences<'v>(
 }
 
 /// A name that a server gave, as it is told to people.
-pub(super) fn short(name: &str) -> String {
+pub(crate) fn short(name: &str) -> String {
     let plain =
         |letter: char| if letter.is_alphanumeric() || "_-.:/".contains(letter) { letter } else { '_' };
     let mut shown: String = name.chars().take(LONGEST_NAME).map(plain).collect();
