@@ -49,6 +49,7 @@ mod agent_config;
 mod approval_rules;
 mod cancel;
 mod caps;
+mod cells;
 mod chat;
 mod coordination;
 mod discovery;
