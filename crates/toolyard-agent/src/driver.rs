@@ -35,16 +35,18 @@ mod thought;
 mod work;
 
 use serde_json::json;
-use toolyard_core::{Lease, RawJson, RunId, RunState};
+use toolyard_core::{Lease, RawJson, RunId, RunRecord, RunState};
 
 use self::session::{Held, Session};
 use crate::{
-    Agent, AgentError, Ask, CancelToken, RunEnd, RunEvent, RunWatcher,
+    Agent, AgentError, Ask, CancelToken, RequestMark, RunEnd, RunEvent, RunWatcher,
     replay::{self, Loaded},
 };
 
 /// The kind of run that agents make.
 pub const RUN_KIND: &str = "agent";
+/// Where the detail of a run says by what the request is known that it was asked with.
+const REQUEST: &str = "request";
 /// So much of a question names its run in a list.
 const SHOWN_QUESTION: usize = 200;
 
@@ -53,7 +55,11 @@ impl Agent {
     pub async fn begin(&self, ask: Ask) -> Result<RunId, AgentError> {
         let parts = &self.parts;
         let question: String = ask.question.chars().take(SHOWN_QUESTION).collect();
-        let detail = RawJson::from(json!({"agent": ask.agent, "question": question, "who": ask.who}));
+        let mut detail = json!({"agent": ask.agent, "question": question, "who": ask.who});
+        if let (Some(request), Some(detail)) = (&ask.request, detail.as_object_mut()) {
+            detail.insert(REQUEST.to_owned(), json!(request));
+        }
+        let detail = RawJson::from(detail);
         let run = parts.log.create_run(RUN_KIND, &detail).await?;
         let lease = parts.log.claim(&run, &parts.owner, self.lease).await?;
         parts.log.append(&lease, 0, &replay::written(&RunEvent::Asked { ask })).await?;
@@ -146,6 +152,11 @@ impl Agent {
         }
         Ok(session)
     }
+}
+
+/// By what the request of a client is known that a run was asked with.
+pub fn request_of(run: &RunRecord) -> Option<RequestMark> {
+    serde_json::from_value(run.detail.to_value().get_mut(REQUEST)?.take()).ok()
 }
 
 fn written_cancellation() -> RawJson {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use toolyard_core::{ErrorKind, Resolution, RunId, SourceId};
+use toolyard_core::{ContentHash, ErrorKind, Resolution, RunId, SourceId};
 use toolyard_model::{ModelMessage, ModelReply, Usage};
 
 use crate::{Cap, Caps, Plan, PlanProblem};
@@ -37,6 +37,20 @@ pub struct Ask {
     /// Whether it goes on by itself, with nobody who waits for it: a hub that starts takes it over from one that ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub detached: bool,
+    /// By what the request of a client is known that it was asked with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<RequestMark>,
+}
+
+/// By what the request of a client is known, so that it is not carried out once more when it is made again, whichever
+/// process hears it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestMark {
+    /// The hash of the client's own name for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub named: Option<ContentHash>,
+    /// The hash of all that it said.
+    pub said: ContentHash,
 }
 
 /// A transition of a run. All of them in their order are the run.
@@ -210,6 +224,9 @@ pub struct StepFacts {
     pub read_only: bool,
     /// Whether a person must agree.
     pub permission: Permission,
+    /// What was mended in the step, in words: whoever decides is told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// Whether a call may be made.
@@ -339,6 +356,9 @@ pub enum RunNews {
     AnswerDelta {
         /// The text.
         text: String,
+        /// Whether the model may still go on with calls, so that it was no answer.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        tentative: bool,
     },
     /// What was told of an answer is none: the model went on with calls, or broke off.
     AnswerDropped,
@@ -419,8 +439,12 @@ mod tests {
             dependencies: vec!["token".to_owned()],
             complexity: crate::Complexity::Low,
         };
-        let facts =
-            StepFacts { source: Some("excel".into()), read_only: true, permission: Permission::Allow };
+        let facts = StepFacts {
+            source: Some("excel".into()),
+            read_only: true,
+            permission: Permission::Allow,
+            notes: Vec::new(),
+        };
         let planned = RunEvent::Planned {
             plan: Plan { steps: names.iter().map(step).collect() },
             facts: names.iter().map(|name| ((*name).to_owned(), facts.clone())).collect(),

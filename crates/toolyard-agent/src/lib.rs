@@ -49,6 +49,7 @@ mod agent_config;
 mod approval_rules;
 mod cancel;
 mod caps;
+mod cells;
 mod chat;
 mod coordination;
 mod discovery;
@@ -81,13 +82,15 @@ pub use caps::{Cap, Caps, Spent};
 pub use chat::{Chat, recent};
 pub use coordination::{CoordinationAgent, ResultForAnswer};
 pub use discovery::{AgentTools, Rates, offer, tools_for_task};
-pub use driver::RUN_KIND;
-pub use event::{Ask, ModelTask, Permission, RunEnd, RunEvent, RunNews, StepEnd, StepFacts, Verification};
+pub use driver::{RUN_KIND, request_of};
+pub use event::{
+    Ask, ModelTask, Permission, RequestMark, RunEnd, RunEvent, RunNews, StepEnd, StepFacts, Verification,
+};
 pub use execution::{ExecutionAgent, prepare_tool_input};
 pub use memory::MemoryLog;
 pub use plan::{Complexity, NO_TOOL, Plan, PlanProblem, Step};
 pub use plan_check::{KnownTools, check_plan, cycle};
-pub use planning::{Decision, Digest, MAKE_PLAN, PlanningAgent, Situation};
+pub use planning::{Decision, Digest, MAKE_PLAN, PlanNotes, PlanningAgent, Situation};
 pub use reference::{
     Part, Reference, ReferenceError, Resolved, ResolvedJson, ValueOf, references, resolve, resolve_json,
 };

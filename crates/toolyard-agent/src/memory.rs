@@ -101,6 +101,11 @@ impl KeptRun {
         self.record.owner.is_none() || self.lease_until.is_none_or(|until| until < Instant::now())
     }
 
+    /// What others are told of it.
+    fn record(&self) -> RunRecord {
+        RunRecord { held: !self.is_free(), ..self.record.clone() }
+    }
+
     fn step(&mut self, step: &str) -> Option<&mut StepRecord> {
         self.steps.iter_mut().find(|known| known.step == step)
     }
@@ -169,6 +174,7 @@ impl Journal for MemoryLog {
                 state: RunState::Open,
                 detail: redact_json(detail).0,
                 owner: None,
+                held: false,
                 fence: 0,
                 created_at,
             };
@@ -239,11 +245,11 @@ impl Journal for MemoryLog {
     }
 
     fn run<'a>(&'a self, run: &'a RunId) -> JournalFuture<'a, RunRecord> {
-        self.at_once(|kept| Ok(kept.run(run)?.record.clone()))
+        self.at_once(|kept| Ok(kept.run(run)?.record()))
     }
 
     fn runs<'a>(&'a self, limit: usize) -> JournalFuture<'a, Vec<RunRecord>> {
-        self.at_once(|kept| Ok(kept.runs.values().rev().take(limit).map(|run| run.record.clone()).collect()))
+        self.at_once(|kept| Ok(kept.runs.values().rev().take(limit).map(KeptRun::record).collect()))
     }
 
     fn steps<'a>(&'a self, run: &'a RunId) -> JournalFuture<'a, Vec<StepRecord>> {

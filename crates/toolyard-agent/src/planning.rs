@@ -5,6 +5,7 @@
 
 mod examples;
 pub(crate) mod lenient;
+mod mend;
 pub(crate) mod read;
 pub(crate) mod schema;
 mod signature;
@@ -21,11 +22,13 @@ use toolyard_model::{
     WantedSchema,
 };
 
+pub use self::mend::PlanNotes;
 use self::{
+    mend::{without_made_up_cells, without_repeats},
     read::{Said, said},
     schema::plan_schema,
     signature::signature,
-    tidy::{tidied, without_made_up_cells, without_repeats},
+    tidy::tidied,
     words::{Words, filled},
 };
 use crate::{
@@ -184,24 +187,36 @@ impl PlanningAgent {
         reply: &ModelReply,
         tools: &dyn KnownTools,
     ) -> Result<Decision, PlanProblem> {
+        self.read_with_notes(situation, reply, tools).map(|(decision, _)| decision)
+    }
+
+    /// The same, and what was mended in its steps.
+    pub fn read_with_notes(
+        &self,
+        situation: &Situation,
+        reply: &ModelReply,
+        tools: &dyn KnownTools,
+    ) -> Result<(Decision, PlanNotes), PlanProblem> {
         let decided = if reply.calls.is_empty() {
             self.read_text(situation.mode, reply, tools)?
         } else {
             Said::Plan(self.read_calls(situation, reply, tools)?)
         };
-        Ok(match decided {
+        let mut notes = PlanNotes::new();
+        let decision = match decided {
             Said::Answer(answer) => Decision::Answer(text::cleaned(&answer)),
             Said::Plan(plan) => {
-                let plan = tidied(plan, tools, &situation.done_ids(), &situation.question);
+                let plan = tidied(plan, tools, &situation.done_ids(), &situation.question, &mut notes);
                 Decision::Plan(match situation.mode {
                     ToolCalling::Schema => {
-                        let plan = without_repeats(plan, &situation.done_ids());
-                        without_made_up_cells(plan, tools, &situation.all_said())
+                        let plan = without_repeats(plan, &situation.done_ids(), &mut notes);
+                        without_made_up_cells(plan, tools, &situation.all_said(), &mut notes)
                     }
                     ToolCalling::Native | ToolCalling::Text => plan,
                 })
             }
-        })
+        };
+        Ok((decision, notes))
     }
 
     fn words(&self) -> &'static Words {

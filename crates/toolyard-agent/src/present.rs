@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use serde_json::{Map, Value};
 
+use crate::cells::Cell;
+
 /// More rows and columns than this are counted.
 const MAX_ROWS: usize = 50;
 const MAX_COLUMNS: usize = 12;
@@ -140,15 +142,14 @@ pub(crate) fn table(value: &Value) -> Option<String> {
     (table.rows.len() > 1).then(|| written(&table))
 }
 
-/// Cells that say where they stand: `{"row": 1, "column": 2, "value": "Sales"}`.
+/// Cells that say where they stand.
 fn grid(items: &[Value]) -> Option<Table> {
     let mut rows: BTreeMap<i64, BTreeMap<i64, &Value>> = BTreeMap::new();
     let mut columns = BTreeSet::new();
     for item in items {
-        let number = |name: &str| item.get(name).and_then(Value::as_i64);
-        let (row, column) = (number("row")?, number("column")?);
+        let Cell { row, column, value } = Cell::read(item)?;
         columns.insert(column);
-        rows.entry(row).or_default().insert(column, item.get("value")?);
+        rows.entry(row).or_default().insert(column, value);
     }
     let size = (rows.len(), columns.len());
     let row = |cells: &BTreeMap<i64, &Value>| {

@@ -3,25 +3,31 @@
 //! A text that is nothing but a reference is replaced by the value with its type; within a longer text the value is
 //! written as text. `$$` is a dollar sign. What comes out of a value is never looked at for references again.
 
+mod columns;
+mod form;
+mod node;
 mod pick;
 mod second_look;
 mod text;
+mod trail;
 mod walk;
 
 use std::{collections::HashMap, sync::Arc};
 
-use serde::{Serialize, Serializer, ser::SerializeMap as _};
 use serde_json::{Map, Value};
-use toolyard_core::{Param, ParamType, RawJson};
+use toolyard_core::{Param, RawJson};
 
 pub use self::text::{Part, Reference};
+pub(crate) use self::trail::short;
 use self::{
-    pick::{Wanted, is_number, pick},
+    form::{celled, holds_rows, listed, picked, wanted_list},
+    node::{Node, fits},
+    pick::{Wanted, pick},
     second_look::{main_value, second_look},
     text::{Piece, pieces},
     walk::{Found, walk},
 };
-use crate::{fit::fitted, shape};
+use crate::shape;
 
 /// A value that a step has once it is over.
 pub type ValueOf<'a> = &'a dyn Fn(&str) -> Option<Arc<Value>>;
@@ -151,25 +157,6 @@ pub fn resolve_json(
     Ok(ResolvedJson { arguments, notes })
 }
 
-/// Whether something is at most so many bytes of JSON; nothing is kept of it.
-fn fits(node: &impl Serialize, bytes: usize) -> bool {
-    serde_json::to_writer(Room(bytes), node).is_ok()
-}
-
-/// Takes as many bytes as there is room for.
-struct Room(usize);
-
-impl std::io::Write for Room {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0 = self.0.checked_sub(bytes.len()).ok_or(std::io::ErrorKind::StorageFull)?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
 type Values = HashMap<String, Arc<Value>>;
 
 fn values_for(arguments: &Map<String, Value>, value_of: ValueOf<'_>) -> Values {
@@ -182,178 +169,6 @@ fn values_for(arguments: &Map<String, Value>, value_of: ValueOf<'_>) -> Values {
         }
     }
     values
-}
-
-/// Arguments on the way: parts of values stay where they are until they are written.
-enum Node<'v> {
-    Literal(&'v Value),
-    Text(String),
-    Found(Found<'v>),
-    Array(Vec<Self>),
-    Object(Vec<(&'v str, Self)>),
-}
-
-impl Node<'_> {
-    fn into_value(self) -> Value {
-        match self {
-            Node::Literal(value) => value.clone(),
-            Node::Text(text) => Value::String(text),
-            Node::Found(found) => found.into_value(),
-            Node::Array(items) => Value::Array(items.into_iter().map(Node::into_value).collect()),
-            Node::Object(entries) => Value::Object(
-                entries.into_iter().map(|(key, node)| (key.to_owned(), node.into_value())).collect(),
-            ),
-        }
-    }
-}
-
-impl Node<'_> {
-    /// The same in the form that a parameter has. Lists are looked at and never copied.
-    fn fitted(self, param: &Param) -> Self {
-        let (items, holds_list) = match &self {
-            Node::Found(Found::One(Value::Array(items))) => (items.len(), items.iter().any(Value::is_array)),
-            Node::Found(Found::Many(items)) => (items.len(), items.iter().any(Found::is_list)),
-            Node::Array(items) => (items.len(), items.iter().any(Node::is_list)),
-            _ => return Node::Found(Found::Made(fitted(self.into_value(), param))),
-        };
-        let wants_lists = param.items.as_deref().is_some_and(|inner| inner.kind == ParamType::Array);
-        match &param.kind {
-            ParamType::Array if wants_lists && items > 0 && !holds_list => Node::Array(vec![self]),
-            ParamType::Array => self,
-            _ if items == 1 => Node::Found(Found::Made(fitted(self.into_value(), param))),
-            _ => self,
-        }
-    }
-
-    fn is_list(&self) -> bool {
-        match self {
-            Node::Literal(value) => value.is_array(),
-            Node::Found(found) => found.is_list(),
-            Node::Array(_) => true,
-            Node::Text(_) | Node::Object(_) => false,
-        }
-    }
-}
-
-/// Whether a parameter takes rows of cells.
-fn holds_rows(param: &Param) -> bool {
-    let cells = param.items.as_deref().filter(|rows| rows.kind == ParamType::Array);
-    cells.is_some_and(|rows| rows.items.as_deref().is_none_or(|cell| cell.kind == ParamType::Any))
-}
-
-/// Where a list is wanted and a reference leads to a text or a record, the list of the step is meant; where numbers are,
-/// those in its records.
-fn listed<'v>(
-    node: Node<'v>,
-    param: &Param,
-    written: &str,
-    values: &'v Values,
-    notes: &mut Vec<String>,
-) -> Node<'v> {
-    let Some(wanted) = wanted_list(param) else { return node };
-    let is_wrong = match &node {
-        Node::Found(Found::One(Value::Array(items))) => {
-            wanted == Wanted::Numbers && items.iter().any(Value::is_object)
-        }
-        Node::Found(Found::One(value)) => value.is_object() || (value.is_string() && !is_number(value)),
-        Node::Found(Found::Many(items)) => {
-            wanted == Wanted::Numbers && items.iter().any(|item| item.is_record() || item.is_word())
-        }
-        Node::Text(_) => true,
-        _ => false,
-    };
-    let other = if is_wrong { picked(written, wanted, values, notes) } else { None };
-    other.unwrap_or(node)
-}
-
-/// What an argument that is nothing but a reference probably means where its path does not help.
-fn picked<'v>(
-    written: &str,
-    wanted: Wanted,
-    values: &'v Values,
-    notes: &mut Vec<String>,
-) -> Option<Node<'v>> {
-    let pieces = pieces(written);
-    let [Piece::Reference(reference)] = pieces.as_slice() else { return None };
-    let names: Vec<&str> = std::iter::once(reference.step.as_str()).chain(reference.keys()).collect();
-    let (found, how) = pick(values.get(&reference.step)?, wanted, &names)?;
-    notes.push(format!("`{}`: {how}", reference.written));
-    Some(Node::Found(found))
-}
-
-/// What kind of list a parameter wants; none where anything else would do.
-fn wanted_list(param: &Param) -> Option<Wanted> {
-    let is_number = |kind: &ParamType| matches!(kind, ParamType::Number | ParamType::Integer);
-    let items = param.items.as_deref().map(|items| &items.kind);
-    match &param.kind {
-        ParamType::Union(kinds) if kinds.contains(&ParamType::Array) && kinds.iter().any(is_number) => {
-            (!kinds.contains(&ParamType::String)).then_some(Wanted::Numbers)
-        }
-        ParamType::Array if items.is_some_and(is_number) => Some(Wanted::Numbers),
-        ParamType::Array if items.is_none_or(|items| *items == ParamType::Any) => Some(Wanted::List),
-        _ => None,
-    }
-}
-
-/// Rows whose cells are single things: of a record in a cell its main thing is meant, a list is spread.
-fn celled<'v>(node: Node<'v>, notes: &mut Vec<String>) -> Result<Node<'v>, ReferenceError> {
-    let Node::Array(rows) = node else { return Ok(node) };
-    let rows = rows.into_iter().map(|row| match row {
-        Node::Array(cells) => {
-            let mut row = Vec::with_capacity(cells.len());
-            for cell in cells {
-                spread(cell, &mut row, notes)?;
-            }
-            Ok(Node::Array(row))
-        }
-        other => Ok(other),
-    });
-    Ok(Node::Array(rows.collect::<Result<_, _>>()?))
-}
-
-fn spread<'v>(
-    cell: Node<'v>,
-    row: &mut Vec<Node<'v>>,
-    notes: &mut Vec<String>,
-) -> Result<(), ReferenceError> {
-    match cell {
-        Node::Found(Found::One(value @ Value::Object(_))) => {
-            let (found, how) = pick(value, Wanted::Single, &[])
-                .ok_or_else(|| ReferenceError::NoSingle { shape: shape(value) })?;
-            notes.push(format!("a cell takes one thing: {how}"));
-            row.push(Node::Found(found));
-        }
-        Node::Found(Found::One(Value::Array(items))) => {
-            for item in items {
-                spread(Node::Found(Found::One(item)), row, notes)?;
-            }
-        }
-        Node::Found(Found::Many(items)) => {
-            for item in items {
-                spread(Node::Found(item), row, notes)?;
-            }
-        }
-        other => row.push(other),
-    }
-    Ok(())
-}
-
-impl Serialize for Node<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Node::Literal(value) => value.serialize(serializer),
-            Node::Text(text) => serializer.serialize_str(text),
-            Node::Found(found) => found.serialize(serializer),
-            Node::Array(items) => items.serialize(serializer),
-            Node::Object(entries) => {
-                let mut map = serializer.serialize_map(Some(entries.len()))?;
-                for (key, node) in entries {
-                    map.serialize_entry(key, node)?;
-                }
-                map.end()
-            }
-        }
-    }
 }
 
 fn fields<'v>(

@@ -41,7 +41,8 @@ fn step(id: &str, tool: &str, dependencies: &[&str]) -> Step {
 }
 
 fn facts(source: &str, read_only: bool) -> StepFacts {
-    StepFacts { source: Some(source.to_owned().into()), read_only, permission: Permission::Allow }
+    let (source, permission) = (Some(source.to_owned().into()), Permission::Allow);
+    StepFacts { source, read_only, permission, notes: Vec::new() }
 }
 
 fn asked(caps: Caps) -> RunEvent {

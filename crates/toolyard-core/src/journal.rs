@@ -58,6 +58,8 @@ pub struct RunRecord {
     pub detail: RawJson,
     /// Who holds it, if anyone.
     pub owner: Option<String>,
+    /// Whether whoever holds it said so lately: nobody else can take it.
+    pub held: bool,
     /// Counts its owners.
     pub fence: i64,
     /// Milliseconds since 1970.
@@ -338,6 +340,15 @@ pub trait Journal: Send + Sync {
 
     /// The latest runs, newest first.
     fn runs<'a>(&'a self, limit: usize) -> JournalFuture<'a, Vec<RunRecord>>;
+
+    /// All runs of a kind that were begun since then (milliseconds since 1970), newest first.
+    fn runs_since<'a>(&'a self, kind: &'a str, since: i64) -> JournalFuture<'a, Vec<RunRecord>> {
+        Box::pin(async move {
+            let mut runs = self.runs(usize::MAX).await?;
+            runs.retain(|run| run.kind == kind && run.created_at >= since);
+            Ok(runs)
+        })
+    }
 
     /// All steps of a run, in the order they were started.
     fn steps<'a>(&'a self, run: &'a RunId) -> JournalFuture<'a, Vec<StepRecord>>;

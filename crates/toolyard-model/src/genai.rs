@@ -20,6 +20,7 @@ use crate::{
     ApiKey, Model, ModelError, ModelErrorKind, ModelEvent, ModelRequest, ModelStream, Prices, ToolCalling,
     Usage,
     openai::{
+        answer::Estimate,
         failure::{KeyFacts, Spokesman},
         http_client, retry,
     },
@@ -175,7 +176,7 @@ struct Talk<'a> {
 
 enum State {
     Fresh,
-    Listening { stream: Box<ChatStream>, deadline: Instant, has_begun: bool },
+    Listening { stream: Box<ChatStream>, deadline: Instant, has_begun: bool, heard: Estimate },
     Over,
 }
 
@@ -196,13 +197,25 @@ impl Talk<'_> {
                 State::Fresh => self.begin().await,
                 State::Listening { .. } => self.listen().await,
             };
-            if let Err(failure) = outcome
-                && let Err(error) = self.after(failure).await
-            {
-                self.state = State::Over;
-                return Some(Err(error));
+            if let Err(failure) = outcome {
+                let used = self.used();
+                if let Err(error) = self.after(failure).await {
+                    self.state = State::Over;
+                    return Some(Err(error.having_used(used)));
+                }
             }
         }
+    }
+
+    /// What an answer cost that goes no further, by what was heard of it: what its maker counted is told at its end only.
+    fn used(&self) -> Usage {
+        let State::Listening { heard, .. } = &self.state else { return Usage::default() };
+        if heard.tokens() == 0 {
+            return Usage::default();
+        }
+        let read = self.request.messages.iter().map(|message| Estimate::of(&message.text).tokens()).sum();
+        let usage = Usage { input: read, output: heard.tokens(), ..Usage::default() };
+        Usage { cost_micros: self.model.config.prices.cost(&usage), ..usage }
     }
 
     async fn begin(&mut self) -> Result<(), Failure> {
@@ -210,12 +223,15 @@ impl Talk<'_> {
         let deadline = Instant::now() + self.model.config.first_token_timeout;
         let asked = timeout_at(deadline, self.model.ask(self.request)).await;
         let stream = asked.map_err(|_| self.too_slow(false))?.map_err(|error| self.failure(&error))?;
-        self.state = State::Listening { stream: Box::new(stream), deadline, has_begun: false };
+        let heard = Estimate::default();
+        self.state = State::Listening { stream: Box::new(stream), deadline, has_begun: false, heard };
         Ok(())
     }
 
     async fn listen(&mut self) -> Result<(), Failure> {
-        let State::Listening { stream, deadline, has_begun } = &mut self.state else { return Ok(()) };
+        let State::Listening { stream, deadline, has_begun, heard: estimate } = &mut self.state else {
+            return Ok(());
+        };
         let heard = timeout_at(*deadline, stream.next()).await;
         let begun = *has_begun;
         let event = match heard {
@@ -233,6 +249,7 @@ impl Talk<'_> {
             *deadline = Instant::now() + self.model.config.between_tokens_timeout;
         }
         let (fresh, is_last) = mapping::events(event, |usage| self.model.config.prices.cost(usage));
+        fresh.iter().for_each(|event| estimate.add(event));
         self.events.extend(fresh);
         if is_last {
             self.state = State::Over;

@@ -4,7 +4,7 @@
 //! understand of a request is left out the next time. Nothing is asked again once a word of an answer was given out.
 
 mod address;
-mod answer;
+pub(crate) mod answer;
 mod body;
 mod call_slots;
 mod config;

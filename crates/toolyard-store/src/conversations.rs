@@ -39,6 +39,35 @@ impl StoredConversation {
         });
         written.await
     }
+
+    /// Puts something else where a message stands, secrets removed, or nothing.
+    pub async fn replace(&self, message: &Message, with: Option<&Message>) -> Result<(), StoreError> {
+        let with = with.map(|with| (with.role.clone(), redact(&with.text).into_owned()));
+        let data = (self.conversation.clone(), message.clone(), with);
+        let written = self.store.write(Durability::Relaxed, data, |connection, (conversation, old, with)| {
+            Box::pin(async move {
+                let query = match with {
+                    Some((role, text)) => sqlx::query(
+                        "UPDATE messages SET role = $4, text = $5 WHERE conversation = $1 AND role = $2 AND text = $3",
+                    )
+                    .bind(conversation.as_str())
+                    .bind(old.role.as_str())
+                    .bind(old.text.as_str())
+                    .bind(role.as_str())
+                    .bind(text.as_str()),
+                    None => sqlx::query(
+                        "DELETE FROM messages WHERE conversation = $1 AND role = $2 AND text = $3",
+                    )
+                    .bind(conversation.as_str())
+                    .bind(old.role.as_str())
+                    .bind(old.text.as_str()),
+                };
+                query.execute(connection).await?;
+                Ok(())
+            })
+        });
+        written.await
+    }
 }
 
 impl Conversations for StoredConversation {

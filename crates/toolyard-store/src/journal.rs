@@ -155,7 +155,8 @@ impl Journal for Store {
 
     fn run<'a>(&'a self, run: &'a RunId) -> JournalFuture<'a, RunRecord> {
         Box::pin(async move {
-            let query = sqlx::query("SELECT * FROM runs WHERE id = $1").bind(run.as_str());
+            let sql = format!("{} WHERE id = $1", all_runs(self.engine()));
+            let query = sqlx::query(statement(sql)).bind(run.as_str());
             let row = query.fetch_optional(self.pool()).await.map_err(StoreError::from)?;
             let row = row.ok_or_else(|| JournalError::UnknownRun(run.clone()))?;
             Ok(run_record(&row)?)
@@ -165,8 +166,20 @@ impl Journal for Store {
     fn runs<'a>(&'a self, limit: usize) -> JournalFuture<'a, Vec<RunRecord>> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         Box::pin(async move {
-            let query =
-                sqlx::query("SELECT * FROM runs ORDER BY created_at DESC, id DESC LIMIT $1").bind(limit);
+            let sql = format!("{} ORDER BY created_at DESC, id DESC LIMIT $1", all_runs(self.engine()));
+            let query = sqlx::query(statement(sql)).bind(limit);
+            let rows = query.fetch_all(self.pool()).await.map_err(StoreError::from)?;
+            Ok(rows.iter().map(run_record).collect::<Result<_, _>>()?)
+        })
+    }
+
+    fn runs_since<'a>(&'a self, kind: &'a str, since: i64) -> JournalFuture<'a, Vec<RunRecord>> {
+        Box::pin(async move {
+            let sql = format!(
+                "{} WHERE kind = $1 AND created_at >= $2 ORDER BY created_at DESC, id DESC",
+                all_runs(self.engine())
+            );
+            let query = sqlx::query(statement(sql)).bind(kind).bind(since);
             let rows = query.fetch_all(self.pool()).await.map_err(StoreError::from)?;
             Ok(rows.iter().map(run_record).collect::<Result<_, _>>()?)
         })
@@ -430,6 +443,14 @@ async fn resolve(connection: &mut AnyConnection, data: &Resolve) -> Result<bool,
     Ok(query.execute(connection).await?.rows_affected() == 1)
 }
 
+/// Runs, and whether somebody holds them, by the clock that leases go by.
+fn all_runs(engine: Engine) -> String {
+    format!(
+        "SELECT runs.*, CASE WHEN owner IS NULL OR lease_until < {} THEN 0 ELSE 1 END AS held FROM runs",
+        engine.now()
+    )
+}
+
 fn run_record(row: &AnyRow) -> Result<RunRecord, StoreError> {
     Ok(RunRecord {
         id: RunId::from(row.try_get::<String, _>("id")?),
@@ -437,6 +458,7 @@ fn run_record(row: &AnyRow) -> Result<RunRecord, StoreError> {
         state: read_word(&row.try_get::<String, _>("state")?)?,
         detail: json(row.try_get("detail")?)?,
         owner: row.try_get("owner")?,
+        held: row.try_get::<i64, _>("held")? != 0,
         fence: row.try_get("fence")?,
         created_at: row.try_get("created_at")?,
     })

@@ -367,6 +367,11 @@ async fn conversations_are_recalled(engine: Engine) {
     };
     assert_eq!(recall(None, 2).await, ["Hi", "hello again"]);
     assert_eq!(recall(Some("HELLO"), 9).await, ["Hello", "hello again"]);
+    let message = |role: &str, text: &str| Message { role: role.to_owned(), text: text.to_owned() };
+    conversation.replace(&message("assistant", "Hi"), Some(&message("assistant", "Good day"))).await.unwrap();
+    conversation.replace(&message("user", "Hello"), None).await.unwrap();
+    conversation.replace(&message("user", "Good day"), None).await.unwrap();
+    assert_eq!(recall(None, 9).await, ["Good day", "hello again"]);
     assert!(
         place.open().await.conversation("c2").recall(&ConversationQuery::default()).await.unwrap().is_empty()
     );

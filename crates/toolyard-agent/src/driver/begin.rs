@@ -186,13 +186,13 @@ impl Session<'_> {
     fn read_plan(&mut self, task: &Task) -> Result<bool, AgentError> {
         let Some(reply) = task.model_task().and_then(|task| self.run.reply(&task)) else { return Ok(false) };
         match thinking::read_plan(self.context.parts, &self.run, reply) {
-            Ok(Decision::Answer(answer)) => {
+            Ok((Decision::Answer(answer), _)) => {
                 let cut_off = is_cut_off(reply);
                 self.answer(answer, cut_off)?;
             }
-            Ok(Decision::Plan(plan)) => {
+            Ok((Decision::Plan(plan), notes)) => {
                 self.drop_said();
-                let facts = thinking::facts(self.context.parts, &plan);
+                let facts = thinking::facts(self.context.parts, &plan, notes);
                 self.note(RunEvent::Planned { plan, facts })?;
             }
             Err(problems) => {
@@ -260,7 +260,9 @@ impl Session<'_> {
         }
         match said {
             Some((answer, cut_off)) if !answer.is_empty() => self.answer(answer, cut_off)?,
-            None if self.only_rehearsed() => self.answer(thinking::rehearsal(&self.known()), false)?,
+            None if self.only_rehearsed() => {
+                self.answer(thinking::rehearsal(self.context.parts, &self.run, &self.known()), false)?
+            }
             None if self.run.unanswered(&ModelTask::Answer).is_none() => return Ok(false),
             _ => match self.without_model() {
                 Some(answer) => self.answer(answer, false)?,
@@ -276,7 +278,7 @@ impl Session<'_> {
 
     /// The answer that can be given without a model.
     pub(super) fn without_model(&self) -> Option<String> {
-        thinking::fallback(self.context.parts, &self.known())
+        thinking::fallback(self.context.parts, &self.run, &self.known())
     }
 
     fn only_rehearsed(&self) -> bool {
@@ -290,12 +292,12 @@ impl Session<'_> {
         }
         let mut rest = untold(&answer, &self.said).unwrap_or_default().to_owned();
         if cut_off {
-            let end = format!("\n\n{}", thinking::cut_off(self.context.parts));
+            let end = format!("\n\n{}", thinking::cut_off(self.context.parts, &self.run));
             rest.push_str(&end);
             answer.push_str(&end);
         }
         if !rest.is_empty() {
-            self.context.watcher.see(&RunNews::AnswerDelta { text: rest });
+            self.context.watcher.see(&RunNews::AnswerDelta { text: rest, tentative: false });
         }
         let sources = thinking::sources(self.context.parts, &self.known());
         self.end(RunEnd::Answered { answer, sources, cut_off })

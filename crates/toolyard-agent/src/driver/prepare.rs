@@ -40,7 +40,7 @@ pub(super) struct Prepared {
     pub(super) standing: Standing,
     /// What the journal knows of the call already: nothing is decided about it any more then.
     pub(super) journalled: Option<Box<StepRecord>>,
-    /// Where something else was taken than what its arguments refer to, in words.
+    /// Where something else was taken than what its arguments say or refer to, in words.
     pub(super) notes: Vec<String>,
     /// Its arguments as a person who decides sees them: secrets removed, whole where that is possible.
     pub(super) whole: String,
@@ -136,7 +136,8 @@ async fn prepared(context: &Context<'_>, wanted: &Wanted) -> Result<Prepared, Un
     let step = &wanted.step;
     let tool = &step.step.tool_type;
     let standing = Standing::of(context.parts, tool);
-    let ResolvedJson { arguments, notes } = arguments(context, wanted, &standing).await?;
+    let ResolvedJson { arguments, notes: guessed } = arguments(context, wanted, &standing).await?;
+    let notes = step.facts.notes.iter().cloned().chain(guessed).collect();
     let mut request = ToolCallRequest::new(tool, arguments);
     request.id = format!("{}.{}", context.lease.run, step.journal_name());
     // What changes something is called where the person or the rules know it to be, and nowhere else.

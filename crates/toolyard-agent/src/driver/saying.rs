@@ -65,6 +65,11 @@ impl Saying {
         told
     }
 
+    /// Whether calls may follow what is told.
+    pub(super) fn is_tentative(&self) -> bool {
+        matches!(self.way, Way::Words { .. } | Way::Silent)
+    }
+
     /// Everything that was told.
     pub(super) fn into_said(self) -> String {
         self.said

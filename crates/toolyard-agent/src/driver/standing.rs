@@ -73,7 +73,13 @@ impl Standing {
     }
 
     pub(super) fn facts(&self) -> StepFacts {
-        StepFacts { source: self.source.clone(), read_only: self.read_only, permission: self.permission }
+        let Self { source, read_only, permission, .. } = self;
+        StepFacts {
+            source: source.clone(),
+            read_only: *read_only,
+            permission: *permission,
+            notes: Vec::new(),
+        }
     }
 }
 

@@ -9,10 +9,14 @@ use toolyard_model::{ModelReply, ModelRequest, ToolCalling};
 use super::{aside::LARGE, session::Context, standing::Standing};
 pub(super) use crate::Decision;
 use crate::{
-    AgentParts, AgentTools, CoordinationAgent, Digest, ExecutionAgent, ModelTask, Phase, Plan, PlanProblem,
-    PlanningAgent, Rates, ResultForAnswer, Run, Situation, Step, StepEnd, StepFacts, StepRun, Verification,
-    VerificationAgent, VerifyInput, check_plan, preview, prompt::PromptTool, references, shape,
-    tools_for_task, values::Values,
+    AgentConfig, AgentParts, AgentTools, CoordinationAgent, Digest, ExecutionAgent, Language, ModelTask,
+    Phase, Plan, PlanNotes, PlanProblem, PlanningAgent, Rates, ResultForAnswer, Run, Situation, Step,
+    StepEnd, StepFacts, StepRun, Verification, VerificationAgent, VerifyInput, check_plan,
+    planning::words::{Words, filled},
+    preview,
+    prompt::PromptTool,
+    references, shape, tools_for_task,
+    values::Values,
 };
 
 /// So much of a result is shown to whoever answers, in characters; it cuts further itself.
@@ -183,16 +187,17 @@ pub(super) fn read_plan(
     parts: &AgentParts,
     run: &Run,
     reply: &ModelReply,
-) -> Result<Decision, Vec<PlanProblem>> {
+) -> Result<(Decision, PlanNotes), Vec<PlanProblem>> {
     let known = known_now(run, &Values::default());
     let tools = AgentTools::new(&parts.config, &parts.hub);
-    let read = planning(parts).read(&situation(parts, run, &known, &[]), reply, &tools);
-    let mut plan = match read.map_err(|problem| vec![problem])? {
+    let read = planning(parts).read_with_notes(&situation(parts, run, &known, &[]), reply, &tools);
+    let (decision, notes) = read.map_err(|problem| vec![problem])?;
+    let mut plan = match decision {
         Decision::Plan(plan) => plan,
         Decision::Answer(answer) if answer.trim().is_empty() => {
             return Err(vec![PlanProblem::Unreadable { reason: "nothing was said".to_owned() }]);
         }
-        answer @ Decision::Answer(_) => return Ok(answer),
+        answer @ Decision::Answer(_) => return Ok((answer, notes)),
     };
     let mut caps = run.ask().map(|ask| ask.caps.clone()).unwrap_or_default();
     caps.steps = caps.steps.saturating_sub(run.spent().steps);
@@ -211,12 +216,16 @@ pub(super) fn read_plan(
             }
         }
     }
-    Ok(Decision::Plan(plan))
+    Ok((Decision::Plan(plan), notes))
 }
 
-/// What is known of the tools of a plan.
-pub(super) fn facts(parts: &AgentParts, plan: &Plan) -> BTreeMap<String, StepFacts> {
-    plan.steps.iter().map(|step| (step.id.clone(), Standing::of(parts, &step.tool_type).facts())).collect()
+/// What is known of the steps of a plan: their tools, and what was mended in them.
+pub(super) fn facts(parts: &AgentParts, plan: &Plan, mut notes: PlanNotes) -> BTreeMap<String, StepFacts> {
+    let facts = |step: &Step| {
+        let facts = Standing::of(parts, &step.tool_type).facts();
+        (step.id.clone(), StepFacts { notes: notes.remove(&step.id).unwrap_or_default(), ..facts })
+    };
+    plan.steps.iter().map(facts).collect()
 }
 
 fn repair(parts: &AgentParts, step: &StepRun, known: &[Known]) -> Option<ModelRequest> {
@@ -277,9 +286,19 @@ fn results(known: &[Known]) -> Vec<ResultForAnswer> {
     known.iter().map(Known::result).collect()
 }
 
+/// Who answers, in the language of the question.
+fn answering(parts: &AgentParts, run: &Run) -> CoordinationAgent {
+    CoordinationAgent::new(AgentConfig { language: language(parts, run), ..parts.config.clone() })
+}
+
+fn language(parts: &AgentParts, run: &Run) -> Language {
+    let question = run.ask().map(|ask| ask.question.as_str()).unwrap_or_default();
+    parts.config.language.of_question(question)
+}
+
 /// The answer without a model.
-pub(super) fn fallback(parts: &AgentParts, known: &[Known]) -> Option<String> {
-    CoordinationAgent::new(parts.config.clone()).fallback(&results(known))
+pub(super) fn fallback(parts: &AgentParts, run: &Run, known: &[Known]) -> Option<String> {
+    answering(parts, run).fallback(&results(known))
 }
 
 /// The answer that only shows what a step gave, for models that would only talk about it.
@@ -290,8 +309,8 @@ pub(super) fn direct(parts: &AgentParts, run: &Run, known: &[Known]) -> Option<S
 }
 
 /// What stands at the end of an answer that the model could not end.
-pub(super) fn cut_off(parts: &AgentParts) -> &'static str {
-    CoordinationAgent::new(parts.config.clone()).cut_off()
+pub(super) fn cut_off(parts: &AgentParts, run: &Run) -> &'static str {
+    answering(parts, run).cut_off()
 }
 
 /// Who an answer rests on.
@@ -307,17 +326,18 @@ pub(super) fn failure(parts: &AgentParts, run: &Run, known: &[Known]) -> (String
     });
     if known.is_empty() {
         let problems: Vec<String> = run.problems().iter().map(ToString::to_string).collect();
-        let hint = "say the task in other words, or use another model".to_owned();
-        return (format!("no plan could be made: {}", problems.join("; ")), Some(hint));
+        let words = Words::of(language(parts, run));
+        let message = filled(words.no_plan, &[("problems", &problems.join("; "))]);
+        return (message, Some(words.no_plan_hint.to_owned()));
     }
-    (CoordinationAgent::new(parts.config.clone()).failure(&results(known)), hint)
+    (answering(parts, run).failure(&results(known)), hint)
 }
 
 /// What would be called, in a run that may change nothing.
-pub(super) fn rehearsal(known: &[Known]) -> String {
+pub(super) fn rehearsal(parts: &AgentParts, run: &Run, known: &[Known]) -> String {
     let would = known.iter().filter(|known| matches!(known.step.phase, Phase::Ended(StepEnd::Rehearsed)));
     let lines = would.map(|known| format!("- {}: {}", known.step.step.id, known.step.step.tool_type));
-    let lines: Vec<String> =
-        std::iter::once("Nothing was changed. These calls would be made:".to_owned()).chain(lines).collect();
+    let heading = Words::of(language(parts, run)).rehearsed.to_owned();
+    let lines: Vec<String> = std::iter::once(heading).chain(lines).collect();
     lines.join("\n")
 }

@@ -89,7 +89,7 @@ fn tell(watcher: &dyn RunWatcher, saying: &mut Saying, event: &ModelEvent) {
         ModelEvent::Text(text) => {
             let text = saying.push(text);
             if !text.is_empty() {
-                watcher.see(&RunNews::AnswerDelta { text });
+                watcher.see(&RunNews::AnswerDelta { text, tentative: saying.is_tentative() });
             }
         }
         ModelEvent::Reasoning(text) => watcher.see(&RunNews::ReasoningDelta { text: text.clone() }),

@@ -1,6 +1,6 @@
 //! The loop: begin what may be begun, wait for whatever comes first, take it.
 
-use futures_util::StreamExt as _;
+use futures_util::{FutureExt as _, StreamExt as _};
 use tokio::time::Instant;
 use toolyard_core::{Answer, JournalError, QuestionKind};
 
@@ -42,7 +42,12 @@ impl Session<'_> {
                 return Ok(end);
             }
             if self.is_laying_down() && self.under_way.calls.is_empty() {
-                // Models that were asked are asked again; whoever is asked a question finds it again.
+                // Whatever has come by now is kept: it was paid for.
+                if let Some(happened) = self.come_by_now() {
+                    self.take_all(happened)?;
+                    continue;
+                }
+                // Models that have not answered are asked again; whoever is asked a question finds it again.
                 return Err(AgentError::LaidDown(self.context.lease.run.clone()));
             }
             match self.next(stop).await {
@@ -98,6 +103,11 @@ impl Session<'_> {
         }
     }
 
+    /// Something that ended already.
+    fn come_by_now(&mut self) -> Option<Happened> {
+        self.arrived.pop_front().or_else(|| self.tasks.next().now_or_never().flatten())
+    }
+
     fn is_laying_down(&self) -> bool {
         matches!(self.draining, Some(Draining::LayDown))
     }
@@ -105,10 +115,7 @@ impl Session<'_> {
     /// Takes what happened, and all that happened at the same time: it is written down together.
     fn take_all(&mut self, first: Happened) -> Result<(), AgentError> {
         self.take(first)?;
-        while let Some(happened) = self.arrived.pop_front() {
-            self.take(happened)?;
-        }
-        while let Some(Some(happened)) = futures_util::FutureExt::now_or_never(self.tasks.next()) {
+        while let Some(happened) = self.come_by_now() {
             self.take(happened)?;
         }
         Ok(())

@@ -15,7 +15,7 @@ fn allow_all() -> ApprovalRules {
     ApprovalRules { allow: vec!["*".to_owned()], ..ApprovalRules::default() }
 }
 
-fn odd(house: House, oddity: Oddity) -> House {
+pub(super) fn odd(house: House, oddity: Oddity) -> House {
     let log = Arc::new(OddLog::new(&house.log, oddity));
     house.changed(|parts| {
         parts.log = Arc::clone(&log) as _;

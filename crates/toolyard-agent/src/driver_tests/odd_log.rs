@@ -29,6 +29,8 @@ pub(crate) enum Oddity {
     FailsToAppend { from: usize, to: usize },
     /// These are said to have failed.
     SaysItFailed { from: usize, to: usize },
+    /// Every write of transitions takes so long.
+    AppendsSlowly(Duration),
     /// So often questions cannot be asked.
     FailsToAsk { times: usize },
 }
@@ -147,6 +149,11 @@ impl RunLog for OddLog {
                 Oddity::SaysItFailed { from, to } if (from..to).contains(&write) => {
                     self.log.append_all(lease, number, events).await?;
                     failed()
+                }
+                Oddity::AppendsSlowly(time) => {
+                    self.log.append_all(lease, number, events).await?;
+                    tokio::time::sleep(time).await;
+                    Ok(())
                 }
                 _ => self.log.append_all(lease, number, events).await,
             }

@@ -43,6 +43,27 @@ async fn whoever_watches_decides_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn whoever_decides_is_told_what_was_mended_in_the_plan() {
+    let cell = || json!({"at": "A1", "formula": "C2*D2"});
+    let steps = plan(&[("write", "write", cell(), &[]), ("again", "write", cell(), &["write"])]);
+    let house = House::new(saying([steps, "Done.".to_owned()]), &tools());
+    let question = ask("Put =C2*D2 into A1");
+    let (run, end) = house.ask(question).await;
+    assert!(matches!(end, RunEnd::Suspended { .. }), "{end:?}");
+    let notes = ["`formula`: `C2*D2` got its `=` back", "`again`, which repeats this call, was left out"];
+    let asked = house.log.waiting().await.unwrap().remove(0);
+    assert!(notes.iter().all(|note| asked.text.contains(note)), "{}", asked.text);
+    assert!(answer_question(&house.log, &house.log, asked.id, true, "ada").await.unwrap());
+    house.resume(&run).await;
+    assert_eq!(house.arguments_of("write"), [json!({"at": "A1", "formula": "=C2*D2"})]);
+    let told = house.events(&run).await.into_iter().find_map(|event| match event {
+        RunEvent::StepStarted { notes, .. } => Some(notes),
+        _ => None,
+    });
+    assert_eq!(told.unwrap(), notes, "and it stands in the log");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_run_waits_as_rows_alone_and_goes_on_with_the_answer() {
     for allowed in [true, false] {
         let house = House::new(saying([write_and_read(), "Done.".to_owned()]), &tools());

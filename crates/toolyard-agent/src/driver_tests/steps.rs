@@ -73,7 +73,7 @@ async fn a_question_that_needs_no_tool_costs_one_request() {
         .lock()
         .unwrap()
         .iter()
-        .any(|news| matches!(news, RunNews::AnswerDelta { text } if text == "Hello!"));
+        .any(|news| matches!(news, RunNews::AnswerDelta { text, .. } if text == "Hello!"));
     assert!(said, "whoever only listens to pieces hears it too");
     assert_eq!(house.resume(&run).await, end, "a run that is over is only told about");
     assert_eq!(house.model.requests().len(), 1);
@@ -83,7 +83,7 @@ async fn a_question_that_needs_no_tool_costs_one_request() {
 fn heard(watcher: &Seen) -> String {
     let news = watcher.news.lock().unwrap();
     let piece = |news: &RunNews| match news {
-        RunNews::AnswerDelta { text } => Some(text.clone()),
+        RunNews::AnswerDelta { text, .. } => Some(text.clone()),
         RunNews::AnswerDropped => Some("|".to_owned()),
         _ => None,
     };
@@ -101,6 +101,12 @@ async fn an_answer_at_once_is_told_as_it_comes_and_words_before_a_call_are_not_i
     let watcher = Seen::default();
     let (_, end) = house.agent.ask(ask("what is x?"), &watcher, &CancelToken::new()).await.unwrap();
     assert_eq!((answered(&end), heard(&watcher).as_str()), ("It is 7.", "I look.|It is 7."));
+    let certain = |news: &RunNews| match news {
+        RunNews::AnswerDelta { text, tentative: false } => Some(text.clone()),
+        _ => None,
+    };
+    let certain: String = watcher.news.lock().unwrap().iter().filter_map(certain).collect();
+    assert_eq!(certain, "It is 7.", "what may be followed by calls is said to be so");
 
     let house = House::new(saying([json!({"answer": "Hello!"}).to_string()]), &[]);
     let watcher = Seen::default();
@@ -275,11 +281,47 @@ async fn without_its_model_a_run_fails_or_answers_with_its_last_result() {
     assert!(answered(&end).contains(r#"{"x":1}"#), "{end:?}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_is_said_without_a_model_is_in_the_language_of_the_question() {
+    let question = || ask("读取文件，告诉我里面的内容");
+    let steps = || plan(&[("a", "echo", json!({"x": 1}), &[])]);
+    let once = Caps { replans: 0, ..Caps::default() };
+
+    let house =
+        House::new(saying([plan(&[("a", "bad", json!({}), &[])])]), &[failing("bad", ErrorKind::Failed)]);
+    let (_, end) = house.ask(Ask { caps: once.clone(), ..question() }).await;
+    assert!(matches!(&end, RunEnd::Failed { message, .. } if message.starts_with("没有步骤成功")), "{end:?}");
+
+    let house = House::new(saying([steps(), "unreachable".to_owned()]), &[tool("echo", Act::Echoes)]);
+    let (_, end) = house.ask(question()).await;
+    assert!(answered(&end).contains("来源："), "{end:?}");
+
+    let mut texts = [steps(), "内容是".to_owned()].into_iter();
+    let model = ScriptedModel::new(ToolCalling::Schema, move |_| {
+        let (text, finish) = (texts.next().unwrap_or_default(), FinishReason::Length);
+        let finish = if text.starts_with('{') { FinishReason::Stop } else { finish };
+        Ok(ModelReply { text, finish, ..ModelReply::default() })
+    });
+    let house = House::new(model, &[tool("echo", Act::Echoes)]);
+    let (_, end) = house.ask(question()).await;
+    assert!(answered(&end).contains("回答到此中断"), "{end:?}");
+
+    let house =
+        House::new(saying([plan(&[("w", "write", json!({}), &[])])]), &[tool("write", Act::Echoes).writes()]);
+    let (_, end) = house.ask(Ask { dry_run: true, ..question() }).await;
+    assert!(answered(&end).starts_with("什么都没有改变"), "{end:?}");
+
+    let house = House::new(saying([plan(&[("a", "nowhere", json!({}), &[])])]), &[]);
+    let (_, end) = house.ask(question()).await;
+    let RunEnd::Failed { message, hint } = &end else { panic!("{end:?}") };
+    assert!(message.starts_with("无法制定计划") && hint.as_deref().unwrap().contains("模型"), "{end:?}");
+}
+
 /// What whoever listens to pieces has of the answer in the end, and how often something was taken back.
 fn told_in_the_end(watcher: &Seen) -> (String, usize) {
     let news = watcher.news.lock().unwrap();
     news.iter().fold((String::new(), 0), |(text, times), news| match news {
-        RunNews::AnswerDelta { text: more } => (text + more, times),
+        RunNews::AnswerDelta { text: more, .. } => (text + more, times),
         RunNews::AnswerDropped => (String::new(), times + 1),
         _ => (text, times),
     })

@@ -1,6 +1,9 @@
 //! Runs that are ended in the middle: by their caller, by time, by a person elsewhere, by being dropped.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use futures_util::stream;
 use serde_json::json;
@@ -8,7 +11,7 @@ use tokio::time::Instant;
 use toolyard_core::{Journal as _, RawJson, RunState};
 use toolyard_model::{Model, ModelEvent, ModelRequest, ModelStream, ToolCalling};
 
-use super::*;
+use super::{hiccups::odd, odd_log::Oddity, *};
 use crate::{
     AgentError, ApprovalRules, Ask, CancelToken, Cap, Caps, RunEnd, StepEnd, Unwatched, ask_to_stop, cancel,
 };
@@ -109,7 +112,11 @@ async fn time_ends_a_run() {
 
 /// A model that takes its time for everything but plans.
 #[derive(Debug)]
-struct Slow(String);
+struct Slow {
+    plan: String,
+    /// When it said anything else.
+    said: Arc<Mutex<Option<Instant>>>,
+}
 
 impl Model for Slow {
     fn name(&self) -> &'static str {
@@ -123,9 +130,10 @@ impl Model for Slow {
     fn generate<'a>(&'a self, request: &'a ModelRequest) -> ModelStream<'a> {
         Box::pin(stream::once(async {
             if request.schema.is_some() {
-                return Ok(ModelEvent::Text(self.0.clone()));
+                return Ok(ModelEvent::Text(self.plan.clone()));
             }
             tokio::time::sleep(Duration::from_millis(5_100)).await;
+            *self.said.lock().unwrap() = Some(Instant::now());
             Ok(ModelEvent::Text("thought".to_owned()))
         }))
     }
@@ -134,12 +142,39 @@ impl Model for Slow {
 #[tokio::test(start_paused = true)]
 async fn what_a_model_said_while_calls_were_ending_is_counted() {
     let steps = plan(&[("r", "read", json!({}), &[]), ("t", "none", json!({}), &[])]);
-    let house = House::with_model(Arc::new(Slow(steps)), &[tool("read", Act::Hangs)]);
+    let house =
+        House::with_model(Arc::new(Slow { plan: steps, said: Arc::default() }), &[tool("read", Act::Hangs)]);
     let caps = Caps { time: Duration::from_secs(5), ..Caps::default() };
     let (run, end) = house.ask(Ask { caps, ..ask("?") }).await;
     assert!(matches!(end, RunEnd::Capped { cap: Cap::Time, .. }), "{end:?}");
     let (state, _) = crate::load(&house.log, &run).await.unwrap();
     assert_eq!(state.spent().model_calls, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_model_said_before_a_run_was_laid_down_is_kept() {
+    let (mut before, mut after) = (0, 0);
+    for milliseconds in (2_500..6_500).step_by(100) {
+        let steps = plan(&[("r", "read", json!({}), &[]), ("t", "none", json!({}), &[])]);
+        let said = Arc::default();
+        let model = Slow { plan: steps, said: Arc::clone(&said) };
+        let house = House::with_model(Arc::new(model), &[tool("read", Act::Echoes).takes(milliseconds)]);
+        let house = odd(house, Oddity::AppendsSlowly(Duration::from_millis(500)));
+        let stop = CancelToken::new();
+        let run = house.agent.begin(ask("?")).await.unwrap();
+        let laying_down = async {
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            stop.lay_down();
+        };
+        let (laid_down, ()) = tokio::join!(house.agent.drive(&run, &Unwatched, &stop), laying_down);
+        assert_eq!(laid_down, Err(AgentError::LaidDown(run.clone())));
+        let was_said = said.lock().unwrap().is_some();
+        let (state, _) = crate::load(&house.log, &run).await.unwrap();
+        let expected = if was_said { 2 } else { 1 };
+        assert_eq!(state.spent().model_calls, expected, "it was paid for, {milliseconds}");
+        *(if was_said { &mut before } else { &mut after }) += 1;
+    }
+    assert!(before > 3 && after > 3, "{before} {after}");
 }
 
 #[tokio::test(start_paused = true)]

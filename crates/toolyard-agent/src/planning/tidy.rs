@@ -2,18 +2,20 @@
 
 use std::collections::{HashMap, HashSet};
 
-use serde_json::{Map, Number, Value};
+use serde_json::{Number, Value};
 
-use toolyard_core::{Param, RawJson, ToolKind, extract_capabilities};
+use toolyard_core::{RawJson, ToolKind, extract_capabilities};
 
-use super::read::BARE;
+use super::{
+    mend::{PlanNotes, with_equals_signs},
+    read::BARE,
+};
 use crate::{
     Complexity, KnownTools, NO_TOOL, Plan, Reference, Step,
     execution::prepare_tool_input,
     fit::fit,
     plan_check::{Takes, is_id, uses_a_step},
     references,
-    tool_name::{only_reads, words},
 };
 
 /// Names by which models say that no tool is needed.
@@ -39,7 +41,13 @@ const LONGEST_DESCRIPTION: usize = 80;
 const PREFIXES: [&str; 4] = ["functions.", "function.", "tools.", "tool:"];
 
 /// The plan with plain names that nobody else has, tools by their names, and arguments in the form the tools take.
-pub(super) fn tidied(mut plan: Plan, tools: &dyn KnownTools, done: &[&str], question: &str) -> Plan {
+pub(super) fn tidied(
+    mut plan: Plan,
+    tools: &dyn KnownTools,
+    done: &[&str],
+    question: &str,
+    notes: &mut PlanNotes,
+) -> Plan {
     rename(&mut plan, done);
     let ids: Vec<String> = plan.steps.iter().map(|step| step.id.clone()).collect();
     let known: HashSet<&str> = ids.iter().map(String::as_str).chain(done.iter().copied()).collect();
@@ -48,10 +56,8 @@ pub(super) fn tidied(mut plan: Plan, tools: &dyn KnownTools, done: &[&str], ques
         step.tool_type = tool_name(&step.tool_type, tools);
         // Whatever does not exist need not be waited for; values of it are another matter.
         step.dependencies.retain(|need| known.contains(need.as_str()) && *need != step.id);
-        for value in step.arguments.values_mut() {
-            without_dollars(value, &known, question);
-            with_equals_sign(value, question);
-        }
+        step.arguments.values_mut().for_each(|value| without_dollars(value, &known, question));
+        with_equals_signs(step, question, notes);
         if let Some(schema) = tools.input_schema(&step.tool_type).filter(|_| step.tool_type != NO_TOOL) {
             arrange(step, &schema, &known);
         }
@@ -63,90 +69,6 @@ pub(super) fn tidied(mut plan: Plan, tools: &dyn KnownTools, done: &[&str], ques
         }
     }
     plan
-}
-
-/// The plan without steps that repeat an earlier call, argument for argument or with what that call said in place of some,
-/// and that nobody refers to: a small model that has nothing more to say begins again.
-pub(super) fn without_repeats(plan: Plan, done: &[&str]) -> Plan {
-    let needed: HashSet<String> =
-        plan.steps.iter().flat_map(|step| references(&step.arguments)).map(|found| found.step).collect();
-    let mut kept: Vec<Step> = Vec::with_capacity(plan.steps.len());
-    let mut left_out: HashSet<String> = HashSet::new();
-    for step in plan.steps {
-        let repeats = step.tool_type != NO_TOOL && kept.iter().any(|earlier| repeats(&step, earlier));
-        if !repeats || needed.contains(&step.id) {
-            kept.push(step);
-        } else {
-            left_out.insert(step.id);
-        }
-    }
-    for step in &mut kept {
-        step.dependencies.retain(|need| !left_out.contains(need) || done.contains(&need.as_str()));
-    }
-    Plan { steps: kept }
-}
-
-fn repeats(step: &Step, earlier: &Step) -> bool {
-    let same = |(name, value): (&String, &Value)| {
-        earlier.arguments.get(name) == Some(value)
-            || (earlier.arguments.contains_key(name) && is_only(value, &earlier.id))
-    };
-    let has_own = || step.arguments.values().any(|value| !is_only(value, &earlier.id));
-    step.tool_type == earlier.tool_type
-        && step.arguments.len() == earlier.arguments.len()
-        && step.arguments.iter().all(same)
-        && (step.arguments.is_empty() || has_own())
-}
-
-/// Whether a value is nothing but what a step gives.
-fn is_only(value: &Value, id: &str) -> bool {
-    match value {
-        Value::String(text) => {
-            let found = references(&Map::from_iter([(String::new(), Value::String(text.clone()))]));
-            matches!(found.as_slice(), [only] if only.whole && only.step == id)
-        }
-        Value::Array(items) => !items.is_empty() && items.iter().all(|item| is_only(item, id)),
-        _ => false,
-    }
-}
-
-/// The plan without cells that nobody spoke of, where a tool that only reads does without: what is called `A100` is looked
-/// up and never thought up, and whoever makes it up reads another column, or half of one. Where a tool would take another
-/// cell instead, the one that was made up stays.
-pub(super) fn without_made_up_cells(mut plan: Plan, tools: &dyn KnownTools, said: &str) -> Plan {
-    let said = said.to_uppercase();
-    let is_said = |cell: &str| {
-        said.match_indices(cell).any(|(at, _)| {
-            let (before, behind) = (said.get(..at), said.get(at + cell.len()..));
-            let is_part = |letter: char| letter.is_ascii_alphanumeric();
-            !before.is_some_and(|text| text.ends_with(is_part))
-                && !behind.is_some_and(|text| text.starts_with(is_part))
-        })
-    };
-    let is_place = |name: &str| {
-        words(name).iter().any(|word| ["cell", "cells", "range", "start", "end"].contains(&word.as_str()))
-    };
-    let is_free = |param: &Param| {
-        !param.required && param.choices.is_empty() && param.default.as_ref().is_none_or(Value::is_null)
-    };
-    for step in plan.steps.iter_mut().filter(|step| only_reads(&step.tool_type)) {
-        let Some(schema) = tools.input_schema(&step.tool_type) else { continue };
-        let takes = Takes::of(&schema);
-        step.arguments.retain(|name, value| {
-            !is_place(name)
-                || !takes.param(name).is_some_and(is_free)
-                || !value.as_str().is_some_and(|text| is_cell(text) && !is_said(text))
-        });
-    }
-    plan
-}
-
-/// Whether a text is the address of a cell, such as `B12`.
-fn is_cell(text: &str) -> bool {
-    let row = text.trim_start_matches(|letter: char| letter.is_ascii_uppercase());
-    (1..=3).contains(&(text.len() - row.len()))
-        && (1..=7).contains(&row.len())
-        && row.bytes().all(|digit| digit.is_ascii_digit())
 }
 
 /// Brings the arguments into the form that the tool takes.
@@ -189,51 +111,6 @@ fn without_dollars(value: &mut Value, known: &HashSet<&str>, question: &str) {
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
-}
-
-/// `SUM(B1:B10)` where the request only says `=SUM(B1:B10)`: a formula whose sign was lost, and which is one only with it.
-fn with_equals_sign(value: &mut Value, question: &str) {
-    match value {
-        Value::String(text) if is_formula(text) => {
-            let formula = format!("={text}");
-            let is_part = |letter: char| letter.is_ascii_alphanumeric();
-            let stands_alone = |(at, _): (usize, &str)| {
-                let before = question.get(..at).unwrap_or_default();
-                let behind = question.get(at + formula.len()..).unwrap_or_default();
-                !before.ends_with(|letter: char| is_part(letter) || "=<>!:".contains(letter))
-                    && !behind.starts_with(is_part)
-            };
-            let found: Vec<_> = question.match_indices(formula.as_str()).collect();
-            let only_there = found.len() == question.matches(text.as_str()).count();
-            if !found.is_empty() && only_there && found.into_iter().all(stands_alone) {
-                *value = Value::String(formula);
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(|item| with_equals_sign(item, question)),
-        Value::Object(entries) => {
-            entries.values_mut().for_each(|value| with_equals_sign(value, question));
-        }
-        _ => {}
-    }
-}
-
-/// Whether a text is a calculation of cells: a function, or cells and numbers with signs between them.
-fn is_formula(text: &str) -> bool {
-    let is_operand = |part: &str| {
-        let plain = part.trim().replace('$', "");
-        is_cell(&plain) || plain.parse::<f64>().is_ok()
-    };
-    let name = text.split('(').next().unwrap_or_default();
-    let is_call = text.ends_with(')')
-        && !name.is_empty()
-        && name.len() < text.len()
-        && name.chars().all(|letter| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == '.');
-    let operands: Vec<&str> = text.split(['+', '-', '*', '/', '^', '(', ')', ':']).collect();
-    let has_cell = operands.iter().any(|part| is_cell(&part.trim().replace('$', "")));
-    is_call
-        || (operands.len() > 1
-            && has_cell
-            && operands.iter().all(|part| part.trim().is_empty() || is_operand(part)))
 }
 
 /// The tool that a name stands for: itself, or one that only differs in case and separators, or none.

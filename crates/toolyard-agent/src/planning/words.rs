@@ -34,6 +34,9 @@ pub(crate) struct Words {
     pub(crate) results: &'static str,
     pub(crate) not_verified: &'static str,
     pub(crate) all_failed: &'static str,
+    pub(crate) no_plan: &'static str,
+    pub(crate) no_plan_hint: &'static str,
+    pub(crate) rehearsed: &'static str,
     pub(crate) left_out: &'static str,
     pub(crate) sources: &'static str,
 }
@@ -95,6 +98,9 @@ const ENGLISH: Words = Words {
     results: "Results:",
     not_verified: "not certain: {issues}",
     all_failed: "No step succeeded.",
+    no_plan: "no plan could be made: {problems}",
+    no_plan_hint: "say the task in other words, or use another model",
+    rehearsed: "Nothing was changed. These calls would be made:",
     left_out: "(and {count} more)",
     sources: "Sources: {sources}",
 };
@@ -133,6 +139,9 @@ const CHINESE: Words = Words {
     results: "结果：",
     not_verified: "不确定：{issues}",
     all_failed: "没有步骤成功。",
+    no_plan: "无法制定计划：{problems}",
+    no_plan_hint: "请换一种说法，或使用其他模型",
+    rehearsed: "什么都没有改变。将会进行以下调用：",
     left_out: "（还有 {count} 个）",
     sources: "来源：{sources}",
 };

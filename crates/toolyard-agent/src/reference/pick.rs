@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{second_look::short, walk::Found};
+use super::{trail::short, walk::Found};
+use crate::cells::{Cell, SAMPLE, is_grid};
 
 /// Deeper than this nothing is looked for.
 const MAX_DEPTH: usize = 4;
 /// More places than this are not compared.
 const MAX_PLACES: usize = 64;
-/// So many records of a list show what is in all of them.
-const SAMPLE: usize = 50;
 /// What the main thing of a result is usually called, the likeliest first.
 const MAIN_NAMES: [&str; 18] = [
     "value", "values", "result", "amount", "price", "total", "sum", "count", "number", "datetime", "date",
@@ -108,21 +107,11 @@ fn list<'v>(value: &'v Value, wanted: Wanted, names: &[&str], depth: usize) -> O
     }
 }
 
-/// Whether a list is a table that is given cell by cell: `{"row": 1, "column": 2, "value": "Sales"}`.
-pub(super) fn is_grid(items: &[Value]) -> bool {
-    let is_cell = |item: &Value| place(item).is_some() && item.get("value").is_some();
-    !items.is_empty() && items.iter().take(SAMPLE).all(is_cell)
-}
-
-fn place(cell: &Value) -> Option<(i64, i64)> {
-    Some((cell.get("row")?.as_i64()?, cell.get("column")?.as_i64()?))
-}
-
 /// The column of a table that holds numbers: the only one, or the one with one of these names as its heading.
 fn numeric_column<'v>(items: &'v [Value], names: &[&str]) -> Option<(Found<'v>, String)> {
     let mut columns: BTreeMap<i64, Vec<&Value>> = BTreeMap::new();
     for item in items {
-        let ((_, column), value) = (place(item)?, item.get("value")?);
+        let Cell { column, value, .. } = Cell::read(item)?;
         columns.entry(column).or_default().push(value);
     }
     // A heading may be a text; what stands below it must not be.

@@ -119,6 +119,7 @@ impl Run {
                 source: None,
                 read_only: false,
                 permission: Permission::Ask,
+                notes: Vec::new(),
             });
             self.forget_step(&step.id);
             let attempt = self.next_attempt(&step.id);
@@ -239,6 +240,8 @@ impl Run {
         let step = self.step_mut(id)?;
         step.step.arguments = arguments.clone();
         step.attempt = attempt;
+        // Other arguments are not those that were mended.
+        step.facts.notes.clear();
         step.phase = Phase::Waiting;
         // What a person allowed was another call.
         step.approval = Approval::None;

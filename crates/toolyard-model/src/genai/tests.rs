@@ -146,6 +146,9 @@ async fn an_answer_that_breaks_off_is_an_error() {
     let (address, _requests) = server(vec![events(&half)]).await;
     let error = reply(&model(&address), &request(), |_| {}).await.unwrap_err();
     assert!(matches!(error.kind, ModelErrorKind::Garbled | ModelErrorKind::Unreachable), "{error:?}");
+    let used = error.used();
+    assert_eq!(used.output, 3, "what was heard is paid for: {used:?}");
+    assert!(used.input > 0 && used.cost_micros == used.input + 2 * used.output, "{used:?}");
 }
 
 #[test]

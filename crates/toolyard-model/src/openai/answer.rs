@@ -175,18 +175,18 @@ impl AnswerReader {
 
 /// A rough count of tokens: four ASCII characters are one, and so is every other character.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Estimate {
+pub(crate) struct Estimate {
     ascii: u64,
     other: u64,
 }
 
 impl Estimate {
-    pub(super) fn of(text: &str) -> Self {
+    pub(crate) fn of(text: &str) -> Self {
         let ascii = text.bytes().filter(u8::is_ascii).count() as u64;
         Self { ascii, other: (text.chars().count() as u64).saturating_sub(ascii) }
     }
 
-    fn add(&mut self, event: &ModelEvent) {
+    pub(crate) fn add(&mut self, event: &ModelEvent) {
         let text = match event {
             ModelEvent::Text(text) | ModelEvent::Reasoning(text) => text.as_str(),
             ModelEvent::ToolCall(delta) => delta.arguments.as_str(),
@@ -197,7 +197,7 @@ impl Estimate {
         self.other += more.other;
     }
 
-    fn tokens(self) -> u64 {
+    pub(crate) fn tokens(self) -> u64 {
         self.ascii.div_ceil(4) + self.other
     }
 }

@@ -1,16 +1,13 @@
 //! `toolyard chat`: messages to an agent, one after the other, with what was said before.
 
-use std::sync::Arc;
-
 use toolyard::Toolyard;
-use toolyard_agent::{CancelToken, DEFAULT_AGENT, O200k, RunEnd, RunEvent, recent};
-use toolyard_core::{ConversationQuery, Conversations as _, Message, RunId};
-use toolyard_model::{ModelMessage, Role};
-use toolyard_store::StoredConversation;
+use toolyard_agent::{CancelToken, DEFAULT_AGENT};
+use toolyard_core::{Message, RunId};
 
 use super::{
     asking_setup, built,
     chat_input::{Input, Line},
+    chat_memory::Memory,
     chat_words::{self, HELP, Said},
     close,
     discovery::discover,
@@ -25,19 +22,13 @@ use crate::{
     run_view::{Decider, View},
 };
 
-/// So many messages may be told to the model again.
-const MOST_TOLD: usize = 200;
-/// So many tokens of them, the latest first.
-const TOLD_TOKENS: usize = 2_000;
-/// The role under which a run stands that waited for a person when it was asked; what came of it is in its log.
-const WAITS: &str = "run";
-
 /// Talks until somebody leaves.
 pub(crate) async fn run(arguments: ChatArgs, workplace: &Workplace, output: &Output) -> Result<(), Failure> {
     let store = kept(workplace)?;
     let name = arguments.conversation.clone().unwrap_or_else(fresh_name);
-    let conversation = store.conversation(name.as_str());
-    let builder = prepared(workplace, asking_setup(workplace)).conversation(Arc::new(conversation.clone()));
+    let memory = Memory::open(&store, &name).await?;
+    let builder =
+        prepared(workplace, asking_setup(workplace, arguments.yes)).conversation(memory.for_tools());
     let yard = built(builder).await?;
     discover(&yard, workplace, output).await?;
     let mut chat = Chat {
@@ -46,8 +37,7 @@ pub(crate) async fn run(arguments: ChatArgs, workplace: &Workplace, output: &Out
         agent: arguments.who.agent.unwrap_or_else(|| DEFAULT_AGENT.to_owned()),
         model: arguments.who.model,
         yes: arguments.yes,
-        said: recalled(&conversation).await?,
-        conversation,
+        memory,
         runs: Vec::new(),
     };
     let outcome = chat.go(&name).await;
@@ -61,11 +51,6 @@ fn fresh_name() -> String {
     format!("{now}-{}", std::process::id())
 }
 
-async fn recalled(conversation: &StoredConversation) -> Result<Vec<Message>, Failure> {
-    let query = ConversationQuery { limit: usize::MAX, ..ConversationQuery::default() };
-    conversation.recall(&query).await.map_err(|error| Failure::new(Code::Failed, error))
-}
-
 /// One chat.
 struct Chat<'a> {
     yard: &'a Toolyard,
@@ -73,9 +58,7 @@ struct Chat<'a> {
     agent: String,
     model: Option<String>,
     yes: bool,
-    conversation: StoredConversation,
-    /// What was said, the oldest first.
-    said: Vec<Message>,
+    memory: Memory,
     runs: Vec<RunId>,
 }
 
@@ -91,7 +74,7 @@ impl Chat<'_> {
     async fn go(&mut self, name: &str) -> Result<(), Failure> {
         let model = self.yard.agents().model_name(&self.agent, self.model.as_deref())?;
         advise(self.yard, &model, self.output);
-        let before = self.said.iter().filter(|message| message.role == "user");
+        let before = self.memory.messages().filter(|message| message.role == "user");
         let mut input = Input::new(before.map(|message| message.text.clone()))?;
         if input.is_terminal() {
             self.output
@@ -132,11 +115,11 @@ impl Chat<'_> {
             Said::DryRun(text) => return self.ask(text, Manner::DryRun).await,
             Said::Help => output.talk(HELP),
             Said::Clear => {
-                self.said.clear();
+                self.memory.clear();
                 output.talk("what was said is not told to the model any more");
             }
             Said::History => {
-                for Message { role, text } in &self.said {
+                for Message { role, text } in self.memory.messages() {
                     output.talk(&harmless(&format!("{role}: {text}")));
                 }
             }
@@ -157,11 +140,11 @@ impl Chat<'_> {
     }
 
     async fn ask(&mut self, text: &str, manner: Manner) -> Result<(), Failure> {
-        self.settle().await;
+        self.settle().await?;
         let agents = self.yard.agents();
         let (agent, model) = agent(self.yard, &self.agent, self.model.as_deref())?;
         let mut ask = agents.question(&self.agent, text);
-        ask.history = told_again(&self.said);
+        ask.history = self.memory.told_again();
         ask.who = "chat".to_owned();
         ask.plan_only = manner == Manner::Plan;
         ask.dry_run = manner == Manner::DryRun;
@@ -172,34 +155,16 @@ impl Chat<'_> {
         self.runs.push(run.clone());
         let end = drive(&agent, &run, &view, &stop).await?;
         if manner == Manner::Ask {
-            self.remember("user", text).await?;
-            match &end {
-                RunEnd::Answered { answer, .. } => self.remember("assistant", answer).await?,
-                RunEnd::Suspended { .. } => self.remember(WAITS, run.as_str()).await?,
-                _ => {}
-            }
+            self.memory.remember(text, &run, &end).await?;
         }
         conclude(&run, &end, view, self.output)
     }
 
     /// A run that waited and was answered meanwhile, by whichever door, is part of the conversation.
-    async fn settle(&mut self) {
-        let log = self.yard.agents().log();
-        for message in self.said.iter_mut().filter(|message| message.role == WAITS) {
-            let events = log.events(&RunId::from(message.text.as_str()), 0).await.unwrap_or_default();
-            let last = events.last().and_then(|last| last.event.read::<RunEvent>().ok());
-            if let Some(RunEvent::Ended { end: RunEnd::Answered { answer, .. } }) = last {
-                self.output
-                    .talk(&harmless(&format!("run {} was answered meanwhile: {answer}", message.text)));
-                *message = Message { role: "assistant".to_owned(), text: answer };
-            }
+    async fn settle(&mut self) -> Result<(), Failure> {
+        for (run, answer) in self.memory.settle(self.yard.agents().log().as_ref()).await? {
+            self.output.talk(&harmless(&format!("run {run} was answered meanwhile: {answer}")));
         }
-    }
-
-    async fn remember(&mut self, role: &str, text: &str) -> Result<(), Failure> {
-        let message = Message { role: role.to_owned(), text: text.to_owned() };
-        self.conversation.push(&message).await?;
-        self.said.push(message);
         Ok(())
     }
 
@@ -251,15 +216,4 @@ impl Chat<'_> {
         }
         Ok(())
     }
-}
-
-/// What of a conversation a model is told again: the latest, within limits.
-fn told_again(said: &[Message]) -> Vec<ModelMessage> {
-    let message = |message: &Message| {
-        let role = if message.role == "assistant" { Role::Assistant } else { Role::User };
-        ModelMessage::new(role, message.text.as_str())
-    };
-    let latest = said.len().saturating_sub(MOST_TOLD);
-    let told = said.iter().skip(latest).filter(|message| message.role != WAITS);
-    recent(&told.map(message).collect::<Vec<_>>(), TOLD_TOKENS, &O200k)
 }

@@ -6,6 +6,7 @@ mod audit;
 mod call;
 mod chat;
 mod chat_input;
+mod chat_memory;
 mod chat_words;
 mod connect;
 mod connect_edit;
@@ -118,7 +119,7 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
             outcome
         }
         Command::Ask(arguments) => {
-            let yard = built(prepared(&workplace, asking_setup(&workplace))).await?;
+            let yard = built(prepared(&workplace, asking_setup(&workplace, arguments.yes))).await?;
             discover(&yard, &workplace, output).await?;
             let outcome = ask::run(arguments, &yard, output).await;
             close(&yard, &workplace).await?;
@@ -209,10 +210,11 @@ fn with_model(builder: ToolyardBuilder, folder: &Path) -> ToolyardBuilder {
     builder
 }
 
-/// What servers may use of this machine, and that they may ask the person at the terminal, if there is one.
-fn asking_setup(workplace: &Workplace) -> ServersSetup {
+/// What servers may use of this machine, and that they may ask the person at the terminal, if there is one who does not
+/// allow everything beforehand.
+fn asking_setup(workplace: &Workplace, allows_everything: bool) -> ServersSetup {
     let mut setup = setup(workplace);
-    if run_view::is_somebody_there() {
+    if !allows_everything && run_view::is_somebody_there() {
         setup.input = Arc::new(run_view::AskThePerson);
     }
     setup

@@ -38,7 +38,7 @@ pub(super) async fn resume(
     output: &Output,
 ) -> Result<(), Failure> {
     let store = kept(workplace)?;
-    let yard = ready(workplace, output).await?;
+    let yard = ready(workplace, arguments.yes, output).await?;
     let going_on = GoingOn { yard: &yard, yes: arguments.yes, model: arguments.model.as_deref(), output };
     let outcome = match &arguments.run {
         Some(run) => going_on.with(&find(run, store).await?, store).await,
@@ -84,7 +84,7 @@ pub(super) async fn approve(
     if arguments.no_resume {
         return Ok(());
     }
-    let yard = ready(workplace, output).await?;
+    let yard = ready(workplace, false, output).await?;
     let outcome = GoingOn { yard: &yard, yes: false, model: None, output }.with(&run, store).await;
     close(&yard, workplace).await?;
     outcome
@@ -116,8 +116,8 @@ async fn waiting(run: &RunId, step: Option<&str>, store: &Store) -> Result<Vec<Q
 }
 
 /// The yard, with the tools of all servers known.
-async fn ready(workplace: &Workplace, output: &Output) -> Result<Toolyard, Failure> {
-    let yard = built(prepared(workplace, asking_setup(workplace))).await?;
+async fn ready(workplace: &Workplace, yes: bool, output: &Output) -> Result<Toolyard, Failure> {
+    let yard = built(prepared(workplace, asking_setup(workplace, yes))).await?;
     discover(&yard, workplace, output).await?;
     Ok(yard)
 }

@@ -1,9 +1,10 @@
 //! Agents over HTTP: `/v1` for clients of OpenAI's, where a model's name is an agent's, and `/runs`.
 
 use std::{
+    collections::HashSet,
     fmt,
     sync::Arc,
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, SystemTime},
 };
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -21,6 +22,9 @@ use super::{
     page_answer::{Refused, json_answer},
     run_pages,
 };
+
+/// So many runs that somebody was told to wait for are looked at again.
+const MOST_SETTLED: usize = 20;
 
 /// Serves agents and their runs.
 pub struct AgentPages {
@@ -57,20 +61,23 @@ impl AgentPages {
     async fn complete(&self, headers: &HeaderMap, body: &str) -> Result<PageAnswer, Refused> {
         let wanted = Completion::read(body)?;
         let agent = self.runs.agent(&wanted.agent)?;
-        let begins =
-            match self.begun.look(Request::read("/v1/chat/completions", headers, body)?, Instant::now())? {
-                Known::New(begins) => begins,
-                Known::Same(run) => return self.told_again(&wanted, run).await,
-            };
+        let request = Request::read("/v1/chat/completions", headers, body)?;
+        let begins = match self.begun.look(request, self.runs.agents.log().as_ref()).await? {
+            Known::New(begins) => begins,
+            Known::Same(run) => return self.told_again(&wanted, run).await,
+        };
         let ask = Ask {
             history: self.settled(wanted.history).await,
             who: "http".to_owned(),
             ..self.runs.agents.question(&wanted.agent, wanted.question)
         };
-        let run = agent.begin(ask).await?;
-        begins.began(&run);
-        let (live, hearing) = self.runs.go_on_heard(agent, &run);
-        let waited = Waited { hearing, stop: live.stop };
+        let (run, waited) = self
+            .runs
+            .begin(agent, ask, Some(begins), |runs, agent, run| {
+                let (live, hearing) = runs.go_on_heard(agent, &run);
+                (run, Waited { hearing, stop: live.stop })
+            })
+            .await?;
         let answering = Answering { run, agent: wanted.agent, created: seconds() };
         if !wanted.stream {
             return Ok(json_answer(StatusCode::OK, &waited.whole(&answering).await?));
@@ -90,10 +97,11 @@ impl AgentPages {
         Ok(json_answer(StatusCode::OK, &answering.whole(&end, usage)?))
     }
 
-    /// What was said before. Where all we said is that a run waits, its answer stands if there is one by now.
+    /// What was said before. Where all we said is that a run waits, its answer stands if there is one by now. Only the
+    /// latest such runs are looked at, each once: whoever asks writes the history.
     async fn settled(&self, history: Vec<ModelMessage>) -> Vec<ModelMessage> {
-        let mut settled = Vec::with_capacity(history.len());
-        for message in history {
+        let (mut settled, mut seen) = (Vec::with_capacity(history.len()), HashSet::new());
+        for message in history.into_iter().rev() {
             let waited = match message.role {
                 Role::Assistant => run_waited_for(&message.text),
                 _ => None,
@@ -102,11 +110,15 @@ impl AgentPages {
                 settled.push(message);
                 continue;
             };
+            if seen.len() >= MOST_SETTLED || !seen.insert(run.clone()) {
+                continue;
+            }
             if let Ok(Some((RunEnd::Answered { answer, .. }, _))) = run_pages::outcome(&self.runs, &run).await
             {
                 settled.push(ModelMessage::new(Role::Assistant, answer));
             }
         }
+        settled.reverse();
         settled
     }
 
@@ -160,11 +172,18 @@ fn not_here(method: &Method, places: &[&str], approve: bool) -> Refused {
     }
     let there =
         "there are POST /v1/chat/completions, GET /v1/models, POST /runs, GET /runs/ID, GET /runs/ID/events";
-    let words = if approve { ", POST /runs/ID/approve" } else { "" };
-    Refused::not_found("not_here", format!("nothing is here; {there}{words} and POST /runs/ID/cancel"))
+    let words = if approve { "" } else { " (to say no)" };
+    Refused::not_found(
+        "not_here",
+        format!("nothing is here; {there}, POST /runs/ID/approve{words} and POST /runs/ID/cancel"),
+    )
 }
 
 fn seconds() -> i64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
     i64::try_from(since.as_secs()).unwrap_or(0)
 }
+
+#[cfg(test)]
+#[path = "agent_pages_tests.rs"]
+mod tests;

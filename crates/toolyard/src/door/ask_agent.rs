@@ -79,14 +79,15 @@ impl AskAgent {
         let agent =
             self.runs.agent(name).map_err(|error| failure(ErrorKind::InvalidArguments, error.to_string()))?;
         let ask = Ask { who: call.who.to_string(), ..self.runs.agents.question(name, arguments.question) };
-        let begun = agent.begin(ask).await;
-        let run = begun.map_err(|error| failure(ErrorKind::Failed, error.to_string()))?;
         let client = call.caller.as_deref().map(|caller| Client {
             capabilities: caller.capabilities(),
             conversation: caller.conversation(),
         });
-        let (live, hearing) = self.runs.go_on_asked(agent, &run, client);
-        let mut delegated = Delegated { run, live, hearing, progress: 0.0, answering: None };
+        let begun = self.runs.begin(agent, ask, None, |runs, agent, run| {
+            let (live, hearing) = runs.go_on_asked(agent, &run, client);
+            Delegated { run, live, hearing, progress: 0.0, answering: None }
+        });
+        let mut delegated = begun.await.map_err(|error| failure(error.kind(), error.to_string()))?;
         delegated.wait(call.caller.as_deref()).await
     }
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use toolyard_agent::{RUN_KIND, RunEnd, RunEvent, RunNews, replay};
-use toolyard_core::{JournalError, RunLog, RunRecord, RunState};
+use toolyard_core::{JournalError, RunRecord, RunState};
 
 use super::live_runs::AgentDoor;
 
@@ -11,8 +11,6 @@ use super::live_runs::AgentDoor;
 const LOOKED_AT: usize = 10_000;
 /// Nobody remembers what was begun before that.
 const REMEMBERED: Duration = Duration::from_hours(24);
-/// How long a run is held to find out whether it is free.
-const A_MOMENT: Duration = Duration::from_secs(1);
 /// Whoever begins a run takes it within this time.
 const JUST_BEGUN: Duration = Duration::from_secs(1);
 
@@ -57,7 +55,7 @@ impl AgentDoor {
             if fate == Fate::Nothing {
                 continue;
             }
-            if !is_free(&**log, &record, now, runs.agents.owner()).await? {
+            if !is_free(&record, now) {
                 found.held += 1;
                 continue;
             }
@@ -77,17 +75,10 @@ impl AgentDoor {
     }
 }
 
-/// Whether nobody works on a run. One that is free is only looked at: whoever has just begun it is about to take it.
-async fn is_free(log: &dyn RunLog, run: &RunRecord, now: i64, owner: &str) -> Result<bool, JournalError> {
-    if run.owner.is_none() {
-        return Ok(now.saturating_sub(run.created_at) > milliseconds_of(JUST_BEGUN));
-    }
-    // Whoever held it may be gone, and its lease over.
-    match log.claim(&run.id, owner, A_MOMENT).await {
-        Ok(lease) => log.release(&lease, RunState::Open).await.map(|()| true),
-        Err(JournalError::Held { .. }) => Ok(false),
-        Err(error) => Err(error),
-    }
+/// Whether nobody works on a run. It is only looked at: whoever takes it, even for a moment, takes it from somebody who
+/// slept through a lease and would go on, and whoever has just begun one is about to take it.
+fn is_free(run: &RunRecord, now: i64) -> bool {
+    !run.held && (run.owner.is_some() || now.saturating_sub(run.created_at) > milliseconds_of(JUST_BEGUN))
 }
 
 /// What is to be done about a run that was begun so many milliseconds ago.

@@ -15,11 +15,12 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 use toolyard_agent::{
-    Agent, AgentError, ApprovalDecision, ApprovalQuestion, CancelToken, RunEnd, RunNews, RunWatcher,
+    Agent, AgentError, ApprovalDecision, ApprovalQuestion, Ask, CancelToken, RunEnd, RunNews, RunWatcher,
 };
-use toolyard_core::{BoxFuture, CallQuestion, Caller, RawJson, RunId, Unanswered};
+use toolyard_core::{BoxFuture, CallQuestion, Caller, ErrorKind, RawJson, RunId, Unanswered};
 use toolyard_hub::surface::Profile;
 
+use super::begun::Begins;
 use crate::{Agents, AgentsError};
 
 /// News that may wait for a slow listener; whoever misses some reads them from the log.
@@ -39,6 +40,30 @@ pub(super) struct LiveRuns {
     tasks: Mutex<JoinSet<()>>,
     /// Nothing new is begun any more.
     closing: AtomicBool,
+    /// Nothing is gone on with any more.
+    leaving: AtomicBool,
+}
+
+/// Why a run was not begun.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NotBegun {
+    #[error("this hub is being stopped, and nothing was begun; ask again")]
+    Closing,
+    #[error(transparent)]
+    Agent(#[from] AgentError),
+    #[error("nobody knows whether it was begun: see `toolyard runs list`")]
+    Lost,
+}
+
+impl NotBegun {
+    /// What it means for whoever called a tool.
+    pub(super) fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Closing => ErrorKind::Unavailable,
+            Self::Agent(_) => ErrorKind::Failed,
+            Self::Lost => ErrorKind::OutcomeUnknown,
+        }
+    }
 }
 
 /// On which terms agents are served at a door.
@@ -63,16 +88,28 @@ impl AgentDoor {
 
     /// Begins nothing any more, and lays down the runs that nobody waits for as soon as their calls have ended.
     pub fn close(&self) {
+        self.0.closing.store(true, Ordering::SeqCst);
         self.0.lay_down(|live| !live.waited);
     }
 
     /// Lays down all runs, and waits for calls that are under way; what is not over by then is dropped, and free to be gone
     /// on with. How many runs were under way.
     pub async fn leave(&self, until: Instant) -> usize {
+        self.0.closing.store(true, Ordering::SeqCst);
+        self.0.leaving.store(true, Ordering::SeqCst);
         let under_way = self.0.lay_down(|_| true);
-        let mut tasks = std::mem::take(&mut *self.0.tasks());
-        let ended = timeout_at(until, async { while tasks.join_next().await.is_some() {} }).await;
-        if ended.is_err() {
+        // Whoever was being begun is laid down by a task that is made meanwhile.
+        let mut tasks = JoinSet::new();
+        let ended = timeout_at(until, async {
+            loop {
+                tasks = std::mem::take(&mut *self.0.tasks());
+                if tasks.is_empty() {
+                    break;
+                }
+                while tasks.join_next().await.is_some() {}
+            }
+        });
+        if ended.await.is_err() {
             tasks.shutdown().await;
             // Whoever is dropped gives its run back in a task of its own.
             tokio::time::sleep(GIVING_BACK).await;
@@ -119,13 +156,40 @@ impl LiveRuns {
             began: Notify::new(),
             tasks: Mutex::default(),
             closing: AtomicBool::new(false),
+            leaving: AtomicBool::new(false),
         }
     }
 
-    /// Begins nothing any more, and lays down these runs; how many are worked on.
+    /// Writes a new run down and begins to work on it, all of it in a task of its own: whoever asks may be gone in the
+    /// middle, and a run that is written down is known by the request that began it, and worked on.
+    pub(super) async fn begin<T: Send + 'static>(
+        self: &Arc<Self>,
+        agent: Agent,
+        ask: Ask,
+        begins: Option<Begins>,
+        go_on: impl FnOnce(&Arc<Self>, Agent, RunId) -> T + Send + 'static,
+    ) -> Result<T, NotBegun> {
+        if self.closing.load(Ordering::SeqCst) {
+            return Err(NotBegun::Closing);
+        }
+        let (begun, told) = oneshot::channel();
+        let runs = Arc::clone(self);
+        let begin = async move {
+            let request = begins.as_ref().map(|begins| begins.mark().clone());
+            let run = agent.begin(Ask { request, ..ask }).await?;
+            if let Some(begins) = begins {
+                begins.began(&run);
+            }
+            Ok(go_on(&runs, agent, run))
+        };
+        // What nobody waits for any more is dropped: whoever drops a run decides what becomes of it.
+        self.tasks().spawn(async move { drop(begun.send(begin.await)) });
+        told.await.unwrap_or(Err(NotBegun::Lost))
+    }
+
+    /// Lays down these runs; how many are worked on.
     fn lay_down(&self, which: impl Fn(&LiveRun) -> bool) -> usize {
         let open = self.lock();
-        self.closing.store(true, Ordering::SeqCst);
         open.values().filter(|live| which(live)).for_each(|live| live.stop.lay_down());
         open.len()
     }
@@ -181,7 +245,8 @@ impl LiveRuns {
         let news = broadcast::Sender::new(WAITING_NEWS);
         let (stop, waited) = (CancelToken::default(), heard.is_some());
         let live = LiveRun { stop, news, again: Arc::default(), waited };
-        if self.closing.load(Ordering::SeqCst) {
+        let is_closing = self.closing.load(Ordering::SeqCst) && !waited;
+        if is_closing || self.leaving.load(Ordering::SeqCst) {
             // It is written down, and for whoever comes after us.
             live.stop.lay_down();
         }

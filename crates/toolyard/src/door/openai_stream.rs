@@ -92,6 +92,8 @@ pub(super) struct Chunks {
     usage: Usage,
     /// What was said of the answer.
     said: String,
+    /// Whether what a model says now may turn out to be no answer.
+    is_undecided: bool,
     ready: VecDeque<Bytes>,
     is_over: bool,
 }
@@ -103,6 +105,7 @@ impl Chunks {
             include_usage,
             usage: Usage::default(),
             said: String::new(),
+            is_undecided: false,
             ready: VecDeque::new(),
             is_over: false,
         };
@@ -112,9 +115,15 @@ impl Chunks {
 
     pub(super) fn take(&mut self, news: &RunNews) {
         add_usage(&mut self.usage, news);
-        if let RunNews::AnswerDelta { text } = news {
-            self.say(text);
+        if let RunNews::AnswerDelta { text, tentative } = news {
+            // What is said as content cannot be taken back: words that calls may follow are none yet.
+            self.is_undecided |= tentative;
+            match self.is_undecided {
+                true => self.push(&json!({"reasoning_content": text}), None),
+                false => self.say(text),
+            }
         } else if *news == RunNews::AnswerDropped {
+            self.is_undecided = false;
             // It cannot be taken back; what follows begins a paragraph of its own.
             if !std::mem::take(&mut self.said).is_empty() {
                 self.push(&json!({"content": "\n\n"}), None);

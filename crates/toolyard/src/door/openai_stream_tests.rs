@@ -25,7 +25,11 @@ fn read(chunks: &mut Chunks) -> (String, Vec<String>) {
 }
 
 fn delta(text: &str) -> RunNews {
-    RunNews::AnswerDelta { text: text.to_owned() }
+    RunNews::AnswerDelta { text: text.to_owned(), tentative: false }
+}
+
+fn tentative(text: &str) -> RunNews {
+    RunNews::AnswerDelta { text: text.to_owned(), tentative: true }
 }
 
 fn answered(answer: &str) -> Result<RunEnd, AgentError> {
@@ -42,6 +46,27 @@ fn an_answer_that_was_streamed_is_not_said_twice() {
     assert!(others[0].contains(r#""finish_reason":"stop""#), "{others:?}");
     assert!(others[1].contains(r#""choices":[]"#) && others[1].contains("total_tokens"), "{others:?}");
     assert_eq!(others[2], "[DONE]");
+}
+
+#[test]
+fn what_a_model_says_before_its_calls_is_no_content() {
+    let mut chunks = chunks(false);
+    chunks.take(&tentative("Let me look."));
+    chunks.take(&RunNews::AnswerDropped);
+    chunks.take(&delta("It is 4."));
+    chunks.end(answered("It is 4."));
+    let (text, others) = read(&mut chunks);
+    assert_eq!(text, "It is 4.");
+    assert!(others[0].contains(r#""reasoning_content":"Let me look.""#), "{others:?}");
+}
+
+#[test]
+fn words_that_no_calls_followed_are_the_content_once() {
+    let mut chunks = chunks(false);
+    ["It ", "is 4."].iter().for_each(|text| chunks.take(&tentative(text)));
+    chunks.take(&delta("\n\n[cut off]"));
+    chunks.end(answered("It is 4.\n\n[cut off]"));
+    assert_eq!(read(&mut chunks).0, "It is 4.\n\n[cut off]");
 }
 
 #[test]

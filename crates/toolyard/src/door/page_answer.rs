@@ -7,10 +7,12 @@ use toolyard_agent::AgentError;
 use toolyard_core::redact;
 use toolyard_mcp::server::PageAnswer;
 
+use super::live_runs::NotBegun;
 use crate::AgentsError;
 
-/// Clients that repeat requests by themselves leave it: what an agent did must not be done again by accident.
-static DO_NOT_REPEAT: HeaderName = HeaderName::from_static("x-should-retry");
+/// Clients that repeat requests by themselves leave it, except where nothing was begun: what an agent did must not be done
+/// again by accident.
+static MAY_REPEAT: HeaderName = HeaderName::from_static("x-should-retry");
 
 /// Why a request is not answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,7 +63,8 @@ impl Refused {
 impl From<Refused> for PageAnswer {
     fn from(refused: Refused) -> Self {
         let mut answer = json_answer(refused.status, &refused.value());
-        answer.headers.push((DO_NOT_REPEAT.clone(), HeaderValue::from_static("false")));
+        let again = if refused.status == StatusCode::SERVICE_UNAVAILABLE { "true" } else { "false" };
+        answer.headers.push((MAY_REPEAT.clone(), HeaderValue::from_static(again)));
         answer
     }
 }
@@ -87,6 +90,18 @@ impl From<AgentError> for Refused {
             }
             AgentError::Over(_) | AgentError::Journal(J::Held { .. }) => Self::bad("", error.to_string()),
             other => Self::failed("run_left_as_it_is", other.to_string()),
+        }
+    }
+}
+
+impl From<NotBegun> for Refused {
+    fn from(error: NotBegun) -> Self {
+        match error {
+            NotBegun::Agent(error) => error.into(),
+            NotBegun::Closing => {
+                Self { status: StatusCode::SERVICE_UNAVAILABLE, ..Self::failed("closing", error.to_string()) }
+            }
+            NotBegun::Lost => Self::failed("run_left_as_it_is", error.to_string()),
         }
     }
 }

@@ -1,9 +1,6 @@
 //! Runs over HTTP: begin one, see how it stands, hear what happens, allow what it waits for, cancel it.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
@@ -66,7 +63,8 @@ pub(super) async fn begin(
     }
     let name = begin.agent.as_deref().unwrap_or(DEFAULT_AGENT);
     let agent = runs.agent(name)?;
-    let begins = match begun.look(Request::read("/runs", headers, body)?, Instant::now())? {
+    let request = Request::read("/runs", headers, body)?;
+    let begins = match begun.look(request, runs.agents.log().as_ref()).await? {
         Known::New(begins) => begins,
         Known::Same(run) => return Ok(begun_as(&run)),
     };
@@ -78,10 +76,11 @@ pub(super) async fn begin(
         dry_run: begin.dry_run,
         ..runs.agents.question(name, begin.question)
     };
-    let run = agent.begin(ask).await?;
-    begins.began(&run);
-    runs.go_on(agent, &run);
-    Ok(begun_as(&run))
+    let run = runs.begin(agent, ask, Some(begins), |runs, agent, run| {
+        runs.go_on(agent, &run);
+        run
+    });
+    Ok(begun_as(&run.await?))
 }
 
 fn begun_as(run: &RunId) -> PageAnswer {

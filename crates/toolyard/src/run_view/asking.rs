@@ -15,10 +15,13 @@ use super::{
     tool_question::{Meant, meant, prompt},
     view::Stage,
 };
-use crate::output::harmless;
+use crate::output::{cut, harmless};
 
 /// So often a person may say something that is no answer.
 const TRIES: usize = 3;
+
+/// So many columns of a line are left for what a person says.
+const ROOM_FOR_ANSWERS: usize = 16;
 
 /// JSON-RPC's code for parameters that cannot be.
 const INVALID_PARAMS: i64 = -32602;
@@ -121,8 +124,35 @@ impl StepPerson {
     }
 
     async fn line(&self, prompt: &str) -> Option<String> {
-        let line = self.person.line(&prompt.replace('\n', " ")).await;
+        let line = self.person.line(&fitting(prompt, screen::size().0)).await;
         self.stage.wrote(1);
         line
+    }
+}
+
+/// A prompt on one line of a terminal, with room for an answer behind it: what is longer would leave remains.
+fn fitting(prompt: &str, columns: usize) -> String {
+    let prompt = harmless(prompt).split('\n').collect::<Vec<_>>().join(" ");
+    let room = columns.saturating_sub(ROOM_FOR_ANSWERS);
+    let cut = cut(&prompt, room);
+    if cut == prompt { prompt } else { format!("{cut}: ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use unicode_width::UnicodeWidthStr as _;
+
+    use super::*;
+
+    #[test]
+    fn a_prompt_fits_into_its_line() {
+        assert_eq!(fitting("   name: ", 100), "   name: ");
+        assert_eq!(fitting("two\nlines: ", 100), "two lines: ");
+        for columns in [21, 40, 100] {
+            for long in ["word ".repeat(100), "字".repeat(100), "x\u{1b}[2J".repeat(100)] {
+                let fitted = fitting(&long, columns);
+                assert!(fitted.width() < columns && fitted.ends_with("…: "), "{fitted}");
+            }
+        }
     }
 }

@@ -190,7 +190,7 @@ impl RunWatcher for View<'_> {
                 let lines = plain_lines(&state.tree, news, &self.model, &self.moment(&state));
                 lines.iter().for_each(|line| self.output.talk(line));
             }
-            (Kind::Live, RunNews::AnswerDelta { text }) if self.streams => self.stream(&mut state, text),
+            (Kind::Live, RunNews::AnswerDelta { text, .. }) if self.streams => self.stream(&mut state, text),
             (Kind::Live, RunNews::AnswerDropped) => {
                 // What was shown stays, and a tree begins anew.
                 if !std::mem::take(&mut state.streamed).is_empty() {

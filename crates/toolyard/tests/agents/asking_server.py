@@ -2,11 +2,13 @@
 import json, sys
 
 told = sys.argv[1]
+# A longer title than any terminal is wide, where one is wanted.
+title = "Your name" + " and more" * int(sys.argv[2] if len(sys.argv) > 2 else 0)
 QUESTION = {
     "message": "Who signs this?",
     "requestedSchema": {
         "type": "object",
-        "properties": {"name": {"type": "string", "title": "Your name"}, "sure": {"type": "boolean"}},
+        "properties": {"name": {"type": "string", "title": title}, "sure": {"type": "boolean"}},
         "required": ["name"],
     },
 }
@@ -37,6 +39,8 @@ for line in sys.stdin:
     if "id" not in request or "method" not in request:
         continue
     if request["method"] == "initialize":
+        with open(told + ".client", "w") as file:
+            file.write(json.dumps(request["params"]["capabilities"]))
         about = {"name": "signer", "version": "1"}
         result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": about}
     elif request["method"] == "tools/list":

@@ -105,3 +105,56 @@ fn an_answer_that_came_later_is_part_of_the_conversation() {
     assert!(seen.contains("was answered meanwhile: I wrote it down."), "{seen}");
     assert!(told(&yard).contains("I wrote it down."), "{}", told(&yard));
 }
+
+/// The run of the first question of a conversation that is not over yet.
+fn waiting_run(yard: &Yard) -> String {
+    let runs = yard.place.command(&["runs", "list", "--json"]).output().unwrap();
+    let runs: serde_json::Value = serde_json::from_slice(&runs.stdout).unwrap();
+    let open = runs.as_array().unwrap().iter().find(|run| run["state"] == "open").unwrap();
+    open["id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn an_answer_that_came_later_is_told_once() {
+    let yard = Yard::new();
+    yard.plans_to_note();
+    yard.model.answers_at_once("and now", "Now what?");
+    let chat = |said: &str| chat(&yard, &["--conversation", "notes"], said);
+    chat("note it\n");
+    yard.run(&["runs", "approve", &waiting_run(&yard)]);
+    let seen = chat("and now?\nand now?\n");
+    assert_eq!(seen.matches("was answered meanwhile").count(), 1, "{seen}");
+    let seen = chat("and now?\n/history\n");
+    assert!(!seen.contains("was answered meanwhile"), "{seen}");
+    assert!(seen.contains("assistant: I wrote it down."), "it is part of it: {seen}");
+    assert!(!seen.contains("run: "), "{seen}");
+}
+
+#[test]
+fn a_run_that_ends_without_an_answer_leaves_nothing_in_the_conversation() {
+    let yard = Yard::new();
+    yard.plans_to_note();
+    yard.model.answers_at_once("and now", "Now what?");
+    let chat = |said: &str| chat(&yard, &["--conversation", "notes"], said);
+    chat("note it\n");
+    yard.run(&["runs", "cancel", &waiting_run(&yard)]);
+    chat("and now?\n");
+    let seen = chat("/history\n");
+    assert!(seen.contains("user: note it") && !seen.contains("run: "), "{seen}");
+}
+
+#[test]
+fn a_model_that_looks_back_sees_what_was_said_and_nothing_else() {
+    let yard = Yard::new();
+    yard.plans_to_note();
+    let recall =
+        serde_json::json!([{"id": "back", "tool_type": "get_conversation_history", "arguments": {}}]);
+    yard.model.plans("look back", &recall);
+    yard.model.answers("look back", "You wanted a note.");
+    chat(&yard, &["--conversation", "notes"], "note it\n");
+    let run = waiting_run(&yard);
+    let seen = chat(&yard, &["--conversation", "notes"], "look back\n");
+    assert!(seen.contains("You wanted a note."), "{seen}");
+    let told = yard.model.requests().last().unwrap().to_string();
+    assert!(told.contains("note it") && !told.contains(&run), "{told}");
+}

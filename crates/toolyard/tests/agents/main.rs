@@ -111,10 +111,15 @@ impl Yard {
 
     /// A server whose tool asks who signs, and a plan that uses it.
     pub(crate) fn plans_to_sign(&self) {
+        self.plans_to_sign_with_title(0);
+    }
+
+    /// The same; what it asks for has a title with so many words more.
+    pub(crate) fn plans_to_sign_with_title(&self, more: usize) {
         self.place.write("signer.py", include_str!("asking_server.py"));
         let path = |name: &str| self.place.path(name).to_str().unwrap().to_owned();
         self.set(&format!(
-            "[servers.signer]\ncommand = \"python3\"\nargs = [{:?}, {:?}]\ntrusted = true\n",
+            "[servers.signer]\ncommand = \"python3\"\nargs = [{:?}, {:?}, \"{more}\"]\ntrusted = true\n",
             path("signer.py"),
             path("signed.txt")
         ));

@@ -6,8 +6,13 @@ use serde_json::{Value, json};
 
 use crate::{Yard, tidy};
 
-/// Runs it at a terminal; everything that was shown, without what steers the terminal.
+/// Runs it at a terminal; everything that is left on the screen.
 fn at_a_terminal(yard: &Yard, words: &[&str], answers: &Value) -> String {
+    plain(&written_to_a_terminal(yard, words, answers))
+}
+
+/// Runs it at a terminal; everything that was written to it.
+fn written_to_a_terminal(yard: &Yard, words: &[&str], answers: &Value) -> String {
     let program = yard.place.command(words);
     let driver = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/agents/terminal.py");
     let mut command = Command::new("python3");
@@ -20,7 +25,7 @@ fn at_a_terminal(yard: &Yard, words: &[&str], answers: &Value) -> String {
     let text = String::from_utf8_lossy(&output.stdout).replace('\r', "");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(errors.is_empty(), "{errors}");
-    plain(&text)
+    text
 }
 
 /// What is left on the screen: lines that were drawn over are gone.
@@ -150,4 +155,28 @@ fn a_tool_asks_the_person_at_the_terminal() {
     assert_eq!(yard.signed(), "{\"action\": \"accept\", \"content\": {\"name\": \"Ada\", \"sure\": true}}\n");
     let shown = at_a_terminal(&yard, &["ask", "sign it"], &json!([["answer it?", "n\n"]]));
     assert!(yard.signed().ends_with("{\"action\": \"decline\"}\n"), "{shown}");
+}
+
+#[test]
+fn whoever_allows_everything_is_not_there_to_be_asked() {
+    let yard = Yard::new();
+    yard.plans_to_sign();
+    let told = || std::fs::read_to_string(yard.place.path("signed.txt.client")).unwrap();
+    at_a_terminal(&yard, &["ask", "sign it"], &json!([["answer it?", "n\n"]]));
+    assert!(told().contains("elicitation"), "{}", told());
+    at_a_terminal(&yard, &["ask", "--yes", "sign it"], &json!([]));
+    assert!(!told().contains("elicitation"), "{}", told());
+    at_a_terminal(&yard, &["chat", "--yes"], &json!([["> ", "sign it\n"], ["It is signed.", "\u{4}"]]));
+    assert!(!told().contains("elicitation"), "{}", told());
+}
+
+#[test]
+fn a_long_prompt_stays_on_its_line() {
+    let yard = Yard::new();
+    yard.plans_to_sign_with_title(40);
+    let answers = json!([["answer it?", "y\n"], ["Your name", "Ada\n"], ["sure", "y\n"]]);
+    let written = written_to_a_terminal(&yard, &["ask", "sign it"], &answers);
+    assert!(yard.signed().contains("Ada"), "{written}");
+    let line = written.split(['\n', '\u{1b}']).find(|line| line.contains("Your name")).unwrap();
+    assert!(line.chars().count() < 100 && line.contains("…: Ada"), "{line}");
 }
