@@ -54,6 +54,10 @@ bench-search *ARGS:
 bench-gateway *ARGS:
     scripts/bench-gateway {{ ARGS }}
 
+# The release binary with the functions that serving needs side by side: it takes less memory
+ordered-binary:
+    scripts/ordered-binary
+
 # Times of the hub (only comparable within one run)
 bench:
     cargo bench -p toolyard-hub --bench hub

@@ -64,16 +64,17 @@ impl Client {
         }
     }
 
-    /// All tools: how many, and the bytes of the last page.
-    pub(crate) async fn list(&mut self) -> Result<(usize, Bytes), Failed> {
-        let (mut count, mut cursor) = (0, None::<Value>);
+    /// All tools: how many, and the bytes of every page.
+    pub(crate) async fn list(&mut self) -> Result<(usize, Vec<Bytes>), Failed> {
+        let (mut count, mut cursor, mut pages) = (0, None::<Value>, Vec::new());
         loop {
             let params = cursor.take().map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
             let (mut result, bytes) = self.ask("tools/list", params).await?;
             count += result["tools"].as_array().map_or(0, Vec::len);
             cursor = result.get_mut("nextCursor").map(Value::take).filter(|cursor| !cursor.is_null());
+            pages.push(bytes);
             if cursor.is_none() {
-                return Ok((count, bytes));
+                return Ok((count, pages));
             }
         }
     }

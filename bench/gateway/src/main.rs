@@ -23,9 +23,9 @@ type Failed = Box<dyn std::error::Error + Send + Sync>;
 
 const USAGE: &str = "\
 bench-gateway run --toolyard PROGRAM [--shared FOLDER] [--seconds 3] [--rounds 3] [--write FILE.md --plot FILE.svg]
-                  [--peer 'NAME=COMMAND …{port} …{upstream}'] [--stdio-peer 'NAME=COMMAND …{port} … {server}']
+                  [--calls no] [--peer 'NAME=COMMAND …{port} …{upstream}'] [--stdio-peer 'NAME=COMMAND …{port} … {server}']
 bench-gateway upstream --http ADDRESS | --stdio
-bench-gateway memory ADDRESS FILE
+bench-gateway memory ADDRESS FILE…
 
 --shared is a folder with bench-upstream, bench-load and bench-rmcp-proxy, which are used in place of our own.";
 
@@ -35,8 +35,8 @@ async fn main() -> ExitCode {
     let outcome = match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["upstream", "--http", address] => upstream::over_http(address).await,
         ["upstream", "--stdio"] => upstream::over_stdio().await,
-        ["memory", address, file] => match std::fs::read(file) {
-            Ok(body) => memory::serve(address, body).await,
+        ["memory", address, files @ ..] => match files.iter().map(std::fs::read).collect() {
+            Ok(pages) => memory::serve(address, pages).await,
             Err(error) => Err(error.into()),
         },
         ["run", options @ ..] => run(options).await,
@@ -60,6 +60,7 @@ async fn run(options: &[&str]) -> Result<(), Failed> {
         match *word {
             "--toolyard" => plan.toolyard = std::path::absolute(value)?,
             "--seconds" => plan.seconds = value.parse()?,
+            "--calls" => plan.no_calls = value == "no",
             "--rounds" => plan.rounds = value.parse()?,
             "--shared" => plan.shared = Some(PathBuf::from(value)).filter(|folder| folder.join("bench-load").exists()),
             "--peer" => plan.peers.push(value.split_once('=').map(owned).ok_or(USAGE)?),

@@ -36,6 +36,8 @@ pub(crate) struct Plan {
     pub(crate) rounds: usize,
     pub(crate) peers: Vec<(String, String)>,
     pub(crate) stdio_peers: Vec<(String, String)>,
+    /// Whether calls are left out: lists, starts and memory take a minute.
+    pub(crate) no_calls: bool,
 }
 
 /// Everything that was measured.
@@ -94,15 +96,22 @@ impl Stage {
             processors: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             ..Figures::default()
         };
+        if !self.plan.no_calls {
+            self.calls(&mut figures).await?;
+        }
+        self.lists(&mut figures).await?;
+        self.starts(&mut figures).await?;
+        Ok(figures)
+    }
+
+    async fn calls(&self, figures: &mut Figures) -> Result<(), Failed> {
         figures.ways.push(self.over_http("answers as events", "/mcp", false).await?);
         figures.ways.push(self.over_http("answers as JSON", "/json/mcp", false).await?);
         if self.plan.shared.is_some() {
             figures.ways.push(self.over_http("answers as JSON, clients of 2026-07-28", "/json/mcp", true).await?);
         }
         figures.ways.push(self.over_stdio().await?);
-        self.lists(&mut figures).await?;
-        self.starts(&mut figures).await?;
-        Ok(figures)
+        Ok(())
     }
 
     async fn over_http(&self, title: &'static str, path: &str, modern: bool) -> Result<Way, Failed> {
@@ -180,18 +189,21 @@ impl Stage {
         let target = Target::new(&format!("http://127.0.0.1:{TOOLYARD}/mcp"), false);
         let command = toolyard(&self.plan.toolyard, TOOLYARD, &servers, home)?;
         let ours = Subject::start("Toolyard", &command, target, 1_000, home).await?;
-        let (_, bytes) = Client::open(&ours.target).await?.list().await?;
-        figures.list_bytes = bytes.len();
-        let file = home.join("list.json");
-        std::fs::write(&file, &bytes)?;
+        let (_, pages) = Client::open(&ours.target).await?.list().await?;
+        figures.list_bytes = pages.iter().map(bytes::Bytes::len).sum();
         let own = std::env::current_exe()?.display().to_string();
         let address = format!("127.0.0.1:{MEMORY}");
-        let command = [own, "memory".to_owned(), address.clone(), file.display().to_string()];
+        let mut command = vec![own, "memory".to_owned(), address.clone()];
+        for (number, page) in pages.iter().enumerate() {
+            let file = home.join(format!("list-{number}.json"));
+            std::fs::write(&file, page)?;
+            command.push(file.display().to_string());
+        }
         let target = Target::new(&format!("http://{address}/mcp"), false);
         let memory = Subject::start("memory", &command, target, 1_000, home).await?;
         for round in 0..self.plan.rounds.max(3) {
             let pair = (self.list_cost(&ours).await?, self.list_cost(&memory).await?);
-            eprintln!("list of {} bytes, round {round}: {:.0} µs, from memory {:.0} µs", bytes.len(), pair.0, pair.1);
+            eprintln!("list of {} bytes, round {round}: {:.0} µs, from memory {:.0} µs", figures.list_bytes, pair.0, pair.1);
             figures.lists.push(pair);
         }
         Ok(())

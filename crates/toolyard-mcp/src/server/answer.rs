@@ -13,8 +13,10 @@ const COPIED: usize = 16 << 10;
 /// What a request is answered with, before it has the request's number.
 #[derive(Debug)]
 pub(super) enum Outcome {
-    /// A result of our own: what stands before and after bytes that many answers share. All on one line.
-    Pieces { before: String, shared: Bytes, after: String },
+    /// A result of our own, on one line.
+    Own(String),
+    /// A result of our own that ends, and the message with it, in bytes that many answers share. All on one line.
+    Ending { before: String, shared: Bytes },
     /// A result as somebody else wrote it, with what must be said and is not.
     Result { raw: RawJson, must_say: MustSay },
     /// An error of our own, and the status it has over HTTP.
@@ -63,7 +65,7 @@ pub(super) struct Pieces {
 impl Outcome {
     /// A result of our own.
     pub(super) fn result(text: impl Into<String>) -> Self {
-        Self::Pieces { before: text.into(), shared: Bytes::new(), after: String::new() }
+        Self::Own(text.into())
     }
 
     /// A result as somebody else wrote it, for a client of this era.
@@ -101,13 +103,11 @@ impl Outcome {
     pub(super) fn pieces(self, id: &RequestId) -> Pieces {
         let id = id.0.get();
         match self {
-            Self::Pieces { before, shared, after } if shared.is_empty() => {
-                Pieces::whole(&[r#"{"jsonrpc":"2.0","id":"#, id, r#","result":"#, &before, &after, "}"])
-            }
-            Self::Pieces { before, shared, after } => Pieces {
+            Self::Own(text) => Pieces::whole(&[r#"{"jsonrpc":"2.0","id":"#, id, r#","result":"#, &text, "}"]),
+            Self::Ending { before, shared } => Pieces {
                 head: joined(&[r#"{"jsonrpc":"2.0","id":"#, id, r#","result":"#, &before]),
                 shared,
-                tail: joined(&[&after, "}"]),
+                tail: Bytes::new(),
             },
             Self::Result { raw, must_say } => result_pieces(id, raw, must_say),
             Self::RawError { raw, .. } => {

@@ -9,6 +9,7 @@ use super::{
     ContentKind, ContentRequest, McpServer,
     answer::{MustSay, Outcome},
     asked::Asked,
+    methods::LIST_END,
     speaker::Era,
     state::RequestState,
     work::Work,
@@ -44,7 +45,8 @@ impl McpServer {
         let count = rest.iter().take(limits.page_entries).take_while(fits).count().max(1).min(rest.len());
         let shown: Vec<&str> = rest.iter().take(count).map(RawJson::get).collect();
         let next = (rest.len() > count).then(|| URL_SAFE_NO_PAD.encode(format!("{CURSOR}{}", start + count)));
-        self.list_outcome(asked.speaker.era(), key_of(kind), shown.join(",").into(), next, &[])
+        let entries = shown.join(",") + LIST_END;
+        self.list_outcome(asked.speaker.era(), key_of(kind), entries.into(), next, &[])
     }
 
     /// Brings a request to whoever knows what it is about.

@@ -83,6 +83,11 @@ impl McpServer {
 }
 
 impl Stopped {
+    /// Whether it is to stop already.
+    pub(super) fn is_now(&self) -> bool {
+        *self.0.borrow()
+    }
+
     pub(super) async fn wait(&mut self) {
         // An error means that the server itself is gone.
         let _ = self.0.wait_for(|stopped| *stopped).await;

@@ -23,6 +23,9 @@ pub(super) enum Begun {
     Works(Work),
 }
 
+/// What follows the entries of a list: the ends of the list, of the result and of the message.
+pub(super) const LIST_END: &str = "]}}";
+
 /// Every method that may be there, for whoever mistypes one.
 const METHODS: [&str; 18] = [
     "completion/complete",
@@ -102,7 +105,9 @@ impl McpServer {
         Work::new(line, future)
     }
 
-    /// A page of a list in the words of an era.
+    /// A page of a list in the words of an era; `entries` go on to the end of the message, which is [`LIST_END`].
+    ///
+    /// The list is the last field, so that what all answers share is sent at once with what stands before it.
     pub(super) fn list_outcome(
         &self,
         era: Era,
@@ -111,29 +116,27 @@ impl McpServer {
         next: Option<String>,
         notes: &[String],
     ) -> Outcome {
-        let is_modern = era == Era::Modern;
-        let kind = if is_modern { r#""resultType":"complete","# } else { "" };
-        let before = format!(r#"{{{kind}"{key}":["#);
-        let mut rest = JsonObject::new();
-        if let Some(next) = next {
-            rest = rest.with_text("nextCursor", &next);
-        }
-        let mut meta = JsonObject::new();
-        if is_modern {
-            rest = rest.with_value("ttlMs", &self.ttl().into()).with_text("cacheScope", self.scope());
+        let (mut fields, mut meta) = (JsonObject::new(), JsonObject::new());
+        if era == Era::Modern {
+            fields = fields.with_text("resultType", "complete");
+            fields = fields.with_value("ttlMs", &self.ttl().into()).with_text("cacheScope", self.scope());
             meta = meta.with_value("io.modelcontextprotocol/serverInfo", &self.info(true));
+        }
+        if let Some(next) = next {
+            fields = fields.with_text("nextCursor", &next);
         }
         if !notes.is_empty() {
             meta = meta.with_value("toolyard/notes", &json!(notes));
         }
         if !meta.is_empty() {
-            rest = rest.with_object("_meta", &meta);
+            fields = fields.with_object("_meta", &meta);
         }
-        let after = match rest.to_string().strip_prefix('{') {
-            Some(rest) if rest != "}" => format!("],{rest}"),
-            _ => "]}".to_owned(),
-        };
-        Outcome::Pieces { before, shared: entries, after }
+        let comma = if fields.is_empty() { "" } else { "," };
+        let mut before = fields.to_string();
+        // The object goes on.
+        before.pop();
+        before.extend([comma, "\"", key, "\":["]);
+        Outcome::Ending { before, shared: entries }
     }
 
     fn set_log_level(&self, asked: &Asked) -> Outcome {

@@ -2,10 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use aws_lc_rs::{
-    aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey},
-    rand,
-};
+use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 
 /// Nothing that was sealed here is longer than this, in characters.
@@ -43,14 +40,14 @@ impl SessionKeys {
     /// A key that nobody else has and that is gone with the process.
     pub fn random() -> Result<Self, SessionKeyError> {
         let mut current = [0; 32];
-        rand::fill(&mut current).map_err(|_| SessionKeyError::NoRandomness)?;
+        random(&mut current).ok_or(SessionKeyError::NoRandomness)?;
         Self::new(current, None)
     }
 
     /// Seals bytes for one purpose, as text for a header or a JSON string; they open for no other.
     pub(super) fn seal(&self, purpose: &[u8], mut bytes: Vec<u8>) -> Option<String> {
         let mut nonce = [0; NONCE_LEN];
-        rand::fill(&mut nonce).ok()?;
+        random(&mut nonce)?;
         let current = &self.0.current;
         current
             .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(purpose), &mut bytes)
@@ -76,6 +73,12 @@ impl SessionKeys {
             Some(bytes)
         })
     }
+}
+
+/// Random bytes of the system. The generator of the library that seals measures the jitter of the clock before its first
+/// byte, which takes longer than everything else until the first list of tools.
+pub(super) fn random(bytes: &mut [u8]) -> Option<()> {
+    getrandom::fill(bytes).ok()
 }
 
 fn key(bytes: &[u8; 32]) -> Result<LessSafeKey, SessionKeyError> {

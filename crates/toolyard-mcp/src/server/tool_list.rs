@@ -9,7 +9,7 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use toolyard_core::{Catalogue, OfferedTool, RawJson};
 
-use super::{ServerLimits, answer::one_line, speaker::fields};
+use super::{ServerLimits, answer::one_line, methods::LIST_END, speaker::fields};
 use crate::definition::{MirroredParameter, mirrored_parameters};
 
 /// A door has two forms of a catalogue; of each, the one before may still be read page by page. Long lists take much memory.
@@ -29,7 +29,7 @@ pub(super) struct WrittenCatalogue {
     mirrored: OnceLock<HashMap<Arc<str>, Vec<MirroredParameter>>>,
 }
 
-/// One page: its definitions with commas between them, and the cursor that leads to the next.
+/// One page: its definitions with commas between them and [`LIST_END`], and the cursor that leads to the next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Page {
     pub(super) entries: Bytes,
@@ -117,8 +117,8 @@ fn page_length(tools: &[OfferedTool], limits: &ServerLimits) -> usize {
 
 fn write_page(rest: &[OfferedTool], start: usize, length: usize) -> Page {
     let shown = rest.get(..length).unwrap_or_default();
-    let size = shown.iter().map(|tool| tool.definition.get().len() + 1).sum();
-    let mut entries: Vec<u8> = Vec::with_capacity(size);
+    let size = shown.iter().map(|tool| tool.definition.get().len() + 1).sum::<usize>();
+    let mut entries: Vec<u8> = Vec::with_capacity(size + LIST_END.len());
     for tool in shown {
         if !entries.is_empty() {
             entries.push(b',');
@@ -126,6 +126,7 @@ fn write_page(rest: &[OfferedTool], start: usize, length: usize) -> Page {
         entries.extend_from_slice(tool.definition.get().as_bytes());
     }
     one_line(&mut entries);
+    entries.extend_from_slice(LIST_END.as_bytes());
     let last = shown.last().filter(|_| rest.len() > length);
     let next = last.map(|tool| URL_SAFE_NO_PAD.encode(format!("{CURSOR}{}", tool.name)));
     Page { entries: entries.into(), next, start }

@@ -74,6 +74,7 @@ impl Door {
         let stopped = async move { drop(stopped.await) };
         let mut http = HttpConfig::new(Access::Open);
         http.drain_time = Duration::from_secs(5);
+        http.farewell = Duration::from_millis(50);
         let serving = tokio::spawn(serve_http(server, listener, http, stopped));
         Self { address, manager, stop, serving, place }
     }

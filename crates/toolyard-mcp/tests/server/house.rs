@@ -44,6 +44,7 @@ impl Default for Plan {
         let config = ServerConfig::new("yard", "1.2.3", SessionKeys::new(KEY, None).unwrap());
         let mut http = HttpConfig::new(Access::Open);
         http.drain_time = Duration::from_secs(5);
+        http.farewell = Duration::from_millis(50);
         Self { config, http, readiness: None }
     }
 }

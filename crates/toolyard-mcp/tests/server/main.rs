@@ -16,4 +16,5 @@ mod pages;
 mod questions;
 mod sessions;
 mod stdio;
+mod stopping;
 mod tools;

@@ -58,7 +58,9 @@ async fn forward(
             let (mut sender, connection) = client::conn::http1::handshake(TokioIo::new(stream)).await?;
             tokio::spawn(connection);
             let request = Request::from_parts(parts.clone(), Full::new(body.clone()));
-            let (head, answer) = sender.send_request(request).await?.into_parts();
+            let (mut head, answer) = sender.send_request(request).await?.into_parts();
+            // What a replica says of its connection is not said of the client's.
+            head.headers.remove("connection");
             Ok::<_, hyper::Error>(Response::from_parts(head, Full::new(answer.collect().await?.to_bytes())))
         };
         // What was sent once is not sent again by a proxy: it cannot know what it does.

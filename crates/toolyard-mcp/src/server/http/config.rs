@@ -28,6 +28,10 @@ pub struct HttpConfig {
     pub body_time: Duration,
     /// After how much silence an open stream says that it is still there.
     pub stream_beat: Duration,
+    /// How long a connection on which nothing is asked stays open once the server is to stop: what its client sends
+    /// meanwhile is answered, and told to be the last. A client or a proxy that learns only from a closed connection that
+    /// nobody is there cannot know what became of the request it had just sent.
+    pub farewell: Duration,
     /// How long requests that are under way may go on once the server is to stop.
     pub drain_time: Duration,
     /// Whoever serves other addresses beside the endpoint.
@@ -46,6 +50,7 @@ impl HttpConfig {
             silence: Duration::from_secs(60),
             body_time: Duration::from_secs(30),
             stream_beat: Duration::from_secs(20),
+            farewell: Duration::from_millis(500),
             drain_time: Duration::from_secs(30),
             pages: None,
         }

@@ -8,7 +8,7 @@ use std::{
 use tokio::sync::mpsc;
 
 use super::{
-    super::{McpServer, duplex::Duplex, room::Room},
+    super::{McpServer, duplex::Duplex, room::Room, seal::random},
     HttpConfig,
     body::{Beat, LegacyEvents},
 };
@@ -42,7 +42,7 @@ impl LegacyStreams {
         let duplex = Arc::new(Duplex::new(Arc::clone(server), Arc::clone(room), principal, out));
         // Whoever knows the name can speak in this conversation: it must not be guessed.
         let mut name = [0; 16];
-        aws_lc_rs::rand::fill(&mut name).ok()?;
+        random(&mut name)?;
         let name: String = name.iter().map(|byte| format!("{byte:02x}")).collect();
         self.lock().insert(name.clone(), Arc::downgrade(&duplex));
         let profile = if room.profile.is_empty() { String::new() } else { format!("/{}", room.profile) };

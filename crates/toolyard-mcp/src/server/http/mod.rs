@@ -13,6 +13,7 @@ mod respond;
 
 use std::{convert::Infallible, future::Future, pin::pin, sync::Arc, time::Duration};
 
+use http::{HeaderValue, header};
 use hyper::{server::conn::http1, service::service_fn};
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -32,7 +33,8 @@ const MAX_HEAD: usize = 32 << 10;
 /// How long nobody is accepted when the system has no room for another connection.
 const BREATH: Duration = Duration::from_millis(50);
 
-/// Serves over HTTP until `stop` ends; then nobody new comes in, and what is under way may end.
+/// Serves over HTTP until `stop` ends; then nobody new comes in, what is under way may end, and whoever was let in but has
+/// asked nothing yet may still ask for [`HttpConfig::farewell`].
 ///
 /// The main door is at `/mcp`, profiles are at `/mcp/PROFILE`, and whatever [`HttpConfig::pages`] serves beside them.
 pub async fn serve_http(
@@ -67,11 +69,25 @@ pub async fn serve_http(
             (_, Err(_)) => break,
         }
     }
-    drop(listener);
     server.stop();
+    for stream in arrived(listener) {
+        let Ok(permit) = Arc::clone(&permits).try_acquire_owned() else { break };
+        tokio::spawn(attend(Arc::clone(&http), stream, server.stopped(), permit));
+    }
     // Whoever is not done by then is cut off when the runtime ends.
     let _ = timeout(drain_time, permits.acquire_many(places)).await;
     Ok(())
+}
+
+/// Closes the listener. Whoever the system let in before that is not turned away: the request may have been sent already.
+fn arrived(listener: TcpListener) -> Vec<TcpStream> {
+    let mut streams = Vec::new();
+    let Ok(listener) = listener.into_std() else { return streams };
+    while let Ok((stream, _)) = listener.accept() {
+        let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
+        streams.extend(stream);
+    }
+    streams
 }
 
 /// Attends to one connection until it ends.
@@ -90,6 +106,7 @@ async fn attend(
     let local = stream.local_addr().ok().map(|address| address.ip());
     // An open stream says something at every beat, and must have the time to.
     let silence = http.config.silence.max(http.config.stream_beat * 2);
+    let farewell = http.config.farewell;
     let mut looks = interval_at(Instant::now() + silence, silence);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let connection = Arc::new(Connection::new(http, local));
@@ -97,11 +114,26 @@ async fn attend(
     let stream = Felt::new(stream, Arc::clone(&pulse));
     let service = service_fn(move |request| {
         let connection = Arc::clone(&connection);
-        async move { Ok::<_, Infallible>(connection.answer(request).await) }
+        async move {
+            let mut response = connection.answer(request).await;
+            if connection.pulse.is_leaving() {
+                response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            }
+            Ok::<_, Infallible>(response)
+        }
     });
+    if stopped.is_now() {
+        pulse.leave();
+    }
     let mut builder = http1::Builder::new();
     let mut serving = pin!(builder.max_header_size(MAX_HEAD).serve_connection(stream, service));
-    let mut is_stopping = false;
+    let mut closing = pin!(async {
+        stopped.wait().await;
+        // A request may be on its way: a connection that is closed at once would lose it.
+        pulse.leave();
+        sleep(farewell).await;
+    });
+    let mut is_closing = false;
     loop {
         tokio::select! {
             biased;
@@ -111,8 +143,8 @@ async fn attend(
                 }
                 return;
             }
-            () = stopped.wait(), if !is_stopping => {
-                is_stopping = true;
+            () = &mut closing, if !is_closing => {
+                is_closing = true;
                 serving.as_mut().graceful_shutdown();
             }
             _ = looks.tick() => {

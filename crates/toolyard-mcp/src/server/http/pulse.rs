@@ -20,6 +20,7 @@ pub(super) struct Pulse {
     /// Requests that are being answered.
     under_way: AtomicUsize,
     happened: AtomicBool,
+    leaving: AtomicBool,
 }
 
 /// A request that is being answered.
@@ -31,6 +32,16 @@ impl Pulse {
     pub(super) fn request(&self) -> UnderWay<'_> {
         self.under_way.fetch_add(1, Relaxed);
         UnderWay(self)
+    }
+
+    /// Its next answer is to be its last.
+    pub(super) fn leave(&self) {
+        self.leaving.store(true, Relaxed);
+    }
+
+    /// Whether the client must be told to come back on another connection.
+    pub(super) fn is_leaving(&self) -> bool {
+        self.leaving.load(Relaxed)
     }
 
     /// Whether nothing was asked, worked on or written since the last look. Bytes that do not add up to a request are

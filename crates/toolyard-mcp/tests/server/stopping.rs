@@ -1,0 +1,100 @@
+//! Stopping: calls under way end, requests on their way are answered, and nobody is kept waiting.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+use crate::{
+    client::Client,
+    house::{House, Plan},
+};
+
+const PING: &str = "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: application/json\r\nContent-Type: application/json\r\n\
+                    Content-Length: 40\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}";
+
+/// A server that says farewell for so long.
+async fn with_farewell(farewell: Duration) -> House {
+    let mut plan = Plan::default();
+    plan.http.farewell = farewell;
+    plan.build().await
+}
+
+/// Everything until the server closes the connection.
+async fn rest(stream: &mut TcpStream) -> String {
+    let mut answer = Vec::new();
+    let reading = stream.read_to_end(&mut answer);
+    tokio::time::timeout(Duration::from_secs(10), reading).await.unwrap().unwrap();
+    String::from_utf8(answer).unwrap()
+}
+
+#[tokio::test]
+async fn a_server_that_stops_lets_calls_end() {
+    let house = House::new().await;
+    let client = Client::new(&house.address);
+    let calling = tokio::spawn(async move { client.call(1, "slow", json!({})).await });
+    house.tools.wait_for_started(1).await;
+    let tools = std::sync::Arc::clone(&house.tools);
+    let closing = tokio::spawn(house.close());
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    tools.release.notify_one();
+    assert_eq!(calling.await.unwrap().text(), "done");
+    closing.await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_sent_while_a_server_stops_is_answered_for_the_last_time() {
+    let house = with_farewell(Duration::from_secs(8)).await;
+    let address = house.address.clone();
+    let mut fresh = TcpStream::connect(&address).await.unwrap();
+    let mut used = TcpStream::connect(&address).await.unwrap();
+    used.write_all(PING.as_bytes()).await.unwrap();
+    let mut first = vec![0; 4 << 10];
+    let length = used.read(&mut first).await.unwrap();
+    let first = String::from_utf8_lossy(&first[..length]).to_lowercase();
+    assert!(first.starts_with("http/1.1 200") && !first.contains("connection: close"), "{first}");
+    let began = Instant::now();
+    let closing = tokio::spawn(house.close());
+    while TcpStream::connect(&address).await.is_ok() {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    for stream in [&mut fresh, &mut used] {
+        stream.write_all(PING.as_bytes()).await.unwrap();
+        let answer = rest(stream).await.to_lowercase();
+        assert!(answer.starts_with("http/1.1 200") && answer.contains("connection: close"), "{answer}");
+    }
+    closing.await.unwrap();
+    assert!(began.elapsed() < Duration::from_secs(7), "nobody was waited for any more");
+}
+
+#[tokio::test]
+async fn whoever_was_let_in_by_the_system_alone_is_attended_to() {
+    let house = with_farewell(Duration::from_secs(8)).await;
+    let address = house.address.clone();
+    // Nothing is awaited in between, so that the server can accept nobody before it hears that it is to stop.
+    let mut streams: Vec<std::net::TcpStream> =
+        (0..20).map(|_| std::net::TcpStream::connect(&address).unwrap()).collect();
+    for stream in &mut streams {
+        std::io::Write::write_all(stream, PING.as_bytes()).unwrap();
+        stream.set_nonblocking(true).unwrap();
+    }
+    let closing = tokio::spawn(house.close());
+    for stream in streams {
+        let answer = rest(&mut TcpStream::from_std(stream).unwrap()).await.to_lowercase();
+        assert!(answer.starts_with("http/1.1 200") && answer.contains("connection: close"), "{answer}");
+    }
+    closing.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_connection_on_which_nothing_comes_is_closed_after_the_farewell() {
+    let house = with_farewell(Duration::from_millis(100)).await;
+    let mut stream = TcpStream::connect(&house.address).await.unwrap();
+    let began = Instant::now();
+    house.close().await;
+    assert_eq!(rest(&mut stream).await, "");
+    assert!(began.elapsed() < Duration::from_secs(4));
+}
