@@ -101,6 +101,8 @@ async fn attend(
     });
     let mut builder = http1::Builder::new();
     let mut serving = pin!(builder.max_header_size(MAX_HEAD).serve_connection(stream, service));
+    // One for the whole connection: it is looked at whenever anything happens.
+    let mut stopped = pin!(stopped.wait());
     let mut is_stopping = false;
     loop {
         tokio::select! {
@@ -111,7 +113,7 @@ async fn attend(
                 }
                 return;
             }
-            () = stopped.wait(), if !is_stopping => {
+            () = &mut stopped, if !is_stopping => {
                 is_stopping = true;
                 serving.as_mut().graceful_shutdown();
             }
