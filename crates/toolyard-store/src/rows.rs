@@ -1,5 +1,7 @@
 //! Many rows in one statement, in a few numbers of rows only, so that each statement is prepared once.
 
+use std::fmt::Write as _;
+
 use crate::engine::Engine;
 
 /// Cuts rows into pieces of these sizes, the largest first; the last size is 1.
@@ -16,16 +18,20 @@ pub(crate) fn chunks<'r, T>(rows: &'r [T], sizes: &'r [usize]) -> impl Iterator<
 /// The places of so many rows with so many values each: `($1, $2), ($3, $4)`, and for SQLite without numbers. Those would be
 /// names to SQLite, and each value would be looked for among all names.
 pub(crate) fn places(engine: Engine, rows: usize, values: usize) -> String {
-    let place = |number: usize| match engine {
-        Engine::Sqlite => "?".to_owned(),
-        Engine::Postgres => format!("${number}"),
-    };
-    let row = |at: usize| {
-        let places: Vec<String> = (1..=values).map(|value| place(at * values + value)).collect();
-        format!("({})", places.join(", "))
-    };
-    let rows: Vec<String> = (0..rows).map(row).collect();
-    rows.join(", ")
+    let mut places = String::with_capacity(rows * (values * 3 + 4));
+    for row in 0..rows {
+        places.push_str(if row == 0 { "(" } else { ", (" });
+        for value in 1..=values {
+            places.push_str(if value == 1 { "" } else { ", " });
+            places.push(if engine == Engine::Sqlite { '?' } else { '$' });
+            if engine == Engine::Postgres {
+                // Writing to a text cannot fail.
+                let _ = write!(places, "{}", row * values + value);
+            }
+        }
+        places.push(')');
+    }
+    places
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use super::{
     http_answer::HttpAnswer,
     http_caller::{BodyKind, HttpCaller, body_kind},
     http_events::{EventStream, Told},
+    params::{METHOD, NAME},
 };
 use crate::wire::{Message, WireLimits};
 
@@ -27,6 +28,11 @@ const FIRST_MODERN: &str = "2026-07-28";
 
 pub(super) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+/// What every request of the modern era says, so that it is not made anew each time.
+static KNOWN: [(&str, HeaderName); 2] =
+    [(METHOD, HeaderName::from_static("mcp-method")), (NAME, HeaderName::from_static("mcp-name"))];
+/// Few requests have more headers, and a table that grows is made anew.
+const MOST_HEADERS: usize = 12;
 
 /// A connection to one server over Streamable HTTP, in either era.
 #[derive(Debug)]
@@ -133,7 +139,7 @@ impl Inner {
     /// What every request of this session carries.
     pub(super) fn session_headers(&self, accept: &'static str) -> HeaderMap {
         let session = lock(&self.session).clone();
-        let mut headers = HeaderMap::new();
+        let mut headers = HeaderMap::with_capacity(MOST_HEADERS);
         headers.insert(ACCEPT, HeaderValue::from_static(accept));
         if let Some(version) = session.version {
             headers.insert(PROTOCOL_VERSION, version);
@@ -153,7 +159,8 @@ impl Inner {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         for (name, value) in &message.headers {
             // Some of these names were chosen by the server, and it shall not choose ours.
-            let header = HeaderName::from_bytes(name.as_bytes()).ok();
+            let known = KNOWN.iter().find(|(known, _)| known == name).map(|(_, header)| header.clone());
+            let header = known.or_else(|| HeaderName::from_bytes(name.as_bytes()).ok());
             let header = header.filter(|name| name.as_str().starts_with("mcp-") && *name != SESSION_ID);
             let (Some(header), Ok(value)) = (header, HeaderValue::from_str(value)) else {
                 return Err(TransportError::Unreachable(format!("the header {name:?} cannot be sent")));

@@ -268,7 +268,14 @@ impl HttpCaller {
 
 /// What kind of body it is; anything but JSON and events is not the protocol.
 pub(super) fn body_kind(headers: &HeaderMap) -> Result<BodyKind, TransportError> {
-    let full = text(headers.get(CONTENT_TYPE));
+    let said = headers.get(CONTENT_TYPE);
+    // What nearly all say needs no cleaning.
+    match said.map(HeaderValue::as_bytes) {
+        Some(b"application/json") => return Ok(BodyKind::Json),
+        Some(b"text/event-stream") => return Ok(BodyKind::Events),
+        _ => {}
+    }
+    let full = text(said);
     match full.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
         "application/json" => Ok(BodyKind::Json),
         "text/event-stream" => Ok(BodyKind::Events),

@@ -11,6 +11,13 @@ use crate::wire::JsonObject;
 /// What a request may say about the trace it is part of.
 const TRACE: [&str; 3] = ["traceparent", "tracestate", "baggage"];
 
+/// The headers in which the modern era repeats the method, and the name it is about.
+pub(super) const METHOD: &str = "Mcp-Method";
+pub(super) const NAME: &str = "Mcp-Name";
+
+/// Room for what a request says about itself besides who speaks.
+const ABOUT: usize = 256;
+
 /// Who speaks, and how.
 #[derive(Debug, Clone)]
 pub(super) struct Speaker {
@@ -50,9 +57,8 @@ impl Speaker {
         const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
         let mut meta = JsonObject::new();
         if self.era == ProtocolEra::Modern {
-            meta = meta
-                .with_text("io.modelcontextprotocol/protocolVersion", self.version)
-                .with_object("io.modelcontextprotocol/clientInfo", &CLIENT);
+            // There is one modern version, so far.
+            meta = MODERN_SPEAKER.with_room(ABOUT);
             meta = match caller {
                 Some(caller) => meta.with_object(CAPABILITIES, &askable(&caller.capabilities())),
                 None => meta.with_raw(CAPABILITIES, &self.capabilities),
@@ -77,11 +83,19 @@ impl Speaker {
         if self.era == ProtocolEra::Legacy {
             return Vec::new();
         }
-        let mut headers = vec![("Mcp-Method".to_owned(), method.to_owned())];
-        headers.extend(name.map(|name| ("Mcp-Name".to_owned(), headers::value(name))));
+        let mut headers = Vec::with_capacity(2);
+        headers.push((METHOD.to_owned(), method.to_owned()));
+        headers.extend(name.map(|name| (NAME.to_owned(), headers::value(name))));
         headers
     }
 }
+
+/// How every request of the modern era begins to speak of itself.
+static MODERN_SPEAKER: LazyLock<JsonObject> = LazyLock::new(|| {
+    JsonObject::new()
+        .with_text("io.modelcontextprotocol/protocolVersion", MODERN)
+        .with_object("io.modelcontextprotocol/clientInfo", &CLIENT)
+});
 
 /// Who we are.
 static CLIENT: LazyLock<JsonObject> = LazyLock::new(|| {

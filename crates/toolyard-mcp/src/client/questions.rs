@@ -190,6 +190,10 @@ fn offers(capabilities: &RawJson, method: &str, params: Option<&RawJson>) -> Res
 
 /// What a server may ask of a client, out of all its capabilities.
 pub(super) fn askable(capabilities: &RawJson) -> JsonObject {
+    // Many clients offer nothing.
+    if capabilities.get() == "{}" {
+        return JsonObject::new();
+    }
     edited(capabilities, |key, offered| {
         if ASKABLE.contains(&key) && says_something(offered) { Edit::Keep } else { Edit::Leave }
     })

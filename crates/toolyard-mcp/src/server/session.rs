@@ -53,12 +53,14 @@ pub(super) fn open_session(keys: &SessionKeys, seat: &Seat<'_>, id: &str) -> Opt
         return None;
     }
     let client = std::str::from_utf8(client).ok().and_then(client_name);
+    let offers = ClientOffers::from_bits(*offers);
     Some(Speaker {
         version: LEGACY.get(usize::from(*version))?,
         who: client.as_deref().unwrap_or("an MCP client").into(),
         viewer: Viewer { client },
-        offers: ClientOffers::from_bits(*offers),
-        capabilities: None,
+        offers,
+        // Written once: every call of the session says it to its server.
+        capabilities: Some(offers.to_json()),
         conversation: u64::from_be_bytes(*conversation),
         since: Some(issued),
     })

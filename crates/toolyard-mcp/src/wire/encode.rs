@@ -30,6 +30,14 @@ impl JsonObject {
         Self::default()
     }
 
+    /// The same object with room for so many more bytes, for whoever goes on with it.
+    #[must_use]
+    pub(crate) fn with_room(&self, bytes: usize) -> Self {
+        let mut inside = String::with_capacity(self.inside.len() + bytes);
+        inside.push_str(&self.inside);
+        Self { inside }
+    }
+
     /// An object that somebody else wrote; what is no object is taken for an empty one.
     pub fn of(raw: &RawJson) -> Self {
         let inside = raw.get().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
@@ -39,7 +47,7 @@ impl JsonObject {
     /// The same with one more field that holds a text.
     #[must_use]
     pub fn with_text(mut self, key: &str, text: &str) -> Self {
-        self.begin(key);
+        self.begin(key, text.len() + 2);
         push_quoted(&mut self.inside, text);
         self
     }
@@ -59,7 +67,7 @@ impl JsonObject {
     /// The same with one more field that holds another object.
     #[must_use]
     pub fn with_object(mut self, key: &str, object: &Self) -> Self {
-        self.begin(key);
+        self.begin(key, object.inside.len() + 2);
         for piece in ["{", &object.inside, "}"] {
             self.inside.push_str(piece);
         }
@@ -69,6 +77,7 @@ impl JsonObject {
     /// The same with all fields of another object after its own.
     #[must_use]
     pub fn and(mut self, other: &Self) -> Self {
+        self.inside.reserve(other.inside.len() + 1);
         if !self.inside.is_empty() && !other.inside.is_empty() {
             self.inside.push(',');
         }
@@ -88,13 +97,14 @@ impl JsonObject {
     }
 
     fn with_json(mut self, key: &str, json: &str) -> Self {
-        self.begin(key);
+        self.begin(key, json.len());
         self.inside.push_str(json);
         self
     }
 
-    /// Writes everything of a field but its value.
-    fn begin(&mut self, key: &str) {
+    /// Writes everything of a field but its value, for which there is room then.
+    fn begin(&mut self, key: &str, value: usize) {
+        self.inside.reserve(key.len() + value + 4);
         if !self.inside.is_empty() {
             self.inside.push(',');
         }
@@ -111,7 +121,9 @@ impl std::fmt::Display for JsonObject {
 
 /// A request with a number of our own.
 pub fn request(id: u64, method: &str, params: &JsonObject) -> Vec<u8> {
-    message(&format!(r#""id":{id},"method":{}"#, quoted(method)), Some(("params", "{", &params.inside, "}")))
+    let mut head = format!(r#""id":{id},"method":"#);
+    push_quoted(&mut head, method);
+    message(&head, Some(("params", "{", &params.inside, "}")))
 }
 
 /// A notification. Parameters that say nothing are left out.
@@ -166,10 +178,13 @@ fn quoted(text: &str) -> String {
 
 /// Writes a text as JSON. Most texts have nothing in them that must be written differently.
 fn push_quoted(out: &mut String, text: &str) {
-    if text.bytes().any(|byte| byte < b' ' || matches!(byte, b'"' | b'\\')) {
+    // All bytes are looked at, without a branch for each.
+    let special = |found, byte| found | (byte < b' ') | (byte == b'"') | (byte == b'\\');
+    if text.bytes().fold(false, special) {
         out.push_str(&Value::from(text).to_string());
         return;
     }
+    out.reserve(text.len() + 2);
     for piece in ["\"", text, "\""] {
         out.push_str(piece);
     }
