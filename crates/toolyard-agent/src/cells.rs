@@ -39,6 +39,6 @@ mod tests {
         let others =
             [json!({"row": 2, "value": 1}), json!({"row": 2, "column": 1}), json!([2, 1, 0]), json!(7)];
         assert!(others.iter().all(|other| Cell::read(other).is_none()));
-        assert!(is_grid(&[cell.clone()]) && !is_grid(&[]) && !is_grid(&[cell, json!({})]));
+        assert!(is_grid(std::slice::from_ref(&cell)) && !is_grid(&[]) && !is_grid(&[cell, json!({})]));
     }
 }

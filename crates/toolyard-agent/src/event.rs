@@ -1,57 +1,15 @@
 //! What happens in a run: transitions that are kept, and news on the way that are not.
 
+mod facts_in_a_list;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use toolyard_core::{ContentHash, ErrorKind, Resolution, RunId, SourceId};
-use toolyard_model::{ModelMessage, ModelReply, Usage};
+use toolyard_core::{ErrorKind, Resolution, RunId, SourceId};
+use toolyard_model::{ModelReply, Usage};
 
-use crate::{Cap, Caps, Plan, PlanProblem};
-
-/// What somebody wants.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Ask {
-    /// The question or task.
-    pub question: String,
-    /// What was said before it, the oldest first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub history: Vec<ModelMessage>,
-    /// The agent that is asked.
-    pub agent: String,
-    /// How much it may use.
-    #[serde(default)]
-    pub caps: Caps,
-    /// On whose behalf, for the audit log.
-    #[serde(default)]
-    pub who: String,
-    /// Only a plan is wanted; nothing is called.
-    #[serde(default)]
-    pub plan_only: bool,
-    /// Everything but calls that change something; those are only said.
-    #[serde(default)]
-    pub dry_run: bool,
-    /// Whether a model looks at results too, after they were looked at by rule.
-    #[serde(default)]
-    pub judge: bool,
-    /// Whether it goes on by itself, with nobody who waits for it: a hub that starts takes it over from one that ended.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub detached: bool,
-    /// By what the request of a client is known that it was asked with.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub request: Option<RequestMark>,
-}
-
-/// By what the request of a client is known, so that it is not carried out once more when it is made again, whichever
-/// process hears it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RequestMark {
-    /// The hash of the client's own name for it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub named: Option<ContentHash>,
-    /// The hash of all that it said.
-    pub said: ContentHash,
-}
+use crate::{Ask, Cap, Plan, PlanProblem};
 
 /// A transition of a run. All of them in their order are the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -383,42 +341,6 @@ pub enum RunNews {
 
 fn is_nothing(usage: &Usage) -> bool {
     *usage == Usage::default()
-}
-
-/// Facts by step as a list: names that a model chose must not be names of fields, which are looked at when secrets are
-/// taken out.
-mod facts_in_a_list {
-    use std::collections::BTreeMap;
-
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    use super::StepFacts;
-
-    #[derive(Serialize)]
-    struct Shown<'a> {
-        step: &'a str,
-        facts: &'a StepFacts,
-    }
-
-    #[derive(Deserialize)]
-    struct Read {
-        step: String,
-        facts: StepFacts,
-    }
-
-    pub(super) fn serialize<S: Serializer>(
-        facts: &BTreeMap<String, StepFacts>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(facts.iter().map(|(step, facts)| Shown { step, facts }))
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<BTreeMap<String, StepFacts>, D::Error> {
-        let list = Vec::<Read>::deserialize(deserializer)?;
-        Ok(list.into_iter().map(|Read { step, facts }| (step, facts)).collect())
-    }
 }
 
 #[cfg(test)]

@@ -47,6 +47,7 @@
 mod agent;
 mod agent_config;
 mod approval_rules;
+mod ask;
 mod cancel;
 mod caps;
 mod cells;
@@ -77,15 +78,14 @@ mod verification;
 pub use agent::{Agent, AgentError, AgentParts, ApprovalDecision, ApprovalQuestion, RunWatcher, Unwatched};
 pub use agent_config::{AgentCapabilities, AgentConfig, CORE_TOOLS, DEFAULT_AGENT, Language, SEARCH_TOOLS};
 pub use approval_rules::ApprovalRules;
+pub use ask::{Ask, RequestMark};
 pub use cancel::CancelToken;
 pub use caps::{Cap, Caps, Spent};
 pub use chat::{Chat, recent};
 pub use coordination::{CoordinationAgent, ResultForAnswer};
 pub use discovery::{AgentTools, Rates, offer, tools_for_task};
 pub use driver::{RUN_KIND, request_of};
-pub use event::{
-    Ask, ModelTask, Permission, RequestMark, RunEnd, RunEvent, RunNews, StepEnd, StepFacts, Verification,
-};
+pub use event::{ModelTask, Permission, RunEnd, RunEvent, RunNews, StepEnd, StepFacts, Verification};
 pub use execution::{ExecutionAgent, prepare_tool_input};
 pub use memory::MemoryLog;
 pub use plan::{Complexity, NO_TOOL, Plan, PlanProblem, Step};

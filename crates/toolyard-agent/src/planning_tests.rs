@@ -2,10 +2,10 @@
 
 use proptest::prelude::*;
 use toolyard_core::ToolSpec;
-use toolyard_model::{NativeCall, Role};
+use toolyard_model::{FinishReason, ModelReply, NativeCall, Role};
 
 use super::*;
-use crate::{Language, O200k, plan_check::tests::Tools};
+use crate::{KnownTools as _, Language, O200k, plan_check::tests::Tools};
 
 fn tool(name: &str, description: &str) -> PromptTool {
     let schema = Tools.input_schema(name).unwrap_or_else(|| RawJson::from_value(&json!({"type": "object"})));

@@ -182,7 +182,17 @@ async fn a_lease_is_held_until_it_is_over(engine: Engine) {
     assert_eq!(held, Err(JournalError::Held { run: lease.run.clone(), owner: "one".to_owned() }));
     assert_eq!(store.claim_next("test", "two", LEASE).await, Ok(None));
     store.renew(&lease, LEASE).await.unwrap();
+    let begun = store.run(&lease.run).await.unwrap();
+    assert!(begun.held && store.runs(1).await.unwrap()[0].held);
+    let since = async |kind: &str, at| store.runs_since(kind, at).await.unwrap().len();
+    let at = begun.created_at;
+    assert_eq!((since("test", at).await, since("test", at + 1).await, since("other", 0).await), (1, 0, 0));
+    store.renew(&lease, Duration::ZERO).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    assert!(!store.run(&lease.run).await.unwrap().held, "whoever holds it says nothing any more");
+    store.renew(&lease, LEASE).await.unwrap();
     store.release(&lease, RunState::Open).await.unwrap();
+    assert!(!store.run(&lease.run).await.unwrap().held);
     assert!(store.claim_next("other", "two", LEASE).await.unwrap().is_none());
     assert_eq!(store.claim_next("test", "two", LEASE).await.unwrap().unwrap().run, lease.run);
 }

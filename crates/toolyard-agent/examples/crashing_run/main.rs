@@ -8,6 +8,8 @@
 
 mod ledger;
 mod mortal;
+#[path = "../../tests/support/wrapped_log.rs"]
+mod wrapped_log;
 
 use std::{
     collections::BTreeMap,
@@ -111,7 +113,7 @@ impl House {
 
     /// Works on a run as soon as nobody else does.
     async fn work(&self, run: &RunId, kill: &str) -> ExitCode {
-        let agent = self.agent(Arc::new(Mortal::new(self.store.clone(), kill)));
+        let agent = self.agent(Arc::new(Mortal::wrap(self.store.clone(), kill)));
         let end = loop {
             match agent.drive(run, &Unwatched, &CancelToken::new()).await {
                 Err(AgentError::Journal(JournalError::Held { .. })) => {

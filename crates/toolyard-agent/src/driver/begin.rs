@@ -261,7 +261,8 @@ impl Session<'_> {
         match said {
             Some((answer, cut_off)) if !answer.is_empty() => self.answer(answer, cut_off)?,
             None if self.only_rehearsed() => {
-                self.answer(thinking::rehearsal(self.context.parts, &self.run, &self.known()), false)?
+                let rehearsal = thinking::rehearsal(self.context.parts, &self.run, &self.known());
+                self.answer(rehearsal, false)?;
             }
             None if self.run.unanswered(&ModelTask::Answer).is_none() => return Ok(false),
             _ => match self.without_model() {

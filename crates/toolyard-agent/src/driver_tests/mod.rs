@@ -9,5 +9,7 @@ mod persons;
 mod resume;
 mod steps;
 mod stopping;
+#[path = "../../tests/support/wrapped_log.rs"]
+mod wrapped_log;
 
 pub(crate) use house::{Act, House, Seen, ask, failing, plan, saying, tool};

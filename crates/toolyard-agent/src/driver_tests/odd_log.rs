@@ -9,11 +9,11 @@ use std::{
 };
 
 use toolyard_core::{
-    Answer, Approvals, Begun, BoxFuture, Intent, Journal, JournalError, JournalFuture, Lease, LoggedEvent,
-    Question, QuestionKind, RawJson, Resolution, RunId, RunLog, RunRecord, RunState, StepOutcome, StepRecord,
-    StepState,
+    Answer, Approvals, BoxFuture, Journal as _, JournalError, JournalFuture, Lease, Question, QuestionKind,
+    RawJson, RunId, RunLog as _, StepOutcome, StepState,
 };
 
+use super::wrapped_log::{Between, Wrapped};
 use crate::MemoryLog;
 
 /// What is odd about a log.
@@ -36,52 +36,34 @@ pub(crate) enum Oddity {
 }
 
 /// A log with an oddity.
+pub(crate) type OddLog = Wrapped<Odd>;
+
+/// What is odd about it.
 #[derive(Debug)]
-pub(crate) struct OddLog {
-    pub(crate) log: MemoryLog,
-    pub(crate) oddity: Oddity,
-    pub(crate) writes: AtomicUsize,
+pub(crate) struct Odd {
+    log: MemoryLog,
+    oddity: Oddity,
+    writes: AtomicUsize,
     late: Mutex<Option<(String, StepOutcome)>>,
 }
 
 impl OddLog {
     pub(crate) fn new(log: &MemoryLog, oddity: Oddity) -> Self {
-        Self { log: log.clone(), oddity, writes: AtomicUsize::new(0), late: Mutex::default() }
+        Self(Odd { log: log.clone(), oddity, writes: AtomicUsize::new(0), late: Mutex::default() })
     }
+}
 
+impl Odd {
     fn late(&self) -> Option<(String, StepOutcome)> {
         self.late.lock().unwrap().take()
     }
 }
 
-impl Journal for OddLog {
-    fn create_run<'a>(&'a self, kind: &'a str, detail: &'a RawJson) -> JournalFuture<'a, RunId> {
-        self.log.create_run(kind, detail)
-    }
+impl Between for Odd {
+    type Log = MemoryLog;
 
-    fn claim<'a>(&'a self, run: &'a RunId, owner: &'a str, lease: Duration) -> JournalFuture<'a, Lease> {
-        self.log.claim(run, owner, lease)
-    }
-
-    fn claim_next<'a>(
-        &'a self,
-        kind: &'a str,
-        owner: &'a str,
-        lease: Duration,
-    ) -> JournalFuture<'a, Option<Lease>> {
-        self.log.claim_next(kind, owner, lease)
-    }
-
-    fn renew<'a>(&'a self, lease: &'a Lease, time: Duration) -> JournalFuture<'a, ()> {
-        self.log.renew(lease, time)
-    }
-
-    fn release<'a>(&'a self, lease: &'a Lease, state: RunState) -> JournalFuture<'a, ()> {
-        self.log.release(lease, state)
-    }
-
-    fn begin<'a>(&'a self, lease: &'a Lease, intent: &'a Intent) -> JournalFuture<'a, Begun> {
-        self.log.begin(lease, intent)
+    fn log(&self) -> &MemoryLog {
+        &self.log
     }
 
     fn finish<'a>(
@@ -107,34 +89,6 @@ impl Journal for OddLog {
         })
     }
 
-    fn run<'a>(&'a self, run: &'a RunId) -> JournalFuture<'a, RunRecord> {
-        self.log.run(run)
-    }
-
-    fn runs<'a>(&'a self, limit: usize) -> JournalFuture<'a, Vec<RunRecord>> {
-        self.log.runs(limit)
-    }
-
-    fn steps<'a>(&'a self, run: &'a RunId) -> JournalFuture<'a, Vec<StepRecord>> {
-        self.log.steps(run)
-    }
-
-    fn unknown(&self) -> JournalFuture<'_, Vec<StepRecord>> {
-        self.log.unknown()
-    }
-
-    fn resolve<'a>(
-        &'a self,
-        run: &'a RunId,
-        step: &'a str,
-        resolution: Resolution,
-        by: &'a str,
-    ) -> JournalFuture<'a, ()> {
-        self.log.resolve(run, step, resolution, by)
-    }
-}
-
-impl RunLog for OddLog {
     fn append_all<'a>(
         &'a self,
         lease: &'a Lease,
@@ -159,10 +113,6 @@ impl RunLog for OddLog {
             }
         })
     }
-
-    fn events<'a>(&'a self, run: &'a RunId, from: i64) -> JournalFuture<'a, Vec<LoggedEvent>> {
-        self.log.events(run, from)
-    }
 }
 
 impl Approvals for OddLog {
@@ -173,27 +123,27 @@ impl Approvals for OddLog {
         kind: QuestionKind,
         text: &'a str,
     ) -> BoxFuture<'a, Result<i64, String>> {
-        if let Oddity::FailsToAsk { times } = self.oddity
-            && self.writes.fetch_add(1, Ordering::SeqCst) < times
+        if let Oddity::FailsToAsk { times } = self.0.oddity
+            && self.0.writes.fetch_add(1, Ordering::SeqCst) < times
         {
             return Box::pin(std::future::ready(Err("the disk is full".to_owned())));
         }
-        self.log.ask(run, step, kind, text)
+        self.0.log.ask(run, step, kind, text)
     }
 
     fn answer<'a>(&'a self, id: i64, answer: Answer, by: &'a str) -> BoxFuture<'a, Result<bool, String>> {
-        self.log.answer(id, answer, by)
+        self.0.log.answer(id, answer, by)
     }
 
     fn question(&self, id: i64) -> BoxFuture<'_, Result<Option<Question>, String>> {
-        self.log.question(id)
+        self.0.log.question(id)
     }
 
     fn waiting(&self) -> BoxFuture<'_, Result<Vec<Question>, String>> {
-        self.log.waiting()
+        self.0.log.waiting()
     }
 
     fn of_run<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<Question>, String>> {
-        self.log.of_run(run)
+        self.0.log.of_run(run)
     }
 }

@@ -11,13 +11,15 @@ use std::{
 
 use serde_json::{Value, json};
 use toolyard_core::{
-    Begun, Intent, Journal, JournalError, JournalFuture, Lease, LoggedEvent, RawJson, Resolution, RunId,
-    RunLog, RunRecord, RunState, StepOutcome, StepRecord,
+    Journal as _, JournalError, JournalFuture, Lease, Resolution, RunId, RunLog as _, RunState,
 };
 
 use toolyard_model::{ModelReply, ScriptedModel, ToolCalling};
 
-use super::*;
+use super::{
+    wrapped_log::{Between, Wrapped},
+    *,
+};
 use crate::{AgentError, ApprovalRules, CancelToken, MemoryLog, RunEnd, RunEvent, StepEnd, Unwatched};
 
 /// A log that stops working before or after its nth write, as if the process had ended there.
@@ -29,101 +31,27 @@ struct Mortal {
     after: bool,
 }
 
-impl Mortal {
-    async fn write<T>(&self, work: JournalFuture<'_, T>) -> Result<T, JournalError> {
-        let number = self.writes.fetch_add(1, Ordering::SeqCst);
-        let dead = || JournalError::Failed("the process ended".to_owned());
-        if number > self.dies_at || (number == self.dies_at && !self.after) {
-            return Err(dead());
-        }
-        let outcome = work.await;
-        if number == self.dies_at { Err(dead()) } else { outcome }
-    }
-}
+impl Between for Mortal {
+    type Log = MemoryLog;
 
-impl Journal for Mortal {
-    fn create_run<'a>(&'a self, kind: &'a str, detail: &'a RawJson) -> JournalFuture<'a, RunId> {
-        self.log.create_run(kind, detail)
+    fn log(&self) -> &MemoryLog {
+        &self.log
     }
 
-    fn claim<'a>(&'a self, run: &'a RunId, owner: &'a str, lease: Duration) -> JournalFuture<'a, Lease> {
-        self.log.claim(run, owner, lease)
-    }
-
-    fn claim_next<'a>(
+    fn write<'a, T: Send + 'a>(
         &'a self,
-        kind: &'a str,
-        owner: &'a str,
-        lease: Duration,
-    ) -> JournalFuture<'a, Option<Lease>> {
-        self.log.claim_next(kind, owner, lease)
-    }
-
-    fn renew<'a>(&'a self, lease: &'a Lease, time: Duration) -> JournalFuture<'a, ()> {
-        self.log.renew(lease, time)
-    }
-
-    fn release<'a>(&'a self, lease: &'a Lease, state: RunState) -> JournalFuture<'a, ()> {
-        Box::pin(self.write(self.log.release(lease, state)))
-    }
-
-    fn begin<'a>(&'a self, lease: &'a Lease, intent: &'a Intent) -> JournalFuture<'a, Begun> {
-        // The log in memory acts when it is asked, so nothing may be asked of a dead process.
-        Box::pin(async move { self.write(Box::pin(async { self.log.begin(lease, intent).await })).await })
-    }
-
-    fn finish<'a>(
-        &'a self,
-        lease: &'a Lease,
-        step: &'a str,
-        outcome: &'a StepOutcome,
-    ) -> JournalFuture<'a, ()> {
-        Box::pin(
-            async move { self.write(Box::pin(async { self.log.finish(lease, step, outcome).await })).await },
-        )
-    }
-
-    fn run<'a>(&'a self, run: &'a RunId) -> JournalFuture<'a, RunRecord> {
-        self.log.run(run)
-    }
-
-    fn runs<'a>(&'a self, limit: usize) -> JournalFuture<'a, Vec<RunRecord>> {
-        self.log.runs(limit)
-    }
-
-    fn steps<'a>(&'a self, run: &'a RunId) -> JournalFuture<'a, Vec<StepRecord>> {
-        self.log.steps(run)
-    }
-
-    fn unknown(&self) -> JournalFuture<'_, Vec<StepRecord>> {
-        self.log.unknown()
-    }
-
-    fn resolve<'a>(
-        &'a self,
-        run: &'a RunId,
-        step: &'a str,
-        resolution: Resolution,
-        by: &'a str,
-    ) -> JournalFuture<'a, ()> {
-        self.log.resolve(run, step, resolution, by)
-    }
-}
-
-impl RunLog for Mortal {
-    fn append_all<'a>(
-        &'a self,
-        lease: &'a Lease,
-        number: i64,
-        events: &'a [RawJson],
-    ) -> JournalFuture<'a, ()> {
+        make: impl FnOnce() -> JournalFuture<'a, T> + Send + 'a,
+    ) -> JournalFuture<'a, T> {
         Box::pin(async move {
-            self.write(Box::pin(async { self.log.append_all(lease, number, events).await })).await
+            let number = self.writes.fetch_add(1, Ordering::SeqCst);
+            let dead = || JournalError::Failed("the process ended".to_owned());
+            // The log in memory acts when it is asked, so nothing may be asked of a dead process.
+            if number > self.dies_at || (number == self.dies_at && !self.after) {
+                return Err(dead());
+            }
+            let outcome = make().await;
+            if number == self.dies_at { Err(dead()) } else { outcome }
         })
-    }
-
-    fn events<'a>(&'a self, run: &'a RunId, from: i64) -> JournalFuture<'a, Vec<LoggedEvent>> {
-        self.log.events(run, from)
     }
 }
 
@@ -185,8 +113,12 @@ async fn a_process_may_end_at_any_write_and_nothing_is_done_twice_or_lost() {
         let mut died = false;
         for after in [false, true] {
             let house = house();
-            let mortal =
-                Arc::new(Mortal { log: house.log.clone(), writes: AtomicUsize::new(0), dies_at, after });
+            let mortal = Arc::new(Wrapped(Mortal {
+                log: house.log.clone(),
+                writes: AtomicUsize::new(0),
+                dies_at,
+                after,
+            }));
             let doomed = {
                 let mut parts = house.agent.parts().clone();
                 parts.log = mortal;
@@ -292,7 +224,7 @@ async fn what_was_done_is_used_even_if_its_tool_is_gone() {
     for dies_at in 0..12 {
         let house = House::new(saying([steps.clone(), "Done.".to_owned()]), &tools);
         let log = house.log.clone();
-        let mortal = Arc::new(Mortal { log, writes: AtomicUsize::new(0), dies_at, after: false });
+        let mortal = Arc::new(Wrapped(Mortal { log, writes: AtomicUsize::new(0), dies_at, after: false }));
         let mut parts = house.agent.parts().clone();
         parts.log = mortal;
         let run = house.agent.begin(ask("?")).await.unwrap();

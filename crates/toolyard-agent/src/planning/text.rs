@@ -6,7 +6,7 @@ use toolyard_model::tool_call_tag::{TextCall, read_calls};
 use super::{
     lenient,
     read::{Said, arguments, said},
-    unreadable,
+    reading::unreadable,
 };
 use crate::{Complexity, NO_TOOL, Plan, PlanProblem, Step};
 

@@ -26,7 +26,7 @@ use crate::{
 pub(crate) async fn run(arguments: ChatArgs, workplace: &Workplace, output: &Output) -> Result<(), Failure> {
     let store = kept(workplace)?;
     let name = arguments.conversation.clone().unwrap_or_else(fresh_name);
-    let memory = Memory::open(&store, &name).await?;
+    let memory = Memory::open(store, &name).await?;
     let builder =
         prepared(workplace, asking_setup(workplace, arguments.yes)).conversation(memory.for_tools());
     let yard = built(builder).await?;

@@ -12,7 +12,8 @@ use toolyard_core::{
 };
 
 use super::{
-    live_runs::{AgentDoor, Client, Heard, LiveRun, LiveRuns},
+    ears::{Client, Heard},
+    live_runs::{AgentDoor, LiveRun, LiveRuns},
     openai::{thought, waits},
 };
 

@@ -14,13 +14,14 @@ use tokio::{
     task::JoinSet,
     time::{Instant, timeout_at},
 };
-use toolyard_agent::{
-    Agent, AgentError, ApprovalDecision, ApprovalQuestion, Ask, CancelToken, RunEnd, RunNews, RunWatcher,
-};
-use toolyard_core::{BoxFuture, CallQuestion, Caller, ErrorKind, RawJson, RunId, Unanswered};
+use toolyard_agent::{Agent, AgentError, Ask, CancelToken, RunEnd, RunNews};
+use toolyard_core::{ErrorKind, RunId};
 use toolyard_hub::surface::Profile;
 
-use super::begun::Begins;
+use super::{
+    begun::Begins,
+    ears::{Client, Ears, Heard},
+};
 use crate::{Agents, AgentsError};
 
 /// News that may wait for a slow listener; whoever misses some reads them from the log.
@@ -111,6 +112,8 @@ impl AgentDoor {
         });
         if ended.await.is_err() {
             tasks.shutdown().await;
+            let mut late = std::mem::take(&mut *self.0.tasks());
+            late.shutdown().await;
             // Whoever is dropped gives its run back in a task of its own.
             tokio::time::sleep(GIVING_BACK).await;
         }
@@ -127,17 +130,6 @@ pub(super) struct LiveRun {
     again: Arc<AtomicBool>,
     /// Whether whoever began it waits for it.
     waited: bool,
-}
-
-/// What whoever began a run hears of it: everything, and how it ended.
-#[derive(Debug)]
-pub(super) enum Heard {
-    News(RunNews),
-    /// Whether a call may be made; the run goes on when that is answered.
-    Asks(ApprovalQuestion, oneshot::Sender<Option<ApprovalDecision>>),
-    /// What a tool wants to know; its call goes on when that is answered.
-    ToolAsks(Vec<CallQuestion>, oneshot::Sender<Result<Vec<RawJson>, Unanswered>>),
-    Ended(Result<RunEnd, AgentError>),
 }
 
 impl LiveRun {
@@ -175,7 +167,7 @@ impl LiveRuns {
         let (begun, told) = oneshot::channel();
         let runs = Arc::clone(self);
         let begin = async move {
-            let request = begins.as_ref().map(|begins| begins.mark().clone());
+            let request = begins.as_ref().map(|begins| Box::new(begins.mark().clone()));
             let run = agent.begin(Ask { request, ..ask }).await?;
             if let Some(begins) = begins {
                 begins.began(&run);
@@ -320,71 +312,6 @@ impl Drop for Leaves<'_> {
         if !self.is_gone {
             self.runs.lock().remove(self.run);
         }
-    }
-}
-
-/// Passes on what happens. Where nobody can say whether a call may be made, the run is suspended until somebody does.
-struct Ears {
-    news: broadcast::Sender<Arc<RunNews>>,
-    heard: Option<mpsc::UnboundedSender<Heard>>,
-    /// Whoever began the run, if they can be asked.
-    client: Option<Client>,
-}
-
-/// The client that began a run, as far as tools must know it before they ask something.
-#[derive(Debug, Clone)]
-pub(super) struct Client {
-    pub(super) capabilities: RawJson,
-    pub(super) conversation: u64,
-}
-
-/// Asks the client of a run what a tool wants to know.
-#[derive(Debug)]
-struct ClientOfRun {
-    client: Client,
-    heard: mpsc::UnboundedSender<Heard>,
-}
-
-impl Caller for ClientOfRun {
-    fn capabilities(&self) -> RawJson {
-        self.client.capabilities.clone()
-    }
-
-    fn conversation(&self) -> u64 {
-        self.client.conversation
-    }
-
-    fn ask<'a>(&'a self, questions: &'a [CallQuestion]) -> BoxFuture<'a, Result<Vec<RawJson>, Unanswered>> {
-        Box::pin(async move {
-            let (answer, answered) = oneshot::channel();
-            let asked = self.heard.send(Heard::ToolAsks(questions.to_vec(), answer));
-            asked.map_err(|_| Unanswered::nobody())?;
-            answered.await.unwrap_or_else(|_| Err(Unanswered::nobody()))
-        })
-    }
-}
-
-impl RunWatcher for Ears {
-    fn see(&self, news: &RunNews) {
-        // Nobody has to listen.
-        let _ = self.news.send(Arc::new(news.clone()));
-        if let Some(heard) = &self.heard {
-            let _ = heard.send(Heard::News(news.clone()));
-        }
-    }
-
-    fn caller(&self, _step: &str) -> Option<Arc<dyn Caller>> {
-        let (client, heard) = (self.client.clone()?, self.heard.clone()?);
-        Some(Arc::new(ClientOfRun { client, heard }))
-    }
-
-    fn decide<'a>(&'a self, question: &'a ApprovalQuestion) -> BoxFuture<'a, Option<ApprovalDecision>> {
-        Box::pin(async move {
-            let heard = self.heard.as_ref().filter(|_| self.client.is_some())?;
-            let (answer, answered) = oneshot::channel();
-            heard.send(Heard::Asks(question.clone(), answer)).ok()?;
-            answered.await.ok().flatten()
-        })
     }
 }
 

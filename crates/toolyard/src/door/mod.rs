@@ -3,6 +3,7 @@
 mod agent_pages;
 mod ask_agent;
 mod begun;
+mod ears;
 mod kept_results;
 mod left_open;
 mod live_runs;

@@ -10,7 +10,7 @@ use toolyard_agent::{AgentError, CancelToken, RunEnd, RunNews};
 use toolyard_model::Usage;
 
 use super::{
-    live_runs::Heard,
+    ears::Heard,
     openai::{Answering, add_usage, finished, thought},
     page_answer::Refused,
 };

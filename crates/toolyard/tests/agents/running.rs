@@ -145,7 +145,7 @@ async fn whoever_asks_does_not_allow_it_by_the_same_token() {
         assert!(!error.to_string().contains("toolyard runs"), "no recipe: {error}");
     }
     let (_, nowhere) = runs.get("/v1/nowhere").await;
-    assert!(!nowhere.to_string().contains("approve"), "{nowhere}");
+    assert!(nowhere.to_string().contains("POST /runs/ID/approve (to say no)"), "{nowhere}");
     assert!(yard.notes().is_empty());
     assert_eq!(runs.post(&path, &json!({"allow": false})).await.0, 202, "they may say no");
     runs.until(run, |facts| facts["state"] == "done").await;

@@ -1,0 +1,132 @@
+//! A log of runs with somebody between it and whoever uses it: reads are passed on, writes go wrong as they are told to.
+
+use std::time::Duration;
+
+use toolyard_core::{
+    Begun, Intent, Journal, JournalFuture, Lease, LoggedEvent, RawJson, Resolution, RunId, RunLog, RunRecord,
+    RunState, StepOutcome, StepRecord,
+};
+
+/// Somebody who stands before a log.
+pub(crate) trait Between: Send + Sync {
+    type Log: RunLog;
+
+    fn log(&self) -> &Self::Log;
+
+    /// A write of any kind. It is made when `make` is called, and not before.
+    fn write<'a, T: Send + 'a>(
+        &'a self,
+        make: impl FnOnce() -> JournalFuture<'a, T> + Send + 'a,
+    ) -> JournalFuture<'a, T> {
+        make()
+    }
+
+    /// What came of a call.
+    fn finish<'a>(
+        &'a self,
+        lease: &'a Lease,
+        step: &'a str,
+        outcome: &'a StepOutcome,
+    ) -> JournalFuture<'a, ()> {
+        self.write(move || self.log().finish(lease, step, outcome))
+    }
+
+    /// Transitions.
+    fn append_all<'a>(
+        &'a self,
+        lease: &'a Lease,
+        number: i64,
+        events: &'a [RawJson],
+    ) -> JournalFuture<'a, ()> {
+        self.write(move || self.log().append_all(lease, number, events))
+    }
+}
+
+/// A log behind somebody.
+#[derive(Debug)]
+pub(crate) struct Wrapped<B>(pub(crate) B);
+
+impl<B: Between> Journal for Wrapped<B> {
+    fn create_run<'a>(&'a self, kind: &'a str, detail: &'a RawJson) -> JournalFuture<'a, RunId> {
+        self.0.log().create_run(kind, detail)
+    }
+
+    fn claim<'a>(&'a self, run: &'a RunId, owner: &'a str, lease: Duration) -> JournalFuture<'a, Lease> {
+        self.0.log().claim(run, owner, lease)
+    }
+
+    fn claim_next<'a>(
+        &'a self,
+        kind: &'a str,
+        owner: &'a str,
+        lease: Duration,
+    ) -> JournalFuture<'a, Option<Lease>> {
+        self.0.log().claim_next(kind, owner, lease)
+    }
+
+    fn renew<'a>(&'a self, lease: &'a Lease, time: Duration) -> JournalFuture<'a, ()> {
+        self.0.log().renew(lease, time)
+    }
+
+    fn release<'a>(&'a self, lease: &'a Lease, state: RunState) -> JournalFuture<'a, ()> {
+        self.0.write(move || self.0.log().release(lease, state))
+    }
+
+    fn begin<'a>(&'a self, lease: &'a Lease, intent: &'a Intent) -> JournalFuture<'a, Begun> {
+        self.0.write(move || self.0.log().begin(lease, intent))
+    }
+
+    fn finish<'a>(
+        &'a self,
+        lease: &'a Lease,
+        step: &'a str,
+        outcome: &'a StepOutcome,
+    ) -> JournalFuture<'a, ()> {
+        self.0.finish(lease, step, outcome)
+    }
+
+    fn run<'a>(&'a self, run: &'a RunId) -> JournalFuture<'a, RunRecord> {
+        self.0.log().run(run)
+    }
+
+    fn runs<'a>(&'a self, limit: usize) -> JournalFuture<'a, Vec<RunRecord>> {
+        self.0.log().runs(limit)
+    }
+
+    fn steps<'a>(&'a self, run: &'a RunId) -> JournalFuture<'a, Vec<StepRecord>> {
+        self.0.log().steps(run)
+    }
+
+    fn step<'a>(&'a self, run: &'a RunId, step: &'a str) -> JournalFuture<'a, Option<StepRecord>> {
+        self.0.log().step(run, step)
+    }
+
+    fn unknown(&self) -> JournalFuture<'_, Vec<StepRecord>> {
+        self.0.log().unknown()
+    }
+
+    fn resolve<'a>(
+        &'a self,
+        run: &'a RunId,
+        step: &'a str,
+        resolution: Resolution,
+        by: &'a str,
+    ) -> JournalFuture<'a, ()> {
+        self.0.log().resolve(run, step, resolution, by)
+    }
+}
+
+impl<B: Between> RunLog for Wrapped<B> {
+    fn append_all<'a>(
+        &'a self,
+        lease: &'a Lease,
+        number: i64,
+        events: &'a [RawJson],
+    ) -> JournalFuture<'a, ()> {
+        self.0.append_all(lease, number, events)
+    }
+
+    fn events<'a>(&'a self, run: &'a RunId, from: i64) -> JournalFuture<'a, Vec<LoggedEvent>> {
+        self.0.log().events(run, from)
+    }
+}
