@@ -46,6 +46,24 @@ async fn a_server_that_stops_lets_calls_end() {
 }
 
 #[tokio::test]
+async fn whoever_balances_load_hears_whether_to_send_more() {
+    let house = with_farewell(Duration::from_secs(8)).await;
+    let health = "GET /healthz HTTP/1.1\r\nHost: elsewhere.example\r\n\r\n";
+    let mut stream = TcpStream::connect(&house.address).await.unwrap();
+    stream.write_all(health.as_bytes()).await.unwrap();
+    let mut first = vec![0; 4 << 10];
+    let length = stream.read(&mut first).await.unwrap();
+    let first = String::from_utf8_lossy(&first[..length]).into_owned();
+    assert!(first.starts_with("HTTP/1.1 200") && first.ends_with(r#"{"status":"ok"}"#), "{first}");
+    let closing = tokio::spawn(house.close());
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    stream.write_all(health.as_bytes()).await.unwrap();
+    let last = rest(&mut stream).await;
+    assert!(last.starts_with("HTTP/1.1 503") && last.ends_with(r#"{"status":"stopping"}"#), "{last}");
+    closing.await.unwrap();
+}
+
+#[tokio::test]
 async fn what_is_sent_while_a_server_stops_is_answered_for_the_last_time() {
     let house = with_farewell(Duration::from_secs(8)).await;
     let address = house.address.clone();

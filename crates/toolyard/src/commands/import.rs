@@ -99,8 +99,7 @@ fn decide(arguments: &ImportArgs, plan: &ImportPlan, file: &std::path::Path) -> 
 /// Asks whether the new servers are trusted; nobody is without a person's word.
 fn is_trusted(arguments: &ImportArgs) -> Result<bool, Failure> {
     let can_be_asked = !arguments.yes && std::io::stdin().is_terminal();
-    Ok(can_be_asked
-        && confirmed(TRUST)?)
+    Ok(can_be_asked && confirmed(TRUST)?)
 }
 
 fn replaced(plan: &ImportPlan, replaces: bool) -> usize {

@@ -25,6 +25,9 @@ use super::{
     respond,
 };
 
+/// Where a load balancer asks whether to send more.
+const HEALTH: &str = "/healthz";
+
 static VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
 /// What all connections share.
@@ -65,6 +68,10 @@ impl Connection {
     /// Answers one request.
     pub(super) async fn answer(&self, request: Request<Incoming>) -> Response<Answer> {
         let _under_way = self.pulse.request();
+        // Nobody learns anything by it, and whoever asks has no token and many names for this machine.
+        if request.uri().path() == HEALTH && matches!(*request.method(), Method::GET | Method::HEAD) {
+            return respond::health(self.http.server.stopped().is_now());
+        }
         let (config, headers) = (&self.http.config, request.headers());
         let authority = request.uri().authority().map(http::uri::Authority::as_str);
         if let Err(refused) = check_place(config, headers, authority, self.local) {

@@ -26,6 +26,15 @@ pub(super) fn json(text: Bytes) -> Response<Answer> {
     message(StatusCode::OK, Pieces { head: text, ..Pieces::default() })
 }
 
+/// Whether more requests are welcome.
+pub(super) fn health(is_stopping: bool) -> Response<Answer> {
+    let (status, text) = match is_stopping {
+        false => (StatusCode::OK, r#"{"status":"ok"}"#),
+        true => (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"stopping"}"#),
+    };
+    message(status, Pieces { head: Bytes::from_static(text.as_bytes()), ..Pieces::default() })
+}
+
 /// The answer to a request.
 pub(super) fn outcome(id: &RequestId, outcome: Outcome) -> Response<Answer> {
     message(outcome.status(), outcome.pieces(id))
