@@ -50,24 +50,29 @@ pub(crate) fn end_of_stages() {
     clear(std::io::stderr().is_terminal());
 }
 
-/// Ctrl-c, or a polite request to end: the work is dropped, and with it whatever it started.
-pub(crate) async fn interrupted() {
+/// Ctrl-c, or a polite request to end: the work is dropped, and with it whatever it started. Whatever is said after this was
+/// called is heard, however late it is waited for.
+pub(crate) fn interrupted() -> impl Future<Output = ()> + Send {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
-        let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) =
-            (signal(SignalKind::interrupt()), signal(SignalKind::terminate()), signal(SignalKind::hangup()))
-        else {
-            return std::future::pending().await;
-        };
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            _ = hangup.recv() => {}
+        let signals =
+            (signal(SignalKind::interrupt()), signal(SignalKind::terminate()), signal(SignalKind::hangup()));
+        async move {
+            let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) = signals else {
+                return std::future::pending().await;
+            };
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+                _ = hangup.recv() => {}
+            }
         }
     }
     #[cfg(not(unix))]
-    let _ = tokio::signal::ctrl_c().await;
+    async {
+        let _ = tokio::signal::ctrl_c().await;
+    }
 }
 
 fn clear(shown: bool) {

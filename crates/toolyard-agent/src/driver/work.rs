@@ -42,9 +42,11 @@ impl Session<'_> {
                 return Ok(end);
             }
             if self.is_laying_down() && self.under_way.calls.is_empty() {
-                // Whatever has come by now is kept: it was paid for.
+                // Whatever has come by now is kept: it was paid for. A model that failed may only have been stopped with us.
                 if let Some(happened) = self.come_by_now() {
-                    self.take_all(happened)?;
+                    if !matches!(happened, Happened::Thought { outcome: Err(_), .. }) {
+                        self.take(happened)?;
+                    }
                     continue;
                 }
                 // Models that have not answered are asked again; whoever is asked a question finds it again.

@@ -12,7 +12,7 @@ use toolyard_mcp::client::{McpManager, Server, ServerState};
 
 use crate::{
     cli::CallArgs,
-    commands::{discovery::discover, tools::with_source},
+    commands::{discovery::discover, server_memory::ServerMemory, tools::with_source},
     failure::{Code, Failure},
     folders::Workplace,
     output::{Output, harmless},
@@ -64,7 +64,15 @@ async fn ready(
 ) -> Result<(), Failure> {
     let Some(manager) = yard.servers() else { return Ok(()) };
     let known = |name: &str| yard.hub().snapshot().find(name).is_some();
-    if call.name.as_deref().is_none_or(|name| !known(name)) {
+    let named = call.source.as_deref().and_then(|source| manager.server(source));
+    if let Some(server) = named.filter(|server| server.state() == ServerState::Configured) {
+        // Whoever names a server means it; how it fails is told with the call.
+        let started =
+            waiting(server.config().id.as_str(), manager.connect(server.config().id.as_str())).await?;
+        if started.is_ok() {
+            ServerMemory::is_well(server.config(), workplace);
+        }
+    } else if call.name.as_deref().is_none_or(|name| !known(name)) {
         discover(yard, workplace, output).await?;
     }
     let Some(name) = &call.name else { return Ok(()) };
@@ -79,6 +87,9 @@ async fn ready(
     let id = tool.source_id().clone();
     let started = Instant::now();
     let session = waiting(id.as_str(), manager.connect(id.as_str())).await?;
+    if let (Ok(_), Some(server)) = (&session, manager.server(id.as_str())) {
+        ServerMemory::is_well(server.config(), workplace);
+    }
     if let (true, Ok(session)) = (call.explain, session) {
         let seconds = started.elapsed().as_secs_f64();
         output.talk(&format!("connect   {id}   started, protocol {}   {seconds:.1} s", session.version()));

@@ -118,10 +118,10 @@ fn planned(
             ours.push(name.as_str());
         } else if found.ready.contains(name.as_str()) {
             moved.insert(name.clone(), server.clone());
-        } else if let Some(variables) = found.lacking.get(name.as_str()) {
-            lacking.push((name.clone(), variables.iter().cloned().collect()));
         } else if name == OWN {
             return Err(untouched(&format!("a server is called `{OWN}` there, and it is another one")));
+        } else if let Some(variables) = found.lacking.get(name.as_str()) {
+            lacking.push((name.clone(), variables.iter().cloned().collect()));
         } else {
             stays.push(name.clone());
         }

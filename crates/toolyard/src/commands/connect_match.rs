@@ -1,6 +1,9 @@
 //! Which servers of another client are in our own settings, so that the hub can stand in for them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
 
 use serde_json::{Map, Value};
 use toolyard_core::ContentHash;
@@ -38,18 +41,19 @@ pub(super) fn stand_ins<'t>(
         let mut needed = settings.needed_variables();
         needed.retain(|name| variable(name).is_none());
         if needed.is_empty() {
-            ready.insert(reach(settings, mark));
+            ready.insert(reach(settings, |reference| told_apart(reference, mark)));
         } else {
-            lacking.entry(reach(settings, |_| None)).or_insert(needed);
+            lacking.entry(reach(settings, |_| String::new())).or_insert(needed);
         }
     }
     let mut found = StandIns::default();
     for (name, server) in theirs {
         let read = read(client, &alone(client, name, server), Place::default());
         let Some(one) = read.ok().and_then(|read| read.servers.into_iter().next()) else { continue };
-        if ready.contains(&reach(&one.settings, |name| lifted(&one, name).or_else(|| mark(name)))) {
+        let own = |name: &str| lifted(&one, name).or_else(|| mark(name));
+        if ready.contains(&reach(&one.settings, |reference| told_apart(reference, own))) {
             found.ready.insert(name);
-        } else if let Some(needed) = lacking.get(&reach(&one.settings, |_| None)) {
+        } else if let Some(needed) = lacking.get(&reach(&one.settings, |_| String::new())) {
             found.lacking.insert(name, needed.clone());
         }
     }
@@ -61,26 +65,29 @@ fn lifted(server: &ImportedServer, variable: &str) -> Option<ContentHash> {
     server.secrets.iter().find(|secret| secret.variable == variable).map(Lifted::mark)
 }
 
-fn reach(settings: &ServerSettings, mark: impl Fn(&str) -> Option<ContentHash>) -> Reach {
+/// What a reference stands for: the mark of its value, else of its default; without both, its name.
+fn told_apart(reference: &str, mark: impl Fn(&str) -> Option<ContentHash>) -> String {
+    let (name, default) =
+        reference.split_once(":-").map_or((reference, None), |(name, text)| (name, Some(text)));
+    let mark = mark(name).or_else(|| default.map(ContentHash::of));
+    mark.map_or_else(|| name.to_owned(), |mark| mark.to_string())
+}
+
+fn reach(settings: &ServerSettings, stands_for: impl Fn(&str) -> String) -> Reach {
     let ServerSettings { command, args, cwd, url, env, headers, .. } = settings;
-    let pairs = env.iter().chain(headers).map(|(name, value)| (name.clone(), marked(value, &mark)));
-    let url = url.as_deref().map(|url| marked(url.trim_end_matches('/'), &mark));
-    let args = args.iter().map(|text| marked(text, &mark)).collect();
+    let pairs = env.iter().chain(headers).map(|(name, value)| (name.clone(), marked(value, &stands_for)));
+    let url = url.as_deref().map(|url| marked(url.trim_end_matches('/'), &stands_for));
+    let args = args.iter().map(|text| marked(text, &stands_for)).collect();
     (command.clone(), args, cwd.clone(), url, pairs.collect())
 }
 
-/// The text with the marks of their values in place of all `${…}`; those that have none are all the same.
-fn marked(text: &str, mark: impl Fn(&str) -> Option<ContentHash>) -> String {
+/// The text with what they stand for in place of all `${…}`.
+fn marked(text: &str, stands_for: impl Fn(&str) -> String) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
         let (reference, after) = after.split_once('}').unwrap_or((after, ""));
-        let name = reference.split_once(":-").map_or(reference, |(name, _)| name);
-        let mark = mark(name).map(|mark| mark.to_string()).unwrap_or_default();
-        out.push_str(before);
-        out.push_str("${");
-        out.push_str(&mark);
-        out.push('}');
+        let _ = write!(out, "{before}${{{}}}", stands_for(reference));
         rest = after;
     }
     out + rest
@@ -127,6 +134,14 @@ mod tests {
         let set = [("FIRST_KEY", "one"), ("SECOND_KEY", "two")];
         assert_eq!(found(&theirs, &set).ready, BTreeSet::from(["mine"]));
         assert_eq!(found(&theirs, &[]).lacking.len(), 1);
+        let defaults = |default: &str| {
+            let text = format!("${{TENANT:-{default}}}");
+            let known = [("a".to_owned(), ServerSettings { args: vec![text], ..ours("FIRST_KEY") })].into();
+            let theirs = json!({"a": {"command": "greeter", "args": ["${TENANT:-one}"], "env": {"API_KEY": "${FIRST_KEY}"}}});
+            let set = |name: &str| (name == "FIRST_KEY").then(|| "one".to_owned());
+            stand_ins(Client::ClaudeCode, theirs.as_object().unwrap(), &known, set).ready.len()
+        };
+        assert_eq!((defaults("one"), defaults("two")), (1, 0));
         let plain = json!({"mine": {"command": "greeter"}});
         assert_eq!(found(&plain, &set), StandIns::default());
     }

@@ -3,14 +3,13 @@
 
 use std::{
     cell::RefCell,
-    io::IsTerminal as _,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use futures_util::{StreamExt as _, stream};
 use toolyard::Toolyard;
-use toolyard_mcp::client::{ConnectError, Server, ServerState};
+use toolyard_mcp::client::{ConnectError, McpManager, Server, ServerState};
 
 use super::server_memory::{ServerMemory, Trouble};
 use crate::{
@@ -30,8 +29,8 @@ struct Started {
     took: Duration,
 }
 
-/// Starts the servers that were never seen; it says so, because it takes time. Whoever does not want to wait goes on without
-/// those that are not there yet.
+/// Starts the servers that were never seen; it says so, because it takes time. Whoever ends the waiting ends the command, and
+/// does not wait for the same servers the next time.
 pub(super) async fn discover(yard: &Toolyard, workplace: &Workplace, output: &Output) -> Result<(), Failure> {
     let Some(manager) = yard.servers() else { return Ok(()) };
     let mut memory = ServerMemory::read(workplace);
@@ -40,17 +39,20 @@ pub(super) async fn discover(yard: &Toolyard, workplace: &Workplace, output: &Ou
     let (left_alone, wanted): (Vec<_>, Vec<_>) = unseen.partition(is_left_alone);
     let mut left_out: Vec<String> = left_alone.iter().map(|server| server.config().id.to_string()).collect();
     if !wanted.is_empty() {
-        let (started, missing) = start(&wanted, manager).await?;
+        let (started, waited) = start(&wanted, manager).await;
         for started in &started {
             left_out.extend(tell(started, &memory, output));
-            note(started, &mut memory);
+            remember(&started.server, started.trouble.as_ref(), started.took, &mut memory);
         }
-        if !missing.is_empty() {
-            output.talk(&format!("note: not waited for: {}", missing.join(", ")));
+        if let Err((_, took)) = &waited {
+            let is_missing =
+                |server: &&Arc<Server>| !started.iter().any(|one| Arc::ptr_eq(&one.server, server));
+            for server in wanted.iter().filter(is_missing) {
+                memory.note(server.config(), Some(Trouble::new("nobody waited for it any longer", *took)));
+            }
         }
-        if !started.is_empty() {
-            memory.keep(workplace);
-        }
+        memory.keep(workplace);
+        waited.map_err(|(stopped, _)| stopped)?;
     }
     if !left_out.is_empty() {
         left_out.sort();
@@ -62,12 +64,12 @@ pub(super) async fn discover(yard: &Toolyard, workplace: &Workplace, output: &Ou
     Ok(())
 }
 
-/// Starts servers until all have answered or somebody is tired of waiting; then also the names of those that did not.
+/// Starts servers until all have answered, or until somebody is tired of waiting, after so long.
 async fn start(
     wanted: &[Arc<Server>],
-    manager: &toolyard_mcp::client::McpManager,
-) -> Result<(Vec<Started>, Vec<String>), Failure> {
-    let done: RefCell<Vec<Started>> = RefCell::default();
+    manager: &McpManager,
+) -> (Vec<Started>, Result<(), (Failure, Duration)>) {
+    let (done, began): (RefCell<Vec<Started>>, _) = (RefCell::default(), Instant::now());
     let starts = stream::iter(wanted).for_each_concurrent(AT_ONCE, |server| {
         let done = &done;
         async move {
@@ -78,15 +80,8 @@ async fn start(
         }
     });
     let names: Vec<&str> = wanted.iter().map(|server| server.config().id.as_str()).collect();
-    match waiting(&names.join(", "), starts).await {
-        // A person pressed ctrl-c: what is there is used.
-        Err(_stopped) if std::io::stderr().is_terminal() => {}
-        waited => waited?,
-    }
-    let done = done.into_inner();
-    let is_missing = |name: &&str| !done.iter().any(|started| started.server.config().id.as_str() == *name);
-    let missing = names.into_iter().filter(is_missing).map(str::to_owned).collect();
-    Ok((done, missing))
+    let waited = waiting(&names.join(", "), starts).await;
+    (done.into_inner(), waited.map_err(|stopped| (stopped, began.elapsed())))
 }
 
 /// Says how a start went, unless that is known already: then the name is left for a list.
@@ -112,10 +107,6 @@ pub(super) fn remember(
     memory: &mut ServerMemory,
 ) {
     memory.note(server.config(), trouble.map(|error| Trouble::new(&error.to_string(), took)));
-}
-
-fn note(started: &Started, memory: &mut ServerMemory) {
-    remember(&started.server, started.trouble.as_ref(), started.took, memory);
 }
 
 fn first_sight(server: &Server) -> String {

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::{net::TcpListener, sync::Notify, time::Instant};
+use tokio::{net::TcpListener, sync::oneshot, time::Instant};
 use toolyard::{
     Toolyard,
     door::{self, AgentDoor, AgentPages, AgentTerms, LeftOpen, Served},
@@ -108,16 +108,18 @@ async fn over_http(
     if agents.is_some() {
         tell_agents(place, &yard, output);
     }
-    let first_word = Notify::new();
+    let (tell_again, again) = oneshot::channel();
     let stopping = async {
-        stopped(output).await;
+        let _ = tell_again.send(stopped(output).await);
         agents.iter().for_each(AgentDoor::close);
         let _ = until.set(Instant::now() + drain_time);
-        first_word.notify_one();
     };
     let hurried = async {
-        first_word.notified().await;
-        interrupted().await;
+        match again.await {
+            Ok(again) => again.await,
+            // It ended by itself.
+            Err(_) => std::future::pending().await,
+        }
     };
     let ended = tokio::select! {
         ended = serve_http(server, listener, http, stopping) => ended,
@@ -199,10 +201,12 @@ fn served(workplace: &Workplace) -> Result<Served, Failure> {
     Ok(Served { skill_folders, journal, ..Served::default() })
 }
 
-/// Ends when somebody says that it is enough, and says what happens then.
-async fn stopped(output: &Output) {
+/// Ends when somebody says that it is enough, says what happens then, and gives what hears a second word.
+async fn stopped(output: &Output) -> impl Future<Output = ()> + Send + use<> {
     interrupted().await;
+    let again = interrupted();
     output.talk("stopping: calls that are under way may end; again to stop at once");
+    again
 }
 
 /// Goes on with runs that were begun to go on by themselves, and says what else was left open. Does not end.

@@ -16,6 +16,8 @@ use crate::{files, folders::Workplace};
 const LEFT_ALONE: Duration = Duration::from_mins(10);
 /// Whoever fails faster costs nobody anything.
 const SLOW: Duration = Duration::from_secs(2);
+/// Older troubles are nobody's any more.
+const REMEMBERED: Duration = Duration::from_hours(24);
 /// The most of a reason that is kept, in bytes.
 const LONGEST: usize = 2_000;
 
@@ -48,6 +50,10 @@ impl Trouble {
         Duration::from_millis(self.took) >= SLOW && ago.is_some_and(|ago| ago < LEFT_ALONE)
     }
 
+    fn is_remembered_at(&self, now: u64) -> bool {
+        now.checked_sub(self.at).is_some_and(|ago| Duration::from_millis(ago) < REMEMBERED)
+    }
+
     /// How long ago it was, for people.
     pub(crate) fn ago(&self) -> String {
         match now().saturating_sub(self.at) / 60_000 {
@@ -73,7 +79,15 @@ impl ServerMemory {
     }
 
     pub(crate) fn of(&self, server: &McpServerConfig) -> Option<&Trouble> {
-        self.troubles.get(&server.label())
+        self.troubles.get(&server.label()).filter(|trouble| trouble.is_remembered_at(now()))
+    }
+
+    /// A server answers again.
+    pub(crate) fn is_well(server: &McpServerConfig, workplace: &Workplace) {
+        let mut memory = Self::read(workplace);
+        if memory.troubles.remove(&server.label()).is_some() {
+            memory.keep(workplace);
+        }
     }
 
     /// Remembers how a server did: none is well.
@@ -84,8 +98,10 @@ impl ServerMemory {
         }
     }
 
-    /// Keeps it. A memory that cannot be written only costs time the next time.
-    pub(crate) fn keep(&self, workplace: &Workplace) {
+    /// Keeps what is not too old. A memory that cannot be written only costs time the next time.
+    pub(crate) fn keep(&mut self, workplace: &Workplace) {
+        let now = now();
+        self.troubles.retain(|_, trouble| trouble.is_remembered_at(now));
         let (file, text) = (file(workplace), serde_json::to_string_pretty(self).unwrap_or_default());
         if self.troubles.is_empty() && !file.exists() {
             return;

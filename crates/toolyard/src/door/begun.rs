@@ -145,9 +145,9 @@ async fn begun_elsewhere(
     request: &Request,
     log: &dyn RunLog,
 ) -> Result<Option<Result<RunId, Refused>>, JournalError> {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let since = i64::try_from(since.saturating_sub(REMEMBERED).as_millis()).unwrap_or(0);
-    for run in log.runs_since(RUN_KIND, since).await? {
+    let milliseconds = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+    let now = milliseconds(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default());
+    for run in log.runs_since(RUN_KIND, now.saturating_sub(milliseconds(REMEMBERED))).await? {
         let known = request_of(&run).and_then(|earlier| request.same_as(&earlier, Some(&run.id)));
         if known.is_none() {
             continue;

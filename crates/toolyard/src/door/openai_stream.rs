@@ -15,6 +15,9 @@ use super::{
     page_answer::Refused,
 };
 
+/// Longer words than these are hardly only what a model says before its calls.
+const LONGEST_PREAMBLE: usize = 240;
+
 /// A run that is cancelled when nobody waits for it any more.
 #[derive(Debug)]
 pub(super) struct Waited {
@@ -92,8 +95,8 @@ pub(super) struct Chunks {
     usage: Usage,
     /// What was said of the answer.
     said: String,
-    /// Whether what a model says now may turn out to be no answer.
-    is_undecided: bool,
+    /// Words that calls may follow: they are no content yet, because content cannot be taken back.
+    held: String,
     ready: VecDeque<Bytes>,
     is_over: bool,
 }
@@ -105,7 +108,7 @@ impl Chunks {
             include_usage,
             usage: Usage::default(),
             said: String::new(),
-            is_undecided: false,
+            held: String::new(),
             ready: VecDeque::new(),
             is_over: false,
         };
@@ -116,15 +119,17 @@ impl Chunks {
     pub(super) fn take(&mut self, news: &RunNews) {
         add_usage(&mut self.usage, news);
         if let RunNews::AnswerDelta { text, tentative } = news {
-            // What is said as content cannot be taken back: words that calls may follow are none yet.
-            self.is_undecided |= tentative;
-            match self.is_undecided {
-                true => self.push(&json!({"reasoning_content": text}), None),
-                false => self.say(text),
+            self.held.push_str(text);
+            if !tentative || !self.said.is_empty() || self.held.chars().count() > LONGEST_PREAMBLE {
+                let text = std::mem::take(&mut self.held);
+                self.say(&text);
             }
         } else if *news == RunNews::AnswerDropped {
-            self.is_undecided = false;
-            // It cannot be taken back; what follows begins a paragraph of its own.
+            let held = std::mem::take(&mut self.held);
+            if !held.is_empty() {
+                self.push(&json!({"reasoning_content": held}), None);
+            }
+            // What was said cannot be taken back; what follows begins a paragraph of its own.
             if !std::mem::take(&mut self.said).is_empty() {
                 self.push(&json!({"content": "\n\n"}), None);
             }

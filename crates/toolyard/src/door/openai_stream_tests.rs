@@ -61,6 +61,16 @@ fn what_a_model_says_before_its_calls_is_no_content() {
 }
 
 #[test]
+fn a_long_answer_streams_though_calls_might_follow() {
+    let mut chunks = chunks(false);
+    let pieces = vec!["Once upon a time. "; 40];
+    pieces.iter().for_each(|piece| chunks.take(&tentative(piece)));
+    assert!(chunks.ready.len() > 20, "most of it is there before the end");
+    chunks.end(answered(pieces.concat().trim_end()));
+    assert_eq!(read(&mut chunks).0.trim_end(), pieces.concat().trim_end());
+}
+
+#[test]
 fn words_that_no_calls_followed_are_the_content_once() {
     let mut chunks = chunks(false);
     ["It ", "is 4."].iter().for_each(|text| chunks.take(&tentative(text)));

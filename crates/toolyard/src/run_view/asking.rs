@@ -106,7 +106,11 @@ impl StepPerson {
     /// What the person says to one field, after a few tries.
     async fn said(&self, field: &FormField) -> Option<Meant> {
         for _ in 0..TRIES {
-            let line = self.line(&format!("     {}", prompt(field))).await?;
+            let prompt = format!("     {}", prompt(field));
+            if !fits(&prompt, screen::size().0) {
+                self.say(&prompt);
+            }
+            let line = self.line(&prompt).await?;
             match meant(field, &line) {
                 Meant::Unclear(why) => self.say(&format!("     {why}")),
                 clear => return Some(clear),
@@ -136,6 +140,11 @@ fn fitting(prompt: &str, columns: usize) -> String {
     let room = columns.saturating_sub(ROOM_FOR_ANSWERS);
     let cut = cut(&prompt, room);
     if cut == prompt { prompt } else { format!("{cut}: ") }
+}
+
+/// Whether a prompt fits whole: what may be chosen, and what counts if nothing is said, stands at its end.
+fn fits(prompt: &str, columns: usize) -> bool {
+    fitting(prompt, columns) == harmless(prompt)
 }
 
 #[cfg(test)]

@@ -33,6 +33,9 @@ const MAX_HEAD: usize = 32 << 10;
 /// How long nobody is accepted when the system has no room for another connection.
 const BREATH: Duration = Duration::from_millis(50);
 
+/// So many connections that arrived before the end are taken over at most.
+const MOST_ARRIVED: usize = 8_192;
+
 /// Serves over HTTP until `stop` ends; then nobody new comes in, what is under way may end, and whoever was let in but has
 /// asked nothing yet may still ask for [`HttpConfig::farewell`].
 ///
@@ -83,9 +86,15 @@ pub async fn serve_http(
 fn arrived(listener: TcpListener) -> Vec<TcpStream> {
     let mut streams = Vec::new();
     let Ok(listener) = listener.into_std() else { return streams };
-    while let Ok((stream, _)) = listener.accept() {
-        let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
-        streams.extend(stream);
+    // The listener stays open meanwhile: whoever floods it must not keep it open for ever.
+    for _ in 0..MOST_ARRIVED {
+        match listener.accept() {
+            Ok((stream, _)) => {
+                streams.extend(stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream)));
+            }
+            Err(error) if error.kind() != std::io::ErrorKind::WouldBlock && is_passing(&error) => {}
+            Err(_) => break,
+        }
     }
     streams
 }
