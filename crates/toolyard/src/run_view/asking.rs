@@ -8,6 +8,7 @@ use toolyard_mcp::{
     client::{Form, FormError, FormField, InputHandler, InputRequest, NobodyToAsk, declined},
     wire::RpcError,
 };
+use unicode_width::UnicodeWidthStr as _;
 
 use super::{
     person::Person,
@@ -106,11 +107,7 @@ impl StepPerson {
     /// What the person says to one field, after a few tries.
     async fn said(&self, field: &FormField) -> Option<Meant> {
         for _ in 0..TRIES {
-            let prompt = format!("     {}", prompt(field));
-            if !fits(&prompt, screen::size().0) {
-                self.say(&prompt);
-            }
-            let line = self.line(&prompt).await?;
+            let line = self.line(&format!("     {}", prompt(field))).await?;
             match meant(field, &line) {
                 Meant::Unclear(why) => self.say(&format!("     {why}")),
                 clear => return Some(clear),
@@ -134,23 +131,32 @@ impl StepPerson {
     }
 }
 
-/// A prompt on one line of a terminal, with room for an answer behind it: what is longer would leave remains.
+/// A prompt on one line of a terminal, with room for an answer behind it: what is longer would leave remains. Its end stays: it
+/// says what may be chosen, and what counts if nothing is said.
 fn fitting(prompt: &str, columns: usize) -> String {
     let prompt = harmless(prompt).split('\n').collect::<Vec<_>>().join(" ");
     let room = columns.saturating_sub(ROOM_FOR_ANSWERS);
-    let cut = cut(&prompt, room);
-    if cut == prompt { prompt } else { format!("{cut}: ") }
+    if prompt.width() <= room {
+        return prompt;
+    }
+    let end = end_of(&prompt, room / 2);
+    format!("{}{end}", cut(&prompt, room - end.width()))
 }
 
-/// Whether a prompt fits whole: what may be chosen, and what counts if nothing is said, stands at its end.
-fn fits(prompt: &str, columns: usize) -> bool {
-    fitting(prompt, columns) == harmless(prompt)
+/// As much of the end of a text as fits into so many columns.
+fn end_of(text: &str, columns: usize) -> &str {
+    let mut start = text.len();
+    while let Some((at, _)) = text.get(..start).and_then(|rest| rest.char_indices().next_back()) {
+        if text.get(at..).unwrap_or_default().width() > columns {
+            break;
+        }
+        start = at;
+    }
+    text.get(start..).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
-    use unicode_width::UnicodeWidthStr as _;
-
     use super::*;
 
     #[test]
@@ -159,8 +165,12 @@ mod tests {
         assert_eq!(fitting("two\nlines: ", 100), "two lines: ");
         for columns in [21, 40, 100] {
             for long in ["word ".repeat(100), "字".repeat(100), "x\u{1b}[2J".repeat(100)] {
-                let fitted = fitting(&long, columns);
-                assert!(fitted.width() < columns && fitted.ends_with("…: "), "{fitted}");
+                let fitted = fitting(&format!("{long}, 7 if nothing is said: "), columns);
+                assert!(
+                    fitted.width() < columns && fitted.contains('…') && fitted.ends_with(": "),
+                    "{fitted}"
+                );
+                assert!(columns < 100 || fitted.ends_with(", 7 if nothing is said: "), "{fitted}");
             }
         }
     }
