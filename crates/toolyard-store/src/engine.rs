@@ -128,7 +128,7 @@ impl Engine {
 /// Opens a database, makes it if it is not there, and brings it up to date.
 pub(crate) async fn open(location: &Location) -> Result<AnyPool, StoreError> {
     sqlx::any::install_default_drivers();
-    let failed = |reason: String| StoreError::Open { location: location.to_string(), reason };
+    let failed = |reason: String| StoreError::Open { location: location.clone(), reason };
     let address = match location {
         Location::Sqlite(path) => sqlite_address(path).map_err(|error| failed(error.to_string()))?,
         Location::Postgres(address) => address.clone(),
@@ -172,7 +172,7 @@ async fn migrate(pool: &AnyPool, location: &Location) -> Result<(), StoreError> 
     let outcome = engine.migrations().run(pool).await;
     outcome.map_err(|error| match error {
         MigrateError::VersionMissing(found) => StoreError::Newer { location: location.to_string(), found },
-        other => StoreError::Open { location: location.to_string(), reason: other.to_string() },
+        other => StoreError::Open { location: location.clone(), reason: other.to_string() },
     })
 }
 

@@ -2,6 +2,8 @@
 
 use toolyard_core::JournalError;
 
+use crate::engine::Location;
+
 /// A failure of the store. It is cloned to everyone whose work was in the same commit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -9,8 +11,8 @@ pub enum StoreError {
     /// The database cannot be opened.
     #[error("failed to open the store at {location}: {reason}")]
     Open {
-        /// Where it is; a password in it is left out.
-        location: String,
+        /// Where it is; a password in it is not shown.
+        location: Location,
         /// Why.
         reason: String,
     },
@@ -37,6 +39,11 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether it is a database elsewhere that could not be reached.
+    pub fn is_away(&self) -> bool {
+        matches!(self, Self::Open { location: Location::Postgres(_), .. })
+    }
+
     /// What to do about it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {

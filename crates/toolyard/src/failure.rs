@@ -114,8 +114,8 @@ impl From<TrustError> for Failure {
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        let is_away = matches!(&error, StoreError::Open { location, .. } if location.starts_with("postgres"));
-        let failure = Self::new(if is_away { Code::Unreachable } else { Code::Failed }, error.to_string());
+        let code = if error.is_away() { Code::Unreachable } else { Code::Failed };
+        let failure = Self::new(code, error.to_string());
         match error.hint() {
             Some(hint) => failure.with_hint(hint),
             None => failure,

@@ -423,3 +423,24 @@ fn completions_are_printed_for_every_shell() {
         assert!(Place::new().run(&["completions", shell]).contains("toolyard"), "{shell}");
     }
 }
+
+#[test]
+fn a_database_that_is_away_is_told_with_its_reason() {
+    let place = Place::new();
+    let file = place.write("x.toml", "store = \"postgres://127.0.0.1:9/toolyard\"\n");
+    let seen = place.run(&["--config", file.to_str().unwrap(), "tools", "list"]);
+    assert!(seen.to_lowercase().contains("connection refused") && seen.ends_with("--- exit 3"), "{seen}");
+}
+
+#[test]
+fn a_slip_in_the_address_of_the_store_makes_no_file() {
+    let place = Place::new();
+    let file = place.write("x.toml", "store = \"mysql://h/d\"\n");
+    let seen = place.run(&["--config", file.to_str().unwrap(), "audit", "tail"]);
+    assert!(seen.contains("neither `postgres://") && seen.ends_with("--- exit 2"), "{seen}");
+    assert_eq!(
+        std::fs::read_dir(place.project()).unwrap().count(),
+        2,
+        "only the settings and .git are there"
+    );
+}

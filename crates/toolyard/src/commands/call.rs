@@ -8,7 +8,7 @@ use toolyard_core::{
     Capability, ErrorKind, RawJson, SourceKind, ToolCallRequest, ToolError, ToolOutput, ToolResult,
 };
 use toolyard_hub::{Budget, CallOptions, Decision, ToolCandidate, Trail, Watch};
-use toolyard_mcp::client::{McpManager, Server, ServerState};
+use toolyard_mcp::client::{ConnectError, McpManager, Server, ServerState, Session};
 
 use crate::{
     cli::CallArgs,
@@ -67,11 +67,7 @@ async fn ready(
     let named = call.source.as_deref().and_then(|source| manager.server(source));
     if let Some(server) = named.filter(|server| server.state() == ServerState::Configured) {
         // Whoever names a server means it; how it fails is told with the call.
-        let started =
-            waiting(server.config().id.as_str(), manager.connect(server.config().id.as_str())).await?;
-        if started.is_ok() {
-            ServerMemory::is_well(server.config(), workplace);
-        }
+        let _ = connected(&server, manager, workplace).await?;
     } else if call.name.as_deref().is_none_or(|name| !known(name)) {
         discover(yard, workplace, output).await?;
     }
@@ -84,17 +80,28 @@ async fn ready(
     let found = snapshot.find(name);
     let tool = found.as_ref().and_then(|found| found.all().find(|tool| wanted(tool)));
     let Some(tool) = tool.filter(|tool| tool.source.info.kind == SourceKind::Mcp) else { return Ok(()) };
-    let id = tool.source_id().clone();
+    let Some(server) = manager.server(tool.source_id().as_str()) else { return Ok(()) };
     let started = Instant::now();
-    let session = waiting(id.as_str(), manager.connect(id.as_str())).await?;
-    if let (Ok(_), Some(server)) = (&session, manager.server(id.as_str())) {
-        ServerMemory::is_well(server.config(), workplace);
-    }
+    let session = connected(&server, manager, workplace).await?;
     if let (true, Ok(session)) = (call.explain, session) {
-        let seconds = started.elapsed().as_secs_f64();
+        let (id, seconds) = (&server.config().id, started.elapsed().as_secs_f64());
         output.talk(&format!("connect   {id}   started, protocol {}   {seconds:.1} s", session.version()));
     }
     Ok(())
+}
+
+/// Starts a server if need be. One that answers is well, whatever is remembered of it.
+async fn connected(
+    server: &Server,
+    manager: &McpManager,
+    workplace: &Workplace,
+) -> Result<Result<Arc<Session>, ConnectError>, Failure> {
+    let id = server.config().id.as_str();
+    let session = waiting(id, manager.connect(id)).await?;
+    if session.is_ok() {
+        ServerMemory::is_well(server.config(), workplace);
+    }
+    Ok(session)
 }
 
 async fn execute(

@@ -25,8 +25,14 @@ const AT_ONCE: usize = 8;
 /// How a start went.
 struct Started {
     server: Arc<Server>,
-    trouble: Option<ConnectError>,
+    error: Option<ConnectError>,
     took: Duration,
+}
+
+impl Started {
+    fn trouble(&self) -> Option<Trouble> {
+        self.error.as_ref().map(|error| Trouble::new(&error.to_string(), self.took))
+    }
 }
 
 /// Starts the servers that were never seen; it says so, because it takes time. Whoever ends the waiting ends the command, and
@@ -42,7 +48,7 @@ pub(super) async fn discover(yard: &Toolyard, workplace: &Workplace, output: &Ou
         let (started, waited) = start(&wanted, manager).await;
         for started in &started {
             left_out.extend(tell(started, &memory, output));
-            remember(&started.server, started.trouble.as_ref(), started.took, &mut memory);
+            memory.note(started.server.config(), started.trouble());
         }
         if let Err((_, took)) = &waited {
             let is_missing =
@@ -74,9 +80,9 @@ async fn start(
         let done = &done;
         async move {
             let began = Instant::now();
-            let trouble = manager.connect(server.config().id.as_str()).await.err();
+            let error = manager.connect(server.config().id.as_str()).await.err();
             let server = Arc::clone(server);
-            done.borrow_mut().push(Started { server, trouble, took: began.elapsed() });
+            done.borrow_mut().push(Started { server, error, took: began.elapsed() });
         }
     });
     let names: Vec<&str> = wanted.iter().map(|server| server.config().id.as_str()).collect();
@@ -87,26 +93,15 @@ async fn start(
 /// Says how a start went, unless that is known already: then the name is left for a list.
 fn tell(started: &Started, memory: &ServerMemory, output: &Output) -> Option<String> {
     let config = started.server.config();
-    let Some(error) = &started.trouble else {
+    let Some(trouble) = started.trouble() else {
         output.talk(&harmless(&first_sight(&started.server)));
         return None;
     };
-    let trouble = Trouble::new(&error.to_string(), started.took);
     if memory.of(config).is_some_and(|known| known.reason == trouble.reason) {
         return Some(config.id.to_string());
     }
     output.talk(&harmless(&format!("note: {} could not be used: {}", config.id, trouble.reason)));
     None
-}
-
-/// Remembers how a start went.
-pub(super) fn remember(
-    server: &Server,
-    trouble: Option<&ConnectError>,
-    took: Duration,
-    memory: &mut ServerMemory,
-) {
-    memory.note(server.config(), trouble.map(|error| Trouble::new(&error.to_string(), took)));
 }
 
 fn first_sight(server: &Server) -> String {

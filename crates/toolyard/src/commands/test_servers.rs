@@ -11,8 +11,7 @@ use toolyard_mcp::client::{ConnectError, McpManager, Server, Session};
 
 use crate::{
     commands::{
-        discovery::remember,
-        server_memory::ServerMemory,
+        server_memory::{ServerMemory, Trouble},
         servers::{facts, hint_to_approve, tell_trouble},
     },
     failure::{Code, Failure},
@@ -57,7 +56,8 @@ pub(crate) async fn test(
     all.sort_by(|one, other| one.server.config().id.cmp(&other.server.config().id));
     let mut memory = ServerMemory::read(workplace);
     for Tested { server, outcome, took } in &all {
-        remember(server, outcome.as_ref().err(), *took, &mut memory);
+        let error = outcome.as_ref().err();
+        memory.note(server.config(), error.map(|error| Trouble::new(&error.to_string(), *took)));
     }
     memory.keep(workplace);
     if output.wants_json() {

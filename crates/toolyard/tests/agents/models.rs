@@ -106,6 +106,18 @@ fn how_a_model_calls_tools_best_is_found_out_and_remembered() {
 }
 
 #[test]
+fn models_that_cannot_be_used_are_one_document_and_keep_none_from_being_tested() {
+    let yard = Yard::new();
+    yard.set("[models.away]\nmodel = \"m\"\nurl = \"http://127.0.0.1:9/v1\"\n[models.keyless]\nmodel = \"m\"\nkey = \"${NO_SUCH_KEY}\"\nurl = \"http://127.0.0.1:9/v1\"\n");
+    let output = yard.place.command(&["models", "test", "keyless", "away", "--json"]).output().unwrap();
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let named: Vec<_> = told.as_array().unwrap().iter().map(|one| one["model"].clone()).collect();
+    assert_eq!(named, ["keyless", "away"], "{told}");
+    assert!(told[0]["error"].as_str().unwrap().contains("NO_SUCH_KEY"), "{told}");
+    assert!(!output.status.success());
+}
+
+#[test]
 fn the_doctor_looks_at_models() {
     let yard = Yard::new();
     yard.set("[models.gpt]\nmodel = \"m\"\nurl = \"https://x.example/v1\"\nkey = \"${NO_SUCH_KEY}\"\n[agents.clerk]\nmodel = \"none\"\n");

@@ -146,3 +146,12 @@ fn the_doctor_looks_at_what_is_served() {
     --- exit 1
     ");
 }
+
+#[test]
+fn a_port_in_use_is_told_as_such() {
+    let place = yard();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let said = place.run(&["serve", "--http", &address]);
+    assert!(said.contains("somebody serves there already") && said.ends_with("--- exit 2"), "{said}");
+}

@@ -1,6 +1,9 @@
 //! Added, listed, started when needed, removed; and nothing left behind.
 
-use std::process::{Command, Stdio};
+use std::{
+    process::{Command, Stdio},
+    time::Duration,
+};
 
 use serde_json::json;
 
@@ -31,6 +34,35 @@ fn nobody_waits_again_and_again_for_a_server_that_hangs() {
     let fails = [place.run(&["tools", "list"]), place.run(&["tools", "list"])];
     assert!(fails[0].contains("note: hangs could not be used: "), "{fails:?}");
     assert!(fails[1].contains("could not be used lately: hangs;"), "a reason is told once: {fails:?}");
+}
+
+#[test]
+fn whoever_ends_the_waiting_ends_the_command_and_does_not_wait_again() {
+    let place = Place::new();
+    place.write(
+        "config/toolyard/toolyard.toml",
+        "[servers.hangs]\ncommand = \"sleep\"\nargs = [\"100\"]\nstartup_timeout = \"60s\"\n",
+    );
+    // Nobody has a tool of this name, so that it is looked for at the server.
+    let waiting = place.command(&["call", "nobody_has_this"]).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(4));
+    let number = rustix::process::Pid::from_raw(i32::try_from(waiting.id()).unwrap()).unwrap();
+    rustix::process::kill_process(number, rustix::process::Signal::INT).unwrap();
+    let ended = place.seen(&waiting.wait_with_output().unwrap());
+    assert!(ended.contains("hangs was stopped") && ended.ends_with("--- exit 130"), "{ended}");
+    let next = place.run(&["tools", "list"]);
+    assert!(next.contains("calculate") && next.contains("could not be used lately: hangs"), "{next}");
+    let listed = place.run(&["servers", "list"]);
+    assert!(listed.contains("nobody waited for it any longer"), "{listed}");
+}
+
+#[test]
+fn settings_that_are_written_are_for_their_owner_only() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = Place::new();
+    place.add("fake", &[]);
+    let mode = place.path("config/toolyard/toolyard.toml").metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
 }
 
 #[test]
