@@ -206,20 +206,21 @@ impl ServerSettings {
 
     /// The variables these settings refer to.
     pub fn variables(&self) -> BTreeSet<String> {
-        let templates = self.texts().filter_map(|(_, text)| Template::parse(text).ok());
-        templates
-            .flat_map(|template| template.variables().map(|(name, _)| name.to_owned()).collect::<Vec<_>>())
-            .collect()
+        self.references(|_| true)
     }
 
     /// The variables without which the server cannot be reached: those that have no default.
     pub fn needed_variables(&self) -> BTreeSet<String> {
-        let templates = self.texts().filter_map(|(_, text)| Template::parse(text).ok());
-        let needed = |template: Template| {
-            let all = template.variables().filter(|(_, has_default)| !has_default);
-            all.map(|(name, _)| name.to_owned()).collect::<Vec<_>>()
-        };
-        templates.flat_map(needed).collect()
+        self.references(|has_default| !has_default)
+    }
+
+    fn references(&self, wanted: impl Fn(bool) -> bool) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        for template in self.texts().filter_map(|(_, text)| Template::parse(text).ok()) {
+            let found = template.variables().filter(|(_, has_default)| wanted(*has_default));
+            names.extend(found.map(|(name, _)| name.to_owned()));
+        }
+        names
     }
 
     /// How the server is reached, checked as far as that is possible before variables are looked up.
