@@ -1,29 +1,29 @@
-//! Tools and requests to measure with: real ones, multiplied with varied words, or made up.
+//! Catalogues and requests for benchmarks: test sets, multiplied with varied words, or synthetic ones.
 
 use std::{fs, path::Path};
 
 use fastrand::Rng;
 use serde::Deserialize;
-use toolyard_hub::search::{ParamText, ServerText, ToolText};
+use toolyard_search::{ParamText, ServerText, ToolText};
 
-/// No server of the catalogue has more tools.
-const LARGEST_SERVER: usize = 50;
-/// So many requests are asked.
-const REQUESTS: usize = 500;
-/// Of a hundred words of a copy so many are replaced by others of the catalogue.
-const REPLACED: f64 = 0.15;
-/// Of all words of a copy this part is new.
-const NEW: f64 = 0.005;
+/// Larger servers are split.
+const MAX_TOOLS_PER_SERVER: usize = 50;
+/// Requests per benchmark.
+const MAX_REQUESTS: usize = 500;
+/// Share of words of a copy that are replaced by other words of the catalogue.
+const REPLACED_WORD_RATE: f64 = 0.15;
+/// Share of words of a copy that are new.
+const NEW_WORD_RATE: f64 = 0.005;
 
 /// A server and its tools.
 pub type Server = (ServerText, Vec<ToolText>);
 
-/// Where servers of any number come from.
+/// A source of any number of servers.
 pub struct Catalogue {
     base: Vec<Server>,
-    /// The words of all texts, as often as they are said.
+    /// All words of all texts, with repetitions.
     words: Vec<String>,
-    /// What is asked for.
+    /// Requests to search for.
     pub requests: Vec<String>,
 }
 
@@ -69,7 +69,7 @@ impl Catalogue {
         Self::new(base, requests)
     }
 
-    /// Tools of made-up words, common and rare ones, for whoever has no sets.
+    /// A synthetic catalogue of made-up words with a skewed frequency distribution.
     pub fn made() -> Self {
         let mut rng = Rng::with_seed(1);
         let syllables =
@@ -78,7 +78,7 @@ impl Catalogue {
             .map(|_| (0..rng.usize(2..5)).map(|_| syllables[rng.usize(..syllables.len())]).collect())
             .collect();
         let say = |rng: &mut Rng, words: usize| {
-            // The square of the square: few words are said often, most hardly ever.
+            // The fourth power: few words are frequent, most are rare.
             let said: Vec<&str> = (0..words)
                 .map(|_| coined[(rng.f64().powi(4) * coined.len() as f64) as usize].as_str())
                 .collect();
@@ -107,7 +107,7 @@ impl Catalogue {
                 tools,
             ));
         }
-        let requests = (0..REQUESTS).map(|_| say(&mut rng, 12)).collect();
+        let requests = (0..MAX_REQUESTS).map(|_| say(&mut rng, 12)).collect();
         Self::new(base, requests)
     }
 
@@ -115,7 +115,7 @@ impl Catalogue {
         let mut rng = Rng::with_seed(7);
         rng.shuffle(&mut base);
         rng.shuffle(&mut requests);
-        requests.truncate(REQUESTS);
+        requests.truncate(MAX_REQUESTS);
         let texts = base.iter().flat_map(|(_, tools)| tools).map(|tool| tool.description.as_str());
         let words = texts.flat_map(|text| text.split(|letter: char| !letter.is_alphanumeric()));
         let words = words.filter(|word| word.len() > 1).map(str::to_owned).collect();
@@ -135,15 +135,15 @@ impl Catalogue {
 
     /// A server of 50 tools that is not among those of [`Self::servers`].
     pub fn fifty(&self, number: usize) -> Server {
-        let first = 1_000_000_000 + number * LARGEST_SERVER;
-        let tools = (first..).flat_map(|at| self.server(at).1).take(LARGEST_SERVER);
+        let first = 1_000_000_000 + number * MAX_TOOLS_PER_SERVER;
+        let tools = (first..).flat_map(|at| self.server(at).1).take(MAX_TOOLS_PER_SERVER);
         let tools =
             tools.enumerate().map(|(at, tool)| ToolText { key: format!("{}_{at}", tool.key).into(), ..tool });
         let (server, _) = self.server(first);
         (server, tools.collect())
     }
 
-    /// The first are the catalogue's own, the others are copies with other words.
+    /// The first servers are those of the catalogue, later ones are varied copies.
     fn server(&self, number: usize) -> Server {
         let (server, tools) = &self.base[number % self.base.len()];
         let copy = number / self.base.len();
@@ -183,8 +183,8 @@ impl Catalogue {
 
     fn vary(&self, text: &str, rng: &mut Rng) -> String {
         let words = text.split(' ').map(|word| match rng.f64() {
-            chance if chance < NEW => self.new_word(rng),
-            chance if chance < NEW + REPLACED => self.word(rng).to_owned(),
+            chance if chance < NEW_WORD_RATE => self.new_word(rng),
+            chance if chance < NEW_WORD_RATE + REPLACED_WORD_RATE => self.word(rng).to_owned(),
             _ => word.to_owned(),
         });
         words.collect::<Vec<_>>().join(" ")
@@ -213,7 +213,7 @@ fn servers(set: &str, mut tools: Vec<ToolLine>) -> Vec<Server> {
     let mut all: Vec<Server> = Vec::new();
     let mut current = String::new();
     for tool in tools {
-        let is_full = all.last().is_none_or(|(_, tools)| tools.len() == LARGEST_SERVER);
+        let is_full = all.last().is_none_or(|(_, tools)| tools.len() == MAX_TOOLS_PER_SERVER);
         if is_full || tool.server != current {
             current.clone_from(&tool.server);
             let id = if tool.server.is_empty() { set } else { &tool.server };

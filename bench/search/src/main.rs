@@ -1,22 +1,22 @@
-//! Our index beside tantivy, in one run: what a request, a change and a tool cost at several sizes.
+//! Compares the Toolyard index with tantivy in one run: time per request and per update, and memory per tool.
 //!
-//! `toolyard-bench-search [FOLDER] [SIZE…]`; without a folder of sets the tools are made up.
+//! `toolyard-bench-search [FOLDER] [SIZE…]`; without a folder of test sets the catalogue is synthetic.
 
 mod catalogue;
 mod measure;
-mod theirs;
+mod tantivy_index;
 
 use std::{hint::black_box, path::Path, process::Command};
 
 use catalogue::Catalogue;
 use measure::{cpu, median, resident};
-use theirs::Theirs;
-use toolyard_hub::search::{SearchIndex, lexicon::Lexicons};
+use tantivy_index::TantivyIndex;
+use toolyard_search::{SearchIndex, lexicon::Lexicons};
 
 const SIZES: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
-/// So many tools are shown.
+/// Hits per search.
 const TOP: usize = 10;
-/// So many servers are added and removed.
+/// Servers that are added and removed.
 const CHANGES: usize = 15;
 
 fn main() {
@@ -37,7 +37,7 @@ fn main() {
     }
 }
 
-/// Letters and digits only: nothing that a query parser would take for an operator.
+/// Keeps letters and digits only, without operators of query parsers.
 fn plain(requests: &[String]) -> Vec<String> {
     let words = |text: &String| {
         let words = text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
@@ -46,14 +46,14 @@ fn plain(requests: &[String]) -> Vec<String> {
     requests.iter().map(words).filter(|text| !text.is_empty()).collect()
 }
 
-fn ours(catalogue: &Catalogue, size: usize) -> SearchIndex {
+fn build_toolyard_index(catalogue: &Catalogue, size: usize) -> SearchIndex {
     let mut index = SearchIndex::with_lexicon(std::sync::Arc::new(Lexicons::default()));
     catalogue.servers(size).for_each(|(server, tools)| index.put(&server, &tools));
     index
 }
 
-fn theirs(catalogue: &Catalogue, size: usize) -> Theirs {
-    let mut index = Theirs::new();
+fn build_tantivy_index(catalogue: &Catalogue, size: usize) -> TantivyIndex {
+    let mut index = TantivyIndex::new();
     catalogue.servers(size).for_each(|server| index.add(&server));
     index.commit();
     index
@@ -61,8 +61,8 @@ fn theirs(catalogue: &Catalogue, size: usize) -> Theirs {
 
 fn compare(catalogue: &Catalogue, size: usize, folder: Option<&str>) {
     let (_, making) = cpu(|| catalogue.servers(size).for_each(|server| drop(black_box(server))));
-    let (mut our, our_build) = cpu(|| ours(catalogue, size));
-    let (mut their, their_build) = cpu(|| theirs(catalogue, size));
+    let (mut our, our_build) = cpu(|| build_toolyard_index(catalogue, size));
+    let (mut their, their_build) = cpu(|| build_tantivy_index(catalogue, size));
     their.merge();
     println!("\n{size} tools: {our:?}");
     println!("  index all, s of CPU: ours {:.2}, tantivy {:.2}", our_build - making, their_build - making);
@@ -82,7 +82,7 @@ fn compare(catalogue: &Catalogue, size: usize, folder: Option<&str>) {
     );
 }
 
-fn queries(catalogue: &Catalogue, our: &SearchIndex, their: &mut Theirs, rounds: usize) {
+fn queries(catalogue: &Catalogue, our: &SearchIndex, their: &mut TantivyIndex, rounds: usize) {
     let requests = plain(&catalogue.requests);
     let requests = if our.len() > 200_000 { &requests[..requests.len().min(100)] } else { &requests[..] };
     let (mut times, mut ratios) = ([const { Vec::new() }; 3], [const { Vec::new() }; 2]);
@@ -111,16 +111,16 @@ fn measured_ours(index: &SearchIndex, requests: &[String]) {
 }
 
 #[inline(never)]
-fn measured_parsed(index: &Theirs, requests: &[String]) {
+fn measured_parsed(index: &TantivyIndex, requests: &[String]) {
     requests.iter().for_each(|request| assert!(black_box(index.search_parsed(request)) <= TOP));
 }
 
 #[inline(never)]
-fn measured_flat(index: &mut Theirs, requests: &[String]) {
+fn measured_flat(index: &mut TantivyIndex, requests: &[String]) {
     requests.iter().for_each(|request| assert!(black_box(index.search_flat(request)) <= TOP));
 }
 
-fn changes(catalogue: &Catalogue, size: usize, our: &mut SearchIndex, their: &mut Theirs) {
+fn changes(catalogue: &Catalogue, size: usize, our: &mut SearchIndex, their: &mut TantivyIndex) {
     // One from the middle, and new ones.
     let old: Vec<_> = catalogue.servers(size).filter(|(_, tools)| tools.len() == 50).take(CHANGES).collect();
     let mut times = [const { Vec::new() }; 5];
@@ -156,32 +156,32 @@ fn changes(catalogue: &Catalogue, size: usize, our: &mut SearchIndex, their: &mu
     );
 }
 
-/// Bytes per tool by the growth of this process.
+/// Bytes per tool, by the growth of this process.
 fn memory_of_ours(catalogue: &Catalogue, size: usize) -> f64 {
     let before = resident();
-    let index = ours(catalogue, size);
+    let index = build_toolyard_index(catalogue, size);
     let grown = resident() - before;
     black_box(index);
     grown / size as f64
 }
 
-/// Bytes per tool by the size of its files.
+/// Bytes per tool, by the size of the index files.
 fn memory_of_theirs(catalogue: &Catalogue, size: usize) -> f64 {
-    let mut index = theirs(catalogue, size);
+    let mut index = build_tantivy_index(catalogue, size);
     index.merge();
     index.bytes() / size as f64
 }
 
-/// One round for an instruction counter.
+/// One round, to be run under an instruction counter.
 fn count_ours(catalogue: &Catalogue, size: usize) {
-    let (index, requests) = (ours(catalogue, size), plain(&catalogue.requests));
+    let (index, requests) = (build_toolyard_index(catalogue, size), plain(&catalogue.requests));
     index.search("warm up", TOP);
     measured_ours(&index, &requests);
     println!("{} requests", requests.len());
 }
 
 fn count_theirs(catalogue: &Catalogue, size: usize) {
-    let (mut index, requests) = (theirs(catalogue, size), plain(&catalogue.requests));
+    let (mut index, requests) = (build_tantivy_index(catalogue, size), plain(&catalogue.requests));
     index.merge();
     measured_parsed(&index, &requests);
     measured_flat(&mut index, &requests);

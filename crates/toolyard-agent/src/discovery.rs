@@ -1,21 +1,21 @@
-//! The tools for a task: the core ones, then those that a search finds; and what a plan may name besides.
+//! The tools an agent shows its model: core tools, and those that a search finds for the task.
 
 use std::{collections::HashMap, fmt, sync::Arc};
 
-use toolyard_core::{RawJson, ResultForm, SourceId, SourceKind};
+use toolyard_core::{RawJson, ResultShape, SourceId, SourceKind};
 use toolyard_hub::{Snapshot, ToolCandidate, ToolHub};
 
 use crate::{
-    AgentConfig, KnownTools,
-    prompt::{Offer, PromptTool},
+    AgentConfig, ToolCatalog,
+    prompt::{AvailableTools, PromptTool},
 };
 
-/// So many tools are looked for: some of them the agent may not see.
-const SEARCHED: usize = 100;
-/// So many of those found are put before a planner, who takes as many as it has room for.
-const RELEVANT: usize = 24;
-/// What stands between the steps of a task.
-const BREAKS: [&str; 16] = [
+/// More than are shown, because the agent cannot use all of them.
+const MAX_SEARCH_RESULTS: usize = 100;
+/// A planner takes as many of these as fit its prompt.
+const MAX_RELEVANT_TOOLS: usize = 24;
+/// Separators between the steps of a task.
+const STEP_SEPARATORS: [&str; 16] = [
     ". ",
     ", ",
     "; ",
@@ -33,90 +33,90 @@ const BREAKS: [&str; 16] = [
     "再",
     "并",
 ];
-/// A part of a task that is shorter says nothing.
-const SHORTEST_PART: usize = 4;
-/// More parts are not looked for.
-const MOST_PARTS: usize = 12;
+/// Shorter parts of a task are ignored.
+const MIN_PART_CHARS: usize = 4;
+/// Later parts of a task are ignored.
+const MAX_PARTS: usize = 12;
 
-/// How often calls succeeded, and how many there were, by tool and source.
-pub type Rates = HashMap<(String, SourceId), (f64, f64)>;
+/// Success rate and number of calls, by tool and source.
+pub type SuccessRates = HashMap<(String, SourceId), (f64, f64)>;
 
-/// The tools that an agent may be shown: with a request the most relevant first, without one all of them.
-pub fn offer<'a>(
+/// The tools an agent can use: with a task the most relevant first, without one all of them.
+pub fn available_tools<'a>(
     agent: &'a AgentConfig,
     hub: &ToolHub,
     request: Option<&str>,
-    rates: Rates,
-) -> Offer<impl Iterator<Item = PromptTool> + use<'a>> {
-    let may_see = |tool: &Arc<ToolCandidate>| agent.may_see(&tool.name, tool.source_id().as_str());
-    let all: Vec<Arc<ToolCandidate>> = hub.specs().into_iter().filter(may_see).collect();
-    let exist = all.len();
-    let core = all.iter().filter(|tool| is_core(agent, tool)).map(|tool| shown(tool, &rates)).collect();
-    let others = match request {
-        Some(request) => relevant(hub, request).into_iter().filter(may_see).collect(),
+    rates: SuccessRates,
+) -> AvailableTools<impl Iterator<Item = PromptTool> + use<'a>> {
+    let can_use = |tool: &Arc<ToolCandidate>| agent.can_use(&tool.name, tool.source_id().as_str());
+    let all: Vec<Arc<ToolCandidate>> = hub.specs().into_iter().filter(can_use).collect();
+    let total = all.len();
+    let core = all.iter().filter(|tool| is_core(agent, tool)).map(|tool| prompt_tool(tool, &rates)).collect();
+    let relevant = match request {
+        Some(request) => relevant_tools(hub, request).into_iter().filter(can_use).collect(),
         None => all,
     };
-    let others = others.into_iter().filter(|tool| !is_core(agent, tool));
-    Offer { core, others: others.map(move |tool| shown(&tool, &rates)), exist }
+    let relevant = relevant.into_iter().filter(|tool| !is_core(agent, tool));
+    AvailableTools { core, relevant: relevant.map(move |tool| prompt_tool(&tool, &rates)), total }
 }
 
-/// The tools for a task, as a planner takes them, with what is known of the looks of their results.
-pub fn tools_for_task(
+/// The tools for a task, with the shapes of their results as far as they are known.
+pub(crate) fn tools_for_task(
     agent: &AgentConfig,
     hub: &ToolHub,
     task: &str,
-    rates: Rates,
-    forms: &[ResultForm],
-) -> Offer<Vec<PromptTool>> {
-    let Offer { core, others, exist } = offer(agent, hub, Some(task), rates);
+    rates: SuccessRates,
+    shapes: &[ResultShape],
+) -> AvailableTools<Vec<PromptTool>> {
+    let AvailableTools { core, relevant, total } = available_tools(agent, hub, Some(task), rates);
     let tools = AgentTools::new(agent, hub);
-    let with_form = |tool: PromptTool| {
+    let with_shape = |tool: PromptTool| {
         let source = tools.find(tool.name()).map(|found| found.source_id());
-        let known = forms.iter().find(|form| form.tool == tool.name() && Some(&form.source) == source);
-        match known {
-            Some(known) => tool.with_returns(known.form.as_str()),
+        let shape = shapes.iter().find(|shape| shape.tool == tool.name() && Some(&shape.source) == source);
+        match shape {
+            Some(shape) => tool.with_result_shape(shape.shape.as_str()),
             None => tool,
         }
     };
-    let core = core.into_iter().map(with_form).collect();
-    Offer { core, others: others.take(RELEVANT).map(with_form).collect(), exist }
+    let core = core.into_iter().map(with_shape).collect();
+    AvailableTools { core, relevant: relevant.take(MAX_RELEVANT_TOOLS).map(with_shape).collect(), total }
 }
 
 fn is_core(agent: &AgentConfig, tool: &ToolCandidate) -> bool {
     agent.is_core(&tool.name, tool.source.info.kind == SourceKind::Native)
 }
 
-/// Tools in the order in which they matter for a request: what each of its parts finds, in turn. A model never names a
-/// source, so those that only their source leads to are no use to it.
-fn relevant(hub: &ToolHub, request: &str) -> Vec<Arc<ToolCandidate>> {
-    let parts = parts(request);
+/// Tools by relevance: the best match of each part of the request, in turn. Tools that match only by their source are
+/// left out, because models do not name sources.
+fn relevant_tools(hub: &ToolHub, request: &str) -> Vec<Arc<ToolCandidate>> {
+    let parts = split_task(request);
     let found = if parts.len() < 2 {
-        hub.search(request, SEARCHED)
+        hub.search(request, MAX_SEARCH_RESULTS)
     } else {
-        hub.search_steps(request, &parts, SEARCHED)
+        hub.search_steps(request, &parts, MAX_SEARCH_RESULTS)
     };
     found.into_iter().filter(|found| found.by_name).map(|found| found.tool).collect()
 }
 
-/// The parts of a task that read like steps of their own.
-fn parts(request: &str) -> Vec<&str> {
+/// Splits a task where its steps seem to be.
+fn split_task(request: &str) -> Vec<&str> {
     let mut parts = vec![request];
-    for between in BREAKS {
+    for between in STEP_SEPARATORS {
         parts = parts.into_iter().flat_map(|part| part.split(between)).collect();
     }
-    let says_something = |part: &&str| part.trim().chars().count() >= SHORTEST_PART;
-    parts.into_iter().filter(says_something).take(MOST_PARTS).collect()
+    let is_long_enough = |part: &&str| part.trim().chars().count() >= MIN_PART_CHARS;
+    parts.into_iter().filter(is_long_enough).take(MAX_PARTS).collect()
 }
 
-fn shown(tool: &ToolCandidate, rates: &Rates) -> PromptTool {
-    let shown = PromptTool::of(tool);
+fn prompt_tool(tool: &ToolCandidate, rates: &SuccessRates) -> PromptTool {
+    let prompt_tool = PromptTool::from_candidate(tool);
     match rates.get(&(tool.name.to_string(), tool.source_id().clone())) {
-        Some((rate, calls)) => shown.with_success(*rate, *calls),
-        None => shown,
+        Some((rate, calls)) => prompt_tool.with_success_rate(*rate, *calls),
+        None => prompt_tool,
     }
 }
 
-/// All tools that an agent may use at this moment, whether they were shown or not.
+/// All tools an agent can use, whether its prompt shows them or not. A snapshot.
 #[derive(Clone)]
 pub struct AgentTools<'a> {
     agent: &'a AgentConfig,
@@ -130,27 +130,27 @@ impl fmt::Debug for AgentTools<'_> {
 }
 
 impl<'a> AgentTools<'a> {
-    /// The tools of this agent.
+    /// Takes a snapshot for an agent.
     pub fn new(agent: &'a AgentConfig, hub: &ToolHub) -> Self {
         Self { agent, snapshot: hub.snapshot() }
     }
 
-    /// The tool that a call by this name reaches first, if the agent may use it.
+    /// The preferred tool of this name, if the agent can use it.
     pub fn find(&self, tool: &str) -> Option<&Arc<ToolCandidate>> {
         let found = self.snapshot.find(tool)?.used.first()?;
         let may_use = self.agent.capabilities.enable_tool_calling
-            && self.agent.may_see(&found.name, found.source_id().as_str());
+            && self.agent.can_use(&found.name, found.source_id().as_str());
         may_use.then_some(found)
     }
 }
 
-impl KnownTools for AgentTools<'_> {
+impl ToolCatalog for AgentTools<'_> {
     fn input_schema(&self, tool: &str) -> Option<RawJson> {
         self.find(tool).map(|found| found.spec().input_schema.clone())
     }
 
     fn nearest(&self, tool: &str) -> Option<String> {
-        let near = self.snapshot.names_near(tool);
+        let near = self.snapshot.similar_names(tool);
         near.into_iter().find(|name| self.find(name).is_some()).map(str::to_owned)
     }
 }
@@ -160,12 +160,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_task_is_taken_apart_where_a_person_would() {
+    fn tasks_are_split_into_their_steps() {
         assert_eq!(
-            parts("read the sales column of test.xlsx, sum it and write the total into B12"),
+            split_task("read the sales column of test.xlsx, sum it and write the total into B12"),
             ["read the sales column of test.xlsx", "sum it", "write the total into B12"]
         );
-        assert_eq!(parts("读取test.xlsx的销售额，求和然后写入B12"), ["读取test.xlsx的销售额", "写入B12"]);
-        assert_eq!(parts("What time is it?"), ["What time is it?"]);
+        assert_eq!(
+            split_task("读取test.xlsx的销售额，求和然后写入B12"),
+            ["读取test.xlsx的销售额", "写入B12"]
+        );
+        assert_eq!(split_task("What time is it?"), ["What time is it?"]);
     }
 }

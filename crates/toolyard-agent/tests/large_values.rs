@@ -1,4 +1,4 @@
-//! A result of 100 MB passes whole to two other steps, through a store, and no prompt grows by it.
+//! A result of 100 MB is passed to two other steps through a store, and no prompt grows.
 
 #![expect(clippy::unwrap_used, reason = "a test helper fails its test")]
 
@@ -13,7 +13,7 @@ use std::{
 use futures_util::stream;
 use serde_json::json;
 use toolyard_agent::{
-    Agent, AgentConfig, AgentParts, ApprovalRules, Ask, CancelToken, O200k, RunEnd, Unwatched,
+    Agent, AgentConfig, AgentParts, ApprovalRules, CancelToken, NoWatcher, O200k, RunEnd, RunRequest,
 };
 use toolyard_core::{
     BoxFuture, CallContext, RawJson, SourceInfo, SourceKind, Tool, ToolCallRequest, ToolError, ToolHints,
@@ -23,8 +23,8 @@ use toolyard_hub::ToolHub;
 use toolyard_model::{Model, ModelEvent, ModelRequest, ModelStream, ToolCalling};
 use toolyard_store::{Location, Store};
 
-/// How large the result is, in bytes.
-const SIZE: usize = 100 << 20;
+/// Size of the result.
+const RESULT_BYTES: usize = 100 << 20;
 
 #[derive(Debug, Default)]
 struct Planner {
@@ -53,13 +53,13 @@ impl Model for Planner {
     }
 }
 
-/// Gives much, or says how much it was given.
-struct Large {
+/// Returns a large value, or the size of its arguments.
+struct LargeValueTool {
     spec: ToolSpec,
     received: Arc<AtomicUsize>,
 }
 
-impl Tool for Large {
+impl Tool for LargeValueTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -76,7 +76,7 @@ impl Tool for Large {
                 return Ok(ToolOutput::json(json!({ "size": size })));
             }
             let row = format!("\"{}\"", "row of a table ".repeat(700));
-            let rows = vec![row; SIZE / 10_500];
+            let rows = vec![row; RESULT_BYTES / 10_500];
             let text = format!("{{\"rows\":[{}]}}", rows.join(","));
             let structured = RawJson::parse(text).unwrap();
             Ok(ToolOutput { structured: Some(structured), ..ToolOutput::text("many rows") })
@@ -85,31 +85,31 @@ impl Tool for Large {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hundred_megabytes_pass_whole_and_through_no_prompt() {
+async fn a_hundred_megabytes_are_passed_by_reference() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(Location::Sqlite(folder.path().join("toolyard.db"))).await.unwrap();
     let (hub, received) = (ToolHub::default(), Arc::new(AtomicUsize::new(0)));
     let tool = |name: &str, description: &str| {
         let spec = ToolSpec::new(name, description).with_hints(ToolHints::READ_ONLY).without_capabilities();
-        Arc::new(Large { spec, received: Arc::clone(&received) }) as Arc<dyn Tool>
+        Arc::new(LargeValueTool { spec, received: Arc::clone(&received) }) as Arc<dyn Tool>
     };
     let tools = vec![tool("read_all", "Reads all rows of a file"), tool("measure", "Measures rows")];
     hub.register(SourceInfo::new("desk", SourceKind::Mcp).trusted(true), tools);
     let model = Arc::new(Planner::default());
     let agent = Agent::new(AgentParts {
-        config: AgentConfig::new("assistant"),
+        config: Arc::new(AgentConfig::new("assistant")),
         hub: Arc::new(hub),
         model: Arc::clone(&model) as Arc<dyn Model>,
         log: Arc::new(store.clone()),
         approvals: Arc::new(store.clone()),
         rules: ApprovalRules::default(),
-        forms: None,
+        result_shapes: None,
         counter: Arc::new(O200k),
         owner: "test".to_owned(),
     });
     let began = Instant::now();
-    let ask = Ask { question: "read all and measure it".to_owned(), ..Ask::default() };
-    let (_, end) = agent.ask(ask, &Unwatched, &CancelToken::new()).await.unwrap();
+    let request = RunRequest { question: "read all and measure it".to_owned(), ..RunRequest::default() };
+    let (_, end) = agent.ask(request, &NoWatcher, &CancelToken::new()).await.unwrap();
     assert!(matches!(end, RunEnd::Answered { .. }), "{end:?}");
     let (prompt, received) = (model.longest_prompt.load(Ordering::Relaxed), received.load(Ordering::Relaxed));
     println!(
@@ -117,6 +117,6 @@ async fn a_hundred_megabytes_pass_whole_and_through_no_prompt() {
         received >> 20,
         began.elapsed().as_secs_f64()
     );
-    assert!(received > 2 * (SIZE - (1 << 20)), "whole, to both");
+    assert!(received > 2 * (RESULT_BYTES - (1 << 20)), "both steps received the whole value");
     assert!(prompt < 20_000);
 }

@@ -1,5 +1,5 @@
-//! What a task of ten steps with results of 50 kB costs in prompts: values that pass by reference against values that are
-//! pasted into the conversation.
+//! Compares the prompt tokens of a task of ten steps with results of 50 kB: values passed by reference and values pasted
+//! into the conversation.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test")]
 
 use std::{
@@ -9,8 +9,8 @@ use std::{
 
 use serde_json::{Value, json};
 use toolyard_agent::{
-    Agent, AgentConfig, AgentParts, ApprovalRules, Ask, CancelToken, MemoryLog, O200k, RunEnd, TokenCount,
-    Unwatched,
+    Agent, AgentConfig, AgentParts, ApprovalRules, CancelToken, MemoryRunLog, NoWatcher, O200k, RunEnd,
+    RunRequest, TokenCounter,
 };
 use toolyard_core::{
     BoxFuture, CallContext, SourceInfo, SourceKind, Tool, ToolCallRequest, ToolError, ToolHints, ToolOutput,
@@ -20,15 +20,15 @@ use toolyard_hub::ToolHub;
 use toolyard_model::{ModelReply, ModelRequest, ScriptedModel, ToolCalling};
 
 const STEPS: usize = 10;
-const RESULT: usize = 50_000;
+const RESULT_BYTES: usize = 50_000;
 
-/// Gives a page of rows, whatever it is given.
-struct Page {
+/// Returns a page of rows.
+struct PageTool {
     spec: ToolSpec,
     received: Arc<Mutex<Vec<Value>>>,
 }
 
-impl Tool for Page {
+impl Tool for PageTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -52,7 +52,7 @@ fn rows(page: u64) -> Value {
     let row = |at: u64| json!({"id": page * 1_000 + at, "name": format!("Customer number {at}"), "amount": at * 37 % 911});
     let mut rows = Vec::new();
     let mut size = 0;
-    while size < RESULT {
+    while size < RESULT_BYTES {
         let row = row(u64::try_from(rows.len()).unwrap());
         size += row.to_string().len() + 1;
         rows.push(row);
@@ -60,7 +60,7 @@ fn rows(page: u64) -> Value {
     json!({ "rows": rows })
 }
 
-/// Each step reads a page and is given all rows of the one before.
+/// Each step reads a page and gets all rows of the previous one.
 fn plan() -> String {
     let step = |at: usize| {
         let mut arguments = json!({ "page": at });
@@ -74,11 +74,11 @@ fn plan() -> String {
 
 fn tokens(request: &ModelRequest) -> usize {
     let texts: usize = request.messages.iter().map(|message| O200k.count(&message.text)).sum();
-    let schema = request.schema.as_ref().map_or(0, |wanted| O200k.count(wanted.schema.get()));
+    let schema = request.schema.as_ref().map_or(0, |schema| O200k.count(schema.schema.get()));
     texts + schema
 }
 
-/// The same task as a loop of calls: after each, its result is pasted, and everything is read again.
+/// The tokens of the same task as a loop of calls whose results are pasted into the conversation.
 fn pasted(first: &ModelRequest) -> usize {
     let mut conversation = String::new();
     let mut all = 0;
@@ -91,23 +91,23 @@ fn pasted(first: &ModelRequest) -> usize {
 }
 
 #[tokio::test]
-async fn references_cost_a_tenth_of_pasting_at_most() {
+async fn references_cost_at_most_a_tenth_of_pasting() {
     let received = Arc::new(Mutex::new(Vec::new()));
     let spec = ToolSpec::new("read_page", "Read a page of rows.")
         .with_input_schema(json!({"type": "object", "required": ["page"],
             "properties": {"page": {"type": "integer"}, "before": {"type": "array"}}}))
         .with_hints(ToolHints::READ_ONLY);
     let hub = Arc::new(ToolHub::default());
-    let page = Page { spec, received: Arc::clone(&received) };
+    let page = PageTool { spec, received: Arc::clone(&received) };
     hub.register(SourceInfo::new("pages", SourceKind::Mcp).trusted(true), vec![Arc::new(page)]);
     let replies = [plan(), "All pages were read.".to_owned()];
     let mut replies = replies.into_iter().cycle();
     let model = Arc::new(ScriptedModel::new(ToolCalling::Schema, move |_| {
         Ok(ModelReply { text: replies.next().unwrap_or_default(), ..ModelReply::default() })
     }));
-    let log = MemoryLog::new();
+    let log = MemoryRunLog::new();
     let agent = Agent::new(AgentParts {
-        config: AgentConfig::new("assistant"),
+        config: Arc::new(AgentConfig::new("assistant")),
         hub,
         model: Arc::clone(&model) as Arc<dyn toolyard_model::Model>,
         log: Arc::new(log.clone()),
@@ -115,16 +115,20 @@ async fn references_cost_a_tenth_of_pasting_at_most() {
         rules: ApprovalRules::default(),
         counter: Arc::new(O200k),
         owner: "test".to_owned(),
-        forms: None,
+        result_shapes: None,
     });
-    let ask = Ask { question: "Read ten pages".to_owned(), agent: "assistant".to_owned(), ..Ask::default() };
-    let (_, end) = agent.ask(ask, &Unwatched, &CancelToken::new()).await.unwrap();
+    let request = RunRequest {
+        question: "Read ten pages".to_owned(),
+        agent: "assistant".to_owned(),
+        ..RunRequest::default()
+    };
+    let (_, end) = agent.ask(request, &NoWatcher, &CancelToken::new()).await.unwrap();
     assert!(matches!(&end, RunEnd::Answered { answer, .. } if answer.contains("All pages")), "{end:?}");
 
     let received = received.lock().unwrap();
     assert_eq!(received.len(), STEPS);
-    let passed = received.iter().filter(|arguments| arguments.to_string().len() > RESULT).count();
-    assert_eq!(passed, STEPS - 1, "values pass whole");
+    let passed = received.iter().filter(|arguments| arguments.to_string().len() > RESULT_BYTES).count();
+    assert_eq!(passed, STEPS - 1, "values are passed whole");
 
     let requests = model.requests();
     let referred: usize = requests.iter().map(tokens).sum();

@@ -1,16 +1,21 @@
-//! Names content by its BLAKE3 hash, so that changed content has another name.
+//! Content hashes (BLAKE3).
 
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// Parts of something are hashed in pieces of up to about this many bytes.
-const GATHERED: usize = 1_024;
+/// Small parts are gathered into blocks of up to this size before they are hashed.
+const MAX_BLOCK_BYTES: usize = 1_024;
 
 /// A BLAKE3 hash, written as 64 hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ContentHash([u8; 32]);
+
+/// A text is not a hash.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("invalid content hash: {0}")]
+pub struct InvalidHash(String);
 
 impl ContentHash {
     /// The hash of these bytes.
@@ -18,24 +23,24 @@ impl ContentHash {
         Self(*blake3::hash(content.as_ref()).as_bytes())
     }
 
-    /// The hash of several parts; where one ends and the next begins is part of it.
+    /// The hash of several parts, including their boundaries.
     pub fn of_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut hasher = blake3::Hasher::new();
-        // Small parts are put together first: each update costs about as much as hashing dozens of bytes.
-        let mut gathered = Vec::with_capacity(GATHERED);
+        // An update costs about as much as hashing dozens of bytes, so small parts are gathered first.
+        let mut block = Vec::with_capacity(MAX_BLOCK_BYTES);
         for part in parts {
-            gathered.extend_from_slice(&(part.len() as u64).to_le_bytes());
-            if gathered.len() + part.len() <= GATHERED {
-                gathered.extend_from_slice(part);
+            block.extend_from_slice(&(part.len() as u64).to_le_bytes());
+            if block.len() + part.len() <= MAX_BLOCK_BYTES {
+                block.extend_from_slice(part);
             } else {
-                hasher.update(&gathered).update(part);
-                gathered.clear();
+                hasher.update(&block).update(part);
+                block.clear();
             }
         }
-        Self(*hasher.update(&gathered).finalize().as_bytes())
+        Self(*hasher.update(&block).finalize().as_bytes())
     }
 
-    /// The hash itself.
+    /// The bytes of the hash.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -54,18 +59,18 @@ impl fmt::Display for ContentHash {
 }
 
 impl FromStr for ContentHash {
-    type Err = String;
+    type Err = InvalidHash;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let hash = blake3::Hash::from_hex(text).map_err(|error| format!("not a hash: {error}"))?;
+    fn from_str(text: &str) -> Result<Self, InvalidHash> {
+        let hash = blake3::Hash::from_hex(text).map_err(|error| InvalidHash(error.to_string()))?;
         Ok(Self(*hash.as_bytes()))
     }
 }
 
 impl TryFrom<String> for ContentHash {
-    type Error = String;
+    type Error = InvalidHash;
 
-    fn try_from(text: String) -> Result<Self, String> {
+    fn try_from(text: String) -> Result<Self, InvalidHash> {
         text.parse()
     }
 }
@@ -81,20 +86,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hash_is_written_and_read_back() {
+    fn a_hash_survives_its_text_form() {
         let hash = ContentHash::of("content");
         assert_eq!(hash.to_string().parse(), Ok(hash));
         assert!("xyz".parse::<ContentHash>().is_err());
     }
 
     #[test]
-    fn where_parts_end_is_part_of_the_hash() {
+    fn boundaries_of_parts_change_the_hash() {
         let of = |parts: [&str; 2]| ContentHash::of_parts(parts.map(str::as_bytes));
         assert_ne!(of(["ab", "c"]), of(["a", "bc"]));
     }
 
     #[test]
-    fn parts_of_any_size_are_hashed_one_after_the_other() {
+    fn parts_of_any_size_are_hashed_in_order() {
         for sizes in [[0, 1, 2], [1_000, 30, 1], [5_000, 1, 5_000], [500, 500, 500], [1_016, 1_008, 1_009]] {
             let parts = sizes.map(|size| vec![7_u8; size]);
             let whole: Vec<u8> = parts

@@ -1,101 +1,109 @@
-//! The words everyone in Toolyard shares; no IO, no runtime.
+//! Shared types and extension traits of Toolyard. No I/O and no async runtime.
 //!
-//! A model names a tool and its arguments ([`ToolCallRequest`]); whoever implements [`Tool`] answers with a
-//! [`ToolOutput`] or a [`ToolError`] that says what failed, where, and what to do.
-//!
-//! | words | file |
-//! |---|---|
-//! | [`Tool`], [`ToolSpec`] | `tool.rs` |
-//! | [`ToolCallRequest`], [`CallContext`] | `call.rs` |
-//! | [`Caller`]: who can be told and asked while a call goes on | `caller.rs` |
-//! | [`ToolService`]: what a door serves | `service.rs` |
-//! | [`ToolOutput`], [`ContentBlock`], [`OutputMeta`], [`ToolResult`] | `output.rs` |
-//! | [`SourceKind`], [`SourceId`], [`SourceInfo`] | `source.rs` |
-//! | [`ToolHints`], [`EffectiveHints`] | `hints.rs` |
-//! | [`Capability`], [`ToolKind`], [`extract_capabilities`] | `capability.rs` |
-//! | [`Hidden`], [`without_hidden`], [`shown`]: text that people do not see | `hidden.rs` |
-//! | [`Param`]: JSON Schema as parameters | `schema.rs` |
-//! | [`ToolPattern`]: `read_*`, `*@excel` | `pattern.rs` |
-//! | [`Journal`], [`RunLog`], [`ResultForms`], [`Approvals`], [`Audit`], [`Servers`], [`History`], [`PastRequests`], [`Results`], [`Conversations`], [`Synthesizer`]: what others plug in | a file each |
+//! A model or a client requests a call of a tool by name ([`ToolCallRequest`]). A [`Tool`] executes it and returns a
+//! [`ToolOutput`] or a [`ToolError`] that says what failed, on which source, whether it may have had an effect, and how to
+//! resolve it.
 //!
 //! ```
-//! use toolyard_core::{BoxFuture, CallContext, RawJson, Tool, ToolCallRequest, ToolError, ToolOutput, ToolSpec};
+//! use toolyard_core::{
+//!     BoxFuture, CallContext, RawJson, Tool, ToolCallRequest, ToolError, ToolHints, ToolOutput, ToolSpec,
+//! };
 //!
-//! struct Hello(ToolSpec);
+//! struct Greet(ToolSpec);
 //!
-//! impl Tool for Hello {
+//! impl Tool for Greet {
 //!     fn spec(&self) -> &ToolSpec {
 //!         &self.0
 //!     }
+//!
 //!     fn call<'a>(
 //!         &'a self,
-//!         _request: &'a ToolCallRequest,
+//!         request: &'a ToolCallRequest,
 //!         _context: &'a CallContext,
 //!     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-//!         Box::pin(async { Ok(ToolOutput::text("hello")) })
+//!         let arguments = request.arguments.to_value();
+//!         Box::pin(async move {
+//!             let name = arguments["name"].as_str().ok_or_else(|| ToolError::failed("no name given"))?;
+//!             Ok(ToolOutput::text(format!("Hello, {name}!")))
+//!         })
 //!     }
 //! }
 //!
-//! let hello = Hello(ToolSpec::new("hello", "Greets whoever asks"));
-//! assert_eq!(hello.spec().name.as_ref(), "hello");
+//! let schema = r#"{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}"#;
+//! let spec = ToolSpec::new("greet", "Greets a person by name")
+//!     .with_input_schema(RawJson::parse(schema.to_owned())?)
+//!     .with_hints(ToolHints::READ_ONLY);
+//! let greet = Greet(spec);
+//! assert_eq!(greet.spec().params()[0].name, "name");
+//! # Ok::<(), toolyard_core::InvalidJson>(())
 //! ```
+//!
+//! # Tour
+//!
+//! | topic | items |
+//! |---|---|
+//! | defining tools | [`Tool`], [`ToolSpec`], [`Param`], [`ToolHints`], [`Capability`], [`SourceInfo`] |
+//! | calling tools | [`ToolCallRequest`], [`CallContext`], [`Caller`], [`ExtendableDeadline`] |
+//! | results | [`ToolOutput`], [`OutputMeta`], [`ToolError`], [`ErrorKind`], [`ResultRef`] |
+//! | serving a set of tools | [`ToolService`], [`Catalogue`], [`ServiceCall`] |
+//! | selecting tools | [`ToolPattern`], [`EffectiveHints`], [`CapabilityTable`] |
+//! | JSON as text | [`RawJson`] (unchanged bytes, cheap clones), [`JsonCursor`] (one validating pass) |
+//! | secrets | [`redact()`], [`redact_json`] |
+//! | unsafe characters | [`sanitize`], [`escape_unsafe`], [`find_unsafe`], module [`text`] |
+//! | ports | [`Journal`], [`RunLog`], [`Approvals`], [`Audit`], [`History`], [`PastRequests`], [`Results`], [`ResultShapes`], [`Servers`], [`Conversations`], [`Synthesizer`] |
+//!
+//! A port is a trait that the hub or the agent needs and another crate implements: `toolyard-store` implements most of
+//! them, a language model implements [`Synthesizer`].
 
-mod approval;
-mod audit;
-mod call;
-mod caller;
-mod capability;
-mod conversation;
-mod error;
+mod busy_executable;
 mod hash;
-mod hidden;
-mod hints;
-mod history;
-mod journal;
-mod output;
-mod patience;
-mod pattern;
-mod raw_json;
+mod json;
+mod ports;
 mod redact;
-mod result_forms;
-mod results;
-mod run_log;
-mod schema;
-mod servers;
-mod service;
-mod source;
-mod synthesizer;
+pub mod sse;
+pub mod text;
 mod tool;
 
-pub use approval::{Answer, Approvals, Question, QuestionKind};
-pub use audit::{Audit, AuditRecord};
-pub use call::{CallContext, ToolCallRequest};
-pub use caller::{CallAnswers, CallProgress, CallQuestion, Caller, Unanswered};
-pub use capability::{Capability, CapabilityRule, CapabilityTable, ToolKind, extract_capabilities};
-pub use conversation::{ConversationQuery, Conversations, Message};
-pub use error::{ArgumentProblem, ErrorKind, RawFailure, ToolError};
-pub use hash::ContentHash;
-pub use hidden::{Hidden, HiddenPlace, hidden_places, is_hostile, shown, without_hidden};
-pub use hints::{EffectiveHints, ToolHints};
-pub use history::{CallOutcome, History, PastRequest, PastRequests};
-pub use journal::{
-    Begun, Intent, Journal, JournalError, JournalFuture, Lease, Recovery, Resolution, RunId, RunRecord,
-    RunState, StepAnswer, StepOutcome, StepRecord, StepState, idempotency_key, recovery,
+pub use busy_executable::busy_executable_delay;
+pub use hash::{ContentHash, InvalidHash};
+pub use json::{
+    cursor::JsonCursor,
+    raw::{InvalidJson, RawJson, SharedText},
+    value::{JsonError, JsonKind, JsonText},
 };
-pub use output::{ContentBlock, Omitted, OutputMeta, ToolOutput, ToolResult, grouped};
-pub use patience::Patience;
-pub use pattern::{ToolPattern, matches_wildcards};
-pub use raw_json::{JsonCursor, JsonFault, JsonKind, JsonText, NotJson, RawJson, SharedText};
+pub use ports::{
+    approvals::{ApprovalKind, ApprovalOutcome, ApprovalRecord, Approvals},
+    audit::{Audit, AuditRecord},
+    conversations::{ConversationMessage, ConversationQuery, Conversations},
+    history::{CallOutcome, History, PastRequest, PastRequests},
+    journal::{
+        Journal, JournalError, JournalFuture, Lease, Recovery, Resolution, RunId, RunRecord, RunState,
+        StepIntent, StepOutcome, StepRecord, StepResult, StepStart, StepState, idempotency_key, recovery,
+    },
+    result_shapes::{ResultShape, ResultShapes},
+    results::{ResultPage, Results, ResultsError},
+    run_log::{LoggedEvent, RunLog},
+    servers::{RevisionFamily, ServerRecord, Servers, SkillDescriptionCache, ToolDefinition, TrustDecision},
+    storage_error::StorageError,
+    synthesizer::{SynthesisError, SynthesisInput, SynthesisRequest, Synthesizer},
+};
 pub use redact::{redact, redact_json};
-pub use result_forms::{ResultForm, ResultForms};
-pub use results::{ResultPage, ResultRef, Results, ResultsError};
-pub use run_log::{LoggedEvent, RunLog};
-pub use schema::{Param, ParamType, compatible, params};
-pub use servers::{Descriptions, ProtocolEra, ServerRecord, Servers, ToolDefinition, TrustDecision};
-pub use service::{Catalogue, OfferedTool, ServiceCall, ToolService, Viewer};
-pub use source::{SourceId, SourceInfo, SourceKind};
-pub use synthesizer::{SynthesisError, SynthesisPiece, SynthesisRequest, Synthesizer};
-pub use tool::{Tool, ToolSpec};
+pub use text::{UnsafeKind, UnsafeSpan, escape_unsafe, find_unsafe, is_attack, is_visible, sanitize};
+pub use tool::{
+    call::{CallContext, ToolCallRequest},
+    caller::{CallInputError, CallInputKind, CallInputRequest, CallInputResponses, CallProgress, Caller},
+    capability::{Capability, CapabilityRule, CapabilityTable, ToolKind, extract_capabilities},
+    definition::{Tool, ToolSpec},
+    error::{ArgumentProblem, ErrorKind, RawToolError, ToolError},
+    extendable_deadline::ExtendableDeadline,
+    hints::{EffectiveHints, ToolHints},
+    output::{ContentBlock, OutputMeta, ToolOutput, ToolResult, Truncation, group_digits},
+    pattern::{ToolPattern, matches_wildcards},
+    result_ref::ResultRef,
+    schema::{Param, ParamType, are_compatible, params},
+    service::{Catalogue, ClientInfo, OfferedTool, ServiceCall, ToolService},
+    source::{SourceId, SourceInfo, SourceKind},
+};
 
-/// A boxed future, the return type of the few traits that must be usable as objects.
+/// A boxed future: the return type of traits that are used as objects.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -31,7 +31,7 @@ fn measured_replace(hub: &ToolHub, info: SourceInfo, tools: Vec<std::sync::Arc<d
 
 #[inline(never)]
 fn measured_unknown(snapshot: &Snapshot) -> usize {
-    snapshot.names_near("read_documnt_0_7").len()
+    snapshot.similar_names("read_documnt_0_7").len()
 }
 
 fn main() {

@@ -1,4 +1,4 @@
-//! The hub: registers sources, and carries out one call from its name or capability to the answer that is shown.
+//! [`ToolHub`]: registers sources and executes calls, by tool name or by capability.
 
 use std::{
     sync::{Arc, Mutex, PoisonError, RwLockReadGuard, atomic::AtomicU32},
@@ -12,62 +12,73 @@ use toolyard_core::{
 };
 
 use crate::{
-    attempt::Call,
-    audit::audit_record,
-    breaker::{BreakerSettings, BreakerState},
-    budget::{Budget, Limits},
-    candidate::ToolCandidate,
-    capability_pick::{NotPicked, Picked, pick},
-    execution::{Asked, ask},
-    explain::{name_one, not_asked, passed_over, route_words},
-    failure::Failed,
-    fitted::fitted,
-    history::RecentSuccess,
-    options::CallOptions,
-    order::{order, order_words},
-    registry::{Registration, Registry, Snapshot, SourceEntry},
-    results::MemoryResults,
-    retry::RetryPolicy,
-    router::{RouteCase, route_within},
-    rules::RoutingRules,
-    search::{
-        LiveIndex, MOST_PAST, SearchIndex,
-        lexicon::{Lexicon, Lexicons},
+    execution::{
+        attempt::Call,
+        audit::audit_record,
+        dispatch::{DispatchOutcome, dispatch},
+        failure::CallFailure,
+        options::CallOptions,
+        validate::read,
     },
-    show::show,
-    validate::read,
+    output::{
+        budget::{Budget, OutputLimits},
+        memory_results::MemoryResults,
+        structured::truncate_structured,
+        truncate::truncate_output,
+    },
+    recent_success::RecentSuccess,
+    registry::{
+        candidate::ToolCandidate,
+        snapshot::{Registration, Registry, Snapshot, SourceEntry},
+    },
+    resilience::{
+        breaker::{BreakerSettings, BreakerState},
+        retry::RetryPolicy,
+    },
+    routing::{
+        capability_selection::{Selection, SelectionError, pick},
+        explain::{ambiguous_capability, describe_route, describe_skipped, other_sources_hint},
+        order::{describe_order, order},
+        route::{RouteCase, route_within},
+        rules::RoutingRules,
+    },
+    search_index::LiveIndex,
+};
+use toolyard_search::{
+    MAX_PAST_REQUESTS, SearchIndex,
+    lexicon::{Lexicon, Lexicons},
 };
 
-/// No call takes longer, whatever its options say: an instant that far away can still be counted.
-const LONGEST: Duration = Duration::from_hours(365 * 24);
+/// Upper bound on any call timeout, so that adding it to an `Instant` cannot overflow.
+const MAX_CALL_TIMEOUT: Duration = Duration::from_hours(365 * 24);
 
-/// Everything a hub is made of, as plain data and the few things that are plugged in.
+/// Configuration of a hub: plain settings and the implementations it uses.
 #[derive(Clone)]
 pub struct HubConfig {
-    /// The operator's word on routing.
+    /// Routing rules of the operator.
     pub rules: RoutingRules,
-    /// Keywords and the capabilities they stand for.
+    /// Maps keywords in names and descriptions to capabilities.
     pub capabilities: CapabilityTable,
-    /// How much of an answer is shown.
-    pub limits: Limits,
-    /// How failed calls are repeated where that is safe.
+    /// Output limits by tool kind.
+    pub limits: OutputLimits,
+    /// Retry policy for calls that are safe to repeat.
     pub retry: RetryPolicy,
-    /// When a failing source is left alone.
+    /// Circuit breaker settings.
     pub breaker: BreakerSettings,
-    /// What is remembered of past calls.
+    /// Outcomes of past calls; orders equivalent candidates.
     pub history: Arc<dyn History>,
-    /// Where whole results are kept.
+    /// Stores whole results whose output was truncated.
     pub results: Arc<dyn Results>,
-    /// The model that puts several answers together, if there is one.
+    /// Combines several outputs with a language model; `None` merges them as text.
     pub synthesizer: Option<Arc<dyn Synthesizer>>,
-    /// Where every call is recorded, if anywhere.
+    /// Audit log; `None` records nothing.
     pub audit: Option<Arc<dyn Audit>>,
-    /// What words of other languages mean, for searching.
+    /// Lexicons that translate search words.
     pub lexicon: Arc<dyn Lexicon>,
-    /// A local model that adds what a request means, for searching.
+    /// Local embedding model for search.
     #[cfg(feature = "embedding")]
-    pub model: Option<Arc<crate::search::embedding::EmbeddingModel>>,
-    /// Where it is remembered what tools were used for, if anywhere.
+    pub model: Option<Arc<toolyard_search::embedding::EmbeddingModel>>,
+    /// Past requests and the tools that served them; used by search.
     pub past_requests: Option<Arc<dyn PastRequests>>,
 }
 
@@ -76,7 +87,7 @@ impl Default for HubConfig {
         Self {
             rules: RoutingRules::default(),
             capabilities: CapabilityTable::built_in().clone(),
-            limits: Limits::default(),
+            limits: OutputLimits::default(),
             retry: RetryPolicy::default(),
             breaker: BreakerSettings::default(),
             history: Arc::new(RecentSuccess::default()),
@@ -100,17 +111,16 @@ impl std::fmt::Debug for HubConfig {
     }
 }
 
-/// A source as it can be seen from outside.
+/// Status of a registered source.
 #[derive(Debug, Clone)]
 pub struct SourceStatus {
-    /// What was said at registration.
+    /// As given at registration.
     pub info: SourceInfo,
     /// Its tools.
     pub tools: Vec<Arc<ToolCandidate>>,
-    /// Whether it is left alone at the moment. Native tools have breakers of their own: of the native source, this is
-    /// the state of whichever is worst.
+    /// State of its circuit breaker. Each native tool has its own breaker; the native source reports the worst of them.
     pub breaker: BreakerState,
-    /// The native tools whose own breaker lets not every call pass.
+    /// Native tools whose breaker is not closed.
     pub open: Vec<(Arc<str>, BreakerState)>,
 }
 
@@ -122,12 +132,12 @@ impl SourceStatus {
             .map(|tool| (Arc::clone(&tool.name), tool.health.breaker.state(now)))
             .filter(|(_, state)| *state != BreakerState::Closed)
             .collect();
-        let breaker = open.iter().fold(shared.breaker.state(now), |worst, (_, state)| worst.or_worse(*state));
+        let breaker = open.iter().fold(shared.breaker.state(now), |worst, (_, state)| worst.worse_of(*state));
         Self { info: entry.source.info.clone(), tools: entry.tools.to_vec(), breaker, open }
     }
 }
 
-/// One registry of all tools, and the way every call takes.
+/// Registry of all tools and executor of every call.
 #[derive(Debug)]
 pub struct ToolHub {
     registry: Registry,
@@ -142,28 +152,28 @@ impl Default for ToolHub {
 }
 
 impl ToolHub {
-    /// A hub without tools.
+    /// Creates a hub without tools.
     pub fn new(config: HubConfig) -> Self {
         let registry = Registry::new(config.rules.clone(), config.capabilities.clone(), config.breaker);
         let search = LiveIndex::new(empty_index(&config));
         Self { registry, search, config }
     }
 
-    /// Registers a source with its tools, or replaces the tools it had. Calls under way go on undisturbed.
+    /// Registers a source with its tools, or replaces its tools. Running calls are not affected.
     pub fn register(&self, source: SourceInfo, tools: Vec<Arc<dyn Tool>>) -> Registration {
         let id = source.id.clone();
         let registration = self.registry.replace(source, tools);
         self.search.changed(&id);
         for (tool, reason) in &registration.rejected {
-            tracing::warn!(source = %id, %tool, reason, "tool left out");
+            tracing::warn!(source = %id, %tool, reason, "tool rejected at registration");
         }
         for tool in &registration.collisions {
-            tracing::info!(source = %id, %tool, "several sources have this name");
+            tracing::info!(source = %id, %tool, "tool name is shared by several sources");
         }
         registration
     }
 
-    /// Takes a source out. Whether there was one.
+    /// Removes a source; returns whether it existed.
     pub fn remove(&self, source: &SourceId) -> bool {
         let removed = self.registry.remove(source);
         self.search.changed(source);
@@ -174,58 +184,59 @@ impl ToolHub {
         self.config.past_requests.as_ref()
     }
 
-    /// All tools, ready to be searched.
+    /// The search index, up to date with all registered tools.
     pub(crate) fn index(&self) -> RwLockReadGuard<'_, SearchIndex> {
-        let past =
-            || self.config.past_requests.as_ref().map(|past| past.recent(MOST_PAST)).unwrap_or_default();
+        let past = || {
+            self.config.past_requests.as_ref().map(|past| past.recent(MAX_PAST_REQUESTS)).unwrap_or_default()
+        };
         self.search.current(|| self.snapshot(), past)
     }
 
-    /// All tools at this moment.
+    /// The current snapshot of all tools.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         Arc::clone(&self.registry.snapshot())
     }
 
-    /// Whether nothing changed since this snapshot was taken.
+    /// Whether this snapshot is still the current one.
     pub fn is_current(&self, snapshot: &Arc<Snapshot>) -> bool {
         Arc::ptr_eq(&self.registry.snapshot(), snapshot)
     }
 
-    /// Tells of every change of tools from now on; several may be told of at once.
+    /// Notifies of tool changes from now on; several changes may be coalesced.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.registry.changes()
     }
 
-    /// Where whole results are kept.
+    /// Stores whole results whose output was truncated.
     pub fn results(&self) -> &Arc<dyn Results> {
         &self.config.results
     }
 
-    /// The seeds' `discover_available_tools`: the preferred candidate of every name, by name.
+    /// The preferred candidate of every name, sorted by name (`discover_available_tools` in the specification).
     pub fn specs(&self) -> Vec<Arc<ToolCandidate>> {
         self.registry.snapshot().preferred()
     }
 
-    /// All sources and how they are.
+    /// All sources with their status.
     pub fn sources(&self) -> Vec<SourceStatus> {
         let now = Instant::now();
         self.registry.snapshot().sources().iter().map(|entry| SourceStatus::of(entry, now)).collect()
     }
 
-    /// Carries out one call: finds who may answer, checks the arguments, asks, and shows what fits the budget.
+    /// Executes one call: routes it, validates the arguments, calls the tool and truncates the output to its budget.
     pub async fn execute(
         &self,
         request: &ToolCallRequest,
         options: &CallOptions,
     ) -> Result<ToolOutput, ToolError> {
         let call = self.call(request, options);
-        let watched = Unrecorded { hub: self, call: &call, options, open: true };
+        let watched = AuditGuard { hub: self, call: &call, options, open: true };
         let outcome = self.by_name(&call, options).await.map_err(|failed| failed.error);
         watched.record(outcome)
     }
 
-    /// Carries out a call when only the capability is known. Trusted tools that only read and take these arguments may
-    /// answer together; any other is asked alone, and where there are several of those, none is.
+    /// Executes a call for which only a capability is known. Trusted read-only tools whose schema accepts the arguments
+    /// may be called together. Any other tool is called only if it is the single match; several matches are refused.
     pub async fn execute_by_capability(
         &self,
         capability: &Capability,
@@ -234,13 +245,13 @@ impl ToolHub {
     ) -> Result<ToolOutput, ToolError> {
         let request = ToolCallRequest::new(capability.as_str(), arguments);
         let call = self.call(&request, options);
-        let watched = Unrecorded { hub: self, call: &call, options, open: true };
+        let watched = AuditGuard { hub: self, call: &call, options, open: true };
         let outcome = self.by_capability(&call, capability, options, |_| true).await;
         watched.record(outcome.map_err(|failed| failed.error))
     }
 
-    /// The seeds' name → capability: a call by name, and where that certainly changed nothing, by capability. Only
-    /// trusted tools that only read may stand in for the one that was named, and the answer says who failed.
+    /// Executes a call by name and, if it failed without any effect, by capability (name → capability in the
+    /// specification). Only trusted read-only tools serve as fallback; the output names the tool that failed.
     pub async fn execute_or_by_capability(
         &self,
         request: &ToolCallRequest,
@@ -248,7 +259,7 @@ impl ToolHub {
         options: &CallOptions,
     ) -> Result<ToolOutput, ToolError> {
         let call = self.call(request, options);
-        let watched = Unrecorded { hub: self, call: &call, options, open: true };
+        let watched = AuditGuard { hub: self, call: &call, options, open: true };
         let outcome = self.by_name_or_capability(&call, capability, options).await;
         watched.record(outcome)
     }
@@ -263,20 +274,20 @@ impl ToolHub {
         self.or_by_capability(call, capability, options, outcome).await
     }
 
-    /// What came of a call by name, or what others of that capability answer where it certainly changed nothing.
+    /// The result of a call by name, or of the capability fallback if the call failed without any effect.
     pub(crate) async fn or_by_capability(
         &self,
         call: &Call<'_>,
         capability: &Capability,
         options: &CallOptions,
-        outcome: Result<ToolOutput, Failed>,
+        outcome: Result<ToolOutput, CallFailure>,
     ) -> Result<ToolOutput, ToolError> {
         let request = call.request;
         let failed = match outcome {
             Ok(output) => return Ok(output),
             Err(failed) => failed,
         };
-        if !may_be_stood_in_for(request, &failed) {
+        if !allows_capability_fallback(request, &failed) {
             return Err(failed.error);
         }
         call.note("route", None, || {
@@ -291,23 +302,23 @@ impl ToolHub {
                 output.meta.failed.splice(0..0, failed.lines);
                 Ok(output)
             }
-            // The failure under the name the caller used says more than the lack of a substitute.
+            // The original failure is more useful to the caller than the missing fallback.
             Err(_) => Err(failed.error),
         }
     }
 
-    async fn by_name(&self, call: &Call<'_>, options: &CallOptions) -> Result<ToolOutput, Failed> {
-        let prepared = self.prepared(call)?;
+    async fn by_name(&self, call: &Call<'_>, options: &CallOptions) -> Result<ToolOutput, CallFailure> {
+        let prepared = self.prepare(call)?;
         self.answered(call, &prepared, options).await
     }
 
-    /// Who may answer a call by name, in the order in which they are asked.
-    pub(crate) fn prepared(&self, call: &Call<'_>) -> Result<Prepared, Failed> {
+    /// Routes and orders the candidates of a call by name.
+    pub(crate) fn prepare(&self, call: &Call<'_>) -> Result<PreparedCall, CallFailure> {
         let mut route = route_within(&self.registry.snapshot(), call.request, call.profile)?;
-        let Fitting { mut fit, unfit, objection } =
-            fitting(std::mem::take(&mut route.candidates), &call.request.arguments);
+        let ValidCandidates { mut fit, unfit, objection } =
+            valid_candidates(std::mem::take(&mut route.candidates), &call.request.arguments);
         call.note("route", None, || {
-            let words = route_words(route.case, &fit, &unfit, passed_over(&route));
+            let words = describe_route(route.case, &fit, &unfit, describe_skipped(&route));
             (call.request.tool_name.clone(), words)
         });
         if let (Some(objection), true) = (objection, fit.is_empty()) {
@@ -315,23 +326,25 @@ impl ToolHub {
         }
         let history = &*self.config.history;
         order(&mut fit, history);
-        call.note("order", None, || (call.request.tool_name.clone(), order_words(&fit, Some(history))));
-        Ok(Prepared { candidates: fit, not_asked: not_asked(&route) })
+        call.note("order", None, || (call.request.tool_name.clone(), describe_order(&fit, Some(history))));
+        Ok(PreparedCall { candidates: fit, other_sources_hint: other_sources_hint(&route) })
     }
 
-    /// The answer of those who may answer, as much of it as is shown.
+    /// Executes a prepared call and truncates its output.
     pub(crate) async fn answered(
         &self,
         call: &Call<'_>,
-        prepared: &Prepared,
+        prepared: &PreparedCall,
         options: &CallOptions,
-    ) -> Result<ToolOutput, Failed> {
+    ) -> Result<ToolOutput, CallFailure> {
         let asked =
-            self.ask(call, &prepared.candidates, None).await.map_err(|failed| match &prepared.not_asked {
-                None => failed,
-                Some(hint) => failed.with_hint(hint.clone()),
+            self.dispatch(call, &prepared.candidates, None).await.map_err(|failed| {
+                match &prepared.other_sources_hint {
+                    None => failed,
+                    Some(hint) => failed.with_hint(hint.clone()),
+                }
             })?;
-        Ok(self.show(call, asked, options).await)
+        Ok(self.truncate(call, asked, options).await)
     }
 
     async fn by_capability(
@@ -340,51 +353,51 @@ impl ToolHub {
         capability: &Capability,
         options: &CallOptions,
         may_answer: impl Fn(&ToolCandidate) -> bool,
-    ) -> Result<ToolOutput, Failed> {
+    ) -> Result<ToolOutput, CallFailure> {
         let mut found = self.registry.snapshot().find_by_capability(capability.as_str());
         found.retain(|tool| may_answer(tool) && call.profile.is_none_or(|profile| profile.offers(tool)));
         let arguments = read(&call.request.arguments)?;
-        let Picked { candidates, unfit } = pick(&found, &arguments).map_err(|why| match why {
-            NotPicked::Nobody => self.unknown_capability(capability),
-            NotPicked::Unfit(objection) => objection,
-            NotPicked::Several(several) => name_one(capability, &several),
+        let Selection { candidates, unfit } = pick(&found, &arguments).map_err(|why| match why {
+            SelectionError::Nobody => self.unknown_capability(capability),
+            SelectionError::Unfit(objection) => objection,
+            SelectionError::Several(several) => ambiguous_capability(capability, &several),
         })?;
         let subject = || capability.to_string();
         call.note("route", None, || {
-            (subject(), route_words(RouteCase::Automatic, &candidates, &unfit, None))
+            (subject(), describe_route(RouteCase::Automatic, &candidates, &unfit, None))
         });
-        call.note("order", None, || (subject(), order_words(&candidates, None)));
-        let asked = self.ask(call, &candidates, Some(capability)).await?;
-        Ok(self.show(call, asked, options).await)
+        call.note("order", None, || (subject(), describe_order(&candidates, None)));
+        let asked = self.dispatch(call, &candidates, Some(capability)).await?;
+        Ok(self.truncate(call, asked, options).await)
     }
 
-    async fn ask(
+    async fn dispatch(
         &self,
         call: &Call<'_>,
         candidates: &[Arc<ToolCandidate>],
         capability: Option<&Capability>,
-    ) -> Result<Asked, Failed> {
-        ask(call, candidates, capability, self.config.synthesizer.as_ref()).await
+    ) -> Result<DispatchOutcome, CallFailure> {
+        dispatch(call, candidates, capability, self.config.synthesizer.as_ref()).await
     }
 
-    async fn show(&self, call: &Call<'_>, asked: Asked, options: &CallOptions) -> ToolOutput {
+    async fn truncate(&self, call: &Call<'_>, asked: DispatchOutcome, options: &CallOptions) -> ToolOutput {
         let limit = match options.budget {
-            Budget::Whole => usize::MAX,
+            Budget::Unlimited => usize::MAX,
             Budget::ByKind => self.config.limits.for_kind(asked.kind),
             Budget::Characters(limit) => limit,
         };
         let structured = asked.output.structured.clone().filter(|_| options.keep_form);
-        let mut output = show(call, asked, limit, &*self.config.results).await;
-        if let (Some(structured), Some(_)) = (structured, &output.meta.omitted)
-            && let Some(schema) = self.promised_form(call, &output)
+        let mut output = truncate_output(call, asked, limit, &*self.config.results).await;
+        if let (Some(structured), Some(_)) = (structured, &output.meta.truncation)
+            && let Some(schema) = self.declared_output_schema(call, &output)
         {
-            output.structured = Some(fitted(&structured, limit, &schema));
+            output.structured = Some(truncate_structured(&structured, limit, &schema));
         }
         output
     }
 
-    /// The form that whoever answered promises for its structured results.
-    fn promised_form(&self, call: &Call<'_>, output: &ToolOutput) -> Option<RawJson> {
+    /// The output schema that the answering tool declares.
+    fn declared_output_schema(&self, call: &Call<'_>, output: &ToolOutput) -> Option<RawJson> {
         let source = output.meta.source.as_ref()?;
         let snapshot = self.registry.snapshot();
         snapshot.find_in(&call.request.tool_name, source.as_str())?.spec().output_schema.clone()
@@ -394,10 +407,10 @@ impl ToolHub {
         let known = self.registry.snapshot().capabilities();
         let words: Vec<&str> = known.iter().map(Capability::as_str).collect();
         ToolError::new(ErrorKind::UnknownCapability, format!("no tool has the capability `{capability}`"))
-            .with_hint(format!("there are {}", words.join(", ")))
+            .with_hint(format!("known capabilities: {}", words.join(", ")))
     }
 
-    /// Writes the call down in the audit log, whatever came of it.
+    /// Records the call in the audit log, whatever its result.
     pub(crate) fn record(
         &self,
         call: &Call<'_>,
@@ -413,7 +426,7 @@ impl ToolHub {
         outcome
     }
 
-    /// Remembers what those who answered were used for.
+    /// Stores the request with the tools that served it, for search.
     fn remember(&self, call: &Call<'_>, request: &str) {
         let Some(past_requests) = &self.config.past_requests else { return };
         let answered = call.answered.as_ref().map(|answered| answered.lock());
@@ -427,11 +440,11 @@ impl ToolHub {
     }
 
     pub(crate) fn call<'a>(&'a self, request: &'a ToolCallRequest, options: &'a CallOptions) -> Call<'a> {
-        let patience = options.timeout.min(LONGEST);
+        let idle_timeout = options.timeout.min(MAX_CALL_TIMEOUT);
         Call {
             request,
-            deadline: Instant::now() + patience,
-            patience,
+            deadline: Instant::now() + idle_timeout,
+            idle_timeout,
             retry: self.config.retry,
             history: &*self.config.history,
             trail: options.trail.as_deref(),
@@ -445,7 +458,7 @@ impl ToolHub {
     }
 }
 
-/// An index without tools.
+/// An empty search index.
 fn empty_index(config: &HubConfig) -> SearchIndex {
     let index = SearchIndex::with_lexicon(Arc::clone(&config.lexicon));
     #[cfg(feature = "embedding")]
@@ -455,57 +468,57 @@ fn empty_index(config: &HubConfig) -> SearchIndex {
     index
 }
 
-/// A call that is not in the audit log yet. Whoever gives it up in the middle leaves a record all the same.
-pub(crate) struct Unrecorded<'a> {
+/// Records a call in the audit log even if its future is dropped before it finishes.
+pub(crate) struct AuditGuard<'a> {
     pub(crate) hub: &'a ToolHub,
     pub(crate) call: &'a Call<'a>,
     pub(crate) options: &'a CallOptions,
     pub(crate) open: bool,
 }
 
-impl Unrecorded<'_> {
+impl AuditGuard<'_> {
     pub(crate) fn record(mut self, outcome: Result<ToolOutput, ToolError>) -> Result<ToolOutput, ToolError> {
         self.open = false;
         self.hub.record(self.call, self.options, outcome)
     }
 }
 
-impl Drop for Unrecorded<'_> {
+impl Drop for AuditGuard<'_> {
     fn drop(&mut self) {
         if !self.open {
             return;
         }
         let (kind, message) = match self.call.attempts() {
-            0 => (ErrorKind::Unavailable, "the caller left before anyone was asked"),
-            _ => (ErrorKind::Lost, "the caller left before the answer came"),
+            0 => (ErrorKind::Unavailable, "the caller disconnected before a tool was called"),
+            _ => (ErrorKind::ResponseLost, "the caller disconnected before the tool responded"),
         };
-        // The record is all that is wanted of it.
+        // Only the audit record matters here.
         let _ = self.hub.record(self.call, self.options, Err(ToolError::new(kind, message)));
     }
 }
 
-/// Who may answer a call, and what to say of others when none of them can.
-pub(crate) struct Prepared {
+/// Ordered candidates of a call, and a hint about other sources for its error.
+pub(crate) struct PreparedCall {
     pub(crate) candidates: Vec<Arc<ToolCandidate>>,
-    not_asked: Option<String>,
+    other_sources_hint: Option<String>,
 }
 
-/// Nobody stands in for a source that was named, against a refusal, or where something may have been changed.
-pub(crate) fn may_be_stood_in_for(request: &ToolCallRequest, failed: &Failed) -> bool {
+/// The capability fallback is not used if the caller named a source, the call was refused, or it may have had an effect.
+pub(crate) fn allows_capability_fallback(request: &ToolCallRequest, failed: &CallFailure) -> bool {
     let named_a_source = request.source.as_deref().is_some_and(|source| !SourceId::is_native_hint(source));
     let final_word = matches!(failed.error.kind(), ErrorKind::OutcomeUnknown | ErrorKind::Refused);
     failed.no_effect && !named_a_source && !final_word
 }
 
-/// Candidates sorted by whether their schema takes the arguments.
-struct Fitting {
+/// Candidates partitioned by whether their schema accepts the arguments.
+struct ValidCandidates {
     fit: Vec<Arc<ToolCandidate>>,
     unfit: Vec<Arc<ToolCandidate>>,
-    /// What the first that does not take them says.
+    /// Validation error of the first candidate that rejects the arguments.
     objection: Option<ToolError>,
 }
 
-fn fitting(candidates: Vec<Arc<ToolCandidate>>, arguments: &RawJson) -> Fitting {
+fn valid_candidates(candidates: Vec<Arc<ToolCandidate>>, arguments: &RawJson) -> ValidCandidates {
     let arguments = read(arguments);
     let (mut fit, mut unfit, mut objection) = (candidates, Vec::new(), None);
     fit.retain(|candidate| {
@@ -515,10 +528,10 @@ fn fitting(candidates: Vec<Arc<ToolCandidate>>, arguments: &RawJson) -> Fitting 
         };
         let Err(error) = checked else { return true };
         objection.get_or_insert_with(|| {
-            error.with_hint(format!("see what it takes: toolyard tools show {}", candidate.name))
+            error.with_hint(format!("show its parameters: toolyard tools show {}", candidate.name))
         });
         unfit.push(Arc::clone(candidate));
         false
     });
-    Fitting { fit, unfit, objection }
+    ValidCandidates { fit, unfit, objection }
 }

@@ -1,14 +1,14 @@
-//! Decides and carries out one tool call.
+//! Decides and executes one tool call.
 //!
-//! A call travels one way through this crate:
+//! A call passes through this crate in one direction:
 //!
 //! ```text
-//! request → router (who may answer) → candidate (do the arguments fit) → order (who goes first)
-//!         → strategy (alone, raced, merged, in order) → attempt (breaker, gate, deadline, retry)
-//!         → synthesizer (several answers into one) → budget (what is shown) → answer
+//! request → registry (candidates of the name) → routing (which candidates, in which order, by which strategy)
+//!         → execution (validate, attempt, retry) → resilience (breaker, concurrency gate, retry budget)
+//!         → output (synthesize, truncate, store the whole) → result
 //! ```
 //!
-//! The decisions are pure functions; [`ToolHub`] is where they meet the clock and the tools.
+//! Decisions are pure functions; [`ToolHub`] combines them with the clock and the tools.
 //!
 //! ```
 //! # use std::sync::Arc;
@@ -35,55 +35,33 @@
 //! # }
 //! ```
 
-mod attempt;
-mod audit;
-mod breaker;
-mod budget;
-mod candidate;
-mod capability_pick;
-mod decision;
 mod execution;
-mod explain;
-mod failure;
-mod fitted;
-mod gate;
-mod gather;
-mod health;
-mod history;
 mod hub;
-mod hub_search;
-mod journalled;
-mod names;
-mod options;
-mod order;
-mod patterns;
-mod race;
+mod output;
+mod recent_success;
 mod registry;
-mod results;
-mod retry;
-mod router;
-mod rules;
-pub mod search;
-mod show;
-mod strategy;
-mod suggest;
-pub mod surface;
-mod synthesizer;
-mod validate;
+mod resilience;
+mod routing;
+mod search;
+mod search_index;
 
-pub use breaker::{BreakerSettings, BreakerState};
-pub use budget::{Budget, Limits};
-pub use candidate::{Source, ToolCandidate};
-pub use decision::{Decision, Trail};
-pub use history::RecentSuccess;
+pub use execution::journaled::definition_hash;
+pub use execution::options::{CallOptions, PendingEffect};
 pub use hub::{HubConfig, SourceStatus, ToolHub};
-pub use hub_search::FoundTool;
-pub use journalled::definition_of;
-pub use names::Found;
-pub use options::{CallOptions, Watch};
-pub use registry::{Collision, Registration, Registry, Snapshot, SourceEntry};
-pub use results::{MemoryResults, new_reference};
-pub use retry::RetryPolicy;
-pub use router::{Route, RouteCase, route, route_within};
-pub use rules::{Prefer, RoutingRules};
-pub use strategy::{FIRST_BATCH, Strategy, should_synthesize};
+pub use output::budget::{Budget, OutputLimits};
+pub use output::memory_results::{MemoryResults, new_result_ref};
+pub use recent_success::RecentSuccess;
+pub use registry::candidate::{RegisteredSource, ToolCandidate};
+pub use registry::name_entry::NameMatches;
+pub use registry::snapshot::{Collision, Registration, Registry, Snapshot, SourceEntry};
+pub use resilience::breaker::{BreakerSettings, BreakerState};
+pub use resilience::retry::RetryPolicy;
+pub use routing::decision::{Decision, DecisionLog};
+pub use routing::profile::{CLIENT_IDLE_TIMEOUT, CLIENT_OUTPUT_BUDGET_CHARS, Profile, Surface};
+pub use routing::route::{Route, RouteCase, route, route_within};
+pub use routing::rules::{RoutingRules, SourcePreference};
+pub use routing::strategy::{MAX_FIRST_BATCH, Strategy, should_synthesize};
+pub use search::ToolMatch;
+
+/// "Did you mean" suggestions for unknown names.
+pub use registry::name_suggestions as suggest;

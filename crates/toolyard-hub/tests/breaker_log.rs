@@ -56,10 +56,19 @@ async fn every_change_of_state_is_logged_once() {
     let log = Log::default();
     tracing::subscriber::set_global_default(log.clone()).unwrap();
     let hub = ToolHub::default();
-    let failures = vec![ErrorKind::Lost, ErrorKind::Lost, ErrorKind::Lost, ErrorKind::Lost, ErrorKind::Lost];
-    let then_fine = failures.into_iter().chain([ErrorKind::Lost, ErrorKind::Failed]).collect();
+    let failures = vec![
+        ErrorKind::ResponseLost,
+        ErrorKind::ResponseLost,
+        ErrorKind::ResponseLost,
+        ErrorKind::ResponseLost,
+        ErrorKind::ResponseLost,
+    ];
+    let then_fine = failures.into_iter().chain([ErrorKind::ResponseLost, ErrorKind::Failed]).collect();
     let search = part("search_web", "native").writes().takes(0).act(Act::FailInTurn(then_fine));
-    register(&hub, &[search, part("fetch", "server").writes().takes(0).act(Act::Fail(ErrorKind::Lost))]);
+    register(
+        &hub,
+        &[search, part("fetch", "server").writes().takes(0).act(Act::Fail(ErrorKind::ResponseLost))],
+    );
     let call = async |tool: &str| {
         let _ = hub.execute(&request(tool), &CallOptions::default()).await;
     };

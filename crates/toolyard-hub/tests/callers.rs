@@ -34,8 +34,8 @@ async fn a_call_that_is_given_up_leaves_a_record() {
     let records = records.0.lock().unwrap();
     let [record] = records.as_slice() else { panic!("{records:?}") };
     assert_eq!(
-        (record.tool.as_str(), record.who.as_str(), record.outcome.as_str()),
-        ("pay", "somebody", "lost")
+        (record.tool.as_str(), record.caller.as_str(), record.outcome.as_str()),
+        ("pay", "somebody", "response_lost")
     );
 }
 
@@ -46,7 +46,7 @@ async fn questions_do_not_win_against_answers() {
         let asking = part(tool, "asking").act(Act::Ask).takes(asks_after);
         register(&hub, &[asking, part(tool, "answering").takes(500)]);
         let output = hub.execute(&request(tool), &CallOptions::default()).await.unwrap();
-        assert!(!output.asks && output.to_text().contains("answering"), "{tool}: {output:?}");
+        assert!(!output.input_required && output.to_text().contains("answering"), "{tool}: {output:?}");
     }
 }
 
@@ -56,7 +56,7 @@ async fn questions_are_passed_on_where_nobody_answers() {
         let hub = ToolHub::default();
         register(&hub, &[part(tool, "one").act(Act::Ask), part(tool, "other").act(Act::Ask)]);
         let output = hub.execute(&request(tool), &CallOptions::default()).await.unwrap();
-        assert!(output.asks, "{tool}: {output:?}");
+        assert!(output.input_required, "{tool}: {output:?}");
         assert_eq!(output.meta.source.unwrap().as_str(), "one");
     }
 }

@@ -51,15 +51,15 @@ async fn several_that_write_are_refused_and_named() {
 #[tokio::test(start_paused = true)]
 async fn one_that_writes_is_called_alone_and_once() {
     let (hub, ledger) = hub_with(&[
-        fails(part("email_send", "mail").writes(), ErrorKind::Lost),
+        fails(part("email_send", "mail").writes(), ErrorKind::ResponseLost),
         part("email_read", "reader").requires("mailbox"),
         part("email_squat", "evil").untrusted(),
     ]);
     assert_eq!(by_capability(&hub, "email").await.unwrap_err().kind(), ErrorKind::OutcomeUnknown);
     assert_eq!(ledger.calls(), ["mail"]);
 
-    let (hub, ledger) = hub_with(&[fails(part("email_send", "mail").idempotent(), ErrorKind::Lost)]);
-    assert_eq!(by_capability(&hub, "email").await.unwrap_err().kind(), ErrorKind::Lost);
+    let (hub, ledger) = hub_with(&[fails(part("email_send", "mail").idempotent(), ErrorKind::ResponseLost)]);
+    assert_eq!(by_capability(&hub, "email").await.unwrap_err().kind(), ErrorKind::ResponseLost);
     assert_eq!(ledger.calls(), ["mail", "mail", "mail"], "repeated, because that is harmless");
 }
 
@@ -119,7 +119,7 @@ async fn what_is_only_idempotent_does_not_stand_in() {
 #[tokio::test(start_paused = true)]
 async fn nobody_stands_in_where_something_may_have_happened() {
     let substitute = || part("email_read", "reader");
-    for kind in [ErrorKind::Failed, ErrorKind::Lost, ErrorKind::Internal, ErrorKind::Refused] {
+    for kind in [ErrorKind::Failed, ErrorKind::ResponseLost, ErrorKind::Internal, ErrorKind::Refused] {
         let (hub, ledger) = hub_with(&[fails(part("email_send", "mail").writes(), kind), substitute()]);
         assert!(by_either(&hub, "email_send", "email").await.is_err());
         assert_eq!(ledger.calls(), ["mail"], "{kind:?}");
@@ -140,7 +140,7 @@ async fn nobody_stands_in_where_something_may_have_happened() {
     assert_eq!(ledger.calls(), ["one", "two"]);
 
     // The last attempt was not sent, an earlier one was.
-    let turns = vec![ErrorKind::Lost, ErrorKind::Unavailable];
+    let turns = vec![ErrorKind::ResponseLost, ErrorKind::Unavailable];
     let (hub, ledger) =
         hub_with(&[part("email_mark", "mail").idempotent().act(Act::FailInTurn(turns)), substitute()]);
     assert!(by_either(&hub, "email_mark", "email").await.is_err());

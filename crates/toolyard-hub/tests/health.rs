@@ -14,7 +14,10 @@ async fn call(hub: &ToolHub, tool: &str) -> Result<String, ErrorKind> {
 }
 
 fn native() -> [Part; 2] {
-    [part("search_web", "native").act(Act::Fail(ErrorKind::Lost)).writes(), part("calculate", "native")]
+    [
+        part("search_web", "native").act(Act::Fail(ErrorKind::ResponseLost)).writes(),
+        part("calculate", "native"),
+    ]
 }
 
 #[tokio::test(start_paused = true)]
@@ -39,7 +42,10 @@ async fn a_native_tool_keeps_its_breaker_when_the_source_is_registered_again() {
 #[tokio::test(start_paused = true)]
 async fn a_server_has_one_breaker_for_all_its_tools() {
     let hub = ToolHub::default();
-    register(&hub, &[part("a", "server").act(Act::Fail(ErrorKind::Lost)).writes(), part("b", "server")]);
+    register(
+        &hub,
+        &[part("a", "server").act(Act::Fail(ErrorKind::ResponseLost)).writes(), part("b", "server")],
+    );
     for _ in 0..5 {
         let _ = call(&hub, "a").await;
     }

@@ -1,4 +1,4 @@
-//! Limits of time and length that hold for every answer: the deadline, and what is said of the part that is not shown.
+//! OutputLimits of time and length that hold for every answer: the deadline, and what is said of the part that is not shown.
 
 #![expect(clippy::unwrap_used, reason = "a test helper fails its test")]
 
@@ -20,10 +20,10 @@ use toolyard_hub::{Budget, CallOptions, HubConfig, MemoryResults, RetryPolicy, T
 struct SlowResults(Duration, MemoryResults);
 
 impl Results for SlowResults {
-    fn keep<'a>(&'a self, whole: &'a str) -> BoxFuture<'a, Result<ResultRef, ResultsError>> {
+    fn store<'a>(&'a self, whole: &'a str) -> BoxFuture<'a, Result<ResultRef, ResultsError>> {
         Box::pin(async move {
             sleep(self.0).await;
-            self.1.keep(whole).await
+            self.1.store(whole).await
         })
     }
 
@@ -85,8 +85,8 @@ impl Tool for Busy {
         Box::pin(async {
             for _ in 0..self.2 {
                 sleep(self.1).await;
-                let patience = context.patience.as_ref();
-                patience.inspect(|patience| patience.sign_of_life(Instant::now().into_std()));
+                let patience = context.extendable_deadline.as_ref();
+                patience.inspect(|patience| patience.record_activity(Instant::now().into_std()));
             }
             Ok(ToolOutput::text("x".repeat(1_000)))
         })
@@ -97,7 +97,7 @@ impl Tool for Busy {
 struct Somebody;
 
 impl Caller for Somebody {
-    fn conversation(&self) -> u64 {
+    fn session_id(&self) -> u64 {
         1
     }
 }
@@ -115,7 +115,7 @@ async fn a_call_that_shows_signs_of_life_outlives_its_deadline_for_who_hears_of_
     let heard = CallOptions::default().with_caller(Arc::new(Somebody));
     let (answered, elapsed) = busy(20, 10, &heard).await;
     let output = answered.unwrap();
-    assert!(output.meta.omitted.unwrap().reference.is_some(), "there is still time to keep it");
+    assert!(output.meta.truncation.unwrap().reference.is_some(), "there is still time to keep it");
     assert_eq!(elapsed, Duration::from_secs(200));
     for (pause, signs, options, end) in
         [(31, 10, &heard, 30), (20, 1_000, &heard, 600), (20, 10, &CallOptions::default(), 30)]
@@ -138,7 +138,7 @@ async fn answer_of(output: ToolOutput, config: &HubConfig) -> ToolOutput {
 }
 
 async fn whole(config: &HubConfig, output: &ToolOutput) -> String {
-    let reference = output.meta.omitted.as_ref().unwrap().reference.as_ref().unwrap();
+    let reference = output.meta.truncation.as_ref().unwrap().reference.as_ref().unwrap();
     config.results.read(reference, 0, usize::MAX).await.unwrap().text
 }
 
@@ -243,7 +243,7 @@ fn any_text() -> impl Strategy<Value = String> {
 
 fn any_budget() -> impl Strategy<Value = Budget> {
     prop_oneof![
-        Just(Budget::Whole),
+        Just(Budget::Unlimited),
         Just(Budget::ByKind),
         (0..1_500_usize).prop_map(Budget::Characters),
         (295..312_usize).prop_map(Budget::Characters),
@@ -273,7 +273,7 @@ proptest! {
             }
             let options = CallOptions::default().with_budget(budget);
             let output = hub.execute(&request("search"), &options).await.unwrap();
-            let Some(omitted) = output.meta.omitted.clone() else {
+            let Some(omitted) = output.meta.truncation.clone() else {
                 let all = output.to_text();
                 prop_assert!(texts.len() > 1 || all == texts.concat(), "nothing is missing");
                 return Ok(());

@@ -17,8 +17,13 @@ use toolyard_core::{Capability, ErrorKind, RawJson, ToolCallRequest, ToolError, 
 use toolyard_hub::{CallOptions, ToolHub};
 
 /// Whether a scripted failure says that nothing happened.
-const FAILURES: [ErrorKind; 5] =
-    [ErrorKind::Failed, ErrorKind::Lost, ErrorKind::Unavailable, ErrorKind::Timeout, ErrorKind::Internal];
+const FAILURES: [ErrorKind; 5] = [
+    ErrorKind::Failed,
+    ErrorKind::ResponseLost,
+    ErrorKind::Unavailable,
+    ErrorKind::Timeout,
+    ErrorKind::Internal,
+];
 
 fn any_act() -> impl Strategy<Value = Act> {
     prop_oneof![
@@ -72,7 +77,7 @@ struct Seen {
     ledger: Arc<Ledger>,
     took: Duration,
     used: Vec<String>,
-    passed_over: Vec<String>,
+    skipped: Vec<String>,
 }
 
 /// The three ways to make a call.
@@ -104,10 +109,10 @@ fn run_by(way: Way, parts: &[Part], timeout: Duration) -> Seen {
         };
         let snapshot = hub.snapshot();
         let found = snapshot.find(tool).unwrap();
-        let (used, passed_over) = (names(found.used), names(found.passed_over));
+        let (used, skipped) = (names(found.used), names(found.skipped));
         let started = Instant::now();
         let outcome = call_by(way, &hub, tool, timeout).await;
-        Seen { outcome, ledger, took: started.elapsed(), used, passed_over }
+        Seen { outcome, ledger, took: started.elapsed(), used, skipped }
     })
 }
 
@@ -151,7 +156,7 @@ proptest! {
     fn no_candidate_is_lost(parts in any_parts(Just(ToolHints::READ_ONLY))) {
         quietly();
         let seen = run(&parts, THIRTY);
-        let known: HashSet<&String> = seen.used.iter().chain(&seen.passed_over).collect();
+        let known: HashSet<&String> = seen.used.iter().chain(&seen.skipped).collect();
         prop_assert_eq!(known.len(), parts.len(), "each source is either used or listed as passed over");
         let called: HashSet<String> = seen.ledger.calls().into_iter().collect();
         let usable: HashSet<String> = seen.used.into_iter().collect();
@@ -375,7 +380,7 @@ proptest! {
 #[test]
 fn a_retry_happens_only_where_it_is_safe() {
     let calls = |part: Part| run(&[part], THIRTY).ledger.calls().len();
-    let lost = || part("fetch", "a").act(Act::Fail(ErrorKind::Lost));
+    let lost = || part("fetch", "a").act(Act::Fail(ErrorKind::ResponseLost));
     assert_eq!(calls(lost()), 3, "read-only and trusted: three attempts");
     assert_eq!(calls(lost().writes()), 1, "a write is never repeated");
     assert_eq!(calls(lost().untrusted()), 1, "its own word is not enough");

@@ -1,6 +1,6 @@
-//! What it costs to get from the bytes of one message to what a client hands on, here and with rmcp.
+//! The cost of decoding one message, compared with rmcp.
 //!
-//! `scripts/wire-instructions` counts with callgrind: only what runs inside `measured` is counted.
+//! `scripts/wire-instructions` counts instructions inside `measured` with callgrind.
 //! `cargo bench -p toolyard-mcp --bench wire` prints times, which are comparable within one run only.
 
 mod messages;
@@ -12,7 +12,7 @@ use std::{
 
 use rmcp::model::{JsonRpcMessage, ServerJsonRpcMessage, ServerResult};
 use toolyard_core::{RawJson, ToolOutput, ToolSpec};
-use toolyard_mcp::wire::{CallResult, Message, ToolsPage, WireLimits};
+use toolyard_mcp::{CallResult, ListPage, Message, WireLimits};
 
 #[inline(never)]
 fn measured<T>(read: impl Fn(Vec<u8>) -> T, bytes: Vec<u8>) -> T {
@@ -23,21 +23,20 @@ fn ours_call(bytes: Vec<u8>) -> Option<ToolOutput> {
     CallResult::read(&result(bytes)?).into_output().ok()
 }
 
-fn ours_list(bytes: Vec<u8>) -> Option<ToolsPage> {
-    ToolsPage::read(&result(bytes)?, &WireLimits::default()).ok()
+fn ours_list(bytes: Vec<u8>) -> Option<ListPage> {
+    ListPage::read(&result(bytes)?, "tools/list", "tools", &WireLimits::default()).ok()
 }
 
 fn ours_specs(bytes: Vec<u8>) -> Option<Vec<ToolSpec>> {
     let spec = |raw: RawJson| Some(serde_json::from_str::<ToolSpec>(raw.get()).ok()?.with_raw(raw));
-    ours_list(bytes)?.tools.into_iter().map(spec).collect()
+    ours_list(bytes)?.entries.into_iter().map(spec).collect()
 }
 
 fn rmcp(bytes: Vec<u8>) -> (Option<ServerJsonRpcMessage>, Vec<u8>) {
     (serde_json::from_slice(&bytes).ok(), bytes)
 }
 
-/// The result in a message, from the bytes of its line on. The line is ours and becomes the result; rmcp reads the same
-/// bytes out of a line that it keeps.
+/// Decodes the result of a message. The result takes over the buffer; rmcp copies out of it.
 #[inline]
 fn result(bytes: Vec<u8>) -> Option<RawJson> {
     let text = String::from_utf8(bytes).ok()?;
@@ -47,11 +46,11 @@ fn result(bytes: Vec<u8>) -> Option<RawJson> {
     }
 }
 
-/// Reads a message in one of the ways. What is not read as it should be must not be taken for fast.
+/// Decodes a message with one of the readers. A failed decode must not count as fast.
 fn read(way: &str, bytes: Vec<u8>) -> bool {
     match way {
         "ours_call" => once_more(ours_call, bytes).is_some_and(|output| !output.content.is_empty()),
-        "ours_list" => once_more(ours_list, bytes).is_some_and(|page| page.tools.len() == 46),
+        "ours_list" => once_more(ours_list, bytes).is_some_and(|page| page.entries.len() == 46),
         "ours_specs" => once_more(ours_specs, bytes).is_some_and(|specs| specs.len() == 46),
         _ => match once_more(rmcp, bytes).0 {
             Some(JsonRpcMessage::Response(response)) => match response.result {
@@ -64,15 +63,15 @@ fn read(way: &str, bytes: Vec<u8>) -> bool {
     }
 }
 
-/// Measured after it was done once: the first of all allocations and calls into libraries cost more than the others.
+/// Measures the second run: the first one pays for initial allocations and lazy binding.
 fn once_more<T>(read: impl Fn(Vec<u8>) -> T, bytes: Vec<u8>) -> T {
     drop(black_box(read(bytes.clone())));
     measured(read, black_box(bytes))
 }
 
-#[expect(clippy::print_stdout, reason = "a program for people and for the script")]
+#[expect(clippy::print_stdout, reason = "a program that prints its results")]
 fn main() {
-    // cargo passes flags of its own when it runs benches; only the words of the script count.
+    // cargo passes its own flags to benches.
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     if let [way, message, ..] = words.as_slice() {
         let bytes = messages::message(message, words.get(2).map(String::as_str));
@@ -91,7 +90,7 @@ fn main() {
     }
 }
 
-/// The best time of many.
+/// The best of many runs.
 fn best<T>(read: impl Fn(Vec<u8>) -> T + Copy, bytes: &[u8]) -> Duration {
     let until = Instant::now() + Duration::from_secs(1);
     let mut best = Duration::MAX;

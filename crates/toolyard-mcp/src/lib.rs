@@ -1,19 +1,27 @@
-//! Everything that speaks the Model Context Protocol, and nothing else does.
+//! The Model Context Protocol as data: no I/O and no connection.
 //!
-//! - [`wire`]: the JSON-RPC envelope over raw JSON, framing, hard limits. Payloads are never rewritten.
-//! - [`client`]: connections to servers (stdio, Streamable HTTP, HTTP+SSE) in both protocol eras, and the manager that
-//!   starts them when they are needed.
-//! - [`server`]: serves tools, prompts, resources and skills to clients of both eras.
-//! - [`bridge`]: all servers behind the door as one.
-//! - [`config`]: `mcp.json` and the formats of the clients people already use.
-//! - [`definition`]: what a tool definition says, whether it may serve, and how two of them differ.
-//! - [`cache`]: what is remembered of servers between processes.
+//! - [`jsonrpc`]: JSON-RPC messages. Envelopes are decoded, payloads stay raw JSON and are never rewritten.
+//! - Framing: [`LineReader`] splits a byte stream into messages, within [`WireLimits`].
+//! - Results of methods: [`InitializeResult`], [`DiscoverResult`], [`ListPage`], [`CallResult`], [`Progress`].
+//! - [`definition`]: validation, canonical form, pins and differences of tool definitions.
+//! - [`error_code`]: error codes of JSON-RPC and MCP by name. [`versions`]: the protocol revisions.
+//! - [`JsonObject`] writes JSON objects, [`edit_fields`] changes single fields of them.
 
-pub mod bridge;
-pub mod cache;
-pub mod client;
-pub mod config;
 pub mod definition;
-pub mod server;
-mod shelf;
-pub mod wire;
+pub mod error_code;
+mod framing;
+pub mod input_method;
+mod json;
+pub mod jsonrpc;
+mod messages;
+pub mod versions;
+mod wire_error;
+
+pub use framing::{Line, LineError, LineReader, WireLimits};
+pub use json::{FieldEdit, JsonObject, edit_fields, raw_field, text_field};
+pub use jsonrpc::{Message, RequestId, RpcError};
+pub use messages::{
+    CacheHints, CacheScope, CallResult, DiscoverResult, InitializeResult, InputRequired, ListPage, Progress,
+    ResultKind, ServerCapabilities, ServerDescription,
+};
+pub use wire_error::WireError;

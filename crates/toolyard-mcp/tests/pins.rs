@@ -1,13 +1,13 @@
-//! Pins over real definitions: every single change is noticed, no reordering is, and honest tools raise no alarm.
+//! Pins over real definitions: every mutation is detected, no reordering is, and honest tools are accepted unchanged.
 //!
-//! The real definitions are not part of this repository. They are looked for in `TOOLYARD_DATA`, then in `shared/data`
-//! beside the repository. Without them the same tests run over the few definitions of `tests/definitions`, and say so.
+//! The real definitions are not part of this repository. The tests look in `TOOLYARD_DATA`, then in `shared/data` beside
+//! the repository; without either they run over the few definitions of `tests/definitions` and print a note.
 
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::print_stderr,
-    reason = "helpers of tests: what is missing or malformed ends the test, and a part that did not run says so"
+    reason = "test helpers: missing or malformed data fails the test, and skipped parts print a note"
 )]
 
 use std::{
@@ -17,16 +17,17 @@ use std::{
 };
 
 use serde_json::{Map, Value, json};
-use toolyard_core::{RawJson, ToolDefinition, hidden_places};
+use toolyard_core::{RawJson, ToolDefinition, find_unsafe};
 use toolyard_mcp::definition::{
-    FirstSight, JudgeRules, Judged, JudgedList, PinDecision, UsableTool, decide, judge, judge_list,
+    NewToolPolicy, PinDecision, ValidTool, ValidatedTools, ValidationRules, decide_pins, validate_tool,
+    validate_tools,
 };
 
-const OWN: &str = include_str!("definitions/tools.json");
-/// Mutations per tool; there are some 1,500 tools.
-const MUTATIONS: usize = 5;
+const BUNDLED_DEFINITIONS: &str = include_str!("definitions/tools.json");
+/// There are about 1,500 tools.
+const MUTATIONS_PER_TOOL: usize = 5;
 
-/// Where the real definitions are. In CI they must be there: a check that quietly did not run is none.
+/// The folder of the real definitions. CI must have them.
 fn shared_data() -> Option<PathBuf> {
     let named = std::env::var_os("TOOLYARD_DATA").map(PathBuf::from);
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
@@ -79,7 +80,7 @@ fn benign_tools(data: &Path) -> Vec<Value> {
 }
 
 fn all_tools() -> Vec<Value> {
-    let mut tools = tools_of(OWN);
+    let mut tools = tools_of(BUNDLED_DEFINITIONS);
     if let Some(data) = shared_data() {
         tools.extend(files(&data.join("mcp"), "").iter().flat_map(|text| tools_of(text)));
         tools.extend(benign_tools(&data));
@@ -87,17 +88,17 @@ fn all_tools() -> Vec<Value> {
     tools
 }
 
-fn list(tools: &[String]) -> JudgedList {
+fn list(tools: &[String]) -> ValidatedTools {
     let raw: Vec<RawJson> = tools.iter().map(|text| RawJson::parse(text.clone()).unwrap()).collect();
-    judge_list(&raw, JudgeRules::default())
+    validate_tools(&raw, ValidationRules::default())
 }
 
 fn approved(tools: &[String]) -> Vec<ToolDefinition> {
-    decide(&[], list(tools), FirstSight::Trust, 1).records
+    decide_pins(&[], list(tools), NewToolPolicy::Approve, 1).records
 }
 
 fn after(history: &[ToolDefinition], tools: &[String]) -> PinDecision {
-    decide(history, list(tools), FirstSight::Trust, 2)
+    decide_pins(history, list(tools), NewToolPolicy::Approve, 2)
 }
 
 /// Every single change that can be made to a value, each as a new value.
@@ -192,14 +193,14 @@ fn object_changes(fields: &Map<String, Value>) -> Vec<Value> {
 }
 
 /// The same definition written in another way: other order of keys and sets, other white space, escapes and digits.
-fn rewritten(value: &Value, reading: &str, random: &mut fastrand::Rng) -> String {
+fn rewritten(value: &Value, role: &str, random: &mut fastrand::Rng) -> String {
     let space = |random: &mut fastrand::Rng| [" ", "", "\n", "\t", ""][random.usize(..5)];
     match value {
         Value::String(text) => escaped(text, random),
         Value::Number(number) if number.is_i64() && random.bool() => format!("{number}.0"),
         Value::Array(items) => {
             let mut items: Vec<String> = items.iter().map(|item| rewritten(item, "data", random)).collect();
-            if reading == "set" {
+            if role == "set" {
                 random.shuffle(&mut items);
             }
             format!("[{}{}]", space(random), items.join(&format!("{},", space(random))))
@@ -208,7 +209,7 @@ fn rewritten(value: &Value, reading: &str, random: &mut fastrand::Rng) -> String
             let mut written: Vec<String> = fields
                 .iter()
                 .map(|(key, value)| {
-                    let inner = match (reading, key.as_str()) {
+                    let inner = match (role, key.as_str()) {
                         ("definition", "inputSchema" | "outputSchema") | ("schemas", _) => "schema",
                         ("schema", "properties" | "$defs") => "schemas",
                         ("schema", "items") if value.is_object() => "schema",
@@ -241,7 +242,7 @@ fn escaped(text: &str, random: &mut fastrand::Rng) -> String {
 }
 
 #[test]
-fn every_single_mutation_takes_the_tool_out_of_service() {
+fn every_mutation_of_a_definition_is_quarantined_or_rejected() {
     let mut random = fastrand::Rng::with_seed(4);
     let companion = json!({"name": "companion", "inputSchema": {"type": "object"}}).to_string();
     let (mut tried, mut renamed) = (0, 0);
@@ -255,16 +256,20 @@ fn every_single_mutation_takes_the_tool_out_of_service() {
             tool["name"] = name;
             tool
         });
-        let mutants: Vec<Value> = names.chain((0..MUTATIONS).map(|_| mutated(&tool, &mut random))).collect();
+        let mutants: Vec<Value> =
+            names.chain((0..MUTATIONS_PER_TOOL).map(|_| mutated(&tool, &mut random))).collect();
         for mutant in &mutants {
             let decision = after(&history, &[mutant.to_string(), companion.clone()]);
-            let serving: Vec<&UsableTool> = decision.in_service.iter().collect();
+            let serving: Vec<&ValidTool> = decision.approved.iter().collect();
             assert!(
                 serving.len() == 1 && &*serving[0].spec.name == "companion",
                 "{mutant}\nserves in place of\n{tool}"
             );
-            assert_eq!(decision.blocked.len() + decision.quarantined.len(), 1, "it says why: {mutant}");
-            assert!(decision.blocked.iter().all(|blocked| !blocked.difference.is_empty()), "{mutant}");
+            assert_eq!(decision.quarantined.len() + decision.rejected.len(), 1, "it says why: {mutant}");
+            assert!(
+                decision.quarantined.iter().all(|quarantined| !quarantined.difference.is_empty()),
+                "{mutant}"
+            );
             renamed += usize::from(mutant["name"] != tool["name"]);
             tried += 1;
         }
@@ -275,13 +280,13 @@ fn every_single_mutation_takes_the_tool_out_of_service() {
 }
 
 #[test]
-fn every_mutation_of_our_own_definitions_is_noticed() {
+fn every_possible_mutation_of_the_bundled_definitions_is_detected() {
     let mut tried = 0;
-    for tool in tools_of(OWN) {
+    for tool in tools_of(BUNDLED_DEFINITIONS) {
         let history = approved(&[tool.to_string()]);
         for mutant in mutations(&tool) {
             let decision = after(&history, &[mutant.to_string()]);
-            assert!(decision.in_service.is_empty(), "{mutant}\nserves in place of\n{tool}");
+            assert!(decision.approved.is_empty(), "{mutant}\nserves in place of\n{tool}");
             tried += 1;
         }
     }
@@ -290,7 +295,7 @@ fn every_mutation_of_our_own_definitions_is_noticed() {
 }
 
 #[test]
-fn no_reordering_and_no_spelling_is_a_change() {
+fn reordering_and_other_escapes_are_no_change() {
     let mut random = fastrand::Rng::with_seed(4);
     let mut tried = 0;
     for tools in all_tools().chunks(20) {
@@ -301,25 +306,27 @@ fn no_reordering_and_no_spelling_is_a_change() {
                 tools.iter().map(|tool| rewritten(tool, "definition", &mut random)).collect();
             random.shuffle(&mut again);
             let decision = after(&history, &again);
-            assert_eq!(decision.in_service.len(), history.len());
-            assert!(decision.blocked.is_empty() && decision.records.is_empty() && decision.gone.is_empty());
-            tried += decision.in_service.len();
+            assert_eq!(decision.approved.len(), history.len());
+            assert!(
+                decision.quarantined.is_empty() && decision.records.is_empty() && decision.removed.is_empty()
+            );
+            tried += decision.approved.len();
         }
     }
     println!("{tried} definitions written in another way: all in service");
 }
 
 #[test]
-fn honest_tools_raise_no_alarm() {
+fn honest_tools_are_valid_without_notes_on_unsafe_characters() {
     let tools = all_tools();
     for tool in &tools {
-        match judge(&RawJson::from_value(tool), JudgeRules { mirrored_headers: true }) {
-            Judged::Usable(usable) => {
-                let alarm = usable.notes.iter().find(|note| note.starts_with("taken out"));
-                assert_eq!(alarm, None, "{tool}");
-                assert_eq!(usable.spec.raw.as_ref().unwrap().get(), tool.to_string());
+        match validate_tool(&RawJson::from_value(tool), ValidationRules { mirrored_headers: true }) {
+            Ok(valid) => {
+                let removal = valid.notes.iter().find(|note| note.starts_with("removed from"));
+                assert_eq!(removal, None, "{tool}");
+                assert_eq!(valid.spec.raw.as_ref().unwrap().get(), tool.to_string());
             }
-            Judged::Quarantined(quarantined) => panic!("{quarantined:?}: {tool}"),
+            Err(rejected) => panic!("{rejected:?}: {tool}"),
         }
     }
     if let Some(data) = shared_data() {
@@ -329,12 +336,11 @@ fn honest_tools_raise_no_alarm() {
 }
 
 #[test]
-fn hidden_text_of_collected_attacks_is_found() {
+fn unsafe_characters_of_collected_attacks_are_found() {
     let Some(data) = shared_data() else { return };
     let attacks = fs::read_to_string(data.join("security/atr_true_positives.jsonl")).unwrap();
     let texts = attacks.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["text"].clone());
-    let hidden =
-        texts.filter(|text| text.as_str().is_some_and(|text| !hidden_places(text).is_empty())).count();
+    let hidden = texts.filter(|text| text.as_str().is_some_and(|text| !find_unsafe(text).is_empty())).count();
     assert!(hidden >= 24, "only {hidden}");
     println!("{hidden} collected attacks hide text");
 }

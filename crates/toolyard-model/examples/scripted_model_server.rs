@@ -1,27 +1,27 @@
-//! An OpenAI-compatible server that answers from a script and writes down every request, for tests that count model
-//! calls across processes.
+//! An OpenAI-compatible server with scripted replies that logs every request, for tests that count model calls across
+//! processes.
 //!
-//! `scripted_model_server --script FILE [--port N] [--log FILE] [--delay-ms N]` prints its address as its first line.
+//! `scripted_model_server --script FILE [--port N] [--log FILE] [--delay-ms N]` prints its base URL as its first line.
 //!
-//! Every line of the script is a rule, a JSON object; the first that fits a request answers it, and a request that none
-//! fits is answered with status 500. What a rule may say:
+//! Each line of the script is a rule, a JSON object. The first rule that matches a request answers it; a request without a
+//! rule gets status 500. The fields of a rule:
 //!
 //! | field | meaning |
 //! |---|---|
-//! | `contains` | fits if this (or each of these) stands in the last message |
-//! | `anywhere` | fits if this (or each of these) stands in any message |
-//! | `nth` | fits only the request with this number, from 1, among those its other fields fit |
-//! | `text`, `reasoning` | what is said |
-//! | `calls` | `[{"name": …, "arguments": {…}}]`, said natively |
-//! | `finish` | why it stops |
-//! | `usage` | `[input, output]` tokens; estimated otherwise |
-//! | `status`, `error`, `retry_after` | a failure in place of an answer |
-//! | `delay_ms` | how long it takes to begin |
-//! | `cut` | breaks the connection off after so many pieces |
+//! | `contains` | matches if the last message contains this text, or each of these texts |
+//! | `anywhere` | matches if the messages together contain this text, or each of these texts |
+//! | `nth` | matches only the request with this number, from 1, among those that the other fields match |
+//! | `text`, `reasoning` | the reply |
+//! | `calls` | native tool calls: `[{"name": …, "arguments": {…}}]` |
+//! | `finish` | the finish reason |
+//! | `usage` | `[input, output]` tokens; estimated by default |
+//! | `status`, `error`, `retry_after` | an error in place of a reply |
+//! | `delay_ms` | the delay before the response |
+//! | `cut` | breaks the connection after this many chunks |
 //!
-//! The numbers of requests are counted in the log file, so that they go on where a server before it ended.
+//! Requests are counted in the log file, so that a restarted server continues the numbering.
 
-#![expect(clippy::print_stdout, reason = "the address goes there")]
+#![expect(clippy::print_stdout, reason = "prints its base URL")]
 
 use std::{
     fs::{File, OpenOptions},
@@ -39,14 +39,14 @@ use hyper_util::rt::TokioIo;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-type Failure = Box<dyn std::error::Error + Send + Sync>;
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type Body = UnsyncBoxBody<Bytes, std::io::Error>;
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Rule {
-    contains: Words,
-    anywhere: Words,
+    contains: Texts,
+    anywhere: Texts,
     nth: Option<usize>,
     text: String,
     reasoning: String,
@@ -62,20 +62,20 @@ struct Rule {
 
 /// One text or several.
 #[derive(Debug, Clone, Default)]
-struct Words(Vec<String>);
+struct Texts(Vec<String>);
 
-impl<'de> Deserialize<'de> for Words {
+impl<'de> Deserialize<'de> for Texts {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match Value::deserialize(deserializer)? {
-            Value::String(word) => Ok(Self(vec![word])),
+            Value::String(text) => Ok(Self(vec![text])),
             value => serde_json::from_value(value).map(Self).map_err(serde::de::Error::custom),
         }
     }
 }
 
-impl Words {
-    fn fit(&self, text: &str) -> bool {
-        self.0.iter().all(|word| text.contains(word.as_str()))
+impl Texts {
+    fn are_in(&self, text: &str) -> bool {
+        self.0.iter().all(|part| text.contains(part.as_str()))
     }
 }
 
@@ -89,13 +89,13 @@ struct Server {
 #[derive(Debug)]
 struct State {
     log: Option<File>,
-    /// How often each rule's words fitted.
-    seen: Vec<usize>,
+    /// How many requests matched the texts of each rule.
+    matches: Vec<usize>,
     requests: usize,
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Failure> {
+async fn main() -> Result<(), BoxError> {
     let mut options = std::env::args().skip(1);
     let (mut port, mut script, mut log, mut delay) = (0, None, None, 0);
     while let Some(option) = options.next() {
@@ -117,19 +117,19 @@ async fn main() -> Result<(), Failure> {
         let server = Arc::clone(&server);
         tokio::spawn(async move {
             let service = service_fn(|request| server.serve(request));
-            // A client that goes away in the middle is no news.
+            // Clients may disconnect at any time.
             let _ = http1::Builder::new().serve_connection(TokioIo::new(connection), service).await;
         });
     }
 }
 
 impl Server {
-    fn new(script: &str, log: Option<&str>, delay: Duration) -> Result<Self, Failure> {
+    fn new(script: &str, log: Option<&str>, delay: Duration) -> Result<Self, BoxError> {
         let lines = script.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
         let rules: Vec<Rule> = lines
             .map(|line| serde_json::from_str(line).map_err(|error| format!("{error} in {line}")))
             .collect::<Result<_, _>>()?;
-        let mut state = State { log: None, seen: vec![0; rules.len()], requests: 0 };
+        let mut state = State { log: None, matches: vec![0; rules.len()], requests: 0 };
         if let Some(path) = log {
             if let Ok(file) = File::open(path) {
                 for line in BufReader::new(file).lines() {
@@ -142,54 +142,54 @@ impl Server {
         Ok(Self { rules, delay, state: Mutex::new(state) })
     }
 
-    async fn serve(&self, request: Request<Incoming>) -> Result<Response<Body>, Failure> {
+    async fn serve(&self, request: Request<Incoming>) -> Result<Response<Body>, BoxError> {
         let path = request.uri().path().to_owned();
         if path.ends_with("/models") {
             let list = json!({"object": "list", "data": [{"id": "scripted", "object": "model"}]});
-            return answer(200, "application/json", vec![list.to_string()], None);
+            return respond(200, "application/json", vec![list.to_string()], None);
         }
         if !path.ends_with("/chat/completions") {
-            return answer(404, "application/json", vec![error("no such path")], None);
+            return respond(404, "application/json", vec![error_body("no such path")], None);
         }
         let body = request.into_body().collect().await?.to_bytes();
         let request: Value = serde_json::from_slice(&body)?;
-        let rule = self.next(&request)?;
+        let rule = self.next_rule(&request)?;
         let Some(rule) = rule else {
-            return answer(500, "application/json", vec![error("no rule of the script fits")], None);
+            return respond(500, "application/json", vec![error_body("no rule of the script matches")], None);
         };
         let delay = rule.delay_ms.map_or(self.delay, Duration::from_millis);
         tokio::time::sleep(delay).await;
         if let Some(status) = rule.status {
-            let body = error(rule.error.as_deref().unwrap_or("as the script says"));
-            let mut response = answer(status, "application/json", vec![body], None)?;
+            let body = error_body(rule.error.as_deref().unwrap_or("scripted error"));
+            let mut response = respond(status, "application/json", vec![body], None)?;
             if let Some(wait) = &rule.retry_after {
                 response.headers_mut().insert("retry-after", wait.parse()?);
             }
             return Ok(response);
         }
         if request.get("stream").and_then(Value::as_bool) == Some(true) {
-            return answer(200, "text/event-stream", pieces(&rule), rule.cut);
+            return respond(200, "text/event-stream", stream_events(&rule), rule.cut);
         }
-        answer(200, "application/json", vec![whole(&rule).to_string()], None)
+        respond(200, "application/json", vec![complete_reply(&rule).to_string()], None)
     }
 
-    /// Writes the request down, and finds the rule that answers it.
-    fn next(&self, request: &Value) -> Result<Option<Rule>, Failure> {
+    /// Logs the request and finds its rule.
+    fn next_rule(&self, request: &Value) -> Result<Option<Rule>, BoxError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = state.count(&self.rules, request);
+        let rule = state.count(&self.rules, request);
         let number = state.requests;
         if let Some(log) = &mut state.log {
-            // One write, on the disk before it is answered: whoever counts must not miss one.
-            let line = json!({"number": number, "rule": found, "request": request}).to_string() + "\n";
+            // Synced before the response, so that no answered request is missing from the log.
+            let line = json!({"number": number, "rule": rule, "request": request}).to_string() + "\n";
             log.write_all(line.as_bytes())?;
             log.sync_data()?;
         }
-        Ok(found.and_then(|index| self.rules.get(index).cloned()))
+        Ok(rule.and_then(|index| self.rules.get(index).cloned()))
     }
 }
 
 impl State {
-    /// Counts a request and finds the rule for it.
+    /// Counts a request and finds its rule.
     fn count(&mut self, rules: &[Rule], request: &Value) -> Option<usize> {
         self.requests += 1;
         let none = Vec::new();
@@ -197,10 +197,10 @@ impl State {
         let texts: Vec<String> = messages.iter().map(text_of).collect();
         let (last, all) = (texts.last().cloned().unwrap_or_default(), texts.join("\n"));
         let mut found = None;
-        for (index, (rule, seen)) in rules.iter().zip(&mut self.seen).enumerate() {
-            if rule.contains.fit(&last) && rule.anywhere.fit(&all) {
-                *seen += 1;
-                if found.is_none() && rule.nth.is_none_or(|nth| nth == *seen) {
+        for (index, (rule, matches)) in rules.iter().zip(&mut self.matches).enumerate() {
+            if rule.contains.are_in(&last) && rule.anywhere.are_in(&all) {
+                *matches += 1;
+                if found.is_none() && rule.nth.is_none_or(|nth| nth == *matches) {
                     found = Some(index);
                 }
             }
@@ -217,56 +217,56 @@ fn text_of(message: &Value) -> String {
     }
 }
 
-fn error(message: &str) -> String {
+fn error_body(message: &str) -> String {
     json!({"error": {"message": message, "type": "scripted"}}).to_string()
 }
 
-fn answer(
+fn respond(
     status: u16,
     content_type: &str,
-    pieces: Vec<String>,
+    chunks: Vec<String>,
     cut: Option<usize>,
-) -> Result<Response<Body>, Failure> {
-    let kept = cut.unwrap_or(pieces.len());
+) -> Result<Response<Body>, BoxError> {
+    let count = cut.unwrap_or(chunks.len());
     let frames: Vec<_> =
-        pieces.into_iter().take(kept).map(|piece| Ok(Frame::data(Bytes::from(piece)))).collect();
-    // What was said so far is on its way before the connection breaks.
+        chunks.into_iter().take(count).map(|chunk| Ok(Frame::data(Bytes::from(chunk)))).collect();
+    // The chunks reach the client before the connection breaks.
     let broken = stream::iter(cut).then(|_| async {
         tokio::time::sleep(Duration::from_millis(50)).await;
-        Err(std::io::Error::other("as the script says"))
+        Err(std::io::Error::other("scripted disconnect"))
     });
     let body = StreamBody::new(stream::iter(frames).chain(broken)).boxed_unsync();
     Ok(Response::builder().status(status).header("content-type", content_type).body(body)?)
 }
 
-/// An answer as a stream: texts word by word.
-fn pieces(rule: &Rule) -> Vec<String> {
+/// The events of a streamed reply, with texts word by word.
+fn stream_events(rule: &Rule) -> Vec<String> {
     let event = |delta: &Value, finish: Option<&str>| {
         let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
         let event = json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 0, "model": "scripted", "choices": [choice]});
         format!("data: {event}\n\n")
     };
-    let mut pieces = vec![event(&json!({"role": "assistant", "content": ""}), None)];
+    let mut events = vec![event(&json!({"role": "assistant", "content": ""}), None)];
     let words = |text: &str| text.split_inclusive(' ').map(str::to_owned).collect::<Vec<_>>();
-    pieces.extend(words(&rule.reasoning).iter().map(|word| event(&json!({"reasoning_content": word}), None)));
-    pieces.extend(words(&rule.text).iter().map(|word| event(&json!({"content": word}), None)));
+    events.extend(words(&rule.reasoning).iter().map(|word| event(&json!({"reasoning_content": word}), None)));
+    events.extend(words(&rule.text).iter().map(|word| event(&json!({"content": word}), None)));
     for call in native_calls(rule) {
-        pieces.push(event(&json!({"tool_calls": [call]}), None));
+        events.push(event(&json!({"tool_calls": [call]}), None));
     }
-    pieces.push(event(&json!({}), Some(finish(rule))));
+    events.push(event(&json!({}), Some(finish_reason(rule))));
     let usage = json!({"object": "chat.completion.chunk", "choices": [], "usage": usage(rule)});
-    pieces.push(format!("data: {usage}\n\n"));
-    pieces.push("data: [DONE]\n\n".to_owned());
-    pieces
+    events.push(format!("data: {usage}\n\n"));
+    events.push("data: [DONE]\n\n".to_owned());
+    events
 }
 
-/// The same at once.
-fn whole(rule: &Rule) -> Value {
+/// A reply that is not streamed.
+fn complete_reply(rule: &Rule) -> Value {
     let mut message = json!({"role": "assistant", "content": rule.text, "reasoning_content": rule.reasoning});
     if let Some(fields) = message.as_object_mut().filter(|_| !rule.calls.is_empty()) {
         fields.insert("tool_calls".to_owned(), native_calls(rule).into());
     }
-    let choice = json!({"index": 0, "message": message, "finish_reason": finish(rule)});
+    let choice = json!({"index": 0, "message": message, "finish_reason": finish_reason(rule)});
     json!({"id": "chatcmpl-1", "object": "chat.completion", "created": 0, "model": "scripted", "choices": [choice], "usage": usage(rule)})
 }
 
@@ -280,9 +280,9 @@ fn native_calls(rule: &Rule) -> Vec<Value> {
     rule.calls.iter().enumerate().map(call).collect()
 }
 
-fn finish(rule: &Rule) -> &str {
-    let usual = if rule.calls.is_empty() { "stop" } else { "tool_calls" };
-    rule.finish.as_deref().unwrap_or(usual)
+fn finish_reason(rule: &Rule) -> &str {
+    let default = if rule.calls.is_empty() { "stop" } else { "tool_calls" };
+    rule.finish.as_deref().unwrap_or(default)
 }
 
 fn usage(rule: &Rule) -> Value {

@@ -1,44 +1,44 @@
-//! Why a model did not answer.
+//! Errors of models.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Usage;
 
-/// Why a model did not answer: which, what happened, and what to do.
+/// A model's failure to reply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
-#[error("model {model} {message}")]
+#[error("model `{model}` {message}")]
 pub struct ModelError {
-    /// Which model.
+    /// The model's name.
     pub model: String,
     /// The class of failure.
     pub kind: ModelErrorKind,
-    /// What happened, as the rest of a sentence, secrets removed.
+    /// A predicate whose subject is the model, such as `cannot be reached`; secrets are redacted.
     pub message: String,
-    /// What to do about it.
+    /// What the operator can do about it.
     pub hint: Option<String>,
-    /// What the request cost nevertheless, as far as that is known.
+    /// Usage of the failed request, as far as it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Box<Usage>>,
 }
 
-/// Classes of failures of models.
+/// Classes of failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelErrorKind {
-    /// Nobody answered at its address.
+    /// The server cannot be reached.
     Unreachable,
-    /// It did not begin to answer, or fell silent.
+    /// The reply did not start or continue in time.
     Timeout,
-    /// Too many requests, or it is overloaded.
+    /// The server is overloaded or limits the rate of requests.
     Busy,
-    /// The key is wrong or missing.
+    /// The API key is invalid or missing.
     Unauthorized,
-    /// It cannot do what was asked: a schema, tools, so long a prompt.
+    /// The model does not support the request: its schema, its tools or its length.
     Unsupported,
-    /// Anything else it said no to.
-    Refused,
-    /// What it said cannot be understood.
-    Garbled,
+    /// The server rejected the request for another reason.
+    Rejected,
+    /// The response cannot be parsed.
+    InvalidResponse,
 }
 
 impl ModelError {
@@ -47,22 +47,22 @@ impl ModelError {
         Self { model: model.into(), kind, message: message.into(), hint: None, usage: None }
     }
 
-    /// The same error with something to do about it.
+    /// Adds a hint.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// The same error of a request that cost something nevertheless.
+    /// Adds the usage of the failed request.
     #[must_use]
-    pub fn having_used(mut self, usage: Usage) -> Self {
+    pub fn with_usage(mut self, usage: Usage) -> Self {
         self.usage = (usage != Usage::default()).then(|| Box::new(usage));
         self
     }
 
-    /// What the request cost nevertheless, as far as that is known.
-    pub fn used(&self) -> Usage {
+    /// The usage of the failed request; zero if it is not known.
+    pub fn usage(&self) -> Usage {
         self.usage.as_deref().copied().unwrap_or_default()
     }
 }

@@ -1,8 +1,9 @@
-//! Models of other makers through the crate genai: Anthropic, OpenAI Responses, Gemini, DeepSeek and others.
+//! Models of other providers through the crate genai: Anthropic, OpenAI Responses, Gemini, DeepSeek and others.
 //!
-//! What they say becomes our events; keys come from the configuration and never from the environment; whoever is busy is
-//! asked again as long as nothing was said.
+//! API keys come from the configuration only, never from the environment. A request is never repeated once part of its
+//! reply was passed on.
 
+mod config;
 mod mapping;
 
 use std::{collections::VecDeque, fmt, time::Duration};
@@ -16,126 +17,64 @@ use genai::{
 };
 use tokio::time::{Instant, timeout_at};
 
+pub use self::config::GenAiConfig;
 use crate::{
-    ApiKey, Model, ModelError, ModelErrorKind, ModelEvent, ModelRequest, ModelStream, Prices, ToolCalling,
+    Model, ModelError, ModelErrorKind, ModelEvent, ModelRequest, ModelStream, SecretString, ToolCalling,
     Usage,
-    openai::{
-        answer::Estimate,
-        failure::{KeyFacts, Spokesman},
-        http_client, retry,
-    },
+    provider::{ApiKeyInfo, ErrorReporter, TokenEstimate, build_http_client, retry_delay},
 };
 
-/// What an operator says about a model of another maker. Only the first three are needed.
-#[derive(Clone, PartialEq)]
-pub struct GenAiConfig {
-    /// The name under which the operator knows the model.
-    pub name: String,
-    /// Whose protocol it speaks: `anthropic`, `openai_resp`, `gemini`, `deepseek`, …
-    pub provider: String,
-    /// The name under which its maker knows it.
-    pub model: String,
-    /// The key.
-    pub key: Option<ApiKey>,
-    /// Where the key comes from, so that an error can name it.
-    pub key_source: Option<String>,
-    /// Where it answers, if not at its maker's.
-    pub base_url: Option<String>,
-    /// How it is let to call tools.
-    pub tool_calling: ToolCalling,
-    /// How long it may take to begin.
-    pub first_token_timeout: Duration,
-    /// How long it may be silent once it began.
-    pub between_tokens_timeout: Duration,
-    /// How often a request is sent at most while its maker is busy.
-    pub attempts: u32,
-    /// No pause before another attempt is longer.
-    pub longest_pause: Duration,
-    /// What it costs.
-    pub prices: Prices,
-    /// It ends after so many tokens where a request does not say.
-    pub max_tokens: Option<u32>,
-}
-
-impl GenAiConfig {
-    /// A model of which nothing is said but whose it is.
-    pub fn new(name: impl Into<String>, provider: impl Into<String>, model: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            provider: provider.into(),
-            model: model.into(),
-            key: None,
-            key_source: None,
-            base_url: None,
-            tool_calling: ToolCalling::Native,
-            first_token_timeout: Duration::from_secs(120),
-            between_tokens_timeout: Duration::from_secs(60),
-            attempts: 4,
-            longest_pause: Duration::from_secs(60),
-            prices: Prices::default(),
-            max_tokens: None,
-        }
-    }
-}
-
-impl fmt::Debug for GenAiConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GenAiConfig")
-            .field("name", &self.name)
-            .field("provider", &self.provider)
-            .field("model", &self.model)
-            .finish_non_exhaustive()
-    }
-}
-
-/// A model of another maker.
+/// A model behind the crate genai.
 pub struct GenAiModel {
     config: GenAiConfig,
-    kind: AdapterKind,
+    adapter: AdapterKind,
     client: Client,
-    spokesman: Spokesman,
+    reporter: ErrorReporter,
 }
 
 impl GenAiModel {
-    /// A model as configured. Nobody is asked anything yet.
+    /// A model with these settings. Sends no request.
     pub fn new(config: GenAiConfig) -> Result<Self, ModelError> {
-        let kind = AdapterKind::from_lower_str(&config.provider.to_ascii_lowercase()).ok_or_else(|| {
-            let message = format!("is of a provider that is not known: {}", config.provider);
-            let known: Vec<&str> = AdapterKind::all().iter().map(AdapterKind::as_lower_str).collect();
-            ModelError::new(&config.name, ModelErrorKind::Refused, message)
-                .with_hint(format!("known are {}", known.join(", ")))
-        })?;
-        let key = KeyFacts { source: config.key_source.clone(), is_given: config.key.is_some() };
-        let secrets = config.key.iter().flat_map(ApiKey::spellings).collect();
-        let spokesman = Spokesman::new(&config.name, config.provider.clone(), key, secrets);
-        let client = client(&config)?;
-        Ok(Self { config, kind, client, spokesman })
+        let adapter =
+            AdapterKind::from_lower_str(&config.provider.to_ascii_lowercase()).ok_or_else(|| {
+                let message = format!("has an unknown provider: {}", config.provider);
+                let known: Vec<&str> = AdapterKind::all().iter().map(AdapterKind::as_lower_str).collect();
+                ModelError::new(&config.name, ModelErrorKind::Rejected, message)
+                    .with_hint(format!("known providers: {}", known.join(", ")))
+            })?;
+        let api_key =
+            ApiKeyInfo { source: config.api_key_source.clone(), is_configured: config.api_key.is_some() };
+        let secrets = config.api_key.iter().flat_map(SecretString::redactions).collect();
+        let reporter = ErrorReporter::new(&config.name, config.provider.clone(), api_key, secrets);
+        let client = build_client(&config)?;
+        Ok(Self { config, adapter, client, reporter })
     }
 
-    async fn ask(&self, request: &ModelRequest) -> Result<ChatStream, genai::Error> {
-        let options = mapping::options(&self.config, request);
-        let asked = ModelIden::new(self.kind, self.config.model.clone());
-        let answer = self.client.exec_chat_stream(asked, mapping::request(request), Some(&options)).await?;
-        Ok(answer.stream)
+    async fn send(&self, request: &ModelRequest) -> Result<ChatStream, genai::Error> {
+        let options = mapping::chat_options(&self.config, request);
+        let model = ModelIden::new(self.adapter, self.config.model.clone());
+        let response =
+            self.client.exec_chat_stream(model, mapping::chat_request(request), Some(&options)).await?;
+        Ok(response.stream)
     }
 }
 
-/// A client that knows the key and the address, and looks for neither anywhere else.
-fn client(config: &GenAiConfig) -> Result<Client, ModelError> {
-    let key = config.key.as_ref().map(|key| AuthData::Key(key.reveal().trim().to_owned()));
-    // Without a key, an empty one: otherwise it is looked for in the environment.
-    let key = key.unwrap_or_else(|| AuthData::Key(String::new()));
-    // Addresses are joined with what follows them, so that their last slash matters.
-    let place = config.base_url.as_ref().map(|url| format!("{}/", url.trim_end_matches('/')));
+fn build_client(config: &GenAiConfig) -> Result<Client, ModelError> {
+    // An empty key, because genai would otherwise take one from the environment.
+    let key = config.api_key.as_ref().map_or("", SecretString::expose).trim().to_owned();
+    // genai joins relative paths to the base URL, which must therefore end with a slash.
+    let base_url = config.base_url.as_ref().map(|url| format!("{}/", url.trim_end_matches('/')));
     Client::builder()
-        .with_reqwest(http_client(&config.name)?)
-        .with_auth_resolver_fn(move |_: ModelIden| Ok(Some(key)))
+        .with_reqwest(build_http_client(&config.name)?)
+        .with_auth_resolver_fn(move |_: ModelIden| Ok(Some(AuthData::Key(key))))
         .with_service_target_resolver_fn(move |target: ServiceTarget| {
-            let endpoint = place.map_or(target.endpoint, Endpoint::from_owned);
+            let endpoint = base_url.map_or(target.endpoint, Endpoint::from_owned);
             Ok(ServiceTarget { endpoint, ..target })
         })
         .build()
-        .map_err(|_| ModelError::new(&config.name, ModelErrorKind::Refused, "cannot be asked as configured"))
+        .map_err(|_| {
+            ModelError::new(&config.name, ModelErrorKind::Rejected, "has settings that cannot be used")
+        })
 }
 
 impl fmt::Debug for GenAiModel {
@@ -158,15 +97,16 @@ impl Model for GenAiModel {
     }
 
     fn generate<'a>(&'a self, request: &'a ModelRequest) -> ModelStream<'a> {
-        let talk = Talk { model: self, request, attempt: 0, state: State::Fresh, events: VecDeque::new() };
-        Box::pin(stream::unfold(talk, |mut talk| async move {
-            let event = talk.next().await?;
-            Some((event, talk))
+        let generation =
+            Generation { model: self, request, attempt: 0, state: State::Idle, events: VecDeque::new() };
+        Box::pin(stream::unfold(generation, |mut generation| async move {
+            let event = generation.next().await?;
+            Some((event, generation))
         }))
     }
 }
 
-struct Talk<'a> {
+struct Generation<'a> {
     model: &'a GenAiModel,
     request: &'a ModelRequest,
     attempt: u32,
@@ -175,115 +115,140 @@ struct Talk<'a> {
 }
 
 enum State {
-    Fresh,
-    Listening { stream: Box<ChatStream>, deadline: Instant, has_begun: bool, heard: Estimate },
-    Over,
+    /// The next attempt has not started.
+    Idle,
+    Reading {
+        stream: Box<ChatStream>,
+        deadline: Instant,
+        has_started: bool,
+        output: TokenEstimate,
+    },
+    Done,
 }
 
-/// Why there is no answer, and when another attempt may help.
-struct Failure {
+/// Why an attempt failed.
+struct AttemptError {
     error: ModelError,
-    again: Option<Option<Duration>>,
+    retry: Retry,
 }
 
-impl Talk<'_> {
+/// Whether another attempt may succeed.
+enum Retry {
+    Never,
+    /// After the delay that the server asks for.
+    After(Option<Duration>),
+}
+
+impl Generation<'_> {
     async fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
         loop {
             if let Some(event) = self.events.pop_front() {
                 return Some(Ok(event));
             }
-            let outcome = match self.state {
-                State::Over => return None,
-                State::Fresh => self.begin().await,
-                State::Listening { .. } => self.listen().await,
+            let progress = match self.state {
+                State::Done => return None,
+                State::Idle => self.start_attempt().await,
+                State::Reading { .. } => self.read().await,
             };
-            if let Err(failure) = outcome {
-                let used = self.used();
-                if let Err(error) = self.after(failure).await {
-                    self.state = State::Over;
-                    return Some(Err(error.having_used(used)));
+            if let Err(error) = progress {
+                let usage = self.partial_usage();
+                if let Err(error) = self.prepare_retry(error).await {
+                    self.state = State::Done;
+                    return Some(Err(error.with_usage(usage)));
                 }
             }
         }
     }
 
-    /// What an answer cost that goes no further, by what was heard of it: what its maker counted is told at its end only.
-    fn used(&self) -> Usage {
-        let State::Listening { heard, .. } = &self.state else { return Usage::default() };
-        if heard.tokens() == 0 {
+    /// The estimated usage of a reply that failed: providers report usage at the end only.
+    fn partial_usage(&self) -> Usage {
+        let State::Reading { output, .. } = &self.state else { return Usage::default() };
+        if output.tokens() == 0 {
             return Usage::default();
         }
-        let read = self.request.messages.iter().map(|message| Estimate::of(&message.text).tokens()).sum();
-        let usage = Usage { input: read, output: heard.tokens(), ..Usage::default() };
+        let input =
+            self.request.messages.iter().map(|message| TokenEstimate::of(&message.text).tokens()).sum();
+        let usage = Usage { input, output: output.tokens(), ..Usage::default() };
         Usage { cost_micros: self.model.config.prices.cost(&usage), ..usage }
     }
 
-    async fn begin(&mut self) -> Result<(), Failure> {
+    async fn start_attempt(&mut self) -> Result<(), AttemptError> {
         self.attempt += 1;
         let deadline = Instant::now() + self.model.config.first_token_timeout;
-        let asked = timeout_at(deadline, self.model.ask(self.request)).await;
-        let stream = asked.map_err(|_| self.too_slow(false))?.map_err(|error| self.failure(&error))?;
-        let heard = Estimate::default();
-        self.state = State::Listening { stream: Box::new(stream), deadline, has_begun: false, heard };
+        let stream = timeout_at(deadline, self.model.send(self.request))
+            .await
+            .map_err(|_| self.timeout_error(false))?
+            .map_err(|error| self.attempt_error(&error))?;
+        let output = TokenEstimate::default();
+        self.state = State::Reading { stream: Box::new(stream), deadline, has_started: false, output };
         Ok(())
     }
 
-    async fn listen(&mut self) -> Result<(), Failure> {
-        let State::Listening { stream, deadline, has_begun, heard: estimate } = &mut self.state else {
+    async fn read(&mut self) -> Result<(), AttemptError> {
+        let State::Reading { stream, deadline, has_started, output } = &mut self.state else {
             return Ok(());
         };
-        let heard = timeout_at(*deadline, stream.next()).await;
-        let begun = *has_begun;
-        let event = match heard {
-            Err(_) => return Err(self.too_slow(begun)),
-            Ok(None) => {
-                let error =
-                    self.model.spokesman.error(ModelErrorKind::Garbled, "ended in the middle of its answer");
-                return Err(Failure { error, again: Some(None) });
+        let item = timeout_at(*deadline, stream.next()).await;
+        let event = match item {
+            Err(_) => {
+                let has_started = *has_started;
+                return Err(self.timeout_error(has_started));
             }
-            Ok(Some(Err(error))) => return Err(self.failure(&error)),
+            Ok(None) => {
+                let message = "ended its response before the reply was complete";
+                let error = self.model.reporter.error(ModelErrorKind::InvalidResponse, message);
+                return Err(AttemptError { error, retry: Retry::After(None) });
+            }
+            Ok(Some(Err(error))) => return Err(self.attempt_error(&error)),
             Ok(Some(Ok(event))) => event,
         };
-        if mapping::is_sign_of_life(&event) {
-            *has_begun = true;
-            *deadline = Instant::now() + self.model.config.between_tokens_timeout;
+        if mapping::is_activity(&event) {
+            *has_started = true;
+            *deadline = Instant::now() + self.model.config.idle_timeout;
         }
-        let (fresh, is_last) = mapping::events(event, |usage| self.model.config.prices.cost(usage));
-        fresh.iter().for_each(|event| estimate.add(event));
-        self.events.extend(fresh);
+        let (events, is_last) = mapping::model_events(event, &self.model.config.prices);
+        events.iter().for_each(|event| output.add(event));
+        self.events.extend(events);
         if is_last {
-            self.state = State::Over;
+            self.state = State::Done;
         }
         Ok(())
     }
 
-    /// Waits before another attempt, or gives up.
-    async fn after(&mut self, failure: Failure) -> Result<(), ModelError> {
-        let begun = matches!(self.state, State::Listening { has_begun: true, .. });
+    /// Waits before another attempt, or returns the error.
+    async fn prepare_retry(&mut self, error: AttemptError) -> Result<(), ModelError> {
+        let has_started = matches!(self.state, State::Reading { has_started: true, .. });
+        let AttemptError { error, retry } = error;
         let config = &self.model.config;
-        let pause = failure
-            .again
-            .filter(|_| !begun && self.attempt < config.attempts.max(1))
-            .and_then(|wanted| retry::pause(self.attempt, wanted, config.longest_pause, fastrand::f64()));
-        let Some(pause) = pause else { return Err(failure.error) };
-        tracing::debug!(model = %config.name, attempt = self.attempt, ?pause, "asking again");
-        self.state = State::Fresh;
-        tokio::time::sleep(pause).await;
+        let delay = match retry {
+            Retry::After(retry_after) if !has_started && self.attempt < config.max_attempts.max(1) => {
+                retry_delay(self.attempt, retry_after, config.max_retry_delay, fastrand::f64())
+            }
+            Retry::After(_) | Retry::Never => None,
+        };
+        let Some(delay) = delay else { return Err(error) };
+        tracing::debug!(model = %config.name, attempt = self.attempt, ?delay, %error, "retrying model request");
+        self.state = State::Idle;
+        tokio::time::sleep(delay).await;
         Ok(())
     }
 
-    fn failure(&self, error: &genai::Error) -> Failure {
-        let (error, again) = mapping::failure(error, &self.model.spokesman);
-        Failure { error, again }
+    fn attempt_error(&self, error: &genai::Error) -> AttemptError {
+        let (error, retry) = mapping::model_error(error, &self.model.reporter);
+        AttemptError { error, retry }
     }
 
-    fn too_slow(&self, has_begun: bool) -> Failure {
-        let message = if has_begun {
-            "fell silent in the middle of its answer"
+    fn timeout_error(&self, has_started: bool) -> AttemptError {
+        let config = &self.model.config;
+        let message = if has_started {
+            format!("sent nothing for {} s during its reply", config.idle_timeout.as_secs_f32())
         } else {
-            "did not begin to answer in time"
+            format!("did not start to reply within {} s", config.first_token_timeout.as_secs_f32())
         };
-        Failure { error: self.model.spokesman.error(ModelErrorKind::Timeout, message), again: None }
+        AttemptError {
+            error: self.model.reporter.error(ModelErrorKind::Timeout, message),
+            retry: Retry::Never,
+        }
     }
 }
 

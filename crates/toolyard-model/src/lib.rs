@@ -1,40 +1,45 @@
-//! Language models behind one small trait: a stream of text, reasoning, tool calls and usage.
+//! Language models behind one small trait.
 //!
-//! | words | file |
+//! A [`Model`] answers a [`ModelRequest`] with a stream of [`ModelEvent`]s: text, reasoning, tool calls, usage and the
+//! reason why it stopped. [`collect_reply`] gathers the stream into a [`ModelReply`].
+//!
+//! | module | contents |
 //! |---|---|
-//! | [`Model`], [`ModelStream`], [`reply()`] | `model.rs` |
-//! | [`ModelRequest`], [`ModelMessage`], [`ToolDefinition`], [`WantedSchema`] | `request.rs` |
-//! | [`ModelEvent`], [`ModelReply`], [`Usage`], [`FinishReason`] | `reply.rs` |
-//! | [`ModelError`] | `error.rs` |
-//! | [`OpenAiModel`]: anything that speaks as OpenAI's does (llama.cpp, vLLM, Ollama, LM Studio, DashScope, …) | `openai.rs` |
-//! | `GenAiModel`: Anthropic, OpenAI Responses, Gemini, DeepSeek and others, with the feature `genai` | `genai.rs` |
-//! | [`tool_call_tag`]: calls that a model wrote into its text, whole or as it comes | `tool_call_tag.rs` |
-//! | [`probe()`]: in which way a model calls tools best | `probe.rs` |
-//! | [`ModelSynthesizer`]: what the hub asks of a model | `synthesizer.rs` |
-//! | [`ScriptedModel`], [`Recorder`], [`Cassette`]: models for tests | `scripted.rs`, `cassette.rs` |
+//! | `model`, `request`, `reply`, `error` | the trait [`Model`] and its types |
+//! | `openai` | [`OpenAiModel`]: any OpenAI-compatible server (llama.cpp, vLLM, Ollama, LM Studio, DashScope, …) |
+//! | `genai` | `GenAiModel`: Anthropic, OpenAI Responses, Gemini, DeepSeek and others, with the feature `genai` |
+//! | [`tool_call_parser`] | finds tool calls in the text of models that do not call tools natively |
+//! | [`lenient_json`] | parses JSON with the mistakes that models make |
+//! | `probe` | [`probe()`]: finds the mode in which a model calls tools best |
+//! | `synthesizer` | [`ModelSynthesizer`]: merges several tool results for the hub |
+//! | `testing` | [`ScriptedModel`], [`CassetteRecorder`] and [`Cassette`]: models for tests |
 //!
-//! A model that says what it was told to, and the calls in what it says:
+//! # Example
+//!
+//! A scripted model, and the tool call in its text:
 //!
 //! ```
-//! use toolyard_model::{ModelMessage, ModelRequest, ScriptedModel, ToolCalling, reply, tool_call_tag::read_calls};
+//! use toolyard_model::{
+//!     ModelMessage, ModelRequest, ScriptedModel, ToolCalling, collect_reply, tool_call_parser::parse_tool_calls,
+//! };
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), toolyard_model::ModelError> {
-//! let model = ScriptedModel::saying(
+//! let model = ScriptedModel::with_replies(
 //!     ToolCalling::Text,
 //!     ["Let me look.\n<tool_call>{\"name\": \"get_time\", \"arguments\": {\"timezone\": \"Asia/Tokyo\"}}</tool_call>"],
 //! );
 //! let request =
 //!     ModelRequest { messages: vec![ModelMessage::user("What time is it in Tokyo?")], ..ModelRequest::default() };
-//! let said = reply(&model, &request, |event| println!("{event:?}")).await?;
-//! let found = read_calls(&said.text, &|name| name == "get_time");
-//! assert_eq!(found.rest, "Let me look.");
-//! assert_eq!(found.calls[0].arguments["timezone"], "Asia/Tokyo");
+//! let reply = collect_reply(&model, &request, |event| println!("{event:?}")).await?;
+//! let parsed = parse_tool_calls(&reply.text, &|name| name == "get_time");
+//! assert_eq!(parsed.text, "Let me look.");
+//! assert_eq!(parsed.calls[0].arguments["timezone"], "Asia/Tokyo");
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! With a real one, only the first line is another:
+//! A model behind an OpenAI-compatible server is used in the same way:
 //!
 //! ```
 //! use toolyard_model::{OpenAiConfig, OpenAiModel};
@@ -43,27 +48,28 @@
 //! # Ok::<(), toolyard_model::ModelError>(())
 //! ```
 
-mod cassette;
 mod error;
 #[cfg(feature = "genai")]
 mod genai;
+pub mod lenient_json;
 mod model;
-pub mod openai;
+mod openai;
 mod probe;
+mod provider;
 mod reply;
 mod request;
-mod scripted;
 mod synthesizer;
-pub mod tool_call_tag;
+mod testing;
+pub mod tool_call_parser;
 
-pub use cassette::{Cassette, CassetteError, Recorder};
 pub use error::{ModelError, ModelErrorKind};
 #[cfg(feature = "genai")]
 pub use genai::{GenAiConfig, GenAiModel};
-pub use model::{Model, ModelStream, ToolCalling, reply};
-pub use openai::{ApiKey, OpenAiConfig, OpenAiModel, Prices, StreamLimits};
+pub use model::{Model, ModelStream, ToolCalling, collect_reply};
+pub use openai::{OpenAiConfig, OpenAiModel, ResponseLimits};
 pub use probe::{ProbeOptions, ProbeOutcome, ProbeReport, probe};
-pub use reply::{FinishReason, ModelEvent, ModelReply, NativeCall, ToolCallDelta, Usage};
-pub use request::{ModelMessage, ModelRequest, Role, ToolDefinition, WantedSchema};
-pub use scripted::{Script, ScriptedModel};
+pub use provider::{Prices, SecretString};
+pub use reply::{FinishReason, ModelEvent, ModelReply, ModelToolCall, ToolCallDelta, Usage};
+pub use request::{ModelMessage, ModelRequest, ModelTool, ResponseSchema, Role};
 pub use synthesizer::ModelSynthesizer;
+pub use testing::{Cassette, CassetteError, CassetteRecorder, ScriptedModel};

@@ -1,4 +1,4 @@
-//! What a language model is here: something that answers a request with a stream of events.
+//! The trait [`Model`] and how a model calls tools.
 
 use std::{fmt, pin::Pin};
 
@@ -7,25 +7,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ModelError, ModelEvent, ModelReply, ModelRequest, Usage};
 
-/// What a model says, as it says it. It ends after [`ModelEvent::Finished`] or with the first error; dropping it ends the
+/// The events of one reply. The stream ends after [`ModelEvent::Finished`] or the first error. Dropping it cancels the
 /// request.
 pub type ModelStream<'a> = Pin<Box<dyn Stream<Item = Result<ModelEvent, ModelError>> + Send + 'a>>;
 
 /// A language model.
 pub trait Model: Send + Sync + fmt::Debug {
-    /// The name under which its operator knows it.
+    /// The name of the model in the operator's settings.
     fn name(&self) -> &str;
 
-    /// How it is best let to call tools, as configured or probed.
+    /// How the model calls tools, as configured or probed.
     fn tool_calling(&self) -> ToolCalling;
 
-    /// What this usage costs, in millionths of the operator's currency; 0 where nothing is known of prices.
+    /// The cost of this usage in millionths of the operator's currency; 0 if no prices are known.
     fn cost(&self, usage: &Usage) -> u64 {
         let _ = usage;
         0
     }
 
-    /// Asks it.
+    /// Starts a reply to the request.
     fn generate<'a>(&'a self, request: &'a ModelRequest) -> ModelStream<'a>;
 }
 
@@ -33,27 +33,28 @@ pub trait Model: Send + Sync + fmt::Debug {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolCalling {
-    /// By fields of the protocol that are made for it.
+    /// Through the tool-call fields of the provider's protocol.
     Native,
-    /// In its text: `<tool_call>{…}</tool_call>`, and whatever else models write.
+    /// In its text: `<tool_call>{…}</tool_call>` and the other formats that [`tool_call_parser`](crate::tool_call_parser)
+    /// knows.
     #[default]
     Text,
-    /// As JSON that is held to a schema while it is written.
+    /// As JSON that the server constrains to a schema.
     Schema,
 }
 
-/// Asks and waits for the whole reply; everything on the way is shown to `see`.
-pub async fn reply(
+/// Waits for the whole reply and passes each event to `on_event` as it arrives.
+pub async fn collect_reply(
     model: &dyn Model,
     request: &ModelRequest,
-    mut see: impl FnMut(&ModelEvent),
+    mut on_event: impl FnMut(&ModelEvent),
 ) -> Result<ModelReply, ModelError> {
     let mut stream = model.generate(request);
     let mut reply = ModelReply::default();
     while let Some(event) = stream.next().await {
         let event = event?;
-        see(&event);
-        reply.take(event);
+        on_event(&event);
+        reply.apply(event);
     }
     Ok(reply)
 }

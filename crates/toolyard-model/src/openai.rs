@@ -1,18 +1,17 @@
-//! Models behind any address that speaks as OpenAI's does: llama.cpp, vLLM, Ollama, LM Studio, DashScope and others.
+//! Models behind OpenAI-compatible servers: llama.cpp, vLLM, Ollama, LM Studio, DashScope and others.
 //!
-//! Servers agree on little more than the outline, so that nothing they send is required to be there, and what they do not
-//! understand of a request is left out the next time. Nothing is asked again once a word of an answer was given out.
+//! Compatible servers agree on little more than the outline of the protocol. Every field of a response is therefore
+//! optional, and fields of the request that a server rejects are omitted from then on. A request is never repeated once
+//! part of its reply was passed on.
 
-mod address;
-pub(crate) mod answer;
-mod body;
-mod call_slots;
+mod base_url;
 mod config;
-mod exchange;
-pub(crate) mod failure;
-pub(crate) mod retry;
-mod sse;
-mod think;
+mod reasoning_tags;
+mod request_body;
+mod response_parser;
+mod response_reader;
+mod stream;
+mod tool_call_assembler;
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -20,101 +19,95 @@ use std::{
 };
 
 use reqwest::{
-    Client,
+    Client, Response,
     header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderName, HeaderValue},
-    redirect::Policy,
 };
 use serde_json::Value;
+use toolyard_core::escape_unsafe;
 
-pub use self::config::{ApiKey, OpenAiConfig, Prices, StreamLimits};
-use self::{
-    address::Address,
-    body::Dialect,
-    failure::{KeyFacts, Spokesman},
+pub use self::config::{OpenAiConfig, ResponseLimits};
+use self::{base_url::BaseUrl, request_body::Dialect};
+use crate::{
+    Model, ModelError, ModelErrorKind, ModelRequest, ModelStream, ToolCalling, Usage,
+    provider::{ApiKeyInfo, ErrorReporter, ServerError, build_http_client},
 };
-use crate::{Model, ModelError, ModelErrorKind, ModelRequest, ModelStream, ToolCalling, Usage};
 
-/// How long a connection may take to come about.
-const CONNECT_LIMIT: Duration = Duration::from_secs(10);
-/// How long a list of models may take.
-const LIST_LIMIT: Duration = Duration::from_secs(15);
-/// How much of a list of models, or of a complaint, is read.
-const SMALL_BODY: usize = 4 << 20;
+const LIST_MODELS_TIMEOUT: Duration = Duration::from_secs(15);
+/// Limits model lists and error responses.
+const MAX_SMALL_BODY_BYTES: usize = 4 << 20;
+/// Limits the names in a model list.
+const MAX_MODEL_NAME_CHARS: usize = 200;
 
-/// A model behind an OpenAI-compatible address.
+/// A model behind an OpenAI-compatible server.
 #[derive(Debug)]
 pub struct OpenAiModel {
     config: OpenAiConfig,
     headers: HeaderMap,
     client: Client,
-    address: Address,
-    spokesman: Spokesman,
-    /// What the server was found not to understand.
+    base_url: BaseUrl,
+    reporter: ErrorReporter,
+    /// What the server was found not to support.
     dialect: Mutex<Dialect>,
 }
 
 impl OpenAiModel {
-    /// A model as configured. Nobody is asked anything yet.
+    /// A model with these settings. Sends no request.
     pub fn new(config: OpenAiConfig) -> Result<Self, ModelError> {
-        let client = http_client(&config.name)?;
-        Self::with_client(config, client)
-    }
-
-    /// The same with a client that is shared with others.
-    pub fn with_client(config: OpenAiConfig, client: Client) -> Result<Self, ModelError> {
-        let address = Address::read(&config.base_url).map_err(|why| {
-            wrong(&config, &format!("has an address that cannot be used: {why}"))
-                .with_hint("give an address such as http://127.0.0.1:8080/v1")
+        let base_url = BaseUrl::parse(&config.base_url).map_err(|error| {
+            config_error(&config, &format!("has an invalid base URL: {error}"))
+                .with_hint("use a URL such as http://127.0.0.1:8080/v1")
         })?;
-        let headers = headers(&config)?;
-        let key = KeyFacts { source: config.key_source.clone(), is_given: config.key.is_some() };
-        let spokesman = Spokesman::new(&config.name, address.to_string(), key, config.secrets());
-        Ok(Self { config, headers, client, address, spokesman, dialect: Mutex::default() })
+        let client = build_http_client(&config.name)?;
+        let headers = request_headers(&config)?;
+        let api_key =
+            ApiKeyInfo { source: config.api_key_source.clone(), is_configured: config.api_key.is_some() };
+        let reporter = ErrorReporter::new(&config.name, base_url.to_string(), api_key, config.redactions());
+        Ok(Self { config, headers, client, base_url, reporter, dialect: Mutex::default() })
     }
 
-    /// The names of the models that its server has.
+    /// The names of the server's models.
     pub async fn models(&self) -> Result<Vec<String>, ModelError> {
-        let listing = async {
-            let request = self.client.get(self.address.at("models")).headers(self.headers.clone());
-            let response = request.send().await.map_err(|error| self.not_reached(&error))?;
-            exchange::small_body(self, response).await
+        let list = async {
+            let request = self.client.get(self.base_url.join("models")).headers(self.headers.clone());
+            let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+            let status = response.status();
+            let body = read_small_body(response).await;
+            if !status.is_success() {
+                let error = ServerError::from_response(status.as_u16(), &body.unwrap_or_default());
+                return Err(self.reporter.server_error(&error));
+            }
+            body.ok_or_else(|| self.too_long())
         };
-        let body = tokio::time::timeout(LIST_LIMIT, listing).await.map_err(|_| {
-            self.spokesman.error(ModelErrorKind::Timeout, "did not list its server's models in time")
+        let body = tokio::time::timeout(LIST_MODELS_TIMEOUT, list).await.map_err(|_| {
+            let seconds = LIST_MODELS_TIMEOUT.as_secs();
+            let message = format!("did not get its server's list of models within {seconds} s");
+            self.reporter.error(ModelErrorKind::Timeout, message)
         })??;
         let value = serde_json::from_str(&body).unwrap_or(Value::Null);
-        let names = model_names(&value).ok_or_else(|| {
-            self.spokesman.error(ModelErrorKind::Garbled, "did not list its server's models")
-        })?;
-        Ok(names)
-    }
-
-    /// What it was made of.
-    pub fn config(&self) -> &OpenAiConfig {
-        &self.config
+        model_names(&value).ok_or_else(|| {
+            let message = "got no list of models from its server";
+            self.reporter.error(ModelErrorKind::InvalidResponse, message)
+        })
     }
 
     fn dialect(&self) -> Dialect {
         *self.dialect.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn learn(&self, dialect: Dialect) {
+    fn set_dialect(&self, dialect: Dialect) {
         *self.dialect.lock().unwrap_or_else(PoisonError::into_inner) = dialect;
     }
 
-    fn not_reached(&self, error: &reqwest::Error) -> ModelError {
-        let mut reasons = Vec::new();
-        let mut source = std::error::Error::source(error);
-        while let Some(reason) = source {
-            reasons.push(reason.to_string());
-            source = reason.source();
-        }
-        // The last reason says it; those before it say where in the machinery it was met.
-        let reason = reasons.pop().unwrap_or_else(|| "the connection failed".to_owned());
-        let address = &self.address;
-        self.spokesman
-            .error(ModelErrorKind::Unreachable, format!("cannot be reached at {address}: {reason}"))
-            .with_hint(format!("is its server running? {address} must answer"))
+    fn unreachable(&self, error: &reqwest::Error) -> ModelError {
+        let url = &self.base_url;
+        let message = format!("cannot be reached at {url}: {}", root_cause(error));
+        self.reporter
+            .error(ModelErrorKind::Unreachable, message)
+            .with_hint(format!("check that a server is running at {url}"))
+    }
+
+    fn too_long(&self) -> ModelError {
+        self.reporter.error(ModelErrorKind::InvalidResponse, "returned a response beyond the size limits")
     }
 }
 
@@ -132,56 +125,64 @@ impl Model for OpenAiModel {
     }
 
     fn generate<'a>(&'a self, request: &'a ModelRequest) -> ModelStream<'a> {
-        exchange::generate(self, request)
+        stream::generate(self, request)
     }
 }
 
-/// A client that follows nobody elsewhere, so that keys go where they were meant to.
-pub(crate) fn http_client(model: &str) -> Result<Client, ModelError> {
-    Client::builder()
-        .redirect(Policy::none())
-        .referer(false)
-        .no_proxy()
-        .connect_timeout(CONNECT_LIMIT)
-        .pool_idle_timeout(Duration::from_secs(30))
-        .build()
-        .map_err(|_| {
-            let message = "cannot be asked: no encrypted connections on this machine";
-            ModelError::new(model, ModelErrorKind::Refused, message)
-        })
+fn config_error(config: &OpenAiConfig, message: &str) -> ModelError {
+    ModelError::new(&config.name, ModelErrorKind::Rejected, message)
 }
 
-fn wrong(config: &OpenAiConfig, message: &str) -> ModelError {
-    ModelError::new(&config.name, ModelErrorKind::Refused, message)
-}
-
-fn headers(config: &OpenAiConfig) -> Result<HeaderMap, ModelError> {
+fn request_headers(config: &OpenAiConfig) -> Result<HeaderMap, ModelError> {
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
     let secret = |value: &str, what: &str| {
         let mut value = HeaderValue::from_str(value.trim())
-            .map_err(|_| wrong(config, &format!("has a {what} with characters that cannot be sent")))?;
+            .map_err(|_| config_error(config, &format!("has {what} with invalid characters")))?;
         value.set_sensitive(true);
         Ok(value)
     };
-    if let Some(key) = &config.key {
-        headers.insert(AUTHORIZATION, secret(&format!("Bearer {}", key.reveal().trim()), "key")?);
+    if let Some(key) = &config.api_key {
+        headers.insert(AUTHORIZATION, secret(&format!("Bearer {}", key.expose().trim()), "an API key")?);
     }
     for (name, value) in &config.headers {
         let name = HeaderName::try_from(name.as_str())
-            .map_err(|_| wrong(config, "has a header whose name cannot be sent"))?;
-        headers.insert(name, secret(value.reveal(), "header")?);
+            .map_err(|_| config_error(config, "has a header with an invalid name"))?;
+        headers.insert(name, secret(value.expose(), "a header value")?);
     }
     Ok(headers)
 }
 
-/// The names in a list of models, in any of the forms that servers give it.
+/// The innermost error: the outer ones only name the layers of the HTTP client.
+fn root_cause(error: &reqwest::Error) -> String {
+    let mut cause = std::error::Error::source(error);
+    let mut text = "connection failed".to_owned();
+    while let Some(inner) = cause {
+        text = inner.to_string();
+        cause = inner.source();
+    }
+    text
+}
+
+/// Reads a body; `None` if it is too long or the connection fails.
+async fn read_small_body(mut response: Response) -> Option<String> {
+    let mut body = Vec::new();
+    while let Some(bytes) = response.chunk().await.ok()? {
+        if body.len() + bytes.len() > MAX_SMALL_BODY_BYTES {
+            return None;
+        }
+        body.extend_from_slice(&bytes);
+    }
+    Some(String::from_utf8_lossy(&body).into_owned())
+}
+
+/// The names in a list of models, in any of the formats that servers use.
 fn model_names(value: &Value) -> Option<Vec<String>> {
     let lists = [value.get("data"), value.get("models"), Some(value)];
     let list = lists.into_iter().flatten().find_map(Value::as_array)?;
     let name = |entry: &Value| {
-        let fields = ["id", "name", "model"].iter().find_map(|field| entry.get(*field)?.as_str());
-        Some(toolyard_core::shown(entry.as_str().or(fields)?).chars().take(200).collect())
+        let field = ["id", "name", "model"].iter().find_map(|field| entry.get(*field)?.as_str());
+        Some(escape_unsafe(entry.as_str().or(field)?).chars().take(MAX_MODEL_NAME_CHARS).collect())
     };
     Some(list.iter().filter_map(name).collect())
 }

@@ -1,162 +1,159 @@
-//! Tries out how a model calls tools: natively, as JSON that is held to a schema, and in its text.
+//! Finds out how a model calls tools best: natively, as JSON constrained by a schema, or in its text.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
-use toolyard_core::RawJson;
+use toolyard_core::{RawJson, escape_unsafe};
 
 use crate::{
-    Model, ModelError, ModelErrorKind, ModelEvent, ModelMessage, ModelReply, ModelRequest, ToolCalling,
-    ToolDefinition, Usage, WantedSchema, reply,
-    tool_call_tag::{read_arguments, read_calls},
+    Model, ModelError, ModelErrorKind, ModelEvent, ModelMessage, ModelReply, ModelRequest, ModelTool,
+    ResponseSchema, ToolCalling, Usage, collect_reply,
+    tool_call_parser::{parse_arguments, parse_tool_calls},
 };
 
-/// How much is tried.
+const MAX_EXCERPT_CHARS: usize = 120;
+
+/// Limits of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProbeOptions {
-    /// A question that takes longer counts as not answered.
-    pub limit: Duration,
-    /// It ends after so many tokens.
+    /// Limits the time for one question.
+    pub timeout: Duration,
+    /// Limits the length of one reply.
     pub max_tokens: u32,
 }
 
 impl Default for ProbeOptions {
     fn default() -> Self {
-        Self { limit: Duration::from_secs(120), max_tokens: 256 }
+        Self { timeout: Duration::from_secs(120), max_tokens: 256 }
     }
 }
 
-/// What came of it.
+/// The result of a probe.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProbeReport {
-    /// Which model.
+    /// The model's name.
     pub model: String,
-    /// Every way, in the order of preference.
+    /// The result of each mode, in order of preference.
     pub outcomes: Vec<ProbeOutcome>,
-    /// The way that worked best; among equals the first. None if none worked.
+    /// The mode with the most correct calls, the first among equals; `None` if there were none.
     pub recommended: Option<ToolCalling>,
 }
 
-/// What came of one way.
+/// The result of one mode.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProbeOutcome {
-    /// Which way.
+    /// The mode.
     pub calling: ToolCalling,
-    /// Questions that led to the right call with the right arguments.
-    pub right: u32,
-    /// Questions that were asked.
-    pub asked: u32,
-    /// How long its first words took on average, in milliseconds, where there were any.
+    /// Questions answered with the right call.
+    pub correct: u32,
+    /// Questions asked.
+    pub attempted: u32,
+    /// The average time until the first token, in milliseconds.
     pub first_token_ms: Option<u64>,
-    /// How long an answer took on average, in milliseconds.
-    pub answer_ms: u64,
-    /// What all of it cost.
+    /// The average time of a reply, in milliseconds.
+    pub reply_ms: u64,
+    /// Tokens and cost of all replies.
     pub usage: Usage,
-    /// What was wrong with the last answer that was.
+    /// What was wrong with the last incorrect reply.
     pub problem: Option<String>,
 }
 
-impl ProbeOutcome {
-    /// Whether every question led to the right call.
-    pub fn works(&self) -> bool {
-        self.right == self.asked && self.asked > 0
-    }
-}
-
-/// A question and the call it must lead to.
+/// A question and the expected call.
 struct Task {
     question: &'static str,
     tool: &'static str,
-    is_right: fn(&Map<String, Value>) -> bool,
+    has_expected_arguments: fn(&Map<String, Value>) -> bool,
 }
 
 const TASKS: [Task; 2] = [
     Task {
         question: "What time is it in Tokyo right now?",
         tool: "get_time",
-        is_right: |arguments| arguments.get("timezone").and_then(Value::as_str) == Some("Asia/Tokyo"),
+        has_expected_arguments: |arguments| {
+            arguments.get("timezone").and_then(Value::as_str) == Some("Asia/Tokyo")
+        },
     },
     Task {
         question: "用工具计算 17 加 25。",
         tool: "add",
-        is_right: |arguments| {
+        has_expected_arguments: |arguments| {
             let number = |name: &str| {
                 let value = arguments.get(name)?;
                 value.as_f64().or_else(|| value.as_str()?.trim().parse().ok())
             };
-            let mut both = [number("a"), number("b")];
-            both.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
-            both == [Some(17.0), Some(25.0)]
+            let mut addends = [number("a"), number("b")];
+            addends.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
+            addends == [Some(17.0), Some(25.0)]
         },
     },
 ];
 
-/// Asks a model the same questions in every way of calling tools. An error means that it cannot be asked at all.
+/// Asks a model the same questions in each mode of calling tools. Fails only if the model is unreachable or rejects the
+/// API key.
 pub async fn probe(model: &dyn Model, options: ProbeOptions) -> Result<ProbeReport, ModelError> {
     let mut outcomes = Vec::new();
     for calling in [ToolCalling::Native, ToolCalling::Schema, ToolCalling::Text] {
-        outcomes.push(probe_one(model, calling, options).await?);
+        outcomes.push(probe_mode(model, calling, options).await?);
     }
-    // The first of the best: `max_by_key` gives the last, and so they are gone through backwards.
-    let best = outcomes.iter().rev().max_by_key(|outcome| outcome.right).filter(|best| best.right > 0);
+    // Reversed, because `max_by_key` returns the last of several maxima.
+    let best = outcomes.iter().rev().max_by_key(|outcome| outcome.correct).filter(|best| best.correct > 0);
     let recommended = best.map(|best| best.calling);
     Ok(ProbeReport { model: model.name().to_owned(), outcomes, recommended })
 }
 
-/// Asks in one way only.
-async fn probe_one(
+async fn probe_mode(
     model: &dyn Model,
     calling: ToolCalling,
     options: ProbeOptions,
 ) -> Result<ProbeOutcome, ModelError> {
     let mut outcome = ProbeOutcome {
         calling,
-        right: 0,
-        asked: 0,
+        correct: 0,
+        attempted: 0,
         first_token_ms: None,
-        answer_ms: 0,
+        reply_ms: 0,
         usage: Usage::default(),
         problem: None,
     };
-    let (mut first, mut spoke, mut whole) = (Duration::ZERO, 0_u32, Duration::ZERO);
+    let (mut first_token_time, mut started_replies, mut total_time) = (Duration::ZERO, 0_u32, Duration::ZERO);
     for task in &TASKS {
-        let request = request(calling, task, options);
-        let began = Instant::now();
-        let mut first_word = None;
-        let see = |event: &ModelEvent| {
-            let is_word = !matches!(event, ModelEvent::Usage(_) | ModelEvent::Finished(_));
-            if is_word && first_word.is_none() {
-                first_word = Some(began.elapsed());
+        let request = build_request(calling, task, options);
+        let started = Instant::now();
+        let mut first_token = None;
+        let on_event = |event: &ModelEvent| {
+            let is_token = !matches!(event, ModelEvent::Usage(_) | ModelEvent::Finished(_));
+            if is_token && first_token.is_none() {
+                first_token = Some(started.elapsed());
             }
         };
-        let said = tokio::time::timeout(options.limit, reply(model, &request, see)).await;
-        outcome.asked += 1;
-        whole += began.elapsed();
-        if let Some(after) = first_word {
-            first += after;
-            spoke += 1;
+        let reply = tokio::time::timeout(options.timeout, collect_reply(model, &request, on_event)).await;
+        outcome.attempted += 1;
+        total_time += started.elapsed();
+        if let Some(time) = first_token {
+            first_token_time += time;
+            started_replies += 1;
         }
-        match said {
-            Err(_) => outcome.problem = Some(format!("no answer within {} s", options.limit.as_secs())),
-            Ok(Err(error)) if is_out_of_reach(&error) => return Err(error),
+        match reply {
+            Err(_) => outcome.problem = Some(format!("no reply within {} s", options.timeout.as_secs())),
+            Ok(Err(error)) if is_unavailable(&error) => return Err(error),
             Ok(Err(error)) => outcome.problem = Some(error.to_string()),
-            Ok(Ok(said)) => {
-                outcome.usage = outcome.usage.plus(said.usage);
-                match judge(calling, task, &said) {
-                    Ok(()) => outcome.right += 1,
-                    Err(problem) => outcome.problem = Some(problem),
+            Ok(Ok(reply)) => {
+                outcome.usage = outcome.usage.saturating_add(reply.usage);
+                match find_problem(calling, task, &reply) {
+                    None => outcome.correct += 1,
+                    problem => outcome.problem = problem,
                 }
             }
         }
     }
-    outcome.first_token_ms = first.checked_div(spoke).map(milliseconds);
-    outcome.answer_ms = whole.checked_div(outcome.asked).map_or(0, milliseconds);
+    outcome.first_token_ms = first_token_time.checked_div(started_replies).map(milliseconds);
+    outcome.reply_ms = total_time.checked_div(outcome.attempted).map_or(0, milliseconds);
     Ok(outcome)
 }
 
-fn is_out_of_reach(error: &ModelError) -> bool {
+fn is_unavailable(error: &ModelError) -> bool {
     matches!(error.kind, ModelErrorKind::Unreachable | ModelErrorKind::Unauthorized)
 }
 
@@ -164,46 +161,49 @@ fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Whether the answer is the call it should be; otherwise what it is.
-fn judge(calling: ToolCalling, task: &Task, said: &ModelReply) -> Result<(), String> {
+/// Describes a reply that is not the expected call.
+fn find_problem(calling: ToolCalling, task: &Task, reply: &ModelReply) -> Option<String> {
     let is_tool = |name: &str| matches!(name, "get_time" | "add");
     let calls: Vec<(String, Map<String, Value>)> = match calling {
-        ToolCalling::Native => said
+        ToolCalling::Native => reply
             .calls
             .iter()
-            .filter_map(|call| Some((call.name.clone(), read_arguments(&call.arguments)?)))
+            .filter_map(|call| Some((call.name.clone(), parse_arguments(&call.arguments)?)))
             .collect(),
-        ToolCalling::Schema => schema_call(&said.text).into_iter().collect(),
+        ToolCalling::Schema => parse_schema_call(&reply.text).into_iter().collect(),
         ToolCalling::Text => {
-            let found = read_calls(&said.text, &is_tool);
-            found.calls.into_iter().map(|call| (call.name, call.arguments)).collect()
+            let parsed = parse_tool_calls(&reply.text, &is_tool);
+            parsed.calls.into_iter().map(|call| (call.name, call.arguments)).collect()
         }
     };
     match calls.as_slice() {
-        [(name, arguments)] if name == task.tool && (task.is_right)(arguments) => Ok(()),
+        [(name, arguments)] if name == task.tool && (task.has_expected_arguments)(arguments) => None,
         [(name, arguments), ..] => {
-            Err(format!("called {}", short(&format!("{name} with {}", Value::Object(arguments.clone())))))
+            Some(format!("called {}", excerpt(&format!("{name} with {}", Value::Object(arguments.clone())))))
         }
-        [] if said.text.trim().is_empty() => Err("said nothing and called nothing".to_owned()),
-        [] => Err(format!("called nothing and said: {}", short(said.text.trim()))),
+        [] if reply.text.trim().is_empty() => Some("replied without text or tool call".to_owned()),
+        [] => Some(format!("made no tool call: {}", excerpt(&reply.text))),
     }
 }
 
-fn schema_call(text: &str) -> Option<(String, Map<String, Value>)> {
+fn parse_schema_call(text: &str) -> Option<(String, Map<String, Value>)> {
     let value: Value = serde_json::from_str(text.trim()).ok()?;
     let call = value.get("call")?;
     let name = call.get("tool_name")?.as_str()?.to_owned();
     Some((name, call.get("arguments")?.as_object()?.clone()))
 }
 
-/// The beginning of a text, fit to be shown.
-fn short(text: &str) -> String {
+/// The beginning of a text as one line without unsafe characters.
+fn excerpt(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let safe = toolyard_core::shown(&line).into_owned();
-    if safe.chars().count() <= 120 { safe } else { safe.chars().take(120).chain(['…']).collect() }
+    let safe = escape_unsafe(&line);
+    if safe.chars().count() <= MAX_EXCERPT_CHARS {
+        return safe.into_owned();
+    }
+    safe.chars().take(MAX_EXCERPT_CHARS).chain(['…']).collect()
 }
 
-fn request(calling: ToolCalling, task: &Task, options: ProbeOptions) -> ModelRequest {
+fn build_request(calling: ToolCalling, task: &Task, options: ProbeOptions) -> ModelRequest {
     let tools = [
         ("get_time", "Tell the current time in a time zone", time_schema()),
         ("add", "Add two numbers", add_schema()),
@@ -230,7 +230,7 @@ fn request(calling: ToolCalling, task: &Task, options: ProbeOptions) -> ModelReq
     };
     match calling {
         ToolCalling::Native => {
-            let definition = |(name, what, schema): &(&str, &str, Value)| ToolDefinition {
+            let definition = |(name, what, schema): &(&str, &str, Value)| ModelTool {
                 name: (*name).to_owned(),
                 description: (*what).to_owned(),
                 parameters: RawJson::from_value(schema),
@@ -238,13 +238,13 @@ fn request(calling: ToolCalling, task: &Task, options: ProbeOptions) -> ModelReq
             request.tools = tools.iter().map(definition).collect();
         }
         ToolCalling::Schema => {
-            let one = |(name, _, schema): &(&str, &str, Value)| {
-                object(&json!({"tool_name": {"type": "string", "enum": [name]}, "arguments": schema}))
+            let call = |(name, _, schema): &(&str, &str, Value)| {
+                object_schema(&json!({"tool_name": {"type": "string", "enum": [name]}, "arguments": schema}))
             };
-            let any: Vec<Value> = tools.iter().map(one).collect();
-            let schema = object(&json!({"call": {"anyOf": any}}));
+            let calls: Vec<Value> = tools.iter().map(call).collect();
+            let schema = object_schema(&json!({"call": {"anyOf": calls}}));
             request.schema =
-                Some(WantedSchema { name: "tool_call".to_owned(), schema: RawJson::from_value(&schema) });
+                Some(ResponseSchema { name: "tool_call".to_owned(), schema: RawJson::from_value(&schema) });
         }
         ToolCalling::Text => {}
     }
@@ -252,15 +252,15 @@ fn request(calling: ToolCalling, task: &Task, options: ProbeOptions) -> ModelReq
 }
 
 fn time_schema() -> Value {
-    object(&json!({"timezone": {"type": "string", "description": "IANA name, such as Europe/Berlin"}}))
+    object_schema(&json!({"timezone": {"type": "string", "description": "IANA name, such as Europe/Berlin"}}))
 }
 
 fn add_schema() -> Value {
-    object(&json!({"a": {"type": "number"}, "b": {"type": "number"}}))
+    object_schema(&json!({"a": {"type": "number"}, "b": {"type": "number"}}))
 }
 
-/// An object that has all of these, and nothing else.
-fn object(properties: &Value) -> Value {
+/// The schema of an object with exactly these properties.
+fn object_schema(properties: &Value) -> Value {
     let required: Vec<&String> = properties.as_object().map(|map| map.keys().collect()).unwrap_or_default();
     json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
 }

@@ -1,10 +1,10 @@
-//! What is found out about models of different gifts.
+//! Probes of models that support different modes.
 
 use super::*;
-use crate::{NativeCall, ScriptedModel};
+use crate::{ModelToolCall, ScriptedModel};
 
-/// A model that can do some of it.
-fn gifted(native: bool, schema: bool, text: bool) -> ScriptedModel {
+/// A model that supports some modes.
+fn supporting(native: bool, schema: bool, text: bool) -> ScriptedModel {
     ScriptedModel::new(ToolCalling::Text, move |request| {
         let is_time = request.messages[1].text.contains("Tokyo");
         let (name, arguments) = if is_time {
@@ -12,33 +12,36 @@ fn gifted(native: bool, schema: bool, text: bool) -> ScriptedModel {
         } else {
             ("add", json!({"b": 17, "a": 25}))
         };
-        let mut said = ModelReply { text: "I cannot do that.".into(), ..ModelReply::default() };
-        said.usage = Usage { input: 10, output: 5, ..Usage::default() };
+        let mut reply = ModelReply { text: "I cannot do that.".into(), ..ModelReply::default() };
+        reply.usage = Usage { input: 10, output: 5, ..Usage::default() };
         if !request.tools.is_empty() {
             if native {
-                said.text.clear();
-                said.calls =
-                    vec![NativeCall { id: "1".into(), name: name.into(), arguments: arguments.to_string() }];
+                reply.text.clear();
+                reply.calls = vec![ModelToolCall {
+                    id: "1".into(),
+                    name: name.into(),
+                    arguments: arguments.to_string(),
+                }];
             }
         } else if request.schema.is_some() {
             if !schema {
-                return Err(ModelError::new("m", ModelErrorKind::Unsupported, "knows no schemas"));
+                return Err(ModelError::new("m", ModelErrorKind::Unsupported, "does not support schemas"));
             }
-            said.text = json!({"call": {"tool_name": name, "arguments": arguments}}).to_string();
+            reply.text = json!({"call": {"tool_name": name, "arguments": arguments}}).to_string();
         } else if text {
-            said.text =
+            reply.text =
                 format!("<tool_call>{}</tool_call>", json!({"tool_name": name, "arguments": arguments}));
         }
-        Ok(said)
+        Ok(reply)
     })
 }
 
 async fn recommended(native: bool, schema: bool, text: bool) -> Option<ToolCalling> {
-    probe(&gifted(native, schema, text), ProbeOptions::default()).await.unwrap().recommended
+    probe(&supporting(native, schema, text), ProbeOptions::default()).await.unwrap().recommended
 }
 
 #[tokio::test]
-async fn the_best_way_is_recommended() {
+async fn the_best_mode_is_recommended() {
     assert_eq!(recommended(true, true, true).await, Some(ToolCalling::Native));
     assert_eq!(recommended(false, true, true).await, Some(ToolCalling::Schema));
     assert_eq!(recommended(false, false, true).await, Some(ToolCalling::Text));
@@ -46,53 +49,55 @@ async fn the_best_way_is_recommended() {
 }
 
 #[tokio::test]
-async fn a_report_says_what_was_wrong() {
-    let report = probe(&gifted(false, false, true), ProbeOptions::default()).await.unwrap();
-    let told: Vec<String> = report
+async fn the_report_names_problems() {
+    let report = probe(&supporting(false, false, true), ProbeOptions::default()).await.unwrap();
+    let lines: Vec<String> = report
         .outcomes
         .iter()
         .map(|outcome| {
-            format!("{:?} {}/{} {:?}", outcome.calling, outcome.right, outcome.asked, outcome.problem)
+            format!("{:?} {}/{} {:?}", outcome.calling, outcome.correct, outcome.attempted, outcome.problem)
         })
         .collect();
-    insta::assert_snapshot!(told.join("\n"), @r#"
-    Native 0/2 Some("called nothing and said: I cannot do that.")
-    Schema 0/2 Some("model m knows no schemas")
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    Native 0/2 Some("made no tool call: I cannot do that.")
+    Schema 0/2 Some("model `m` does not support schemas")
     Text 2/2 None
     "#);
-    assert!(report.outcomes[2].works());
     assert_eq!(report.outcomes[2].usage, Usage { input: 20, output: 10, ..Usage::default() });
     let json = serde_json::to_string(&report).unwrap();
     assert_eq!(serde_json::from_str::<ProbeReport>(&json).unwrap(), report);
 }
 
 #[tokio::test]
-async fn a_wrong_call_is_not_right() {
-    let wrong = ScriptedModel::saying(
+async fn a_call_with_wrong_arguments_is_incorrect() {
+    let wrong = ScriptedModel::with_replies(
         ToolCalling::Text,
         [
             "<tool_call>{\"tool_name\": \"get_time\", \"arguments\": {\"timezone\": \"Asia/Kyoto\"}}</tool_call>",
         ],
     );
     let report = probe(&wrong, ProbeOptions::default()).await.unwrap();
-    assert_eq!((report.recommended, report.outcomes[2].right), (None, 0));
+    assert_eq!((report.recommended, report.outcomes[2].correct), (None, 0));
 }
 
 #[tokio::test]
-async fn a_model_that_is_not_there_is_an_error() {
-    let gone = ScriptedModel::new(ToolCalling::Text, |_| {
+async fn an_unreachable_model_is_an_error() {
+    let unreachable = ScriptedModel::new(ToolCalling::Text, |_| {
         Err(ModelError::new("m", ModelErrorKind::Unreachable, "cannot be reached"))
     });
-    assert_eq!(probe(&gone, ProbeOptions::default()).await.unwrap_err().kind, ModelErrorKind::Unreachable);
+    assert_eq!(
+        probe(&unreachable, ProbeOptions::default()).await.unwrap_err().kind,
+        ModelErrorKind::Unreachable
+    );
 }
 
 #[test]
-fn every_way_asks_in_its_own_words() {
+fn each_mode_has_its_own_request() {
     for calling in [ToolCalling::Native, ToolCalling::Schema, ToolCalling::Text] {
-        let request = request(calling, &TASKS[0], ProbeOptions::default());
+        let request = build_request(calling, &TASKS[0], ProbeOptions::default());
         assert_eq!(request.tools.is_empty(), calling != ToolCalling::Native);
         assert_eq!(request.schema.is_none(), calling != ToolCalling::Schema);
-        // What is shown as a form is not taken for a call when a model repeats it.
-        assert!(read_calls(&request.messages[0].text, &|name| name == "get_time").calls.is_empty());
+        // The format in the prompt is not a call when a model repeats it.
+        assert!(parse_tool_calls(&request.messages[0].text, &|name| name == "get_time").calls.is_empty());
     }
 }

@@ -1,32 +1,35 @@
-//! What a model says: piece by piece, and put together.
+//! Replies of a model: streamed events and the collected reply.
 
 use serde::{Deserialize, Serialize};
 
-/// A piece of what a model says.
+/// Further tool calls of one reply are ignored, whatever index the server gives them.
+pub(crate) const MAX_TOOL_CALLS: usize = 256;
+
+/// An event of a streamed reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelEvent {
-    /// More of its answer.
+    /// More of the reply's text.
     Text(String),
-    /// More of what it thinks before it answers.
+    /// More of the reasoning that precedes the text.
     Reasoning(String),
-    /// More of a call it makes.
+    /// More of a native tool call.
     ToolCall(ToolCallDelta),
-    /// What it cost so far; the last one counts.
+    /// Tokens and cost so far; the last such event counts.
     Usage(Usage),
-    /// Why it stopped; the last event.
+    /// The reason why the model stopped; the last event.
     Finished(FinishReason),
 }
 
-/// A piece of a call; pieces with the same index belong together.
+/// A piece of a tool call. Pieces with the same index belong to the same call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCallDelta {
-    /// Which of its calls.
+    /// The position of the call in the reply.
     pub index: usize,
-    /// The call's id, where this piece brings it.
+    /// The call's id, if this piece has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// The tool's name, where this piece brings it or more of it.
+    /// The tool's name or more of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// More of the arguments' JSON text.
@@ -34,36 +37,36 @@ pub struct ToolCallDelta {
     pub arguments: String,
 }
 
-/// A call that a model made natively.
+/// A native tool call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NativeCall {
-    /// The model's name for it; never empty once put together.
+pub struct ModelToolCall {
+    /// The id that the tool's result refers to; never empty in a [`ModelReply`].
     pub id: String,
-    /// The tool.
+    /// The tool's name.
     pub name: String,
-    /// The arguments as the model wrote them: JSON, if all went well.
+    /// The arguments as the model wrote them, usually JSON.
     pub arguments: String,
 }
 
-/// What a request cost. Tokens are estimated where a server does not count them.
+/// Tokens and cost of a request. Tokens are estimated if the server does not count them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Tokens that were read.
+    /// Input tokens, including cached ones.
     pub input: u64,
-    /// Of these, tokens that were cached.
+    /// Input tokens that the server read from its cache.
     #[serde(default)]
     pub cached: u64,
-    /// Tokens that were written, thoughts included.
+    /// Output tokens, including reasoning.
     pub output: u64,
-    /// Money, in millionths of the operator's currency.
+    /// The cost in millionths of the operator's currency.
     #[serde(default)]
     pub cost_micros: u64,
 }
 
 impl Usage {
-    /// Both together.
+    /// The sum of both.
     #[must_use]
-    pub fn plus(self, other: Self) -> Self {
+    pub fn saturating_add(self, other: Self) -> Self {
         Self {
             input: self.input.saturating_add(other.input),
             cached: self.cached.saturating_add(other.cached),
@@ -73,64 +76,62 @@ impl Usage {
     }
 }
 
-/// Why a model stopped.
+/// The reason why a model stopped.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FinishReason {
-    /// It was done.
+    /// The reply is complete.
     #[default]
     Stop,
-    /// It wants its calls made.
+    /// The model waits for the results of its tool calls.
     ToolCalls,
-    /// It had to stop at its limit.
+    /// The reply reached the token limit.
     Length,
-    /// It or its provider refused.
+    /// The model or a content filter refused.
     Refused,
-    /// Something else, in the provider's word.
+    /// Another reason, in the provider's word.
     Other(String),
 }
 
-/// A whole reply.
+/// A complete reply.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelReply {
-    /// What it said.
+    /// The text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
-    /// What it thought.
+    /// The reasoning that preceded the text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reasoning: String,
-    /// The calls it made natively.
+    /// The native tool calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub calls: Vec<NativeCall>,
-    /// What it cost.
+    pub calls: Vec<ModelToolCall>,
+    /// Tokens and cost.
     #[serde(default)]
     pub usage: Usage,
-    /// Why it stopped.
+    /// The reason why the model stopped.
     #[serde(default)]
-    pub finish: FinishReason,
+    pub finish_reason: FinishReason,
 }
 
 impl ModelReply {
-    /// Adds a piece.
-    pub fn take(&mut self, event: ModelEvent) {
+    /// Adds an event to the reply.
+    pub fn apply(&mut self, event: ModelEvent) {
         match event {
             ModelEvent::Text(text) => self.text.push_str(&text),
             ModelEvent::Reasoning(text) => self.reasoning.push_str(&text),
-            ModelEvent::ToolCall(delta) => self.take_call(delta),
+            ModelEvent::ToolCall(delta) => self.apply_tool_call(delta),
             ModelEvent::Usage(usage) => self.usage = usage,
-            ModelEvent::Finished(reason) => self.finish = reason,
+            ModelEvent::Finished(reason) => self.finish_reason = reason,
         }
     }
 
-    fn take_call(&mut self, delta: ToolCallDelta) {
-        // A model that counts to a million has not made a million calls.
-        const MOST: usize = 256;
-        if delta.index >= MOST {
+    fn apply_tool_call(&mut self, delta: ToolCallDelta) {
+        if delta.index >= MAX_TOOL_CALLS {
             return;
         }
         while self.calls.len() <= delta.index {
             let id = format!("call_{}", self.calls.len() + 1);
-            self.calls.push(NativeCall { id, ..NativeCall::default() });
+            self.calls.push(ModelToolCall { id, ..ModelToolCall::default() });
         }
         if let Some(call) = self.calls.get_mut(delta.index) {
             if let Some(id) = delta.id.filter(|id| !id.is_empty()) {

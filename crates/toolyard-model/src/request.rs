@@ -1,36 +1,36 @@
-//! What a model is asked.
+//! Requests to a model.
 
 use serde::{Deserialize, Serialize};
 use toolyard_core::RawJson;
 
-use crate::NativeCall;
+use crate::ModelToolCall;
 
-/// One request to a model.
+/// A request to a model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelRequest {
-    /// What was said so far, the oldest first.
+    /// The conversation, oldest message first.
     pub messages: Vec<ModelMessage>,
-    /// Tools it may call by itself; only for models that do that natively.
+    /// Tools for native tool calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tools: Vec<ToolDefinition>,
-    /// The form its answer is held to, where the model can be held to one.
+    pub tools: Vec<ModelTool>,
+    /// Constrains the reply to a JSON Schema, if the model supports that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub schema: Option<WantedSchema>,
-    /// It ends after so many tokens.
+    pub schema: Option<ResponseSchema>,
+    /// Limits the length of the reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
-    /// 0 for the same answer every time, as far as the model can.
+    /// The sampling temperature; 0 for replies as deterministic as the model allows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f32>,
-    /// It ends before it says one of these.
+    /// The reply ends before any of these strings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
 }
 
-/// Who says something.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[expect(missing_docs, reason = "the words say it")]
+#[expect(missing_docs, reason = "the names are those of the chat protocols")]
 pub enum Role {
     System,
     User,
@@ -38,17 +38,17 @@ pub enum Role {
     Tool,
 }
 
-/// One message of a conversation.
+/// A message of a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelMessage {
-    /// Who says it.
+    /// Its author.
     pub role: Role,
-    /// What.
+    /// Its text.
     pub text: String,
-    /// Calls that the model made in this message.
+    /// The native tool calls in an assistant message.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub calls: Vec<NativeCall>,
-    /// The call that this answers; only for [`Role::Tool`].
+    pub calls: Vec<ModelToolCall>,
+    /// The tool call that a [`Role::Tool`] message answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<String>,
 }
@@ -59,37 +59,37 @@ impl ModelMessage {
         Self { role, text: text.into(), calls: Vec::new(), call_id: None }
     }
 
-    /// What the model is told before everything else.
+    /// A system prompt.
     pub fn system(text: impl Into<String>) -> Self {
         Self::new(Role::System, text)
     }
 
-    /// What a person says.
+    /// A message of the user.
     pub fn user(text: impl Into<String>) -> Self {
         Self::new(Role::User, text)
     }
 
-    /// What the model said.
+    /// An earlier reply of the model.
     pub fn assistant(text: impl Into<String>) -> Self {
         Self::new(Role::Assistant, text)
     }
 }
 
-/// A tool as a model that calls natively is told of it.
+/// A tool that a model may call natively.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ToolDefinition {
+pub struct ModelTool {
     /// Its name.
     pub name: String,
-    /// What it does.
+    /// Its description.
     pub description: String,
     /// The JSON Schema of its arguments.
     pub parameters: RawJson,
 }
 
-/// The form an answer is held to.
+/// A JSON Schema that constrains a reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct WantedSchema {
-    /// A short name, as some servers want one.
+pub struct ResponseSchema {
+    /// A short name, required by some servers.
     pub name: String,
     /// The JSON Schema.
     pub schema: RawJson,

@@ -1,7 +1,7 @@
-//! What is found in outputs of the shapes that models really write, one JSON object a line in `corpus/`.
+//! Parses a corpus of model outputs, one JSON object per line in `corpus/`.
 //!
-//! `text` is what a model said, `calls` what must be made of it, and, where it matters, `rest`, `cut_off` and `unreadable`
-//! say what else. Every text is read whole and letter by letter.
+//! `text` is the output and `calls` are the expected calls; `visible_text`, `truncated` and `malformed` are the other expected
+//! results. Every output is parsed whole and character by character.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
@@ -9,7 +9,7 @@ use std::{fs, path::Path};
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use toolyard_model::tool_call_tag::{CallSplitter, TextCalls, read_calls};
+use toolyard_model::tool_call_parser::{ParsedText, StreamingParser, parse_tool_calls};
 
 const TOOLS: [&str; 15] = [
     "get_time",
@@ -32,15 +32,15 @@ const TOOLS: [&str; 15] = [
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
-    /// Who writes like this, or what is odd about it.
+    /// The model that writes like this, or the peculiarity.
     shape: String,
     text: String,
     calls: Vec<Call>,
-    rest: Option<String>,
+    visible_text: Option<String>,
     #[serde(default)]
-    cut_off: bool,
+    truncated: bool,
     #[serde(default)]
-    unreadable: usize,
+    malformed: usize,
 }
 
 #[derive(Debug, Deserialize)]
@@ -70,47 +70,47 @@ fn corpus() -> Vec<(String, Entry)> {
     entries
 }
 
-/// What is wrong with what was found.
-fn mistakes(entry: &Entry, found: &TextCalls) -> Vec<String> {
+/// The differences from the expected result.
+fn mistakes(entry: &Entry, parsed: &ParsedText) -> Vec<String> {
     let mut mistakes = Vec::new();
-    let mut check = |what: &str, is: String, should: String| {
-        if is != should {
-            mistakes.push(format!("{what} is {is}, should be {should}"));
+    let mut check = |what: &str, actual: String, expected: String| {
+        if actual != expected {
+            mistakes.push(format!("{what} is {actual}, expected {expected}"));
         }
     };
-    let is: Vec<String> = found
+    let actual: Vec<String> = parsed
         .calls
         .iter()
         .map(|call| format!("{}{}", call.name, Value::Object(call.arguments.clone())))
         .collect();
-    let should: Vec<String> = entry
+    let expected: Vec<String> = entry
         .calls
         .iter()
         .map(|call| format!("{}{}", call.name, Value::Object(call.arguments.clone())))
         .collect();
-    check("calls", format!("{is:?}"), format!("{should:?}"));
-    for (is, should) in found.calls.iter().zip(&entry.calls) {
-        if should.id.is_some() {
-            check("id", format!("{:?}", is.id), format!("{:?}", should.id));
+    check("calls", format!("{actual:?}"), format!("{expected:?}"));
+    for (actual, expected) in parsed.calls.iter().zip(&entry.calls) {
+        if expected.id.is_some() {
+            check("id", format!("{:?}", actual.id), format!("{:?}", expected.id));
         }
-        check("source", format!("{:?}", is.source), format!("{:?}", should.source));
+        check("source", format!("{:?}", actual.source), format!("{:?}", expected.source));
     }
-    check("cut_off", found.cut_off.to_string(), entry.cut_off.to_string());
-    check("unreadable", found.unreadable.len().to_string(), entry.unreadable.to_string());
-    if let Some(rest) = &entry.rest {
-        check("rest", format!("{:?}", found.rest), format!("{rest:?}"));
+    check("truncated", parsed.truncated.to_string(), entry.truncated.to_string());
+    check("malformed", parsed.malformed.len().to_string(), entry.malformed.to_string());
+    if let Some(text) = &entry.visible_text {
+        check("visible_text", format!("{:?}", parsed.text), format!("{text:?}"));
     }
     mistakes
 }
 
 #[test]
-fn the_corpus_is_read_as_it_should_be() {
+fn the_corpus_is_parsed_as_expected() {
     let corpus = corpus();
     let mut wrong = Vec::new();
-    for (place, entry) in &corpus {
-        let found = read_calls(&entry.text, &is_tool);
-        for mistake in mistakes(entry, &found) {
-            wrong.push(format!("{place} ({}): {mistake}\n    {:?}", entry.shape, entry.text));
+    for (location, entry) in &corpus {
+        let parsed = parse_tool_calls(&entry.text, &is_tool);
+        for mistake in mistakes(entry, &parsed) {
+            wrong.push(format!("{location} ({}): {mistake}\n    {:?}", entry.shape, entry.text));
         }
     }
     println!(
@@ -123,30 +123,29 @@ fn the_corpus_is_read_as_it_should_be() {
 }
 
 #[test]
-fn the_corpus_is_read_the_same_letter_by_letter() {
-    for (place, entry) in corpus() {
-        let whole = read_calls(&entry.text, &is_tool);
-        let mut splitter = CallSplitter::new(is_tool);
+fn the_corpus_is_parsed_the_same_character_by_character() {
+    for (location, entry) in corpus() {
+        let whole = parse_tool_calls(&entry.text, &is_tool);
+        let mut parser = StreamingParser::new(is_tool);
         let mut shown = String::new();
-        for letter in entry.text.chars() {
-            let more = splitter.push(letter.encode_utf8(&mut [0; 4]));
+        for character in entry.text.chars() {
+            let more = parser.push(character.encode_utf8(&mut [0; 4]));
             shown.push_str(&more);
-            assert!(whole.rest.starts_with(&shown), "{place} shows {shown:?} of {:?}", whole.rest);
+            assert!(whole.text.starts_with(&shown), "{location} shows {shown:?} of {:?}", whole.text);
         }
-        let (more, found) = splitter.finish();
-        assert_eq!((shown + &more, found), (whole.rest.clone(), whole), "{place}: {:?}", entry.text);
+        let (more, parsed) = parser.finish();
+        assert_eq!((shown + &more, parsed), (whole.text.clone(), whole), "{location}: {:?}", entry.text);
     }
 }
 
-/// However a text is wrapped up as a quotation, nothing in it is a call.
 #[test]
 fn quoted_outputs_are_never_calls() {
-    for (place, entry) in corpus() {
+    for (location, entry) in corpus() {
         let text = entry.text.replace('\n', "\n> ");
         let quoted = format!("The model said:\n\n> {text}\n\nThat was all.");
-        assert_eq!(read_calls(&quoted, &is_tool).calls, [], "{place}: {quoted}");
+        assert_eq!(parse_tool_calls(&quoted, &is_tool).calls, [], "{location}: {quoted}");
         let fence = "`".repeat(12);
         let fenced = format!("The model said:\n\n{fence}markdown\n{}\n{fence}\n", entry.text);
-        assert_eq!(read_calls(&fenced, &is_tool).calls, [], "{place}: {fenced}");
+        assert_eq!(parse_tool_calls(&fenced, &is_tool).calls, [], "{location}: {fenced}");
     }
 }

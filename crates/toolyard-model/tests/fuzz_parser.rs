@@ -1,7 +1,7 @@
-//! Damages outputs of the corpus in every way that comes to mind and checks what must hold of any text whatsoever.
+//! Mutates the corpus at random and checks the invariants of the parser.
 //!
-//! It goes on for `TOOLYARD_FUZZ_SECONDS`, a few if that is not set (`just fuzz-parser MINUTES`). A failure names the
-//! seed; `TOOLYARD_FUZZ_SEED` begins there again.
+//! Runs for `TOOLYARD_FUZZ_SECONDS`, by default a few (`just fuzz-parser MINUTES`). A failure names the seed;
+//! `TOOLYARD_FUZZ_SEED` repeats it.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
@@ -13,10 +13,10 @@ use std::{
 
 use fastrand::Rng;
 use serde_json::Value;
-use toolyard_model::tool_call_tag::{CallSplitter, TextCalls, read_arguments, read_calls};
+use toolyard_model::tool_call_parser::{ParsedText, StreamingParser, parse_arguments, parse_tool_calls};
 
-/// Pieces that mean something somewhere.
-const SCRAPS: [&str; 75] = [
+/// Fragments with a meaning in some format.
+const FRAGMENTS: [&str; 75] = [
     "<tool_call>",
     "</tool_call>",
     "<tools>",
@@ -107,8 +107,8 @@ fn corpus() -> Vec<String> {
     texts
 }
 
-/// A place in a text where it may be cut.
-fn place(text: &str, rng: &mut Rng) -> usize {
+/// A random character boundary.
+fn random_boundary(text: &str, rng: &mut Rng) -> usize {
     let mut at = rng.usize(..=text.len());
     while !text.is_char_boundary(at) {
         at -= 1;
@@ -116,17 +116,17 @@ fn place(text: &str, rng: &mut Rng) -> usize {
     at
 }
 
-/// One change to a text.
-fn damage(text: &mut String, corpus: &[String], rng: &mut Rng) {
-    let (a, b) = (place(text, rng), place(text, rng));
+/// Changes a text once.
+fn mutate(text: &mut String, corpus: &[String], rng: &mut Rng) {
+    let (a, b) = (random_boundary(text, rng), random_boundary(text, rng));
     let (from, to) = (a.min(b), a.max(b));
     match rng.u8(..8) {
         0 => text.truncate(to),
         1 if to - from < 40 => text.replace_range(from..to, ""),
-        2 | 3 => text.insert_str(from, SCRAPS[rng.usize(..SCRAPS.len())]),
+        2 | 3 => text.insert_str(from, FRAGMENTS[rng.usize(..FRAGMENTS.len())]),
         4 => {
             let other = &corpus[rng.usize(..corpus.len())];
-            let (a, b) = (place(other, rng), place(other, rng));
+            let (a, b) = (random_boundary(other, rng), random_boundary(other, rng));
             text.insert_str(from, other.get(a.min(b)..a.max(b)).unwrap());
         }
         5 => {
@@ -141,8 +141,8 @@ fn damage(text: &mut String, corpus: &[String], rng: &mut Rng) {
     text.truncate(end);
 }
 
-fn in_pieces(text: &str, rng: &mut Rng) -> (String, TextCalls) {
-    let mut splitter = CallSplitter::new(is_tool);
+fn in_pieces(text: &str, rng: &mut Rng) -> (String, ParsedText) {
+    let mut parser = StreamingParser::new(is_tool);
     let (mut shown, mut rest) = (String::new(), text);
     while !rest.is_empty() {
         let mut at = rng.usize(1..=rest.len().min(24));
@@ -150,88 +150,87 @@ fn in_pieces(text: &str, rng: &mut Rng) -> (String, TextCalls) {
             at += 1;
         }
         let (piece, after) = rest.split_at(at);
-        shown.push_str(&splitter.push(piece));
+        shown.push_str(&parser.push(piece));
         rest = after;
     }
-    let (last, found) = splitter.finish();
-    (shown + &last, found)
+    let (last, parsed) = parser.finish();
+    (shown + &last, parsed)
 }
 
-/// What must hold of any text.
+/// Checks what must hold for any text.
 fn check(text: &str, rng: &mut Rng) {
-    let whole = read_calls(text, &is_tool);
-    let (shown, found) = in_pieces(text, rng);
-    assert_eq!(found, whole, "pieces matter");
-    assert_eq!(shown, whole.rest, "something else was shown");
-    // Nothing that is quoted is a call.
+    let whole = parse_tool_calls(text, &is_tool);
+    let (shown, parsed) = in_pieces(text, rng);
+    assert_eq!(parsed, whole, "the pieces changed the result");
+    assert_eq!(shown, whole.text, "the pieces changed the text");
+    // Quotations are not calls.
     let line = text.replace(['\n', '\r'], " ");
-    assert_eq!(read_calls(&format!("> {line}"), &is_tool).calls, [], "a call from a block quote");
+    assert_eq!(parse_tool_calls(&format!("> {line}"), &is_tool).calls, [], "a call from a block quote");
     let fenced = format!("Text:\n\n~~~~~~~~rust\n{}\n~~~~~~~~\n", text.replace("~~~~~~~~", ""));
-    assert_eq!(read_calls(&fenced, &is_tool).calls, [], "a call from a block of code");
+    assert_eq!(parse_tool_calls(&fenced, &is_tool).calls, [], "a call from a block of code");
     let inline = format!("Text: `````{}````` end", line.replace('`', ""));
-    assert_eq!(read_calls(&inline, &is_tool).calls, [], "a call from inline code");
-    // Without tags only tools that exist are called.
+    assert_eq!(parse_tool_calls(&inline, &is_tool).calls, [], "a call from inline code");
+    // Without tags, only known tools are called.
     let mut plain = text.replace(['<', '｜', '`', '~'], "");
     while plain.contains("[TOOL") || plain.contains("[FUNCTION") {
         plain = plain.replace("[TOOL", "").replace("[FUNCTION", "");
     }
-    let strangers = read_calls(&plain, &is_tool).calls.into_iter().filter(|call| !is_tool(&call.name));
+    let unknown = parse_tool_calls(&plain, &is_tool).calls.into_iter().filter(|call| !is_tool(&call.name));
     assert_eq!(
-        strangers.map(|call| call.name).collect::<Vec<_>>(),
+        unknown.map(|call| call.name).collect::<Vec<_>>(),
         Vec::<String>::new(),
-        "a stranger was called"
+        "a call of an unknown tool"
     );
-    let _ = read_arguments(text);
+    let _ = parse_arguments(text);
 }
 
 #[test]
-fn any_text_is_read_without_harm() {
+fn any_text_keeps_the_invariants() {
     let seconds = env::var("TOOLYARD_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(4);
     let first = env::var("TOOLYARD_FUZZ_SEED").ok().and_then(|text| text.parse().ok());
     let mut seed: u64 = first.unwrap_or_else(|| fastrand::u64(..));
     let corpus = corpus();
-    let began = Instant::now();
+    let started = Instant::now();
     let mut texts = 0_u64;
-    while began.elapsed() < Duration::from_secs(seconds) {
+    while started.elapsed() < Duration::from_secs(seconds) {
         let mut rng = Rng::with_seed(seed);
         let mut text = corpus[rng.usize(..corpus.len())].clone();
         for _ in 0..rng.usize(1..12) {
-            damage(&mut text, &corpus, &mut rng);
+            mutate(&mut text, &corpus, &mut rng);
         }
         let outcome = std::panic::catch_unwind(|| check(&text, &mut Rng::with_seed(seed)));
         assert!(outcome.is_ok(), "seed {seed}: {text:?}");
         texts += 1;
         seed = seed.wrapping_add(1);
     }
-    println!("{texts} texts in {:.0?}", began.elapsed());
+    println!("{texts} texts in {:.0?}", started.elapsed());
 }
 
-/// Long texts of pieces that begin something and never end it.
+/// Parses long texts of fragments that start something without end.
 #[test]
 fn time_is_linear() {
-    let mut patterns: Vec<String> = SCRAPS.iter().map(|scrap| (*scrap).to_owned()).collect();
+    let mut patterns: Vec<String> = FRAGMENTS.iter().map(|fragment| (*fragment).to_owned()).collect();
     let mut rng = Rng::with_seed(7);
     for _ in 0..40 {
-        let scraps = (0..rng.usize(2..4)).map(|_| SCRAPS[rng.usize(..SCRAPS.len())]);
-        patterns.push(scraps.collect());
+        let fragments = (0..rng.usize(2..4)).map(|_| FRAGMENTS[rng.usize(..FRAGMENTS.len())]);
+        patterns.push(fragments.collect());
     }
     patterns.extend(corpus().into_iter().step_by(40));
     for pattern in patterns {
         let time = |bytes: usize| {
             let text = pattern.repeat(bytes / pattern.len().max(1));
-            let began = Instant::now();
-            let _ = read_calls(&text, &is_tool);
-            began.elapsed()
+            let started = Instant::now();
+            let _ = parse_tool_calls(&text, &is_tool);
+            started.elapsed()
         };
         let (short, long) = (time(8 << 10), time(64 << 10));
-        // Eight times as long; a quadratic reader takes 64 times. Small times say nothing on a busy machine.
+        // The text is eight times as long, so a quadratic parser takes 64 times. Small times mean nothing on a busy machine.
         assert!(long < short * 32 || long < Duration::from_millis(500), "{pattern:?}: {short:?}, {long:?}");
     }
 }
 
-/// The same for texts that come in small pieces.
 #[test]
-fn time_is_linear_in_pieces() {
+fn time_is_linear_for_streamed_text() {
     let content = "x".repeat(400_000);
     for text in [
         format!(
@@ -244,13 +243,13 @@ fn time_is_linear_in_pieces() {
         format!("<think>{content}"),
         format!("{{\"name\": \"{}", "}".repeat(300_000)),
     ] {
-        let began = Instant::now();
-        let mut splitter = CallSplitter::new(is_tool);
+        let started = Instant::now();
+        let mut parser = StreamingParser::new(is_tool);
         for piece in text.as_bytes().chunks(4) {
-            splitter.push(std::str::from_utf8(piece).unwrap());
+            parser.push(std::str::from_utf8(piece).unwrap());
         }
-        splitter.finish();
+        parser.finish();
         let start: String = text.chars().take(30).collect();
-        assert!(began.elapsed() < Duration::from_secs(10), "{start}: {:?}", began.elapsed());
+        assert!(started.elapsed() < Duration::from_secs(10), "{start}: {:?}", started.elapsed());
     }
 }

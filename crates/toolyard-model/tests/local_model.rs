@@ -1,9 +1,9 @@
-//! A real, small model through the OpenAI-compatible client.
+//! The OpenAI-compatible client with a small real model.
 //!
-//! `TOOLYARD_LOCAL_MODEL` is the line that `scripts/local-model` prints: an address, and the model's name. In CI it must be
-//! set; elsewhere these tests say that they did not run.
+//! `TOOLYARD_LOCAL_MODEL` is the line that `scripts/local-model` prints: the server's address and the model's name. CI requires
+//! it; elsewhere these tests are skipped with a message.
 
-#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "tests, which say it when they were not run")]
+#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "tests, which print when they are skipped")]
 
 use std::time::Duration;
 
@@ -12,28 +12,28 @@ use serde_json::{Value, json};
 use toolyard_core::RawJson;
 use toolyard_model::{
     FinishReason, Model as _, ModelErrorKind, ModelEvent, ModelMessage, ModelRequest, OpenAiConfig,
-    OpenAiModel, ProbeOptions, WantedSchema, probe, reply, tool_call_tag::CallSplitter,
+    OpenAiModel, ProbeOptions, ResponseSchema, collect_reply, probe, tool_call_parser::StreamingParser,
 };
 
-/// The model, if there is one.
+/// The model, if one is configured.
 fn model() -> Option<OpenAiModel> {
     let Ok(line) = std::env::var("TOOLYARD_LOCAL_MODEL") else {
         assert!(
             std::env::var("CI").as_deref() != Ok("true"),
-            "there is no real model: set TOOLYARD_LOCAL_MODEL to what scripts/local-model prints"
+            "set TOOLYARD_LOCAL_MODEL to the output of scripts/local-model"
         );
-        eprintln!("NOT RUN with a real model: TOOLYARD_LOCAL_MODEL is not set");
+        eprintln!("SKIPPED: TOOLYARD_LOCAL_MODEL is not set");
         return None;
     };
     let (address, name) = line.split_once(' ').unwrap_or((line.as_str(), "local"));
     let mut config = OpenAiConfig::new("local", address, name.trim());
-    // Machines that build at the same time are slow.
+    // The machine may be busy with builds.
     config.first_token_timeout = Duration::from_secs(600);
-    config.between_tokens_timeout = Duration::from_secs(300);
+    config.idle_timeout = Duration::from_secs(300);
     Some(OpenAiModel::new(config).unwrap())
 }
 
-fn asking(text: &str, max_tokens: u32) -> ModelRequest {
+fn user_request(text: &str, max_tokens: u32) -> ModelRequest {
     ModelRequest {
         messages: vec![ModelMessage::user(text)],
         max_tokens: Some(max_tokens),
@@ -43,22 +43,27 @@ fn asking(text: &str, max_tokens: u32) -> ModelRequest {
 }
 
 #[tokio::test]
-async fn it_streams_counts_and_says_why_it_stopped() {
+async fn replies_are_streamed_with_usage_and_finish_reason() {
     let Some(model) = model() else { return };
-    let request = asking("Count from one to ten in words.", 24);
+    let request = user_request("Count from one to ten in words.", 24);
     let mut pieces = 0;
-    let said = reply(&model, &request, |event| pieces += usize::from(matches!(event, ModelEvent::Text(_))))
-        .await
-        .unwrap();
-    assert!(pieces > 3 && !said.text.is_empty(), "{pieces} pieces: {said:?}");
-    assert!(said.usage.input > 5 && (1..=24).contains(&said.usage.output), "{:?}", said.usage);
-    assert!(matches!(said.finish, FinishReason::Stop | FinishReason::Length), "{:?}", said.finish);
-    let cut = reply(&model, &asking("Write a long story.", 3), |_| {}).await.unwrap();
-    assert_eq!((cut.finish, cut.usage.output), (FinishReason::Length, 3));
+    let reply =
+        collect_reply(&model, &request, |event| pieces += usize::from(matches!(event, ModelEvent::Text(_))))
+            .await
+            .unwrap();
+    assert!(pieces > 3 && !reply.text.is_empty(), "{pieces} pieces: {reply:?}");
+    assert!(reply.usage.input > 5 && (1..=24).contains(&reply.usage.output), "{:?}", reply.usage);
+    assert!(
+        matches!(reply.finish_reason, FinishReason::Stop | FinishReason::Length),
+        "{:?}",
+        reply.finish_reason
+    );
+    let truncated = collect_reply(&model, &user_request("Write a long story.", 3), |_| {}).await.unwrap();
+    assert_eq!((truncated.finish_reason, truncated.usage.output), (FinishReason::Length, 3));
 }
 
 #[tokio::test]
-async fn it_is_held_to_a_schema() {
+async fn replies_are_constrained_by_a_schema() {
     let Some(model) = model() else { return };
     let schema = json!({
         "type": "object",
@@ -66,10 +71,10 @@ async fn it_is_held_to_a_schema() {
         "required": ["city", "days"],
         "additionalProperties": false,
     });
-    let mut request = asking("The weather in Paris for three days, please. Answer in JSON.", 64);
-    request.schema = Some(WantedSchema { name: "weather".into(), schema: RawJson::from_value(&schema) });
-    let said = reply(&model, &request, |_| {}).await.unwrap();
-    let value: Value = serde_json::from_str(&said.text).unwrap();
+    let mut request = user_request("The weather in Paris for three days, please. Answer in JSON.", 64);
+    request.schema = Some(ResponseSchema { name: "weather".into(), schema: RawJson::from_value(&schema) });
+    let reply = collect_reply(&model, &request, |_| {}).await.unwrap();
+    let value: Value = serde_json::from_str(&reply.text).unwrap();
     assert!(
         value["days"].is_i64() && ["Tokyo", "Paris"].contains(&value["city"].as_str().unwrap()),
         "{value}"
@@ -77,16 +82,16 @@ async fn it_is_held_to_a_schema() {
 }
 
 #[tokio::test]
-async fn its_server_lists_it() {
+async fn the_server_lists_its_models() {
     let Some(model) = model() else { return };
     let names = model.models().await.unwrap();
     assert!(!names.is_empty(), "{names:?}");
 }
 
 #[tokio::test]
-async fn whoever_stops_listening_frees_it_for_the_next() {
+async fn dropping_a_stream_frees_the_server() {
     let Some(model) = model() else { return };
-    let request = asking("Write a very long story about a ship.", 2_000);
+    let request = user_request("Write a very long story about a ship.", 2_000);
     let mut events = model.generate(&request);
     while let Some(event) = events.next().await {
         if matches!(event.unwrap(), ModelEvent::Text(_)) {
@@ -94,55 +99,52 @@ async fn whoever_stops_listening_frees_it_for_the_next() {
         }
     }
     drop(events);
-    // A server for one conversation at a time answers this only because the other one is over.
-    let said = reply(&model, &asking("Say yes.", 4), |_| {}).await.unwrap();
-    assert!(said.usage.output <= 4);
+    // A server with a single slot answers this only if the first request was cancelled.
+    let reply = collect_reply(&model, &user_request("Say yes.", 4), |_| {}).await.unwrap();
+    assert!(reply.usage.output <= 4);
 }
 
 #[tokio::test]
-async fn what_it_cannot_read_is_refused_with_a_hint() {
+async fn a_prompt_beyond_the_context_window_has_a_hint() {
     let Some(model) = model() else { return };
-    let error = reply(&model, &asking(&"word ".repeat(40_000), 4), |_| {}).await.unwrap_err();
+    let error = collect_reply(&model, &user_request(&"word ".repeat(40_000), 4), |_| {}).await.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Unsupported, "{error:?}");
-    assert!(
-        error.hint.as_deref().unwrap_or_default().contains("longer than the model can read"),
-        "{error:?}"
-    );
+    assert!(error.hint.as_deref().unwrap_or_default().contains("context window"), "{error:?}");
 }
 
 #[tokio::test]
-async fn its_text_goes_through_the_splitter_as_it_comes() {
+async fn its_text_is_parsed_while_it_streams() {
     let Some(model) = model() else { return };
-    let mut request = asking("What time is it in Tokyo?", 96);
-    let form = "Call a tool with: <tool_call>{\"tool_name\": \"get_time\", \"arguments\": {\"timezone\": \"…\"}}</tool_call>";
-    request.messages.insert(0, ModelMessage::system(form));
-    let mut splitter = CallSplitter::new(|name| name == "get_time");
+    let mut request = user_request("What time is it in Tokyo?", 96);
+    let prompt = "Call a tool with: <tool_call>{\"tool_name\": \"get_time\", \"arguments\": {\"timezone\": \"…\"}}</tool_call>";
+    request.messages.insert(0, ModelMessage::system(prompt));
+    let mut parser = StreamingParser::new(|name| name == "get_time");
     let mut shown = String::new();
-    let said = reply(&model, &request, |event| {
+    let reply = collect_reply(&model, &request, |event| {
         if let ModelEvent::Text(text) = event {
-            shown.push_str(&splitter.push(text));
+            shown.push_str(&parser.push(text));
         }
     })
     .await
     .unwrap();
-    let (last, found) = splitter.finish();
-    assert_eq!(shown + &last, found.rest);
-    println!("said {:?}\nfound {found:?}", said.text);
+    let (last, parsed) = parser.finish();
+    assert_eq!(shown + &last, parsed.text);
+    println!("replied {:?}\nparsed {parsed:?}", reply.text);
 }
 
 #[tokio::test]
-async fn it_can_be_probed() {
+async fn a_real_model_can_be_probed() {
     let Some(model) = model() else { return };
-    let options = ProbeOptions { limit: Duration::from_secs(600), max_tokens: 96 };
+    let options = ProbeOptions { timeout: Duration::from_secs(600), max_tokens: 96 };
     let report = probe(&model, options).await.unwrap();
     for outcome in &report.outcomes {
         println!(
-            "{:?}: {} of {}, first word after {:?} ms, {} ms; {:?}",
+            "{:?}: {} of {}, first token after {:?} ms, {} ms; {:?}",
             outcome.calling,
-            outcome.right,
-            outcome.asked,
+            outcome.correct,
+            outcome.attempted,
             outcome.first_token_ms,
-            outcome.answer_ms,
+            outcome.reply_ms,
             outcome.problem
         );
     }

@@ -1,4 +1,4 @@
-//! The scripted server, asked by our own client: what it answers, and that it counts across its own death.
+//! The example `scripted_model_server`, used by the OpenAI-compatible client.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -11,11 +11,11 @@ use std::{
 use serde_json::Value;
 use toolyard_model::{
     FinishReason, ModelError, ModelErrorKind, ModelMessage, ModelReply, ModelRequest, OpenAiConfig,
-    OpenAiModel, reply,
+    OpenAiModel, collect_reply,
 };
 
 const SCRIPT: &str = r#"
-# what is asked first is answered with a call
+# the first request is answered with a tool call
 {"contains": "time", "nth": 1, "calls": [{"name": "get_time", "arguments": {"timezone": "Asia/Tokyo"}}], "usage": [70, 9]}
 {"contains": "time", "text": "It is noon.", "reasoning": "hm"}
 {"anywhere": ["secret", "word"], "text": "found"}
@@ -45,16 +45,15 @@ impl Server {
         Self { process, address: address.trim().to_owned() }
     }
 
-    async fn ask(&self, texts: &[&str]) -> Result<ModelReply, ModelError> {
+    async fn send(&self, texts: &[&str]) -> Result<ModelReply, ModelError> {
         let model = OpenAiModel::new(OpenAiConfig::new("scripted", &self.address, "scripted")).unwrap();
         let messages = texts.iter().map(|text| ModelMessage::user(*text)).collect();
-        reply(&model, &ModelRequest { messages, ..ModelRequest::default() }, |_| {}).await
+        collect_reply(&model, &ModelRequest { messages, ..ModelRequest::default() }, |_| {}).await
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // As if it were killed: nothing is written any more.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -66,19 +65,19 @@ fn log(folder: &Path) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn it_answers_from_its_script_and_counts_on_after_a_kill() {
+async fn the_server_follows_its_script_and_keeps_counting_after_a_kill() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
-    let first = server.ask(&["what time is it?"]).await.unwrap();
-    assert_eq!((first.calls[0].name.as_str(), &first.finish), ("get_time", &FinishReason::ToolCalls));
+    let first = server.send(&["what time is it?"]).await.unwrap();
+    assert_eq!((first.calls[0].name.as_str(), &first.finish_reason), ("get_time", &FinishReason::ToolCalls));
     assert_eq!((first.usage.input, first.usage.output), (70, 9));
     drop(server);
     let server = Server::start(folder.path());
-    let second = server.ask(&["what time is it?"]).await.unwrap();
+    let second = server.send(&["what time is it?"]).await.unwrap();
     assert_eq!((second.text.as_str(), second.reasoning.as_str()), ("It is noon.", "hm"));
-    assert_eq!(server.ask(&["the secret", "is a word", "no?"]).await.unwrap().text, "found");
-    assert_eq!(server.ask(&["busy?"]).await.unwrap().text, "Now.");
-    let broken = server.ask(&["broken"]).await.unwrap_err();
+    assert_eq!(server.send(&["the secret", "is a word", "no?"]).await.unwrap().text, "found");
+    assert_eq!(server.send(&["busy?"]).await.unwrap().text, "Now.");
+    let broken = server.send(&["broken"]).await.unwrap_err();
     assert_eq!(broken.kind, ModelErrorKind::Unreachable, "{broken}");
     let numbers: Vec<Value> = log(folder.path()).iter().map(|entry| entry["number"].clone()).collect();
     assert_eq!(numbers, [1, 2, 3, 4, 5, 6]);

@@ -1,4 +1,4 @@
-//! What journalling costs against the bare engine's own commit of a row of the same size, side by side in one run.
+//! The cost of journalling a call relative to the engine's own commit of a row of the same size, measured side by side.
 //!
 //! `scripts/with-postgres cargo bench -p toolyard-store --bench journal_cost`
 
@@ -6,7 +6,7 @@
     clippy::print_stdout,
     clippy::unwrap_used,
     clippy::cast_precision_loss,
-    reason = "a bench talks and fails loudly"
+    reason = "a benchmark prints and may panic"
 )]
 
 use std::{
@@ -15,18 +15,17 @@ use std::{
 };
 
 use sqlx::{AnyPool, Connection as _, Executor as _, any::AnyPoolOptions};
-use toolyard_core::{ContentHash, Intent, Journal, Lease, RawJson, StepOutcome, StepState};
+use toolyard_core::{ContentHash, Journal, Lease, RawJson, StepIntent, StepOutcome, StepState};
 use toolyard_store::{Location, Store};
 
-/// The size of a stored outcome: a usual small answer.
-const OUTCOME: usize = 400;
+/// The size of a typical small result.
+const OUTCOME_BYTES: usize = 400;
 const ROUNDS: usize = 8;
-const PER_ROUND: usize = 60;
+const CALLS_PER_ROUND: usize = 60;
 const CLIENTS: usize = 64;
 
 fn main() {
-    let words: Vec<String> = std::env::args().collect();
-    if words.iter().any(|word| word == "--test") {
+    if std::env::args().any(|argument| argument == "--test") {
         return;
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
@@ -83,31 +82,31 @@ async fn compare(engine: &str, bare: &AnyPool, store: &Store) {
     let mut times: [Vec<f64>; 3] = Default::default();
     for round in 0..ROUNDS {
         let [bare_times, reads, writes] = &mut times;
-        bare_times.push(seconds(bare_commits(bare, round)).await);
-        reads.push(seconds(journalled(store, &lease, &format!("r{round}"), true)).await);
-        writes.push(seconds(journalled(store, &lease, &format!("w{round}"), false)).await);
+        bare_times.push(measure_seconds(run_bare_commits(bare, round)).await);
+        reads.push(measure_seconds(run_journalled(store, &lease, &format!("r{round}"), true)).await);
+        writes.push(measure_seconds(run_journalled(store, &lease, &format!("w{round}"), false)).await);
     }
     let [bare_time, read, write] = times.map(median);
-    println!("{engine}: one client, {PER_ROUND} calls a round, medians of {ROUNDS} rounds in turn");
+    println!("{engine}: one client, {CALLS_PER_ROUND} calls a round, medians of {ROUNDS} rounds");
     println!("  the engine's own commit of such a row           1.00");
-    println!("  a journalled call that may be repeated          {:.2}", read / bare_time);
-    println!("  a journalled call that must not (two syncs)     {:.2}", write / bare_time);
-    let alone = PER_ROUND as f64 / read;
+    println!("  a journalled repeatable call                    {:.2}", read / bare_time);
+    println!("  a journalled call with side effects (two syncs) {:.2}", write / bare_time);
+    let alone = CALLS_PER_ROUND as f64 / read;
     let together = Instant::now();
     let mut clients = tokio::task::JoinSet::new();
     for client in 0..CLIENTS {
         let (store, lease) = (store.clone(), Arc::clone(&lease));
-        clients.spawn(async move { journalled(&store, &lease, &format!("c{client}"), true).await });
+        clients.spawn(async move { run_journalled(&store, &lease, &format!("c{client}"), true).await });
     }
     clients.join_all().await;
-    let rate = (CLIENTS * PER_ROUND) as f64 / together.elapsed().as_secs_f64();
+    let rate = (CLIENTS * CALLS_PER_ROUND) as f64 / together.elapsed().as_secs_f64();
     println!(
         "  {CLIENTS} clients against 1, calls a second               {:.1}  ({alone:.0}/s alone, {rate:.0}/s together)",
         rate / alone
     );
 }
 
-async fn seconds(work: impl Future<Output = ()>) -> f64 {
+async fn measure_seconds(work: impl Future<Output = ()>) -> f64 {
     let started = Instant::now();
     work.await;
     started.elapsed().as_secs_f64()
@@ -118,24 +117,24 @@ fn median(mut times: Vec<f64>) -> f64 {
     times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
-async fn bare_commits(pool: &AnyPool, round: usize) {
-    let outcome = "x".repeat(OUTCOME);
-    for number in 0..PER_ROUND {
+async fn run_bare_commits(pool: &AnyPool, round: usize) {
+    let outcome = "x".repeat(OUTCOME_BYTES);
+    for number in 0..CALLS_PER_ROUND {
         let query = sqlx::query("INSERT INTO bare (id, outcome) VALUES ($1, $2)");
         query.bind(format!("{round}-{number}")).bind(outcome.as_str()).execute(pool).await.unwrap();
     }
 }
 
-async fn journalled(store: &Store, lease: &Lease, name: &str, repeatable: bool) {
-    let outcome = RawJson::from(serde_json::json!(random_text(OUTCOME)));
-    for number in 0..PER_ROUND {
-        let intent = Intent {
+async fn run_journalled(store: &Store, lease: &Lease, name: &str, repeatable: bool) {
+    let outcome = RawJson::from(serde_json::json!(random_text(OUTCOME_BYTES)));
+    for number in 0..CALLS_PER_ROUND {
+        let intent = StepIntent {
             step: format!("{name}-{number}"),
             tool: "bench".to_owned(),
             source: Some("bench".into()),
             definition: ContentHash::of("definition"),
             arguments: ContentHash::of("arguments"),
-            shown_arguments: "{}".to_owned(),
+            redacted_arguments: "{}".to_owned(),
             repeatable,
         };
         store.begin(lease, &intent).await.unwrap();
@@ -144,7 +143,7 @@ async fn journalled(store: &Store, lease: &Lease, name: &str, repeatable: bool) 
     }
 }
 
-/// Text that does not become smaller when it is compressed.
+/// Incompressible text.
 fn random_text(length: usize) -> String {
     (0..length).map(|_| fastrand::alphanumeric()).collect()
 }

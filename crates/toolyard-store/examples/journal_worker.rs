@@ -1,10 +1,10 @@
-//! A process that is meant to be killed: it journals a sequence of steps against a ledger, for the tests of the journal.
+//! A process for crash tests: it journals a sequence of steps and reports every call to a ledger.
 //!
-//! `ledger PORT_FILE LOG_FILE` records every call it really receives, whatever becomes of the caller.
-//! `steps STORE RUN LEDGER OWNER LEASE_MS KILL_AT PAUSE_MS` works through the steps of a run, and kills itself at a point.
-//! `flood STORE RUN` writes steps as fast as it can and says which ones were acknowledged.
+//! - `ledger PORT_FILE LOG_FILE` records every call it receives, even if the caller dies.
+//! - `steps STORE RUN LEDGER OWNER LEASE_MS KILL_AT PAUSE_MS` executes the steps of a run, and kills itself at a point.
+//! - `flood STORE RUN` writes steps as fast as possible and prints the acknowledged ones.
 
-#![expect(clippy::unwrap_used, reason = "a process made for tests")]
+#![expect(clippy::unwrap_used, reason = "a test process")]
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -15,25 +15,24 @@ use std::{
 };
 
 use toolyard_core::{
-    Begun, ContentHash, Intent, Journal, JournalError, Lease, RawJson, RunId, RunState, StepOutcome,
+    ContentHash, Journal, JournalError, Lease, RawJson, RunId, RunState, StepIntent, StepOutcome, StepStart,
     StepState, idempotency_key,
 };
 use toolyard_store::{Location, Store};
 
-/// How many steps a run has.
-const STEPS: usize = 20;
-/// The exit code of a worker that met a step whose outcome is unknown.
-const UNKNOWN: u8 = 5;
+const STEPS_PER_RUN: usize = 20;
+/// The exit code after a step whose outcome is unknown.
+const EXIT_UNKNOWN: u8 = 5;
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    match words.as_slice() {
+    match arguments.as_slice() {
         ["ledger", port_file, log_file] => ledger(Path::new(port_file), Path::new(log_file)),
         ["steps", store, run, ledger, owner, lease, kill_at, pause] => runtime.block_on(
             Worker {
-                store: store_at(store),
+                store: parse_location(store),
                 run: RunId::from(*run),
                 ledger: (*ledger).to_owned(),
                 owner: (*owner).to_owned(),
@@ -41,25 +40,25 @@ fn main() -> ExitCode {
                 kill_at: (*kill_at).to_owned(),
                 pause: pause.parse().unwrap(),
             }
-            .work(),
+            .execute(),
         ),
-        ["flood", store, run] => runtime.block_on(flood(store_at(store), RunId::from(*run))),
+        ["flood", store, run] => runtime.block_on(flood(parse_location(store), RunId::from(*run))),
         _ => ExitCode::FAILURE,
     }
 }
 
-fn store_at(address: &str) -> Location {
-    Location::parse(address, Path::new("/"))
+fn parse_location(text: &str) -> Location {
+    Location::parse(text, Path::new("/"))
 }
 
-/// Tells its test something, at once.
-fn say(words: &str) {
+/// Prints a line for the test, unbuffered.
+fn print_line(line: &str) {
     let mut out = std::io::stdout().lock();
-    let _ = writeln!(out, "{words}");
+    let _ = writeln!(out, "{line}");
     let _ = out.flush();
 }
 
-/// One line per call, on disk before the caller hears of it.
+/// Logs one line per call to disk before it responds.
 fn ledger(port_file: &Path, log_file: &Path) -> ExitCode {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     std::fs::write(port_file, listener.local_addr().unwrap().to_string()).unwrap();
@@ -89,29 +88,29 @@ struct Worker {
 }
 
 impl Worker {
-    async fn work(self) -> ExitCode {
+    async fn execute(self) -> ExitCode {
         let store = Store::open(self.store.clone()).await.unwrap();
         loop {
-            let Some(lease) = self.claimed(&store).await else { return ExitCode::SUCCESS };
-            match self.all_steps(&store, &lease).await {
+            let Some(lease) = self.claim(&store).await else { return ExitCode::SUCCESS };
+            match self.execute_steps(&store, &lease).await {
                 Ok(true) => {
                     if store.release(&lease, RunState::Done).await.is_ok() {
-                        say("done");
+                        print_line("done");
                     }
                     return ExitCode::SUCCESS;
                 }
-                Ok(false) => return ExitCode::from(UNKNOWN),
-                Err(JournalError::LeaseLost(_)) => say(&format!("lost {}", lease.fence)),
+                Ok(false) => return ExitCode::from(EXIT_UNKNOWN),
+                Err(JournalError::LeaseLost(_)) => print_line(&format!("lost {}", lease.fence)),
                 Err(error) => {
-                    say(&format!("failed {error}"));
+                    print_line(&format!("failed {error}"));
                     return ExitCode::FAILURE;
                 }
             }
         }
     }
 
-    /// The run, as soon as nobody holds it; nothing when it is over.
-    async fn claimed(&self, store: &Store) -> Option<Lease> {
+    /// Claims the run as soon as it is free; `None` once it is finished.
+    async fn claim(&self, store: &Store) -> Option<Lease> {
         loop {
             if store.run(&self.run).await.unwrap().state != RunState::Open {
                 return None;
@@ -123,26 +122,26 @@ impl Worker {
         }
     }
 
-    /// Whether all steps are over; `false` when one waits for a person.
-    async fn all_steps(&self, store: &Store, lease: &Lease) -> Result<bool, JournalError> {
-        for step in 0..STEPS {
-            // Every third step may be repeated; all others have an effect.
+    /// Executes all steps; returns `false` if one is unknown.
+    async fn execute_steps(&self, store: &Store, lease: &Lease) -> Result<bool, JournalError> {
+        for step in 0..STEPS_PER_RUN {
+            // Every third step is repeatable; all others have side effects.
             let repeatable = self.pause > 0 || step % 3 == 2;
-            let intent = Intent {
+            let intent = StepIntent {
                 step: format!("{step:02}"),
                 tool: "record".to_owned(),
                 source: Some("ledger".into()),
                 definition: ContentHash::of("record"),
                 arguments: ContentHash::of(step.to_le_bytes()),
-                shown_arguments: "{}".to_owned(),
+                redacted_arguments: "{}".to_owned(),
                 repeatable,
             };
-            self.point("before-begin", step);
+            self.die_at("before-begin", step);
             match store.begin(lease, &intent).await? {
-                Begun::Call => self.call(store, lease, &intent, step).await?,
-                Begun::Reuse(_) => {}
-                Begun::Unknown(_) => {
-                    say(&format!("unknown {}", intent.step));
+                StepStart::Call => self.call(store, lease, &intent, step).await?,
+                StepStart::Reuse(_) => {}
+                StepStart::Unknown(_) => {
+                    print_line(&format!("unknown {}", intent.step));
                     return Ok(false);
                 }
             }
@@ -155,19 +154,19 @@ impl Worker {
         &self,
         store: &Store,
         lease: &Lease,
-        intent: &Intent,
+        intent: &StepIntent,
         step: usize,
     ) -> Result<(), JournalError> {
-        self.point("after-begin", step);
-        self.maybe_sleep().await;
+        self.die_at("after-begin", step);
+        self.maybe_pause().await;
         let mut ledger = TcpStream::connect(&self.ledger).unwrap();
         let key = idempotency_key(&self.run, &intent.step);
         let _ = writeln!(ledger, "{} {} {} {key}", self.run, intent.step, self.owner);
-        self.point("after-send", step);
+        self.die_at("after-send", step);
         let mut answer = String::new();
         BufReader::new(ledger).read_line(&mut answer).unwrap();
-        self.point("after-answer", step);
-        self.maybe_sleep().await;
+        self.die_at("after-answer", step);
+        self.maybe_pause().await;
         let outcome = StepOutcome {
             state: StepState::Done,
             outcome: RawJson::from(
@@ -175,29 +174,29 @@ impl Worker {
             ),
         };
         store.finish(lease, &intent.step, &outcome).await?;
-        say(&format!("finished {} {}", intent.step, lease.fence));
-        self.point("after-finish", step);
+        print_line(&format!("finished {} {}", intent.step, lease.fence));
+        self.die_at("after-finish", step);
         Ok(())
     }
 
-    /// Kills this process, as `kill -9` would, if this is the point it was told to die at.
-    fn point(&self, name: &str, step: usize) {
+    /// Kills this process with SIGKILL if this is the configured point.
+    fn die_at(&self, name: &str, step: usize) {
         if self.kill_at == format!("{name}:{step}") {
             let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
             std::thread::sleep(Duration::from_secs(60));
         }
     }
 
-    /// Now and then sleeps longer than a lease lasts, as a process does whose machine was suspended.
-    async fn maybe_sleep(&self) {
+    /// Pauses at times for longer than the lease, like a process on a suspended machine.
+    async fn maybe_pause(&self) {
         if self.pause > 0 && fastrand::u8(..) < 24 {
-            // The whole process stops: no heartbeat, no other task.
+            // Blocks the thread, so that no heartbeat runs either.
             std::thread::sleep(Duration::from_millis(fastrand::u64(self.pause..self.pause * 3)));
         }
     }
 }
 
-/// Sixty-four writers that never stop; each acknowledged step is said.
+/// Runs 64 writers without end and prints each acknowledged step.
 async fn flood(location: Location, run: RunId) -> ExitCode {
     let store = Store::open(location).await.unwrap();
     let lease = loop {
@@ -213,24 +212,24 @@ async fn flood(location: Location, run: RunId) -> ExitCode {
         writers.spawn(async move {
             for number in 0.. {
                 let step = format!("{}-{writer}-{number}", lease.fence);
-                let intent = Intent {
+                let intent = StepIntent {
                     step: step.clone(),
                     tool: "record".to_owned(),
                     source: None,
                     definition: ContentHash::of(""),
                     arguments: ContentHash::of(""),
-                    shown_arguments: "x".repeat(500),
+                    redacted_arguments: "x".repeat(500),
                     repeatable: false,
                 };
                 if store.begin(&lease, &intent).await.is_err() {
                     return;
                 }
-                say(&format!("began {step}"));
+                print_line(&format!("began {step}"));
                 let outcome = StepOutcome { state: StepState::Done, outcome: RawJson::empty_object() };
                 if store.finish(&lease, &step, &outcome).await.is_err() {
                     return;
                 }
-                say(&format!("finished {step}"));
+                print_line(&format!("finished {step}"));
             }
         });
     }

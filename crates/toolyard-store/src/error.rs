@@ -1,36 +1,40 @@
-//! Why the store cannot be opened or used.
+//! Errors of the store.
 
-use toolyard_core::JournalError;
+use std::fmt::Display;
 
-use crate::engine::Location;
+use toolyard_core::{JournalError, StorageError};
 
-/// A failure of the store. It is cloned to everyone whose work was in the same commit.
+use crate::location::Location;
+
+/// A failure of the store. Cloneable because every write of a failed commit reports it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
     /// The database cannot be opened.
     #[error("failed to open the store at {location}: {reason}")]
     Open {
-        /// Where it is; a password in it is not shown.
+        /// The location, displayed without its password.
         location: Location,
-        /// Why.
+        /// The engine's or the operating system's message.
         reason: String,
     },
-    /// The database was written by a later version of Toolyard.
-    #[error("the store at {location} was written by a later version of toolyard (it has migration {found})")]
-    Newer {
-        /// Where it is.
-        location: String,
-        /// The migration that is not known here.
-        found: i64,
+    /// A later version of Toolyard has migrated the database.
+    #[error(
+        "the store at {location} was written by a later version of toolyard (it has migration {migration})"
+    )]
+    NewerSchema {
+        /// The location, displayed without its password.
+        location: Location,
+        /// The number of the unknown migration.
+        migration: i64,
     },
-    /// The database refused a statement.
+    /// The database rejected a statement, or the connection failed.
     #[error("the database failed: {0}")]
     Database(String),
-    /// What is stored cannot be understood.
-    #[error("the store holds something that cannot be understood: {0}")]
+    /// A stored value cannot be decoded.
+    #[error("the store holds invalid data: {0}")]
     Corrupt(String),
-    /// The journal's own refusals pass through.
+    /// The journal rejected an operation.
     #[error(transparent)]
     Journal(JournalError),
     /// The store was closed.
@@ -39,19 +43,24 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether it is a database elsewhere that could not be reached.
-    pub fn is_away(&self) -> bool {
+    /// A stored value that cannot be decoded.
+    pub(crate) fn corrupt(error: impl Display) -> Self {
+        Self::Corrupt(error.to_string())
+    }
+
+    /// Whether a database server could not be reached.
+    pub fn is_unreachable(&self) -> bool {
         matches!(self, Self::Open { location: Location::Postgres(_), .. })
     }
 
-    /// What to do about it.
+    /// What to do about the error.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Open { .. } => {
-                Some("check the path or address under `store` in toolyard.toml and who may write there")
+                Some("check the path or URL under `store` in toolyard.toml and its write permissions")
             }
-            Self::Newer { .. } => Some("use the toolyard that wrote it, or another store"),
-            Self::Corrupt(_) => Some("look at it with `toolyard store check`"),
+            Self::NewerSchema { .. } => Some("upgrade toolyard, or use another store"),
+            Self::Corrupt(_) => Some("run `toolyard store check`"),
             Self::Database(_) | Self::Journal(_) | Self::Closed => None,
         }
     }
@@ -73,7 +82,13 @@ impl From<StoreError> for JournalError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Journal(error) => error,
-            other => Self::Failed(other.to_string()),
+            other => Self::Storage(other.to_string()),
         }
+    }
+}
+
+impl From<StoreError> for StorageError {
+    fn from(error: StoreError) -> Self {
+        Self::new(error)
     }
 }

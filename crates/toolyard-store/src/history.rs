@@ -1,4 +1,4 @@
-//! How calls went, per tool and source, fading with time; it feeds the hub's order and survives a restart.
+//! Call statistics per tool and source, weighted by age. The hub orders candidates by them.
 
 use std::{
     collections::HashMap,
@@ -15,32 +15,28 @@ use sqlx::{AnyConnection, Row as _, any::AnyRow};
 use toolyard_core::{CallOutcome, History, SourceId};
 
 use crate::{
-    engine::Durability,
+    clock::{Clock, unix_millis},
     error::StoreError,
-    store::{Store, now},
-    words::word,
+    sql::{Durability, enum_to_text},
+    store::Store,
 };
 
-/// After this long a call counts half: last week outweighs last year.
-const HALF_LIFE: f64 = 7.0 * 24.0 * 60.0 * 60.0 * 1_000.0;
-/// How often what changed is written.
-const WRITE_EVERY: Duration = Duration::from_secs(1);
-/// Longer calls than this count as this long, in microseconds.
-const LONGEST: u64 = 3_600_000_000;
+/// The age in milliseconds at which a call counts half.
+const HALF_LIFE_MILLIS: f64 = 7.0 * 24.0 * 60.0 * 60.0 * 1_000.0;
+const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
+/// Longer calls are recorded as this long.
+const MAX_LATENCY_MICROS: u64 = 3_600_000_000;
 
-/// Milliseconds since 1970; a test brings its own.
-pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
-
-/// History in memory, written to the store in the background.
+/// A [`History`] in memory that is written to the store in the background.
 pub struct StoredHistory {
     store: Store,
     clock: Clock,
-    known: Mutex<HashMap<SourceId, HashMap<String, Standing>>>,
+    records: Mutex<HashMap<SourceId, HashMap<String, CallRecord>>>,
 }
 
-/// How one tool of one source has been doing.
+/// The calls of one tool of one source. Counts decay with age.
 #[derive(Debug, Clone)]
-struct Standing {
+struct CallRecord {
     successes: f64,
     failures: f64,
     errors: HashMap<String, f64>,
@@ -51,24 +47,24 @@ struct Standing {
     changed: bool,
 }
 
-/// How one tool of one source has been doing, for people.
+/// Call statistics of one tool of one source.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Statistics {
-    /// The tool.
+pub struct ToolStatistics {
+    /// The tool's name.
     pub tool: String,
     /// The source.
     pub source: SourceId,
-    /// Calls that count, faded by age.
+    /// Number of calls, weighted by age.
     pub calls: f64,
-    /// The part of them that succeeded.
+    /// Fraction of calls that succeeded.
     pub success_rate: f64,
-    /// The middle call took this long.
+    /// Median latency.
     pub median_milliseconds: f64,
-    /// Nineteen of twenty calls were quicker than this.
+    /// 95th percentile of latency.
     pub p95_milliseconds: f64,
-    /// Milliseconds since 1970.
+    /// Time of the last success, in milliseconds since 1970.
     pub last_success: Option<i64>,
-    /// Failures by class, faded by age.
+    /// Number of failures by error kind, weighted by age.
     pub errors: HashMap<String, f64>,
 }
 
@@ -79,24 +75,24 @@ impl std::fmt::Debug for StoredHistory {
 }
 
 impl StoredHistory {
-    /// Reads what is known and writes what is new, once a second, as long as it is used.
+    /// Reads the stored history and writes changes once a second until it is dropped.
     pub async fn open(store: &Store) -> Result<Arc<Self>, StoreError> {
-        let history = Self::with_clock(store, Arc::new(now)).await?;
-        tokio::spawn(write_now_and_then(Arc::downgrade(&history)));
+        let history = Self::with_clock(store, Arc::new(unix_millis)).await?;
+        tokio::spawn(flush_periodically(Arc::downgrade(&history)));
         Ok(history)
     }
 
-    /// The same with a clock of its own; nothing is written until [`Self::flush`].
+    /// Reads the stored history; writes nothing until [`Self::flush`].
     pub async fn with_clock(store: &Store, clock: Clock) -> Result<Arc<Self>, StoreError> {
-        let mut known: HashMap<SourceId, HashMap<String, Standing>> = HashMap::new();
-        for row in sqlx::query("SELECT * FROM history").fetch_all(store.pool()).await? {
+        let mut records: HashMap<SourceId, HashMap<String, CallRecord>> = HashMap::new();
+        for row in sqlx::query("SELECT * FROM tool_statistics").fetch_all(store.pool()).await? {
             let source = SourceId::from(row.try_get::<String, _>("source")?);
-            known.entry(source).or_default().insert(row.try_get("tool")?, standing(&row)?);
+            records.entry(source).or_default().insert(row.try_get("tool")?, call_record(&row)?);
         }
-        Ok(Arc::new(Self { store: store.clone(), clock, known: Mutex::new(known) }))
+        Ok(Arc::new(Self { store: store.clone(), clock, records: Mutex::new(records) }))
     }
 
-    /// Writes what changed.
+    /// Writes all changes.
     pub async fn flush(&self) -> Result<(), StoreError> {
         let changed = self.take_changed()?;
         if changed.is_empty() {
@@ -107,39 +103,39 @@ impl StoredHistory {
             .await
     }
 
-    /// All that is known, by tool and source.
-    pub fn statistics(&self) -> Vec<Statistics> {
+    /// Statistics of all tools, sorted by tool and source.
+    pub fn statistics(&self) -> Vec<ToolStatistics> {
         let now = (self.clock)();
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut all: Vec<Statistics> = known
+        let records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all: Vec<ToolStatistics> = records
             .iter()
             .flat_map(|(source, tools)| {
-                tools.iter().map(|(tool, standing)| standing.statistics(tool, source, now))
+                tools.iter().map(|(tool, record)| record.statistics(tool, source, now))
             })
             .collect();
         all.sort_by(|one, other| (&one.tool, &one.source).cmp(&(&other.tool, &other.source)));
         all
     }
 
-    fn take_changed(&self) -> Result<Vec<Changed>, StoreError> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+    fn take_changed(&self) -> Result<Vec<HistoryRow>, StoreError> {
+        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
         let mut rows = Vec::new();
-        for (source, tools) in known.iter_mut() {
-            for (tool, standing) in tools.iter_mut().filter(|(_, standing)| standing.changed) {
-                standing.changed = false;
-                rows.push(Changed::of(tool, source, standing)?);
+        for (source, tools) in records.iter_mut() {
+            for (tool, record) in tools.iter_mut().filter(|(_, record)| record.changed) {
+                record.changed = false;
+                rows.push(HistoryRow::new(tool, source, record)?);
             }
         }
         Ok(rows)
     }
 }
 
-async fn write_now_and_then(history: Weak<StoredHistory>) {
+async fn flush_periodically(history: Weak<StoredHistory>) {
     loop {
-        tokio::time::sleep(WRITE_EVERY).await;
+        tokio::time::sleep(FLUSH_INTERVAL).await;
         let Some(history) = history.upgrade() else { return };
         if let Err(error) = history.flush().await {
-            tracing::warn!(%error, "statistics were not written");
+            tracing::warn!(%error, "failed to write call statistics");
         }
     }
 }
@@ -147,33 +143,33 @@ async fn write_now_and_then(history: Weak<StoredHistory>) {
 impl History for StoredHistory {
     fn record(&self, outcome: &CallOutcome<'_>) {
         let now = (self.clock)();
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let tools = known.entry(outcome.source.clone()).or_default();
+        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        let tools = records.entry(outcome.source.clone()).or_default();
         if !tools.contains_key(outcome.tool) {
-            let Some(fresh) = Standing::fresh(now) else { return };
-            tools.insert(outcome.tool.to_owned(), fresh);
+            let Some(record) = CallRecord::new(now) else { return };
+            tools.insert(outcome.tool.to_owned(), record);
         }
-        if let Some(standing) = tools.get_mut(outcome.tool) {
-            standing.record(outcome, now);
+        if let Some(record) = tools.get_mut(outcome.tool) {
+            record.record(outcome, now);
         }
     }
 
     fn last_success(&self, tool: &str, source: &SourceId) -> Option<u64> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let standing = known.get(source)?.get(tool)?;
-        let success = standing.last_success?;
-        // One failure after it takes a success away; the next success gives it back.
-        (standing.last_failure.is_none_or(|failure| failure < success)).then(|| success.unsigned_abs())
+        let records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        let record = records.get(source)?.get(tool)?;
+        let success = record.last_success?;
+        // A failure after the last success cancels it until the next success.
+        (record.last_failure.is_none_or(|failure| failure < success)).then(|| success.unsigned_abs())
     }
 }
 
-impl Standing {
-    fn fresh(now: i64) -> Option<Self> {
+impl CallRecord {
+    fn new(now: i64) -> Option<Self> {
         Some(Self {
             successes: 0.0,
             failures: 0.0,
             errors: HashMap::new(),
-            latency: Histogram::new_with_bounds(1, LONGEST, 2).ok()?,
+            latency: Histogram::new_with_bounds(1, MAX_LATENCY_MICROS, 2).ok()?,
             last_success: None,
             last_failure: None,
             updated_at: now,
@@ -182,8 +178,8 @@ impl Standing {
     }
 
     fn record(&mut self, outcome: &CallOutcome<'_>, now: i64) {
-        self.fade(now);
-        // Strictly later than anything before, so that two calls within a millisecond still have an order.
+        self.decay(now);
+        // Later than all earlier calls, so that two calls within one millisecond are still ordered.
         let at = now.max(self.last_success.max(self.last_failure).unwrap_or(0) + 1);
         match outcome.error {
             None => {
@@ -193,51 +189,51 @@ impl Standing {
             Some(kind) => {
                 self.failures += 1.0;
                 self.last_failure = Some(at);
-                *self.errors.entry(word(&kind)).or_default() += 1.0;
+                *self.errors.entry(enum_to_text(&kind)).or_default() += 1.0;
             }
         }
-        let microseconds = u64::try_from(outcome.elapsed.as_micros()).unwrap_or(LONGEST);
-        self.latency.saturating_record(microseconds.clamp(1, LONGEST));
+        let microseconds = u64::try_from(outcome.elapsed.as_micros()).unwrap_or(MAX_LATENCY_MICROS);
+        self.latency.saturating_record(microseconds.clamp(1, MAX_LATENCY_MICROS));
         self.changed = true;
     }
 
-    /// Makes what was before count less.
-    fn fade(&mut self, now: i64) {
-        let factor = fading(now - self.updated_at);
+    /// Reduces the weight of earlier calls.
+    fn decay(&mut self, now: i64) {
+        let factor = decay_factor(now - self.updated_at);
         self.successes *= factor;
         self.failures *= factor;
         self.errors.values_mut().for_each(|count| *count *= factor);
-        // The histogram counts whole calls: it is halved when its half-life has passed and not in between.
+        // The histogram counts whole calls, so it is halved once per half-life instead of continuously.
         if factor <= 0.5 {
             self.latency = halved(&self.latency);
         }
         self.updated_at = now;
     }
 
-    fn statistics(&self, tool: &str, source: &SourceId, now: i64) -> Statistics {
-        let mut faded = self.clone();
-        faded.fade(now);
-        let calls = faded.successes + faded.failures;
-        #[expect(clippy::cast_precision_loss, reason = "an hour in microseconds is far below the limit")]
-        let at = |quantile: f64| self.latency.value_at_quantile(quantile) as f64 / 1_000.0;
-        Statistics {
+    fn statistics(&self, tool: &str, source: &SourceId, now: i64) -> ToolStatistics {
+        let mut decayed = self.clone();
+        decayed.decay(now);
+        let calls = decayed.successes + decayed.failures;
+        #[expect(clippy::cast_precision_loss, reason = "an hour in microseconds is exact in f64")]
+        let quantile_millis = |quantile: f64| self.latency.value_at_quantile(quantile) as f64 / 1_000.0;
+        ToolStatistics {
             tool: tool.to_owned(),
             source: source.clone(),
             calls,
-            success_rate: if calls > 0.0 { faded.successes / calls } else { 0.0 },
-            median_milliseconds: at(0.5),
-            p95_milliseconds: at(0.95),
+            success_rate: if calls > 0.0 { decayed.successes / calls } else { 0.0 },
+            median_milliseconds: quantile_millis(0.5),
+            p95_milliseconds: quantile_millis(0.95),
             last_success: self.last_success,
-            errors: faded.errors,
+            errors: decayed.errors,
         }
     }
 }
 
-/// How much something counts that is this many milliseconds old.
-fn fading(age: i64) -> f64 {
-    #[expect(clippy::cast_precision_loss, reason = "ages of thousands of years may lose their milliseconds")]
+/// The weight of a call of this age in milliseconds.
+fn decay_factor(age: i64) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "precision loss is irrelevant for large ages")]
     let age = age.max(0) as f64;
-    0.5_f64.powf(age / HALF_LIFE)
+    0.5_f64.powf(age / HALF_LIFE_MILLIS)
 }
 
 fn halved(latency: &Histogram<u32>) -> Histogram<u32> {
@@ -248,38 +244,36 @@ fn halved(latency: &Histogram<u32>) -> Histogram<u32> {
     half
 }
 
-/// One row to be written.
-struct Changed {
+struct HistoryRow {
     tool: String,
     source: String,
-    standing: Standing,
+    record: CallRecord,
     errors: String,
     latency: Vec<u8>,
 }
 
-impl Changed {
-    fn of(tool: &str, source: &SourceId, standing: &Standing) -> Result<Self, StoreError> {
-        let corrupt = |error: &dyn std::fmt::Display| StoreError::Corrupt(error.to_string());
+impl HistoryRow {
+    fn new(tool: &str, source: &SourceId, record: &CallRecord) -> Result<Self, StoreError> {
         let mut latency = Vec::new();
-        V2Serializer::new().serialize(&standing.latency, &mut latency).map_err(|error| corrupt(&error))?;
+        V2Serializer::new().serialize(&record.latency, &mut latency).map_err(StoreError::corrupt)?;
         Ok(Self {
             tool: tool.to_owned(),
             source: source.to_string(),
-            standing: standing.clone(),
-            errors: serde_json::to_string(&standing.errors).map_err(|error| corrupt(&error))?,
+            record: record.clone(),
+            errors: serde_json::to_string(&record.errors).map_err(StoreError::corrupt)?,
             latency,
         })
     }
 }
 
-async fn upsert(connection: &mut AnyConnection, rows: &[Changed]) -> Result<(), StoreError> {
-    let sql = "INSERT INTO history (tool, source, successes, failures, errors, latency, last_success, last_failure, updated_at)
+async fn upsert(connection: &mut AnyConnection, rows: &[HistoryRow]) -> Result<(), StoreError> {
+    let sql = "INSERT INTO tool_statistics (tool, source, successes, failures, errors, latency, last_success, last_failure, updated_at)
                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (tool, source) DO UPDATE SET
                successes = excluded.successes, failures = excluded.failures, errors = excluded.errors,
                latency = excluded.latency, last_success = excluded.last_success,
                last_failure = excluded.last_failure, updated_at = excluded.updated_at";
     for row in rows {
-        let Standing { successes, failures, last_success, last_failure, updated_at, .. } = row.standing;
+        let CallRecord { successes, failures, last_success, last_failure, updated_at, .. } = row.record;
         let query =
             sqlx::query(sql).bind(row.tool.as_str()).bind(row.source.as_str()).bind(successes).bind(failures);
         let query = query.bind(row.errors.as_str()).bind(row.latency.as_slice()).bind(last_success);
@@ -288,16 +282,13 @@ async fn upsert(connection: &mut AnyConnection, rows: &[Changed]) -> Result<(), 
     Ok(())
 }
 
-fn standing(row: &AnyRow) -> Result<Standing, StoreError> {
-    let corrupt = |error: &dyn std::fmt::Display| StoreError::Corrupt(error.to_string());
+fn call_record(row: &AnyRow) -> Result<CallRecord, StoreError> {
     let latency: Vec<u8> = row.try_get("latency")?;
-    let latency =
-        Deserializer::new().deserialize(&mut latency.as_slice()).map_err(|error| corrupt(&error))?;
-    Ok(Standing {
+    let latency = Deserializer::new().deserialize(&mut latency.as_slice()).map_err(StoreError::corrupt)?;
+    Ok(CallRecord {
         successes: row.try_get("successes")?,
         failures: row.try_get("failures")?,
-        errors: serde_json::from_str(&row.try_get::<String, _>("errors")?)
-            .map_err(|error| corrupt(&error))?,
+        errors: serde_json::from_str(&row.try_get::<String, _>("errors")?).map_err(StoreError::corrupt)?,
         latency,
         last_success: row.try_get("last_success")?,
         last_failure: row.try_get("last_failure")?,

@@ -1,42 +1,78 @@
-//! Durable truth in SQL: what must outlive a process, in one small store, on SQLite or PostgreSQL.
+//! Durable state in SQL, on SQLite or PostgreSQL.
 //!
-//! One [`Store`] implements the traits of `toolyard-core` that keep something: the journal of runs and steps, approvals,
-//! known servers and decisions on trust, whole results. [`StoredHistory`], [`StoredRequests`] and [`StoredAudit`] stand in
-//! the path of every call, so they take note in memory and write in batches.
+//! A [`Store`] is one database. It implements the storage traits of `toolyard-core`: the journal of runs and steps,
+//! run logs, approvals, servers and trust decisions, stored results. [`StoredHistory`], [`StoredPastRequests`] and
+//! [`StoredAudit`] are part of every tool call, so they record in memory and write in batches.
 //!
-//! All writing goes through one place (`writer.rs`) that makes one commit out of the work of many; what must survive a
-//! loss of power is told only when it does.
+//! ```
+//! use std::time::Duration;
+//! use toolyard_core::{ContentHash, Journal, RawJson, RunState, StepIntent, StepOutcome, StepStart, StepState};
+//! use toolyard_store::{Location, Store};
+//!
+//! # tokio::runtime::Runtime::new().unwrap().block_on(async {
+//! # let folder = tempfile::tempdir()?;
+//! let store = Store::open(Location::Sqlite(folder.path().join("toolyard.db"))).await?;
+//!
+//! // A process claims a run before it works on it.
+//! let run = store.create_run("call", &RawJson::empty_object()).await?;
+//! let lease = store.claim(&run, "worker-1", Duration::from_secs(30)).await?;
+//!
+//! // The intent is stored before a call with side effects, the outcome after it.
+//! let intent = StepIntent {
+//!     step: "send".to_owned(),
+//!     tool: "send_mail".to_owned(),
+//!     source: None,
+//!     definition: ContentHash::of("definition of send_mail"),
+//!     arguments: ContentHash::of("{}"),
+//!     redacted_arguments: "{}".to_owned(),
+//!     repeatable: false,
+//! };
+//! assert_eq!(store.begin(&lease, &intent).await?, StepStart::Call);
+//! let outcome = StepOutcome { state: StepState::Done, outcome: RawJson::empty_object() };
+//! store.finish(&lease, "send", &outcome).await?;
+//!
+//! // After a crash, a finished step is not called again.
+//! assert!(matches!(store.begin(&lease, &intent).await?, StepStart::Reuse(_)));
+//! store.release(&lease, RunState::Done).await?;
+//! # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+//! ```
+//!
+//! | module | contents |
+//! |---|---|
+//! | `journal` | runs, leases, step intents and outcomes |
+//! | `runs` | run logs and approvals |
+//! | `audit` | the hash-chained audit log |
+//! | `history`, `past_requests`, `result_shapes` | what routing, search and planning learn from earlier calls |
+//! | `results`, `conversations`, `servers` | whole results, conversations, servers and trust decisions |
+//! | `maintenance`, `transfer` | check, vacuum and backup; export and import |
+//! | `sql` | engines, migrations and the group-commit writer |
 
-mod approvals;
 mod audit;
-mod compress;
+mod clock;
 mod conversations;
-mod engine;
 mod error;
 mod history;
 mod journal;
-mod leases;
-mod outcomes;
+mod location;
+mod maintenance;
 mod past_requests;
-mod result_forms;
+mod result_shapes;
 mod results;
-mod rows;
-mod run_log;
+mod runs;
 mod servers;
+mod sql;
 mod store;
-mod tables;
 mod transfer;
-mod upkeep;
-mod words;
-mod writer;
 
-pub use audit::{AuditEntry, AuditQuery, StoredAudit, Verdict};
+pub use audit::{AuditEntry, AuditQuery, AuditVerification, StoredAudit};
+pub use clock::Clock;
 pub use conversations::StoredConversation;
-pub use engine::{Engine, Location};
 pub use error::StoreError;
-pub use history::{Clock, Statistics, StoredHistory};
-pub use past_requests::StoredRequests;
-pub use results::Keeping;
+pub use history::{StoredHistory, ToolStatistics};
+pub use location::Location;
+pub use maintenance::HealthReport;
+pub use past_requests::StoredPastRequests;
+pub use results::ResultRetention;
+pub use sql::Engine;
 pub use store::Store;
 pub use transfer::TransferError;
-pub use upkeep::Health;

@@ -1,68 +1,63 @@
-//! Known servers, definitions of their tools, decisions on trust, and what programs of skills said of themselves.
+//! MCP servers, their tool definitions, trust decisions, and descriptions of skill programs.
 
 use sqlx::{Row as _, any::AnyRow};
 use toolyard_core::{
-    BoxFuture, ContentHash, Descriptions, RawJson, ServerRecord, Servers, SourceId, ToolDefinition,
-    TrustDecision,
+    BoxFuture, ContentHash, RawJson, ServerRecord, Servers, SkillDescriptionCache, SourceId, StorageError,
+    ToolDefinition, TrustDecision,
 };
 
 use crate::{
-    engine::Durability,
     error::StoreError,
+    sql::{Durability, enum_from_text, enum_to_text, json_from_text, read_flag, read_hash, read_id},
     store::Store,
-    words::{read_word, word},
 };
 
-/// By name: a connection that was opened before a migration still takes `*` for the columns of its day.
-const SERVERS: &str =
-    "SELECT id, configuration, era, cached_tools, seen_at, shelf, content FROM servers ORDER BY id";
-const SERVER: &str =
-    "SELECT id, configuration, era, cached_tools, seen_at, shelf, content FROM servers WHERE id = $1";
+// Columns by name: a connection opened before a migration resolves `*` to the old columns.
+const SELECT_SERVERS: &str = "SELECT id, configuration, revision_family, cached_tools, seen_at, tool_approvals, content FROM servers ORDER BY id";
+const SELECT_SERVER: &str = "SELECT id, configuration, revision_family, cached_tools, seen_at, tool_approvals, content FROM servers WHERE id = $1";
 
-type Answer<'a, T> = BoxFuture<'a, Result<T, String>>;
+type ServersFuture<'a, T> = BoxFuture<'a, Result<T, StorageError>>;
 
 impl Servers for Store {
-    fn put_server<'a>(&'a self, server: &'a ServerRecord) -> Answer<'a, ()> {
+    fn put_server<'a>(&'a self, server: &'a ServerRecord) -> ServersFuture<'a, ()> {
         let data = server.clone();
         Box::pin(async move {
             let written = self.write(Durability::Relaxed, data, |connection, server| {
                 Box::pin(async move {
                     let tools = serde_json::to_string(&server.cached_tools);
-                    let tools = tools.map_err(|error| StoreError::Corrupt(error.to_string()))?;
-                    let sql = "INSERT INTO servers (id, configuration, era, cached_tools, seen_at, shelf, content)
+                    let tools = tools.map_err(StoreError::corrupt)?;
+                    let sql = "INSERT INTO servers (id, configuration, revision_family, cached_tools, seen_at, tool_approvals, content)
                                VALUES ($1, $2, $3, $4, $5, $6, $7)
-                               ON CONFLICT (id) DO UPDATE SET configuration = excluded.configuration, era = excluded.era,
-                               cached_tools = excluded.cached_tools, seen_at = excluded.seen_at, shelf = excluded.shelf,
-                               content = excluded.content";
+                               ON CONFLICT (id) DO UPDATE SET configuration = excluded.configuration, revision_family = excluded.revision_family,
+                               cached_tools = excluded.cached_tools, seen_at = excluded.seen_at,
+                               tool_approvals = excluded.tool_approvals, content = excluded.content";
                     let query = sqlx::query(sql).bind(server.id.as_str()).bind(server.configuration.to_string());
-                    let query = query.bind(server.era.as_ref().map(word)).bind(tools).bind(server.seen_at);
+                    let query = query.bind(server.revision_family.as_ref().map(enum_to_text)).bind(tools).bind(server.seen_at);
                     let text = |json: &Option<RawJson>| json.as_ref().map(|json| json.get().to_owned());
-                    let query = query.bind(text(&server.shelf)).bind(text(&server.content));
+                    let query = query.bind(text(&server.tool_approvals)).bind(text(&server.content));
                     query.execute(connection).await?;
                     Ok(())
                 })
             });
-            written.await.map_err(text)
+            Ok(written.await?)
         })
     }
 
-    fn servers(&self) -> Answer<'_, Vec<ServerRecord>> {
+    fn servers(&self) -> ServersFuture<'_, Vec<ServerRecord>> {
         Box::pin(async move {
-            let rows = sqlx::query(SERVERS).fetch_all(self.pool()).await;
-            let rows = rows.map_err(|error| text(error.into()))?;
-            rows.iter().map(server_record).collect::<Result<_, _>>().map_err(text)
+            let rows = self.fetch_all(sqlx::query(SELECT_SERVERS)).await?;
+            Ok(rows.iter().map(server_record).collect::<Result<_, _>>()?)
         })
     }
 
-    fn server<'a>(&'a self, id: &'a SourceId) -> Answer<'a, Option<ServerRecord>> {
+    fn server<'a>(&'a self, id: &'a SourceId) -> ServersFuture<'a, Option<ServerRecord>> {
         Box::pin(async move {
-            let row = sqlx::query(SERVER).bind(id.as_str()).fetch_optional(self.pool()).await;
-            let row = row.map_err(|error| text(error.into()))?;
-            row.as_ref().map(server_record).transpose().map_err(text)
+            let row = self.fetch_optional(sqlx::query(SELECT_SERVER).bind(id.as_str())).await?;
+            Ok(row.as_ref().map(server_record).transpose()?)
         })
     }
 
-    fn forget_server<'a>(&'a self, id: &'a SourceId) -> Answer<'a, bool> {
+    fn forget_server<'a>(&'a self, id: &'a SourceId) -> ServersFuture<'a, bool> {
         let data = id.clone();
         Box::pin(async move {
             let forgotten = self.write(Durability::Relaxed, data, |connection, id| {
@@ -74,11 +69,15 @@ impl Servers for Store {
                     Ok(server.execute(connection).await?.rows_affected() > 0)
                 })
             });
-            forgotten.await.map_err(text)
+            Ok(forgotten.await?)
         })
     }
 
-    fn put_definition<'a>(&'a self, server: &'a SourceId, definition: &'a ToolDefinition) -> Answer<'a, ()> {
+    fn put_definition<'a>(
+        &'a self,
+        server: &'a SourceId,
+        definition: &'a ToolDefinition,
+    ) -> ServersFuture<'a, ()> {
         let data = (server.clone(), definition.clone());
         Box::pin(async move {
             let written = self.write(Durability::Synced, data, |connection, (server, definition)| {
@@ -93,25 +92,24 @@ impl Servers for Store {
                     Ok(())
                 })
             });
-            written.await.map_err(text)
+            Ok(written.await?)
         })
     }
 
-    fn definitions<'a>(&'a self, server: &'a SourceId) -> Answer<'a, Vec<ToolDefinition>> {
+    fn definitions<'a>(&'a self, server: &'a SourceId) -> ServersFuture<'a, Vec<ToolDefinition>> {
         Box::pin(async move {
             let sql = "SELECT * FROM tool_definitions WHERE server = $1 ORDER BY tool, first_seen_at, hash";
-            let rows = sqlx::query(sql).bind(server.as_str()).fetch_all(self.pool()).await;
-            let rows = rows.map_err(|error| text(error.into()))?;
-            rows.iter().map(definition).collect::<Result<_, _>>().map_err(text)
+            let rows = self.fetch_all(sqlx::query(sql).bind(server.as_str())).await?;
+            Ok(rows.iter().map(tool_definition).collect::<Result<_, _>>()?)
         })
     }
 
-    fn put_trust<'a>(&'a self, decision: &'a TrustDecision) -> Answer<'a, ()> {
+    fn put_trust<'a>(&'a self, decision: &'a TrustDecision) -> ServersFuture<'a, ()> {
         let data = decision.clone();
         Box::pin(async move {
             let written = self.write(Durability::Synced, data, |connection, decision| {
                 Box::pin(async move {
-                    let sql = "INSERT INTO trust (kind, subject, content, decided_at) VALUES ($1, $2, $3, $4)
+                    let sql = "INSERT INTO trust_decisions (kind, subject, content, decided_at) VALUES ($1, $2, $3, $4)
                                ON CONFLICT (kind, subject) DO UPDATE
                                SET content = excluded.content, decided_at = excluded.decided_at";
                     let query = sqlx::query(sql).bind(decision.kind.as_str()).bind(decision.subject.as_str());
@@ -120,105 +118,94 @@ impl Servers for Store {
                     Ok(())
                 })
             });
-            written.await.map_err(text)
+            Ok(written.await?)
         })
     }
 
-    fn remove_trust<'a>(&'a self, kind: &'a str, subject: &'a str) -> Answer<'a, bool> {
+    fn remove_trust<'a>(&'a self, kind: &'a str, subject: &'a str) -> ServersFuture<'a, bool> {
         let data = (kind.to_owned(), subject.to_owned());
         Box::pin(async move {
             let removed = self.write(Durability::Synced, data, |connection, (kind, subject)| {
                 Box::pin(async move {
-                    let query = sqlx::query("DELETE FROM trust WHERE kind = $1 AND subject = $2");
+                    let query = sqlx::query("DELETE FROM trust_decisions WHERE kind = $1 AND subject = $2");
                     let query = query.bind(kind.as_str()).bind(subject.as_str());
                     Ok(query.execute(connection).await?.rows_affected() > 0)
                 })
             });
-            removed.await.map_err(text)
+            Ok(removed.await?)
         })
     }
 
-    fn trusted<'a>(&'a self, kind: &'a str) -> Answer<'a, Vec<TrustDecision>> {
+    fn trust_decisions<'a>(&'a self, kind: &'a str) -> ServersFuture<'a, Vec<TrustDecision>> {
         Box::pin(async move {
-            let query = sqlx::query("SELECT * FROM trust WHERE kind = $1 ORDER BY subject").bind(kind);
-            let rows = query.fetch_all(self.pool()).await.map_err(|error| text(error.into()))?;
-            rows.iter().map(decision).collect::<Result<_, _>>().map_err(text)
+            let query =
+                sqlx::query("SELECT * FROM trust_decisions WHERE kind = $1 ORDER BY subject").bind(kind);
+            let rows = self.fetch_all(query).await?;
+            Ok(rows.iter().map(trust_decision).collect::<Result<_, _>>()?)
         })
     }
 }
 
-impl Descriptions for Store {
+impl SkillDescriptionCache for Store {
     fn description<'a>(&'a self, program: &'a ContentHash) -> BoxFuture<'a, Option<RawJson>> {
         Box::pin(async move {
-            let query =
-                sqlx::query("SELECT tools FROM descriptions WHERE program = $1").bind(program.to_string());
+            let query = sqlx::query("SELECT tools FROM program_descriptions WHERE program = $1")
+                .bind(program.to_string());
             let row = query.fetch_optional(self.pool()).await.ok()??;
             RawJson::parse(row.try_get("tools").ok()?).ok()
         })
     }
 
-    fn keep_description<'a>(&'a self, program: &'a ContentHash, tools: &'a RawJson) -> BoxFuture<'a, ()> {
+    fn put_description<'a>(&'a self, program: &'a ContentHash, tools: &'a RawJson) -> BoxFuture<'a, ()> {
         let data = (program.to_string(), tools.clone());
         Box::pin(async move {
-            let kept = self.write(Durability::Relaxed, data, |connection, (program, tools)| {
+            let written = self.write(Durability::Relaxed, data, |connection, (program, tools)| {
                 Box::pin(async move {
-                    let sql = "INSERT INTO descriptions (program, tools) VALUES ($1, $2)
+                    let sql = "INSERT INTO program_descriptions (program, tools) VALUES ($1, $2)
                                ON CONFLICT (program) DO UPDATE SET tools = excluded.tools";
                     sqlx::query(sql).bind(program.as_str()).bind(tools.get()).execute(connection).await?;
                     Ok(())
                 })
             });
-            if let Err(error) = kept.await {
-                tracing::warn!(%error, "a program's description was not kept");
+            if let Err(error) = written.await {
+                tracing::warn!(%error, "failed to write a program description");
             }
         })
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it is what map_err hands over")]
-fn text(error: StoreError) -> String {
-    error.to_string()
-}
-
-fn hash(row: &AnyRow, column: &str) -> Result<ContentHash, StoreError> {
-    row.try_get::<String, _>(column)?.parse().map_err(StoreError::Corrupt)
-}
-
 fn server_record(row: &AnyRow) -> Result<ServerRecord, StoreError> {
-    let corrupt = |error: String| StoreError::Corrupt(error);
-    let era: Option<String> = row.try_get("era")?;
+    let family: Option<String> = row.try_get("revision_family")?;
     let json = |column: &str| {
         let text: Option<String> = row.try_get(column)?;
-        text.map(RawJson::parse).transpose().map_err(|error| corrupt(error.to_string()))
+        text.map(json_from_text).transpose()
     };
     Ok(ServerRecord {
-        id: SourceId::from(row.try_get::<String, _>("id")?),
-        configuration: hash(row, "configuration")?,
-        era: era.map(|era| read_word(&era)).transpose()?,
-        cached_tools: RawJson::items(row.try_get("cached_tools")?)
-            .map_err(|error| corrupt(error.to_string()))?,
+        id: read_id(row, "id")?,
+        configuration: read_hash(row, "configuration")?,
+        revision_family: family.map(enum_from_text).transpose()?,
+        cached_tools: RawJson::items(row.try_get("cached_tools")?).map_err(StoreError::corrupt)?,
         seen_at: row.try_get("seen_at")?,
-        shelf: json("shelf")?,
+        tool_approvals: json("tool_approvals")?,
         content: json("content")?,
     })
 }
 
-fn definition(row: &AnyRow) -> Result<ToolDefinition, StoreError> {
-    let definition = RawJson::parse(row.try_get("definition")?);
+fn tool_definition(row: &AnyRow) -> Result<ToolDefinition, StoreError> {
     Ok(ToolDefinition {
         tool: row.try_get("tool")?,
-        hash: hash(row, "hash")?,
-        definition: definition.map_err(|error| StoreError::Corrupt(error.to_string()))?,
-        approved: row.try_get::<i64, _>("approved")? != 0,
+        hash: read_hash(row, "hash")?,
+        definition: json_from_text(row.try_get("definition")?)?,
+        approved: read_flag(row, "approved")?,
         first_seen_at: row.try_get("first_seen_at")?,
     })
 }
 
-fn decision(row: &AnyRow) -> Result<TrustDecision, StoreError> {
+fn trust_decision(row: &AnyRow) -> Result<TrustDecision, StoreError> {
     Ok(TrustDecision {
         kind: row.try_get("kind")?,
         subject: row.try_get("subject")?,
-        content: hash(row, "content")?,
+        content: read_hash(row, "content")?,
         decided_at: row.try_get("decided_at")?,
     })
 }

@@ -1,90 +1,105 @@
-//! The store: one database, many small traits.
+//! The store: one database that implements many small traits of `toolyard-core`.
 
-use std::{
-    sync::Arc,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::sync::Arc;
 
-use sqlx::AnyPool;
+use sqlx::{Any, AnyPool, any::AnyArguments, any::AnyRow, query::Query};
 
 use crate::{
-    engine::{self, Durability, Engine, Location},
     error::StoreError,
-    leases::Leases,
-    outcomes::OutcomeRow,
-    writer::{Work, Writer},
+    journal::{held_leases::HeldLeases, outcomes::OutcomeRow},
+    location::Location,
+    sql::{
+        Durability, Engine, connect,
+        writer::{WriteFn, Writer},
+    },
 };
 
-/// Durable truth. Cloning it is cheap and gives the same store.
+/// An open database. Clones are cheap and share it.
 #[derive(Debug, Clone)]
 pub struct Store {
-    inner: Arc<Inner>,
+    inner: Arc<StoreInner>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct StoreInner {
     location: Location,
     pool: AnyPool,
     writer: Writer,
-    leases: Leases,
+    held_leases: HeldLeases,
 }
 
 impl Store {
-    /// Opens the store, makes it if it is not there, and brings an older one up to date.
+    /// Opens a store, creates it if it is missing, and migrates an older one to the current schema.
+    ///
+    /// # Errors
+    /// [`StoreError::Open`] if the database cannot be reached or created, [`StoreError::NewerSchema`] if a later
+    /// version of Toolyard has migrated it.
     pub async fn open(location: Location) -> Result<Self, StoreError> {
-        let pool = engine::open(&location).await?;
+        let pool = connect::open(&location).await?;
         let writer = Writer::start(&pool, location.engine());
-        Ok(Self { inner: Arc::new(Inner { location, pool, writer, leases: Leases::default() }) })
+        Ok(Self {
+            inner: Arc::new(StoreInner { location, pool, writer, held_leases: HeldLeases::default() }),
+        })
     }
 
-    /// Where it is.
+    /// Where the database is.
     pub fn location(&self) -> &Location {
         &self.inner.location
     }
 
-    /// Which engine it runs on.
+    /// The engine of the database.
     pub fn engine(&self) -> Engine {
         self.inner.location.engine()
     }
 
-    /// For reading; all writing goes through [`Self::write`].
+    /// Connections for reading; all writing goes through [`Self::write`].
     pub(crate) fn pool(&self) -> &AnyPool {
         &self.inner.pool
     }
 
-    /// What this process knows of the runs it holds.
-    pub(crate) fn leases(&self) -> &Leases {
-        &self.inner.leases
+    /// The leases that this process holds.
+    pub(crate) fn held_leases(&self) -> &HeldLeases {
+        &self.inner.held_leases
     }
 
-    /// Writes what came of a step, durably; whether it was this lease's to write.
+    /// All rows of a query.
+    pub(crate) async fn fetch_all(
+        &self,
+        query: Query<'_, Any, AnyArguments>,
+    ) -> Result<Vec<AnyRow>, StoreError> {
+        Ok(query.fetch_all(self.pool()).await?)
+    }
+
+    /// The only row of a query, if there is one.
+    pub(crate) async fn fetch_optional(
+        &self,
+        query: Query<'_, Any, AnyArguments>,
+    ) -> Result<Option<AnyRow>, StoreError> {
+        Ok(query.fetch_optional(self.pool()).await?)
+    }
+
+    /// Durably writes the outcome of a step; returns whether the lease still covered it.
     pub(crate) async fn write_outcome(&self, row: OutcomeRow) -> Result<bool, StoreError> {
         self.inner.writer.write_outcome(row).await
     }
 
-    /// Does work in the next commit and answers when that stands.
+    /// Runs `work` in the next commit and returns once that is done.
     pub(crate) async fn write<D: Send + Sync + 'static, T: Send + 'static>(
         &self,
         durability: Durability,
         data: D,
-        work: Work<D, T>,
+        work: WriteFn<D, T>,
     ) -> Result<T, StoreError> {
         self.inner.writer.write(durability, data, false, work).await
     }
 
-    /// The same for work of one statement, which is atomic by itself.
-    pub(crate) async fn write_one<D: Send + Sync + 'static, T: Send + 'static>(
+    /// Like [`Self::write`], for work of one statement, which is atomic without a transaction.
+    pub(crate) async fn write_statement<D: Send + Sync + 'static, T: Send + 'static>(
         &self,
         durability: Durability,
         data: D,
-        work: Work<D, T>,
+        work: WriteFn<D, T>,
     ) -> Result<T, StoreError> {
         self.inner.writer.write(durability, data, true, work).await
     }
-}
-
-/// Milliseconds since 1970 by this machine's clock.
-pub(crate) fn now() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! The whole store as lines of JSON, to be kept or read into another engine.
+//! Export and import of the whole store as JSON lines, also between engines.
 
 use std::io::{BufRead, Write};
 
@@ -7,51 +7,50 @@ use serde_json::{Value, json};
 use sqlx::{AnyConnection, Row as _, any::AnyRow};
 
 use crate::{
-    audit::make_partition,
-    engine::{Durability, Engine, statement},
+    audit::append::create_partition,
     error::StoreError,
+    sql::{ColumnType, Durability, Engine, TABLES, Table, placeholders, statement},
     store::Store,
-    tables::{Holds, TABLES, Table},
 };
 
-/// The form of the lines; a reader refuses what it does not know.
-const FORM: i64 = 1;
-/// How many rows one commit takes.
-const BATCH: usize = 500;
+/// The version of the export format; importing rejects any other.
+const EXPORT_VERSION: i64 = 1;
+const ROWS_PER_COMMIT: usize = 500;
 
-/// Why an export or import ended early.
+/// Why an export or import failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransferError {
-    /// The file failed.
+    /// The export file could not be read or written.
     #[error("failed to read or write the export: {0}")]
     File(#[from] std::io::Error),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A line is not what it should be.
-    #[error("line {line} of the export cannot be understood: {reason}")]
+    /// A line of the export is invalid.
+    #[error("line {line} of the export is invalid: {reason}")]
     Line {
-        /// Which line, from 1.
+        /// The line number, from 1.
         line: usize,
-        /// Why.
+        /// What is wrong.
         reason: String,
     },
-    /// There is something in the store already.
+    /// The target store is not empty.
     #[error("the store is not empty: table {0} has rows")]
     NotEmpty(&'static str),
 }
 
 impl Store {
-    /// Writes everything, a line per row; how many rows.
+    /// Writes all rows, one per line; returns their number.
     pub async fn export(&self, target: &mut (dyn Write + Send)) -> Result<u64, TransferError> {
-        writeln!(target, "{}", json!({"toolyard_export": FORM}))?;
+        writeln!(target, "{}", json!({"toolyard_export": EXPORT_VERSION}))?;
         let mut count = 0;
         for table in TABLES {
             let sql = statement(format!("SELECT * FROM {}", table.name));
             let mut rows = sqlx::query(sql).fetch(self.pool());
             while let Some(row) = rows.try_next().await.map_err(StoreError::from)? {
-                let values = table.columns.iter().map(|(column, holds)| value(&row, column, *holds));
+                let values =
+                    table.columns().map(|(column, column_type)| read_value(&row, column, column_type));
                 let values: Vec<Value> = values.collect::<Result<_, _>>().map_err(StoreError::from)?;
                 writeln!(target, "{}", json!({"table": table.name, "row": values}))?;
                 count += 1;
@@ -61,7 +60,7 @@ impl Store {
         Ok(count)
     }
 
-    /// Reads an export into a store that is still empty; how many rows.
+    /// Reads an export into an empty store; returns the number of rows.
     pub async fn import(&self, source: &mut (dyn BufRead + Send)) -> Result<u64, TransferError> {
         for table in TABLES {
             let sql = statement(format!("SELECT 1 FROM {} LIMIT 1", table.name));
@@ -72,19 +71,22 @@ impl Store {
         }
         let mut batch = Batch { engine: self.engine(), rows: Vec::new() };
         let mut count = 0;
-        for (at, line) in source.lines().enumerate() {
+        for (index, line) in source.lines().enumerate() {
             let line = line?;
-            let refused = |reason: &str| TransferError::Line { line: at + 1, reason: reason.to_owned() };
-            let read: Value = serde_json::from_str(&line).map_err(|error| refused(&error.to_string()))?;
-            if at == 0 {
-                if read.get("toolyard_export") != Some(&json!(FORM)) {
-                    return Err(refused("this is not an export of a form that is known here"));
+            let invalid = |reason: &str| TransferError::Line { line: index + 1, reason: reason.to_owned() };
+            let parsed: Value = serde_json::from_str(&line).map_err(|error| invalid(&error.to_string()))?;
+            if index == 0 {
+                if parsed.get("toolyard_export") != Some(&json!(EXPORT_VERSION)) {
+                    return Err(invalid("not an export, or of an unsupported version"));
                 }
                 continue;
             }
-            batch.rows.push(row(&read).ok_or_else(|| refused("no such table, or not its columns"))?);
+            batch.rows.push(
+                parse_row(&parsed)
+                    .ok_or_else(|| invalid("unknown table, or values that do not fit its columns"))?,
+            );
             count += 1;
-            if batch.rows.len() >= BATCH {
+            if batch.rows.len() >= ROWS_PER_COMMIT {
                 let full = std::mem::replace(&mut batch, Batch { engine: self.engine(), rows: Vec::new() });
                 self.write(Durability::Synced, full, |connection, batch| Box::pin(insert(connection, batch)))
                     .await?;
@@ -93,8 +95,10 @@ impl Store {
         self.write(Durability::Synced, batch, |connection, batch| Box::pin(insert(connection, batch)))
             .await?;
         let engine = self.engine();
-        self.write(Durability::Synced, engine, |connection, engine| Box::pin(put_right(connection, *engine)))
-            .await?;
+        self.write(Durability::Synced, engine, |connection, engine| {
+            Box::pin(update_derived(connection, *engine))
+        })
+        .await?;
         Ok(count)
     }
 }
@@ -104,61 +108,61 @@ struct Batch {
     rows: Vec<(&'static Table, Vec<Value>)>,
 }
 
-fn value(row: &AnyRow, column: &str, holds: Holds) -> Result<Value, sqlx::Error> {
-    Ok(match holds {
-        Holds::Text => row.try_get::<Option<String>, _>(column)?.map_or(Value::Null, Value::from),
-        Holds::Integer => row.try_get::<Option<i64>, _>(column)?.map_or(Value::Null, Value::from),
-        Holds::Real => row.try_get::<Option<f64>, _>(column)?.map_or(Value::Null, Value::from),
-        Holds::Bytes => {
-            row.try_get::<Option<Vec<u8>>, _>(column)?.map_or(Value::Null, |bytes| hex(&bytes).into())
+fn read_value(row: &AnyRow, column: &str, column_type: ColumnType) -> Result<Value, sqlx::Error> {
+    Ok(match column_type {
+        ColumnType::Text => row.try_get::<Option<String>, _>(column)?.map_or(Value::Null, Value::from),
+        ColumnType::Integer => row.try_get::<Option<i64>, _>(column)?.map_or(Value::Null, Value::from),
+        ColumnType::Real => row.try_get::<Option<f64>, _>(column)?.map_or(Value::Null, Value::from),
+        ColumnType::Blob => {
+            row.try_get::<Option<Vec<u8>>, _>(column)?.map_or(Value::Null, |bytes| to_hex(&bytes).into())
         }
     })
 }
 
-fn hex(bytes: &[u8]) -> String {
+fn to_hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |nibble: u8| DIGITS.get(usize::from(nibble)).copied().map_or('0', char::from);
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
-fn unhex(text: &str) -> Option<Vec<u8>> {
+fn from_hex(text: &str) -> Option<Vec<u8>> {
     let digits: Option<Vec<u8>> =
         text.chars().map(|digit| digit.to_digit(16).and_then(|digit| u8::try_from(digit).ok())).collect();
     let digits = digits.filter(|digits| digits.len().is_multiple_of(2))?;
     Some(digits.chunks_exact(2).map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit)).collect())
 }
 
-/// A row of a table that is known here, with as many values as it has columns, each of the right kind.
-fn row(line: &Value) -> Option<(&'static Table, Vec<Value>)> {
+/// Parses a row and checks its table and the number and types of its values.
+fn parse_row(line: &Value) -> Option<(&'static Table, Vec<Value>)> {
     let name = line.get("table")?.as_str()?;
     let table = TABLES.iter().find(|table| table.name == name)?;
     let values = line.get("row")?.as_array()?.clone();
-    let fits = |(value, (_, holds)): (&Value, &(&str, Holds))| match holds {
-        Holds::Text => value.is_null() || value.is_string(),
-        Holds::Integer => value.is_null() || value.is_i64(),
-        Holds::Real => value.is_null() || value.is_number(),
-        Holds::Bytes => value.is_null() || value.as_str().is_some_and(|text| unhex(text).is_some()),
+    let fits = |(value, (_, column_type)): (&Value, (&str, ColumnType))| match column_type {
+        ColumnType::Text => value.is_null() || value.is_string(),
+        ColumnType::Integer => value.is_null() || value.is_i64(),
+        ColumnType::Real => value.is_null() || value.is_number(),
+        ColumnType::Blob => value.is_null() || value.as_str().is_some_and(|text| from_hex(text).is_some()),
     };
-    let sound = values.len() == table.columns.len() && values.iter().zip(table.columns).all(fits);
-    sound.then_some((table, values))
+    let valid = values.len() == table.columns().count() && values.iter().zip(table.columns()).all(fits);
+    valid.then_some((table, values))
 }
 
 async fn insert(connection: &mut AnyConnection, batch: &Batch) -> Result<(), StoreError> {
     for (table, values) in &batch.rows {
         if batch.engine == Engine::Postgres && table.name == "audit" {
             let day = values.get(1).and_then(Value::as_i64).unwrap_or(0);
-            make_partition(connection, day).await?;
+            create_partition(connection, day).await?;
         }
-        let names: Vec<&str> = table.columns.iter().map(|(name, _)| *name).collect();
-        let places: Vec<String> = (1..=names.len()).map(|place| format!("${place}")).collect();
-        let sql = format!("INSERT INTO {} ({}) VALUES ({})", table.name, names.join(", "), places.join(", "));
+        let names: Vec<&str> = table.columns().map(|(name, _)| name).collect();
+        let values_sql = placeholders(batch.engine, 1, names.len());
+        let sql = format!("INSERT INTO {} ({}) VALUES {values_sql}", table.name, names.join(", "));
         let mut query = sqlx::query(statement(sql));
-        for (value, (_, holds)) in values.iter().zip(table.columns) {
-            query = match holds {
-                Holds::Text => query.bind(value.as_str().map(str::to_owned)),
-                Holds::Integer => query.bind(value.as_i64()),
-                Holds::Real => query.bind(value.as_f64()),
-                Holds::Bytes => query.bind(value.as_str().and_then(unhex)),
+        for (value, (_, column_type)) in values.iter().zip(table.columns()) {
+            query = match column_type {
+                ColumnType::Text => query.bind(value.as_str().map(str::to_owned)),
+                ColumnType::Integer => query.bind(value.as_i64()),
+                ColumnType::Real => query.bind(value.as_f64()),
+                ColumnType::Blob => query.bind(value.as_str().and_then(from_hex)),
             };
         }
         query.execute(&mut *connection).await?;
@@ -166,8 +170,8 @@ async fn insert(connection: &mut AnyConnection, batch: &Batch) -> Result<(), Sto
     Ok(())
 }
 
-/// What follows from the rows: the end of the audit chain, and where numbering goes on.
-async fn put_right(connection: &mut AnyConnection, engine: Engine) -> Result<(), StoreError> {
+/// Updates what is derived from the rows: the head of the audit chain and the id sequence.
+async fn update_derived(connection: &mut AnyConnection, engine: Engine) -> Result<(), StoreError> {
     let last = "SELECT number, hash FROM audit ORDER BY number DESC LIMIT 1";
     if let Some(row) = sqlx::query(last).fetch_optional(&mut *connection).await? {
         let query = sqlx::query("UPDATE audit_head SET number = $1, hash = $2");
@@ -175,7 +179,7 @@ async fn put_right(connection: &mut AnyConnection, engine: Engine) -> Result<(),
         query.execute(&mut *connection).await?;
     }
     if engine == Engine::Postgres {
-        let sql = "SELECT setval(pg_get_serial_sequence('questions', 'id'), COALESCE(MAX(id), 0) + 1, false) FROM questions";
+        let sql = "SELECT setval(pg_get_serial_sequence('approvals', 'id'), COALESCE(MAX(id), 0) + 1, false) FROM approvals";
         sqlx::query(sql).execute(connection).await?;
     }
     Ok(())
@@ -186,18 +190,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_survive_their_written_form() {
+    fn bytes_round_trip_through_hex() {
         let bytes: Vec<u8> = (0..=255).collect();
-        assert_eq!(unhex(&hex(&bytes)), Some(bytes));
-        assert_eq!(unhex("0"), None);
-        assert_eq!(unhex("zz"), None);
+        assert_eq!(from_hex(&to_hex(&bytes)), Some(bytes));
+        assert_eq!(from_hex("0"), None);
+        assert_eq!(from_hex("zz"), None);
     }
 
     #[test]
     fn a_row_must_fit_its_table() {
-        assert!(row(&json!({"table": "descriptions", "row": ["a", "b"]})).is_some());
-        assert!(row(&json!({"table": "descriptions", "row": ["a"]})).is_none());
-        assert!(row(&json!({"table": "descriptions; DROP TABLE runs", "row": ["a", "b"]})).is_none());
-        assert!(row(&json!({"table": "results", "row": ["a", "not a number", 3]})).is_none());
+        assert!(parse_row(&json!({"table": "program_descriptions", "row": ["a", "b"]})).is_some());
+        assert!(parse_row(&json!({"table": "program_descriptions", "row": ["a"]})).is_none());
+        assert!(
+            parse_row(&json!({"table": "program_descriptions; DROP TABLE runs", "row": ["a", "b"]}))
+                .is_none()
+        );
+        assert!(parse_row(&json!({"table": "results", "row": ["a", "not a number", 3]})).is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! What every store must do, whatever its engine: each test runs on SQLite and on a real PostgreSQL.
+//! Behaviour of the store on both engines: each test runs on SQLite and on a real PostgreSQL.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test helper fails its test")]
 
@@ -13,44 +13,45 @@ use std::{
     time::Duration,
 };
 
-use common::{Place, intent, json};
+use common::{TestStore, intent, json};
 use sqlx::Executor as _;
 use toolyard_core::{
-    Answer, Approvals, Audit, AuditRecord, Begun, CallOutcome, ContentHash, ConversationQuery, Conversations,
-    Descriptions, ErrorKind, History, Journal, JournalError, Message, PastRequest, PastRequests, ProtocolEra,
-    QuestionKind, RawJson, Resolution, ResultForm, ResultForms as _, ResultRef, Results, ResultsError, RunId,
-    RunLog, RunState, ServerRecord, Servers, SourceId, StepOutcome, StepState, ToolDefinition, TrustDecision,
+    ApprovalKind, ApprovalOutcome, Approvals, Audit, AuditRecord, CallOutcome, ContentHash,
+    ConversationMessage, ConversationQuery, Conversations, ErrorKind, History, Journal, JournalError,
+    PastRequest, PastRequests, RawJson, Resolution, ResultRef, ResultShape, ResultShapes as _, Results,
+    ResultsError, RevisionFamily, RunId, RunLog, RunState, ServerRecord, Servers, SkillDescriptionCache,
+    SourceId, StepOutcome, StepStart, StepState, ToolDefinition, TrustDecision,
 };
 use toolyard_store::{
-    AuditQuery, Engine, Keeping, Location, Store, StoreError, StoredAudit, StoredHistory, StoredRequests,
-    Verdict,
+    AuditQuery, AuditVerification, Engine, Location, ResultRetention, Store, StoreError, StoredAudit,
+    StoredHistory, StoredPastRequests,
 };
 
 on_both_engines!(
-    a_step_is_called_once_and_then_reused,
-    a_started_write_becomes_unknown_and_waits_for_a_person,
-    a_started_read_is_repeated,
-    a_person_says_done_or_not_done,
-    an_old_owner_cannot_write,
-    a_lease_is_held_until_it_is_over,
-    many_claim_and_each_run_goes_to_one,
-    a_thousand_steps_at_once_are_all_there,
-    unknown_runs_are_refused,
-    questions_are_answered_once,
-    transitions_of_a_run_are_kept_in_order_by_its_holder_alone,
-    one_step_and_the_questions_of_one_run_are_found,
-    servers_and_definitions_are_remembered,
-    trust_and_descriptions_are_remembered,
+    a_finished_step_is_reused,
+    an_interrupted_write_becomes_unknown,
+    an_interrupted_read_is_repeated,
+    unknown_steps_are_resolved_manually,
+    an_expired_owner_cannot_write,
+    a_lease_excludes_others_until_it_expires,
+    concurrent_claims_never_share_a_run,
+    a_thousand_concurrent_steps_are_all_stored,
+    unknown_runs_are_rejected,
+    approvals_are_decided_once,
+    run_events_are_appended_in_order_under_the_lease,
+    one_step_and_the_approvals_of_one_run_are_found,
+    servers_and_definitions_are_stored,
+    trust_and_descriptions_are_stored,
     results_are_paged_deduplicated_and_expire,
-    conversations_are_recalled,
-    history_survives_and_fades,
-    past_requests_survive_and_are_bounded,
-    what_results_look_like_is_learned_anew,
-    the_audit_log_is_chained_and_searched,
-    export_and_import_keep_everything,
-    opening_again_changes_nothing_and_a_newer_store_is_refused,
+    conversations_are_stored_and_queried,
+    history_survives_a_restart_and_decays,
+    past_requests_survive_a_restart_and_are_bounded,
+    result_shapes_are_replaced,
+    the_audit_log_is_chained_and_queried,
+    export_and_import_preserve_everything,
+    reopening_changes_nothing_and_a_newer_schema_is_rejected,
     check_vacuum_and_backup,
-    a_store_of_an_earlier_version_is_brought_up_to_date,
+    an_older_store_is_migrated,
 );
 
 const LEASE: Duration = Duration::from_secs(60);
@@ -64,71 +65,73 @@ async fn new_run(store: &Store, owner: &str) -> toolyard_core::Lease {
     store.claim(&run, owner, LEASE).await.unwrap()
 }
 
-/// Ends a lease as time would.
+/// Makes a lease expire.
 async fn expire_lease(store: &Store, lease: &toolyard_core::Lease) {
     store.renew(lease, Duration::ZERO).await.unwrap();
     tokio::time::sleep(Duration::from_millis(5)).await;
 }
 
-async fn a_step_is_called_once_and_then_reused(engine: Engine) {
-    let place = Place::new(engine).await;
-    let store = place.open().await;
+async fn a_finished_step_is_reused(engine: Engine) {
+    let test_store = TestStore::new(engine).await;
+    let store = test_store.open().await;
     let lease = new_run(&store, "one").await;
-    assert_eq!(store.begin(&lease, &intent("a", false)).await, Ok(Begun::Call));
+    assert_eq!(store.begin(&lease, &intent("a", false)).await, Ok(StepStart::Call));
     store.finish(&lease, "a", &done("written")).await.unwrap();
-    let Begun::Reuse(step) = store.begin(&lease, &intent("a", false)).await.unwrap() else { unreachable!() };
+    let StepStart::Reuse(step) = store.begin(&lease, &intent("a", false)).await.unwrap() else {
+        unreachable!()
+    };
     assert_eq!(step.outcome.unwrap().get(), r#"{"text":"written"}"#);
     assert_eq!((step.state, step.redacted), (StepState::Done, false));
     let again = store.finish(&lease, "a", &done("twice")).await;
-    assert!(again.is_err(), "a finished step is not finished again");
+    assert!(again.is_err(), "a finished step cannot be finished again");
 
     store.release(&lease, RunState::Done).await.unwrap();
-    assert_eq!(place.open().await.run(&lease.run).await.unwrap().state, RunState::Done);
+    assert_eq!(test_store.open().await.run(&lease.run).await.unwrap().state, RunState::Done);
     assert_eq!(store.runs(10).await.unwrap().len(), 1);
 }
 
-async fn a_started_write_becomes_unknown_and_waits_for_a_person(engine: Engine) {
-    let store_place = Place::new(engine).await;
-    let store = store_place.open().await;
+async fn an_interrupted_write_becomes_unknown(engine: Engine) {
+    let test_store = TestStore::new(engine).await;
+    let store = test_store.open().await;
     let first = new_run(&store, "one").await;
     store.begin(&first, &intent("w", false)).await.unwrap();
-    assert!(store.unknown().await.unwrap().is_empty(), "its owner may still be at it");
+    assert!(store.unknown_steps().await.unwrap().is_empty(), "its owner may still be running");
     expire_lease(&store, &first).await;
-    assert_eq!(store.unknown().await.unwrap().len(), 1, "its owner is gone");
+    assert_eq!(store.unknown_steps().await.unwrap().len(), 1, "its owner is gone");
 
     let second = store.claim(&first.run, "two", LEASE).await.unwrap();
     for _ in 0..3 {
         let begun = store.begin(&second, &intent("w", false)).await.unwrap();
-        assert!(matches!(begun, Begun::Unknown(_)), "{begun:?}");
+        assert!(matches!(begun, StepStart::Unknown(_)), "{begun:?}");
     }
-    let waiting = store.unknown().await.unwrap();
+    let waiting = store.unknown_steps().await.unwrap();
     assert_eq!((waiting.len(), waiting[0].state), (1, StepState::Unknown));
-    // A tool that claims to be repeatable now was not when it was called.
-    assert!(matches!(store.begin(&second, &intent("w", true)).await.unwrap(), Begun::Unknown(_)));
+    // The tool claims to be repeatable now, but did not when it was called.
+    assert!(matches!(store.begin(&second, &intent("w", true)).await.unwrap(), StepStart::Unknown(_)));
 }
 
-async fn a_started_read_is_repeated(engine: Engine) {
-    let store_place = Place::new(engine).await;
-    let store = store_place.open().await;
+async fn an_interrupted_read_is_repeated(engine: Engine) {
+    let test_store = TestStore::new(engine).await;
+    let store = test_store.open().await;
     let first = new_run(&store, "one").await;
     store.begin(&first, &intent("r", true)).await.unwrap();
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert_eq!(
         store.steps(&first.run).await.unwrap()[0].state,
         StepState::Started,
-        "it can be seen under way"
+        "a running step is visible"
     );
     expire_lease(&store, &first).await;
     let second = store.claim(&first.run, "two", LEASE).await.unwrap();
-    assert_eq!(store.begin(&second, &intent("r", true)).await, Ok(Begun::Call));
+    assert_eq!(store.begin(&second, &intent("r", true)).await, Ok(StepStart::Call));
     store.finish(&second, "r", &done("read")).await.unwrap();
     assert_eq!(store.steps(&first.run).await.unwrap()[0].fence, second.fence);
-    assert!(store.unknown().await.unwrap().is_empty());
+    assert!(store.unknown_steps().await.unwrap().is_empty());
 }
 
-async fn a_person_says_done_or_not_done(engine: Engine) {
-    let store_place = Place::new(engine).await;
-    let store = store_place.open().await;
+async fn unknown_steps_are_resolved_manually(engine: Engine) {
+    let test_store = TestStore::new(engine).await;
+    let store = test_store.open().await;
     let lease = new_run(&store, "one").await;
     for step in ["a", "b"] {
         store.begin(&lease, &intent(step, false)).await.unwrap();
@@ -138,74 +141,85 @@ async fn a_person_says_done_or_not_done(engine: Engine) {
     }
     store.resolve(&lease.run, "a", Resolution::Done, "ada").await.unwrap();
     store.resolve(&lease.run, "b", Resolution::NotDone, "ada").await.unwrap();
-    assert!(matches!(store.begin(&lease, &intent("a", false)).await.unwrap(), Begun::Reuse(_)));
-    let word = store.steps(&lease.run).await.unwrap()[0].outcome.clone().unwrap();
-    assert_eq!(word.get(), r#"{"resolved":{"resolution":"done","by":"ada"}}"#, "who said it stays");
-    assert!(word.read::<toolyard_core::StepAnswer>().unwrap().into_outcome().is_ok());
-    assert_eq!(store.begin(&lease, &intent("b", false)).await, Ok(Begun::Call));
+    assert!(matches!(store.begin(&lease, &intent("a", false)).await.unwrap(), StepStart::Reuse(_)));
+    let note = store.steps(&lease.run).await.unwrap()[0].outcome.clone().unwrap();
+    assert_eq!(
+        note.get(),
+        r#"{"resolved":{"resolution":"done","by":"ada"}}"#,
+        "the user who resolved it is recorded"
+    );
+    assert!(note.read::<toolyard_core::StepResult>().unwrap().into_outcome().is_ok());
+    assert_eq!(store.begin(&lease, &intent("b", false)).await, Ok(StepStart::Call));
     let twice = store.resolve(&lease.run, "a", Resolution::NotDone, "bob").await;
-    assert!(matches!(twice, Err(JournalError::NotWaiting { .. })), "the first word counts: {twice:?}");
+    assert!(
+        matches!(twice, Err(JournalError::NotResolvable { .. })),
+        "only the first resolution counts: {twice:?}"
+    );
 }
 
-async fn an_old_owner_cannot_write(engine: Engine) {
-    let store_place = Place::new(engine).await;
-    let store = store_place.open().await;
+async fn an_expired_owner_cannot_write(engine: Engine) {
+    let test_store = TestStore::new(engine).await;
+    let store = test_store.open().await;
     let old = new_run(&store, "one").await;
     store.begin(&old, &intent("a", true)).await.unwrap();
     expire_lease(&store, &old).await;
     let new = store.claim(&old.run, "two", LEASE).await.unwrap();
     assert!(new.fence > old.fence);
     let lost = Err(JournalError::LeaseLost(old.run.clone()));
-    // One that may be repeated may be made in vain, but not written.
-    assert_eq!(store.begin(&old, &intent("c", true)).await, Ok(Begun::Call));
+    // A repeatable call may run without effect, but its outcome is not written.
+    assert_eq!(store.begin(&old, &intent("c", true)).await, Ok(StepStart::Call));
     assert_eq!(store.finish(&old, "c", &done("late")).await, lost);
-    assert_eq!(store.begin(&old, &intent("d", true)).await.map(|_| ()), lost, "by now it knows");
+    assert_eq!(
+        store.begin(&old, &intent("d", true)).await.map(|_| ()),
+        lost,
+        "the lost lease is known by now"
+    );
     assert_eq!(store.finish(&old, "a", &done("late")).await, lost);
     assert_eq!(store.begin(&old, &intent("b", false)).await.map(|_| ()), lost);
     assert_eq!(store.finish(&old, "never begun", &done("late")).await, lost);
     assert_eq!(store.renew(&old, LEASE).await, lost);
     assert_eq!(store.release(&old, RunState::Done).await, lost);
     let states: Vec<_> = store.steps(&old.run).await.unwrap().iter().map(|step| step.state).collect();
-    assert!(states.iter().all(|state| *state == StepState::Started), "nothing of it was written: {states:?}");
-    // Even under its old name: the number decides.
+    assert!(states.iter().all(|state| *state == StepState::Started), "nothing was written: {states:?}");
+    // The fencing number decides, even for the same owner.
     expire_lease(&store, &new).await;
     let third = store.claim(&old.run, "one", LEASE).await.unwrap();
     assert_eq!(store.finish(&old, "a", &done("late")).await, lost);
-    assert_eq!(store.begin(&third, &intent("a", true)).await, Ok(Begun::Call));
+    assert_eq!(store.begin(&third, &intent("a", true)).await, Ok(StepStart::Call));
 }
 
-async fn a_lease_is_held_until_it_is_over(engine: Engine) {
-    let store_place = Place::new(engine).await;
-    let store = store_place.open().await;
+async fn a_lease_excludes_others_until_it_expires(engine: Engine) {
+    let test_store = TestStore::new(engine).await;
+    let store = test_store.open().await;
     let lease = new_run(&store, "one").await;
     let held = store.claim(&lease.run, "two", LEASE).await;
-    assert_eq!(held, Err(JournalError::Held { run: lease.run.clone(), owner: "one".to_owned() }));
+    assert_eq!(held, Err(JournalError::Leased { run: lease.run.clone(), owner: "one".to_owned() }));
     assert_eq!(store.claim_next("test", "two", LEASE).await, Ok(None));
     store.renew(&lease, LEASE).await.unwrap();
     let begun = store.run(&lease.run).await.unwrap();
-    assert!(begun.held && store.runs(1).await.unwrap()[0].held);
+    assert!(begun.leased && store.runs(1).await.unwrap()[0].leased);
     let since = async |kind: &str, at| store.runs_since(kind, at).await.unwrap().len();
     let at = begun.created_at;
     assert_eq!((since("test", at).await, since("test", at + 1).await, since("other", 0).await), (1, 0, 0));
     store.renew(&lease, Duration::ZERO).await.unwrap();
     tokio::time::sleep(Duration::from_millis(20)).await;
-    assert!(!store.run(&lease.run).await.unwrap().held, "whoever holds it says nothing any more");
+    assert!(!store.run(&lease.run).await.unwrap().leased, "its lease expired");
     store.renew(&lease, LEASE).await.unwrap();
     store.release(&lease, RunState::Open).await.unwrap();
-    assert!(!store.run(&lease.run).await.unwrap().held);
+    assert!(!store.run(&lease.run).await.unwrap().leased);
     assert!(store.claim_next("other", "two", LEASE).await.unwrap().is_none());
     assert_eq!(store.claim_next("test", "two", LEASE).await.unwrap().unwrap().run, lease.run);
 }
 
-async fn many_claim_and_each_run_goes_to_one(engine: Engine) {
-    let place = Place::new(engine).await;
-    let store = place.open().await;
+async fn concurrent_claims_never_share_a_run(engine: Engine) {
+    let test_store = TestStore::new(engine).await;
+    let store = test_store.open().await;
     for _ in 0..40 {
         store.create_run("job", &RawJson::empty_object()).await.unwrap();
     }
     let mut workers = tokio::task::JoinSet::new();
     for worker in 0..8 {
-        let store = place.open().await;
+        let store = test_store.open().await;
         workers.spawn(async move {
             let mut taken = Vec::new();
             while let Some(lease) = store.claim_next("job", &format!("w{worker}"), LEASE).await.unwrap() {
@@ -219,9 +233,9 @@ async fn many_claim_and_each_run_goes_to_one(engine: Engine) {
     assert_eq!((all.len(), distinct.len()), (40, 40));
 }
 
-async fn a_thousand_steps_at_once_are_all_there(engine: Engine) {
-    let place = Place::new(engine).await;
-    let store = place.open().await;
+async fn a_thousand_concurrent_steps_are_all_stored(engine: Engine) {
+    let test_store = TestStore::new(engine).await;
+    let store = test_store.open().await;
     let lease = Arc::new(new_run(&store, "one").await);
     let mut writers = tokio::task::JoinSet::new();
     for number in 0..1_000 {
@@ -233,16 +247,16 @@ async fn a_thousand_steps_at_once_are_all_there(engine: Engine) {
         });
     }
     writers.join_all().await;
-    let steps = place.open().await.steps(&lease.run).await.unwrap();
+    let steps = test_store.open().await.steps(&lease.run).await.unwrap();
     assert_eq!(steps.len(), 1_000);
     for step in steps {
-        assert_eq!(step.outcome.unwrap().to_value()["text"], step.step, "results never mix");
+        assert_eq!(step.outcome.unwrap().to_value()["text"], step.step, "outcomes are never mixed up");
     }
 }
 
-async fn unknown_runs_are_refused(engine: Engine) {
-    let store_place = Place::new(engine).await;
-    let store = store_place.open().await;
+async fn unknown_runs_are_rejected(engine: Engine) {
+    let test_store = TestStore::new(engine).await;
+    let store = test_store.open().await;
     let run = RunId::from("nowhere");
     assert_eq!(store.run(&run).await, Err(JournalError::UnknownRun(run.clone())));
     assert_eq!(store.claim(&run, "one", LEASE).await, Err(JournalError::UnknownRun(run.clone())));
@@ -250,46 +264,53 @@ async fn unknown_runs_are_refused(engine: Engine) {
     assert_eq!(store.begin(&lease, &intent("a", false)).await, Err(JournalError::UnknownRun(run)));
 }
 
-async fn questions_are_answered_once(engine: Engine) {
-    let place = Place::new(engine).await;
-    let store = place.open().await;
+async fn approvals_are_decided_once(engine: Engine) {
+    let test_store = TestStore::new(engine).await;
+    let store = test_store.open().await;
     let run = store.create_run("test", &RawJson::empty_object()).await.unwrap();
-    let id = store.ask(&run, Some("write"), QuestionKind::Approval, "write B12?").await.unwrap();
-    let stop = store.ask(&run, None, QuestionKind::Cancellation, "stop?").await.unwrap();
-    assert_eq!(store.waiting().await.unwrap().len(), 2);
+    let id = store.request_approval(&run, Some("write"), ApprovalKind::ToolCall, "write B12?").await.unwrap();
+    let stop = store.request_approval(&run, None, ApprovalKind::Cancellation, "stop?").await.unwrap();
+    assert_eq!(store.pending_approvals().await.unwrap().len(), 2);
     let answers = futures_util::future::join_all((0..8).map(|n| {
         let store = store.clone();
         async move {
-            store.answer(id, if n % 2 == 0 { Answer::Allow } else { Answer::Deny }, "ada").await.unwrap()
+            store
+                .decide(
+                    id,
+                    if n % 2 == 0 { ApprovalOutcome::Approved } else { ApprovalOutcome::Denied },
+                    "ada",
+                )
+                .await
+                .unwrap()
         }
     }));
-    assert_eq!(answers.await.into_iter().filter(|first| *first).count(), 1, "the first answer counts");
-    let question = place.open().await.question(id).await.unwrap().unwrap();
-    assert!(question.answer.is_some() && question.by.as_deref() == Some("ada"));
-    assert_eq!(store.waiting().await.unwrap()[0].id, stop);
-    assert_eq!(store.question(stop + 100).await.unwrap(), None);
+    assert_eq!(answers.await.into_iter().filter(|first| *first).count(), 1, "only the first decision counts");
+    let question = test_store.open().await.approval(id).await.unwrap().unwrap();
+    assert!(question.outcome.is_some() && question.decided_by.as_deref() == Some("ada"));
+    assert_eq!(store.pending_approvals().await.unwrap()[0].id, stop);
+    assert_eq!(store.approval(stop + 100).await.unwrap(), None);
 }
 
-async fn servers_and_definitions_are_remembered(engine: Engine) {
-    let place = Place::new(engine).await;
-    let store = place.open().await;
+async fn servers_and_definitions_are_stored(engine: Engine) {
+    let test_store = TestStore::new(engine).await;
+    let store = test_store.open().await;
     let id = SourceId::from("excel");
     let tool = r#"{"name":"read","inputSchema":{"z":1.50,"a":1}}"#;
     let mut server = ServerRecord {
         id: id.clone(),
         configuration: ContentHash::of("uvx excel"),
-        era: Some(ProtocolEra::Legacy),
+        revision_family: Some(RevisionFamily::Legacy),
         cached_tools: vec![RawJson::parse(tool.to_owned()).unwrap()],
-        shelf: Some(RawJson::parse(r#"{"in_service":[]}"#.to_owned()).unwrap()),
+        tool_approvals: Some(RawJson::parse(r#"{"approved":[]}"#.to_owned()).unwrap()),
         content: Some(RawJson::parse(r#"{"prompts":[{"name":"hello"}]}"#.to_owned()).unwrap()),
         seen_at: 7,
     };
     store.put_server(&server).await.unwrap();
-    (server.era, server.shelf) = (None, None);
+    (server.revision_family, server.tool_approvals) = (None, None);
     store.put_server(&server).await.unwrap();
-    let known = place.open().await.servers().await.unwrap();
+    let known = test_store.open().await.servers().await.unwrap();
     assert_eq!(known, [server]);
-    assert_eq!(known[0].cached_tools[0].get(), tool, "as it was sent");
+    assert_eq!(known[0].cached_tools[0].get(), tool, "byte for byte");
 
     let definition = |text: &str, approved, at| ToolDefinition {
         tool: "read".to_owned(),
@@ -303,14 +324,14 @@ async fn servers_and_definitions_are_remembered(engine: Engine) {
     store.put_definition(&id, &definition("one", false, 3)).await.unwrap();
     let known = store.definitions(&id).await.unwrap();
     let seen: Vec<_> = known.iter().map(|known| (known.approved, known.first_seen_at)).collect();
-    assert_eq!(seen, [(true, 1), (false, 2)], "approval and first date stay");
+    assert_eq!(seen, [(true, 1), (false, 2)], "approval and first date are preserved");
     assert!(store.forget_server(&id).await.unwrap() && !store.forget_server(&id).await.unwrap());
     assert!(store.definitions(&id).await.unwrap().is_empty());
 }
 
-async fn trust_and_descriptions_are_remembered(engine: Engine) {
-    let place = Place::new(engine).await;
-    let store = place.open().await;
+async fn trust_and_descriptions_are_stored(engine: Engine) {
+    let test_store = TestStore::new(engine).await;
+    let store = test_store.open().await;
     let decision = |content: &str| TrustDecision {
         kind: "skill".to_owned(),
         subject: "/home/ada/skill".to_owned(),
@@ -319,25 +340,25 @@ async fn trust_and_descriptions_are_remembered(engine: Engine) {
     };
     store.put_trust(&decision("before")).await.unwrap();
     store.put_trust(&decision("after")).await.unwrap();
-    assert_eq!(place.open().await.trusted("skill").await.unwrap(), [decision("after")]);
-    assert!(store.trusted("server").await.unwrap().is_empty());
+    assert_eq!(test_store.open().await.trust_decisions("skill").await.unwrap(), [decision("after")]);
+    assert!(store.trust_decisions("server").await.unwrap().is_empty());
     assert!(store.remove_trust("skill", "/home/ada/skill").await.unwrap());
     assert!(!store.remove_trust("skill", "/home/ada/skill").await.unwrap());
 
     let (program, tools) = (ContentHash::of("program"), json(serde_json::json!([{"name": "t"}])));
     assert_eq!(store.description(&program).await, None);
-    store.keep_description(&program, &tools).await;
-    assert_eq!(place.open().await.description(&program).await, Some(tools));
+    store.put_description(&program, &tools).await;
+    assert_eq!(test_store.open().await.description(&program).await, Some(tools));
 }
 
 async fn results_are_paged_deduplicated_and_expire(engine: Engine) {
-    let place = Place::new(engine).await;
-    let store = place.open().await;
-    // Three bytes a character, so that parts cannot end where their size would have them end.
+    let test_store = TestStore::new(engine).await;
+    let store = test_store.open().await;
+    // Three bytes per character, so that chunk boundaries fall inside characters.
     let whole: String = (0..300_000).map(|n| char::from_u32(0x4E00 + n % 20_000).unwrap()).collect();
-    let reference = store.keep(&whole).await.unwrap();
-    assert_eq!(store.keep(&whole).await.unwrap(), reference, "the same content has the same name");
-    let other = place.open().await;
+    let reference = store.store(&whole).await.unwrap();
+    assert_eq!(store.store(&whole).await.unwrap(), reference, "the same content has the same reference");
+    let other = test_store.open().await;
     let (mut read, mut offset) = (String::new(), Some(0));
     while let Some(at) = offset {
         let page = other.read(&reference, at, 100_001).await.unwrap();
@@ -345,52 +366,63 @@ async fn results_are_paged_deduplicated_and_expire(engine: Engine) {
         read.push_str(&page.text);
         offset = page.next;
     }
-    assert!(read == whole, "pages put together are the whole");
+    assert!(read == whole, "the pages make up the whole result");
     let beyond = other.read(&reference, usize::MAX, 10).await.unwrap();
     assert_eq!((beyond.text.as_str(), beyond.next), ("", None));
-    assert_eq!(store.keep("").await.map(|_| ()), Ok(()));
+    assert_eq!(store.store("").await.map(|_| ()), Ok(()));
 
     let unknown = ResultRef::new("r_nothing");
-    assert_eq!(store.read(&unknown, 0, 1).await, Err(ResultsError::Unknown(unknown.clone())));
-    assert_eq!(store.expire_results(Keeping::default()).await.unwrap(), 0);
+    assert_eq!(store.read(&unknown, 0, 1).await, Err(ResultsError::NotFound(unknown.clone())));
+    assert_eq!(store.expire_results(ResultRetention::default()).await.unwrap(), 0);
     tokio::time::sleep(Duration::from_millis(5)).await;
-    let young = store.keep("young").await.unwrap();
-    store.expire_results(Keeping { bytes: 100, ..Keeping::default() }).await.unwrap();
+    let young = store.store("young").await.unwrap();
+    store.expire_results(ResultRetention { max_bytes: 100, ..ResultRetention::default() }).await.unwrap();
     assert!(store.read(&young, 0, 9).await.is_ok(), "the newest stay");
-    assert!(store.read(&reference, 0, 9).await.is_err(), "what is beyond the room goes");
+    assert!(store.read(&reference, 0, 9).await.is_err(), "results beyond the size limit expire");
     tokio::time::sleep(Duration::from_millis(5)).await;
-    store.expire_results(Keeping { age: 0, ..Keeping::default() }).await.unwrap();
+    store.expire_results(ResultRetention { max_age_millis: 0, ..ResultRetention::default() }).await.unwrap();
     assert!(store.read(&young, 0, 9).await.is_err());
 }
 
-async fn conversations_are_recalled(engine: Engine) {
-    let place = Place::new(engine).await;
-    let store = place.open().await;
+async fn conversations_are_stored_and_queried(engine: Engine) {
+    let test_store = TestStore::new(engine).await;
+    let store = test_store.open().await;
     let conversation = store.conversation("c1");
     for (role, text) in [("user", "Hello"), ("assistant", "Hi"), ("user", "hello again")] {
-        conversation.push(&Message { role: role.to_owned(), text: text.to_owned() }).await.unwrap();
+        conversation
+            .push(&ConversationMessage { role: role.to_owned(), text: text.to_owned() })
+            .await
+            .unwrap();
     }
     let recall = |containing: Option<&str>, limit| {
         let query = ConversationQuery { containing: containing.map(str::to_owned), role: None, limit };
         let conversation = store.conversation("c1");
-        async move { conversation.recall(&query).await.unwrap().into_iter().map(|m| m.text).collect::<Vec<_>>() }
+        async move { conversation.messages(&query).await.unwrap().into_iter().map(|m| m.text).collect::<Vec<_>>() }
     };
     assert_eq!(recall(None, 2).await, ["Hi", "hello again"]);
     assert_eq!(recall(Some("HELLO"), 9).await, ["Hello", "hello again"]);
-    let message = |role: &str, text: &str| Message { role: role.to_owned(), text: text.to_owned() };
+    let message =
+        |role: &str, text: &str| ConversationMessage { role: role.to_owned(), text: text.to_owned() };
     conversation.replace(&message("assistant", "Hi"), Some(&message("assistant", "Good day"))).await.unwrap();
     conversation.replace(&message("user", "Hello"), None).await.unwrap();
     conversation.replace(&message("user", "Good day"), None).await.unwrap();
     assert_eq!(recall(None, 9).await, ["Good day", "hello again"]);
     assert!(
-        place.open().await.conversation("c2").recall(&ConversationQuery::default()).await.unwrap().is_empty()
+        test_store
+            .open()
+            .await
+            .conversation("c2")
+            .messages(&ConversationQuery::default())
+            .await
+            .unwrap()
+            .is_empty()
     );
 }
 
-async fn history_survives_and_fades(engine: Engine) {
+async fn history_survives_a_restart_and_decays(engine: Engine) {
     const WEEK: i64 = 7 * 24 * 60 * 60 * 1_000;
-    let place = Place::new(engine).await;
-    let store = place.open().await;
+    let test_store = TestStore::new(engine).await;
+    let store = test_store.open().await;
     let time = Arc::new(AtomicI64::new(1_000_000));
     let clock: toolyard_store::Clock = {
         let time = Arc::clone(&time);
@@ -408,18 +440,18 @@ async fn history_survives_and_fades(engine: Engine) {
     note(&a, None);
     note(&b, None);
     time.fetch_add(1, Ordering::SeqCst);
-    note(&b, Some(ErrorKind::Lost));
+    note(&b, Some(ErrorKind::ResponseLost));
     assert!(history.last_success("t", &a).is_some() && history.last_success("t", &b).is_none());
     history.flush().await.unwrap();
 
-    let again = StoredHistory::with_clock(&place.open().await, clock).await.unwrap();
+    let again = StoredHistory::with_clock(&test_store.open().await, clock).await.unwrap();
     assert_eq!(again.last_success("t", &a), history.last_success("t", &a), "the same after a restart");
     assert_eq!(again.last_success("t", &b), None);
     let statistics = again.statistics();
     assert_eq!(statistics.len(), 2);
-    assert!(statistics[0].success_rate > 0.99, "a year ago hardly counts: {:?}", statistics[0]);
+    assert!(statistics[0].success_rate > 0.99, "a year ago has almost no weight: {:?}", statistics[0]);
     assert!((statistics[1].success_rate - 0.5).abs() < 0.01);
-    assert_eq!(statistics[1].errors.keys().collect::<Vec<_>>(), ["lost"]);
+    assert_eq!(statistics[1].errors.keys().collect::<Vec<_>>(), ["response_lost"]);
     assert!((statistics[1].median_milliseconds - 20.0).abs() < 1.0, "{:?}", statistics[1]);
 }
 
@@ -427,13 +459,13 @@ fn past(source: &str, request: &str) -> PastRequest {
     PastRequest::new("t", source.into(), request).unwrap()
 }
 
-async fn past_requests_survive_and_are_bounded(engine: Engine) {
-    let place = Place::new(engine).await;
-    let store = place.open().await;
+async fn past_requests_survive_a_restart_and_are_bounded(engine: Engine) {
+    let test_store = TestStore::new(engine).await;
+    let store = test_store.open().await;
     let clock: toolyard_store::Clock = Arc::new(|| 5);
-    let requests = StoredRequests::with_clock(&store, Arc::clone(&clock)).await.unwrap();
-    // Another process that uses the same tool.
-    let other = StoredRequests::with_clock(&place.open().await, Arc::clone(&clock)).await.unwrap();
+    let requests = StoredPastRequests::with_clock(&store, Arc::clone(&clock)).await.unwrap();
+    // Simulates another process.
+    let other = StoredPastRequests::with_clock(&test_store.open().await, Arc::clone(&clock)).await.unwrap();
     requests.record(past("a", "what's the weather; DROP TABLE past_requests"));
     requests.record(past("b", "天气怎么样"));
     requests.record(past("a", "log in with password=hunter2"));
@@ -442,7 +474,7 @@ async fn past_requests_survive_and_are_bounded(engine: Engine) {
     other.record(past("b", "天气怎么样"));
     other.flush().await.unwrap();
 
-    let again = StoredRequests::with_clock(&place.open().await, Arc::clone(&clock)).await.unwrap();
+    let again = StoredPastRequests::with_clock(&test_store.open().await, Arc::clone(&clock)).await.unwrap();
     let texts = |all: Vec<PastRequest>| all.into_iter().map(|past| past.request).collect::<Vec<_>>();
     assert_eq!(again.recent(9), requests.recent(9), "the same after a restart");
     let recent = texts(again.recent(9));
@@ -455,8 +487,8 @@ async fn past_requests_survive_and_are_bounded(engine: Engine) {
         ]
     );
     assert_eq!(texts(again.recent(1)), ["天气怎么样"]);
-    let later = StoredRequests::later(&place.open().await);
-    assert!(later.recent(9).is_empty(), "nothing is read before somebody needs it");
+    let later = StoredPastRequests::open_lazy(&test_store.open().await);
+    assert!(later.recent(9).is_empty(), "nothing is read before it is needed");
     later.ready().await;
     assert_eq!(texts(later.recent(9)).len(), 3);
     drop(later);
@@ -467,16 +499,16 @@ async fn past_requests_survive_and_are_bounded(engine: Engine) {
     }
     requests.flush().await.unwrap();
     other.flush().await.unwrap();
-    let again = StoredRequests::with_clock(&place.open().await, clock).await.unwrap();
+    let again = StoredPastRequests::with_clock(&test_store.open().await, clock).await.unwrap();
     let of_a = again.recent(usize::MAX).into_iter().filter(|past| past.source.as_str() == "a");
-    assert_eq!(of_a.count(), PastRequest::OF_ONE_TOOL);
+    assert_eq!(of_a.count(), PastRequest::MAX_PER_TOOL);
     assert!(store.check().await.unwrap().rows.contains(&("past_requests", 31)));
 }
 
 fn record(number: i64) -> AuditRecord {
     AuditRecord {
         at: 1_700_000_000_000 + number * 60_000,
-        who: "cli".to_owned(),
+        caller: "cli".to_owned(),
         call: format!("call_{number}"),
         tool: if number % 2 == 0 { "read" } else { "write" }.to_owned(),
         sources: vec!["excel".into()],
@@ -487,50 +519,55 @@ fn record(number: i64) -> AuditRecord {
     }
 }
 
-async fn what_results_look_like_is_learned_anew(engine: Engine) {
-    let place = Place::new(engine).await;
-    let store = place.open().await;
-    let form = |tool: &str, form: &str| ResultForm {
+async fn result_shapes_are_replaced(engine: Engine) {
+    let test_store = TestStore::new(engine).await;
+    let store = test_store.open().await;
+    let form = |tool: &str, form: &str| ResultShape {
         tool: tool.to_owned(),
         source: "excel".into(),
-        form: form.to_owned(),
+        shape: form.to_owned(),
     };
-    store.learn(&form("read", r#"{"old":1}"#)).await;
-    store.learn(&form("write", r#"{"done":true}"#)).await;
+    store.record(&form("read", r#"{"old":1}"#)).await;
+    store.record(&form("write", r#"{"done":true}"#)).await;
     tokio::time::sleep(Duration::from_millis(5)).await;
-    store.learn(&form("read", r#"{"cells":[]}"#)).await;
+    store.record(&form("read", r#"{"cells":[]}"#)).await;
     let read = form("read", r#"{"cells":[]}"#);
     assert_eq!(store.recent(9).await, [read.clone(), form("write", r#"{"done":true}"#)]);
     assert_eq!(store.recent(1).await, [read]);
 }
 
-async fn the_audit_log_is_chained_and_searched(engine: Engine) {
-    let place = Place::new(engine).await;
-    let store = place.open().await;
+async fn the_audit_log_is_chained_and_queried(engine: Engine) {
+    let test_store = TestStore::new(engine).await;
+    let store = test_store.open().await;
     let audit = StoredAudit::start(&store);
     // Over more than two days, so that PostgreSQL needs several partitions.
     for number in 1..=3_500 {
         audit.record(record(number));
     }
     audit.flush().await;
-    let Verdict::Whole { records, head } = store.verify_audit(None).await.unwrap() else { unreachable!() };
+    let AuditVerification::Intact { records, head } = store.verify_audit(None).await.unwrap() else {
+        unreachable!()
+    };
     assert_eq!(records, 3_500);
-    assert_eq!(store.verify_audit(Some((3_500, head))).await.unwrap(), Verdict::Whole { records, head });
+    assert_eq!(
+        store.verify_audit(Some((3_500, head))).await.unwrap(),
+        AuditVerification::Intact { records, head }
+    );
     assert!(matches!(
         store.verify_audit(Some((3_600, head))).await.unwrap(),
-        Verdict::Broken { number: 3_501, .. }
+        AuditVerification::Broken { number: 3_501, .. }
     ));
 
     let query = AuditQuery { tool: Some("write".to_owned()), limit: 3, ..AuditQuery::default() };
-    let found: Vec<i64> = store.audit(&query).await.unwrap().iter().map(|entry| entry.number).collect();
+    let found: Vec<i64> = store.query_audit(&query).await.unwrap().iter().map(|entry| entry.number).collect();
     assert_eq!(found, [3_495, 3_497, 3_499]);
-    let none = AuditQuery { who: Some("nobody".to_owned()), limit: 3, ..AuditQuery::default() };
-    assert!(store.audit(&none).await.unwrap().is_empty());
+    let none = AuditQuery { caller: Some("nobody".to_owned()), limit: 3, ..AuditQuery::default() };
+    assert!(store.query_audit(&none).await.unwrap().is_empty());
 
     // Several processes write to one chain.
     let mut writers = tokio::task::JoinSet::new();
     for _ in 0..4 {
-        let store = place.open().await;
+        let store = test_store.open().await;
         writers.spawn(async move {
             for number in 0..50 {
                 store.append_audit(vec![record(number); 5]).await.unwrap();
@@ -538,28 +575,31 @@ async fn the_audit_log_is_chained_and_searched(engine: Engine) {
         });
     }
     writers.join_all().await;
-    assert!(matches!(store.verify_audit(None).await.unwrap(), Verdict::Whole { records: 4_500, .. }));
+    assert!(matches!(
+        store.verify_audit(None).await.unwrap(),
+        AuditVerification::Intact { records: 4_500, .. }
+    ));
 }
 
-async fn transitions_of_a_run_are_kept_in_order_by_its_holder_alone(engine: Engine) {
-    let place = Place::new(engine).await;
-    let store = place.open().await;
+async fn run_events_are_appended_in_order_under_the_lease(engine: Engine) {
+    let test_store = TestStore::new(engine).await;
+    let store = test_store.open().await;
     let lease = new_run(&store, "one").await;
     let event = |text: &str| json(serde_json::json!({"event": "said", "text": text}));
     let long = "long ".repeat(10_000);
     store.append(&lease, 0, &event("first")).await.unwrap();
     store.append_all(&lease, 1, &[event("second"), event(&long)]).await.unwrap();
     store.append(&lease, 3, &event("password=hunter2")).await.unwrap();
-    let kept = place.open().await.events(&lease.run, 0).await.unwrap();
-    assert_eq!(kept.iter().map(|event| event.number).collect::<Vec<_>>(), [0, 1, 2, 3]);
-    assert_eq!(kept[2].event, event(&long));
-    assert!(!kept[3].event.get().contains("hunter2"), "secrets are never written down");
-    assert!(kept.is_sorted_by_key(|event| event.at) && kept[0].at > 0);
-    assert_eq!(store.events(&lease.run, 2).await.unwrap(), kept[2..]);
+    let events = test_store.open().await.events(&lease.run, 0).await.unwrap();
+    assert_eq!(events.iter().map(|event| event.number).collect::<Vec<_>>(), [0, 1, 2, 3]);
+    assert_eq!(events[2].event, event(&long));
+    assert!(!events[3].event.get().contains("hunter2"), "secrets are redacted");
+    assert!(events.is_sorted_by_key(|event| event.at) && events[0].at > 0);
+    assert_eq!(store.events(&lease.run, 2).await.unwrap(), events[2..]);
 
-    let taken = JournalError::NumberTaken { run: lease.run.clone(), number: 3 };
+    let taken = JournalError::EventExists { run: lease.run.clone(), number: 3 };
     assert_eq!(store.append(&lease, 3, &event("again")).await, Err(taken.clone()));
-    // All of them or none.
+    // All events are written, or none.
     assert_eq!(store.append_all(&lease, 2, &[event("x")]).await.map_err(|_| ()), Err(()));
     let lost = Err(JournalError::LeaseLost(lease.run.clone()));
     expire_lease(&store, &lease).await;
@@ -572,9 +612,9 @@ async fn transitions_of_a_run_are_kept_in_order_by_its_holder_alone(engine: Engi
     assert!(store.events(&RunId::from("none"), 0).await.unwrap().is_empty());
 }
 
-async fn one_step_and_the_questions_of_one_run_are_found(engine: Engine) {
-    let store_place = Place::new(engine).await;
-    let store = store_place.open().await;
+async fn one_step_and_the_approvals_of_one_run_are_found(engine: Engine) {
+    let test_store = TestStore::new(engine).await;
+    let store = test_store.open().await;
     let (lease, other) = (new_run(&store, "one").await, new_run(&store, "one").await);
     store.begin(&lease, &intent("a", false)).await.unwrap();
     store.finish(&lease, "a", &done("found")).await.unwrap();
@@ -583,29 +623,29 @@ async fn one_step_and_the_questions_of_one_run_are_found(engine: Engine) {
     assert_eq!(store.step(&lease.run, "b").await, Ok(None));
     assert_eq!(store.step(&other.run, "a").await, Ok(None));
 
-    let first = store.ask(&lease.run, Some("a"), QuestionKind::Approval, "?").await.unwrap();
-    store.ask(&other.run, None, QuestionKind::Cancellation, "?").await.unwrap();
-    let second = store.ask(&lease.run, None, QuestionKind::Cancellation, "?").await.unwrap();
-    store.answer(first, Answer::Allow, "ada").await.unwrap();
-    let questions = store.of_run(&lease.run).await.unwrap();
+    let first = store.request_approval(&lease.run, Some("a"), ApprovalKind::ToolCall, "?").await.unwrap();
+    store.request_approval(&other.run, None, ApprovalKind::Cancellation, "?").await.unwrap();
+    let second = store.request_approval(&lease.run, None, ApprovalKind::Cancellation, "?").await.unwrap();
+    store.decide(first, ApprovalOutcome::Approved, "ada").await.unwrap();
+    let questions = store.approvals_of_run(&lease.run).await.unwrap();
     assert_eq!(questions.iter().map(|question| question.id).collect::<Vec<_>>(), [first, second]);
-    assert_eq!((questions[0].answer, questions[1].answer), (Some(Answer::Allow), None));
+    assert_eq!((questions[0].outcome, questions[1].outcome), (Some(ApprovalOutcome::Approved), None));
 }
 
-async fn export_and_import_keep_everything(engine: Engine) {
-    let store_place = Place::new(engine).await;
-    let store = store_place.open().await;
+async fn export_and_import_preserve_everything(engine: Engine) {
+    let test_store = TestStore::new(engine).await;
+    let store = test_store.open().await;
     let lease = new_run(&store, "one").await;
     store.begin(&lease, &intent("a", false)).await.unwrap();
     store.finish(&lease, "a", &done("kept")).await.unwrap();
-    store.ask(&lease.run, None, QuestionKind::Approval, "?").await.unwrap();
+    store.request_approval(&lease.run, None, ApprovalKind::ToolCall, "?").await.unwrap();
     store.append(&lease, 0, &json(serde_json::json!({"event": "asked"}))).await.unwrap();
     store.append_audit((1..=1_200).map(record).collect()).await.unwrap();
-    let reference = store.keep(&"long ".repeat(100_000)).await.unwrap();
+    let reference = store.store(&"long ".repeat(100_000)).await.unwrap();
     let history = StoredHistory::with_clock(&store, Arc::new(|| 1)).await.unwrap();
     history.record(&CallOutcome::new("t", &"s".into(), None, Duration::from_millis(3)));
     history.flush().await.unwrap();
-    let requests = StoredRequests::with_clock(&store, Arc::new(|| 1)).await.unwrap();
+    let requests = StoredPastRequests::with_clock(&store, Arc::new(|| 1)).await.unwrap();
     requests.record(past("s", "what it was for"));
     requests.flush().await.unwrap();
     let mut export = Vec::new();
@@ -616,32 +656,30 @@ async fn export_and_import_keep_everything(engine: Engine) {
         Engine::Sqlite => Engine::Postgres,
         Engine::Postgres => Engine::Sqlite,
     };
-    let copy_place = Place::new(other).await;
-    let copy = copy_place.open().await;
+    let copy_store = TestStore::new(other).await;
+    let copy = copy_store.open().await;
     assert_eq!(copy.import(&mut export.as_slice()).await.unwrap(), rows);
     assert_eq!(copy.steps(&lease.run).await.unwrap(), store.steps(&lease.run).await.unwrap());
     assert_eq!(copy.events(&lease.run, 0).await.unwrap(), store.events(&lease.run, 0).await.unwrap());
     assert_eq!(copy.verify_audit(None).await.unwrap(), store.verify_audit(None).await.unwrap());
     assert_eq!(copy.read(&reference, 300_000, 20).await, store.read(&reference, 300_000, 20).await);
-    let copied = StoredRequests::with_clock(&copy, Arc::new(|| 1)).await.unwrap();
+    let copied = StoredPastRequests::with_clock(&copy, Arc::new(|| 1)).await.unwrap();
     assert_eq!(copied.recent(9), requests.recent(9));
     copy.append_audit(vec![record(1)]).await.unwrap();
-    assert!(copy.ask(&lease.run, None, QuestionKind::Approval, "?").await.unwrap() > 1);
+    assert!(copy.request_approval(&lease.run, None, ApprovalKind::ToolCall, "?").await.unwrap() > 1);
     assert!(copy.import(&mut export.as_slice()).await.is_err(), "only into an empty store");
-    let fresh_place = Place::new(engine).await;
-    let fresh = fresh_place.open().await;
+    let fresh_store = TestStore::new(engine).await;
+    let fresh = fresh_store.open().await;
     let broken =
         String::from_utf8(export).unwrap().replacen("\"table\":\"runs\"", "\"table\":\"pg_user\"", 1);
-    assert!(
-        fresh.import(&mut broken.as_bytes()).await.unwrap_err().to_string().contains("cannot be understood")
-    );
+    assert!(fresh.import(&mut broken.as_bytes()).await.unwrap_err().to_string().contains("is invalid"));
 }
 
-async fn opening_again_changes_nothing_and_a_newer_store_is_refused(engine: Engine) {
-    let place = Place::new(engine).await;
-    let run = place.open().await.create_run("test", &RawJson::empty_object()).await.unwrap();
-    assert!(place.open().await.run(&run).await.is_ok());
-    let address = match &place.location {
+async fn reopening_changes_nothing_and_a_newer_schema_is_rejected(engine: Engine) {
+    let test_store = TestStore::new(engine).await;
+    let run = test_store.open().await.create_run("test", &RawJson::empty_object()).await.unwrap();
+    assert!(test_store.open().await.run(&run).await.is_ok());
+    let address = match &test_store.location {
         Location::Sqlite(path) => format!("sqlite://{}", path.display()),
         Location::Postgres(address) => address.clone(),
     };
@@ -654,19 +692,19 @@ async fn opening_again_changes_nothing_and_a_newer_store_is_refused(engine: Engi
         Engine::Postgres => "INSERT INTO _sqlx_migrations VALUES (9999, 'later', now(), true, '\\x00', 1)",
     };
     pool.execute(sqlx::raw_sql(newer)).await.unwrap();
-    let refused = Store::open(place.location.clone()).await.unwrap_err();
-    assert!(matches!(refused, StoreError::Newer { found: 9_999, .. }), "{refused}");
+    let refused = Store::open(test_store.location.clone()).await.unwrap_err();
+    assert!(matches!(refused, StoreError::NewerSchema { migration: 9_999, .. }), "{refused}");
     assert!(refused.hint().is_some());
 }
 
 async fn check_vacuum_and_backup(engine: Engine) {
-    let place = Place::new(engine).await;
-    let store = place.open().await;
-    store.keep("something").await.unwrap();
+    let test_store = TestStore::new(engine).await;
+    let store = test_store.open().await;
+    store.store("something").await.unwrap();
     let health = store.check().await.unwrap();
-    assert!(health.is_sound(), "{health:?}");
+    assert!(health.is_healthy(), "{health:?}");
     assert!(health.rows.contains(&("results", 1)));
-    store.vacuum(Keeping::default()).await.unwrap();
+    store.vacuum(ResultRetention::default()).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("copy.db");
     match engine {
@@ -679,16 +717,16 @@ async fn check_vacuum_and_backup(engine: Engine) {
     }
 }
 
-/// A store as the first version left it: its migration alone, and a server in it.
-async fn a_store_of_an_earlier_version_is_brought_up_to_date(engine: Engine) {
-    let place = Place::new(engine).await;
-    let (folder, name) = (tempfile::tempdir().unwrap(), "0001_beginning.sql");
+/// Opens a store with only the first migration and one server.
+async fn an_older_store_is_migrated(engine: Engine) {
+    let test_store = TestStore::new(engine).await;
+    let (folder, name) = (tempfile::tempdir().unwrap(), "0001_initial.sql");
     let of_engine = if engine == Engine::Sqlite { "sqlite" } else { "postgres" };
     let first =
         std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations").join(of_engine).join(name);
     std::fs::copy(first, folder.path().join(name)).unwrap();
     sqlx::any::install_default_drivers();
-    let address = match &place.location {
+    let address = match &test_store.location {
         Location::Sqlite(path) => format!("sqlite://{}?mode=rwc", path.display()),
         Location::Postgres(address) => address.clone(),
     };
@@ -700,9 +738,12 @@ async fn a_store_of_an_earlier_version_is_brought_up_to_date(engine: Engine) {
     row.execute(&pool).await.unwrap();
     pool.close().await;
 
-    let servers = place.open().await.servers().await.unwrap();
+    let servers = test_store.open().await.servers().await.unwrap();
     assert_eq!(servers.len(), 1);
     let server = &servers[0];
-    assert_eq!((server.id.as_str(), server.cached_tools[0].get(), &server.shelf), ("old", tool, &None));
+    assert_eq!(
+        (server.id.as_str(), server.cached_tools[0].get(), &server.tool_approvals),
+        ("old", tool, &None)
+    );
     assert_eq!(server.content, None);
 }

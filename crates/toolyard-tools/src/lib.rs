@@ -1,6 +1,6 @@
-//! Tools that live in the process: native tools, functions of your own, and skills.
+//! Tools that run in the process: function tools, native tools and skills.
 //!
-//! Any async function becomes a tool; its schema comes from its types:
+//! Any async function becomes a tool; its schema is derived from its argument type:
 //!
 //! ```
 //! use std::time::{Duration, Instant};
@@ -22,14 +22,14 @@
 //! # Ok::<(), ToolError>(()) }).unwrap();
 //! ```
 //!
-//! | room | what is in it |
+//! | item | contents |
 //! |---|---|
-//! | [`function()`] | one of your own functions as a tool |
-//! | [`native`] | `calculate`, `get_time`, `search_web`, `get_conversation_history`, `read_result` |
-//! | [`skill`] | `SKILL.md` folders: instructions read when they are used, and small programs |
+//! | [`function()`] | a tool made from a function |
+//! | [`native`] | the tools `calculate`, `get_time`, `search_web`, `get_conversation_history` and `read_result` |
+//! | [`skill`] | `SKILL.md` folders: instructions that are read on demand, and programs |
 //!
-//! Nothing here looks at the home folder, the environment or the terminal: folders, keys and variables come in as
-//! plain data. Programs of skills need a Unix system.
+//! This crate reads neither the home folder nor the environment: paths, keys and variables are passed in. Programs of
+//! skills require Unix.
 
 mod arguments;
 mod function;

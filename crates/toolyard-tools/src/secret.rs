@@ -1,18 +1,18 @@
-//! A key that cannot be printed by accident.
+//! API keys that cannot be printed by accident.
 
 use std::fmt;
 
-/// A key or password. Its `Debug` form is `***`, it has no `Display` form and is never serialized.
+/// An API key or password. Its `Debug` form is `***`; it implements neither `Display` nor `Serialize`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Keeps a key.
+    /// Wraps a key.
     pub fn new(key: impl Into<String>) -> Self {
         Self(key.into())
     }
 
-    /// The key itself, for the one place that sends it.
+    /// The key itself, for sending it.
     pub fn reveal(&self) -> &str {
         &self.0
     }

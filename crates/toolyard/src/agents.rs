@@ -1,111 +1,105 @@
-//! The agents of a yard: who there is, what each is made of, and the short way to ask one.
+//! The configured agents, and a handle to ask one.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use toolyard_agent::{
-    Agent, AgentConfig, AgentError, AgentParts, ApprovalRules, Ask, CancelToken, Caps, DEFAULT_AGENT, O200k,
-    RunEnd, RunWatcher, Unwatched,
+    Agent, AgentConfig, AgentError, AgentParts, ApprovalRules, CancelToken, DEFAULT_AGENT, NoWatcher, O200k,
+    RunEnd, RunLimits, RunRequest, RunWatcher,
 };
-use toolyard_core::{Approvals, ResultForms, RunId, RunLog};
-use toolyard_hub::{ToolHub, surface::Profile};
+use toolyard_core::{Approvals, ResultShapes, RunId, RunLog};
+use toolyard_hub::ToolHub;
 
 use crate::{Error, Models, ModelsError, Toolyard, settings::AgentSettings};
 
-/// Why an agent cannot be asked.
+/// Why an agent is not available.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AgentsError {
-    /// None has this name.
-    #[error("agent `{name}` does not exist; there are {}", .known.join(", "))]
+    /// No agent has this name.
+    #[error("agent `{name}` does not exist; known agents: {}", .known.join(", "))]
     Unknown {
         /// The name.
         name: String,
-        /// Those that exist.
+        /// Names of the agents that exist.
         known: Vec<String>,
     },
-    /// It has no model to think with.
+    /// The agent's model is not available.
     #[error(transparent)]
     Models(#[from] ModelsError),
 }
 
-/// Everything that the agents of a yard have in common. Cheap to clone.
+/// The configured agents and what they share. Cheap to clone.
 #[derive(Clone)]
 pub struct Agents {
     pub(crate) hub: Arc<ToolHub>,
-    pub(crate) described: Arc<BTreeMap<String, AgentSettings>>,
+    pub(crate) settings: Arc<BTreeMap<String, AgentSettings>>,
     pub(crate) rules: ApprovalRules,
     pub(crate) models: Models,
     pub(crate) log: Arc<dyn RunLog>,
     pub(crate) approvals: Arc<dyn Approvals>,
-    pub(crate) forms: Option<Arc<dyn ResultForms>>,
+    pub(crate) forms: Option<Arc<dyn ResultShapes>>,
     pub(crate) owner: String,
-    /// What is offered where they are asked.
-    pub(crate) within: Option<Arc<Profile>>,
 }
 
 impl Agents {
-    /// The same agents, which see and call nothing but what this profile offers.
-    #[must_use]
-    pub fn within(mut self, profile: Profile) -> Self {
-        self.within = Some(Arc::new(profile)).filter(|profile| !profile.is_open());
-        self
-    }
-
-    /// All names; one exists without any settings.
+    /// All names; the default agent exists without settings.
     pub fn names(&self) -> Vec<String> {
-        let mut names: Vec<String> = self.described.keys().cloned().collect();
-        if !self.described.contains_key(DEFAULT_AGENT) {
+        let mut names: Vec<String> = self.settings.keys().cloned().collect();
+        if !self.settings.contains_key(DEFAULT_AGENT) {
             names.push(DEFAULT_AGENT.to_owned());
         }
         names
     }
 
-    /// Who an agent is.
+    /// An agent's configuration.
     pub fn config(&self, name: &str) -> Result<AgentConfig, AgentsError> {
-        let config = match self.described.get(name) {
-            Some(settings) => settings.config(name),
-            None if name == DEFAULT_AGENT => AgentConfig::new(name),
-            None => return Err(AgentsError::Unknown { name: name.to_owned(), known: self.names() }),
-        };
-        Ok(AgentConfig { within: self.within.clone(), ..config })
+        match self.settings.get(name) {
+            Some(settings) => Ok(settings.config(name)),
+            None if name == DEFAULT_AGENT => Ok(AgentConfig::new(name)),
+            None => Err(AgentsError::Unknown { name: name.to_owned(), known: self.names() }),
+        }
     }
 
-    /// How much one question to an agent may use.
-    pub fn caps(&self, name: &str) -> Caps {
-        self.described.get(name).map(|settings| settings.limits.caps()).unwrap_or_default()
+    /// The limits of one run of an agent.
+    pub fn caps(&self, name: &str) -> RunLimits {
+        self.settings.get(name).map(|settings| settings.limits.caps()).unwrap_or_default()
     }
 
-    /// The agent of this name, ready to be asked; it thinks with its own model unless another one is named.
+    /// The agent of this name, with its configured model unless another is given.
     pub fn agent(&self, name: &str, model: Option<&str>) -> Result<Agent, AgentsError> {
+        Ok(Agent::new(self.agent_parts(name, model)?))
+    }
+
+    pub(crate) fn agent_parts(&self, name: &str, model: Option<&str>) -> Result<AgentParts, AgentsError> {
         let config = self.config(name)?;
         let model = self.models.get(model.or(config.model.as_deref()))?;
-        Ok(Agent::new(AgentParts {
-            config,
+        Ok(AgentParts {
+            config: Arc::new(config),
             hub: Arc::clone(&self.hub),
             model,
             log: Arc::clone(&self.log),
             approvals: Arc::clone(&self.approvals),
             rules: self.rules.clone(),
-            forms: self.forms.clone(),
+            result_shapes: self.forms.clone(),
             counter: Arc::new(O200k),
             owner: self.owner.clone(),
-        }))
+        })
     }
 
-    /// The name of the model that an agent thinks with, unless another one is named.
+    /// The name of an agent's model, unless another is given.
     pub fn model_name(&self, name: &str, model: Option<&str>) -> Result<String, AgentsError> {
-        Ok(self.models.meant(model.or(self.config(name)?.model.as_deref()))?)
+        Ok(self.models.resolve_name(model.or(self.config(name)?.model.as_deref()))?)
     }
 
-    /// A question to an agent, within the agent's limits.
-    pub fn question(&self, name: &str, question: impl Into<String>) -> Ask {
-        Ask {
+    /// A question to an agent, with the agent's limits.
+    pub fn question(&self, name: &str, question: impl Into<String>) -> RunRequest {
+        RunRequest {
             question: question.into(),
             agent: name.to_owned(),
-            caps: self.caps(name),
-            who: name.to_owned(),
-            judge: self.described.get(name).is_some_and(|settings| settings.judge),
-            ..Ask::default()
+            limits: self.caps(name),
+            caller: name.to_owned(),
+            judge: self.settings.get(name).is_some_and(|settings| settings.judge),
+            ..RunRequest::default()
         }
     }
 
@@ -114,17 +108,17 @@ impl Agents {
         &self.models
     }
 
-    /// Where runs are kept.
+    /// The run log.
     pub fn log(&self) -> &Arc<dyn RunLog> {
         &self.log
     }
 
-    /// Where questions to persons are kept.
+    /// The store of pending approvals.
     pub fn approvals(&self) -> &Arc<dyn Approvals> {
         &self.approvals
     }
 
-    /// The name under which this process works on runs.
+    /// The name under which this process claims runs.
     pub fn owner(&self) -> &str {
         &self.owner
     }
@@ -140,39 +134,38 @@ impl fmt::Debug for Agents {
 }
 
 impl Toolyard {
-    /// An agent, to be asked: `yard.agent("assistant").ask("…").await?`. Whether there is one, and a model for it, is told
-    /// when it is asked.
-    pub fn agent<'a>(&'a self, name: &'a str) -> YardAgent<'a> {
-        YardAgent { agents: self.agents(), name, watcher: &Unwatched }
+    /// A handle to an agent: `toolyard.agent("assistant").ask("…").await?`. An unknown agent or model is reported by `ask`.
+    pub fn agent<'a>(&'a self, name: &'a str) -> AgentHandle<'a> {
+        AgentHandle { agents: self.agents(), name, watcher: &NoWatcher }
     }
 }
 
-/// An agent of a yard, to be asked.
+/// A handle to ask an agent.
 #[derive(Clone, Copy)]
-pub struct YardAgent<'a> {
+pub struct AgentHandle<'a> {
     agents: &'a Agents,
     name: &'a str,
     watcher: &'a dyn RunWatcher,
 }
 
-impl fmt::Debug for YardAgent<'_> {
+impl fmt::Debug for AgentHandle<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("YardAgent").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("AgentHandle").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
-impl<'a> YardAgent<'a> {
-    /// The same agent, watched: whoever watches sees everything that happens and may decide what waits for a person.
+impl<'a> AgentHandle<'a> {
+    /// The same agent with a watcher, which receives all updates of the run and decides on approvals.
     #[must_use]
     pub fn watched_by(mut self, watcher: &'a dyn RunWatcher) -> Self {
         self.watcher = watcher;
         self
     }
 
-    /// Asks, and waits for the answer. A question that ends without one is an error; what was done is in the log of runs.
+    /// Runs the agent on a question until it answers. A run that ends otherwise is an error; its steps are in the run log.
     pub async fn ask(&self, question: impl Into<String>) -> Result<AgentAnswer, Error> {
         let agent = self.agents.agent(self.name, None)?;
-        let run = agent.begin(self.agents.question(self.name, question)).await?;
+        let run = agent.create_run(self.agents.question(self.name, question)).await?;
         match agent.drive(&run, self.watcher, &CancelToken::default()).await? {
             RunEnd::Answered { answer, sources, .. } => Ok(AgentAnswer { run, text: answer, sources }),
             end => Err(Error::NotAnswered { run, end: Box::new(end) }),
@@ -180,14 +173,14 @@ impl<'a> YardAgent<'a> {
     }
 }
 
-/// What an agent answered. It is shown as its text.
+/// An agent's answer. `Display` shows its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentAnswer {
-    /// The run in which it was found.
+    /// The run that produced it.
     pub run: RunId,
     /// The answer.
     pub text: String,
-    /// The tools and sources it rests on.
+    /// The tools and sources it is based on.
     pub sources: Vec<String>,
 }
 
@@ -197,14 +190,14 @@ impl fmt::Display for AgentAnswer {
     }
 }
 
-/// How a run ended, in a sentence for a person.
-pub fn told(end: &RunEnd) -> String {
+/// How a run ended, in a sentence for the user.
+pub fn describe_end(end: &RunEnd) -> String {
     match end {
         RunEnd::Answered { answer, .. } => answer.clone(),
-        RunEnd::Planned => "there is a plan, and nothing was done".to_owned(),
-        RunEnd::Failed { message, .. } | RunEnd::Capped { message, .. } => message.clone(),
-        RunEnd::Suspended { waiting } => format!("it waits for a person: {}", waiting.join(", ")),
-        RunEnd::Cancelled => "it was cancelled".to_owned(),
+        RunEnd::Planned => "the plan is ready; no tool was called".to_owned(),
+        RunEnd::Failed { message, .. } | RunEnd::LimitReached { message, .. } => message.clone(),
+        RunEnd::Suspended { .. } => "waiting for your decision".to_owned(),
+        RunEnd::Cancelled => "the run was cancelled".to_owned(),
     }
 }
 

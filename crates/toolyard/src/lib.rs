@@ -1,7 +1,7 @@
-//! One door between AI agents and every tool they may use.
+//! A gateway that gives AI agents one endpoint for all their tools.
 //!
-//! A [`Toolyard`] holds native tools, functions of your own and skills behind one hub. Name a tool and its arguments;
-//! the hub knows where the tool lives, which of several equals to ask, and how to survive the ones that fail.
+//! A [`Toolyard`] registers native tools, your own functions, skills and MCP servers in one hub. A call names a tool; the
+//! hub picks the source, retries what is safe to retry, and isolates failures per source.
 //!
 //! ```
 //! use toolyard::prelude::*;
@@ -13,19 +13,18 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), toolyard::Error> {
-//! let yard = Toolyard::builder()
-//!     .tool("greet", "Greets somebody", |g: Greet| async move { format!("Hello, {}!", g.name) })
+//! let toolyard = Toolyard::builder()
+//!     .tool("greet", "Greets a person", |g: Greet| async move { format!("Hello, {}!", g.name) })
 //!     .build()
 //!     .await?;
 //!
-//! assert_eq!(yard.call("greet", json!({"name": "Ada"})).await?.to_text(), "Hello, Ada!");
-//! assert_eq!(yard.call("calculate", json!({"expression": "0.1+0.2"})).await?.to_text(), "0.3");
+//! assert_eq!(toolyard.call("greet", json!({"name": "Ada"})).await?.to_text(), "Hello, Ada!");
+//! assert_eq!(toolyard.call("calculate", json!({"expression": "0.1+0.2"})).await?.to_text(), "0.3");
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! An agent plans, calls tools, checks what they say and answers, with any [`model`]; here with one that says what it was
-//! told to:
+//! An agent plans, calls tools, verifies their results and answers, with any [`model`]. This one uses a scripted model:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -38,42 +37,51 @@
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), toolyard::Error> {
 //! let plan = r#"{"steps": [{"id": "product", "tool_type": "calculate", "arguments": {"expression": "6*7"}}]}"#;
-//! let model = ScriptedModel::saying(ToolCalling::Schema, [plan, "It is 42."]);
-//! let yard = Toolyard::builder().model(Arc::new(model)).build().await?;
+//! let model = ScriptedModel::with_replies(ToolCalling::Schema, [plan, "It is 42."]);
+//! let toolyard = Toolyard::builder().model(Arc::new(model)).build().await?;
 //!
-//! assert_eq!(yard.agent("assistant").ask("What is 6 times 7?").await?.to_string(), "It is 42.");
+//! assert_eq!(toolyard.agent("assistant").ask("What is 6 times 7?").await?.to_string(), "It is 42.");
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! The rooms behind it: [`toolyard_core`] (words), [`toolyard_hub`] (one call), [`toolyard_tools`] (native tools,
-//! functions, skills), [`toolyard_agent`] and [`toolyard_model`] (agents and what they think with). The program `toolyard` is this library and a command line.
+//! # Where to look next
+//!
+//! | to | see |
+//! |---|---|
+//! | configure from `toolyard.toml` | [`Settings`], [`ToolyardBuilder::settings`] |
+//! | add MCP servers, reload them when files change | [`ServersSetup`], [`ServerFileWatcher`] |
+//! | ask agents, watch their runs, approve calls | [`Toolyard::agent`], [`Agents`], [`agent`] |
+//! | choose models | [`Models`], [`model`] |
+//! | store runs, results and the audit log | [`store`], [`ToolyardBuilder::store`] |
+//! | write tools | [`tools`], [`core::Tool`] |
+//!
+//! The program `toolyard` is this library with a command line.
 
 mod agents;
-pub mod door;
-pub mod evaluation;
-mod model_making;
+mod gateway_config;
 mod models;
+mod server_watch;
 mod servers;
 pub mod settings;
-mod watch;
-mod yard;
+mod toolyard;
 
-pub use agents::{AgentAnswer, Agents, AgentsError, YardAgent, told};
+pub use agents::{AgentAnswer, AgentHandle, Agents, AgentsError, describe_end};
 pub use models::{Models, ModelsError};
+pub use server_watch::{ServerFileError, ServerFileWatch, ServerFileWatcher, read_servers};
 pub use servers::ServersSetup;
-pub use settings::{Settings, SettingsError, Span, schema};
+pub use settings::{DurationSetting, Settings, SettingsError, schema};
+pub use toolyard::{Error, SkillEnvironment, Toolyard, ToolyardBuilder};
 pub use toolyard_agent as agent;
 pub use toolyard_core as core;
+pub use toolyard_gateway as gateway;
 pub use toolyard_hub as hub;
 pub use toolyard_mcp as mcp;
 pub use toolyard_model as model;
 pub use toolyard_store as store;
 pub use toolyard_tools as tools;
-pub use watch::{Following, ServerFiles, read_servers};
-pub use yard::{Error, Surroundings, Toolyard, ToolyardBuilder};
 
-/// What most programs need.
+/// The names that most programs need.
 pub mod prelude {
     pub use schemars::{self, JsonSchema};
     pub use serde::{self, Deserialize, Serialize};

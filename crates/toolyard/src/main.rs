@@ -1,18 +1,11 @@
-//! The program `toolyard`: reads the command line, runs one command, and says how it went.
+//! The program `toolyard`: parses the command line, runs one command and maps its outcome to an exit code.
 
 mod cli;
 mod commands;
-mod failure;
-mod files;
-mod folders;
-mod guardian;
-mod logging;
-mod logs;
-mod machine;
-mod output;
-mod progress;
-mod run_view;
-mod server_files;
+mod config;
+mod error;
+mod process_guard;
+mod terminal;
 
 use std::process::ExitCode;
 
@@ -21,46 +14,46 @@ use mimalloc::MiMalloc;
 
 use crate::{
     cli::{Cli, Command},
-    output::Output,
+    terminal::{Output, logging},
 };
 
-/// A quarter of the instructions of a call through the hub were the system's allocator.
+/// The system allocator took a quarter of the instructions of a call through the hub.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
-    // A guardian of a server is this program too; it needs nothing else of it.
-    let mut words = std::env::args_os().skip(1);
-    if words.next().is_some_and(|word| word == guardian::WORD) {
-        return guardian::run(words);
+    // The guard of a server process is this program too; it needs no runtime.
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|argument| argument == process_guard::GUARD_COMMAND) {
+        return process_guard::run(arguments);
     }
     let cli = Cli::parse();
-    logging::start(cli.verbose);
+    logging::init(cli.verbose);
     let output = Output::new(cli.json);
     let runtime = match runtime(&cli) {
         Ok(runtime) => runtime,
         Err(error) => {
-            output.error(&format!("failed to start: {error}"), None);
+            output.error(&format!("failed to start the async runtime: {error}"), None);
             return ExitCode::FAILURE;
         }
     };
     let outcome = runtime.block_on(commands::run(cli, &output));
-    // Whatever a dropped call left behind on other threads must not keep the program alive.
+    // Blocking work of abandoned calls must not keep the process alive.
     runtime.shutdown_background();
     match outcome {
-        Ok(()) if !output.is_complete() => {
-            output.error("the answer could not be written", Some("is the disk full?"));
+        Ok(()) if !output.flush() => {
+            output.error("failed to write to stdout", Some("check the free disk space"));
             ExitCode::FAILURE
         }
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            failure.tell(&output);
-            failure.code()
+            failure.print(&output);
+            failure.exit_code()
         }
     }
 }
 
-/// One thread is enough for all but very busy hubs, and costs least for each call.
+/// A single thread has the least overhead per call and suffices for all but very busy hubs.
 fn runtime(cli: &Cli) -> std::io::Result<tokio::runtime::Runtime> {
     use tokio::runtime::Builder;
     match &cli.command {

@@ -1,4 +1,4 @@
-//! MCP servers of a yard: what they may use of the machine, and how their tools reach the hub.
+//! MCP servers: what they may use of this machine, and how their tools are registered with the hub.
 
 use std::{
     fmt,
@@ -8,50 +8,49 @@ use std::{
 
 use toolyard_core::{SourceId, SourceInfo, Tool};
 use toolyard_hub::ToolHub;
-use toolyard_mcp::{
-    cache::ServerCache,
-    client::{GuardProgram, Host, InputHandler, McpManager, NobodyToAsk, Registrar, Surroundings},
-    config::McpServerConfig,
-    wire::WireLimits,
+use toolyard_mcp::WireLimits;
+use toolyard_mcp_client::{
+    CacheError, GuardProgram, Host, HostEnvironment, InputHandler, McpManager, NoInputHandler, ServerCache,
+    ToolRegistrar, config::McpServerConfig,
 };
-use toolyard_store::{Store, StoreError};
+use toolyard_store::Store;
 
-/// What MCP servers of a yard may use of the machine. Nothing is looked up by the library itself.
+/// MCP servers and what they may use of this machine. The library never reads the environment itself.
 #[derive(Clone)]
 pub struct ServersSetup {
     /// The servers.
     pub configs: Vec<McpServerConfig>,
-    /// What every server may see of the environment.
+    /// The environment of server processes.
     pub environment: Vec<(String, String)>,
-    /// Where servers run that do not say where.
+    /// The working directory of servers that set none.
     pub working_directory: PathBuf,
-    /// The program that sees to it that no server survives us, even if we are killed.
+    /// The program that ends server processes when this process ends, even if it is killed.
     pub guard: Option<GuardProgram>,
-    /// Variables, tokens and logs.
-    pub surroundings: Arc<dyn Surroundings>,
-    /// Who answers what servers ask back.
+    /// Looks up environment variables and OAuth tokens.
+    pub host_environment: Arc<dyn HostEnvironment>,
+    /// Answers input requests of servers.
     pub input: Arc<dyn InputHandler>,
 }
 
 impl ServersSetup {
-    /// Servers that see nothing of the environment and find nobody to ask.
+    /// Servers with an empty environment whose input requests are declined.
     pub fn new(configs: Vec<McpServerConfig>, working_directory: PathBuf) -> Self {
         Self {
             configs,
             environment: Vec::new(),
             working_directory,
             guard: None,
-            surroundings: Arc::new(Nothing),
-            input: Arc::new(NobodyToAsk),
+            host_environment: Arc::new(EmptyHost),
+            input: Arc::new(NoInputHandler),
         }
     }
 
-    /// A manager of these servers, whose known tools are in the hub afterwards. Nothing is started.
+    /// A manager of these servers, with their cached tools registered in the hub. No server is started.
     pub(crate) async fn start(
         self,
         hub: &Arc<ToolHub>,
         store: Option<&Store>,
-    ) -> Result<McpManager, StoreError> {
+    ) -> Result<McpManager, CacheError> {
         let cache = match store {
             Some(store) => ServerCache::new(Arc::new(store.clone())),
             None => ServerCache::in_memory(),
@@ -61,13 +60,13 @@ impl ServersSetup {
             working_directory: self.working_directory,
             guard: self.guard,
             cache,
-            registrar: Arc::new(IntoHub(Arc::clone(hub))),
+            registrar: Arc::new(HubRegistrar(Arc::clone(hub))),
             input: self.input,
-            surroundings: self.surroundings,
+            host_environment: self.host_environment,
             limits: WireLimits::default(),
             http: OnceLock::new(),
         });
-        manager.apply(self.configs).await.map_err(StoreError::Database)?;
+        manager.apply(self.configs).await?;
         Ok(manager)
     }
 }
@@ -78,19 +77,19 @@ impl fmt::Debug for ServersSetup {
     }
 }
 
-/// A machine that offers nothing.
-struct Nothing;
+/// A host without variables or tokens.
+struct EmptyHost;
 
-impl Surroundings for Nothing {
+impl HostEnvironment for EmptyHost {
     fn variable(&self, _name: &str) -> Option<String> {
         None
     }
 }
 
-/// Puts tools of servers into the hub.
-struct IntoHub(Arc<ToolHub>);
+/// Registers the tools of servers with the hub.
+struct HubRegistrar(Arc<ToolHub>);
 
-impl Registrar for IntoHub {
+impl ToolRegistrar for HubRegistrar {
     fn replace(&self, source: SourceInfo, tools: Vec<Arc<dyn Tool>>) {
         self.0.register(source, tools);
     }

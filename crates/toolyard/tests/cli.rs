@@ -1,4 +1,4 @@
-//! The command line as a person meets it: what it prints, what it says, how it ends.
+//! The command line: output, messages and exit codes.
 
 #![expect(clippy::unwrap_used, reason = "a test helper fails its test")]
 
@@ -9,12 +9,12 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// A home and a project of their own, so that nothing of the machine shows.
-struct Place {
+/// An isolated home and project folder.
+struct TestHome {
     folder: tempfile::TempDir,
 }
 
-impl Place {
+impl TestHome {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join("project/.git")).unwrap();
@@ -48,7 +48,7 @@ impl Place {
         command
     }
 
-    /// Everything a person sees, and the exit code when it is not 0.
+    /// The output of a command, and its exit code if that is not 0.
     fn run(&self, words: &[&str]) -> String {
         let output = self.command(words).output().unwrap();
         let mut seen = String::from_utf8(output.stdout).unwrap();
@@ -73,15 +73,15 @@ impl Place {
 }
 
 #[test]
-fn a_call_prints_its_answer_and_nothing_else() {
-    let place = Place::new();
-    insta::assert_snapshot!(place.run(&["call", "calculate", "--args", r#"{"expression":"(3+4)*12/7"}"#]), @"12");
-    insta::assert_snapshot!(place.run(&["call", "calculate", "--args", r#"{"expression":"0.1+0.2"}"#]), @"0.3");
+fn a_call_prints_only_its_output() {
+    let home = TestHome::new();
+    insta::assert_snapshot!(home.run(&["call", "calculate", "--args", r#"{"expression":"(3+4)*12/7"}"#]), @"12");
+    insta::assert_snapshot!(home.run(&["call", "calculate", "--args", r#"{"expression":"0.1+0.2"}"#]), @"0.3");
 }
 
 #[test]
-fn the_tools_that_come_with_it() {
-    insta::assert_snapshot!(Place::new().run(&["tools", "list"]), @r#"
+fn native_tools_are_listed() {
+    insta::assert_snapshot!(TestHome::new().run(&["tools", "list"]), @r#"
     NAME                      SOURCE  EFFECT     DESCRIPTION
     calculate                 native  read-only  Calculate an arithmetic expression exactly, or over `values`: sum(values),…
     get_conversation_history  native  read-only  Recall earlier messages of this conversation, all of them or those that co…
@@ -93,41 +93,41 @@ fn the_tools_that_come_with_it() {
 
 #[test]
 fn a_misspelt_tool_is_suggested() {
-    insta::assert_snapshot!(Place::new().run(&["call", "calcualte"]), @r"
+    insta::assert_snapshot!(TestHome::new().run(&["call", "calcualte"]), @r"
     --- stderr
     error: tool `calcualte` does not exist
-      hint: did you mean `calculate`? · list what there is: toolyard tools list
+      hint: did you mean `calculate`? · list all tools: toolyard tools list
     --- exit 2
     ");
 }
 
 #[test]
-fn wrong_arguments_are_named() {
-    let place = Place::new();
-    insta::assert_snapshot!(place.run(&["call", "read_result", "--args", r#"{"reference":7}"#]), @r#"
+fn invalid_arguments_are_explained() {
+    let home = TestHome::new();
+    insta::assert_snapshot!(home.run(&["call", "read_result", "--args", r#"{"reference":7}"#]), @r#"
     --- stderr
     error: read_result (native): invalid arguments: /reference: value is not of type "string"
-      hint: see what it takes: toolyard tools show read_result
+      hint: show its parameters: toolyard tools show read_result
     --- exit 2
     "#);
-    insta::assert_snapshot!(place.run(&["call", "calculate", "--args", "{expression: 1}"]), @r#"
+    insta::assert_snapshot!(home.run(&["call", "calculate", "--args", "{expression: 1}"]), @r#"
     --- stderr
-    error: failed to read --args: this is not JSON: key must be a string at line 1 column 2
-      hint: give a JSON object in single quotes: --args '{"expression":"1+1"}'
+    error: failed to parse --args: invalid JSON: key must be a string at line 1 column 2
+      hint: pass a JSON object in single quotes: --args '{"expression":"1+1"}'
     --- exit 2
     "#);
-    insta::assert_snapshot!(place.run(&["call", "calculate", "--source", "nativ"]), @r"
+    insta::assert_snapshot!(home.run(&["call", "calculate", "--source", "nativ"]), @r"
     --- stderr
     error: calculate: source `nativ` does not exist
-      hint: leave the source out to let the tool be found
+      hint: omit the source to route automatically
     --- exit 2
     ");
 }
 
 #[test]
-fn the_json_form_is_the_seeds_shape_also_for_failures() {
-    let place = Place::new();
-    insta::assert_snapshot!(place.run(&["call", "calculate", "--args", r#"{"expression":"1/0"}"#, "--json"]), @r#"
+fn json_output_has_the_specified_format_for_failures_too() {
+    let home = TestHome::new();
+    insta::assert_snapshot!(home.run(&["call", "calculate", "--args", r#"{"expression":"1/0"}"#, "--json"]), @r#"
     {
       "success": false,
       "result": null,
@@ -146,8 +146,8 @@ fn the_json_form_is_the_seeds_shape_also_for_failures() {
 }
 
 #[test]
-fn a_call_is_explained_on_stderr() {
-    let seen = Place::new().run(&["call", "calculate", "--args", r#"{"expression":"1+1"}"#, "--explain"]);
+fn explain_prints_decisions_to_stderr() {
+    let seen = TestHome::new().run(&["call", "calculate", "--args", r#"{"expression":"1+1"}"#, "--explain"]);
     let without_times =
         seen.lines().map(|line| line.split("answered").next().unwrap()).collect::<Vec<_>>().join("\n");
     insta::assert_snapshot!(without_times, @r"
@@ -162,18 +162,18 @@ fn a_call_is_explained_on_stderr() {
 }
 
 #[test]
-fn a_capability_finds_a_tool() {
-    assert!(Place::new().run(&["call", "--capability", "time"]).contains("[UTC]"));
+fn a_tool_is_found_by_capability() {
+    assert!(TestHome::new().run(&["call", "--capability", "time"]).contains("[UTC]"));
     let fallback = ["call", "calc", "--capability", "calculate", "--args", r#"{"expression":"2*21"}"#];
-    insta::assert_snapshot!(Place::new().run(&fallback), @"42");
+    insta::assert_snapshot!(TestHome::new().run(&fallback), @"42");
 }
 
 #[test]
 fn arguments_come_from_a_file_or_standard_input() {
-    let place = Place::new();
-    place.write("args.json", r#"{"expression":"6*7"}"#);
-    insta::assert_snapshot!(place.run(&["call", "calculate", "--args", "@args.json"]), @"42");
-    let mut child = place
+    let home = TestHome::new();
+    home.write("args.json", r#"{"expression":"6*7"}"#);
+    insta::assert_snapshot!(home.run(&["call", "calculate", "--args", "@args.json"]), @"42");
+    let mut child = home
         .command(&["call", "calculate", "--args", "-"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -184,27 +184,27 @@ fn arguments_come_from_a_file_or_standard_input() {
 }
 
 #[test]
-fn what_is_cut_away_can_be_read_by_the_next_process() {
-    let place = Place::new();
-    place.copy_example_skills();
+fn truncated_output_is_readable_by_the_next_process() {
+    let home = TestHome::new();
+    home.copy_example_skills();
     let numbers = (0..100).map(|n| n.to_string()).collect::<Vec<_>>().join("+");
     let arguments = serde_json::json!({ "expression": format!("({numbers}) to words") }).to_string();
-    let long = place.run(&["call", "calculate", "--args", &arguments, "--budget", "20", "--json"]);
+    let long = home.run(&["call", "calculate", "--args", &arguments, "--max-chars", "20", "--json"]);
     let answer: serde_json::Value = serde_json::from_str(&long).unwrap();
-    let reference = answer["_meta"]["omitted"]["reference"].as_str().unwrap();
-    let whole = place.run(&["call", "read_result", "--args", &format!(r#"{{"reference":"{reference}"}}"#)]);
-    let full = place.run(&["call", "calculate", "--args", &arguments, "--full"]);
+    let reference = answer["_meta"]["truncation"]["reference"].as_str().unwrap();
+    let whole = home.run(&["call", "read_result", "--args", &format!(r#"{{"reference":"{reference}"}}"#)]);
+    let full = home.run(&["call", "calculate", "--args", &arguments, "--full"]);
     assert!(whole.starts_with(full.trim_end()), "{whole}");
     assert!(full.len() > 30, "{full}");
 }
 
 #[test]
-fn settings_are_found_upwards_and_their_mistakes_are_named() {
-    let place = Place::new();
-    place.write("toolyard.toml", "[budget]\nsearhc = 3\n");
-    insta::assert_snapshot!(place.run(&["tools", "list"]), @r"
+fn settings_are_found_in_ancestors_and_errors_are_located() {
+    let home = TestHome::new();
+    home.write("toolyard.toml", "[output_budget]\nsearhc = 3\n");
+    insta::assert_snapshot!(home.run(&["tools", "list"]), @r"
     --- stderr
-    error: failed to understand HOME/project/toolyard.toml: TOML parse error at line 2, column 1
+    error: failed to parse HOME/project/toolyard.toml: TOML parse error at line 2, column 1
       |
     2 | searhc = 3
       | ^^^^^^
@@ -213,178 +213,180 @@ fn settings_are_found_upwards_and_their_mistakes_are_named() {
       hint: schema/toolyard.schema.json describes toolyard.toml; `toolyard doctor` checks it
     --- exit 2
     ");
-    place.write("toolyard.toml", "[time]\nzone = \"Asia/Shanghai\"\n");
-    let below = place.project().join("deep/down");
+    home.write("toolyard.toml", "[time]\nzone = \"Asia/Shanghai\"\n");
+    let below = home.project().join("deep/down");
     std::fs::create_dir_all(&below).unwrap();
-    let output = place.command(&["call", "get_time"]).current_dir(below).output().unwrap();
+    let output = home.command(&["call", "get_time"]).current_dir(below).output().unwrap();
     assert!(String::from_utf8(output.stdout).unwrap().contains("[Asia/Shanghai]"));
 }
 
 #[test]
-fn a_projects_settings_decide_nothing_that_matters_until_they_are_trusted() {
-    let place = Place::new();
-    place.write("toolyard.toml", "[routing]\npin = { calculate = \"nativ\" }\n");
-    let note = "note: not used, because nobody trusted it: routing of toolyard.toml; look at it, then: toolyard trust";
-    assert!(place.run(&["tools", "list"]).contains(note));
-    insta::assert_snapshot!(place.run(&["doctor"]), @r#"
+fn untrusted_project_settings_are_ignored() {
+    let home = TestHome::new();
+    home.write("toolyard.toml", "[routing]\npin = { calculate = \"nativ\" }\n");
+    let note = "note: ignored until trusted: routing of toolyard.toml. Review it, then run: toolyard trust";
+    assert!(home.run(&["tools", "list"]).contains(note));
+    insta::assert_snapshot!(home.run(&["doctor"]), @r#"
     ok       settings  HOME/project/toolyard.toml
-    note     settings  not used, because the file is not trusted: routing of toolyard.toml
-                       hint: look at it, then: toolyard trust
+    note     settings  ignored until trusted: routing of toolyard.toml
+                       hint: review it, then run: toolyard trust
     ok       store     HOME/data/toolyard/toolyard.db
     ok       tools     5 tools from 1 source
-    note     search    no search engine is set, so search_web cannot be used
-                       hint: [search] engine = "searxng", url = "http://localhost:8888"
+    note     search    no search engine is set; the tool search_web is not available
+                       hint: [web_search] engine = "searxng", url = "http://localhost:8888"
     ok       skills    0 found
     "#);
-    assert!(place.run(&["trust"]).contains("nobody can be asked here"));
-    place.run(&["trust", "--yes"]);
-    insta::assert_snapshot!(place.run(&["doctor"]), @r#"
+    assert!(home.run(&["trust"]).contains("confirmation needs a terminal"));
+    home.run(&["trust", "--yes"]);
+    insta::assert_snapshot!(home.run(&["doctor"]), @r#"
     ok       settings  HOME/project/toolyard.toml
     ok       store     HOME/data/toolyard/toolyard.db
     ok       tools     5 tools from 1 source
-    PROBLEM  settings  [routing.pin] calculate: there is no source `nativ`
-                       hint: see the ids with `toolyard tools list`
-    note     search    no search engine is set, so search_web cannot be used
-                       hint: [search] engine = "searxng", url = "http://localhost:8888"
+    PROBLEM  settings  [routing.pin] calculate: source `nativ` does not exist
+                       hint: list sources: toolyard tools list
+    note     search    no search engine is set; the tool search_web is not available
+                       hint: [web_search] engine = "searxng", url = "http://localhost:8888"
     ok       skills    0 found
     --- stderr
-    error: 1 problem was found
+    error: found 1 problem
     --- exit 1
     "#);
-    place.write("toolyard.toml", "[routing]\npin = { calculate = \"evil\" }\n");
-    assert!(place.run(&["tools", "list"]).contains(note), "a changed file must be trusted again");
+    home.write("toolyard.toml", "[routing]\npin = { calculate = \"evil\" }\n");
+    assert!(home.run(&["tools", "list"]).contains(note), "a changed file must be trusted again");
 }
 
 #[test]
-fn the_doctor_is_there_when_settings_are_broken() {
-    let place = Place::new();
-    place.write("toolyard.toml", "store = [");
-    let seen = place.run(&["doctor"]);
-    assert!(seen.starts_with("PROBLEM  settings  failed to understand"), "{seen}");
+fn doctor_works_with_invalid_settings() {
+    let home = TestHome::new();
+    home.write("toolyard.toml", "store = [");
+    let seen = home.run(&["doctor"]);
+    assert!(seen.starts_with("PROBLEM  settings  failed to parse"), "{seen}");
     let json: serde_json::Value =
-        serde_json::from_str(place.run(&["doctor", "--json"]).split("---").next().unwrap()).unwrap();
-    assert_eq!(json[0]["state"], "problem");
+        serde_json::from_str(home.run(&["doctor", "--json"]).split("---").next().unwrap()).unwrap();
+    assert_eq!(json[0]["severity"], "problem");
 }
 
 #[test]
 fn calls_are_audited_and_the_log_is_verified() {
-    let place = Place::new();
-    place.run(&["call", "calculate", "--args", r#"{"expression":"1+1"}"#]);
-    place.run(&["call", "calculate", "--args", r#"{"expression":"1/0"}"#]);
-    let tail: serde_json::Value = serde_json::from_str(&place.run(&["audit", "tail", "--json"])).unwrap();
+    let home = TestHome::new();
+    home.run(&["call", "calculate", "--args", r#"{"expression":"1+1"}"#]);
+    home.run(&["call", "calculate", "--args", r#"{"expression":"1/0"}"#]);
+    let tail: serde_json::Value = serde_json::from_str(&home.run(&["audit", "tail", "--json"])).unwrap();
     let outcomes: Vec<&str> =
         tail.as_array().unwrap().iter().map(|row| row["outcome"].as_str().unwrap()).collect();
     assert_eq!(outcomes, ["ok", "failed"]);
-    assert_eq!((tail[0]["who"].as_str(), tail[0]["tool"].as_str()), (Some("cli"), Some("calculate")));
-    let found = place.run(&["audit", "search", "--outcome", "failed", "--json"]);
+    assert_eq!((tail[0]["caller"].as_str(), tail[0]["tool"].as_str()), (Some("cli"), Some("calculate")));
+    let found = home.run(&["audit", "search", "--outcome", "failed", "--json"]);
     assert_eq!(serde_json::from_str::<serde_json::Value>(&found).unwrap().as_array().unwrap().len(), 1);
-    let verified = place.run(&["audit", "verify"]);
-    assert!(verified.starts_with("2 records, all as they were written"), "{verified}");
+    let verified = home.run(&["audit", "verify"]);
+    assert!(verified.starts_with("2 records, none missing or altered"), "{verified}");
     let noted = verified.trim().rsplit(' ').next().unwrap();
-    assert!(place.run(&["audit", "verify", "--expect", noted]).starts_with("2 records"));
+    assert!(home.run(&["audit", "verify", "--expect", noted]).starts_with("2 records"));
     let other = noted.replace("2:", "1:");
     assert!(
-        place.run(&["audit", "verify", "--expect", &other]).contains("the audit log is broken at record 1")
+        home.run(&["audit", "verify", "--expect", &other]).contains("the audit log is corrupt at record 1")
     );
 }
 
 #[test]
 fn a_journalled_call_is_a_run_of_one_step() {
-    let place = Place::new();
-    let config = place.write("mine.toml", "journal = \"always\"\nstore = \"own.db\"\n");
+    let home = TestHome::new();
+    let config = home.write("mine.toml", "journal = \"always\"\nstore = \"own.db\"\n");
     let config = config.to_str().unwrap();
-    place.run(&["--config", config, "call", "calculate", "--args", r#"{"expression":"6*7"}"#]);
+    home.run(&["--config", config, "call", "calculate", "--args", r#"{"expression":"6*7"}"#]);
     let runs: serde_json::Value =
-        serde_json::from_str(&place.run(&["--config", config, "runs", "list", "--json"])).unwrap();
+        serde_json::from_str(&home.run(&["--config", config, "runs", "list", "--json"])).unwrap();
     assert_eq!(runs[0]["state"], "done");
     let run = runs[0]["id"].as_str().unwrap();
     let shown: serde_json::Value =
-        serde_json::from_str(&place.run(&["--config", config, "runs", "show", run, "--json"])).unwrap();
+        serde_json::from_str(&home.run(&["--config", config, "runs", "show", run, "--json"])).unwrap();
     assert_eq!(shown["steps"][0]["state"], "done");
     assert_eq!(shown["steps"][0]["outcome"]["output"]["content"][0]["text"], "42");
-    assert!(place.project().join("own.db").exists());
-    insta::assert_snapshot!(place.run(&["--config", config, "runs", "unknown"]), @r"
+    assert!(home.project().join("own.db").exists());
+    insta::assert_snapshot!(home.run(&["--config", config, "runs", "unknown"]), @r"
     --- stderr
-    nothing is unknown
+    No steps with an unknown outcome.
     ");
-    insta::assert_snapshot!(place.run(&["--config", config, "runs", "resolve", "nowhere", "call", "done"]), @r#"
+    insta::assert_snapshot!(home.run(&["--config", config, "runs", "resolve", "nowhere", "call", "done"]), @r#"
     --- stderr
-    error: there is no run nowhere
-      hint: see what there is: toolyard runs list
+    error: run `nowhere` does not exist
+      hint: list runs: toolyard runs list
     --- exit 2
     "#);
 }
 
 #[test]
 fn the_store_is_checked_exported_and_imported() {
-    let place = Place::new();
-    place.run(&["call", "calculate", "--args", r#"{"expression":"1+1"}"#]);
-    assert!(place.run(&["store", "check"]).contains("audit      1 records, chain whole"));
-    place.run(&["store", "export", "all.jsonl"]);
-    place.run(&["store", "backup", "copy.db"]);
-    let config = place.write("other.toml", "store = \"other.db\"\n");
+    let home = TestHome::new();
+    home.run(&["call", "calculate", "--args", r#"{"expression":"1+1"}"#]);
+    assert!(home.run(&["store", "check"]).contains("audit      1 records, hash chain intact"));
+    home.run(&["store", "export", "all.jsonl"]);
+    home.run(&["store", "backup", "copy.db"]);
+    let config = home.write("other.toml", "store = \"other.db\"\n");
     let config = config.to_str().unwrap();
-    let imported = place.run(&["--config", config, "store", "import", "all.jsonl"]);
+    let imported = home.run(&["--config", config, "store", "import", "all.jsonl"]);
     assert!(imported.contains("imported"), "{imported}");
-    assert!(place.run(&["--config", config, "audit", "verify"]).starts_with("1 records"));
-    let again = place.run(&["--config", config, "store", "import", "all.jsonl"]);
+    assert!(home.run(&["--config", config, "audit", "verify"]).starts_with("1 records"));
+    let again = home.run(&["--config", config, "store", "import", "all.jsonl"]);
     assert!(again.contains("the store is not empty"), "{again}");
-    place.run(&["store", "vacuum"]);
-    assert!(place.project().join("copy.db").exists());
+    home.run(&["store", "vacuum"]);
+    assert!(home.project().join("copy.db").exists());
 }
 
 #[test]
-fn a_full_disk_is_not_a_success() {
-    let place = Place::new();
+fn a_write_error_on_stdout_fails_the_command() {
+    let home = TestHome::new();
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let output = place.command(&["tools", "list"]).stdout(full).stderr(Stdio::piped()).output().unwrap();
+    let output = home.command(&["tools", "list"]).stdout(full).stderr(Stdio::piped()).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
 }
 
 #[test]
-fn a_projects_programs_wait_for_trust() {
-    let place = Place::new();
-    place.copy_example_skills();
-    insta::assert_snapshot!(place.run(&["call", "count_words", "--args", r#"{"text":"a b"}"#]), @r"
+fn project_skills_need_trust() {
+    let home = TestHome::new();
+    home.copy_example_skills();
+    insta::assert_snapshot!(home.run(&["call", "count_words", "--args", r#"{"text":"a b"}"#]), @r"
     --- stderr
     error: tool `count_words` does not exist
-      hint: programs of these skills wait for trust: disk-usage, word-count (toolyard skills trust NAME) · list what there is: toolyard tools list
+      hint: programs of these skills are not trusted: disk-usage, word-count (toolyard skills trust NAME) · list all tools: toolyard tools list
     --- exit 2
     ");
-    insta::assert_snapshot!(place.run(&["skills", "trust", "word-count"]), @r"
+    insta::assert_snapshot!(home.run(&["skills", "trust", "word-count"]), @r"
     --- stderr
-    error: word-count was not trusted: nobody can be asked here
-      hint: look at its files, then say it with --yes
+    word-count in HOME/project/.agents/skills/word-count
+    Its programs will run with your permissions when its tools are listed or called.
+    error: word-count was not trusted: confirmation needs a terminal
+      hint: review it, then pass --yes
     --- exit 4
     ");
-    insta::assert_snapshot!(place.run(&["skills", "trust", "word-count", "--yes"]), @r"
+    insta::assert_snapshot!(home.run(&["skills", "trust", "word-count", "--yes"]), @r"
     --- stderr
-    trusted word-count as it is now; a change must be trusted again
+    trusted word-count; a changed skill must be trusted again
     ");
-    insta::assert_snapshot!(place.run(&["call", "count_words", "--args", r#"{"text":"a b"}"#]), @r#"{"words": 2, "characters": 3, "lines": 1}"#);
+    insta::assert_snapshot!(home.run(&["call", "count_words", "--args", r#"{"text":"a b"}"#]), @r#"{"words": 2, "characters": 3, "lines": 1}"#);
 
-    place.write(".agents/skills/word-count/helper.py", "import os");
-    let changed = place.run(&["skills", "list"]);
+    home.write(".agents/skills/word-count/helper.py", "import os");
+    let changed = home.run(&["skills", "list"]);
     assert!(
-        changed.contains("word-count: its programs are not run: the skill changed since it was trusted"),
+        changed.contains("word-count: programs are disabled: the skill changed since it was trusted"),
         "{changed}"
     );
 }
 
 #[test]
-fn a_programs_children_do_not_outlive_ctrl_c() {
-    let place = Place::new();
-    let skill = place.write(".agents/skills/slow/SKILL.md", "---\nname: slow\ndescription: Sleeps\n---\n");
+fn ctrl_c_stops_the_processes_of_a_skill() {
+    let home = TestHome::new();
+    let skill = home.write(".agents/skills/slow/SKILL.md", "---\nname: slow\ndescription: Sleeps\n---\n");
     let program = skill.parent().unwrap().join("slow.sh");
-    let pid_file = place.project().join("pid");
+    let pid_file = home.project().join("pid");
     let script = format!(
         "#!/bin/sh\nif [ \"$1\" = --describe ]; then echo '{{\"name\":\"slow_one\",\"description\":\"d\"}}'; exit; fi\nsleep 300 &\necho $! > {}\nwait\n",
         pid_file.display()
     );
     std::fs::write(&program, script).unwrap();
     Command::new("chmod").arg("+x").arg(&program).status().unwrap();
-    place.run(&["skills", "trust", "slow", "--yes"]);
-    let child = place.command(&["call", "slow_one"]).stderr(Stdio::piped()).spawn().unwrap();
+    home.run(&["skills", "trust", "slow", "--yes"]);
+    let child = home.command(&["call", "slow_one"]).stderr(Stdio::piped()).spawn().unwrap();
     let grandchild = loop {
         match std::fs::read_to_string(&pid_file) {
             Ok(pid) if pid.ends_with('\n') => break pid.trim().to_owned(),
@@ -404,9 +406,9 @@ fn a_programs_children_do_not_outlive_ctrl_c() {
 }
 
 #[test]
-fn output_that_nobody_reads_is_no_crash() {
-    let place = Place::new();
-    let mut child = place
+fn a_closed_pipe_is_no_panic() {
+    let home = TestHome::new();
+    let mut child = home
         .command(&["tools", "list", "--json"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -420,27 +422,23 @@ fn output_that_nobody_reads_is_no_crash() {
 #[test]
 fn completions_are_printed_for_every_shell() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        assert!(Place::new().run(&["completions", shell]).contains("toolyard"), "{shell}");
+        assert!(TestHome::new().run(&["completions", shell]).contains("toolyard"), "{shell}");
     }
 }
 
 #[test]
-fn a_database_that_is_away_is_told_with_its_reason() {
-    let place = Place::new();
-    let file = place.write("x.toml", "store = \"postgres://127.0.0.1:9/toolyard\"\n");
-    let seen = place.run(&["--config", file.to_str().unwrap(), "tools", "list"]);
+fn an_unreachable_database_is_reported() {
+    let home = TestHome::new();
+    let file = home.write("x.toml", "store = \"postgres://127.0.0.1:9/toolyard\"\n");
+    let seen = home.run(&["--config", file.to_str().unwrap(), "tools", "list"]);
     assert!(seen.to_lowercase().contains("connection refused") && seen.ends_with("--- exit 3"), "{seen}");
 }
 
 #[test]
-fn a_slip_in_the_address_of_the_store_makes_no_file() {
-    let place = Place::new();
-    let file = place.write("x.toml", "store = \"mysql://h/d\"\n");
-    let seen = place.run(&["--config", file.to_str().unwrap(), "audit", "tail"]);
-    assert!(seen.contains("neither `postgres://") && seen.ends_with("--- exit 2"), "{seen}");
-    assert_eq!(
-        std::fs::read_dir(place.project()).unwrap().count(),
-        2,
-        "only the settings and .git are there"
-    );
+fn a_misspelt_store_url_creates_no_file() {
+    let home = TestHome::new();
+    let file = home.write("x.toml", "store = \"mysql://h/d\"\n");
+    let seen = home.run(&["--config", file.to_str().unwrap(), "audit", "tail"]);
+    assert!(seen.contains("expected `postgres://") && seen.ends_with("--- exit 2"), "{seen}");
+    assert_eq!(std::fs::read_dir(home.project()).unwrap().count(), 2, "only the settings and .git are there");
 }

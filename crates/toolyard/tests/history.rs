@@ -1,4 +1,4 @@
-//! Which of two equals is asked first follows how they have been doing, and is remembered across a restart.
+//! The order of equivalent sources follows their success rates and survives a restart.
 
 #![expect(clippy::unwrap_used, reason = "a test helper fails its test")]
 
@@ -14,7 +14,7 @@ use toolyard_core::{
     BoxFuture, CallContext, ErrorKind, SourceInfo, SourceKind, Tool, ToolCallRequest, ToolError, ToolHints,
     ToolOutput, ToolSpec,
 };
-use toolyard_hub::{BreakerSettings, CallOptions, HubConfig, ToolHub, Trail};
+use toolyard_hub::{BreakerSettings, CallOptions, DecisionLog, HubConfig, ToolHub};
 use toolyard_store::{Clock, Location, Store, StoredHistory};
 
 /// A calculator that may be broken.
@@ -36,7 +36,7 @@ impl Tool for Calculator {
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             if self.broken.load(Ordering::SeqCst) {
-                return Err(ToolError::new(ErrorKind::Lost, "the connection broke"));
+                return Err(ToolError::new(ErrorKind::ResponseLost, "the connection broke"));
             }
             tokio::time::sleep(self.takes).await;
             Ok(ToolOutput::text("42"))
@@ -65,8 +65,8 @@ async fn hub(store: &Store, clock: &Clock, broken: &Arc<AtomicBool>) -> (ToolHub
 async fn first_asked(hub: &ToolHub, time: &AtomicI64) -> String {
     time.fetch_add(20_000, Ordering::SeqCst);
     tokio::time::sleep(Duration::from_millis(3)).await;
-    let trail = Arc::new(Trail::default());
-    let options = CallOptions::default().with_trail(Arc::clone(&trail));
+    let trail = Arc::new(DecisionLog::default());
+    let options = CallOptions::default().with_decision_log(Arc::clone(&trail));
     hub.execute(&ToolCallRequest::new("calculate", serde_json::json!({})), &options).await.unwrap();
     let decisions = trail.decisions();
     let strategy = decisions.iter().find(|decision| decision.stage == "strategy").unwrap();
@@ -75,7 +75,7 @@ async fn first_asked(hub: &ToolHub, time: &AtomicI64) -> String {
 }
 
 #[tokio::test]
-async fn the_order_follows_failure_and_healing_and_survives_a_restart() {
+async fn routing_order_follows_success_rates_across_restarts() {
     let folder = tempfile::tempdir().unwrap();
     let location = Location::Sqlite(folder.path().join("toolyard.db"));
     let store = Store::open(location.clone()).await.unwrap();

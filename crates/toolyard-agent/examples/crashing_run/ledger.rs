@@ -1,18 +1,18 @@
-//! A ledger as an MCP server: one line per call, on the disk before the caller hears of it.
+//! A ledger as an MCP server: every call appends a line and syncs it to disk before it returns.
 
 use std::{fs::OpenOptions, io::Write as _, path::PathBuf, process::ExitCode, sync::Arc};
 
 use serde_json::{Value, json};
 use toolyard_core::{
-    BoxFuture, Catalogue, ErrorKind, OfferedTool, RawJson, ServiceCall, ToolError, ToolOutput, ToolService,
-    Viewer,
+    BoxFuture, Catalogue, ClientInfo, ErrorKind, OfferedTool, RawJson, ServiceCall, ToolError, ToolOutput,
+    ToolService,
 };
-use toolyard_mcp::server::{Door, McpServer, ServerConfig, SessionKeys, serve_stdio};
+use toolyard_mcp_server::{Endpoint, McpServer, ServerConfig, SessionKeys, serve_stdio};
 
-/// Serves the ledger over standard input and output until nobody listens.
+/// Serves the ledger over stdio until the client disconnects.
 pub(crate) async fn serve(file: PathBuf) -> ExitCode {
     let config = ServerConfig::new("ledger", "1.0", SessionKeys::random().unwrap());
-    let server = McpServer::new(config, Door::new(Arc::new(Ledger::new(file))));
+    let server = McpServer::new(config, Endpoint::new(Arc::new(Ledger::new(file))));
     let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
     match serve_stdio(Arc::new(server), input, output, std::future::pending()).await {
         Ok(()) => ExitCode::SUCCESS,
@@ -58,7 +58,7 @@ impl Ledger {
 }
 
 impl ToolService for Ledger {
-    fn catalogue(&self, _viewer: &Viewer) -> Arc<Catalogue> {
+    fn catalogue(&self, _viewer: &ClientInfo) -> Arc<Catalogue> {
         Arc::clone(&self.catalogue)
     }
 

@@ -1,13 +1,13 @@
-//! A process that is meant to be killed in the middle of a run, and the ledger whose lines show what it really did.
+//! A process that is killed in the middle of a run, and a ledger that records which calls took effect.
 //!
-//! `new STORE MODEL LEDGER QUESTION KILL` begins a run and works on it; `resume STORE MODEL LEDGER RUN KILL` goes on with
-//! one. MODEL is the address of an OpenAI-compatible server, LEDGER a file, KILL empty or `before:N` or `after:N`: the
-//! process kills itself at its Nth write. `ledger FILE` is the MCP server of the ledger, `guard …` its guardian.
+//! `new STORE MODEL LEDGER QUESTION KILL` creates and drives a run; `resume STORE MODEL LEDGER RUN KILL` resumes one. MODEL
+//! is the URL of an OpenAI-compatible server, LEDGER a file. KILL is empty, `before:N` or `after:N`: the process kills
+//! itself at its Nth write. `ledger FILE` serves the ledger over MCP, `guard …` runs its process guard.
 
 #![expect(clippy::unwrap_used, reason = "a process made for tests")]
 
+mod crashing_log;
 mod ledger;
-mod mortal;
 #[path = "../../tests/support/wrapped_log.rs"]
 mod wrapped_log;
 
@@ -21,71 +21,72 @@ use std::{
     time::Duration,
 };
 
-use mortal::Mortal;
+use crashing_log::CrashingLog;
 use toolyard_agent::{
-    Agent, AgentConfig, AgentError, AgentParts, ApprovalRules, Ask, CancelToken, RunEnd, TokenCount,
-    Unwatched,
+    Agent, AgentConfig, AgentError, AgentParts, ApprovalRules, CancelToken, NoWatcher, RunEnd, RunRequest,
+    TokenCounter,
 };
 use toolyard_core::{JournalError, RunId, SourceId, SourceInfo, Tool};
 use toolyard_hub::ToolHub;
-use toolyard_mcp::{
-    cache::ServerCache,
-    client::{GuardProgram, Host, McpManager, NobodyToAsk, Registrar, Surroundings, guard},
+use toolyard_mcp::WireLimits;
+use toolyard_mcp_client::{
+    GuardProgram, Host, HostEnvironment, McpManager, NoInputHandler, ServerCache, ToolRegistrar,
     config::{McpServerConfig, TransportConfig},
-    wire::WireLimits,
+    run_guard,
 };
 use toolyard_model::{OpenAiConfig, OpenAiModel, ToolCalling};
 use toolyard_store::{Location, Store};
 
-/// How long a run belongs to a process that is gone.
-const LEASE: Duration = Duration::from_millis(400);
-/// The exit code of a process whose run waits for a person.
-const SUSPENDED: u8 = 5;
+const LEASE_DURATION: Duration = Duration::from_millis(400);
+/// Exit code for a suspended run.
+const EXIT_SUSPENDED: u8 = 5;
 
 fn main() -> ExitCode {
-    let mut words = std::env::args_os().skip(1);
-    if words.next().is_some_and(|word| word == "guard") {
-        // Whom it guards is said first, for whoever looks at the list of processes.
-        let words = words.skip_while(|word| word != "--grace-ms");
-        return u8::try_from(guard(words)).map_or(ExitCode::FAILURE, ExitCode::from);
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|argument| argument == "guard") {
+        // The arguments before this only describe the guarded process in process lists.
+        let arguments = arguments.skip_while(|argument| argument != "--grace-ms");
+        return u8::try_from(run_guard(arguments)).map_or(ExitCode::FAILURE, ExitCode::from);
     }
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
-        match words.as_slice() {
+        match arguments.as_slice() {
             ["ledger", file] => ledger::serve(PathBuf::from(file)).await,
             ["new", store, model, ledger, question, kill] => {
-                let house = House::new(store, model, ledger).await;
-                let agent = house.agent(Arc::new(house.store.clone()));
-                let run =
-                    agent.begin(Ask { question: (*question).to_owned(), ..Ask::default() }).await.unwrap();
-                say(&format!("run {run}"));
-                house.work(&run, kill).await
+                let bed = TestBed::new(store, model, ledger).await;
+                let agent = bed.agent(Arc::new(bed.store.clone()));
+                let run = agent
+                    .create_run(RunRequest { question: (*question).to_owned(), ..RunRequest::default() })
+                    .await
+                    .unwrap();
+                report(&format!("run {run}"));
+                bed.drive(&run, kill).await
             }
             ["resume", store, model, ledger, run, kill] => {
-                House::new(store, model, ledger).await.work(&RunId::from(*run), kill).await
+                TestBed::new(store, model, ledger).await.drive(&RunId::from(*run), kill).await
             }
             _ => ExitCode::FAILURE,
         }
     })
 }
 
-/// Tells its test something, at once.
-fn say(words: &str) {
+/// Prints a line for the test.
+fn report(line: &str) {
     let mut out = std::io::stdout().lock();
-    let _ = writeln!(out, "{words}");
+    let _ = writeln!(out, "{line}");
     let _ = out.flush();
 }
 
-struct House {
+struct TestBed {
     store: Store,
     hub: Arc<ToolHub>,
     model: Arc<OpenAiModel>,
     _servers: McpManager,
 }
 
-impl House {
+impl TestBed {
     async fn new(store: &str, model: &str, ledger: &str) -> Self {
         let store = Store::open(Location::Sqlite(PathBuf::from(store))).await.unwrap();
         let hub = Arc::new(ToolHub::default());
@@ -98,25 +99,25 @@ impl House {
 
     fn agent(&self, log: Arc<dyn toolyard_core::RunLog>) -> Agent {
         Agent::new(AgentParts {
-            config: AgentConfig::new("assistant"),
+            config: Arc::new(AgentConfig::new("assistant")),
             hub: Arc::clone(&self.hub),
             model: Arc::clone(&self.model) as Arc<dyn toolyard_model::Model>,
             log,
             approvals: Arc::new(self.store.clone()),
             rules: ApprovalRules { allow: vec!["*".to_owned()], ..ApprovalRules::default() },
-            forms: None,
-            counter: Arc::new(Roughly),
+            result_shapes: None,
+            counter: Arc::new(ApproximateCounter),
             owner: format!("process {}", std::process::id()),
         })
-        .with_lease(LEASE)
+        .with_lease(LEASE_DURATION)
     }
 
-    /// Works on a run as soon as nobody else does.
-    async fn work(&self, run: &RunId, kill: &str) -> ExitCode {
-        let agent = self.agent(Arc::new(Mortal::wrap(self.store.clone(), kill)));
+    /// Drives a run once its lease is free.
+    async fn drive(&self, run: &RunId, kill: &str) -> ExitCode {
+        let agent = self.agent(Arc::new(CrashingLog::wrap(self.store.clone(), kill)));
         let end = loop {
-            match agent.drive(run, &Unwatched, &CancelToken::new()).await {
-                Err(AgentError::Journal(JournalError::Held { .. })) => {
+            match agent.drive(run, &NoWatcher, &CancelToken::new()).await {
+                Err(AgentError::Journal(JournalError::Leased { .. })) => {
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }
                 end => break end,
@@ -124,31 +125,31 @@ impl House {
         };
         match end {
             Ok(end) => {
-                say(&format!("end {}", serde_json::to_string(&end).unwrap()));
+                report(&format!("end {}", serde_json::to_string(&end).unwrap()));
                 match end {
                     RunEnd::Answered { .. } => ExitCode::SUCCESS,
-                    RunEnd::Suspended { .. } => ExitCode::from(SUSPENDED),
+                    RunEnd::Suspended { .. } => ExitCode::from(EXIT_SUSPENDED),
                     _ => ExitCode::FAILURE,
                 }
             }
             Err(error) => {
-                say(&format!("error {error}"));
+                report(&format!("error {error}"));
                 ExitCode::FAILURE
             }
         }
     }
 }
 
-/// The ledger as an MCP server over its standard input and output, started when it is called for the first time.
+/// The ledger as an MCP server over stdio, started by the first call.
 async fn servers(store: &Store, hub: &Arc<ToolHub>, file: &Path) -> McpManager {
     let manager = McpManager::new(Host {
         environment: Vec::new(),
         working_directory: file.parent().unwrap().to_owned(),
-        guard: Some(GuardProgram::this_program([OsString::from("guard")])),
+        guard: Some(GuardProgram::current_program([OsString::from("guard")])),
         cache: ServerCache::new(Arc::new(store.clone())),
-        registrar: Arc::new(IntoHub(Arc::clone(hub))),
-        input: Arc::new(NobodyToAsk),
-        surroundings: Arc::new(Nothing),
+        registrar: Arc::new(HubRegistrar(Arc::clone(hub))),
+        input: Arc::new(NoInputHandler),
+        host_environment: Arc::new(EmptyEnvironment),
         limits: WireLimits::default(),
         http: OnceLock::new(),
     });
@@ -168,18 +169,18 @@ async fn servers(store: &Store, hub: &Arc<ToolHub>, file: &Path) -> McpManager {
     manager
 }
 
-/// Counts without a vocabulary: making one ready takes longer than the whole run.
-struct Roughly;
+/// An approximate counter, because loading a tokenizer takes longer than the whole run.
+struct ApproximateCounter;
 
-impl TokenCount for Roughly {
+impl TokenCounter for ApproximateCounter {
     fn count(&self, text: &str) -> usize {
         text.len() / 4
     }
 }
 
-struct IntoHub(Arc<ToolHub>);
+struct HubRegistrar(Arc<ToolHub>);
 
-impl Registrar for IntoHub {
+impl ToolRegistrar for HubRegistrar {
     fn replace(&self, source: SourceInfo, tools: Vec<Arc<dyn Tool>>) {
         self.0.register(source, tools);
     }
@@ -189,9 +190,9 @@ impl Registrar for IntoHub {
     }
 }
 
-struct Nothing;
+struct EmptyEnvironment;
 
-impl Surroundings for Nothing {
+impl HostEnvironment for EmptyEnvironment {
     fn variable(&self, _name: &str) -> Option<String> {
         None
     }

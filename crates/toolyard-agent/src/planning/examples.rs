@@ -1,11 +1,11 @@
-//! Requests and plans that show a small model what is wanted, with tools of their own that nobody has.
+//! Example requests and replies for small models, with fictional tools.
 
 use serde_json::{Value, json};
 use toolyard_model::ModelMessage;
 
-/// The examples as turns of a conversation: an answer, single calls and plans in two languages. They were chosen by what a
-/// model of 1.5 billion parameters makes of them: more plans, and it plans where one call is enough.
-pub(super) fn turns() -> Vec<ModelMessage> {
+/// The examples as conversation turns: an answer, single calls and plans in two languages. Chosen by measurements with a
+/// 1.5B model: with more plans among them, it plans where one call is enough.
+pub(super) fn example_turns() -> Vec<ModelMessage> {
     let all = [
         (
             "Hi, who are you?",
@@ -36,8 +36,8 @@ fn call(tool: &str, arguments: &Value) -> Value {
     json!({"call": {"tool_type": tool, "arguments": arguments}})
 }
 
-fn step(id: &str, tool: &str, arguments: &Value, needs: &[&str]) -> Value {
-    json!({"id": id, "tool_type": tool, "arguments": arguments, "dependencies": needs})
+fn step(id: &str, tool: &str, arguments: &Value, dependencies: &[&str]) -> Value {
+    json!({"id": id, "tool_type": tool, "arguments": arguments, "dependencies": dependencies})
 }
 
 fn owner() -> Value {
@@ -58,15 +58,15 @@ fn highest() -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::planning::read::{Said, said};
+    use crate::planning::{PlannerDecision, plan_check::find_cycle, reply::plan_json::parse_decision};
 
     #[test]
-    fn every_example_is_what_it_shows() {
-        for message in turns().iter().skip(1).step_by(2) {
+    fn every_example_is_a_valid_reply() {
+        for message in example_turns().iter().skip(1).step_by(2) {
             let value: Value = serde_json::from_str(&message.text).unwrap();
-            match said(&value).unwrap() {
-                Said::Answer(answer) => assert!(!answer.is_empty()),
-                Said::Plan(plan) => assert_eq!(crate::cycle(&plan), None),
+            match parse_decision(&value).unwrap() {
+                PlannerDecision::Answer(answer) => assert!(!answer.is_empty()),
+                PlannerDecision::Plan(plan) => assert_eq!(find_cycle(&plan), None),
             }
         }
     }

@@ -1,27 +1,30 @@
-//! The JSON Schema of "one call out of these", for models whose output can be held to a schema.
+//! The JSON Schema of one call of the selected tools, for constrained decoding.
 
 use serde_json::{Map, Value, json};
 use toolyard_core::RawJson;
 
-use super::{choose::Shown, native::holds_control_tokens, schema_walk::visit};
+use super::{
+    schema::{arguments_schema, has_control_tokens, visit_schemas},
+    selection::SelectedTool,
+};
 
-/// Words that would move the place from which references are counted, or name places that are elsewhere now.
-const PLACES: [&str; 7] =
+/// Keywords that define or use a base location and lose their meaning when the schema is embedded.
+const LOCATION_KEYWORDS: [&str; 7] =
     ["$id", "id", "$schema", "$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveRef"];
 
-/// Words of a schema that restrict nothing: a sampler has no use for them, and they are a stranger's prose.
-const PROSE: [&str; 5] = ["description", "title", "$comment", "examples", "default"];
+/// Annotations: they restrict nothing, and their text is untrusted.
+const ANNOTATION_KEYWORDS: [&str; 5] = ["description", "title", "$comment", "examples", "default"];
 
-/// A schema that exactly the calls of these tools fit: `{"id", "tool_name", "arguments"}`. Every tool's own schema
-/// stands under `$defs` without its prose, so that its references still lead somewhere. A tool whose schema holds a
-/// control token of chat templates is left out.
-pub fn call_schema(shown: &[Shown]) -> Value {
-    let mut calls = Vec::with_capacity(shown.len());
+/// A schema that matches exactly the calls of these tools: `{"id", "tool_name", "arguments"}`. The input schema of each
+/// tool is embedded under `$defs` without annotations, with its references rewritten. A tool whose schema contains a
+/// control token of a chat template is omitted.
+pub fn call_schema(tools: &[SelectedTool]) -> Value {
+    let mut calls = Vec::with_capacity(tools.len());
     let mut schemas = Map::new();
-    for (at, Shown { tool, .. }) in shown.iter().enumerate() {
-        let place = format!("tool_{}", at + 1);
-        let schema = moved(&tool.schema, &place);
-        if holds_control_tokens(&schema) {
+    for (at, SelectedTool { tool, .. }) in tools.iter().enumerate() {
+        let definition = format!("tool_{}", at + 1);
+        let schema = embedded_schema(&tool.schema, &definition);
+        if has_control_tokens(&schema) {
             continue;
         }
         calls.push(json!({
@@ -29,58 +32,47 @@ pub fn call_schema(shown: &[Shown]) -> Value {
             "properties": {
                 "id": {"type": "string"},
                 "tool_name": {"const": tool.name},
-                "arguments": {"$ref": format!("#/$defs/{place}")},
+                "arguments": {"$ref": format!("#/$defs/{definition}")},
             },
             "required": ["id", "tool_name", "arguments"],
             "additionalProperties": false,
         }));
-        schemas.insert(place, schema);
+        schemas.insert(definition, schema);
     }
-    // Nothing at all fits an empty list.
+    // An empty `anyOf` matches nothing.
     json!({"anyOf": calls, "$defs": schemas})
 }
 
-/// A tool's schema as it must read under `$defs`.
-fn moved(schema: &RawJson, place: &str) -> Value {
+/// A tool's input schema for use under `$defs/{definition}`.
+fn embedded_schema(schema: &RawJson, definition: &str) -> Value {
     let mut schema = arguments_schema(schema);
     let root = schema.clone();
-    visit(&mut schema, &mut |words| {
-        for word in PLACES {
-            // A name of a place is a text; a parameter may be called `id`.
-            if words.get(word).is_some_and(Value::is_string) {
-                words.shift_remove(word);
+    visit_schemas(&mut schema, &mut |keywords| {
+        for keyword in LOCATION_KEYWORDS {
+            // As a keyword the value is a string; a parameter may also be called `id`.
+            if keywords.get(keyword).is_some_and(Value::is_string) {
+                keywords.shift_remove(keyword);
             }
         }
-        for word in PROSE {
-            words.shift_remove(word);
+        for keyword in ANNOTATION_KEYWORDS {
+            keywords.shift_remove(keyword);
         }
-        let Some(reference) = words.get("$ref") else { return };
-        match reference.as_str().and_then(|reference| target(&root, reference)) {
+        let Some(reference) = keywords.get("$ref") else { return };
+        match reference.as_str().and_then(|reference| local_pointer(&root, reference)) {
             Some(pointer) => {
-                words.insert("$ref".to_owned(), json!(format!("#/$defs/{place}{pointer}")));
+                keywords.insert("$ref".to_owned(), json!(format!("#/$defs/{definition}{pointer}")));
             }
-            // What leads nowhere restricts nothing.
+            // An unresolvable reference restricts nothing.
             None => {
-                words.shift_remove("$ref");
+                keywords.shift_remove("$ref");
             }
         }
     });
     schema
 }
 
-/// The schema of arguments: an object, whatever else is said.
-pub(super) fn arguments_schema(schema: &RawJson) -> Value {
-    match schema.to_value() {
-        Value::Object(mut words) => {
-            words.insert("type".to_owned(), json!("object"));
-            Value::Object(words)
-        }
-        _ => json!({"type": "object"}),
-    }
-}
-
-/// The pointer of a reference within the same schema, if something is there.
-fn target<'a>(root: &Value, reference: &'a str) -> Option<&'a str> {
+/// The pointer of a local reference, if it resolves.
+fn local_pointer<'a>(root: &Value, reference: &'a str) -> Option<&'a str> {
     let pointer = reference.strip_prefix('#')?;
     let decoded = pointer.replace("%25", "%").replace("%7E", "~").replace("%2F", "/").replace("%24", "$");
     root.pointer(&decoded).filter(|target| target.is_object() || target.is_boolean()).map(|_| pointer)

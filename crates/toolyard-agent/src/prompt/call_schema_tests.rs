@@ -1,15 +1,15 @@
-//! Calls that fit the schema of "one call out of these", and calls that do not.
+//! Calls that match the call schema, and calls that do not.
 
 use proptest::prelude::*;
 use serde_json::json;
 use toolyard_core::ToolSpec;
 
 use super::*;
-use crate::prompt::{Form, PromptTool, generate};
+use crate::prompt::{DetailLevel, PromptTool, tests::generators};
 
-fn shown(name: &str, schema: Value) -> Shown {
+fn selected(name: &str, schema: Value) -> SelectedTool {
     let tool = PromptTool::new(&ToolSpec::new(name, "x").with_input_schema(schema));
-    Shown { tool, form: Form::Full, core: true }
+    SelectedTool { tool, detail: DetailLevel::Full, is_core: true }
 }
 
 fn fits(schema: &Value, tool: &str, arguments: &Value) -> bool {
@@ -18,13 +18,13 @@ fn fits(schema: &Value, tool: &str, arguments: &Value) -> bool {
 }
 
 #[test]
-fn exactly_the_calls_of_these_tools_fit() {
+fn exactly_the_calls_of_the_tools_match() {
     let tree = json!({"type": "object", "required": ["tree"], "additionalProperties": false,
         "properties": {"tree": {"$ref": "#/$defs/Node"}},
         "$defs": {"Node": {"type": "object", "properties": {
             "value": {"type": "integer"}, "next": {"$ref": "#/$defs/Node"}, "again": {"$ref": "#"}}}}});
     let text = json!({"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}});
-    let schema = call_schema(&[shown("plant", tree), shown("say", text)]);
+    let schema = call_schema(&[selected("plant", tree), selected("say", text)]);
     assert!(fits(&schema, "say", &json!({"text": "hello"})));
     assert!(fits(
         &schema,
@@ -40,22 +40,22 @@ fn exactly_the_calls_of_these_tools_fit() {
 }
 
 #[test]
-fn references_that_lead_elsewhere_or_nowhere_restrict_nothing() {
+fn external_and_dangling_references_restrict_nothing() {
     let schema = json!({"$id": "https://example.com/s", "properties": {
         "a": {"$ref": "https://example.com/other"}, "b": {"$ref": "#/$defs/none"}, "c": {"$ref": "#name"}, "id": {"type": "string"}}});
-    let schema = call_schema(&[shown("t", schema)]);
+    let schema = call_schema(&[selected("t", schema)]);
     assert!(fits(&schema, "t", &json!({"a": 1, "b": 2, "c": 3, "id": "x"})));
     assert!(!fits(&schema, "t", &json!({"id": 5})));
 }
 
 proptest! {
     #[test]
-    fn every_reference_leads_somewhere(schema in prop_oneof![generate::schema(), generate::json_of_any_kind()]) {
-        let schema = call_schema(&[shown("t", schema)]);
+    fn every_reference_resolves(schema in prop_oneof![generators::schema(), generators::json_of_any_kind()]) {
+        let schema = call_schema(&[selected("t", schema)]);
         let mut dangling = Vec::new();
         let mut walked = schema.clone();
-        visit(&mut walked, &mut |words| {
-            if let Some(reference) = words.get("$ref") {
+        visit_schemas(&mut walked, &mut |keywords| {
+            if let Some(reference) = keywords.get("$ref") {
                 let pointer = reference.as_str().unwrap().strip_prefix('#').unwrap();
                 if schema.pointer(pointer).is_none() {
                     dangling.push(reference.clone());

@@ -1,30 +1,27 @@
-//! Tool definitions for models that call tools by themselves, in the forms of OpenAI and Anthropic.
+//! Tool definitions for models with native tool calling, in the formats of OpenAI and Anthropic.
 
 use std::collections::{BTreeMap, HashSet};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{
-    PromptError,
-    call_schema::arguments_schema,
-    choose::{Chosen, Limit, Offer, Shown, choose},
-    closing,
-    details::Form,
-    fence, is_searchable, opening,
-    schema_walk::visit,
-    tool::PromptTool,
-    words::Words,
+    prompt_tool::PromptTool,
+    schema::{arguments_schema, has_control_tokens, visit_schemas},
+    selection::{AvailableTools, PromptBudget, PromptError, SelectedTool, ToolSelection, select_tools},
+    system_prompt::{has_search_tool, introduction, tool_count_notice},
+    templates::SystemTemplates,
+    tool_details::DetailLevel,
 };
-use crate::{AgentConfig, TokenCount};
+use crate::{AgentConfig, TokenCounter, escape};
 
-/// What a name may be long.
-const MAX_NAME: usize = 64;
-/// A tool without its parameters cannot be called, so there is no shorter form.
-const FORMS: [Form; 3] = [Form::Full, Form::Compact, Form::Brief];
-/// Words of a schema that say nothing to a model.
-const NOISE: [&str; 4] = ["$schema", "$id", "$comment", "title"];
+/// Characters of a tool name.
+const MAX_NAME_CHARS: usize = 64;
+/// Lower levels omit parameters, which a definition cannot.
+const LEVELS: [DetailLevel; 3] = [DetailLevel::Full, DetailLevel::Compact, DetailLevel::Brief];
+/// Schema keywords without use for a model.
+const UNUSED_KEYWORDS: [&str; 4] = ["$schema", "$id", "$comment", "title"];
 
-/// Whose form it is.
+/// The provider whose format a prompt has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Provider {
     /// `tools` with `function`, and the system prompt as a message.
@@ -33,123 +30,127 @@ pub enum Provider {
     Anthropic,
 }
 
-/// The part of a request that tells a model who it is and which tools it has.
+/// The system prompt and the tool definitions of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NativePrompt {
-    /// The fields of the request's body.
+    /// Fields of the request body.
     pub body: Value,
-    /// The tools in it, in their order.
-    pub shown: Vec<Shown>,
-    /// How many tools there are besides.
-    pub left_out: usize,
-    /// How large it is, about: what a provider makes of definitions is known to nobody else.
+    /// The tools in the prompt, in order.
+    pub tools: Vec<SelectedTool>,
+    /// Number of available tools that the prompt does not contain.
+    pub omitted: usize,
+    /// Approximate size in tokens; providers format the definitions themselves.
     pub tokens: usize,
-    /// What a tool is really called, for those whose name a provider does not take.
+    /// Tool names by the alias that replaces a name the provider does not accept.
     pub aliases: BTreeMap<String, String>,
 }
 
-/// The same as [`super::build_agent_system_prompt_with_tools`] for a model that calls tools by itself.
+/// Builds the counterpart of [`super::build_agent_system_prompt_with_tools`] for a model with native tool calling.
 pub fn build_native_prompt(
     agent: &AgentConfig,
     provider: Provider,
-    mut offer: Offer<impl IntoIterator<Item = PromptTool>>,
-    limit: Limit,
-    counter: &dyn TokenCount,
+    mut available: AvailableTools<impl IntoIterator<Item = PromptTool>>,
+    budget: PromptBudget,
+    counter: &dyn TokenCounter,
 ) -> Result<NativePrompt, PromptError> {
-    let words = Words::of(agent.language);
+    let templates = SystemTemplates::of(agent.language);
     if !agent.capabilities.enable_tool_calling {
-        offer.exist = 0;
+        available.total = 0;
     }
-    let exist = offer.exist;
-    let fixed = counter.count(&system(agent, exist, exist, true, words));
-    let room = limit
-        .tokens
-        .checked_sub(fixed)
-        .ok_or(PromptError::TooSmall { budget: limit.tokens, needed: fixed })?;
-    let mut chosen = if exist == 0 {
-        Chosen::default()
+    let total = available.total;
+    let fixed = counter.count(&system_message(agent, total, total, true, templates));
+    let tool_budget = budget.after(fixed)?;
+    let selection = if total == 0 {
+        ToolSelection::default()
     } else {
-        let piece = |tool: &PromptTool, form| {
-            Some(format!("{},", definition(tool, &tool.name, form, provider, Place::Anywhere)?))
+        let render = |tool: &PromptTool, level| {
+            Some(format!("{},", definition(tool, &tool.name, level, provider, CacheControl::None)?))
         };
-        choose(offer, &FORMS, room, limit.others, counter, piece)
+        select_tools(available, &LEVELS, tool_budget, counter, render)
     };
-    let mut less = 1;
-    loop {
-        let prompt = assembled(agent, provider, &chosen, exist, counter);
-        if prompt.tokens <= limit.tokens {
-            return Ok(prompt);
-        }
-        if chosen.len() == 0 {
-            return Err(PromptError::TooSmall { budget: limit.tokens, needed: prompt.tokens });
-        }
-        chosen.shrink(less);
-        less *= 2;
-    }
+    selection.shrink_to_fit(budget, |selection| {
+        let prompt = assemble(agent, provider, selection, total, counter);
+        let tokens = prompt.tokens;
+        (prompt, tokens)
+    })
 }
 
-/// Who the agent is, what it must keep to, and how many tools there are.
-fn system(agent: &AgentConfig, shown: usize, left_out: usize, searchable: bool, words: &Words) -> String {
-    let mut text = opening(agent, words);
-    if shown + left_out > 0 {
-        for paragraph in [words.calling_heading, words.calling_rules, words.native_notice] {
+/// The introduction, the rules for calling tools, and the number of tools.
+fn system_message(
+    agent: &AgentConfig,
+    selected: usize,
+    omitted: usize,
+    is_searchable: bool,
+    templates: &SystemTemplates,
+) -> String {
+    let mut text = introduction(agent, templates);
+    if selected + omitted > 0 {
+        for paragraph in [templates.calling_heading, templates.calling_rules, templates.native_notice] {
             text.push_str(paragraph);
             text.push_str("\n\n");
         }
-        text.push_str(&closing(shown, left_out, searchable, words));
+        text.push_str(&tool_count_notice(selected, omitted, is_searchable, templates));
     }
     text.trim_end().to_owned()
 }
 
-fn assembled(
+fn assemble(
     agent: &AgentConfig,
     provider: Provider,
-    chosen: &Chosen,
-    exist: usize,
-    counter: &dyn TokenCount,
+    selection: &ToolSelection,
+    total: usize,
+    counter: &dyn TokenCounter,
 ) -> NativePrompt {
-    let left_out = exist.saturating_sub(chosen.len());
-    let system = system(agent, chosen.len(), left_out, is_searchable(chosen), Words::of(agent.language));
-    let mut others: Vec<&Shown> = chosen.others.iter().collect();
-    others.sort_by(|one, other| one.tool.name.cmp(&other.tool.name));
-    let shown: Vec<Shown> = chosen.core.iter().chain(others).cloned().collect();
-    let mut taken = HashSet::new();
+    let omitted = total.saturating_sub(selection.len());
+    let templates = SystemTemplates::of(agent.language);
+    let system = system_message(agent, selection.len(), omitted, has_search_tool(selection), templates);
+    let mut relevant: Vec<&SelectedTool> = selection.relevant.iter().collect();
+    relevant.sort_by(|one, other| one.tool.name.cmp(&other.tool.name));
+    let tools: Vec<SelectedTool> = selection.core.iter().chain(relevant).cloned().collect();
+    let mut used_names = HashSet::new();
     let mut aliases = BTreeMap::new();
-    let mut tools = Vec::with_capacity(shown.len());
-    for (at, Shown { tool, form, .. }) in shown.iter().enumerate() {
-        let name = native_name(&tool.name, &mut taken);
-        let place = if at + 1 == chosen.core.len() { Place::LastOfCore } else { Place::Anywhere };
-        tools.extend(definition(tool, &name, *form, provider, place));
+    let mut definitions = Vec::with_capacity(tools.len());
+    for (at, SelectedTool { tool, detail, .. }) in tools.iter().enumerate() {
+        let name = unique_native_name(&tool.name, &mut used_names);
+        let is_last_core = at + 1 == selection.core.len();
+        let cache = if is_last_core { CacheControl::Ephemeral } else { CacheControl::None };
+        definitions.extend(definition(tool, &name, *detail, provider, cache));
         if name != tool.name {
             aliases.insert(name, tool.name.clone());
         }
     }
-    let tokens = counter.count(&system) + counter.count(&json!(tools).to_string());
+    let tokens = counter.count(&system) + counter.count(&json!(definitions).to_string());
     let mut body = match provider {
         Provider::OpenAi => json!({"messages": [{"role": "system", "content": system}]}),
         Provider::Anthropic => json!({"system": system}),
     };
-    if let (Value::Object(fields), false) = (&mut body, tools.is_empty()) {
-        fields.insert("tools".to_owned(), json!(tools));
+    if let (Value::Object(fields), false) = (&mut body, definitions.is_empty()) {
+        fields.insert("tools".to_owned(), json!(definitions));
     }
-    NativePrompt { body, shown, left_out, tokens, aliases }
+    NativePrompt { body, tools, omitted, tokens, aliases }
 }
 
-/// Where a tool stands. Behind the last core tool Anthropic's cache is told to begin: what is before it stays the same.
+/// Anthropic's cache marker, set on the last core tool: everything before it is the same in every request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    LastOfCore,
-    Anywhere,
+enum CacheControl {
+    Ephemeral,
+    None,
 }
 
-/// A tool's definition; nothing where its schema holds control tokens in places that cannot be rewritten.
-fn definition(tool: &PromptTool, name: &str, form: Form, provider: Provider, place: Place) -> Option<Value> {
-    let description = match form {
-        Form::Brief | Form::Name => tool.first_sentence(),
-        Form::Full | Form::Plain | Form::Compact => tool.description(),
+/// A tool's definition; none if its schema contains control tokens that cannot be escaped.
+fn definition(
+    tool: &PromptTool,
+    name: &str,
+    level: DetailLevel,
+    provider: Provider,
+    cache: CacheControl,
+) -> Option<Value> {
+    let description = match level {
+        DetailLevel::Brief | DetailLevel::Name => tool.first_sentence(),
+        DetailLevel::Full | DetailLevel::Plain | DetailLevel::Compact => tool.description(),
     };
-    let description = fence::defused(&description);
-    let schema = native_schema(tool, form)?;
+    let description = escape::control_tokens(&description);
+    let schema = native_schema(tool, level)?;
     Some(match provider {
         Provider::OpenAi => json!({
             "type": "function",
@@ -157,7 +158,7 @@ fn definition(tool: &PromptTool, name: &str, form: Form, provider: Provider, pla
         }),
         Provider::Anthropic => {
             let mut definition = json!({"name": name, "description": description, "input_schema": schema});
-            if place == Place::LastOfCore
+            if cache == CacheControl::Ephemeral
                 && let Value::Object(fields) = &mut definition
             {
                 fields.insert("cache_control".to_owned(), json!({"type": "ephemeral"}));
@@ -167,72 +168,63 @@ fn definition(tool: &PromptTool, name: &str, form: Form, provider: Provider, pla
     })
 }
 
-/// The schema of a tool's arguments, with clean descriptions, in the form a model is shown.
-fn native_schema(tool: &PromptTool, form: Form) -> Option<Value> {
+/// A tool's input schema with sanitized descriptions; lower levels have none.
+fn native_schema(tool: &PromptTool, level: DetailLevel) -> Option<Value> {
     let mut schema = arguments_schema(&tool.schema);
     describe_properties(&mut schema, tool);
-    visit(&mut schema, &mut |words| {
-        for word in NOISE {
-            if words.get(word).is_some_and(Value::is_string) {
-                words.shift_remove(word);
+    visit_schemas(&mut schema, &mut |keywords| {
+        for keyword in UNUSED_KEYWORDS {
+            if keywords.get(keyword).is_some_and(Value::is_string) {
+                keywords.shift_remove(keyword);
             }
         }
-        match words.get("description") {
-            Some(Value::String(text)) if form == Form::Full => {
-                let text = fence::defused(&fence::one_line(text)).into_owned();
-                words.insert("description".to_owned(), json!(text));
+        match keywords.get("description") {
+            Some(Value::String(text)) if level == DetailLevel::Full => {
+                let text = escape::control_tokens(&escape::one_line(text)).into_owned();
+                keywords.insert("description".to_owned(), json!(text));
             }
             Some(_) => {
-                words.shift_remove("description");
+                keywords.shift_remove("description");
             }
             None => {}
         }
-        if form != Form::Full {
-            words.shift_remove("examples");
+        if level != DetailLevel::Full {
+            keywords.shift_remove("examples");
         }
     });
-    (!holds_control_tokens(&schema)).then_some(schema)
+    (!has_control_tokens(&schema)).then_some(schema)
 }
 
-/// Puts what was found about parameters in the description where a model looks for it.
+/// Copies parameter descriptions found in the tool's description into the schema.
 fn describe_properties(schema: &mut Value, tool: &PromptTool) {
     let Some(Value::Object(properties)) = schema.get_mut("properties") else { return };
     for param in &tool.params {
-        if let (Some(Value::Object(words)), Some(text)) =
+        if let (Some(Value::Object(keywords)), Some(text)) =
             (properties.get_mut(&param.name), &param.description)
         {
-            words.insert("description".to_owned(), json!(text));
+            keywords.insert("description".to_owned(), json!(text));
         }
     }
 }
 
-pub(super) fn holds_control_tokens(value: &Value) -> bool {
-    let of_entries = |entries: &Map<String, Value>| {
-        entries.iter().any(|(key, value)| fence::has_control_token(key) || holds_control_tokens(value))
-    };
-    match value {
-        Value::String(text) => fence::has_control_token(text),
-        Value::Array(items) => items.iter().any(holds_control_tokens),
-        Value::Object(entries) => of_entries(entries),
-        Value::Null | Value::Bool(_) | Value::Number(_) => false,
-    }
-}
-
-/// A name that providers take (letters, digits, `_`, `-`), and that no other tool has.
-fn native_name(name: &str, taken: &mut HashSet<String>) -> String {
-    let is_taken = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
-    let plain: String =
-        name.chars().map(|letter| if is_taken(letter) { letter } else { '_' }).take(MAX_NAME).collect();
+/// A unique name of the characters that providers accept: letters, digits, `_`, `-`.
+fn unique_native_name(name: &str, used: &mut HashSet<String>) -> String {
+    let is_accepted = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
+    let plain: String = name
+        .chars()
+        .map(|letter| if is_accepted(letter) { letter } else { '_' })
+        .take(MAX_NAME_CHARS)
+        .collect();
     let plain = if plain.is_empty() { "_".to_owned() } else { plain };
-    let mut free = plain.clone();
+    let mut unique = plain.clone();
     let mut number = 1;
-    while !taken.insert(free.clone()) {
+    while !used.insert(unique.clone()) {
         number += 1;
-        let end = format!("_{number}");
-        let start: String = plain.chars().take(MAX_NAME - end.len()).collect();
-        free = format!("{start}{end}");
+        let suffix = format!("_{number}");
+        let start: String = plain.chars().take(MAX_NAME_CHARS - suffix.len()).collect();
+        unique = format!("{start}{suffix}");
     }
-    free
+    unique
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Definitions as providers take them.
+//! Tool definitions in the formats of providers.
 
 use serde_json::json;
 use toolyard_core::ToolSpec;
@@ -7,9 +7,10 @@ use super::*;
 use crate::O200k;
 
 fn prompt(provider: Provider, tools: Vec<PromptTool>, tokens: usize) -> NativePrompt {
-    let exist = tools.len();
-    let offer = Offer { core: Vec::new(), others: tools, exist };
-    build_native_prompt(&AgentConfig::new("a"), provider, offer, Limit::of_tokens(tokens), &O200k).unwrap()
+    let total = tools.len();
+    let available = AvailableTools { core: Vec::new(), relevant: tools, total };
+    build_native_prompt(&AgentConfig::new("a"), provider, available, PromptBudget::of_tokens(tokens), &O200k)
+        .unwrap()
 }
 
 fn read() -> PromptTool {
@@ -21,7 +22,7 @@ fn read() -> PromptTool {
 }
 
 #[test]
-fn the_forms_of_two_providers() {
+fn definitions_have_the_format_of_the_provider() {
     let schema = json!({"type": "object", "required": ["path"],
         "properties": {"path": {"type": "string", "description": "Where it is"}, "title": {"type": "string"}}});
     let openai = prompt(Provider::OpenAi, vec![read()], 2_000);
@@ -41,18 +42,22 @@ fn the_forms_of_two_providers() {
 }
 
 #[test]
-fn the_cache_begins_behind_the_last_core_tool() {
-    let offer =
-        Offer { core: vec![read()], others: [PromptTool::new(&ToolSpec::new("other", "Other"))], exist: 2 };
-    let limit = Limit::of_tokens(2_000);
-    let body =
-        build_native_prompt(&AgentConfig::new("a"), Provider::Anthropic, offer, limit, &O200k).unwrap().body;
+fn the_last_core_tool_has_the_cache_marker() {
+    let available = AvailableTools {
+        core: vec![read()],
+        relevant: [PromptTool::new(&ToolSpec::new("other", "Other"))],
+        total: 2,
+    };
+    let budget = PromptBudget::of_tokens(2_000);
+    let body = build_native_prompt(&AgentConfig::new("a"), Provider::Anthropic, available, budget, &O200k)
+        .unwrap()
+        .body;
     assert_eq!(body["tools"][0]["cache_control"], json!({"type": "ephemeral"}));
     assert!(body["tools"][1].get("cache_control").is_none());
 }
 
 #[test]
-fn names_stay_apart() {
+fn names_stay_unique() {
     let tool = |name: &str| PromptTool::new(&ToolSpec::new(name, "x"));
     let long = "n".repeat(80);
     let names = ["a.b", "a_b", "读", &long, ""];
@@ -71,7 +76,7 @@ fn names_stay_apart() {
 }
 
 #[test]
-fn control_tokens_reach_nobody() {
+fn control_tokens_are_escaped_or_the_tool_is_omitted() {
     let said = PromptTool::new(&ToolSpec::new("said", "ends <|im_end|> here"));
     let chosen = PromptTool::new(
         &ToolSpec::new("chosen", "x")
@@ -79,7 +84,7 @@ fn control_tokens_reach_nobody() {
     );
     let prompt = prompt(Provider::OpenAi, vec![said, chosen], 2_000);
     assert_eq!(prompt.body["tools"].as_array().unwrap().len(), 1);
-    assert_eq!(prompt.left_out, 1);
+    assert_eq!(prompt.omitted, 1);
     assert!(!prompt.body.to_string().contains("<|"));
 }
 
@@ -89,6 +94,6 @@ fn a_small_budget_shortens_definitions() {
     let spec =
         ToolSpec::new("t", "Short.").with_input_schema(json!({"properties": {"a": {"description": long}}}));
     let prompt = prompt(Provider::OpenAi, vec![PromptTool::new(&spec)], 220);
-    assert_eq!(prompt.shown[0].form, Form::Compact);
+    assert_eq!(prompt.tools[0].detail, DetailLevel::Compact);
     assert!(prompt.tokens <= 220 && !prompt.body.to_string().contains("at length"));
 }

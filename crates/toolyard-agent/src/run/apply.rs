@@ -1,121 +1,140 @@
-//! Folds transitions into what is known of a run, and refuses those that cannot follow.
+//! Folds events into the state of a run, and rejects events that are not valid in it.
 
 use std::collections::BTreeMap;
 
+use serde_json::{Map, Value};
 use toolyard_core::Resolution;
 use toolyard_model::{ModelReply, Usage};
 
-use super::{Approval, Phase, Planning, Repair, Run, RunError, StepRun, Unanswered};
-use crate::{ModelTask, Permission, Plan, RunEnd, RunEvent, StepEnd, StepFacts};
+use super::{
+    event::{ModelTask, Permission, PlannedTool, RunEnd, RunEvent, StepEnd, Verification},
+    state::{ModelFailure, PlanningState, Run, RunError},
+    step::{ApprovalState, RepairState, StepPhase, StepRun},
+};
+use crate::{Plan, PlanProblem};
 
 impl Run {
-    /// Takes a transition. An impossible one is refused and changes nothing.
+    /// Applies an event. An invalid event is rejected and changes nothing.
     pub fn apply(&mut self, event: &RunEvent) -> Result<(), RunError> {
-        self.may_follow(event)?;
+        self.check_order(event)?;
         match event {
-            RunEvent::Asked { ask } => self.ask = Some(ask.clone()),
+            RunEvent::Requested { request } => self.request = Some(request.clone()),
             RunEvent::Resumed { .. } => self.end = None,
-            RunEvent::ModelAnswered { task, reply, .. } => return self.answered(task, reply),
-            RunEvent::ModelFailed { task, message, hint, usage } => {
-                return self.unanswered_by_model(task, message, hint.as_ref(), *usage);
-            }
-            RunEvent::Planned { plan, facts } => return self.planned(plan, facts),
-            RunEvent::PlanRefused { problems } => return self.plan_refused(problems.clone()),
             RunEvent::Ended { end } => self.end = Some(end.clone()),
-            RunEvent::StepStarted { step, call, .. } => return self.started(step, call),
-            RunEvent::StepEnded { step, outcome, milliseconds } => {
-                return self.ended(step, outcome, *milliseconds);
+            RunEvent::ModelReplied { task, reply, .. } => self.model_replied(task, reply)?,
+            RunEvent::ModelFailed { task, message, hint, usage } => {
+                self.model_failed(task, message, hint.as_ref(), *usage)?;
             }
-            RunEvent::StepRepaired { .. }
-            | RunEvent::RepairRefused { .. }
-            | RunEvent::StepSettled { .. }
-            | RunEvent::Verified { .. }
-            | RunEvent::ApprovalAsked { .. }
-            | RunEvent::ApprovalGiven { .. } => return self.about_step(event),
+            RunEvent::Planned { plan, tools } => self.planned(plan, tools)?,
+            RunEvent::PlanRejected { problems } => self.plan_rejected(problems)?,
+            RunEvent::StepStarted { step, call, .. } => self.step_started(step, call)?,
+            RunEvent::StepEnded { step, outcome, milliseconds } => {
+                self.step_ended(step, outcome, *milliseconds)?;
+            }
+            RunEvent::StepRepaired { step, arguments } => self.step_repaired(step, arguments)?,
+            RunEvent::RepairFailed { step, .. } => {
+                self.step_mut(step)?.repair = RepairState::Failed;
+                self.forget_replies(|task| *task == ModelTask::Repair { step: step.clone() });
+            }
+            RunEvent::StepResolved { step, resolution } => self.step_resolved(step, *resolution)?,
+            RunEvent::Verified { step, verification } => self.verified(step, verification)?,
+            RunEvent::ApprovalRequested { step, approval_id, tool, call, .. } => {
+                let step = self.step_mut(step)?;
+                if step.phase.is_ended() {
+                    return Err(RunError::Invalid("the step has already ended"));
+                }
+                let (call, tool) = (call.clone(), tool.clone());
+                step.approval = ApprovalState::Requested { id: *approval_id, call, tool };
+            }
+            RunEvent::ApprovalDecided { step, allowed, always, by } => {
+                self.approval_decided(step, *allowed, *always, by)?;
+            }
         }
         Ok(())
     }
 
-    fn may_follow(&self, event: &RunEvent) -> Result<(), RunError> {
-        match (event, &self.ask, &self.end) {
-            (RunEvent::Asked { .. }, None, None) => Ok(()),
-            // Nobody knows what it was about, and nobody will.
+    fn check_order(&self, event: &RunEvent) -> Result<(), RunError> {
+        match (event, &self.request, &self.end) {
+            (RunEvent::Requested { .. }, None, None) => Ok(()),
+            // Its process died before it logged the request.
             (RunEvent::Ended { end: RunEnd::Cancelled }, None, None) => Ok(()),
-            (_, None, Some(_)) => Err(RunError::Over),
-            (RunEvent::Asked { .. }, Some(_), _) => Err(RunError::Impossible("it was asked before")),
-            (_, None, _) => Err(RunError::NotBegun),
+            (_, None, Some(_)) => Err(RunError::Ended),
+            (RunEvent::Requested { .. }, Some(_), _) => {
+                Err(RunError::Invalid("the run already has a request"))
+            }
+            (_, None, _) => Err(RunError::NotRequested),
             (RunEvent::Resumed { .. }, _, None | Some(RunEnd::Suspended { .. })) => Ok(()),
-            // Whoever gives up a suspended run need not resume it first.
+            // A suspended run can be cancelled without resuming it.
             (RunEvent::Ended { end: RunEnd::Cancelled }, _, Some(RunEnd::Suspended { .. })) => Ok(()),
-            (_, _, Some(_)) => Err(RunError::Over),
+            (_, _, Some(_)) => Err(RunError::Ended),
             (_, _, None) => Ok(()),
         }
     }
 
-    fn answered(&mut self, task: &ModelTask, reply: &ModelReply) -> Result<(), RunError> {
-        self.model_called(task, reply.usage)?;
-        self.replies.retain(|(known, _)| known != task);
+    fn model_replied(&mut self, task: &ModelTask, reply: &ModelReply) -> Result<(), RunError> {
+        self.count_model_call(task, reply.usage)?;
+        self.replies.retain(|(other, _)| other != task);
         self.replies.push((task.clone(), reply.clone()));
         Ok(())
     }
 
-    fn unanswered_by_model(
+    fn model_failed(
         &mut self,
         task: &ModelTask,
         message: &str,
         hint: Option<&String>,
         usage: Usage,
     ) -> Result<(), RunError> {
-        self.model_called(task, usage)?;
+        self.count_model_call(task, usage)?;
         match task {
-            ModelTask::Plan { .. } => self.planning = Planning::GivenUp,
+            ModelTask::Plan { .. } => self.planning = PlanningState::Failed,
             ModelTask::Judge { step } => self.step_mut(step)?.judged = true,
-            ModelTask::Repair { step } => self.step_mut(step)?.repair = Repair::Refused,
+            ModelTask::Repair { step } => self.step_mut(step)?.repair = RepairState::Failed,
             ModelTask::Reason { .. } | ModelTask::Answer => {}
         }
-        let unanswered = Unanswered { task: task.clone(), message: message.to_owned(), hint: hint.cloned() };
-        self.unanswered.push(unanswered);
+        let failure = ModelFailure { task: task.clone(), message: message.to_owned(), hint: hint.cloned() };
+        self.model_failures.push(failure);
         Ok(())
     }
 
-    /// A model was asked: counts it, and sees to it that this could be asked.
-    fn model_called(&mut self, task: &ModelTask, usage: Usage) -> Result<(), RunError> {
+    /// Checks that the model could be asked for this, and counts the request.
+    fn count_model_call(&mut self, task: &ModelTask, usage: Usage) -> Result<(), RunError> {
         match task {
             ModelTask::Plan { round, repair } => {
-                if !self.may_plan(*round, *repair) {
-                    return Err(RunError::Impossible("nobody wanted this plan"));
+                if !self.needs_plan(*round, *repair) {
+                    return Err(RunError::Invalid("this plan was not needed"));
                 }
                 self.round = *round;
-                self.planning = if *repair { Planning::RepairWanted } else { Planning::Wanted };
+                self.planning = if *repair { PlanningState::RepairNeeded } else { PlanningState::Needed };
             }
             ModelTask::Reason { step } | ModelTask::Repair { step } | ModelTask::Judge { step } => {
                 self.step_mut(step)?;
             }
             ModelTask::Answer => {}
         }
-        self.spent.model_calls = self.spent.model_calls.saturating_add(1);
-        self.spent.usage = self.spent.usage.plus(usage);
+        self.usage.model_calls = self.usage.model_calls.saturating_add(1);
+        self.usage.model = self.usage.model.saturating_add(usage);
         Ok(())
     }
 
-    fn planned(&mut self, plan: &Plan, facts: &BTreeMap<String, StepFacts>) -> Result<(), RunError> {
-        if !matches!(self.planning, Planning::Wanted | Planning::RepairWanted) {
-            return Err(RunError::Impossible("there is a plan already"));
+    fn planned(&mut self, plan: &Plan, tools: &BTreeMap<String, PlannedTool>) -> Result<(), RunError> {
+        if !matches!(self.planning, PlanningState::Needed | PlanningState::RepairNeeded) {
+            return Err(RunError::Invalid("the round already has a plan"));
         }
-        self.planning = Planning::Planned;
+        self.planning = PlanningState::Planned;
         self.problems.clear();
-        self.refused = None;
+        self.rejected_reply = None;
         self.forget_replies(|task| matches!(task, ModelTask::Plan { .. }));
-        self.steps.retain(|step| step.has_value() || step.is_rehearsed());
+        self.steps.retain(|step| step.has_value() || step.is_simulated());
         for step in &plan.steps {
-            let same = |known: &&StepRun| {
-                known.step.tool_type == step.tool_type && known.step.arguments == step.arguments
+            let same = |other: &&StepRun| {
+                other.step.tool_type == step.tool_type && other.step.arguments == step.arguments
             };
             if self.step(&step.id).filter(same).is_some() {
                 continue;
             }
-            self.steps.retain(|known| known.step.id != step.id);
-            let facts = facts.get(&step.id).cloned().unwrap_or(StepFacts {
+            self.steps.retain(|other| other.step.id != step.id);
+            let tool = tools.get(&step.id).cloned().unwrap_or(PlannedTool {
                 source: None,
                 read_only: false,
                 permission: Permission::Ask,
@@ -123,156 +142,131 @@ impl Run {
             });
             self.forget_step(&step.id);
             let attempt = self.next_attempt(&step.id);
-            self.steps.push(StepRun::new(step.clone(), facts, self.round, attempt));
-            self.spent.steps = self.spent.steps.saturating_add(1);
+            self.steps.push(StepRun::new(step.clone(), tool, self.round, attempt));
+            self.usage.steps = self.usage.steps.saturating_add(1);
         }
         Ok(())
     }
 
-    /// What models said, or did not say, about an earlier step of this name is about another step.
+    /// Drops replies and failures about an earlier step with this id.
     fn forget_step(&mut self, id: &str) {
         let is_about = |task: &ModelTask| match task {
             ModelTask::Reason { step } | ModelTask::Repair { step } | ModelTask::Judge { step } => step == id,
             ModelTask::Plan { .. } | ModelTask::Answer => false,
         };
         self.forget_replies(is_about);
-        self.unanswered.retain(|unanswered| !is_about(&unanswered.task));
+        self.model_failures.retain(|failure| !is_about(&failure.task));
     }
 
-    fn plan_refused(&mut self, problems: Vec<crate::PlanProblem>) -> Result<(), RunError> {
+    fn plan_rejected(&mut self, problems: &[PlanProblem]) -> Result<(), RunError> {
         let task = match self.planning {
-            Planning::Wanted => ModelTask::Plan { round: self.round, repair: false },
-            Planning::RepairWanted => ModelTask::Plan { round: self.round, repair: true },
-            Planning::Planned | Planning::GivenUp => {
-                return Err(RunError::Impossible("there is no plan to refuse"));
+            PlanningState::Needed => ModelTask::Plan { round: self.round, repair: false },
+            PlanningState::RepairNeeded => ModelTask::Plan { round: self.round, repair: true },
+            PlanningState::Planned | PlanningState::Failed => {
+                return Err(RunError::Invalid("there is no plan to reject"));
             }
         };
         self.planning = match self.planning {
-            Planning::Wanted => Planning::RepairWanted,
-            _ => Planning::GivenUp,
+            PlanningState::Needed => PlanningState::RepairNeeded,
+            _ => PlanningState::Failed,
         };
-        self.problems = problems;
-        self.refused = self.reply(&task).map(said);
-        self.forget_replies(|known| *known == task);
+        self.problems = problems.to_vec();
+        self.rejected_reply = self.reply(&task).map(reply_text);
+        self.forget_replies(|other| *other == task);
         Ok(())
     }
 
-    fn started(&mut self, id: &str, call: &str) -> Result<(), RunError> {
+    fn step_started(&mut self, id: &str, call: &str) -> Result<(), RunError> {
         let step = self.step_mut(id)?;
-        if step.phase != Phase::Waiting {
-            return Err(RunError::Impossible("a step is started once"));
+        if step.phase != StepPhase::Waiting {
+            return Err(RunError::Invalid("the step was already started"));
         }
-        step.phase = Phase::Started;
+        step.phase = StepPhase::Started;
         step.call = call.to_owned();
-        if matches!(step.approval, Approval::Asked { .. }) {
-            // The rules allow it by now.
-            step.approval = Approval::None;
+        if matches!(step.approval, ApprovalState::Requested { .. }) {
+            // The rules were changed to allow it.
+            step.approval = ApprovalState::None;
         }
         if !call.is_empty() {
-            self.spent.calls = self.spent.calls.saturating_add(1);
-            *self.identical.entry(call.to_owned()).or_default() += 1;
+            self.usage.calls = self.usage.calls.saturating_add(1);
+            *self.call_counts.entry(call.to_owned()).or_default() += 1;
         }
         Ok(())
     }
 
-    fn ended(&mut self, id: &str, outcome: &StepEnd, milliseconds: u64) -> Result<(), RunError> {
+    fn step_ended(&mut self, id: &str, outcome: &StepEnd, milliseconds: u64) -> Result<(), RunError> {
         let step = self.step_mut(id)?;
         let called = matches!(outcome, StepEnd::Done { .. } | StepEnd::Unknown { .. });
         match step.phase {
-            Phase::Ended(_) => return Err(RunError::Impossible("a step ends once")),
-            Phase::Waiting if called => return Err(RunError::Impossible("it was not started")),
-            Phase::Waiting | Phase::Started => {}
+            StepPhase::Ended(_) => return Err(RunError::Invalid("the step has already ended")),
+            StepPhase::Waiting if called => return Err(RunError::Invalid("the step was not started")),
+            StepPhase::Waiting | StepPhase::Started => {}
         }
-        step.phase = Phase::Ended(outcome.clone());
+        step.phase = StepPhase::Ended(outcome.clone());
         step.milliseconds = milliseconds;
         Ok(())
     }
 
-    /// What only changes one step.
-    fn about_step(&mut self, event: &RunEvent) -> Result<(), RunError> {
-        match event {
-            RunEvent::StepRepaired { step, arguments } => self.repaired(step, arguments),
-            RunEvent::RepairRefused { step, .. } => {
-                self.step_mut(step)?.repair = Repair::Refused;
-                self.forget_replies(|task| *task == ModelTask::Repair { step: step.clone() });
-                Ok(())
-            }
-            RunEvent::StepSettled { step, resolution } => self.settled(step, *resolution),
-            RunEvent::Verified { step, verification } => {
-                let known = self.step_mut(step)?;
-                if !matches!(known.phase, Phase::Ended(StepEnd::Done { .. })) {
-                    return Err(RunError::Impossible("only a result is verified"));
-                }
-                known.verification = Some(verification.clone());
-                let judge = ModelTask::Judge { step: step.clone() };
-                if self.reply(&judge).is_some() {
-                    self.step_mut(step)?.judged = true;
-                    self.forget_replies(|task| *task == judge);
-                }
-                Ok(())
-            }
-            RunEvent::ApprovalAsked { step, question, tool, call, .. } => {
-                let known = self.step_mut(step)?;
-                if known.phase.is_ended() {
-                    return Err(RunError::Impossible("nobody is asked about what is over"));
-                }
-                let (call, tool) = (call.clone(), tool.clone());
-                known.approval = Approval::Asked { question: *question, call, tool };
-                Ok(())
-            }
-            RunEvent::ApprovalGiven { step, allowed, always, by } => {
-                self.decided(step, *allowed, *always, by)
-            }
-            _ => Err(RunError::Impossible("it is about no step")),
+    fn verified(&mut self, id: &str, verification: &Verification) -> Result<(), RunError> {
+        let judge = ModelTask::Judge { step: id.to_owned() };
+        let is_judged = self.reply(&judge).is_some();
+        let step = self.step_mut(id)?;
+        if !matches!(step.phase, StepPhase::Ended(StepEnd::Done { .. })) {
+            return Err(RunError::Invalid("the step has no result to verify"));
         }
+        step.verification = Some(verification.clone());
+        if is_judged {
+            step.judged = true;
+            self.forget_replies(|task| *task == judge);
+        }
+        Ok(())
     }
 
-    fn repaired(
-        &mut self,
-        id: &str,
-        arguments: &serde_json::Map<String, serde_json::Value>,
-    ) -> Result<(), RunError> {
-        if !self.step_mut(id)?.wants_repair() {
-            return Err(RunError::Impossible("nobody wanted other arguments"));
+    fn step_repaired(&mut self, id: &str, arguments: &Map<String, Value>) -> Result<(), RunError> {
+        if !self.step_mut(id)?.needs_repair() {
+            return Err(RunError::Invalid("the step needs no new arguments"));
         }
         let attempt = self.next_attempt(id);
         self.forget_replies(|task| *task == ModelTask::Repair { step: id.to_owned() });
         let step = self.step_mut(id)?;
         step.step.arguments = arguments.clone();
         step.attempt = attempt;
-        // Other arguments are not those that were mended.
-        step.facts.notes.clear();
-        step.phase = Phase::Waiting;
-        // What a person allowed was another call.
-        step.approval = Approval::None;
-        step.repair = Repair::Done;
+        // The notes are about the old arguments.
+        step.tool.notes.clear();
+        step.phase = StepPhase::Waiting;
+        // The approval was for the old arguments.
+        step.approval = ApprovalState::None;
+        step.repair = RepairState::Done;
         step.verification = None;
         step.judged = false;
         Ok(())
     }
 
-    /// The journal knows what the person said; the step's call finds it there.
-    fn settled(&mut self, id: &str, resolution: Resolution) -> Result<(), RunError> {
+    /// The journal holds the user's answer; the step's call finds it there.
+    fn step_resolved(&mut self, id: &str, resolution: Resolution) -> Result<(), RunError> {
         let step = self.step_mut(id)?;
         if !step.phase.is_unknown() {
-            return Err(RunError::Impossible("its outcome is known"));
+            return Err(RunError::Invalid("the outcome of the step is known"));
         }
         step.phase = match resolution {
-            Resolution::Done => Phase::Started,
-            Resolution::NotDone => Phase::Waiting,
+            Resolution::Done => StepPhase::Started,
+            Resolution::NotDone => StepPhase::Waiting,
         };
         Ok(())
     }
 
-    fn decided(&mut self, id: &str, allowed: bool, always: bool, by: &str) -> Result<(), RunError> {
+    fn approval_decided(&mut self, id: &str, allowed: bool, always: bool, by: &str) -> Result<(), RunError> {
         let step = self.step_mut(id)?;
-        let Approval::Asked { call, tool, .. } = step.approval.clone() else {
-            return Err(RunError::Impossible("nobody was asked"));
+        let ApprovalState::Requested { call, tool, .. } = step.approval.clone() else {
+            return Err(RunError::Invalid("no approval was requested"));
         };
-        step.approval =
-            if allowed { Approval::Allowed { call } } else { Approval::Refused { by: by.to_owned() } };
+        step.approval = if allowed {
+            ApprovalState::Allowed { call }
+        } else {
+            ApprovalState::Denied { by: by.to_owned() }
+        };
         if allowed && always {
-            self.allowed.insert(tool);
+            self.always_allowed.insert(tool);
         }
         Ok(())
     }
@@ -283,8 +277,8 @@ impl Run {
         *attempts
     }
 
-    fn forget_replies(&mut self, done: impl Fn(&ModelTask) -> bool) {
-        self.replies.retain(|(task, _)| !done(task));
+    fn forget_replies(&mut self, is_processed: impl Fn(&ModelTask) -> bool) {
+        self.replies.retain(|(task, _)| !is_processed(task));
     }
 
     fn step_mut(&mut self, id: &str) -> Result<&mut StepRun, RunError> {
@@ -293,8 +287,8 @@ impl Run {
     }
 }
 
-/// What a model said, calls included, for it to see again.
-fn said(reply: &ModelReply) -> String {
+/// The text and tool calls of a reply, to show them to the model again.
+fn reply_text(reply: &ModelReply) -> String {
     let calls = reply.calls.iter().map(|call| format!("{}({})", call.name, call.arguments));
     let parts: Vec<String> =
         [reply.text.clone()].into_iter().filter(|text| !text.is_empty()).chain(calls).collect();

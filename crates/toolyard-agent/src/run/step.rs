@@ -1,119 +1,120 @@
-//! One step of a run: what it is, how far it is, and what may still be done about it.
+//! The state of one step.
 
 use serde::{Deserialize, Serialize};
 use toolyard_core::ErrorKind;
 
-use crate::{NO_TOOL, Step, StepEnd, StepFacts, Verification};
+use super::event::{PlannedTool, StepEnd, Verification};
+use crate::{NO_TOOL, Step};
 
-/// A step, and how far it is.
+/// A step and its state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StepRun {
-    /// The step with its arguments as they are now.
+    /// The step with its current arguments.
     pub step: Step,
-    /// What is known of its tool.
-    pub facts: StepFacts,
-    /// Which plan it belongs to.
+    /// Its tool as it was known when the plan was accepted.
+    pub tool: PlannedTool,
+    /// The planning round it belongs to.
     pub round: usize,
-    /// 1 for the first arguments under this name; every other arguments have a larger one.
+    /// 1 for the first arguments under this id, larger for later ones.
     pub attempt: usize,
     /// How far it is.
-    pub phase: Phase,
-    /// A hash of tool and arguments, once it was begun.
+    pub phase: StepPhase,
+    /// Hash of tool and arguments, once started.
     #[serde(default)]
     pub call: String,
-    /// What a person said to it.
-    pub approval: Approval,
-    /// Whether other arguments were tried.
-    pub repair: Repair,
-    /// What was found when its result was looked at.
+    /// The state of its approval.
+    pub approval: ApprovalState,
+    /// Whether new arguments were tried.
+    pub repair: RepairState,
+    /// The verdict on its result.
     pub verification: Option<Verification>,
-    /// Whether a model looked at it too.
+    /// Whether a model judged the result.
     pub judged: bool,
-    /// How long it took.
+    /// Its duration.
     pub milliseconds: u64,
 }
 
 /// How far a step is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Phase {
-    /// It was not begun.
+pub enum StepPhase {
+    /// Not started.
     Waiting,
-    /// It was begun, and its end is not known.
+    /// Started; its end is not known yet.
     Started,
-    /// It is over.
+    /// Ended.
     Ended(StepEnd),
 }
 
-impl Phase {
-    /// Whether it is over, as far as the run knows.
+impl StepPhase {
+    /// Whether the step ended.
     pub fn is_ended(&self) -> bool {
         matches!(self, Self::Ended(_))
     }
 
-    /// Whether only a person knows how it ended.
+    /// Whether the outcome is unknown and a user must resolve it.
     pub fn is_unknown(&self) -> bool {
         matches!(self, Self::Ended(StepEnd::Unknown { .. }))
     }
 }
 
-/// What a person said to a call.
+/// The state of a step's approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Approval {
-    /// Nobody was asked.
+pub enum ApprovalState {
+    /// No approval was requested.
     None,
-    /// A question waits.
-    Asked {
-        /// Its number.
-        question: i64,
-        /// What it is about: a hash of tool and arguments.
+    /// A request is pending.
+    Requested {
+        /// Id of the request.
+        id: i64,
+        /// Hash of the tool and the arguments it is about.
         call: String,
-        /// A hash of the tool alone.
+        /// Hash of the tool alone.
         tool: String,
     },
-    /// Yes, to this call.
+    /// The call was approved.
     Allowed {
-        /// A hash of tool and arguments.
+        /// Hash of the approved tool and arguments.
         call: String,
     },
-    /// No.
-    Refused {
-        /// Who said so.
+    /// The call was denied.
+    Denied {
+        /// The approver.
         by: String,
     },
 }
 
-/// Whether other arguments were tried.
+/// Whether new arguments were tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Repair {
+pub enum RepairState {
     /// Not yet.
     Untried,
-    /// They were written anew.
+    /// The step has new arguments.
     Done,
-    /// No better ones were found.
-    Refused,
+    /// No better arguments were found.
+    Failed,
 }
 
 impl StepRun {
-    pub(super) fn new(step: Step, facts: StepFacts, round: usize, attempt: usize) -> Self {
+    pub(super) fn new(step: Step, tool: PlannedTool, round: usize, attempt: usize) -> Self {
         Self {
             step,
-            facts,
+            tool,
             round,
             attempt,
-            phase: Phase::Waiting,
+            phase: StepPhase::Waiting,
             call: String::new(),
-            approval: Approval::None,
-            repair: Repair::Untried,
+            approval: ApprovalState::None,
+            repair: RepairState::Untried,
             verification: None,
             judged: false,
             milliseconds: 0,
         }
     }
 
-    /// The name under which the journal knows it: other arguments are another call.
+    /// The step's name in the journal. Every attempt has its own, because other arguments are another call.
     pub fn journal_name(&self) -> String {
         match self.attempt {
             0 | 1 => self.step.id.clone(),
@@ -121,75 +122,79 @@ impl StepRun {
         }
     }
 
-    /// How large its value is, in characters; 0 while it has none.
+    /// Size of its value in characters; 0 while it has none.
     pub fn size(&self) -> usize {
         match &self.phase {
-            Phase::Ended(StepEnd::Done { size, .. }) => *size,
+            StepPhase::Ended(StepEnd::Done { size, .. }) => *size,
             _ => 0,
         }
     }
 
-    /// Whether it needs no tool.
+    /// Whether a model produces its result without a tool.
     pub fn is_reasoning(&self) -> bool {
         self.step.tool_type == NO_TOOL
     }
 
-    /// Whether it brought a result that others may use, verified or not.
+    /// Whether it has a result, verified or not, that is not a reported error.
     pub fn has_value(&self) -> bool {
-        let failed = |found: &Verification| found.said_error && !found.verified;
-        matches!(self.phase, Phase::Ended(StepEnd::Done { .. }))
+        let failed = |found: &Verification| found.reported_error && !found.verified;
+        matches!(self.phase, StepPhase::Ended(StepEnd::Done { .. }))
             && !self.verification.as_ref().is_some_and(failed)
     }
 
-    /// Whether its result was looked at and may be relied on.
+    /// Whether its result passed verification.
     pub fn is_verified(&self) -> bool {
         self.has_value() && self.verification.as_ref().is_some_and(|found| found.verified)
     }
 
-    /// Whether its result may be used now: it was looked at, and nothing more is done about it.
+    /// Whether dependent steps may use its result: verification, judging and repair are complete.
     pub(super) fn is_usable(&self, judge: bool) -> bool {
-        self.has_value() && self.verification.is_some() && !self.wants_judge(judge) && !self.wants_repair()
+        self.has_value()
+            && self.verification.is_some()
+            && !self.needs_judgement(judge)
+            && !self.needs_repair()
     }
 
-    /// Whether it is over and brought nothing that others could use.
+    /// Whether it ended for good without a usable result.
     pub(super) fn is_lost(&self) -> bool {
         match &self.phase {
-            Phase::Ended(StepEnd::Failed { .. } | StepEnd::Done { .. }) => {
-                !self.has_value() && !self.wants_repair()
+            StepPhase::Ended(StepEnd::Failed { .. } | StepEnd::Done { .. }) => {
+                !self.has_value() && !self.needs_repair()
             }
-            Phase::Ended(StepEnd::Skipped { .. } | StepEnd::Denied { .. }) => true,
-            Phase::Ended(StepEnd::Unknown { .. } | StepEnd::Rehearsed) | Phase::Waiting | Phase::Started => {
-                false
-            }
+            StepPhase::Ended(StepEnd::Skipped { .. } | StepEnd::Denied { .. }) => true,
+            StepPhase::Ended(StepEnd::Unknown { .. } | StepEnd::Simulated)
+            | StepPhase::Waiting
+            | StepPhase::Started => false,
         }
     }
 
-    pub(super) fn is_rehearsed(&self) -> bool {
-        matches!(self.phase, Phase::Ended(StepEnd::Rehearsed))
+    pub(super) fn is_simulated(&self) -> bool {
+        matches!(self.phase, StepPhase::Ended(StepEnd::Simulated))
     }
 
-    /// Whether it failed by itself.
+    /// Whether the step itself failed, rather than a dependency or an approval.
     pub(super) fn is_failed(&self) -> bool {
-        self.is_lost() && matches!(self.phase, Phase::Ended(StepEnd::Failed { .. } | StepEnd::Done { .. }))
+        self.is_lost()
+            && matches!(self.phase, StepPhase::Ended(StepEnd::Failed { .. } | StepEnd::Done { .. }))
     }
 
-    pub(super) fn wants_judge(&self, judge: bool) -> bool {
+    pub(super) fn needs_judgement(&self, judge: bool) -> bool {
         let verified = self.verification.as_ref().is_some_and(|found| found.verified);
         judge && verified && !self.judged && !self.is_reasoning() && self.has_value()
     }
 
-    /// Whether other arguments may help and do no harm. A call that may have changed something is never made again
-    /// because of how its answer reads.
-    pub(super) fn wants_repair(&self) -> bool {
-        if self.repair != Repair::Untried || self.is_reasoning() {
+    /// Whether new arguments may help without doing harm. A call that may have changed something is never repeated
+    /// because its output reads like a failure.
+    pub(super) fn needs_repair(&self) -> bool {
+        if self.repair != RepairState::Untried || self.is_reasoning() {
             return false;
         }
         match (&self.phase, &self.verification) {
-            (Phase::Ended(StepEnd::Failed { kind, .. }), _) => {
+            (StepPhase::Ended(StepEnd::Failed { kind, .. }), _) => {
                 *kind == Some(ErrorKind::InvalidArguments)
-                    || (*kind == Some(ErrorKind::Failed) && self.facts.read_only)
+                    || (*kind == Some(ErrorKind::Failed) && self.tool.read_only)
             }
-            (Phase::Ended(StepEnd::Done { .. }), Some(found)) => !found.verified && self.facts.read_only,
+            (StepPhase::Ended(StepEnd::Done { .. }), Some(found)) => !found.verified && self.tool.read_only,
             _ => false,
         }
     }

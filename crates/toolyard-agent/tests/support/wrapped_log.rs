@@ -1,19 +1,19 @@
-//! A log of runs with somebody between it and whoever uses it: reads are passed on, writes go wrong as they are told to.
+//! A run log whose writes can be intercepted; reads are forwarded.
 
 use std::time::Duration;
 
 use toolyard_core::{
-    Begun, Intent, Journal, JournalFuture, Lease, LoggedEvent, RawJson, Resolution, RunId, RunLog, RunRecord,
-    RunState, StepOutcome, StepRecord,
+    Journal, JournalFuture, Lease, LoggedEvent, RawJson, Resolution, RunId, RunLog, RunRecord, RunState,
+    StepIntent, StepOutcome, StepRecord, StepStart,
 };
 
-/// Somebody who stands before a log.
-pub(crate) trait Between: Send + Sync {
+/// Intercepts the writes of a log.
+pub(crate) trait LogInterceptor: Send + Sync {
     type Log: RunLog;
 
     fn log(&self) -> &Self::Log;
 
-    /// A write of any kind. It is made when `make` is called, and not before.
+    /// Any write. It is made when `make` is called, and not before.
     fn write<'a, T: Send + 'a>(
         &'a self,
         make: impl FnOnce() -> JournalFuture<'a, T> + Send + 'a,
@@ -21,7 +21,7 @@ pub(crate) trait Between: Send + Sync {
         make()
     }
 
-    /// What came of a call.
+    /// The outcome of a call.
     fn finish<'a>(
         &'a self,
         lease: &'a Lease,
@@ -31,7 +31,7 @@ pub(crate) trait Between: Send + Sync {
         self.write(move || self.log().finish(lease, step, outcome))
     }
 
-    /// Transitions.
+    /// Events.
     fn append_all<'a>(
         &'a self,
         lease: &'a Lease,
@@ -42,11 +42,11 @@ pub(crate) trait Between: Send + Sync {
     }
 }
 
-/// A log behind somebody.
+/// A log with an interceptor.
 #[derive(Debug)]
-pub(crate) struct Wrapped<B>(pub(crate) B);
+pub(crate) struct WrappedLog<B>(pub(crate) B);
 
-impl<B: Between> Journal for Wrapped<B> {
+impl<B: LogInterceptor> Journal for WrappedLog<B> {
     fn create_run<'a>(&'a self, kind: &'a str, detail: &'a RawJson) -> JournalFuture<'a, RunId> {
         self.0.log().create_run(kind, detail)
     }
@@ -72,7 +72,7 @@ impl<B: Between> Journal for Wrapped<B> {
         self.0.write(move || self.0.log().release(lease, state))
     }
 
-    fn begin<'a>(&'a self, lease: &'a Lease, intent: &'a Intent) -> JournalFuture<'a, Begun> {
+    fn begin<'a>(&'a self, lease: &'a Lease, intent: &'a StepIntent) -> JournalFuture<'a, StepStart> {
         self.0.write(move || self.0.log().begin(lease, intent))
     }
 
@@ -101,8 +101,8 @@ impl<B: Between> Journal for Wrapped<B> {
         self.0.log().step(run, step)
     }
 
-    fn unknown(&self) -> JournalFuture<'_, Vec<StepRecord>> {
-        self.0.log().unknown()
+    fn unknown_steps(&self) -> JournalFuture<'_, Vec<StepRecord>> {
+        self.0.log().unknown_steps()
     }
 
     fn resolve<'a>(
@@ -116,7 +116,7 @@ impl<B: Between> Journal for Wrapped<B> {
     }
 }
 
-impl<B: Between> RunLog for Wrapped<B> {
+impl<B: LogInterceptor> RunLog for WrappedLog<B> {
     fn append_all<'a>(
         &'a self,
         lease: &'a Lease,

@@ -1,4 +1,4 @@
-//! Values that stand under a telling name in text: `password=…`, `"token": "…"`, `--api-key …`, `<secret>…`.
+//! Finds values assigned to a secret key in text: `password=…`, `"token": "…"`, `--api-key …`, `<secret>…`.
 
 use std::sync::LazyLock;
 
@@ -6,15 +6,15 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use regex::{Captures, Match, Regex};
 
 use super::{
-    ASSIGNMENT, Span, is_in_marker,
-    rules::RULE_BOOK,
-    telling::{Telling, is_innocent, is_ordinary, looks_secret, telling},
+    marker::{ASSIGNMENT, Span, is_in_marker},
+    rules::RULES,
+    sensitivity::{Sensitivity, is_harmless_key, is_ordinary_value, key_sensitivity, looks_secret},
 };
 
-/// How far a name is read to either side of a telling word.
-const NAME_REACH: usize = 64;
+/// How far a key is read to either side of a secret word.
+const MAX_KEY_REACH_BYTES: usize = 64;
 
-/// How a value is written, which decides how much it must look like a secret.
+/// How a value is written. Decides how much it must look like a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Style {
     /// In quotes or between tags.
@@ -27,10 +27,10 @@ enum Style {
     Option,
 }
 
-/// The ways a value can be written. A test holds that they compile.
-struct Shapes {
-    /// The last words of all telling phrases.
-    words: Option<AhoCorasick>,
+/// The ways in which a value can be written. A test checks that they compile.
+struct Patterns {
+    /// The last words of all secret phrases.
+    last_words: Option<AhoCorasick>,
     assigned: Option<Regex>,
     environment: Option<Regex>,
     option: Option<Regex>,
@@ -43,13 +43,13 @@ const QUOTED: &str = r#""(?P<double>(?:[^"\\\r\n]|\\[^\r\n])*)|'(?P<single>(?:[^
 /// A value without quotes, which begins in ASCII. A backslash belongs to it unless it begins an escape.
 const BARE: &str = r#"(?:(?i:bearer|basic|token|bot|apikey)[ \t]+)?(?P<bare>(?:\\[^nrtbfu"'\\/\s]|[!-~--"'`,;&<>(){}|\\:=])(?:\\[^nrtbfu"'\\/\s]|[^\s"'`,;&<>\\])*)"#;
 
-static SHAPES: LazyLock<Shapes> = LazyLock::new(|| {
+static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
     let sign = r"[ \t]{0,8}(?:=>|->|:=|={1,3}|:|：|%3[dD]|\\u003[dD])";
     let key_end = r#"(?:\\{0,7}["'`])?\]?\*{0,2}"#;
     let annotation = r"[ \t]?:[ \t]?(?:&(?:'static )?str|[Ss]tr(?:ing)?|Optional\[str\]|SecretStr|bytes|[Aa]ny)[ \t]?=[ \t]?";
     let compile = |pattern: String| Regex::new(&pattern).ok();
-    Shapes {
-        words: AhoCorasick::builder()
+    Patterns {
+        last_words: AhoCorasick::builder()
             .kind(Some(AhoCorasickKind::DFA))
             .ascii_case_insensitive(true)
             .build(last_words())
@@ -65,13 +65,13 @@ static SHAPES: LazyLock<Shapes> = LazyLock::new(|| {
     }
 });
 
-/// Where to look for keys: every telling phrase ends with one of these.
+/// The last words of all secret phrases: every secret key ends with one.
 fn last_words() -> Vec<&'static str> {
-    let words = &RULE_BOOK.words;
+    let words = &RULES.words;
     let mut last: Vec<&str> = words
-        .telling
+        .secret
         .iter()
-        .chain(&words.weak)
+        .chain(&words.ambiguous)
         .map(|phrase| phrase.rsplit(' ').next().unwrap_or(phrase.as_str()))
         .collect();
     last.sort_unstable();
@@ -79,9 +79,9 @@ fn last_words() -> Vec<&'static str> {
     last
 }
 
-/// Every value in the text that stands under a telling name.
+/// Appends every value in the text that is assigned to a secret key.
 pub(super) fn find(text: &str, spans: &mut Vec<Span>) {
-    let Some(words) = &SHAPES.words else {
+    let Some(words) = &PATTERNS.last_words else {
         return;
     };
     let mut done = 0;
@@ -89,7 +89,7 @@ pub(super) fn find(text: &str, spans: &mut Vec<Span>) {
         if hit.start() < done {
             continue;
         }
-        let name = name_around(text, hit.start(), hit.end());
+        let name = key_around(text, hit.start(), hit.end());
         done = name.end;
         if let Some(span) = value_after(text, name) {
             done = span.end;
@@ -98,29 +98,29 @@ pub(super) fn find(text: &str, spans: &mut Vec<Span>) {
     }
 }
 
-/// Where a name stands in the text.
+/// The range of a key in the text.
 #[derive(Debug, Clone, Copy)]
-struct Name {
+struct KeyRange {
     start: usize,
     end: usize,
 }
 
-/// The whole name that a telling word is part of. Words of scripts without spaces stand for themselves.
-fn name_around(text: &str, start: usize, end: usize) -> Name {
+/// The whole key that a secret word is part of. In scripts without spaces, the word is the key.
+fn key_around(text: &str, start: usize, end: usize) -> KeyRange {
     if !text.get(start..end).is_some_and(str::is_ascii) {
-        return Name { start, end };
+        return KeyRange { start, end };
     }
     let is_name = |byte: &&u8| byte.is_ascii_alphanumeric() || b"_-.".contains(byte);
     let before = text.as_bytes().get(..start).unwrap_or_default();
     let after = text.as_bytes().get(end..).unwrap_or_default();
-    let left = before.iter().rev().take(NAME_REACH).take_while(is_name).count();
-    let right = after.iter().take(NAME_REACH).take_while(is_name).count();
+    let left = before.iter().rev().take(MAX_KEY_REACH_BYTES).take_while(is_name).count();
+    let right = after.iter().take(MAX_KEY_REACH_BYTES).take_while(is_name).count();
     let escape =
         before.get(..start - left).and_then(|outside| escape_length(outside, before.get(start - left..)?));
-    Name { start: start - left + escape.unwrap_or(0).min(left), end: end + right }
+    KeyRange { start: start - left + escape.unwrap_or(0).min(left), end: end + right }
 }
 
-/// How much at the beginning of a name belongs to an escape that began before it: `\n`, `%3F`, `\u003f`.
+/// How many bytes of a key belong to an escape that starts before it: `\n`, `%3F`, `\u003f`.
 fn escape_length(before: &[u8], name: &[u8]) -> Option<usize> {
     let is_hexadecimal =
         |digits: Option<&[u8]>| digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit));
@@ -132,17 +132,17 @@ fn escape_length(before: &[u8], name: &[u8]) -> Option<usize> {
     }
 }
 
-/// `API key` is a name too, although its words stand apart.
-fn with_word_before(text: &str, name: Name) -> Name {
+/// The key with the word before it: `API key` is one key.
+fn with_word_before(text: &str, name: KeyRange) -> KeyRange {
     let before = text.get(..name.start).unwrap_or_default();
     let Some(rest) = before.strip_suffix(' ') else {
         return name;
     };
-    let letters = rest.bytes().rev().take(NAME_REACH).take_while(u8::is_ascii_alphabetic).count();
-    Name { start: rest.len() - letters, ..name }
+    let letters = rest.bytes().rev().take(MAX_KEY_REACH_BYTES).take_while(u8::is_ascii_alphabetic).count();
+    KeyRange { start: rest.len() - letters, ..name }
 }
 
-fn value_after(text: &str, name: Name) -> Option<Span> {
+fn value_after(text: &str, name: KeyRange) -> Option<Span> {
     let rest = text.get(name.end..)?;
     let next = *rest.as_bytes().first()?;
     let is_option = text.get(name.start..name.end)?.starts_with('-');
@@ -152,15 +152,15 @@ fn value_after(text: &str, name: Name) -> Option<Span> {
         return None;
     }
     let mut name = name;
-    let mut said = telling(text.get(name.start..name.end)?);
+    let mut sensitivity = key_sensitivity(text.get(name.start..name.end)?);
     let longer = with_word_before(text, name);
-    if said == Telling::No {
+    if sensitivity == Sensitivity::None {
         name = longer;
-        said = telling(text.get(name.start..name.end)?);
-    } else if is_innocent(text.get(longer.start..longer.end)?) {
+        sensitivity = key_sensitivity(text.get(name.start..name.end)?);
+    } else if is_harmless_key(text.get(longer.start..longer.end)?) {
         return None;
     }
-    if said == Telling::No || is_in_marker(text, name.start) {
+    if sensitivity == Sensitivity::None || is_in_marker(text, name.start) {
         return None;
     }
     let (value, style) = match tag_value(text, name, rest) {
@@ -171,28 +171,33 @@ fn value_after(text: &str, name: Name) -> Option<Span> {
     let secret = without_scheme(value_text);
     let start = name.end + value.start() + (value_text.len() - secret.len());
     let end = name.end + value.start() + value_text.len();
-    is_secret(said, style, secret, text.get(end..)?).then_some(Span { start, end, kind: ASSIGNMENT })
+    is_secret(sensitivity, style, secret, text.get(end..)?).then_some(Span { start, end, kind: ASSIGNMENT })
 }
 
-/// Whether a name stands right after `<`, or after the prefix of a tag.
-fn opens_tag(text: &str, name: Name) -> bool {
+/// Whether a key follows `<` or the prefix of a tag.
+fn opens_tag(text: &str, name: KeyRange) -> bool {
     text.get(..name.start).is_some_and(|before| before.ends_with(['<', ':']))
 }
 
 /// The text between `<password>` and `</`.
-fn tag_value<'t>(text: &str, name: Name, rest: &'t str) -> Option<Match<'t>> {
+fn tag_value<'t>(text: &str, name: KeyRange, rest: &'t str) -> Option<Match<'t>> {
     if !opens_tag(text, name) || !rest.starts_with(['>', ' ']) {
         return None;
     }
-    SHAPES.tag.as_ref()?.captures(rest)?.name("tag")
+    PATTERNS.tag.as_ref()?.captures(rest)?.name("tag")
 }
 
-fn assigned_value<'t>(text: &str, name: Name, rest: &'t str, is_option: bool) -> Option<(Match<'t>, Style)> {
-    let shouted = !text.get(name.start..name.end)?.bytes().any(|byte| byte.is_ascii_lowercase());
-    if shouted && let Some(found) = SHAPES.environment.as_ref()?.captures(rest) {
+fn assigned_value<'t>(
+    text: &str,
+    name: KeyRange,
+    rest: &'t str,
+    is_option: bool,
+) -> Option<(Match<'t>, Style)> {
+    let is_uppercase = !text.get(name.start..name.end)?.bytes().any(|byte| byte.is_ascii_lowercase());
+    if is_uppercase && let Some(found) = PATTERNS.environment.as_ref()?.captures(rest) {
         return Some((found.name("bare")?, Style::Tight));
     }
-    if let Some(found) = SHAPES.assigned.as_ref()?.captures(rest) {
+    if let Some(found) = PATTERNS.assigned.as_ref()?.captures(rest) {
         if let Some(value) = quoted(&found) {
             return Some((value, Style::Quoted));
         }
@@ -204,7 +209,7 @@ fn assigned_value<'t>(text: &str, name: Name, rest: &'t str, is_option: bool) ->
     if !is_option {
         return None;
     }
-    let found = SHAPES.option.as_ref()?.captures(rest)?;
+    let found = PATTERNS.option.as_ref()?.captures(rest)?;
     match quoted(&found) {
         Some(value) => Some((value, Style::Quoted)),
         None => Some((found.name("bare")?, Style::Option)),
@@ -222,12 +227,12 @@ fn quoted<'t>(found: &Captures<'t>) -> Option<Match<'t>> {
         .find_map(|group| found.name(group))
 }
 
-/// Whether a value is a secret, as it is written, and with what follows it.
-fn is_secret(said: Telling, style: Style, value: &str, after: &str) -> bool {
-    if is_ordinary(value) {
+/// Whether a value is a secret, given how it is written and what follows it.
+fn is_secret(sensitivity: Sensitivity, style: Style, value: &str, after: &str) -> bool {
+    if is_ordinary_value(value) {
         return false;
     }
-    if said == Telling::Weak {
+    if sensitivity == Sensitivity::Ambiguous {
         return looks_secret(value);
     }
     let is_plain =
@@ -241,13 +246,13 @@ fn is_secret(said: Telling, style: Style, value: &str, after: &str) -> bool {
     }
 }
 
-/// Whether nothing follows on the line but what closes a value.
+/// Whether the line ends here, apart from closing characters.
 fn ends_line(after: &str) -> bool {
     let rest = after.trim_start_matches([' ', '\t', ',', ';', '}', ')', ']', '"', '\'', '.']);
     rest.is_empty() || rest.starts_with(['\n', '\r', '#', '\\'])
 }
 
-/// `32-character` and `2nd` are words of prose.
+/// Whether a value is a measure of prose: `32-character`, `2nd`.
 fn is_measure(value: &str) -> bool {
     let rest = value.trim_start_matches(|letter: char| letter.is_ascii_digit());
     rest.len() < value.len() && rest.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-')
@@ -263,7 +268,7 @@ fn without_scheme(value: &str) -> &str {
     if is_scheme { secret.trim_start() } else { value }
 }
 
-/// A value without the brackets and full stops that close what it stands in.
+/// A value without the closing brackets and full stops around it.
 fn trim_bare(value: &str) -> &str {
     let surplus =
         |open: char, close: char| value.matches(close).count().saturating_sub(value.matches(open).count());
@@ -283,15 +288,17 @@ fn trim_bare(value: &str) -> &str {
 }
 
 /// Whether an array element is an option such as `--password`, whose value is the next element.
-pub(super) fn is_telling_option(element: &str) -> bool {
+pub(super) fn is_secret_option(element: &str) -> bool {
     let name = element.trim_start_matches('-');
-    name.len() < element.len() && !name.contains(['=', ' ', ':']) && telling(name) == Telling::Yes
+    name.len() < element.len()
+        && !name.contains(['=', ' ', ':'])
+        && key_sensitivity(name) == Sensitivity::Secret
 }
 
 #[cfg(test)]
-pub(super) fn shapes_compile() -> bool {
-    SHAPES.words.is_some()
-        && [&SHAPES.assigned, &SHAPES.environment, &SHAPES.option, &SHAPES.tag]
+pub(super) fn patterns_compile() -> bool {
+    PATTERNS.last_words.is_some()
+        && [&PATTERNS.assigned, &PATTERNS.environment, &PATTERNS.option, &PATTERNS.tag]
             .iter()
-            .all(|shape| shape.is_some())
+            .all(|pattern| pattern.is_some())
 }

@@ -1,28 +1,24 @@
-//! JSON text without its secrets: read as it stands, without recursion, so that no nesting is too deep.
+//! Redacts JSON text without parsing it into values, and without recursion, so that no nesting is too deep.
 
-use std::{borrow::Cow, fmt};
-
-use serde::{
-    Deserialize, Deserializer,
-    de::{Error, Visitor},
-};
+use std::borrow::Cow;
 
 use super::{
-    ASSIGNMENT,
-    assignment::is_telling_option,
-    is_redacted, push_marker, redact,
-    rules::RULE_BOOK,
-    telling::{Telling, looks_secret, telling},
-    without_markers,
+    assignment::is_secret_option,
+    marker::{ASSIGNMENT, is_redacted, push_marker, without_markers},
+    rules::RULES,
+    sensitivity::{Sensitivity, key_sensitivity, looks_secret},
+    text::redact,
 };
-use crate::RawJson;
+use crate::{
+    RawJson,
+    json::grammar::{after_string, read_string},
+};
 
-/// The same as [`redact`] for JSON text, which stays valid JSON; says whether anything was replaced.
+/// [`redact`] for JSON text, which stays valid JSON. Also returns whether anything was replaced.
 ///
-/// Values under telling keys (`password`, `apiKey`, `X-Auth-Token`, …) are replaced whole; every other string and
-/// every key runs through [`redact`]. Order, number spelling and spacing survive. So do booleans, `null` and empty
-/// values, and what a JSON Schema says about a property of such a name, except its `default`, `const`, `enum`,
-/// `examples`.
+/// Values of secret keys (`password`, `apiKey`, `X-Auth-Token`, …) are replaced whole; [`redact`] is applied to every other
+/// string and to every key. Order, number spelling and spacing survive. So do booleans, `null` and empty values, and the
+/// JSON Schema of a property with such a name, except its `default`, `const`, `enum` and `examples`.
 ///
 /// ```
 /// # use toolyard_core::{RawJson, redact_json};
@@ -30,7 +26,7 @@ use crate::RawJson;
 /// let (safe, changed) = redact_json(&arguments);
 /// assert_eq!(safe.get(), r#"{"user":"ann","apiKey":"[redacted:assignment]","limit":1.0}"#);
 /// assert!(changed);
-/// # Ok::<(), toolyard_core::NotJson>(())
+/// # Ok::<(), toolyard_core::InvalidJson>(())
 /// ```
 pub fn redact_json(json: &RawJson) -> (RawJson, bool) {
     let mut walker = Walker { text: json.get(), output: String::new(), copied: 0, frames: Vec::new() };
@@ -39,47 +35,47 @@ pub fn redact_json(json: &RawJson) -> (RawJson, bool) {
         return (json.clone(), false);
     }
     walker.output.push_str(walker.text.get(walker.copied..).unwrap_or_default());
-    // Only whole strings and values were replaced, so this is JSON; if it ever were not, nothing of it gets out.
+    // Only whole strings and values were replaced, so this is JSON. If it were not, none of it would get out.
     let safe =
         RawJson::parse(walker.output).unwrap_or_else(|_| RawJson::from_value(&serde_json::Value::Null));
     (safe, true)
 }
 
-/// Reads the text from left to right and copies what may stay.
+/// Reads the text from left to right and copies what is not secret.
 struct Walker<'t> {
     text: &'t str,
     output: String,
-    /// Up to where the text is in the output.
+    /// The position up to which the text was copied.
     copied: usize,
     frames: Vec<Frame>,
 }
 
-/// An object or array that is being read.
+/// An open object or array.
 #[derive(Debug, Clone, Copy)]
 struct Frame {
     is_object: bool,
     /// Whether the next string is a key.
     expects_key: bool,
-    /// Whether this is the `properties` of a JSON Schema, or looks like it.
+    /// Whether this looks like the `properties` of a JSON Schema.
     is_properties: bool,
-    /// Whether this describes a property with a telling name.
+    /// Whether this is the schema of a property with a secret name.
     describes_secret: bool,
-    /// What is known about the next value.
-    next: Next,
-    /// Whether the `name` of this object is telling, so that its `value` is secret.
-    has_telling_name: bool,
+    /// What is expected of the next value.
+    next: Expected,
+    /// Whether the `name` of this object is a secret key, so that its `value` is secret.
+    has_secret_name: bool,
 }
 
-/// What is known about a value before it is read.
+/// What is expected of a value before it is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Next {
+enum Expected {
     Anything,
     /// The members of this object are described properties.
     Properties,
-    /// The value names what another value is for.
+    /// The value names the key of another value.
     Name,
     /// A secret if it looks like one.
-    Weak,
+    Ambiguous,
     /// A secret, unless it is the schema of one.
     SecretOrSchema,
     Secret,
@@ -109,17 +105,17 @@ impl Walker<'_> {
         }
     }
 
-    /// What is known about the value that begins here. An array says it of one element only.
-    fn take_next(&mut self) -> Next {
+    /// What is expected of the value that starts here. In an array it applies to one element only.
+    fn take_next(&mut self) -> Expected {
         self.frames
             .last_mut()
-            .map_or(Next::Anything, |frame| std::mem::replace(&mut frame.next, Next::Anything))
+            .map_or(Expected::Anything, |frame| std::mem::replace(&mut frame.next, Expected::Anything))
     }
 
     fn open(&mut self, start: usize, is_object: bool) -> usize {
         let next = self.take_next();
         let parent = self.frames.last().copied();
-        if next == Next::Secret || next == Next::SecretOrSchema && !is_object {
+        if next == Expected::Secret || next == Expected::SecretOrSchema && !is_object {
             let end = container_end(self.text, start);
             let inner = self.text.get(start + 1..end.saturating_sub(1)).unwrap_or_default();
             if !inner.trim().is_empty() {
@@ -131,10 +127,10 @@ impl Walker<'_> {
         self.frames.push(Frame {
             is_object,
             expects_key: is_object,
-            is_properties: is_object && next == Next::Properties,
-            describes_secret: next == Next::SecretOrSchema || inherited,
-            next: Next::Anything,
-            has_telling_name: false,
+            is_properties: is_object && next == Expected::Properties,
+            describes_secret: next == Expected::SecretOrSchema || inherited,
+            next: Expected::Anything,
+            has_secret_name: false,
         });
         start + 1
     }
@@ -143,7 +139,7 @@ impl Walker<'_> {
         let rest = self.text.get(start..).unwrap_or_default();
         let is_number = |byte: u8| byte.is_ascii_digit() || b"+-.eE".contains(&byte);
         let end = start + rest.bytes().position(|byte| !is_number(byte)).unwrap_or(rest.len());
-        if matches!(self.take_next(), Next::Secret | Next::SecretOrSchema) {
+        if matches!(self.take_next(), Expected::Secret | Expected::SecretOrSchema) {
             self.replace(start, end, &marker());
         }
         end
@@ -153,14 +149,14 @@ impl Walker<'_> {
         let end = string_end(self.text, start);
         let decoded = decode(self.text.get(start..end).unwrap_or_default());
         let clean = redact(&decoded);
-        // The name of what was taken away is no word of a key.
+        // The kind of a marker is not a word of a key.
         let name = without_markers(&clean);
         let is_key = self.frames.last().is_some_and(|frame| frame.expects_key);
-        let next = if is_key { Next::Anything } else { self.take_next() };
+        let next = if is_key { Expected::Anything } else { self.take_next() };
         let secret = match next {
-            Next::Secret | Next::SecretOrSchema => !decoded.is_empty() && !is_redacted(&decoded),
-            Next::Weak => looks_secret(&decoded),
-            Next::Anything | Next::Properties | Next::Name => false,
+            Expected::Secret | Expected::SecretOrSchema => !decoded.is_empty() && !is_redacted(&decoded),
+            Expected::Ambiguous => looks_secret(&decoded),
+            Expected::Anything | Expected::Properties | Expected::Name => false,
         };
         if secret {
             self.replace(start, end, &marker());
@@ -170,15 +166,16 @@ impl Walker<'_> {
         match self.frames.last_mut() {
             Some(frame) if is_key => frame.read_key(&name),
             Some(frame) if frame.is_object => {
-                frame.has_telling_name |= next == Next::Name && telling(&name) == Telling::Yes;
+                frame.has_secret_name |=
+                    next == Expected::Name && key_sensitivity(&name) == Sensitivity::Secret;
             }
-            Some(frame) if is_telling_option(&name) => frame.next = Next::Secret,
+            Some(frame) if is_secret_option(&name) => frame.next = Expected::Secret,
             Some(_) | None => {}
         }
         end
     }
 
-    /// Puts a string in the place of a piece of the text.
+    /// Replaces a range of the text by a string.
     fn replace(&mut self, start: usize, end: usize, string: &str) {
         self.output.push_str(self.text.get(self.copied..start).unwrap_or_default());
         self.output.push_str(RawJson::from_value(&string.into()).get());
@@ -187,21 +184,21 @@ impl Walker<'_> {
 }
 
 impl Frame {
-    /// Notes what a key says about its value.
+    /// Derives from a key what is expected of its value.
     fn read_key(&mut self, key: &str) {
         self.expects_key = false;
         let is_schema = self.describes_secret && !self.is_properties;
-        self.next = match telling(key) {
-            _ if key == "properties" => Next::Properties,
-            _ if is_schema && RULE_BOOK.words.schema.contains(key) => Next::Anything,
-            _ if is_schema => Next::Secret,
-            Telling::Yes if self.is_properties => Next::SecretOrSchema,
-            Telling::Yes => Next::Secret,
-            Telling::Weak => Next::Weak,
-            Telling::No => match key {
-                "value" | "Value" if self.has_telling_name => Next::Secret,
-                "name" | "Name" | "key" | "Key" | "header" | "field" | "variable" => Next::Name,
-                _ => Next::Anything,
+        self.next = match key_sensitivity(key) {
+            _ if key == "properties" => Expected::Properties,
+            _ if is_schema && RULES.words.schema_keywords.contains(key) => Expected::Anything,
+            _ if is_schema => Expected::Secret,
+            Sensitivity::Secret if self.is_properties => Expected::SecretOrSchema,
+            Sensitivity::Secret => Expected::Secret,
+            Sensitivity::Ambiguous => Expected::Ambiguous,
+            Sensitivity::None => match key {
+                "value" | "Value" if self.has_secret_name => Expected::Secret,
+                "name" | "Name" | "key" | "Key" | "header" | "field" | "variable" => Expected::Name,
+                _ => Expected::Anything,
             },
         };
     }
@@ -213,19 +210,13 @@ fn marker() -> String {
     marker
 }
 
-/// Where the string that begins at `start` ends.
+/// The end of the string that starts at `start`.
 fn string_end(text: &str, start: usize) -> usize {
-    let mut escaped = false;
-    let bytes = text.as_bytes().get(start + 1..).unwrap_or_default();
-    let closing = bytes.iter().position(|&byte| {
-        let closes = byte == b'"' && !escaped;
-        escaped = byte == b'\\' && !escaped;
-        closes
-    });
-    closing.map_or(text.len(), |length| start + length + 2)
+    let inside = text.as_bytes().get(start + 1..).unwrap_or_default();
+    after_string(inside).map_or(text.len(), |after| text.len() - after.len())
 }
 
-/// Where the object or array that begins at `start` ends.
+/// The end of the object or array that starts at `start`.
 fn container_end(text: &str, start: usize) -> usize {
     let mut depth = 0_usize;
     let mut position = start;
@@ -243,41 +234,8 @@ fn container_end(text: &str, start: usize) -> usize {
     position
 }
 
-/// What a JSON string says. Halves of surrogate pairs, which JSON allows and Unicode does not, become `�`.
+/// Decodes a JSON string. Lone surrogates, which JSON allows and Unicode does not, become `�`.
 fn decode(string: &str) -> Cow<'_, str> {
-    let inner = string.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(string);
-    if !inner.contains('\\') {
-        return Cow::Borrowed(inner);
-    }
-    let Ok(Lossy(bytes)) = serde_json::from_str(string) else {
-        return Cow::Borrowed(inner);
-    };
-    Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// The bytes of a JSON string: asked for bytes, the reader lets half surrogate pairs pass.
-struct Lossy(Vec<u8>);
-
-impl<'de> Deserialize<'de> for Lossy {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_byte_buf(LossyVisitor)
-    }
-}
-
-struct LossyVisitor;
-
-impl Visitor<'_> for LossyVisitor {
-    type Value = Lossy;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a string")
-    }
-
-    fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Lossy, E> {
-        Ok(Lossy(bytes.to_vec()))
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Lossy, E> {
-        Ok(Lossy(text.as_bytes().to_vec()))
-    }
+    let inside = string.strip_prefix('"').unwrap_or(string);
+    read_string(inside).map_or(Cow::Borrowed(inside), |(decoded, _)| decoded)
 }

@@ -1,49 +1,47 @@
-//! The formats of `rules.json`: found by a literal, held against a pattern that runs from there.
+//! The redaction rules of `rules.json`: formats of secrets, and words of keys and values.
 
-use std::sync::{LazyLock, OnceLock};
+use std::{
+    collections::HashSet,
+    sync::{LazyLock, OnceLock},
+};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use regex::Regex;
 use serde::Deserialize;
 
-use super::{
-    Span, is_in_marker,
-    telling::{Words, is_ordinary},
-};
+/// The built-in rules. A test checks that they parse and that every pattern compiles.
+pub(super) static RULES: LazyLock<Rules> =
+    LazyLock::new(|| Rules::new(serde_json::from_str(include_str!("rules.json")).unwrap_or_default()));
 
-/// The built-in rules. A test holds that they can be read and that every pattern compiles.
-pub(super) static RULE_BOOK: LazyLock<RuleBook> =
-    LazyLock::new(|| RuleBook::new(serde_json::from_str(include_str!("rules.json")).unwrap_or_default()));
-
-/// `rules.json` as it is written.
+/// The content of `rules.json`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Data {
+struct RulesFile {
     formats: Vec<Format>,
-    words: Words,
+    words: WordLists,
 }
 
-/// One format of secrets.
+/// One format of secrets: a literal that every secret of the format contains, and a pattern.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Format {
-    /// What the replacement says.
+    /// The kind that the marker names.
     pub(super) kind: String,
-    /// Literals of which one stands in every secret of this format.
-    find: Vec<String>,
-    /// How many bytes before the literal the secret begins.
+    /// Literals; every secret of this format contains one of them.
+    pub(super) find: Vec<String>,
+    /// How many bytes before the literal the secret starts.
     #[serde(default)]
-    back: usize,
-    /// Whether literals and pattern match in any case.
+    pub(super) back: usize,
+    /// Whether literals and pattern ignore case.
     #[serde(default)]
-    any_case: bool,
-    /// What must stand before the pattern.
+    pub(super) any_case: bool,
+    /// What must precede the pattern.
     #[serde(default)]
-    before: Before,
-    /// Whether a value that is an ordinary word or a placeholder is let be.
+    pub(super) before: Before,
+    /// Whether ordinary words and placeholders are left alone.
     #[serde(default)]
-    unless_ordinary: bool,
-    /// What the text must look like from there. The group `secret` is replaced, or else the whole.
+    pub(super) unless_ordinary: bool,
+    /// The pattern from there. The group `secret` is replaced, or the whole match if there is no such group.
     pattern: String,
     /// A made-up secret, for the tests.
     #[cfg_attr(not(test), expect(dead_code, reason = "examples are for readers and tests"))]
@@ -52,7 +50,7 @@ pub(super) struct Format {
     regex: OnceLock<Option<Regex>>,
 }
 
-/// A secret in its surroundings, in parts, so that no scanner takes this repository for a leak.
+/// A made-up secret in context, in parts, so that secret scanners do not report this repository.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(not(test), expect(dead_code, reason = "examples are for readers and tests"))]
@@ -64,78 +62,77 @@ pub(super) struct Example {
     pub(super) right: String,
 }
 
-/// What must stand before a pattern.
+/// What must precede a pattern.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Before {
-    /// The format cannot be mistaken, even inside a word.
+pub(super) enum Before {
+    /// Anything: the format is unmistakable even inside a word.
     #[default]
     Anything,
-    /// No letter or digit, unless it ends an escape such as `\n` or `%3D`.
+    /// No letter or digit, except the end of an escape such as `\n` or `%3D`.
     Edge,
     /// A digit.
     Digit,
-    /// As `Anything`, and where it does not match, it matches nowhere in the same run of letters and digits.
+    /// Anything; a pattern that does not match here matches nowhere in the same run of letters and digits.
     Run,
 }
 
-/// All rules, ready to use.
+/// All rules, with the literals of their formats compiled.
 #[derive(Debug)]
-pub(super) struct RuleBook {
+pub(super) struct Rules {
     pub(super) formats: Vec<Format>,
-    pub(super) words: Words,
-    exact: Index,
-    any_case: Index,
+    pub(super) words: WordLists,
+    pub(super) exact: LiteralIndex,
+    pub(super) any_case: LiteralIndex,
 }
 
 /// The literals of the formats in one automaton.
 #[derive(Debug)]
-struct Index {
-    automaton: Option<AhoCorasick>,
+pub(super) struct LiteralIndex {
+    pub(super) automaton: Option<AhoCorasick>,
     /// The format of each literal.
-    formats: Vec<usize>,
+    pub(super) formats: Vec<usize>,
 }
 
-impl RuleBook {
-    fn new(data: Data) -> Self {
-        let exact = Index::new(&data.formats, false);
-        let any_case = Index::new(&data.formats, true);
-        Self { formats: data.formats, words: data.words, exact, any_case }
+impl Rules {
+    fn new(file: RulesFile) -> Self {
+        let exact = LiteralIndex::new(&file.formats, false);
+        let any_case = LiteralIndex::new(&file.formats, true);
+        Self { formats: file.formats, words: file.words, exact, any_case }
     }
 
     pub(super) fn has_kind(&self, kind: &str) -> bool {
         self.formats.iter().any(|format| format.kind == kind)
     }
-
-    /// Everything in the text that has a known format.
-    pub(super) fn find(&'static self, text: &str, spans: &mut Vec<Span>) {
-        for index in [&self.exact, &self.any_case] {
-            let Some(automaton) = &index.automaton else {
-                continue;
-            };
-            // Up to where each format has been tried: no format reads a stretch of text twice.
-            let mut tried = Vec::new();
-            for hit in automaton.find_overlapping_iter(text) {
-                let Some((&number, format)) = index
-                    .formats
-                    .get(hit.pattern().as_usize())
-                    .and_then(|number| Some((number, self.formats.get(*number)?)))
-                else {
-                    continue;
-                };
-                tried.resize(self.formats.len(), 0);
-                let Some(tried) = tried.get_mut(number) else {
-                    continue;
-                };
-                if let Some(start) = hit.start().checked_sub(format.back).filter(|start| start >= tried) {
-                    *tried = format.try_at(text, start, spans).unwrap_or(*tried);
-                }
-            }
-        }
-    }
 }
 
-impl Index {
+/// Words that tell secrets from other values: lowercase, at most three to a phrase.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WordLists {
+    /// Phrases in keys whose values are secret.
+    pub(super) secret: HashSet<String>,
+    /// Endings of words that mean the same: `pgpassword`.
+    pub(super) secret_endings: Vec<String>,
+    /// Phrases in keys whose values are secret if they look like one.
+    pub(super) ambiguous: HashSet<String>,
+    /// Phrases that make a key harmless although it contains a secret word.
+    pub(super) harmless: HashSet<String>,
+    /// Last words of keys that describe a secret instead of holding it.
+    pub(super) metadata_endings: HashSet<String>,
+    /// First words of keys that count or switch something.
+    pub(super) flag_prefixes: HashSet<String>,
+    /// Values that are no secret: types, placeholders, words of prose.
+    pub(super) ordinary_values: HashSet<String>,
+    /// Beginnings of placeholders.
+    pub(super) placeholder_prefixes: Vec<String>,
+    /// Names of objects that code reads secrets from.
+    pub(super) secret_owners: HashSet<String>,
+    /// Keys of a JSON Schema that describe a secret, not its value.
+    pub(super) schema_keywords: HashSet<String>,
+}
+
+impl LiteralIndex {
     fn new(all: &[Format], any_case: bool) -> Self {
         let mut literals = Vec::new();
         let mut formats = Vec::new();
@@ -156,56 +153,9 @@ impl Index {
 }
 
 impl Format {
-    /// Compiled when its literal is met for the first time: most formats never are.
+    /// The compiled pattern. Compiled on first use: most formats never occur.
     pub(super) fn regex(&self) -> Option<&Regex> {
         let flags = if self.any_case { "(?i)" } else { "" };
         self.regex.get_or_init(|| Regex::new(&format!("{flags}\\A(?:{})", self.pattern)).ok()).as_ref()
     }
-
-    /// Holds the text from `start` against the pattern. Says up to where this format has now seen the text.
-    fn try_at(&'static self, text: &str, start: usize, spans: &mut Vec<Span>) -> Option<usize> {
-        let rest = text.get(start..)?;
-        if !self.before.fits(text.as_bytes(), start) {
-            return None;
-        }
-        let Some(found) = self.regex()?.captures(rest) else {
-            return (self.before == Before::Run).then(|| start + run_length(rest));
-        };
-        let whole = found.get(0)?;
-        let secret = found.name("secret").unwrap_or(whole);
-        let ordinary = self.unless_ordinary && is_ordinary(secret.as_str());
-        if !ordinary && !secret.is_empty() && !is_in_marker(text, start) {
-            spans.push(Span { start: start + secret.start(), end: start + secret.end(), kind: &self.kind });
-        }
-        // What follows the secret may be the beginning of the next.
-        Some(start + secret.end())
-    }
-}
-
-impl Before {
-    fn fits(self, text: &[u8], position: usize) -> bool {
-        let before = text.get(..position).unwrap_or_default();
-        match self {
-            Self::Anything | Self::Run => true,
-            Self::Digit => before.last().is_some_and(u8::is_ascii_digit),
-            Self::Edge => !before.last().is_some_and(u8::is_ascii_alphanumeric) || ends_escape(before),
-        }
-    }
-}
-
-/// Whether a text ends with `\n`, `%3D`, `\u003d` or a colour code, which are no part of the word after them.
-fn ends_escape(text: &[u8]) -> bool {
-    match text {
-        [.., b'\\', b'n' | b'r' | b't' | b'b' | b'f' | b'v' | b'0'] => true,
-        [.., b'%', high, low] | [.., b'\\', b'x', high, low] | [.., b'\\', b'u', _, _, high, low] => {
-            high.is_ascii_hexdigit() && low.is_ascii_hexdigit()
-        }
-        [.., b'0'..=b'9' | b'[', b'm'] => text.iter().rev().take(12).any(|byte| *byte == 0x1b),
-        _ => false,
-    }
-}
-
-fn run_length(text: &str) -> usize {
-    let is_run = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-    text.bytes().position(|byte| !is_run(byte)).unwrap_or(text.len())
 }

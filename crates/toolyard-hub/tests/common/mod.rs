@@ -40,7 +40,7 @@ pub(crate) struct Ledger {
     running: AtomicUsize,
     pub(crate) most_running: AtomicUsize,
     pub(crate) dropped_unfinished: AtomicUsize,
-    /// Source ids in the order they were called.
+    /// RegisteredSource ids in the order they were called.
     pub(crate) calls: Mutex<Vec<String>>,
 }
 
@@ -105,7 +105,7 @@ impl Tool for Scripted {
                     let turn = self.turn.fetch_add(1, Ordering::SeqCst).min(kinds.len() - 1);
                     Err(ToolError::new(*kinds.get(turn).unwrap(), "as scripted"))
                 }
-                Act::Ask => Ok(ToolOutput { asks: true, ..ToolOutput::default() }),
+                Act::Ask => Ok(ToolOutput { input_required: true, ..ToolOutput::default() }),
                 Act::Echo => Ok(ToolOutput::text(request.arguments.get())),
             };
             running.finished = true;

@@ -1,8 +1,8 @@
-//! Messages of the sizes and shapes that real servers send, made here so that nothing has to be brought along.
+//! Messages with the sizes and shapes that real servers send.
 
 use serde_json::{Value, json};
 
-/// The bytes of a message. A list of tools can be taken from a file that holds the result of a real `tools/list`.
+/// The bytes of a message. The list can be read from a file with the result of a real `tools/list`.
 pub(crate) fn message(kind: &str, file: Option<&str>) -> Option<Vec<u8>> {
     let result = match (kind, file) {
         ("list", Some(file)) => serde_json::from_slice(&std::fs::read(file).ok()?).ok()?,
@@ -17,7 +17,7 @@ pub(crate) fn message(kind: &str, file: Option<&str>) -> Option<Vec<u8>> {
     serde_json::to_vec(&json!({"jsonrpc": "2.0", "id": 7, "result": result})).ok()
 }
 
-/// 46 tools in 69 kB: as many and as large as those of excel-mcp-server 2.2.2, and of the same shape.
+/// 46 tools in 69 kB, like those of excel-mcp-server 2.2.2.
 fn list() -> Value {
     let tools: Vec<Value> = (0..46).map(tool).collect();
     json!({"cacheScope": "private", "resultType": "complete", "tools": tools, "ttlMs": 0})
@@ -56,7 +56,7 @@ fn tool(number: usize) -> Value {
     tool
 }
 
-/// 700 kB of rows, and a line of text beside them.
+/// 700 kB of rows and a line of text.
 fn structured() -> Value {
     let row = |number: usize| {
         json!({
@@ -69,7 +69,7 @@ fn structured() -> Value {
     json!({"content": [{"type": "text", "text": "3900 rows"}], "structuredContent": {"rows": rows}, "isError": false})
 }
 
-/// Lines of text, with the quotes and tabs that tables and code have.
+/// Lines of text with quotes and tabs, as in tables and code.
 fn text(bytes: usize) -> String {
     let line = "The quick brown fox jumps over the lazy dog, and \"nobody\" minds;\tneither does the dog.\n";
     line.repeat(bytes / line.len())

@@ -1,104 +1,102 @@
-//! What a definition says once its spelling is taken away, and the hash that names it.
+//! The canonical form of a definition, and the hash that identifies it.
 //!
-//! Two definitions have one canonical form exactly when nobody who follows JSON and JSON Schema can tell them apart:
+//! Two definitions have the same canonical form exactly when they are equal under JSON and JSON Schema:
 //!
-//! - White space, the order of keys and the way a string is escaped do not count. Text does, to the last code point:
-//!   no normalization, for a look-alike is a change.
-//! - Numbers are compared by their exact decimal value, never as floats: `1`, `1.0` and `10e-1` are one number, as JSON
-//!   Schema says and as every other JSON library rewrites them, and two numbers that only a float confuses are two.
-//! - The order of arrays counts, except where a JSON Schema means a set: `required`, `dependentRequired`, `type` and
-//!   `enum`. Some servers build these from sets and send another order at every start. Only schemas are read in this
-//!   way; an array called `required` inside a default is data and keeps its order. The order of `anyOf` and its kin
-//!   counts, because it decides which words are shown first.
-//! - Every field is covered, unknown ones, `icons` and `_meta` among them: a client that ignores a field today may show
-//!   it to a model tomorrow. Nothing is taken for volatile.
+//! - White space, key order and string escapes do not count. Text counts to the last code point, without Unicode
+//!   normalization: a look-alike is a change.
+//! - Numbers are compared by exact decimal value, never as floats: `1`, `1.0` and `10e-1` are equal.
+//! - Array order counts, except where JSON Schema means a set: `required`, `dependentRequired`, `type` and `enum`. Some
+//!   servers build these from sets and send another order at every start. An array called `required` inside a default is
+//!   data and keeps its order. The order of `anyOf` counts, because it decides what is shown first.
+//! - Every field counts, including unknown ones, `icons` and `_meta`: a client that ignores a field today may show it to
+//!   a model tomorrow.
 
 use toolyard_core::ContentHash;
 
-use super::tree::{Tree, write_between, write_text};
+use super::json_tree::{JsonTree, write_between, write_text};
 
-/// Written before the form, so that another version of these rules makes other hashes.
-const VERSION: &str = "toolyard tool definition 1\n";
+/// Part of the hash, so that another version of these rules produces other hashes.
+const HASH_PREFIX: &str = "toolyard tool definition 1\n";
 
 /// The hash of the canonical form of a definition.
-pub(crate) fn hash(definition: &Tree) -> ContentHash {
-    ContentHash::of_parts([VERSION.as_bytes(), canonical(definition).as_bytes()])
+pub(crate) fn definition_hash(definition: &JsonTree) -> ContentHash {
+    ContentHash::of_parts([HASH_PREFIX.as_bytes(), canonical(definition).as_bytes()])
 }
 
-/// The canonical form of a whole definition, itself JSON.
-pub(crate) fn canonical(definition: &Tree) -> String {
+/// The canonical form of a definition, itself JSON.
+pub(crate) fn canonical(definition: &JsonTree) -> String {
     canonical_without(definition, &[])
 }
 
-/// The canonical form of a definition as if these of its fields were not there.
-pub(crate) fn canonical_without(definition: &Tree, fields: &[&str]) -> String {
+/// The canonical form of a definition without some of its fields.
+pub(crate) fn canonical_without(definition: &JsonTree, fields: &[&str]) -> String {
     let mut out = String::new();
     write_object(
         definition.fields(),
         &mut out,
         |key, value, out| {
-            let reading = match key {
-                "inputSchema" | "outputSchema" => Reading::Schema,
-                _ => Reading::Data,
+            let role = match key {
+                "inputSchema" | "outputSchema" => SchemaRole::Schema,
+                _ => SchemaRole::Data,
             };
-            write(value, reading, out);
+            write_value(value, role, out);
         },
         fields,
     );
-    if !matches!(definition, Tree::Object(_)) {
+    if !matches!(definition, JsonTree::Object(_)) {
         out.clear();
-        write(definition, Reading::Data, &mut out);
+        write_value(definition, SchemaRole::Data, &mut out);
     }
     out
 }
 
 /// The canonical form of one value.
-pub(crate) fn canonical_value(value: &Tree, reading: Reading) -> String {
+pub(crate) fn canonical_value(value: &JsonTree, role: SchemaRole) -> String {
     let mut out = String::new();
-    write(value, reading, &mut out);
+    write_value(value, role, &mut out);
     out
 }
 
-/// How a value is read.
+/// What a value is in terms of JSON Schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reading {
-    /// As it is.
+pub(crate) enum SchemaRole {
+    /// Plain data.
     Data,
-    /// As a JSON Schema.
+    /// A JSON Schema.
     Schema,
-    /// As an object or array of schemas.
-    Schemas,
-    /// As an array whose order says nothing.
+    /// An object or array of schemas.
+    SchemaCollection,
+    /// An array whose order does not count.
     Set,
-    /// As an object of such arrays.
-    Sets,
+    /// An object of such arrays.
+    SetMap,
 }
 
-impl Reading {
-    /// How the value under a key is read, inside a value read like this.
+impl SchemaRole {
+    /// The role of the value under a key.
     pub(crate) fn of_field(self, key: &str) -> Self {
         match self {
-            Self::Schema => keyword(key),
-            Self::Schemas => Self::Schema,
-            Self::Sets => Self::Set,
+            Self::Schema => role_of_keyword(key),
+            Self::SchemaCollection => Self::Schema,
+            Self::SetMap => Self::Set,
             Self::Data | Self::Set => Self::Data,
         }
     }
 
-    /// How the items of an array are read.
+    /// The role of the items of an array.
     pub(crate) fn of_items(self) -> Self {
         match self {
             // `items` of older drafts may be an array of schemas.
-            Self::Schema | Self::Schemas => Self::Schema,
-            Self::Data | Self::Set | Self::Sets => Self::Data,
+            Self::Schema | Self::SchemaCollection => Self::Schema,
+            Self::Data | Self::Set | Self::SetMap => Self::Data,
         }
     }
 }
 
-fn keyword(key: &str) -> Reading {
+fn role_of_keyword(key: &str) -> SchemaRole {
     match key {
         "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas" | "allOf"
-        | "anyOf" | "oneOf" | "prefixItems" => Reading::Schemas,
+        | "anyOf" | "oneOf" | "prefixItems" => SchemaRole::SchemaCollection,
         "items"
         | "additionalItems"
         | "additionalProperties"
@@ -110,53 +108,53 @@ fn keyword(key: &str) -> Reading {
         | "else"
         | "unevaluatedItems"
         | "unevaluatedProperties"
-        | "contentSchema" => Reading::Schema,
-        "required" | "type" | "enum" => Reading::Set,
-        "dependentRequired" => Reading::Sets,
-        _ => Reading::Data,
+        | "contentSchema" => SchemaRole::Schema,
+        "required" | "type" | "enum" => SchemaRole::Set,
+        "dependentRequired" => SchemaRole::SetMap,
+        _ => SchemaRole::Data,
     }
 }
 
-fn write(value: &Tree, reading: Reading, out: &mut String) {
+fn write_value(value: &JsonTree, role: SchemaRole, out: &mut String) {
     match value {
-        Tree::Null | Tree::Bool(_) | Tree::Text(_) => value.write(out),
-        Tree::Number(digits) => out.push_str(&exact(digits)),
-        Tree::List(items) if reading == Reading::Set => {
+        JsonTree::Null | JsonTree::Bool(_) | JsonTree::Text(_) => value.write(out),
+        JsonTree::Number(digits) => out.push_str(&canonical_number(digits)),
+        JsonTree::List(items) if role == SchemaRole::Set => {
             let mut items: Vec<String> =
-                items.iter().map(|item| canonical_value(item, Reading::Data)).collect();
+                items.iter().map(|item| canonical_value(item, SchemaRole::Data)).collect();
             items.sort_unstable();
             write_between(out, ['[', ']'], items, |item, out| out.push_str(&item));
         }
-        Tree::List(items) => {
-            write_between(out, ['[', ']'], items, |item, out| write(item, reading.of_items(), out));
+        JsonTree::List(items) => {
+            write_between(out, ['[', ']'], items, |item, out| write_value(item, role.of_items(), out));
         }
-        Tree::Object(fields) => {
-            write_object(fields, out, |key, value, out| write(value, reading.of_field(key), out), &[]);
+        JsonTree::Object(fields) => {
+            write_object(fields, out, |key, value, out| write_value(value, role.of_field(key), out), &[]);
         }
     }
 }
 
 fn write_object(
-    fields: &[(String, Tree)],
+    fields: &[(String, JsonTree)],
     out: &mut String,
-    mut write: impl FnMut(&str, &Tree, &mut String),
+    mut write_field: impl FnMut(&str, &JsonTree, &mut String),
     without: &[&str],
 ) {
-    let mut fields: Vec<&(String, Tree)> =
+    let mut fields: Vec<&(String, JsonTree)> =
         fields.iter().filter(|(key, _)| !without.contains(&key.as_str())).collect();
     fields.sort_unstable_by(|one, other| one.0.cmp(&other.0));
     write_between(out, ['{', '}'], fields, |(key, value), out| {
         write_text(key, out);
         out.push(':');
-        write(key, value, out);
+        write_field(key, value, out);
     });
 }
 
 /// A number as its shortest digits and a power of ten: `1.50` and `15e-1` are both `15e-1`.
-fn exact(spelled: &str) -> String {
-    let (sign, unsigned) = match spelled.strip_prefix('-') {
+fn canonical_number(text: &str) -> String {
+    let (sign, unsigned) = match text.strip_prefix('-') {
         Some(rest) => ("-", rest),
-        None => ("", spelled),
+        None => ("", text),
     };
     let (mantissa, exponent) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -172,8 +170,8 @@ fn exact(spelled: &str) -> String {
         ("", _) => "0".to_owned(),
         (digits, Some(0)) => format!("{sign}{digits}"),
         (digits, Some(power)) => format!("{sign}{digits}e{power}"),
-        // An exponent beyond all sense is kept as it is spelled.
-        (_, None) => spelled.to_owned(),
+        // An exponent beyond i64 is kept as written.
+        (_, None) => text.to_owned(),
     }
 }
 

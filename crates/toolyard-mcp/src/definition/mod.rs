@@ -1,28 +1,29 @@
-//! Tool definitions: what is usable of them, their canonical form, their pins, and how two of them differ.
+//! Tool definitions as servers send them: validation, canonical form, pins and diffs. Pure decisions, no I/O.
 //!
-//! Everything here is a pure decision over what a server sent:
-//!
-//! - `judge`: one definition is usable or quarantined with the reason; the others of its list are not touched by it.
-//! - `canonical`: what a definition says once its spelling is taken away, and its hash.
-//! - `pins`: which tools may serve, given what was approved before.
-//! - `difference`: how two definitions differ, in lines that a person reads.
+//! - `validate`: accepts or rejects one definition, with the reason; uses `sanitize`, `complexity` and `mirrored_headers`.
+//! - `canonical`: the form and hash that identify a definition.
+//! - `pins`: which tools may be called, given earlier approvals.
+//! - `diff`: how two definitions differ, as lines for a terminal.
+//! - `validated_spec`: the fast path for definitions that were validated before.
 
 mod canonical;
-mod difference;
-mod headers;
-mod hidden;
-mod judge;
+mod complexity;
+mod diff;
+mod json_tree;
+mod mirrored_headers;
 mod pins;
-mod quick;
-mod text;
-mod tree;
-mod weight;
+mod preview;
+mod sanitize;
+mod validate;
+mod validated_spec;
 
-pub use difference::difference;
-pub use headers::{HeaderProblem, MirroredParameter, mirrored_parameters};
-pub use hidden::HiddenText;
-pub use judge::{JudgeRules, Judged, JudgedList, Quarantine, QuarantinedTool, UsableTool, judge, judge_list};
-pub use pins::{Blocked, BlockedTool, FirstSight, NotBlocked, PinDecision, decide};
-pub(crate) use quick::quick_spec;
-pub use tree::TreeError;
-pub use weight::TooHeavy;
+pub use complexity::SchemaComplexityError;
+pub use diff::diff_definitions;
+pub use json_tree::JsonTreeError;
+pub use mirrored_headers::{MirroredHeaderError, MirroredParameter, mirrored_parameters};
+pub use pins::{NewToolPolicy, NotQuarantined, PinDecision, QuarantineReason, QuarantinedTool, decide_pins};
+pub use sanitize::UnsafeText;
+pub use validate::{
+    RejectedTool, Rejection, ValidTool, ValidatedTools, ValidationRules, validate_tool, validate_tools,
+};
+pub use validated_spec::parse_validated_spec;

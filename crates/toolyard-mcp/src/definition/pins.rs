@@ -1,10 +1,8 @@
-//! Which tools may serve, given what was approved before and what the server sends now.
+//! Decides which tools of a server may be called, given the definitions that were approved before.
 //!
-//! A definition is pinned when it is approved: by a person, or by the rule of first sight. From then on a tool serves
-//! only with a definition that was approved for its name, whichever of them it is: one that returns to an approved form
-//! is approved. A tool that comes new to a known server is approved by first sight, too, and named in the notice; with
-//! [`FirstSight::Ask`] it waits for a person. A tool that comes new while another one vanished is taken for that other
-//! one under a changed name, and waits, when it says the same: a pin must not be shed by a new name.
+//! A definition is pinned when it is approved, by a user or by [`NewToolPolicy::Approve`]. From then on only approved
+//! definitions of that name may be called; returning to an earlier approved definition needs no new approval. A new tool
+//! that equals a tool which disappeared is quarantined as renamed: a new name must not evade a pin.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,123 +10,129 @@ use toolyard_core::{ContentHash, ToolDefinition};
 
 use super::{
     canonical::canonical_without,
-    difference::difference,
-    judge::{JudgedList, QuarantinedTool, UsableTool},
-    tree::Tree,
+    diff::diff_definitions,
+    json_tree::JsonTree,
+    validate::{RejectedTool, ValidTool, ValidatedTools},
 };
 
-/// Levels that are read of a remembered definition; more never got a pin.
-const DEPTH: usize = 64;
+/// Nesting levels; a deeper definition is never pinned.
+const MAX_DEPTH: usize = 64;
 
-/// What happens with a definition of a tool that was never seen before.
+/// What happens to a tool without earlier definitions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum FirstSight {
-    /// It is approved, and named in the notice.
+pub enum NewToolPolicy {
+    /// It is approved and reported.
     #[default]
-    Trust,
-    /// It waits for a person.
-    Ask,
+    Approve,
+    /// It is quarantined until a user approves it.
+    Quarantine,
 }
 
-/// What is done with a list of tools.
+/// The decision on a list of tools.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PinDecision {
-    /// These serve.
-    pub in_service: Vec<UsableTool>,
-    /// These wait for a person.
-    pub blocked: Vec<BlockedTool>,
-    /// These cannot be used at all.
+    /// Tools that may be called.
+    pub approved: Vec<ValidTool>,
+    /// Tools that await approval.
     pub quarantined: Vec<QuarantinedTool>,
-    /// Names of those in service that the rule of first sight approved just now: the notice.
-    pub first_seen: Vec<String>,
-    /// Names that were approved once and are no longer in the list.
-    pub gone: Vec<String>,
-    /// What must be remembered before anything serves.
+    /// Invalid definitions.
+    pub rejected: Vec<RejectedTool>,
+    /// Names of approved tools that [`NewToolPolicy::Approve`] approved just now.
+    pub newly_approved: Vec<String>,
+    /// Names that were approved earlier and are no longer in the list.
+    pub removed: Vec<String>,
+    /// Definitions to store before any tool is called.
     pub records: Vec<ToolDefinition>,
 }
 
-/// A tool that waits for a person.
+/// A tool that awaits approval.
 #[derive(Debug, Clone, PartialEq)]
-pub struct BlockedTool {
+pub struct QuarantinedTool {
     /// The tool as it is now.
-    pub tool: UsableTool,
-    /// Why it waits.
-    pub reason: Blocked,
-    /// How it differs from what was approved, in lines for people.
+    pub tool: ValidTool,
+    /// Why it was quarantined.
+    pub reason: QuarantineReason,
+    /// How it differs from the approved definition, as lines.
     pub difference: Vec<String>,
 }
 
-/// Why a tool waits for a person.
+/// Why a tool is quarantined.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Blocked {
-    /// It was approved in another form.
-    #[error("its definition changed since it was approved")]
+pub enum QuarantineReason {
+    /// The approved definition is another one.
+    #[error("the definition changed since it was approved")]
     Changed,
-    /// It was approved under another name.
-    #[error("it looks like {from} under a changed name")]
+    /// It equals a tool that disappeared.
+    #[error("looks like {from} under a new name")]
     Renamed {
-        /// The name that is gone.
+        /// The name that disappeared.
         from: String,
     },
-    /// Nobody approved it yet.
-    #[error("nobody approved it yet")]
+    /// It was never approved.
+    #[error("not approved yet")]
     Unapproved,
 }
 
 impl PinDecision {
-    /// What to remember when a person approves what is blocked: all of it, or only the tools of these names. It holds
-    /// the very definitions that were shown; what the server sends later is not approved by it.
-    pub fn approval(&self, tools: Option<&[String]>, now: i64) -> Result<Vec<ToolDefinition>, NotBlocked> {
-        let is_blocked = |name: &String| self.blocked.iter().any(|blocked| *blocked.tool.spec.name == **name);
-        if let Some(name) = tools.unwrap_or_default().iter().find(|name| !is_blocked(name)) {
-            return Err(NotBlocked(name.clone()));
+    /// The definitions to store when a user approves quarantined tools: all of them, or those with these names. Only the
+    /// definitions of this decision are approved, not what the server sends later.
+    pub fn approval_records(
+        &self,
+        tools: Option<&[String]>,
+        now: i64,
+    ) -> Result<Vec<ToolDefinition>, NotQuarantined> {
+        let is_quarantined =
+            |name: &String| self.quarantined.iter().any(|quarantined| *quarantined.tool.spec.name == **name);
+        if let Some(name) = tools.unwrap_or_default().iter().find(|name| !is_quarantined(name)) {
+            return Err(NotQuarantined(name.clone()));
         }
         let chosen =
-            |tool: &UsableTool| tools.is_none_or(|names| names.iter().any(|name| *name == *tool.spec.name));
-        let blocked = self.blocked.iter().map(|blocked| &blocked.tool).filter(|tool| chosen(tool));
-        Ok(blocked.map(|tool| record(tool, true, now)).collect())
+            |tool: &ValidTool| tools.is_none_or(|names| names.iter().any(|name| *name == *tool.spec.name));
+        let quarantined =
+            self.quarantined.iter().map(|quarantined| &quarantined.tool).filter(|tool| chosen(tool));
+        Ok(quarantined.map(|tool| record(tool, true, now)).collect())
     }
 }
 
-/// A tool that nobody has to approve.
+/// An approval for a tool that does not await one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0} does not wait for approval")]
-pub struct NotBlocked(pub String);
+#[error("{0} does not await approval")]
+pub struct NotQuarantined(pub String);
 
-/// Decides which tools of a list may serve. `history` is everything the server ever had; none for a server never seen.
-pub fn decide(
+/// Decides which tools of a list may be called. `history` holds every definition the server ever sent.
+pub fn decide_pins(
     history: &[ToolDefinition],
-    list: JudgedList,
-    first_sight: FirstSight,
+    list: ValidatedTools,
+    new_tool_policy: NewToolPolicy,
     now: i64,
 ) -> PinDecision {
     let pins = Pins::new(history);
-    let mut decision = PinDecision { gone: pins.gone(&list), ..PinDecision::default() };
-    let vanished = pins.vanished(&list);
-    for tool in list.usable {
+    let mut decision = PinDecision { removed: pins.removed(&list), ..PinDecision::default() };
+    let missing_features = pins.missing_features(&list);
+    for tool in list.valid {
         let (name, known) = (tool.spec.name.to_string(), pins.is_known(&tool));
-        let reason = pins.reason(&tool, &vanished, first_sight);
+        let reason = pins.reason(&tool, &missing_features, new_tool_policy);
         if !known {
             decision.records.push(record(&tool, reason.is_none(), now));
         }
         match reason {
             None => {
                 if !known {
-                    decision.first_seen.push(name);
+                    decision.newly_approved.push(name);
                 }
-                decision.in_service.push(tool);
+                decision.approved.push(tool);
             }
             Some(reason) => {
-                let difference = pins.difference(&tool, &reason);
-                decision.blocked.push(BlockedTool { tool, reason, difference });
+                let difference = pins.diff(&tool, &reason);
+                decision.quarantined.push(QuarantinedTool { tool, reason, difference });
             }
         }
     }
-    decision.quarantined = list.quarantined;
+    decision.rejected = list.rejected;
     decision
 }
 
-fn record(tool: &UsableTool, approved: bool, now: i64) -> ToolDefinition {
+fn record(tool: &ValidTool, approved: bool, now: i64) -> ToolDefinition {
     ToolDefinition {
         tool: tool.spec.name.to_string(),
         hash: tool.hash,
@@ -138,7 +142,7 @@ fn record(tool: &UsableTool, approved: bool, now: i64) -> ToolDefinition {
     }
 }
 
-/// What was known, by name.
+/// Earlier definitions, by tool.
 struct Pins<'a> {
     by_tool: HashMap<&'a str, Vec<&'a ToolDefinition>>,
     hashes: HashSet<(&'a str, ContentHash)>,
@@ -153,86 +157,92 @@ impl<'a> Pins<'a> {
         Self { by_tool, hashes: history.iter().map(|known| (known.tool.as_str(), known.hash)).collect() }
     }
 
-    fn of(&self, tool: &str) -> &[&'a ToolDefinition] {
+    fn definitions(&self, tool: &str) -> &[&'a ToolDefinition] {
         self.by_tool.get(tool).map_or(&[], Vec::as_slice)
     }
 
-    fn is_known(&self, tool: &UsableTool) -> bool {
+    fn is_known(&self, tool: &ValidTool) -> bool {
         self.hashes.contains(&(tool.spec.name.as_ref(), tool.hash))
     }
 
-    /// The approved form that was seen last.
+    /// The newest approved definition.
     fn pinned(&self, tool: &str) -> Option<&'a ToolDefinition> {
-        let approved = self.of(tool).iter().copied().filter(|known| known.approved);
+        let approved = self.definitions(tool).iter().copied().filter(|known| known.approved);
         approved.max_by_key(|known| known.first_seen_at)
     }
 
     fn reason(
         &self,
-        tool: &UsableTool,
-        vanished: &HashMap<String, &'a str>,
-        first_sight: FirstSight,
-    ) -> Option<Blocked> {
-        let known = self.of(&tool.spec.name);
+        tool: &ValidTool,
+        missing_features: &HashMap<String, &'a str>,
+        new_tool_policy: NewToolPolicy,
+    ) -> Option<QuarantineReason> {
+        let known = self.definitions(&tool.spec.name);
         if known.iter().any(|known| known.approved && known.hash == tool.hash) {
             return None;
         }
         if known.iter().any(|known| known.approved) {
-            return Some(Blocked::Changed);
+            return Some(QuarantineReason::Changed);
         }
-        let marks = if vanished.is_empty() { Vec::new() } else { marks(tool.definition.get()) };
-        if let Some(from) = marks.iter().find_map(|mark| vanished.get(mark)) {
-            return Some(Blocked::Renamed { from: (*from).to_owned() });
+        let rename_features =
+            if missing_features.is_empty() { Vec::new() } else { rename_features(tool.definition.get()) };
+        if let Some(from) = rename_features.iter().find_map(|feature| missing_features.get(feature)) {
+            return Some(QuarantineReason::Renamed { from: (*from).to_owned() });
         }
-        let waits = first_sight == FirstSight::Ask || !known.is_empty();
-        waits.then_some(Blocked::Unapproved)
+        let awaits_approval = new_tool_policy == NewToolPolicy::Quarantine || !known.is_empty();
+        awaits_approval.then_some(QuarantineReason::Unapproved)
     }
 
-    fn difference(&self, tool: &UsableTool, reason: &Blocked) -> Vec<String> {
+    fn diff(&self, tool: &ValidTool, reason: &QuarantineReason) -> Vec<String> {
         let before = match reason {
-            Blocked::Changed => self.pinned(&tool.spec.name),
-            Blocked::Renamed { from } => self.pinned(from).or_else(|| self.of(from).last().copied()),
-            Blocked::Unapproved => None,
+            QuarantineReason::Changed => self.pinned(&tool.spec.name),
+            QuarantineReason::Renamed { from } => {
+                self.pinned(from).or_else(|| self.definitions(from).last().copied())
+            }
+            QuarantineReason::Unapproved => None,
         };
-        let lines = before.map(|before| difference(&before.definition, &tool.definition));
+        let lines = before.map(|before| diff_definitions(&before.definition, &tool.definition));
         lines.and_then(Result::ok).unwrap_or_default()
     }
 
-    /// Names with history that are not in the list, sorted.
-    fn missing(&self, list: &JudgedList) -> Vec<&'a str> {
-        let usable = list.usable.iter().map(|tool| tool.spec.name.as_ref());
-        let quarantined = list.quarantined.iter().filter_map(|tool| tool.name.as_deref());
-        let present: HashSet<&str> = usable.chain(quarantined).collect();
+    /// Names with earlier definitions that are not in the list, sorted.
+    fn missing(&self, list: &ValidatedTools) -> Vec<&'a str> {
+        let valid = list.valid.iter().map(|tool| tool.spec.name.as_ref());
+        let rejected = list.rejected.iter().filter_map(|tool| tool.name.as_deref());
+        let present: HashSet<&str> = valid.chain(rejected).collect();
         let mut missing: Vec<&str> =
             self.by_tool.keys().copied().filter(|name| !present.contains(name)).collect();
         missing.sort_unstable();
         missing
     }
 
-    fn gone(&self, list: &JudgedList) -> Vec<String> {
-        let gone = self.missing(list).into_iter().filter(|name| self.pinned(name).is_some());
-        gone.map(str::to_owned).collect()
+    fn removed(&self, list: &ValidatedTools) -> Vec<String> {
+        let removed = self.missing(list).into_iter().filter(|name| self.pinned(name).is_some());
+        removed.map(str::to_owned).collect()
     }
 
-    /// The marks of all tools that are not in the list, approved or not: a blocked tool must not come back under
-    /// another name, either. Nothing is read when nothing new came.
-    fn vanished(&self, list: &JudgedList) -> HashMap<String, &'a str> {
+    /// Identifying features of all tools that are not in the list, approved or not: a quarantined tool must not return
+    /// under another name, either. Empty when the list has no new tool.
+    fn missing_features(&self, list: &ValidatedTools) -> HashMap<String, &'a str> {
         let missing = self.missing(list);
-        if list.usable.iter().all(|tool| self.pinned(&tool.spec.name).is_some()) {
+        if list.valid.iter().all(|tool| self.pinned(&tool.spec.name).is_some()) {
             return HashMap::new();
         }
-        let definitions = missing.iter().flat_map(|name| self.of(name).iter().map(|known| (*name, *known)));
+        let definitions =
+            missing.iter().flat_map(|name| self.definitions(name).iter().map(|known| (*name, *known)));
         definitions
-            .flat_map(|(name, known)| marks(known.definition.get()).into_iter().map(move |mark| (mark, name)))
+            .flat_map(|(name, known)| {
+                rename_features(known.definition.get()).into_iter().map(move |feature| (feature, name))
+            })
             .collect()
     }
 }
 
-/// What two tools of different names have in common when they are one: all but names and title, or the description.
-fn marks(definition: &str) -> Vec<String> {
-    let Ok(tree) = Tree::read(definition, DEPTH) else { return Vec::new() };
+/// Features by which a renamed tool is recognized: everything but name and title, or the description.
+fn rename_features(definition: &str) -> Vec<String> {
+    let Ok(tree) = JsonTree::parse(definition, MAX_DEPTH) else { return Vec::new() };
     let rest = format!("all {}", canonical_without(&tree, &["name", "title"]));
-    let description = tree.get("description").and_then(Tree::as_text).map(str::trim);
+    let description = tree.get("description").and_then(JsonTree::as_text).map(str::trim);
     let description = description.filter(|words| !words.is_empty());
     std::iter::once(rest).chain(description.map(|words| format!("description {words}"))).collect()
 }

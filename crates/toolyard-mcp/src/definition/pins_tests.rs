@@ -1,37 +1,37 @@
-//! What a server can change without being noticed: nothing.
+//! No change of a definition goes unnoticed.
 
 use serde_json::{Value, json};
 use toolyard_core::RawJson;
 
 use super::*;
-use crate::definition::{JudgeRules, judge_list};
+use crate::definition::{ValidationRules, validate_tools};
 
 fn tool(name: &str, description: &str) -> Value {
     json!({"name": name, "description": description, "inputSchema": {"type": "object", "properties": {name: {}}}})
 }
 
-fn list(tools: &[Value]) -> JudgedList {
+fn list(tools: &[Value]) -> ValidatedTools {
     let raw: Vec<RawJson> = tools.iter().map(RawJson::from_value).collect();
-    judge_list(&raw, JudgeRules::default())
+    validate_tools(&raw, ValidationRules::default())
 }
 
-/// A server whose lists are decided on one after the other, as the store remembers them.
+/// A server whose lists are decided on one after the other, with a store in memory.
 #[derive(Default)]
 struct Server {
     history: Vec<ToolDefinition>,
-    first_sight: FirstSight,
+    new_tool_policy: NewToolPolicy,
     now: i64,
 }
 
 impl Server {
     fn sends(&mut self, tools: &[Value]) -> PinDecision {
         self.now += 1;
-        let decision = decide(&self.history, list(tools), self.first_sight, self.now);
-        self.remember(decision.records.clone());
+        let decision = decide_pins(&self.history, list(tools), self.new_tool_policy, self.now);
+        self.store(decision.records.clone());
         decision
     }
 
-    fn remember(&mut self, records: Vec<ToolDefinition>) {
+    fn store(&mut self, records: Vec<ToolDefinition>) {
         for record in records {
             let same =
                 self.history.iter_mut().find(|known| known.tool == record.tool && known.hash == record.hash);
@@ -43,87 +43,94 @@ impl Server {
     }
 }
 
-fn serving(decision: &PinDecision) -> Vec<&str> {
-    decision.in_service.iter().map(|tool| tool.spec.name.as_ref()).collect()
+fn approved_names(decision: &PinDecision) -> Vec<&str> {
+    decision.approved.iter().map(|tool| tool.spec.name.as_ref()).collect()
 }
 
-fn waiting(decision: &PinDecision) -> Vec<String> {
-    decision.blocked.iter().map(|blocked| format!("{}: {}", blocked.tool.spec.name, blocked.reason)).collect()
+fn quarantined_reasons(decision: &PinDecision) -> Vec<String> {
+    decision
+        .quarantined
+        .iter()
+        .map(|quarantined| format!("{}: {}", quarantined.tool.spec.name, quarantined.reason))
+        .collect()
 }
 
 #[test]
-fn what_is_seen_first_serves_and_is_told() {
+fn new_tools_are_approved_and_reported() {
     let mut server = Server::default();
     let first = server.sends(&[tool("a", "A"), tool("b", "B")]);
-    assert_eq!(serving(&first), ["a", "b"]);
-    assert_eq!(first.first_seen, ["a", "b"]);
+    assert_eq!(approved_names(&first), ["a", "b"]);
+    assert_eq!(first.newly_approved, ["a", "b"]);
     assert!(first.records.iter().all(|record| record.approved));
     let again = server.sends(&[tool("b", "B"), tool("a", "A")]);
-    assert_eq!(serving(&again), ["b", "a"]);
-    assert_eq!((again.first_seen.len(), again.records.len()), (0, 0));
+    assert_eq!(approved_names(&again), ["b", "a"]);
+    assert_eq!((again.newly_approved.len(), again.records.len()), (0, 0));
 }
 
 #[test]
-fn a_changed_tool_waits_until_it_is_approved_and_may_return() {
+fn a_changed_tool_is_quarantined_until_it_is_approved_or_reverted() {
     let mut server = Server::default();
     server.sends(&[tool("a", "A"), tool("b", "B")]);
     let changed = server.sends(&[tool("a", "A, and more"), tool("b", "B")]);
-    assert_eq!(serving(&changed), ["b"]);
-    assert_eq!(waiting(&changed), ["a: its definition changed since it was approved"]);
-    assert_eq!(changed.blocked[0].difference, ["description: \"A\" -> \"A, and more\""]);
+    assert_eq!(approved_names(&changed), ["b"]);
+    assert_eq!(quarantined_reasons(&changed), ["a: the definition changed since it was approved"]);
+    assert_eq!(changed.quarantined[0].difference, ["description: \"A\" -> \"A, and more\""]);
     let still = server.sends(&[tool("a", "A, and more"), tool("b", "B")]);
-    assert_eq!(serving(&still), ["b"], "having been seen is not having been approved");
-    assert_eq!(serving(&server.sends(&[tool("a", "A"), tool("b", "B")])), ["a", "b"]);
-    server.remember(still.approval(None, server.now).unwrap());
-    assert_eq!(serving(&server.sends(&[tool("a", "A, and more")])), ["a"]);
-    assert_eq!(serving(&server.sends(&[tool("a", "something else")])), [""; 0]);
+    assert_eq!(approved_names(&still), ["b"], "seen is not approved");
+    assert_eq!(approved_names(&server.sends(&[tool("a", "A"), tool("b", "B")])), ["a", "b"]);
+    server.store(still.approval_records(None, server.now).unwrap());
+    assert_eq!(approved_names(&server.sends(&[tool("a", "A, and more")])), ["a"]);
+    assert_eq!(approved_names(&server.sends(&[tool("a", "something else")])), [""; 0]);
     assert_eq!(server.history.iter().filter(|known| known.tool == "a").count(), 3);
 }
 
 #[test]
-fn approval_is_for_what_was_shown_and_nothing_else() {
+fn approval_covers_only_the_definition_that_was_shown() {
     let mut server = Server::default();
     server.sends(&[tool("a", "A"), tool("b", "B")]);
     let shown = server.sends(&[tool("a", "A2"), tool("b", "B2")]);
-    assert_eq!(shown.approval(Some(&["c".to_owned()]), 9), Err(NotBlocked("c".to_owned())));
-    server.remember(shown.approval(Some(&["a".to_owned()]), 9).unwrap());
+    assert_eq!(shown.approval_records(Some(&["c".to_owned()]), 9), Err(NotQuarantined("c".to_owned())));
+    server.store(shown.approval_records(Some(&["a".to_owned()]), 9).unwrap());
     let later = server.sends(&[tool("a", "A3"), tool("b", "B2")]);
-    assert_eq!(serving(&later), [""; 0]);
-    assert_eq!(serving(&server.sends(&[tool("a", "A2"), tool("b", "B2")])), ["a"]);
+    assert_eq!(approved_names(&later), [""; 0]);
+    assert_eq!(approved_names(&server.sends(&[tool("a", "A2"), tool("b", "B2")])), ["a"]);
 }
 
 #[test]
-fn a_strict_server_serves_nothing_unasked() {
-    let mut server = Server { first_sight: FirstSight::Ask, ..Server::default() };
+fn new_tools_of_a_strict_server_are_quarantined() {
+    let mut server = Server { new_tool_policy: NewToolPolicy::Quarantine, ..Server::default() };
     let first = server.sends(&[tool("a", "A")]);
-    assert_eq!(waiting(&first), ["a: nobody approved it yet"]);
-    server.remember(first.approval(None, server.now).unwrap());
+    assert_eq!(quarantined_reasons(&first), ["a: not approved yet"]);
+    server.store(first.approval_records(None, server.now).unwrap());
     let second = server.sends(&[tool("a", "A"), tool("b", "B")]);
     assert_eq!(
-        (serving(&second), waiting(&second)),
-        (vec!["a"], vec!["b: nobody approved it yet".to_owned()])
+        (approved_names(&second), quarantined_reasons(&second)),
+        (vec!["a"], vec!["b: not approved yet".to_owned()])
     );
-    server.first_sight = FirstSight::Trust;
+    server.new_tool_policy = NewToolPolicy::Approve;
     assert_eq!(
-        serving(&server.sends(&[tool("a", "A"), tool("b", "B")])),
+        approved_names(&server.sends(&[tool("a", "A"), tool("b", "B")])),
         ["a"],
-        "what waits goes on waiting"
+        "quarantined tools stay quarantined"
     );
 }
 
 #[test]
-fn a_new_tool_of_a_known_server_is_told() {
+fn a_new_tool_of_a_known_server_is_reported() {
     let mut server = Server::default();
     server.sends(&[tool("a", "A")]);
     let more = server.sends(&[tool("a", "A"), tool("b", "B")]);
-    assert_eq!((serving(&more), more.first_seen.as_slice()), (vec!["a", "b"], ["b".to_owned()].as_slice()));
+    assert_eq!(
+        (approved_names(&more), more.newly_approved.as_slice()),
+        (vec!["a", "b"], ["b".to_owned()].as_slice())
+    );
     let fewer = server.sends(&[tool("b", "B")]);
-    assert_eq!(fewer.gone, ["a"]);
-    assert_eq!(serving(&server.sends(&[tool("a", "A"), tool("b", "B")])), ["a", "b"]);
+    assert_eq!(fewer.removed, ["a"]);
+    assert_eq!(approved_names(&server.sends(&[tool("a", "A"), tool("b", "B")])), ["a", "b"]);
 }
 
 #[test]
-fn a_pin_is_not_shed_by_a_new_name() {
+fn a_new_name_does_not_evade_a_pin() {
     let mut server = Server::default();
     let original = tool("a", "Reads a file");
     server.sends(std::slice::from_ref(&original));
@@ -131,29 +138,42 @@ fn a_pin_is_not_shed_by_a_new_name() {
     renamed["name"] = json!("z");
     renamed["title"] = json!("Z");
     let decision = server.sends(std::slice::from_ref(&renamed));
-    assert_eq!((serving(&decision).len(), decision.gone.as_slice()), (0, ["a".to_owned()].as_slice()));
-    assert_eq!(waiting(&decision), ["z: it looks like a under a changed name"]);
-    assert_eq!(decision.blocked[0].difference, ["name: \"a\" -> \"z\"", "title: added: \"Z\""]);
-    assert_eq!(waiting(&server.sends(std::slice::from_ref(&renamed))).len(), 1, "it goes on waiting");
+    assert_eq!(
+        (approved_names(&decision).len(), decision.removed.as_slice()),
+        (0, ["a".to_owned()].as_slice())
+    );
+    assert_eq!(quarantined_reasons(&decision), ["z: looks like a under a new name"]);
+    assert_eq!(decision.quarantined[0].difference, ["name: \"a\" -> \"z\"", "title: added: \"Z\""]);
+    assert_eq!(
+        quarantined_reasons(&server.sends(std::slice::from_ref(&renamed))).len(),
+        1,
+        "still quarantined"
+    );
     let both = server.sends(&[original.clone(), renamed.clone()]);
-    assert_eq!((serving(&both), waiting(&both)), (vec!["a"], vec!["z: nobody approved it yet".to_owned()]));
-    server.remember(decision.approval(None, server.now).unwrap());
-    assert_eq!(serving(&server.sends(&[renamed])), ["z"]);
+    assert_eq!(
+        (approved_names(&both), quarantined_reasons(&both)),
+        (vec!["a"], vec!["z: not approved yet".to_owned()])
+    );
+    server.store(decision.approval_records(None, server.now).unwrap());
+    assert_eq!(approved_names(&server.sends(&[renamed])), ["z"]);
 }
 
 #[test]
-fn a_blocked_definition_does_not_return_under_another_name() {
+fn a_quarantined_definition_does_not_return_under_another_name() {
     let mut server = Server::default();
     server.sends(&[tool("a", "Reads a file")]);
     server.sends(&[tool("a", "Reads a file and your keys")]);
     let laundered = server.sends(&[tool("b", "Reads a file and your keys")]);
-    assert_eq!(waiting(&laundered), ["b: it looks like a under a changed name"]);
+    assert_eq!(quarantined_reasons(&laundered), ["b: looks like a under a new name"]);
 }
 
 #[test]
-fn a_quarantined_tool_is_not_gone() {
+fn a_rejected_tool_is_not_removed() {
     let mut server = Server::default();
     server.sends(&[tool("a", "A"), tool("b", "B")]);
     let decision = server.sends(&[tool("a", "A\u{e0041}"), tool("b", "B")]);
-    assert_eq!((serving(&decision), decision.gone.len(), decision.quarantined.len()), (vec!["b"], 0, 1));
+    assert_eq!(
+        (approved_names(&decision), decision.removed.len(), decision.rejected.len()),
+        (vec!["b"], 0, 1)
+    );
 }

@@ -1,6 +1,4 @@
-//! Our words in those of the crate genai, and its words in ours.
-
-use std::time::Duration;
+//! Conversions between our types and those of the crate genai.
 
 use genai::{
     chat::{
@@ -9,33 +7,32 @@ use genai::{
     },
     webc,
 };
-use jiff::Timestamp;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
-use super::GenAiConfig;
+use super::{GenAiConfig, Retry};
 use crate::{
-    FinishReason, ModelError, ModelErrorKind, ModelEvent, ModelMessage, ModelRequest, Role, ToolCallDelta,
-    Usage,
-    openai::{
-        failure::{Complaint, Spokesman},
-        retry,
-    },
-    tool_call_tag::read_arguments,
+    FinishReason, ModelError, ModelErrorKind, ModelEvent, ModelMessage, ModelRequest, Prices, Role,
+    ToolCallDelta, Usage,
+    provider::{ErrorReporter, ServerError, parse_retry_after},
+    tool_call_parser::parse_arguments,
 };
 
-/// What is asked.
-pub(super) fn request(request: &ModelRequest) -> ChatRequest {
+pub(super) fn chat_request(request: &ModelRequest) -> ChatRequest {
     let tools = request.tools.iter().map(|tool| {
         Tool::new(tool.name.clone())
             .with_description(tool.description.clone())
             .with_schema(tool.parameters.to_value())
     });
-    let asked = ChatRequest::new(request.messages.iter().map(message).collect());
-    if request.tools.is_empty() { asked } else { asked.with_tools(tools.collect::<Vec<Tool>>()) }
+    let chat_request = ChatRequest::new(request.messages.iter().map(chat_message).collect());
+    if request.tools.is_empty() {
+        chat_request
+    } else {
+        chat_request.with_tools(tools.collect::<Vec<Tool>>())
+    }
 }
 
-fn message(message: &ModelMessage) -> ChatMessage {
+fn chat_message(message: &ModelMessage) -> ChatMessage {
     let text = message.text.clone();
     match message.role {
         Role::System => ChatMessage::system(text),
@@ -46,56 +43,55 @@ fn message(message: &ModelMessage) -> ChatMessage {
         }
         Role::Assistant if message.calls.is_empty() => ChatMessage::assistant(text),
         Role::Assistant => {
-            let words = (!text.is_empty()).then(|| ContentPart::from_text(text));
+            let text = (!text.is_empty()).then(|| ContentPart::from_text(text));
             let calls = message.calls.iter().map(|call| {
                 ContentPart::ToolCall(ToolCall {
                     call_id: call.id.clone(),
                     fn_name: call.name.clone(),
-                    fn_arguments: Value::Object(read_arguments(&call.arguments).unwrap_or_default()),
+                    fn_arguments: Value::Object(parse_arguments(&call.arguments).unwrap_or_default()),
                     thought_signatures: None,
                 })
             });
             ChatMessage::assistant(MessageContent::from_parts(
-                words.into_iter().chain(calls).collect::<Vec<_>>(),
+                text.into_iter().chain(calls).collect::<Vec<_>>(),
             ))
         }
     }
 }
 
-/// How it is to be answered.
-pub(super) fn options(config: &GenAiConfig, request: &ModelRequest) -> ChatOptions {
+pub(super) fn chat_options(config: &GenAiConfig, request: &ModelRequest) -> ChatOptions {
     let mut options = ChatOptions::default()
         .with_capture_usage(true)
         .with_capture_tool_calls(true)
         .with_normalize_reasoning_content(true);
-    if let Some(most) = request.max_tokens.or(config.max_tokens) {
-        options = options.with_max_tokens(most);
+    if let Some(max_tokens) = request.max_tokens.or(config.max_tokens) {
+        options = options.with_max_tokens(max_tokens);
     }
     if let Some(temperature) = request.temperature {
-        // As it is written: 0.2 stays 0.2.
+        // Through its decimal form, so that 0.2 stays 0.2 as an f64.
         options = options.with_temperature(temperature.to_string().parse().unwrap_or_default());
     }
     if !request.stop.is_empty() {
         options = options.with_stop_sequences(request.stop.clone());
     }
-    if let Some(wanted) = &request.schema {
-        options = options.with_response_format(JsonSpec::new(wanted.name.clone(), wanted.schema.to_value()));
+    if let Some(schema) = &request.schema {
+        options = options.with_response_format(JsonSpec::new(schema.name.clone(), schema.schema.to_value()));
     }
     options
 }
 
-/// Whether something was said.
-pub(super) fn is_sign_of_life(event: &ChatStreamEvent) -> bool {
+/// Whether the event resets the idle timeout.
+pub(super) fn is_activity(event: &ChatStreamEvent) -> bool {
     !matches!(event, ChatStreamEvent::Start | ChatStreamEvent::Heartbeat)
 }
 
-/// What was said, and whether it was the last.
-pub(super) fn events(event: ChatStreamEvent, price: impl Fn(&Usage) -> u64) -> (Vec<ModelEvent>, bool) {
+/// The events of a genai event, and whether they are the last ones.
+pub(super) fn model_events(event: ChatStreamEvent, prices: &Prices) -> (Vec<ModelEvent>, bool) {
     match event {
         ChatStreamEvent::Chunk(chunk) => (vec![ModelEvent::Text(chunk.content)], false),
         ChatStreamEvent::ReasoningChunk(chunk) => (vec![ModelEvent::Reasoning(chunk.content)], false),
-        ChatStreamEvent::End(end) => (last_events(end, price), true),
-        // Calls are taken whole at the end: their pieces mean something else with every provider.
+        ChatStreamEvent::End(end) => (last_events(end, prices), true),
+        // Tool calls are taken whole from the end event: their pieces differ between providers.
         ChatStreamEvent::Start
         | ChatStreamEvent::Heartbeat
         | ChatStreamEvent::ThoughtSignatureChunk(_)
@@ -103,9 +99,9 @@ pub(super) fn events(event: ChatStreamEvent, price: impl Fn(&Usage) -> u64) -> (
     }
 }
 
-fn last_events(end: StreamEnd, price: impl Fn(&Usage) -> u64) -> Vec<ModelEvent> {
-    let mut usage = end.captured_usage.as_ref().map(usage).unwrap_or_default();
-    usage.cost_micros = price(&usage);
+fn last_events(end: StreamEnd, prices: &Prices) -> Vec<ModelEvent> {
+    let mut usage = end.captured_usage.as_ref().map(convert_usage).unwrap_or_default();
+    usage.cost_micros = prices.cost(&usage);
     let reason = end.captured_stop_reason.clone();
     let calls = end.captured_into_tool_calls().unwrap_or_default();
     let reason = match reason {
@@ -132,53 +128,52 @@ fn last_events(end: StreamEnd, price: impl Fn(&Usage) -> u64) -> Vec<ModelEvent>
     calls.chain([ModelEvent::Usage(usage), ModelEvent::Finished(reason)]).collect()
 }
 
-fn usage(usage: &genai::chat::Usage) -> Usage {
+fn convert_usage(usage: &genai::chat::Usage) -> Usage {
     let count = |number: Option<i32>| number.and_then(|number| u64::try_from(number).ok()).unwrap_or(0);
     let input = count(usage.prompt_tokens);
     let cached = usage.prompt_tokens_details.as_ref().map_or(0, |details| count(details.cached_tokens));
     Usage { input, cached: cached.min(input), output: count(usage.completion_tokens), cost_micros: 0 }
 }
 
-/// What went wrong, and when another attempt may help.
-pub(super) fn failure(error: &genai::Error, spokesman: &Spokesman) -> (ModelError, Option<Option<Duration>>) {
+/// The error to report, and whether another attempt may succeed.
+pub(super) fn model_error(error: &genai::Error, reporter: &ErrorReporter) -> (ModelError, Retry) {
     use genai::Error;
-    let complaint = match error {
-        Error::HttpError { status, body, headers, .. } => complaint(status.as_u16(), body, headers),
+    let server_error = match error {
+        Error::HttpError { status, body, headers, .. } => error_response(status.as_u16(), body, headers),
         Error::WebModelCall { webc_error, .. } | Error::WebAdapterCall { webc_error, .. } => match webc_error
         {
             webc::Error::ResponseFailedStatus { status, body, headers } => {
-                complaint(status.as_u16(), body, headers)
+                error_response(status.as_u16(), body, headers)
             }
-            other => return (unreachable(spokesman, &other.to_string()), Some(None)),
+            other => return (unreachable(reporter, &other.to_string()), Retry::After(None)),
         },
         Error::WebStream { cause, error, .. } => match error.downcast_ref::<Error>() {
-            Some(inner) => return failure(inner, spokesman),
-            None => return (unreachable(spokesman, cause), Some(None)),
+            Some(inner) => return model_error(inner, reporter),
+            None => return (unreachable(reporter, cause), Retry::After(None)),
         },
         Error::ChatResponse { body, .. } => {
-            Complaint::in_answer(body).unwrap_or_else(|| Complaint::garbled(&body.to_string()))
+            ServerError::find_in(body).unwrap_or_else(|| ServerError::malformed(&body.to_string()))
         }
         Error::RequiresApiKey { .. }
         | Error::NoAuthResolver { .. }
         | Error::NoAuthData { .. }
-        | Error::Resolver { .. } => Complaint { status: Some(401), ..Complaint::default() },
+        | Error::Resolver { .. } => ServerError { status: Some(401), ..ServerError::default() },
         Error::AdapterNotSupported { feature, .. } => {
-            Complaint { status: Some(501), message: feature.clone(), ..Complaint::default() }
+            ServerError { status: Some(501), message: feature.clone(), ..ServerError::default() }
         }
-        other => Complaint::garbled(&other.to_string()),
+        other => ServerError::malformed(&other.to_string()),
     };
-    let again = complaint.is_passing().then_some(complaint.retry_after);
-    (spokesman.complain(&complaint), again)
+    let is_transient = server_error.is_transient();
+    let retry = if is_transient { Retry::After(server_error.retry_after) } else { Retry::Never };
+    (reporter.server_error(&server_error), retry)
 }
 
-fn unreachable(spokesman: &Spokesman, cause: &str) -> ModelError {
-    // The last line says why; those before it repeat where.
+fn unreachable(reporter: &ErrorReporter, cause: &str) -> ModelError {
+    // The last line has the cause; those before it repeat the context.
     let cause = cause.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    spokesman.error(ModelErrorKind::Unreachable, format!("cannot be reached: {cause}"))
+    reporter.error(ModelErrorKind::Unreachable, format!("cannot be reached: {cause}"))
 }
 
-fn complaint(status: u16, body: &str, headers: &HeaderMap) -> Complaint {
-    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let wait = retry::retry_after(header("retry-after"), header("retry-after-ms"), Timestamp::now());
-    Complaint { retry_after: wait, ..Complaint::in_body(status, body) }
+fn error_response(status: u16, body: &str, headers: &HeaderMap) -> ServerError {
+    ServerError { retry_after: parse_retry_after(headers), ..ServerError::from_response(status, body) }
 }

@@ -1,4 +1,4 @@
-//! The mapping both ways, and whole answers of a server that speaks as Anthropic's does.
+//! The conversions in both directions, and requests to a server that speaks Anthropic's protocol.
 
 use serde_json::{Value, json};
 use tokio::{
@@ -9,16 +9,17 @@ use toolyard_core::RawJson;
 
 use super::*;
 use crate::{
-    FinishReason, ModelMessage, ModelReply, NativeCall, Role, ToolDefinition, Usage, WantedSchema, reply,
+    FinishReason, ModelMessage, ModelReply, ModelTool, ModelToolCall, Prices, ResponseSchema, Role, Usage,
+    collect_reply,
 };
 
-/// Answers each connection with the next of these, and gives the requests.
-async fn server(answers: Vec<String>) -> (String, tokio::sync::mpsc::UnboundedReceiver<String>) {
+/// Answers each connection with the next response, and returns the requests.
+async fn server(responses: Vec<String>) -> (String, tokio::sync::mpsc::UnboundedReceiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}/v1", listener.local_addr().unwrap());
     let (send, receive) = tokio::sync::mpsc::unbounded_channel();
     tokio::spawn(async move {
-        for answer in answers {
+        for response in responses {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut bytes = Vec::new();
             loop {
@@ -33,7 +34,7 @@ async fn server(answers: Vec<String>) -> (String, tokio::sync::mpsc::UnboundedRe
                     break;
                 }
             }
-            stream.write_all(answer.as_bytes()).await.unwrap();
+            stream.write_all(response.as_bytes()).await.unwrap();
         }
     });
     (address, receive)
@@ -46,14 +47,17 @@ fn events(events: &[Value]) -> String {
 }
 
 fn request() -> ModelRequest {
-    let mut asked = ModelMessage::assistant("One moment.");
-    asked.calls =
-        vec![NativeCall { id: "t1".into(), name: "get_time".into(), arguments: "{\"zone\": \"x\"}".into() }];
-    let mut answered = ModelMessage::new(Role::Tool, "noon");
-    answered.call_id = Some("t1".into());
+    let mut calling = ModelMessage::assistant("One moment.");
+    calling.calls = vec![ModelToolCall {
+        id: "t1".into(),
+        name: "get_time".into(),
+        arguments: "{\"zone\": \"x\"}".into(),
+    }];
+    let mut result = ModelMessage::new(Role::Tool, "noon");
+    result.call_id = Some("t1".into());
     ModelRequest {
-        messages: vec![ModelMessage::system("Be brief."), ModelMessage::user("Time?"), asked, answered],
-        tools: vec![ToolDefinition {
+        messages: vec![ModelMessage::system("Be brief."), ModelMessage::user("Time?"), calling, result],
+        tools: vec![ModelTool {
             name: "get_time".into(),
             description: "Tell the time".into(),
             parameters: RawJson::parse("{\"type\":\"object\",\"properties\":{}}".into()).unwrap(),
@@ -67,13 +71,13 @@ fn request() -> ModelRequest {
 fn model(address: &str) -> GenAiModel {
     let mut config = GenAiConfig::new("claude", "anthropic", "claude-x");
     config.base_url = Some(address.to_owned());
-    config.key = Some(ApiKey::new("odd-key-1234"));
-    config.key_source = Some("ANTHROPIC_API_KEY".into());
+    config.api_key = Some(SecretString::new("odd-key-1234"));
+    config.api_key_source = Some("ANTHROPIC_API_KEY".into());
     config.prices = Prices { input: 1_000_000, cached: None, output: 2_000_000 };
     GenAiModel::new(config).unwrap()
 }
 
-fn spoken() -> Vec<Value> {
+fn reply_events() -> Vec<Value> {
     vec![
         json!({"type": "message_start", "message": {"id": "m", "type": "message", "role": "assistant", "content": [], "model": "claude-x", "usage": {"input_tokens": 12, "output_tokens": 1}}}),
         json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
@@ -90,72 +94,75 @@ fn spoken() -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn an_answer_of_another_maker_becomes_ours() {
-    let (address, mut requests) = server(vec![events(&spoken())]).await;
-    let said = reply(&model(&address), &request(), |_| {}).await.unwrap();
+async fn a_reply_of_anthropic_is_converted() {
+    let (address, mut requests) = server(vec![events(&reply_events())]).await;
+    let reply = collect_reply(&model(&address), &request(), |_| {}).await.unwrap();
     let expected = ModelReply {
         text: "Let me look.".into(),
-        calls: vec![NativeCall {
+        calls: vec![ModelToolCall {
             id: "t2".into(),
             name: "get_time".into(),
             arguments: "{\"zone\":\"Asia/Tokyo\"}".into(),
         }],
         usage: Usage { input: 12, cached: 0, output: 9, cost_micros: 30 },
-        finish: FinishReason::ToolCalls,
+        finish_reason: FinishReason::ToolCalls,
         ..ModelReply::default()
     };
-    assert_eq!(said, expected);
+    assert_eq!(reply, expected);
     let sent = requests.recv().await.unwrap();
     assert!(sent.starts_with("POST /v1/messages "), "{sent}");
     assert!(sent.contains("x-api-key: odd-key-1234"), "{sent}");
     let body: Value = serde_json::from_str(sent.split_once("\r\n\r\n").unwrap().1).unwrap();
     assert_eq!((&body["max_tokens"], &body["temperature"]), (&json!(64), &json!(0.2)));
-    let told = body["messages"].to_string();
-    assert!(told.contains("\"tool_use_id\":\"t1\"") && told.contains("\"input\":{\"zone\":\"x\"}"), "{told}");
+    let messages = body["messages"].to_string();
+    assert!(
+        messages.contains("\"tool_use_id\":\"t1\"") && messages.contains("\"input\":{\"zone\":\"x\"}"),
+        "{messages}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_is_busy_is_asked_again_and_whoever_refuses_is_not() {
+async fn a_busy_server_is_retried_and_a_rejection_is_not() {
     let busy =
         "HTTP/1.1 529 Overloaded\r\nretry-after: 3\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}"
             .to_owned();
-    let (address, _requests) = server(vec![busy, events(&spoken())]).await;
-    let began = Instant::now();
-    assert_eq!(reply(&model(&address), &request(), |_| {}).await.unwrap().text, "Let me look.");
-    assert!(began.elapsed() >= Duration::from_secs(3), "{:?}", began.elapsed());
+    let (address, _requests) = server(vec![busy, events(&reply_events())]).await;
+    let started = Instant::now();
+    assert_eq!(collect_reply(&model(&address), &request(), |_| {}).await.unwrap().text, "Let me look.");
+    assert!(started.elapsed() >= Duration::from_secs(3), "{:?}", started.elapsed());
 
     let body = r#"{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key odd-key-1234"}}"#;
     let refusal =
         format!("HTTP/1.1 401 No\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len());
     let (address, _requests) = server(vec![refusal]).await;
-    let error = reply(&model(&address), &request(), |_| {}).await.unwrap_err();
+    let error = collect_reply(&model(&address), &request(), |_| {}).await.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Unauthorized, "{error:?}");
-    assert_eq!(error.hint.as_deref(), Some("the key in ANTHROPIC_API_KEY is not accepted at anthropic"));
+    assert_eq!(error.hint.as_deref(), Some("anthropic rejected the key in ANTHROPIC_API_KEY"));
     assert!(!format!("{error:?}").contains("odd-key-1234"), "{error:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_maker_who_is_not_there_is_said_not_to_be() {
-    let error = reply(&model("http://127.0.0.1:9"), &request(), |_| {}).await.unwrap_err();
+async fn an_unreachable_server_is_reported() {
+    let error = collect_reply(&model("http://127.0.0.1:9"), &request(), |_| {}).await.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Unreachable, "{error:?}");
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_is_an_error() {
-    let half = spoken().into_iter().take(4).collect::<Vec<_>>();
+async fn a_truncated_response_is_an_error_with_usage() {
+    let half = reply_events().into_iter().take(4).collect::<Vec<_>>();
     let (address, _requests) = server(vec![events(&half)]).await;
-    let error = reply(&model(&address), &request(), |_| {}).await.unwrap_err();
-    assert!(matches!(error.kind, ModelErrorKind::Garbled | ModelErrorKind::Unreachable), "{error:?}");
-    let used = error.used();
-    assert_eq!(used.output, 3, "what was heard is paid for: {used:?}");
-    assert!(used.input > 0 && used.cost_micros == used.input + 2 * used.output, "{used:?}");
+    let error = collect_reply(&model(&address), &request(), |_| {}).await.unwrap_err();
+    assert!(matches!(error.kind, ModelErrorKind::InvalidResponse | ModelErrorKind::Unreachable), "{error:?}");
+    let usage = error.usage();
+    assert_eq!(usage.output, 3, "{usage:?}");
+    assert!(usage.input > 0 && usage.cost_micros == usage.input + 2 * usage.output, "{usage:?}");
 }
 
 #[test]
-fn providers_are_known_by_name_and_secrets_are_not_shown() {
+fn providers_are_found_by_name_and_secrets_are_not_shown() {
     for provider in ["anthropic", "openai_resp", "gemini", "deepseek", "Anthropic"] {
         let mut config = GenAiConfig::new("m", provider, "x");
-        config.key = Some(ApiKey::new("odd-key-1234"));
+        config.api_key = Some(SecretString::new("odd-key-1234"));
         let model = GenAiModel::new(config).unwrap();
         assert!(!format!("{model:?}").contains("odd-key"), "{model:?}");
     }
@@ -164,10 +171,10 @@ fn providers_are_known_by_name_and_secrets_are_not_shown() {
 }
 
 #[test]
-fn a_schema_is_asked_for() {
-    let wanted = WantedSchema { name: "plan".into(), schema: RawJson::empty_object() };
-    let asked = ModelRequest { schema: Some(wanted), stop: vec!["END".into()], ..ModelRequest::default() };
-    let options = mapping::options(&GenAiConfig::new("m", "openai_resp", "x"), &asked);
+fn schema_and_stop_sequences_are_sent() {
+    let schema = ResponseSchema { name: "plan".into(), schema: RawJson::empty_object() };
+    let request = ModelRequest { schema: Some(schema), stop: vec!["END".into()], ..ModelRequest::default() };
+    let options = mapping::chat_options(&GenAiConfig::new("m", "openai_resp", "x"), &request);
     assert!(options.response_format.is_some());
     assert_eq!(options.stop_sequences, ["END"]);
 }

@@ -1,124 +1,125 @@
-//! Servers that say no, for a while or for good.
+//! Servers that fail, temporarily or permanently.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
-use toolyard_model::{ApiKey, ModelErrorKind};
+use toolyard_model::{ModelErrorKind, SecretString};
 
 use crate::{
-    ask, ask_with, config,
-    server::{DONE, Server, Step, answer, said, stream},
+    config, send, send_with,
+    server::{DONE, Server, Step, response, stream, text_event},
 };
 
-fn busy(more: &str) -> Vec<Step> {
-    answer("429 Too Many Requests", "application/json", more, r#"{"error":{"message":"slow down"}}"#)
+fn busy(headers: &str) -> Vec<Step> {
+    response("429 Too Many Requests", "application/json", headers, r#"{"error":{"message":"slow down"}}"#)
 }
 
 fn hello() -> Vec<Step> {
-    stream(&(said("Hello.") + DONE))
+    stream(&(text_event("Hello.") + DONE))
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_busy_server_is_asked_again_when_it_says() {
+async fn a_busy_server_is_retried_after_the_requested_delay() {
     let server = Server::start([
         busy("Retry-After: 7\r\n"),
-        answer("503 Busy", "text/plain", "", "loading"),
-        answer("500 Oh", "text/html", "", "<html>"),
+        response("503 Busy", "text/plain", "", "loading"),
+        response("500 Oh", "text/html", "", "<html>"),
         hello(),
     ])
     .await;
-    let began = Instant::now();
-    assert_eq!(ask(&server).await.unwrap().text, "Hello.");
-    let took = began.elapsed();
-    assert!(took >= Duration::from_secs(7) && took < Duration::from_secs(12), "{took:?}");
+    let started = Instant::now();
+    assert_eq!(send(&server).await.unwrap().text, "Hello.");
+    let elapsed = started.elapsed();
+    assert!(elapsed >= Duration::from_secs(7) && elapsed < Duration::from_secs(12), "{elapsed:?}");
     assert_eq!(server.requests().len(), 4);
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_is_asked_for_ever() {
+async fn the_number_and_delay_of_attempts_is_limited() {
     let server = Server::start([busy("")]).await;
-    let error = ask(&server).await.unwrap_err();
+    let error = send(&server).await.unwrap_err();
     assert_eq!((error.kind, server.requests().len()), (ModelErrorKind::Busy, 4));
-    assert_eq!(error.usage, None, "whoever says nothing costs nothing");
-    // More patience than there is: given up at once.
+    assert_eq!(error.usage, None, "no reply has no usage");
+    // A longer delay than allowed: no further attempt.
     let server = Server::start([busy("Retry-After: 3600\r\n")]).await;
-    let error = ask(&server).await.unwrap_err();
-    assert_eq!(error.hint.as_deref(), Some("it takes no more requests now; try again in 3600 s"));
+    let error = send(&server).await.unwrap_err();
+    assert_eq!(error.hint.as_deref(), Some("rate limit reached; retry in 3600 s"));
     assert_eq!(server.requests().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_will_not_pass_is_not_asked_again() {
+async fn permanent_errors_are_not_retried() {
     for (status, body, kind) in [
         ("401 Unauthorized", r#"{"error":{"message":"bad key"}}"#, ModelErrorKind::Unauthorized),
         ("400 Bad Request", r#"{"error":{"message":"no such field"}}"#, ModelErrorKind::Unsupported),
         (
             "429 Slow",
             r#"{"error":{"code":"insufficient_quota","message":"pay first"}}"#,
-            ModelErrorKind::Refused,
+            ModelErrorKind::Rejected,
         ),
-        ("307 Moved", "", ModelErrorKind::Refused),
+        ("307 Moved", "", ModelErrorKind::Rejected),
     ] {
         let server =
-            Server::start([answer(status, "application/json", "Location: http://127.0.0.1:1/\r\n", body)])
+            Server::start([response(status, "application/json", "Location: http://127.0.0.1:1/\r\n", body)])
                 .await;
-        let error = ask(&server).await.unwrap_err();
+        let error = send(&server).await.unwrap_err();
         assert_eq!((error.kind, server.requests().len()), (kind, 1), "{status}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn once_it_spoke_it_is_not_asked_again() {
+async fn a_reply_that_has_started_is_not_retried() {
     let half = vec![
         crate::server::head("200 OK", "text/event-stream", ""),
-        crate::server::write(said("Hel")),
+        crate::server::write(text_event("Hel")),
         Step::Wait(Duration::from_millis(10)),
         Step::Reset,
     ];
     let server = Server::start([half, hello()]).await;
-    let error = ask(&server).await.unwrap_err();
+    let error = send(&server).await.unwrap_err();
     assert_eq!((error.kind, server.requests().len()), (ModelErrorKind::Unreachable, 1), "{error}");
-    let used = error.used();
-    assert!(used.input > 0 && used.output == 1, "what was heard is paid for: {used:?}");
-    let complaint = said("Hel") + "data: {\"error\":{\"code\":500,\"message\":\"out of memory\"}}\n\n";
-    let server = Server::start([stream(&complaint), hello()]).await;
-    let error = ask(&server).await.unwrap_err();
+    let usage = error.usage();
+    assert!(usage.input > 0 && usage.output == 1, "{usage:?}");
+    let server_error =
+        text_event("Hel") + "data: {\"error\":{\"code\":500,\"message\":\"out of memory\"}}\n\n";
+    let server = Server::start([stream(&server_error), hello()]).await;
+    let error = send(&server).await.unwrap_err();
     assert!(error.to_string().contains("out of memory"), "{error}");
     assert_eq!(server.requests().len(), 1);
-    // The same before its first word is asked again.
-    let complaint = "data: {\"error\":{\"code\":500,\"message\":\"out of memory\"}}\n\n";
-    let server = Server::start([stream(complaint), vec![Step::Reset], hello()]).await;
-    assert_eq!(ask(&server).await.unwrap().text, "Hello.");
+    // The same error before the first token is retried.
+    let server_error = "data: {\"error\":{\"code\":500,\"message\":\"out of memory\"}}\n\n";
+    let server = Server::start([stream(server_error), vec![Step::Reset], hello()]).await;
+    assert_eq!(send(&server).await.unwrap().text, "Hello.");
     assert_eq!(server.requests().len(), 3);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_not_there_is_named_without_its_secrets() {
+async fn an_unreachable_server_is_named_without_secrets() {
     let server = Server::start([Vec::new()]).await;
     let mut config = config(&server);
-    // A port that nobody listens at.
+    // A port without a listener.
     config.base_url = "http://user:hunter2pass@127.0.0.1:9/v1?key=abcdef".into();
-    config.key = Some(ApiKey::new("my-odd-key"));
-    let error = ask_with(config).await.unwrap_err();
+    config.api_key = Some(SecretString::new("my-odd-key"));
+    let error = send_with(config).await.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Unreachable);
-    let told = format!("{error:?}");
-    assert!(told.contains("http://127.0.0.1:9/v1"), "{told}");
+    let text = format!("{error:?}");
+    assert!(text.contains("http://127.0.0.1:9/v1"), "{text}");
     for secret in ["hunter2pass", "abcdef", "my-odd-key"] {
-        assert!(!told.contains(secret), "{told}");
+        assert!(!text.contains(secret), "{text}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_that_is_not_there_leads_to_those_that_are() {
-    let missing = answer(
+async fn an_unknown_model_has_a_hint_with_the_available_ones() {
+    let missing = response(
         "404 Not Found",
         "application/json",
         "",
         r#"{"error":{"message":"model \"qwen\" not found"}}"#,
     );
-    let list = answer("200 OK", "application/json", "", r#"{"data":[{"id":"llama3"},{"id":"phi4"}]}"#);
+    let list = response("200 OK", "application/json", "", r#"{"data":[{"id":"llama3"},{"id":"phi4"}]}"#);
     let server = Server::start([missing, list]).await;
-    let error = ask(&server).await.unwrap_err();
+    let error = send(&server).await.unwrap_err();
     let hint = error.hint.unwrap();
-    assert!(hint.ends_with("has no qwen; it has llama3, phi4"), "{hint}");
+    assert!(hint.ends_with("has no model `qwen`; available: llama3, phi4"), "{hint}");
 }

@@ -1,84 +1,84 @@
-//! Servers that send anything but an answer.
+//! Servers that send anything but a reply.
 
 use std::time::Duration;
 
 use proptest::prelude::*;
-use toolyard_model::{ModelErrorKind, OpenAiConfig, StreamLimits};
+use toolyard_model::{ModelErrorKind, OpenAiConfig, ResponseLimits};
 
 use crate::{
-    ask_with, config,
-    server::{DONE, Server, Step, answer, head, said, stream, write},
+    config, send_with,
+    server::{DONE, Server, Step, head, response, stream, text_event, write},
 };
 
-fn careful(server: &Server) -> OpenAiConfig {
+fn limited_config(server: &Server) -> OpenAiConfig {
     let mut config = config(server);
-    config.limits = StreamLimits { event_bytes: 64 << 10, total_bytes: 1 << 20 };
-    config.attempts = 1;
+    config.response_limits = ResponseLimits { max_event_bytes: 64 << 10, max_total_bytes: 1 << 20 };
+    config.max_attempts = 1;
     config
 }
 
 async fn error_of(steps: Vec<Step>) -> (ModelErrorKind, String) {
     let server = Server::start([steps]).await;
-    let asked = tokio::time::timeout(Duration::from_secs(20), ask_with(careful(&server)));
-    let error = asked.await.expect("it ends").unwrap_err();
+    let reply = tokio::time::timeout(Duration::from_secs(20), send_with(limited_config(&server)));
+    let error = reply.await.expect("the request ends").unwrap_err();
     (error.kind, error.to_string())
 }
 
-fn begun() -> Step {
+fn stream_head() -> Step {
     head("200 OK", "text/event-stream", "")
 }
 
 #[tokio::test]
-async fn floods_end_at_their_limits() {
-    let nothing = Duration::ZERO;
+async fn endless_responses_end_at_the_limits() {
+    let pause = Duration::ZERO;
     for flood in [
-        Step::Drip(vec![b'x'; 10_000], nothing),
-        Step::Drip([b"data: ".to_vec(), vec![b'x'; 10_000]].concat(), nothing),
-        Step::Drip(b"data: 1\n".repeat(1_000), nothing),
-        Step::Drip(b": comment\n\n".repeat(1_000), nothing),
-        Step::Drip(said(&"word ".repeat(1_000)).into_bytes(), nothing),
-        Step::Drip(b"{\"a\":".repeat(1_000), nothing),
-        Step::Drip(vec![b' '; 10_000], nothing),
-        Step::Drip(b"data: {}\n\n".repeat(1_000), nothing),
+        Step::Repeat(vec![b'x'; 10_000], pause),
+        Step::Repeat([b"data: ".to_vec(), vec![b'x'; 10_000]].concat(), pause),
+        Step::Repeat(b"data: 1\n".repeat(1_000), pause),
+        Step::Repeat(b": comment\n\n".repeat(1_000), pause),
+        Step::Repeat(text_event(&"word ".repeat(1_000)).into_bytes(), pause),
+        Step::Repeat(b"{\"a\":".repeat(1_000), pause),
+        Step::Repeat(vec![b' '; 10_000], pause),
+        Step::Repeat(b"data: {}\n\n".repeat(1_000), pause),
     ] {
         let shown = format!("{flood:?}").chars().take(80).collect::<String>();
-        let (kind, error) = error_of(vec![begun(), flood]).await;
-        assert_eq!(kind, ModelErrorKind::Garbled, "{shown}: {error}");
+        let (kind, error) = error_of(vec![stream_head(), flood]).await;
+        assert_eq!(kind, ModelErrorKind::InvalidResponse, "{shown}: {error}");
     }
 }
 
 #[tokio::test]
-async fn garbage_is_named() {
+async fn invalid_responses_are_quoted() {
     for (steps, expected) in [
-        (stream("data: {\"choices\": [{\"delta\": {\"content\n\n"), "said something that is no answer"),
-        (stream("data: hello\n\n"), "said something that is no answer: hello"),
-        (stream(&said("Hel")), "ended in the middle of its answer"),
-        (stream(""), "ended in the middle of its answer"),
+        (stream("data: {\"choices\": [{\"delta\": {\"content\n\n"), "returned an invalid response"),
+        (stream("data: hello\n\n"), "returned an invalid response: hello"),
+        (stream(&text_event("Hel")), "ended its response before the reply was complete"),
+        (stream(""), "ended its response before the reply was complete"),
         (
-            answer("200 OK", "text/html", "", "<html>Sign in</html>"),
-            "said something that is no answer: a web page",
+            response("200 OK", "text/html", "", "<html>Sign in</html>"),
+            "returned an invalid response: a web page",
         ),
         (
-            answer("200 OK", "application/json", "", "{\"ok\":true}"),
-            "said something that is no answer: {\"ok\":true}",
+            response("200 OK", "application/json", "", "{\"ok\":true}"),
+            "returned an invalid response: {\"ok\":true}",
         ),
-        (answer("200 OK", "application/json", "", "{\"choices\":"), "said something that is no answer"),
-        (answer("200 OK", "application/json", "", "{\"error\":\"no\"}"), "broke off: no"),
-        (stream(&format!("data: {}\n\n", "[".repeat(50_000))), "said something that is no answer"),
-        (
-            stream("data: \u{1b}[31mred\u{202e}\n\n"),
-            "said something that is no answer: \\u{1b}\\u{5b}\\u{33}\\u{31}\\u{6d}red\\u{202e}",
-        ),
+        (response("200 OK", "application/json", "", "{\"choices\":"), "returned an invalid response"),
+        (response("200 OK", "application/json", "", "{\"error\":\"no\"}"), "returned an error: no"),
+        (stream(&format!("data: {}\n\n", "[".repeat(50_000))), "returned an invalid response"),
+        (stream("data: \u{1b}[31mred\u{202e}\n\n"), "returned an invalid response: \\u{1b}[31mred\\u{202e}"),
     ] {
         let (kind, error) = error_of(steps).await;
         assert!(error.contains(expected), "{error}");
-        assert!(kind == ModelErrorKind::Garbled || error.ends_with("broke off: no"), "{kind:?} {error}");
+        assert!(
+            kind == ModelErrorKind::InvalidResponse || error.ends_with("returned an error: no"),
+            "{kind:?} {error}"
+        );
         assert!(error.len() < 500, "{error}");
     }
 }
 
 #[tokio::test]
-async fn a_connection_that_breaks_is_an_error_in_every_place() {
+async fn a_broken_connection_is_an_error_at_every_point() {
     let chunked = head("200 OK", "text/event-stream", "Transfer-Encoding: chunked\r\n");
     let short = head("200 OK", "application/json", "Content-Length: 500\r\n");
     for steps in [
@@ -92,39 +92,39 @@ async fn a_connection_that_breaks_is_an_error_in_every_place() {
         let shown = format!("{steps:?}");
         let (kind, error) = error_of(steps).await;
         assert!(
-            matches!(kind, ModelErrorKind::Unreachable | ModelErrorKind::Garbled),
+            matches!(kind, ModelErrorKind::Unreachable | ModelErrorKind::InvalidResponse),
             "{shown}: {kind:?} {error}"
         );
     }
 }
 
 #[tokio::test]
-async fn an_answer_that_is_complete_survives_an_untidy_end() {
+async fn a_complete_reply_needs_no_orderly_end() {
     let chunked = head("200 OK", "text/event-stream", "Transfer-Encoding: chunked\r\n");
-    let events = said("Hello.") + "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+    let events = text_event("Hello.") + "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
     let body = format!("{:x}\r\n{events}\r\n", events.len());
     let server =
         Server::start([vec![chunked, write(body), Step::Wait(Duration::from_millis(50)), Step::Reset]]).await;
-    assert_eq!(ask_with(careful(&server)).await.unwrap().text, "Hello.");
+    assert_eq!(send_with(limited_config(&server)).await.unwrap().text, "Hello.");
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_stream_that_was_damaged_ends_in_an_answer_or_an_error(
+    fn a_damaged_stream_ends_in_a_reply_or_an_error(
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..12),
     ) {
-        let mut bytes = (said("Hello, ") + &said("world.") + DONE).into_bytes();
+        let mut bytes = (text_event("Hello, ") + &text_event("world.") + DONE).into_bytes();
         for (at, byte) in damage {
             let at = at.index(bytes.len());
             bytes[at] = byte;
         }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let server = Server::start([vec![begun(), Step::Write(bytes)]]).await;
-            let asked = tokio::time::timeout(Duration::from_secs(10), ask_with(careful(&server))).await;
-            prop_assert!(asked.is_ok(), "it ends");
+            let server = Server::start([vec![stream_head(), Step::Write(bytes)]]).await;
+            let reply = tokio::time::timeout(Duration::from_secs(10), send_with(limited_config(&server))).await;
+            prop_assert!(reply.is_ok(), "the request ends");
             Ok(())
         })?;
     }

@@ -1,14 +1,16 @@
-//! The OpenAI-compatible client against servers that answer well, badly, slowly, or not at all.
+//! The OpenAI-compatible client with servers that reply in many formats, fail, misbehave or are slow.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
-mod answers;
 mod failures;
 mod hostile;
+mod replies;
 mod server;
 mod timing;
 
-use toolyard_model::{ModelError, ModelMessage, ModelReply, ModelRequest, OpenAiConfig, OpenAiModel, reply};
+use toolyard_model::{
+    ModelError, ModelMessage, ModelReply, ModelRequest, OpenAiConfig, OpenAiModel, collect_reply,
+};
 
 use self::server::Server;
 
@@ -20,10 +22,10 @@ fn request() -> ModelRequest {
     ModelRequest { messages: vec![ModelMessage::user("hello")], ..ModelRequest::default() }
 }
 
-async fn ask_with(config: OpenAiConfig) -> Result<ModelReply, ModelError> {
-    reply(&OpenAiModel::new(config).unwrap(), &request(), |_| {}).await
+async fn send_with(config: OpenAiConfig) -> Result<ModelReply, ModelError> {
+    collect_reply(&OpenAiModel::new(config).unwrap(), &request(), |_| {}).await
 }
 
-async fn ask(server: &Server) -> Result<ModelReply, ModelError> {
-    ask_with(config(server)).await
+async fn send(server: &Server) -> Result<ModelReply, ModelError> {
+    send_with(config(server)).await
 }

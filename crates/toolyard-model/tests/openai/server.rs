@@ -1,4 +1,4 @@
-//! A server that answers with exactly these bytes, at exactly these times.
+//! A server that sends scripted bytes at scripted times.
 
 use std::{
     collections::VecDeque,
@@ -13,16 +13,15 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-/// What happens to a connection after a request was read.
+/// A step of the response to a request.
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
     Write(Vec<u8>),
     Wait(Duration),
-    /// Says this again and again, with pauses, until the other side is gone.
-    Drip(Vec<u8>, Duration),
-    /// Breaks the connection.
+    /// Repeats the bytes, with pauses, until the client disconnects.
+    Repeat(Vec<u8>, Duration),
     Reset,
-    /// Says nothing more until the other side is gone.
+    /// Sends nothing until the client disconnects.
     Hang,
 }
 
@@ -30,21 +29,22 @@ pub(crate) enum Step {
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     requests: Arc<Mutex<Vec<(String, Value)>>>,
-    gone: Arc<Mutex<usize>>,
+    disconnects: Arc<Mutex<usize>>,
 }
 
 impl Server {
-    /// Answers the first request with the first of these, and so on; the last one for ever.
-    pub(crate) async fn start(answers: impl IntoIterator<Item = Vec<Step>>) -> Self {
+    /// Sends these responses in order, and repeats the last one.
+    pub(crate) async fn start(responses: impl IntoIterator<Item = Vec<Step>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let server = Self { address, requests: Arc::default(), gone: Arc::default() };
-        let answers: Arc<Mutex<VecDeque<Vec<Step>>>> = Arc::new(Mutex::new(answers.into_iter().collect()));
-        let here = server.clone();
+        let server = Self { address, requests: Arc::default(), disconnects: Arc::default() };
+        let responses: Arc<Mutex<VecDeque<Vec<Step>>>> =
+            Arc::new(Mutex::new(responses.into_iter().collect()));
+        let this = server.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (server, answers) = (here.clone(), Arc::clone(&answers));
-                tokio::spawn(async move { server.serve(stream, &answers).await });
+                let (server, responses) = (this.clone(), Arc::clone(&responses));
+                tokio::spawn(async move { server.serve(stream, &responses).await });
             }
         });
         server
@@ -58,17 +58,17 @@ impl Server {
         self.requests.lock().unwrap().iter().map(|(head, _)| head.clone()).collect()
     }
 
-    /// How many clients went away before they had their answer.
-    pub(crate) fn gone(&self) -> usize {
-        *self.gone.lock().unwrap()
+    /// How many clients disconnected before the response was complete.
+    pub(crate) fn disconnects(&self) -> usize {
+        *self.disconnects.lock().unwrap()
     }
 
-    async fn serve(&self, mut stream: TcpStream, answers: &Mutex<VecDeque<Vec<Step>>>) {
+    async fn serve(&self, mut stream: TcpStream, responses: &Mutex<VecDeque<Vec<Step>>>) {
         let Some(request) = read_request(&mut stream).await else { return };
         self.requests.lock().unwrap().push(request);
         let steps = {
-            let mut answers = answers.lock().unwrap();
-            if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() }
+            let mut responses = responses.lock().unwrap();
+            if responses.len() > 1 { responses.pop_front() } else { responses.front().cloned() }
         };
         for step in steps.unwrap_or_default() {
             match step {
@@ -78,11 +78,11 @@ impl Server {
                     }
                 }
                 Step::Wait(time) => tokio::time::sleep(time).await,
-                Step::Drip(bytes, pause) => {
+                Step::Repeat(bytes, pause) => {
                     while stream.write_all(&bytes).await.is_ok() {
                         tokio::time::sleep(pause).await;
                     }
-                    *self.gone.lock().unwrap() += 1;
+                    *self.disconnects.lock().unwrap() += 1;
                 }
                 Step::Reset => {
                     stream.set_zero_linger().unwrap();
@@ -90,7 +90,7 @@ impl Server {
                 }
                 Step::Hang => {
                     let _ = stream.read(&mut [0; 16]).await;
-                    *self.gone.lock().unwrap() += 1;
+                    *self.disconnects.lock().unwrap() += 1;
                 }
             }
         }
@@ -114,7 +114,7 @@ async fn read_request(stream: &mut TcpStream) -> Option<(String, Value)> {
     }
 }
 
-/// The head of an answer that ends with its connection.
+/// The head of a response that ends with its connection.
 pub(crate) fn head(status: &str, content_type: &str, more: &str) -> Step {
     let head =
         format!("HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nConnection: close\r\n{more}\r\n");
@@ -125,19 +125,19 @@ pub(crate) fn write(text: impl Into<String>) -> Step {
     Step::Write(text.into().into_bytes())
 }
 
-/// A whole answer.
-pub(crate) fn answer(status: &str, content_type: &str, more: &str, body: &str) -> Vec<Step> {
+/// A complete response.
+pub(crate) fn response(status: &str, content_type: &str, more: &str, body: &str) -> Vec<Step> {
     let more = format!("Content-Length: {}\r\n{more}", body.len());
     vec![head(status, content_type, &more), write(body)]
 }
 
-/// A stream of these events.
+/// A response that streams these events.
 pub(crate) fn stream(events: &str) -> Vec<Step> {
     vec![head("200 OK", "text/event-stream", ""), write(events)]
 }
 
 /// An event with text.
-pub(crate) fn said(text: &str) -> String {
+pub(crate) fn text_event(text: &str) -> String {
     let choice = serde_json::json!({"choices": [{"index": 0, "delta": {"content": text}}]});
     format!("data: {choice}\n\n")
 }

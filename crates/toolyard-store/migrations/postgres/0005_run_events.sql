@@ -1,4 +1,4 @@
--- The transitions of runs in their order, and questions by the run they belong to.
+-- The events of runs in order; approvals by run.
 
 CREATE TABLE run_events (
     run    TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
@@ -8,4 +8,4 @@ CREATE TABLE run_events (
     PRIMARY KEY (run, number)
 );
 
-CREATE INDEX questions_by_run ON questions (run);
+CREATE INDEX approvals_by_run ON approvals (run);

@@ -1,4 +1,4 @@
--- What tools were used for: requests they answered, without secrets.
+-- Requests that tools have answered, with secrets redacted.
 
 CREATE TABLE past_requests (
     source       TEXT NOT NULL,

@@ -6,16 +6,16 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use sqlx::{Connection as _, Executor as _};
-use toolyard_core::{ContentHash, Intent, RawJson};
+use toolyard_core::{ContentHash, RawJson, StepIntent};
 use toolyard_store::{Engine, Location, Store};
 
-/// A place for a store that is gone with the test.
-pub(crate) struct Place {
+/// A fresh location that is deleted with the test.
+pub(crate) struct TestStore {
     pub(crate) location: Location,
     folder: Option<tempfile::TempDir>,
 }
 
-impl Place {
+impl TestStore {
     pub(crate) async fn new(engine: Engine) -> Self {
         match engine {
             Engine::Sqlite => {
@@ -30,8 +30,8 @@ impl Place {
         Store::open(self.location.clone()).await.unwrap()
     }
 
-    /// The address for another process.
-    pub(crate) fn address(&self) -> String {
+    /// The location as another process takes it on its command line.
+    pub(crate) fn to_argument(&self) -> String {
         match &self.location {
             Location::Sqlite(path) => path.to_str().unwrap().to_owned(),
             Location::Postgres(address) => address.clone(),
@@ -39,8 +39,8 @@ impl Place {
     }
 }
 
-/// The address of the server the tests may use; without it they fail, because half of what they show is missing.
-pub(crate) fn server() -> String {
+/// The URL of the PostgreSQL server for tests. Without one the tests fail instead of passing half-checked.
+fn postgres_url() -> String {
     std::env::var("TOOLYARD_TEST_POSTGRES").unwrap_or_else(|_| {
         panic!("no PostgreSQL: run the tests with `just test` or `scripts/with-postgres cargo nextest run`")
     })
@@ -52,21 +52,21 @@ async fn new_database() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
     let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     let name = format!("t_{}_{since}_{number}", std::process::id());
-    let mut connection = sqlx::AnyConnection::connect(&format!("{}/postgres", server())).await.unwrap();
+    let mut connection = sqlx::AnyConnection::connect(&format!("{}/postgres", postgres_url())).await.unwrap();
     let sql = sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}"));
     connection.execute(sqlx::query(sql)).await.unwrap();
-    format!("{}/{name}", server())
+    format!("{}/{name}", postgres_url())
 }
 
-/// A step that is about to be called.
-pub(crate) fn intent(step: &str, repeatable: bool) -> Intent {
-    Intent {
+/// An intent for a step.
+pub(crate) fn intent(step: &str, repeatable: bool) -> StepIntent {
+    StepIntent {
         step: step.to_owned(),
         tool: "write".to_owned(),
         source: Some("ledger".into()),
         definition: ContentHash::of("definition"),
         arguments: ContentHash::of("arguments"),
-        shown_arguments: "{}".to_owned(),
+        redacted_arguments: "{}".to_owned(),
         repeatable,
     }
 }
@@ -75,7 +75,7 @@ pub(crate) fn json(value: serde_json::Value) -> RawJson {
     RawJson::from(value)
 }
 
-/// Makes each test twice: on SQLite and on PostgreSQL.
+/// Generates each test for SQLite and for PostgreSQL.
 #[macro_export]
 macro_rules! on_both_engines {
     ($($name:ident),* $(,)?) => {

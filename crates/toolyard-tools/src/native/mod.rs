@@ -1,36 +1,39 @@
-//! The five tools that come with Toolyard.
+//! The five built-in tools.
+//!
+//! - `calculate`: exact arithmetic with units
+//! - `get_time`: the time in any zone
+//! - `search_web`: web search through SearXNG, Brave or Tavily
+//! - `get_conversation_history`: earlier messages
+//! - `read_result`: pages of a stored result
 
 mod calculate;
-mod cities;
-mod get_conversation_history;
+mod conversation_history;
 mod get_time;
 mod read_result;
-pub mod search;
-mod search_web;
+pub mod search_web;
 
 use std::sync::Arc;
 
 use toolyard_core::{Conversations, Results, Tool};
 
 pub use calculate::Calculate;
-pub use get_conversation_history::{ConversationLog, GetConversationHistory};
+pub use conversation_history::GetConversationHistory;
 pub use get_time::{Clock, GetTime};
 pub use read_result::ReadResult;
-pub use search::SearchSettings;
-pub use search_web::SearchWeb;
+pub use search_web::{SearchSettings, SearchWeb};
 
-/// What the operator may set about the native tools.
+/// Settings of the native tools.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct NativeTools {
-    /// IANA name of the zone `get_time` uses when a call names none; UTC when absent.
+pub struct NativeToolSettings {
+    /// IANA time zone of `get_time` when a call names none; UTC if absent.
     pub default_timezone: Option<String>,
-    /// Where `search_web` searches.
+    /// The search engine of `search_web`.
     pub search: SearchSettings,
 }
 
-impl NativeTools {
-    /// All five tools. Nothing is connected or read before a call.
-    pub fn tools(
+impl NativeToolSettings {
+    /// Creates all five tools. Nothing is connected or read before a call.
+    pub fn build(
         &self,
         results: Arc<dyn Results>,
         conversations: Option<Arc<dyn Conversations>>,
@@ -56,11 +59,11 @@ mod tests {
 
     use super::*;
 
-    struct Nowhere;
+    struct FailingResults;
 
-    impl Results for Nowhere {
-        fn keep<'a>(&'a self, _whole: &'a str) -> BoxFuture<'a, Result<ResultRef, ResultsError>> {
-            Box::pin(async { Err(ResultsError::Failed("nowhere".to_owned())) })
+    impl Results for FailingResults {
+        fn store<'a>(&'a self, _whole: &'a str) -> BoxFuture<'a, Result<ResultRef, ResultsError>> {
+            Box::pin(async { Err(ResultsError::Storage("unavailable".to_owned())) })
         }
 
         fn read<'a>(
@@ -69,13 +72,13 @@ mod tests {
             _offset: usize,
             _limit: usize,
         ) -> BoxFuture<'a, Result<ResultPage, ResultsError>> {
-            Box::pin(async { Err(ResultsError::Failed("nowhere".to_owned())) })
+            Box::pin(async { Err(ResultsError::Storage("unavailable".to_owned())) })
         }
     }
 
     #[test]
-    fn all_five_are_there_read_only_and_of_the_right_kind() {
-        let tools = NativeTools::default().tools(Arc::new(Nowhere), None);
+    fn all_five_are_read_only_and_of_the_right_kind() {
+        let tools = NativeToolSettings::default().build(Arc::new(FailingResults), None);
         let kinds: Vec<(&str, ToolKind)> = tools
             .iter()
             .map(|tool| (tool.spec().name.as_ref(), ToolKind::of(&tool.spec().capabilities)))
@@ -97,7 +100,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_misspelt_argument_is_an_error_and_a_whole_number_is_an_integer() {
-        let tools = NativeTools::default().tools(Arc::new(Nowhere), None);
+        let tools = NativeToolSettings::default().build(Arc::new(FailingResults), None);
         let context = CallContext::until(Instant::now() + Duration::from_secs(5));
         for tool in &tools {
             let schema = tool.spec().input_schema.to_value();

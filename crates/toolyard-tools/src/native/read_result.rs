@@ -1,4 +1,4 @@
-//! `read_result`: pages through a result that was too long to be shown whole.
+//! `read_result`: pages of a stored result that was truncated.
 
 use std::{
     fmt::{self, Write},
@@ -14,13 +14,12 @@ use toolyard_core::{
 
 use crate::{
     arguments::{read_arguments, schema_of},
-    text::{one_line, shortened},
+    text::{one_line, truncate},
 };
 
-const DEFAULT_LIMIT: usize = 8_000;
-const MAX_LIMIT: usize = 100_000;
+const DEFAULT_PAGE_BYTES: usize = 8_000;
+const MAX_PAGE_BYTES: usize = 100_000;
 
-/// The arguments of `read_result`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
@@ -33,14 +32,14 @@ struct Arguments {
     limit: Option<usize>,
 }
 
-/// Reads results that were kept whole.
+/// The tool `read_result`.
 pub struct ReadResult {
     spec: ToolSpec,
     results: Arc<dyn Results>,
 }
 
 impl ReadResult {
-    /// Reads from this place.
+    /// Creates the tool for these results.
     pub fn new(results: Arc<dyn Results>) -> Self {
         let description = "Read the rest of a result that was too long to be shown whole, page by page";
         let spec = ToolSpec::new("read_result", description)
@@ -63,24 +62,24 @@ impl Tool for ReadResult {
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let arguments: Arguments = read_arguments(&request.arguments)?;
-            let limit = arguments.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
+            let limit = arguments.limit.unwrap_or(DEFAULT_PAGE_BYTES).clamp(1, MAX_PAGE_BYTES);
             let reference = ResultRef::new(arguments.reference.trim());
             let page = self.results.read(&reference, arguments.offset, limit).await.map_err(|error| match error {
-                ResultsError::Unknown(reference) => {
-                    let name = shortened(&one_line(reference.as_str()), 64);
+                ResultsError::NotFound(reference) => {
+                    let name = truncate(&one_line(reference.as_str()), 64);
                     ToolError::failed(format!("there is no result `{name}`")).with_hint(
                         "copy the reference from the line of the cut answer; call the tool again if the result is gone",
                     )
                 }
                 other => ToolError::new(ErrorKind::Internal, other.to_string()),
             })?;
-            Ok(shown(&page))
+            Ok(page_output(&page))
         })
     }
 }
 
-/// The page, and where the next one begins.
-fn shown(page: &ResultPage) -> ToolOutput {
+/// The page and the offset of the next one.
+fn page_output(page: &ResultPage) -> ToolOutput {
     let mut text = page.text.clone();
     if let Some(next) = page.next {
         if !text.ends_with('\n') {
@@ -88,7 +87,7 @@ fn shown(page: &ResultPage) -> ToolOutput {
         }
         let _ = write!(text, "next: offset {next} of {}", page.total);
     }
-    let mut output = ToolOutput::text(text).sized();
+    let mut output = ToolOutput::text(text).exempt_from_budget();
     output.structured = RawJson::from_serialize(page).ok();
     output
 }
@@ -107,10 +106,10 @@ mod tests {
 
     use super::*;
 
-    struct One(String);
+    struct SingleResult(String);
 
-    impl Results for One {
-        fn keep<'a>(&'a self, _whole: &'a str) -> BoxFuture<'a, Result<ResultRef, ResultsError>> {
+    impl Results for SingleResult {
+        fn store<'a>(&'a self, _whole: &'a str) -> BoxFuture<'a, Result<ResultRef, ResultsError>> {
             Box::pin(async { Ok(ResultRef::new("r_1")) })
         }
 
@@ -123,14 +122,14 @@ mod tests {
             Box::pin(async move {
                 match reference.as_str() {
                     "r_1" => Ok(ResultPage::of(&self.0, offset, limit)),
-                    _ => Err(ResultsError::Unknown(reference.clone())),
+                    _ => Err(ResultsError::NotFound(reference.clone())),
                 }
             })
         }
     }
 
     async fn read(whole: &str, arguments: Value) -> Result<ToolOutput, ToolError> {
-        let tool = ReadResult::new(Arc::new(One(whole.to_owned())));
+        let tool = ReadResult::new(Arc::new(SingleResult(whole.to_owned())));
         let context = CallContext::until(Instant::now() + Duration::from_secs(5));
         tool.call(&ToolCallRequest::new("read_result", arguments), &context).await
     }
@@ -154,7 +153,7 @@ mod tests {
     async fn limits_are_kept_in_bounds() {
         let whole = "x".repeat(300_000);
         let page = read(&whole, json!({"reference": "r_1", "limit": 9_000_000})).await.unwrap();
-        assert!(page.to_text().len() < MAX_LIMIT + 100);
+        assert!(page.to_text().len() < MAX_PAGE_BYTES + 100);
         let zero = read("中文", json!({"reference": "r_1", "limit": 0})).await.unwrap();
         assert_eq!(zero.to_text(), "中\nnext: offset 3 of 6");
     }

@@ -1,4 +1,4 @@
-//! A skill's instructions as a tool: read when they are used, and never before.
+//! The tool that returns a skill's instructions and files, read at each call.
 
 use std::{
     io::Read,
@@ -9,21 +9,20 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toolyard_core::{
     BoxFuture, CallContext, ErrorKind, Tool, ToolCallRequest, ToolError, ToolHints, ToolOutput, ToolSpec,
-    grouped,
+    group_digits,
 };
 
 use super::{
-    folder::{MANIFEST_FILE, ResourceError, files, open_inside, steps_downwards},
-    frontmatter::{Place, find},
+    files::{MANIFEST_FILE, SkillFileError, list_files, open_inside, parse_relative_path},
+    manifest::{FrontmatterSpan, find_frontmatter},
     scan::Skill,
 };
 use crate::arguments::{read_arguments, schema_of};
 
-/// More of a file is never shown at once.
-const MAX_BYTES: usize = 1 << 20;
-const MAX_LISTED: usize = 512;
+/// Longer files are truncated.
+const MAX_FILE_BYTES: usize = 1 << 20;
+const MAX_LISTED_FILES: usize = 512;
 
-/// The arguments of a skill's tool.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
@@ -31,7 +30,7 @@ struct Arguments {
     resource: Option<String>,
 }
 
-/// The tool named like its skill. It answers with the instructions, or with one file of the skill's folder.
+/// The tool named like its skill. It returns the instructions, or one file of the skill's folder.
 #[derive(Debug)]
 pub struct SkillTool {
     spec: ToolSpec,
@@ -39,12 +38,12 @@ pub struct SkillTool {
 }
 
 impl SkillTool {
-    /// The tool of a skill. Nothing is read yet.
+    /// Creates the tool of a skill; reads nothing.
     pub fn new(skill: &Skill) -> Self {
         let spec = ToolSpec::new(skill.name.as_str(), skill.manifest.description.as_str())
             .with_input_schema(schema_of::<Arguments>())
             .with_hints(ToolHints { open_world: Some(false), ..ToolHints::READ_ONLY })
-            // It tells how to do what its description says, and does not do it.
+            // The tool explains what its description promises, but does not do it.
             .without_capabilities();
         Self { spec, folder: skill.path.clone() }
     }
@@ -70,26 +69,26 @@ impl Tool for SkillTool {
                             .with_hint(format!("call `{name}` without `resource` for the list of its files"))
                     }),
                     None => instructions(&folder, &name).map_err(|error| {
-                        ToolError::failed(format!("{MANIFEST_FILE} cannot be read: {error}"))
+                        ToolError::failed(format!("failed to read {MANIFEST_FILE}: {error}"))
                     }),
                 });
             let text =
                 reading.await.map_err(|error| ToolError::new(ErrorKind::Internal, error.to_string()))??;
-            Ok(ToolOutput::text(text).sized())
+            Ok(ToolOutput::text(text).exempt_from_budget())
         })
     }
 }
 
-/// The body of SKILL.md as it is now, and the list of the files beside it.
-fn instructions(folder: &Path, name: &str) -> Result<String, ResourceError> {
+/// The body of SKILL.md and the list of the files beside it.
+fn instructions(folder: &Path, name: &str) -> Result<String, SkillFileError> {
     let (bytes, size) = read_bytes(folder, Path::new(MANIFEST_FILE))?;
-    let body = match find(&bytes, true) {
-        Place::Found { body, .. } => bytes.get(body..).unwrap_or_default(),
-        Place::Absent | Place::Open => &bytes,
+    let body = match find_frontmatter(&bytes, true) {
+        FrontmatterSpan::Found { body, .. } => bytes.get(body..).unwrap_or_default(),
+        FrontmatterSpan::Missing | FrontmatterSpan::Incomplete => &bytes,
     };
-    let body = shown(body.to_vec(), bytes.len(), size);
+    let body = to_text(body.to_vec(), bytes.len(), size);
     let mut text = format!("<skill_content name=\"{name}\">\n{}\n</skill_content>", body.trim());
-    let (files, more) = files(folder, MAX_LISTED);
+    let (files, more) = list_files(folder, MAX_LISTED_FILES);
     if !files.is_empty() {
         text.push_str("\n<skill_resources>\n");
         for file in &files {
@@ -106,35 +105,39 @@ fn instructions(folder: &Path, name: &str) -> Result<String, ResourceError> {
 }
 
 /// One file of the folder as text.
-fn read_resource(folder: &Path, resource: &str) -> Result<String, ResourceError> {
-    let relative = steps_downwards(resource)?;
+fn read_resource(folder: &Path, resource: &str) -> Result<String, SkillFileError> {
+    let relative = parse_relative_path(resource)?;
     let (bytes, size) = read_bytes(folder, &relative)?;
     let read = bytes.len();
-    Ok(shown(bytes, read, size))
+    Ok(to_text(bytes, read, size))
 }
 
-/// The beginning of a file, and the size of the whole.
-fn read_bytes(folder: &Path, relative: &Path) -> Result<(Vec<u8>, u64), ResourceError> {
+/// The start of a file, and the size of the whole file.
+fn read_bytes(folder: &Path, relative: &Path) -> Result<(Vec<u8>, u64), SkillFileError> {
     let (file, metadata) = open_inside(folder, relative)?;
     let mut bytes = Vec::new();
-    file.take(MAX_BYTES as u64).read_to_end(&mut bytes)?;
+    file.take(MAX_FILE_BYTES as u64).read_to_end(&mut bytes)?;
     Ok((bytes, metadata.len()))
 }
 
-/// Bytes as text: says so when they are none, and when there is more of the file than was read.
-fn shown(bytes: Vec<u8>, read: usize, size: u64) -> String {
+/// Bytes as text, with a note if the file is binary or was truncated.
+fn to_text(bytes: Vec<u8>, read: usize, size: u64) -> String {
     let size = usize::try_from(size).unwrap_or(usize::MAX);
-    let cut = size > read;
+    let is_truncated = size > read;
     let text = match String::from_utf8(bytes) {
         Ok(text) => text,
-        // Only the last character may be broken, and only by the cut.
-        Err(error) if cut && error.utf8_error().error_len().is_none() => {
+        // Truncation may have split the last character.
+        Err(error) if is_truncated && error.utf8_error().error_len().is_none() => {
             let end = error.utf8_error().valid_up_to();
             String::from_utf8_lossy(error.as_bytes().get(..end).unwrap_or_default()).into_owned()
         }
-        Err(_) => return format!("[a binary file of {} bytes]", grouped(size)),
+        Err(_) => return format!("[a binary file of {} bytes]", group_digits(size)),
     };
-    if cut { format!("{text}\n[showing {} of {} bytes]", grouped(read), grouped(size)) } else { text }
+    if is_truncated {
+        format!("{text}\n[showing {} of {} bytes]", group_digits(read), group_digits(size))
+    } else {
+        text
+    }
 }
 
 #[cfg(test)]

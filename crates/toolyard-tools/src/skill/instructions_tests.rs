@@ -1,4 +1,4 @@
-//! Instructions and files of a skill, and every way out of its folder.
+//! Instructions and files of a skill, and attempts to leave its folder.
 
 use std::{
     fs,
@@ -19,7 +19,7 @@ fn folder_with(text: &str) -> (TempDir, SkillTool) {
     let folder = root.path().join("demo");
     fs::create_dir_all(folder.join("references")).unwrap();
     fs::write(folder.join("SKILL.md"), text).unwrap();
-    let found = scan(&[SkillFolder { path: root.path().to_owned(), scope: SkillScope::Own }]);
+    let found = scan(&[SkillFolder { path: root.path().to_owned(), scope: SkillScope::User }]);
     let tool = SkillTool::new(&found.skills[0]);
     (root, tool)
 }
@@ -54,7 +54,7 @@ async fn instructions_come_with_the_list_of_files() {
 }
 
 #[tokio::test]
-async fn a_misspelt_argument_is_an_error() {
+async fn a_misspelled_argument_is_an_error() {
     let (_root, tool) = demo();
     assert_eq!(tool.spec().input_schema.to_value()["additionalProperties"], json!(false));
     let error = call(&tool, json!({"file": "secret.md"})).await.unwrap_err();
@@ -63,22 +63,22 @@ async fn a_misspelt_argument_is_an_error() {
 }
 
 #[tokio::test]
-async fn instructions_are_read_when_they_are_used() {
+async fn instructions_are_read_at_each_call() {
     let (root, tool) = demo();
     fs::write(root.path().join("demo/SKILL.md"), "---\ndescription: x\n---\nNew words").unwrap();
     assert!(call(&tool, json!({"resource": null})).await.unwrap().contains("New words"));
     fs::remove_file(root.path().join("demo/SKILL.md")).unwrap();
-    assert!(call(&tool, json!({})).await.unwrap_err().message().contains("SKILL.md cannot be read"));
+    assert!(call(&tool, json!({})).await.unwrap_err().message().contains("failed to read SKILL.md"));
 }
 
 #[tokio::test]
-async fn an_empty_body_is_an_empty_answer() {
+async fn an_empty_body_is_empty_output() {
     let (_root, tool) = folder_with("---\ndescription: x\n---\n");
     assert_eq!(call(&tool, json!({})).await.unwrap(), "<skill_content name=\"demo\">\n\n</skill_content>");
 }
 
 #[tokio::test]
-async fn files_are_read_as_text_binary_and_huge_ones_are_named() {
+async fn binary_and_huge_files_are_marked() {
     let (root, tool) = demo();
     let folder = root.path().join("demo");
     fs::write(folder.join("references/中文.md"), "文").unwrap();
@@ -156,7 +156,7 @@ proptest! {
 
     #[test]
     fn no_path_leads_out(path in "[./a\\\\\0 ~\u{4e2d}-]{0,24}") {
-        if let Ok(steps) = steps_downwards(&path) {
+        if let Ok(steps) = parse_relative_path(&path) {
             let root = Path::new("/anywhere/skill");
             prop_assert!(root.join(&steps).starts_with(root));
             prop_assert!(steps.components().all(|step| matches!(step, std::path::Component::Normal(_))));
@@ -165,6 +165,6 @@ proptest! {
 
     #[test]
     fn no_path_at_all_panics(path in "\\PC{0,80}") {
-        let _ = steps_downwards(&path);
+        let _ = parse_relative_path(&path);
     }
 }

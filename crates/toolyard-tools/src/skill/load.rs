@@ -1,107 +1,107 @@
-//! Turns folders into sources of tools: one source per skill.
+//! Loads skills as tool sources, one per skill.
 
 use std::{cmp::Reverse, fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use futures_util::{StreamExt, stream};
 use serde::Serialize;
-use toolyard_core::{ContentHash, Descriptions, SourceInfo, SourceKind, Tool};
+use toolyard_core::{ContentHash, SkillDescriptionCache, SourceInfo, SourceKind, Tool};
 
 use super::{
-    content::{of_program, of_skill},
-    describe::{Answer, Question, answers},
-    folder::programs,
+    files::list_programs,
+    fingerprint::{program_fingerprint, skill_fingerprint},
     instructions::SkillTool,
-    program::{Program, ProgramTool, Surroundings, file_name},
-    scan::{RejectedSkill, ShadowedSkill, Skill, SkillFolder, SkillScope, everything, first_of_each_name},
-    trust::{TrustBook, TrustState},
+    program::{
+        DescribeRequest, DescribeResult, Program, ProgramEnvironment, ProgramTool, describe_all, file_name,
+    },
+    scan::{RejectedSkill, ShadowedSkill, Skill, SkillFolder, SkillScope, scan_all, select_by_name},
+    trust::{TrustState, TrustedSkills},
 };
 
-/// How many skills are looked at at the same time.
-const CONCURRENT: usize = 8;
-/// How long all programs together may take to describe themselves.
-const DESCRIBING_TIME: Duration = Duration::from_secs(10);
+const MAX_CONCURRENT_SKILLS: usize = 8;
+/// Time limit for `--describe` of all programs together.
+const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Everything that loading skills needs to know.
+/// The inputs of [`load`].
 #[derive(Clone)]
 pub struct SkillSettings<'a> {
-    /// Where to look.
+    /// The folders to search.
     pub folders: Vec<SkillFolder>,
-    /// Whose programs may run.
-    pub trust: &'a TrustBook,
-    /// What programs said about themselves before; [`MemoryDescriptions`](super::MemoryDescriptions) without a store.
-    pub descriptions: Arc<dyn Descriptions>,
-    /// All variables that programs see, besides `TOOLYARD_SKILL_DIR`; most need `PATH`.
+    /// The user's trust decisions.
+    pub trust: &'a TrustedSkills,
+    /// Cached program descriptions; [`MemoryDescriptionCache`](super::MemoryDescriptionCache) without a store.
+    pub descriptions: Arc<dyn SkillDescriptionCache>,
+    /// Environment variables of programs, besides `TOOLYARD_SKILL_DIR`; most programs need `PATH`.
     pub environment: Vec<(String, String)>,
-    /// Where programs run.
+    /// The working directory of programs.
     pub working_directory: PathBuf,
 }
 
-/// What became of the folders.
+/// The result of [`load`].
 #[derive(Default)]
 #[non_exhaustive]
 pub struct LoadedSkills {
-    /// One source per skill, with its tools, ready to be registered.
+    /// One source per skill, with its tools.
     pub sources: Vec<(SourceInfo, Vec<Arc<dyn Tool>>)>,
-    /// The same skills as a person would like to hear of them.
+    /// The status of the same skills, for display.
     pub skills: Vec<SkillStatus>,
-    /// Folders that were not accepted.
+    /// Folders that cannot be used as skills.
     pub rejected: Vec<RejectedSkill>,
-    /// Skills that stay unused because another one has their name.
+    /// Skills that are overridden by another one of the same name.
     pub shadowed: Vec<ShadowedSkill>,
 }
 
-/// One loaded skill.
+/// The status of a loaded skill.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SkillStatus {
-    /// The name it goes by.
+    /// The effective name.
     pub name: String,
-    /// What it does and when to use it.
+    /// What the skill does and when to use it.
     pub description: String,
-    /// Whose it is.
+    /// The scope.
     pub scope: SkillScope,
-    /// Its folder.
+    /// The folder.
     pub path: PathBuf,
-    /// Whether its programs may run.
+    /// Whether the skill's programs may run.
     pub trust: TrustState,
-    /// The names of its tools.
+    /// The names of the tools.
     pub tools: Vec<String>,
-    /// What is wrong with it, for a person.
+    /// Warnings and errors.
     pub problems: Vec<String>,
 }
 
-/// Loads all skills. What is wrong with one skill never costs another.
+/// Loads all skills. Problems of one skill never affect another.
 ///
-/// Of several skills with one name, one that may run programs goes before one that may not; between equals, project
-/// goes before own before shared, and the earlier folder before the later. All programs together have ten seconds to
-/// describe themselves. Those that fail to are asked again when their skill changes.
+/// Of several skills with the same name, those that may run programs take precedence, then project over user over
+/// shared, then the earlier folder. `--describe` of all programs together may take ten seconds; a program that fails
+/// is retried when its skill changes.
 pub async fn load(settings: SkillSettings<'_>) -> LoadedSkills {
-    load_within(settings, DESCRIBING_TIME).await
+    load_within(settings, DESCRIBE_TIMEOUT).await
 }
 
-async fn load_within(settings: SkillSettings<'_>, describing_time: Duration) -> LoadedSkills {
-    let surroundings = Arc::new(Surroundings {
-        environment: settings.environment,
+async fn load_within(settings: SkillSettings<'_>, describe_timeout: Duration) -> LoadedSkills {
+    let environment = Arc::new(ProgramEnvironment {
+        variables: settings.environment,
         working_directory: settings.working_directory,
     });
     let folders = settings.folders;
-    // Only a shutdown of the runtime can keep the scan from running.
-    let (found, rejected) =
-        tokio::task::spawn_blocking(move || everything(&folders)).await.unwrap_or_default();
+    // Joining fails only when the runtime shuts down.
+    let (found, rejected) = tokio::task::spawn_blocking(move || scan_all(&folders)).await.unwrap_or_default();
     let trust = Arc::new(settings.trust.clone());
-    let judging = found.into_iter().map(|skill| judge(Arc::clone(&trust), skill));
-    let mut judged: Vec<Judged> = stream::iter(judging).buffered(CONCURRENT).collect().await;
-    // A stable sort: among equals, the order of the folders decides.
-    judged.sort_by_key(|judged| Reverse((judged.trust.allows_programs(), judged.skill.scope)));
-    let (judged, shadowed) = first_of_each_name(judged, |judged| &judged.skill);
+    let checks = found.into_iter().map(|skill| check_trust(Arc::clone(&trust), skill));
+    let mut checked: Vec<CheckedSkill> = stream::iter(checks).buffered(MAX_CONCURRENT_SKILLS).collect().await;
+    // The sort is stable: among equals, the order of the folders decides.
+    checked.sort_by_key(|checked| Reverse((checked.trust.allows_programs(), checked.skill.scope)));
+    let (checked, shadowed) = select_by_name(checked, |checked| &checked.skill);
 
-    let looking = judged.into_iter().map(|judged| look_at(judged, Arc::clone(&surroundings)));
-    let looks: Vec<Look> = stream::iter(looking).buffered(CONCURRENT).collect().await;
-    let questions = looks.iter().flat_map(Look::questions).collect();
-    let mut answers = answers(questions, settings.descriptions, describing_time).await.into_iter();
+    let inspections = checked.into_iter().map(|checked| inspect(checked, Arc::clone(&environment)));
+    let inspected: Vec<InspectedSkill> =
+        stream::iter(inspections).buffered(MAX_CONCURRENT_SKILLS).collect().await;
+    let requests = inspected.iter().flat_map(InspectedSkill::describe_requests).collect();
+    let mut results = describe_all(requests, settings.descriptions, describe_timeout).await.into_iter();
     let mut loaded = LoadedSkills { rejected, shadowed, ..LoadedSkills::default() };
-    for look in looks {
-        let (status, tools) = look.finished(&mut answers);
+    for skill in inspected {
+        let (status, tools) = skill.into_tools(&mut results);
         let source = SourceInfo::new(format!("skill:{}", status.name), SourceKind::Skill)
             .trusted(status.trust.allows_programs())
             .exclusive(false);
@@ -111,18 +111,18 @@ async fn load_within(settings: SkillSettings<'_>, describing_time: Duration) -> 
     loaded
 }
 
-/// A skill, and whether its programs may run.
-struct Judged {
+/// A skill with its trust state.
+struct CheckedSkill {
     skill: Skill,
     trust: TrustState,
-    /// The content that was trusted, and that the skill still had a moment ago.
+    /// The trusted content, if it is the current one.
     trusted_content: Option<ContentHash>,
     problems: Vec<String>,
 }
 
-async fn judge(book: Arc<TrustBook>, skill: Skill) -> Judged {
-    let (asked, judged) = (Arc::clone(&book), skill.clone());
-    let state = tokio::task::spawn_blocking(move || asked.state(&judged)).await;
+async fn check_trust(trusted: Arc<TrustedSkills>, skill: Skill) -> CheckedSkill {
+    let (decisions, subject) = (Arc::clone(&trusted), skill.clone());
+    let state = tokio::task::spawn_blocking(move || decisions.state(&subject)).await;
     let mut problems = skill.warnings.clone();
     let trust = match state {
         Ok(Ok(trust)) => trust,
@@ -133,12 +133,12 @@ async fn judge(book: Arc<TrustBook>, skill: Skill) -> Judged {
         // The runtime shuts down.
         Err(_) => TrustState::Untrusted,
     };
-    let trusted_content = book.trusted_content(&skill).filter(|_| trust == TrustState::Trusted);
-    Judged { skill, trust, trusted_content, problems }
+    let trusted_content = trusted.trusted_content(&skill).filter(|_| trust == TrustState::Trusted);
+    CheckedSkill { skill, trust, trusted_content, problems }
 }
 
-/// What can be seen of a skill without running anything.
-struct Look {
+/// A skill with its programs, none of which has run yet.
+struct InspectedSkill {
     skill: Skill,
     trust: TrustState,
     /// Only the programs that may run.
@@ -148,55 +148,58 @@ struct Look {
     problems: Vec<String>,
 }
 
-async fn look_at(judged: Judged, surroundings: Arc<Surroundings>) -> Look {
-    let Judged { skill, trust, trusted_content, mut problems } = judged;
+async fn inspect(checked: CheckedSkill, environment: Arc<ProgramEnvironment>) -> InspectedSkill {
+    let CheckedSkill { skill, trust, trusted_content, mut problems } = checked;
     let (folder, may_run) = (skill.path.clone(), trust.allows_programs());
-    let looking = tokio::task::spawn_blocking(move || {
-        let paths = programs(&folder).unwrap_or_default();
-        let current = || trusted_content.map_or_else(|| of_skill(&folder), Ok);
+    let reading = tokio::task::spawn_blocking(move || {
+        let paths = list_programs(&folder).unwrap_or_default();
+        let current = || trusted_content.map_or_else(|| skill_fingerprint(&folder), Ok);
         let content = (may_run && !paths.is_empty()).then(current);
         (paths, content)
     });
-    let (paths, content) = looking.await.unwrap_or_default();
+    let (paths, content) = reading.await.unwrap_or_default();
     let content = content.and_then(|content| {
-        let unknown = |error| problems.push(format!("its programs are asked at every load: {error}"));
-        content.map_err(unknown).ok()
+        let report = |error| problems.push(format!("descriptions of programs are not cached: {error}"));
+        content.map_err(report).ok()
     });
-    let mut look = Look { skill, trust, programs: Vec::new(), content, problems };
+    let mut inspected = InspectedSkill { skill, trust, programs: Vec::new(), content, problems };
     if trust.allows_programs() {
         let program = |path| Program {
             path,
-            skill_folder: look.skill.path.clone(),
-            surroundings: Arc::clone(&surroundings),
+            skill_folder: inspected.skill.path.clone(),
+            environment: Arc::clone(&environment),
             trusted_content,
         };
-        look.programs = paths.into_iter().map(|path| Arc::new(program(path))).collect();
+        inspected.programs = paths.into_iter().map(|path| Arc::new(program(path))).collect();
     } else if !paths.is_empty() {
         let reason = match trust {
             TrustState::Changed => "the skill changed since it was trusted",
             _ => "the skill is not trusted",
         };
-        look.problems.push(format!("its programs are not run: {reason}"));
+        inspected.problems.push(format!("programs are disabled: {reason}"));
     }
-    look
+    inspected
 }
 
-impl Look {
-    fn questions(&self) -> Vec<Question> {
-        let question = |(turn, program): (usize, &Arc<Program>)| Question {
-            key: self.content.map(|content| of_program(&content, &program.path)),
+impl InspectedSkill {
+    fn describe_requests(&self) -> Vec<DescribeRequest> {
+        let request = |(index, program): (usize, &Arc<Program>)| DescribeRequest {
+            cache_key: self.content.map(|content| program_fingerprint(&content, &program.path)),
             program: Arc::clone(program),
-            turn,
+            index,
         };
-        self.programs.iter().enumerate().map(question).collect()
+        self.programs.iter().enumerate().map(request).collect()
     }
 
-    /// The skill with its tools. Takes as many answers as there were questions.
-    fn finished(mut self, answers: &mut impl Iterator<Item = Answer>) -> (SkillStatus, Vec<Arc<dyn Tool>>) {
+    /// The status and tools of the skill. Takes one result per describe request.
+    fn into_tools(
+        mut self,
+        results: &mut impl Iterator<Item = DescribeResult>,
+    ) -> (SkillStatus, Vec<Arc<dyn Tool>>) {
         let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
-        for (program, answer) in self.programs.iter().zip(answers) {
+        for (program, result) in self.programs.iter().zip(results) {
             let name = file_name(&program.path);
-            let description = match answer {
+            let description = match result {
                 Ok(description) => description,
                 Err(problem) => {
                     self.problems.push(format!("{name}: {problem}"));
@@ -207,14 +210,15 @@ impl Look {
             self.problems.extend(problems);
             for spec in description.tools {
                 if tools.iter().any(|tool| tool.spec().name == spec.name) {
-                    let problem = format!("{name}: another program has a tool `{}` already", spec.name);
+                    let problem =
+                        format!("{name}: another program already provides the tool `{}`", spec.name);
                     self.problems.push(problem);
                 } else {
                     tools.push(Arc::new(ProgramTool::new(spec, Arc::clone(program))));
                 }
             }
         }
-        // A program may take the skill's own name, and then speaks for it.
+        // A program's tool with the skill's own name replaces the instructions tool.
         if tools.iter().all(|tool| *tool.spec().name != *self.skill.name) {
             tools.insert(0, Arc::new(SkillTool::new(&self.skill)));
         }
@@ -233,7 +237,7 @@ impl Look {
 
 impl fmt::Debug for SkillSettings<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Variables may hold secrets.
+        // Environment variables may hold secrets.
         f.debug_struct("SkillSettings")
             .field("folders", &self.folders)
             .field("trust", &self.trust)

@@ -1,34 +1,36 @@
-//! Skills: folders with a `SKILL.md`, read in three steps as they are needed.
+//! Skills: folders with a `SKILL.md`, disclosed in three steps.
 //!
 //! 1. [`load()`] finds the folders and reads only the frontmatter: name and description.
-//! 2. A call to the tool named like the skill reads its instructions, or one of its files.
-//! 3. Executable files directly in the folder are tools of their own: they answer `--describe` with their
-//!    description as JSON, and calls (`PROGRAM TOOLNAME`, arguments on stdin) with their result as JSON. They run
-//!    only for the operator's own skills and for those that were trusted as they are ([`TrustBook`]).
+//! 2. A call of the tool named like the skill reads its instructions, or one of its files.
+//! 3. Executable files directly in the folder provide tools of their own. They print tool definitions as JSON for
+//!    `--describe`, and the result of a call (`PROGRAM TOOLNAME`, arguments on stdin) as JSON. They run only for the
+//!    user's own skills and for skills whose current content the user trusts ([`TrustedSkills`]).
 //!
-//! Nothing is written here: decisions come in as plain data and are kept by whoever made them, and what programs
-//! said about themselves is kept by a [`Descriptions`](toolyard_core::Descriptions), so that they are asked once for
-//! every content of their skill, even those that fail to answer.
+//! This module writes nothing. Trust decisions are passed in as data. Program descriptions are cached in a
+//! [`SkillDescriptionCache`](toolyard_core::SkillDescriptionCache), so that a program runs once per content of its
+//! skill, even if it fails.
+//!
+//! - `scan`, `manifest`: finding skills and parsing `SKILL.md`
+//! - `trust`, `fingerprint`: which programs may run
+//! - `instructions`, `files`: the tool that reads a skill's files
+//! - `program`: the tools of a skill's programs
+//! - `load`: everything together
 
-mod content;
-mod describe;
-mod description;
-mod folder;
-mod frontmatter;
+mod files;
+mod fingerprint;
 mod instructions;
 mod load;
 mod manifest;
-mod memory;
-mod process;
 mod program;
 mod scan;
 mod trust;
 
-pub use folder::ResourceError;
-pub use frontmatter::FrontmatterError;
+pub use files::SkillFileError;
 pub use instructions::SkillTool;
 pub use load::{LoadedSkills, SkillSettings, SkillStatus, load};
-pub use manifest::{Manifest, ManifestError};
-pub use memory::MemoryDescriptions;
-pub use scan::{RejectReason, RejectedSkill, Scan, ShadowedSkill, Skill, SkillFolder, SkillScope, scan};
-pub use trust::{TrustBook, TrustError, TrustState};
+pub use manifest::{FrontmatterError, Manifest, ManifestError};
+pub use program::MemoryDescriptionCache;
+pub use scan::{
+    RejectReason, RejectedSkill, ScanReport, ShadowedSkill, Skill, SkillFolder, SkillScope, scan,
+};
+pub use trust::{TrustError, TrustState, TrustedSkills};

@@ -1,4 +1,4 @@
-//! Finds skills in folders; reads their frontmatter and nothing else.
+//! Finds skills in folders and reads their frontmatter.
 
 use std::{
     cmp::Reverse,
@@ -10,137 +10,132 @@ use std::{
 use serde::Serialize;
 
 use super::{
-    folder::{MANIFEST_FILE, ResourceError, is_hidden, open_inside},
+    files::{MANIFEST_FILE, SkillFileError, is_hidden, open_inside},
     manifest::{Manifest, ManifestError},
 };
 
 const MAX_DEPTH: usize = 4;
 const MAX_FOLDERS: usize = 2_000;
 
-/// Whose skills a folder holds; a later scope overrides an earlier one.
+/// Where a skill comes from; a later scope overrides an earlier one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SkillScope {
-    /// Skills shared with other programs or people.
+    /// Skills shared with other programs or users.
     Shared,
-    /// The operator's own skills; their programs may run.
-    Own,
-    /// Skills that came with the project at hand.
+    /// The user's own skills; their programs may run.
+    User,
+    /// Skills of the current project.
     Project,
 }
 
-/// A folder that is looked through for skills.
+/// A folder to search for skills.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkillFolder {
-    /// Where it is; it need not exist.
+    /// The path; it need not exist.
     pub path: PathBuf,
-    /// Whose skills it holds.
+    /// The scope of its skills.
     pub scope: SkillScope,
 }
 
-/// A skill that was found.
+/// A skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Skill {
-    /// The name it goes by.
+    /// The effective name.
     pub name: String,
-    /// Whose it is.
+    /// The scope.
     pub scope: SkillScope,
-    /// Its folder, in canonical form.
+    /// The canonical path of the folder.
     pub path: PathBuf,
-    /// What its SKILL.md says.
+    /// The frontmatter of SKILL.md.
     pub manifest: Manifest,
-    /// What does not follow the rules and was accepted all the same.
+    /// Violations of the specification that are tolerated.
     pub warnings: Vec<String>,
 }
 
-/// A folder that was not accepted.
+/// A folder that cannot be used as a skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RejectedSkill {
-    /// Where it is.
+    /// The path.
     pub path: PathBuf,
-    /// Why.
+    /// The reason.
     pub reason: RejectReason,
 }
 
-/// Why a folder was not accepted.
+/// Why a folder cannot be used as a skill.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RejectReason {
-    /// Its SKILL.md cannot be used.
+    /// The frontmatter of SKILL.md is invalid.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
-    /// Its SKILL.md cannot be opened.
-    #[error("SKILL.md cannot be used: {0}")]
-    File(#[from] ResourceError),
-    /// Neither its name nor its folder's name can be used.
-    #[error("its name cannot be used")]
-    NoName,
-    /// A link that leads out of the folder that is looked through.
+    /// SKILL.md cannot be opened.
+    #[error("failed to open SKILL.md: {0}")]
+    File(#[from] SkillFileError),
+    /// Neither the name nor the folder's name can be made valid.
+    #[error("the skill's name cannot be made valid")]
+    InvalidName,
+    /// A link leads out of the searched folder.
     #[error("the link leads out of the skills folder")]
-    LeadsOut,
+    LinkOutsideFolder,
     /// The folder could not be read.
     #[error("failed to read the folder: {0}")]
     Unreadable(String),
-    /// Not all folders were looked at.
-    #[error("more than {MAX_FOLDERS} folders; the rest was not looked at")]
+    /// The search stopped before all folders were visited.
+    #[error("more than {MAX_FOLDERS} folders; the rest was not searched")]
     TooManyFolders,
 }
 
-/// A skill that stays unused because another one has its name.
+/// A skill that is overridden by another one of the same name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ShadowedSkill {
-    /// The name both have.
+    /// The name of both.
     pub name: String,
-    /// The unused one's folder.
+    /// The folder of this skill.
     pub path: PathBuf,
-    /// The unused one's scope.
+    /// The scope of this skill.
     pub scope: SkillScope,
-    /// The folder of the one that is used.
+    /// The folder of the skill that is used.
     pub by: PathBuf,
 }
 
-/// Everything that was found.
+/// The result of a scan.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Scan {
-    /// The skills, sorted by name; each name once.
+pub struct ScanReport {
+    /// The skills, sorted by name, each name once.
     pub skills: Vec<Skill>,
-    /// What was not accepted.
+    /// Folders that cannot be used.
     pub rejected: Vec<RejectedSkill>,
-    /// What is overridden by another skill of the same name.
+    /// Overridden skills.
     pub shadowed: Vec<ShadowedSkill>,
 }
 
-/// Looks through the folders. Project overrides own overrides shared; within a scope the earlier folder wins.
+/// Searches the folders. Project overrides user overrides shared; within a scope the earlier folder wins.
 ///
-/// Trust is not looked at here: [`load()`](super::load()) prefers a skill that may run programs to one of the same name
-/// that may not, whatever their scopes.
-pub fn scan(folders: &[SkillFolder]) -> Scan {
-    let (mut found, rejected) = everything(folders);
+/// This ignores trust. [`load()`](super::load()) prefers, among skills of one name, those that may run programs.
+pub fn scan(folders: &[SkillFolder]) -> ScanReport {
+    let (mut found, rejected) = scan_all(folders);
     // A stable sort: within a scope, the order of the folders decides.
     found.sort_by_key(|skill| Reverse(skill.scope));
-    let (skills, shadowed) = first_of_each_name(found, |skill| skill);
-    Scan { skills, rejected, shadowed }
+    let (skills, shadowed) = select_by_name(found, |skill| skill);
+    ScanReport { skills, rejected, shadowed }
 }
 
-/// All skills in the order of the folders, several of one name among them, and what was not accepted.
-pub(super) fn everything(folders: &[SkillFolder]) -> (Vec<Skill>, Vec<RejectedSkill>) {
+/// All skills in the order of the folders, including several of one name, and the rejected folders.
+pub(super) fn scan_all(folders: &[SkillFolder]) -> (Vec<Skill>, Vec<RejectedSkill>) {
     let (mut found, mut rejected) = (Vec::new(), Vec::new());
     for folder in folders {
-        let mut walk = Walk { scope: folder.scope, found: &mut found, rejected: &mut rejected };
-        walk.through(&folder.path);
+        FolderWalk { scope: folder.scope, found: &mut found, rejected: &mut rejected }.walk(&folder.path);
     }
     (found, rejected)
 }
 
 /// The first skill of each name, sorted by name, and all others as shadowed by it.
-pub(super) fn first_of_each_name<T>(
-    found: Vec<T>,
-    skill: impl Fn(&T) -> &Skill,
-) -> (Vec<T>, Vec<ShadowedSkill>) {
+pub(super) fn select_by_name<T>(found: Vec<T>, skill: impl Fn(&T) -> &Skill) -> (Vec<T>, Vec<ShadowedSkill>) {
     let mut used: BTreeMap<String, T> = BTreeMap::new();
     let mut shadowed = Vec::new();
     for next in found {
@@ -163,15 +158,15 @@ pub(super) fn first_of_each_name<T>(
     (used.into_values().collect(), shadowed)
 }
 
-struct Walk<'a> {
+struct FolderWalk<'a> {
     scope: SkillScope,
     found: &'a mut Vec<Skill>,
     rejected: &'a mut Vec<RejectedSkill>,
 }
 
-impl Walk<'_> {
-    /// Breadth first, so that the limit on folders cuts off the deepest ones.
-    fn through(&mut self, path: &Path) {
+impl FolderWalk<'_> {
+    /// Searches breadth first, so that the limit on folders excludes the deepest ones.
+    fn walk(&mut self, path: &Path) {
         let root = match path.canonicalize() {
             Ok(root) => root,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return,
@@ -181,13 +176,13 @@ impl Walk<'_> {
         let mut folders = VecDeque::from([(root.clone(), 0)]);
         while let Some((folder, depth)) = folders.pop_front() {
             if fs::symlink_metadata(folder.join(MANIFEST_FILE)).is_ok() {
-                self.take(&folder);
+                self.add_skill(&folder);
                 continue;
             }
             if depth == MAX_DEPTH {
                 continue;
             }
-            for inner in self.folders_in(&root, &folder) {
+            for inner in self.subfolders(&root, &folder) {
                 if seen.len() >= MAX_FOLDERS {
                     return self.reject(&root, RejectReason::TooManyFolders);
                 }
@@ -199,7 +194,7 @@ impl Walk<'_> {
     }
 
     /// The canonical folders directly in a folder, sorted.
-    fn folders_in(&mut self, root: &Path, folder: &Path) -> Vec<PathBuf> {
+    fn subfolders(&mut self, root: &Path, folder: &Path) -> Vec<PathBuf> {
         let entries = match fs::read_dir(folder) {
             Ok(entries) => entries,
             Err(error) => {
@@ -220,14 +215,14 @@ impl Walk<'_> {
             }
             match path.canonicalize() {
                 Ok(canonical) if canonical.starts_with(root) => folders.push(canonical),
-                Ok(_) => self.reject(&path, RejectReason::LeadsOut),
+                Ok(_) => self.reject(&path, RejectReason::LinkOutsideFolder),
                 Err(error) => self.reject(&path, RejectReason::Unreadable(error.to_string())),
             }
         }
         folders
     }
 
-    fn take(&mut self, folder: &Path) {
+    fn add_skill(&mut self, folder: &Path) {
         match read_skill(folder, self.scope) {
             Ok(skill) => self.found.push(skill),
             Err(reason) => self.reject(folder, reason),
@@ -244,7 +239,7 @@ fn read_skill(folder: &Path, scope: SkillScope) -> Result<Skill, RejectReason> {
     let manifest = Manifest::read(file)?;
     let folder_name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let (name, name_warnings) = manifest.usable_name(&folder_name);
-    let name = name.ok_or(RejectReason::NoName)?;
+    let name = name.ok_or(RejectReason::InvalidName)?;
     let warnings = name_warnings.into_iter().chain(manifest.warnings.iter().cloned()).collect();
     Ok(Skill { name, scope, path: folder.to_owned(), manifest, warnings })
 }

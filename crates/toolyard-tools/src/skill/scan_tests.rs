@@ -1,4 +1,4 @@
-//! Folders as they are found in the wild, and as an attacker would make them.
+//! Valid, broken and hostile skill folders.
 
 use std::{os::unix::fs::symlink, process::Command, time::Instant};
 
@@ -12,47 +12,47 @@ fn skill(root: &Path, folder: &str, text: &str) {
     fs::write(folder.join("SKILL.md"), text).unwrap();
 }
 
-fn plain(name: &str) -> String {
+fn minimal_skill(name: &str) -> String {
     format!("---\nname: {name}\ndescription: Does {name}.\n---\nbody\n")
 }
 
-fn own(root: &Path) -> Vec<SkillFolder> {
-    vec![SkillFolder { path: root.to_owned(), scope: SkillScope::Own }]
+fn user_folder(root: &Path) -> Vec<SkillFolder> {
+    vec![SkillFolder { path: root.to_owned(), scope: SkillScope::User }]
 }
 
-fn names(scan: &Scan) -> Vec<&str> {
+fn names(scan: &ScanReport) -> Vec<&str> {
     scan.skills.iter().map(|skill| skill.name.as_str()).collect()
 }
 
 #[test]
-fn skills_are_found_in_order_and_hidden_folders_are_not_looked_at() {
+fn skills_are_found_in_order_and_hidden_folders_are_skipped() {
     let root = TempDir::new().unwrap();
     for folder in
         ["b", "a", "group/c", "1/2/3/deep", "1/2/3/4/too-deep", ".git/x", "node_modules/y", "a/inner"]
     {
-        skill(root.path(), folder, &plain(folder.rsplit('/').next().unwrap()));
+        skill(root.path(), folder, &minimal_skill(folder.rsplit('/').next().unwrap()));
     }
     fs::write(root.path().join("README.md"), "not a skill").unwrap();
-    let scan = scan(&own(root.path()));
+    let scan = scan(&user_folder(root.path()));
     assert_eq!(names(&scan), ["a", "b", "c", "deep"]);
     assert_eq!((scan.rejected, scan.shadowed), (vec![], vec![]));
 }
 
 #[test]
-fn a_missing_folder_holds_no_skills() {
-    assert_eq!(scan(&own(Path::new("/nowhere/at/all"))), Scan::default());
+fn a_missing_folder_has_no_skills() {
+    assert_eq!(scan(&user_folder(Path::new("/nowhere/at/all"))), ScanReport::default());
 }
 
 #[test]
-fn project_overrides_own_overrides_shared_and_nothing_is_silent() {
+fn project_overrides_user_overrides_shared_and_all_are_reported() {
     let root = TempDir::new().unwrap();
     for place in ["shared", "own", "project"] {
-        skill(&root.path().join(place), "same", &plain("same"));
+        skill(&root.path().join(place), "same", &minimal_skill("same"));
     }
-    skill(&root.path().join("shared"), "only", &plain("only"));
+    skill(&root.path().join("shared"), "only", &minimal_skill("only"));
     let folder = |name: &str, scope| SkillFolder { path: root.path().join(name), scope };
     let folders = [
-        folder("own", SkillScope::Own),
+        folder("own", SkillScope::User),
         folder("project", SkillScope::Project),
         folder("shared", SkillScope::Shared),
         folder("shared", SkillScope::Shared),
@@ -61,15 +61,15 @@ fn project_overrides_own_overrides_shared_and_nothing_is_silent() {
     assert_eq!(names(&scan), ["only", "same"]);
     assert_eq!(scan.skills[1].scope, SkillScope::Project);
     let shadowed: Vec<SkillScope> = scan.shadowed.iter().map(|shadowed| shadowed.scope).collect();
-    assert!(shadowed.contains(&SkillScope::Own) && shadowed.contains(&SkillScope::Shared));
+    assert!(shadowed.contains(&SkillScope::User) && shadowed.contains(&SkillScope::Shared));
     assert!(scan.shadowed.iter().all(|shadowed| shadowed.by == scan.skills[1].path));
 }
 
 #[test]
-fn what_is_refused_says_why() {
+fn rejected_folders_have_a_reason() {
     let root = TempDir::new().unwrap();
     let outside = TempDir::new().unwrap();
-    skill(outside.path(), "evil", &plain("evil"));
+    skill(outside.path(), "evil", &minimal_skill("evil"));
     symlink(outside.path().join("evil"), root.path().join("link-out")).unwrap();
     symlink(root.path(), root.path().join("loop")).unwrap();
     symlink("/nowhere", root.path().join("dangling")).unwrap();
@@ -77,7 +77,7 @@ fn what_is_refused_says_why() {
     fs::create_dir_all(root.path().join("file-out")).unwrap();
     symlink(outside.path().join("evil/SKILL.md"), root.path().join("file-out/SKILL.md")).unwrap();
     fs::create_dir_all(root.path().join("folder/SKILL.md")).unwrap();
-    let scan = scan(&own(root.path()));
+    let scan = scan(&user_folder(root.path()));
     assert_eq!(names(&scan), Vec::<&str>::new());
     let reasons: Vec<(String, String)> = scan
         .rejected
@@ -88,8 +88,8 @@ fn what_is_refused_says_why() {
         .collect();
     let expected = [
         ("link-out", "the link leads out of the skills folder"),
-        ("file-out", "SKILL.md cannot be used: the file is outside of the skill's folder"),
-        ("folder", "SKILL.md cannot be used: this is not a plain file"),
+        ("file-out", "failed to open SKILL.md: the file is outside of the skill's folder"),
+        ("folder", "failed to open SKILL.md: not a regular file"),
         ("no-head", "the file does not begin with a line `---`"),
     ];
     let expected: Vec<(String, String)> =
@@ -100,9 +100,9 @@ fn what_is_refused_says_why() {
 #[test]
 fn links_inside_the_root_are_followed_once() {
     let root = TempDir::new().unwrap();
-    skill(root.path(), "real", &plain("real"));
+    skill(root.path(), "real", &minimal_skill("real"));
     symlink("real", root.path().join("again")).unwrap();
-    let scan = scan(&own(root.path()));
+    let scan = scan(&user_folder(root.path()));
     assert_eq!(names(&scan), ["real"]);
     assert_eq!(scan.shadowed, vec![]);
 }
@@ -113,27 +113,27 @@ fn a_pipe_instead_of_a_manifest_never_blocks() {
     fs::create_dir_all(root.path().join("pipe")).unwrap();
     assert!(Command::new("mkfifo").arg(root.path().join("pipe/SKILL.md")).status().unwrap().success());
     let start = Instant::now();
-    let scan = scan(&own(root.path()));
+    let scan = scan(&user_folder(root.path()));
     assert!(start.elapsed().as_secs() < 5);
-    assert_eq!(scan.rejected[0].reason, RejectReason::File(ResourceError::NotPlain));
+    assert_eq!(scan.rejected[0].reason, RejectReason::File(SkillFileError::NotRegularFile));
 }
 
 #[test]
-fn a_crowd_of_folders_is_cut_off_and_said() {
+fn too_many_folders_are_cut_off_and_reported() {
     let root = TempDir::new().unwrap();
     for index in 0..2_100 {
         fs::create_dir(root.path().join(format!("f{index}"))).unwrap();
     }
-    skill(root.path(), "a-skill", &plain("a-skill"));
-    let scan = scan(&own(root.path()));
+    skill(root.path(), "a-skill", &minimal_skill("a-skill"));
+    let scan = scan(&user_folder(root.path()));
     assert_eq!(scan.rejected.last().unwrap().reason, RejectReason::TooManyFolders);
 }
 
 #[test]
 fn a_wrong_name_is_a_warning() {
     let root = TempDir::new().unwrap();
-    skill(root.path(), "my-folder", &plain("Other Name"));
-    let scan = scan(&own(root.path()));
+    skill(root.path(), "my-folder", &minimal_skill("Other Name"));
+    let scan = scan(&user_folder(root.path()));
     assert_eq!(names(&scan), ["other-name"]);
     assert_eq!(scan.skills[0].warnings.len(), 2);
 }

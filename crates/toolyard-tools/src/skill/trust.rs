@@ -1,4 +1,4 @@
-//! Which skills may run programs: the operator's own by nature, all others once they were trusted as they are.
+//! Which skills may run programs: the user's own, and those whose current content the user trusts.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -6,8 +6,8 @@ use serde::Serialize;
 use toolyard_core::{ContentHash, TrustDecision};
 
 use super::{
-    content::of_skill,
-    folder::ResourceError,
+    files::SkillFileError,
+    fingerprint::skill_fingerprint,
     scan::{Skill, SkillScope},
 };
 
@@ -15,24 +15,24 @@ use super::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TrustState {
-    /// It is the operator's own.
-    ByNature,
-    /// It was trusted, and is still the same.
+    /// The skill is the user's own.
+    Implicit,
+    /// The user trusts the skill, and it has not changed since.
     Trusted,
-    /// Nobody trusted it.
+    /// The user has not trusted the skill.
     Untrusted,
-    /// It changed since it was trusted.
+    /// The skill changed since it was trusted.
     Changed,
 }
 
 impl TrustState {
     /// Whether programs may run.
     pub fn allows_programs(self) -> bool {
-        matches!(self, Self::ByNature | Self::Trusted)
+        matches!(self, Self::Implicit | Self::Trusted)
     }
 }
 
-/// Why nothing can be said or decided about a skill.
+/// Why the trust of a skill cannot be determined.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrustError {
@@ -41,79 +41,79 @@ pub enum TrustError {
     Skill {
         /// Its folder.
         path: PathBuf,
-        /// Why.
-        source: ResourceError,
+        /// The cause.
+        source: SkillFileError,
     },
-    /// Decisions name folders as text.
+    /// Decisions identify folders by text.
     #[error("the skill in {0} cannot be trusted: its path is not UTF-8 text")]
-    NotText(PathBuf),
+    PathNotUtf8(PathBuf),
 }
 
-/// The operator's decisions on skills, as plain data; whoever has a store fills it from there.
+/// The user's trust decisions on skills.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct TrustBook {
-    /// Canonical folder to the content that was trusted: a moved or copied skill is a different one.
-    trusted: BTreeMap<String, ContentHash>,
+pub struct TrustedSkills {
+    /// Canonical folder to trusted content: a moved or copied skill is a different one.
+    content_by_folder: BTreeMap<String, ContentHash>,
 }
 
-impl TrustBook {
-    /// The [`TrustDecision::kind`] of decisions on skills.
+impl TrustedSkills {
+    /// The [`TrustDecision::kind`] for skills.
     pub const KIND: &str = "skill";
 
-    /// The book of these decisions; those of another kind say nothing about skills and are left out.
+    /// Collects the decisions on skills and ignores those of another kind.
     pub fn new(decisions: Vec<TrustDecision>) -> Self {
-        let mut book = Self::default();
+        let mut trusted = Self::default();
         for decision in decisions {
-            book.insert(decision);
+            trusted.insert(decision);
         }
-        book
+        trusted
     }
 
-    /// The [`TrustDecision::subject`] of decisions on this skill: its folder as text.
+    /// The [`TrustDecision::subject`] for this skill: its folder.
     pub fn subject(skill: &Skill) -> Result<&str, TrustError> {
-        skill.path.to_str().ok_or_else(|| TrustError::NotText(skill.path.clone()))
+        skill.path.to_str().ok_or_else(|| TrustError::PathNotUtf8(skill.path.clone()))
     }
 
-    /// The decision to trust a skill as it is now, made at `decided_at` (milliseconds since 1970).
+    /// The decision to trust the current content of a skill, made at `decided_at` (milliseconds since 1970).
     ///
-    /// It changes nothing until it is [inserted](Self::insert) and kept in a store. Reads all files of the skill.
+    /// It takes effect when it is [inserted](Self::insert); the caller stores it. Reads all files of the skill.
     pub fn decision_for(skill: &Skill, decided_at: i64) -> Result<TrustDecision, TrustError> {
         let subject = Self::subject(skill)?.to_owned();
-        Ok(TrustDecision { kind: Self::KIND.to_owned(), subject, content: content(skill)?, decided_at })
+        Ok(TrustDecision { kind: Self::KIND.to_owned(), subject, content: fingerprint(skill)?, decided_at })
     }
 
-    /// Adds a decision, replacing an earlier one on the same skill; one of another kind is left out.
+    /// Adds a decision and replaces an earlier one on the same skill; ignores decisions of another kind.
     pub fn insert(&mut self, decision: TrustDecision) {
         if decision.kind == Self::KIND {
-            self.trusted.insert(decision.subject, decision.content);
+            self.content_by_folder.insert(decision.subject, decision.content);
         }
     }
 
-    /// Takes trust away; says whether there was any. It needs nothing of the skill but its path.
+    /// Revokes trust in a skill; returns whether it was trusted.
     pub fn remove(&mut self, skill: &Skill) -> bool {
-        Self::subject(skill).is_ok_and(|subject| self.trusted.remove(subject).is_some())
+        Self::subject(skill).is_ok_and(|subject| self.content_by_folder.remove(subject).is_some())
     }
 
-    /// Whether a skill's programs may run as they are now. Reads all files of a skill that was trusted.
+    /// The trust state of a skill. Reads all files of a skill that was trusted.
     pub fn state(&self, skill: &Skill) -> Result<TrustState, TrustError> {
-        if skill.scope == SkillScope::Own {
-            return Ok(TrustState::ByNature);
+        if skill.scope == SkillScope::User {
+            return Ok(TrustState::Implicit);
         }
-        match self.trusted.get(Self::subject(skill)?) {
+        match self.content_by_folder.get(Self::subject(skill)?) {
             None => Ok(TrustState::Untrusted),
-            Some(trusted) if *trusted == content(skill)? => Ok(TrustState::Trusted),
+            Some(trusted) if *trusted == fingerprint(skill)? => Ok(TrustState::Trusted),
             Some(_) => Ok(TrustState::Changed),
         }
     }
 
-    /// The content that was trusted, whether or not it is still the same.
+    /// The trusted content of a skill, which may differ from the current one.
     pub(super) fn trusted_content(&self, skill: &Skill) -> Option<ContentHash> {
-        self.trusted.get(Self::subject(skill).ok()?).copied()
+        self.content_by_folder.get(Self::subject(skill).ok()?).copied()
     }
 }
 
-fn content(skill: &Skill) -> Result<ContentHash, TrustError> {
-    of_skill(&skill.path).map_err(|source| TrustError::Skill { path: skill.path.clone(), source })
+fn fingerprint(skill: &Skill) -> Result<ContentHash, TrustError> {
+    skill_fingerprint(&skill.path).map_err(|source| TrustError::Skill { path: skill.path.clone(), source })
 }
 
 #[cfg(test)]

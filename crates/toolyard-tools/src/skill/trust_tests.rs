@@ -1,4 +1,4 @@
-//! Decisions about skills, and what ends them.
+//! Trust decisions, and changes that end trust.
 
 use std::{
     ffi::OsStr,
@@ -31,35 +31,35 @@ fn program(folder: &Path, name: &str, text: &str) {
     fs::set_permissions(folder.join(name), fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-fn trusting(skill: &Skill) -> TrustBook {
-    TrustBook::new(vec![TrustBook::decision_for(skill, 7).unwrap()])
+fn trusting(skill: &Skill) -> TrustedSkills {
+    TrustedSkills::new(vec![TrustedSkills::decision_for(skill, 7).unwrap()])
 }
 
 #[test]
-fn own_skills_are_trusted_by_nature_and_all_others_are_not() {
+fn only_the_users_own_skills_are_trusted_implicitly() {
     for (scope, state) in [
-        (SkillScope::Own, TrustState::ByNature),
+        (SkillScope::User, TrustState::Implicit),
         (SkillScope::Shared, TrustState::Untrusted),
         (SkillScope::Project, TrustState::Untrusted),
     ] {
         let (_root, skill) = skill(scope);
-        assert_eq!(TrustBook::default().state(&skill), Ok(state));
+        assert_eq!(TrustedSkills::default().state(&skill), Ok(state));
     }
 }
 
 #[test]
-fn a_decision_names_the_folder_and_its_content_and_can_be_taken_back() {
+fn a_decision_names_folder_and_content_and_can_be_revoked() {
     let (root, skill) = skill(SkillScope::Project);
-    let decision = TrustBook::decision_for(&skill, 1_700_000_000_000).unwrap();
+    let decision = TrustedSkills::decision_for(&skill, 1_700_000_000_000).unwrap();
     let folder = root.path().join("skills/demo").canonicalize().unwrap();
     assert_eq!((decision.kind.as_str(), decision.subject.as_str()), ("skill", folder.to_str().unwrap()));
-    assert_eq!(Ok(decision.subject.as_str()), TrustBook::subject(&skill));
+    assert_eq!(Ok(decision.subject.as_str()), TrustedSkills::subject(&skill));
     assert_eq!(decision.decided_at, 1_700_000_000_000);
 
-    let mut trust = TrustBook::default();
-    assert_eq!(trust.state(&skill), Ok(TrustState::Untrusted), "a decision counts once it is inserted");
+    let mut trust = TrustedSkills::default();
+    assert_eq!(trust.state(&skill), Ok(TrustState::Untrusted), "a decision takes effect once it is inserted");
     trust.insert(decision.clone());
-    assert_eq!(trust, TrustBook::new(vec![decision]));
+    assert_eq!(trust, TrustedSkills::new(vec![decision]));
     assert_eq!(trust.state(&skill), Ok(TrustState::Trusted));
     assert!(trust.remove(&skill) && !trust.remove(&skill));
     assert_eq!(trust.state(&skill), Ok(TrustState::Untrusted));
@@ -71,22 +71,22 @@ fn a_changed_skill_can_be_trusted_again() {
     let mut trust = trusting(&skill);
     program(&skill.path, "run.sh", "#!/bin/sh\necho 2\n");
     assert_eq!(trust.state(&skill), Ok(TrustState::Changed));
-    trust.insert(TrustBook::decision_for(&skill, 8).unwrap());
+    trust.insert(TrustedSkills::decision_for(&skill, 8).unwrap());
     assert_eq!(trust.state(&skill), Ok(TrustState::Trusted));
 }
 
 #[test]
-fn decisions_on_other_kinds_of_things_say_nothing_about_skills() {
+fn decisions_of_another_kind_are_ignored() {
     let (_root, skill) = skill(SkillScope::Project);
-    let decision = TrustBook::decision_for(&skill, 7).unwrap();
-    let mut trust = TrustBook::new(vec![TrustDecision { kind: "server".to_owned(), ..decision.clone() }]);
+    let decision = TrustedSkills::decision_for(&skill, 7).unwrap();
+    let mut trust = TrustedSkills::new(vec![TrustDecision { kind: "server".to_owned(), ..decision.clone() }]);
     assert_eq!(trust.state(&skill), Ok(TrustState::Untrusted));
     trust.insert(TrustDecision { kind: "Skill".to_owned(), ..decision });
     assert_eq!(trust.state(&skill), Ok(TrustState::Untrusted));
 }
 
 #[test]
-fn any_change_of_what_could_run_ends_trust() {
+fn any_change_of_a_file_ends_trust() {
     let changes: [fn(&Path); 8] = [
         |folder| program(folder, "run.sh", "#!/bin/sh\necho 2\n"),
         |folder| program(folder, "new.sh", "#!/bin/sh\n"),
@@ -116,43 +116,46 @@ fn a_copy_elsewhere_is_not_trusted() {
     let trust = trusting(&skill);
     assert_eq!(trust.state(&skill), Ok(TrustState::Trusted));
     assert_eq!(trust.state(&copy), Ok(TrustState::Untrusted));
-    let content = |skill| TrustBook::decision_for(skill, 0).unwrap().content;
-    assert_eq!(content(&skill), content(&copy), "only the place differs");
+    let content = |skill| TrustedSkills::decision_for(skill, 0).unwrap().content;
+    assert_eq!(content(&skill), content(&copy), "only the folder differs");
 }
 
 #[test]
-fn a_path_that_is_not_text_is_an_error_and_never_trusted() {
+fn a_path_that_is_not_utf8_is_an_error_and_never_trusted() {
     let root = TempDir::new().unwrap();
     let folder = root.path().join(OsStr::from_bytes(b"de\xffmo"));
     fs::create_dir(&folder).unwrap();
     fs::write(folder.join("SKILL.md"), "---\nname: demo\ndescription: d\n---\n").unwrap();
     let found = scan(&[SkillFolder { path: root.path().to_owned(), scope: SkillScope::Project }]);
-    let (skill, mut trust) = (&found.skills[0], TrustBook::default());
-    let error = TrustError::NotText(skill.path.clone());
-    assert_eq!(TrustBook::subject(skill), Err(error.clone()));
-    assert_eq!(TrustBook::decision_for(skill, 7), Err(error.clone()));
+    let (skill, mut trust) = (&found.skills[0], TrustedSkills::default());
+    let error = TrustError::PathNotUtf8(skill.path.clone());
+    assert_eq!(TrustedSkills::subject(skill), Err(error.clone()));
+    assert_eq!(TrustedSkills::decision_for(skill, 7), Err(error.clone()));
     assert_eq!(trust.state(skill), Err(error));
     assert!(!trust.remove(skill));
 }
 
 #[test]
-fn a_skill_that_is_gone_is_an_error_and_its_decision_can_be_taken_back() {
+fn a_deleted_skill_is_an_error_and_its_decision_can_be_revoked() {
     let (_root, skill) = skill(SkillScope::Project);
     let mut trust = trusting(&skill);
     fs::remove_dir_all(&skill.path).unwrap();
-    let error = TrustError::Skill { path: skill.path.clone(), source: ResourceError::NotFound };
+    let error = TrustError::Skill { path: skill.path.clone(), source: SkillFileError::NotFound };
     assert_eq!(trust.state(&skill), Err(error.clone()));
-    assert_eq!(TrustBook::decision_for(&skill, 7), Err(error));
+    assert_eq!(TrustedSkills::decision_for(&skill, 7), Err(error));
     assert!(trust.remove(&skill));
 }
 
 #[test]
-fn a_folder_that_became_a_link_is_not_the_one_that_was_trusted() {
+fn a_folder_replaced_by_a_link_is_not_trusted() {
     let (root, skill) = skill(SkillScope::Project);
     let trust = trusting(&skill);
     fs::rename(&skill.path, root.path().join("moved")).unwrap();
     symlink(root.path().join("moved"), &skill.path).unwrap();
-    assert!(matches!(trust.state(&skill), Err(TrustError::Skill { source: ResourceError::Outside, .. })));
+    assert!(matches!(
+        trust.state(&skill),
+        Err(TrustError::Skill { source: SkillFileError::OutsideFolder, .. })
+    ));
 }
 
 #[test]

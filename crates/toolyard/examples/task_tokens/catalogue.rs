@@ -3,16 +3,14 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use toolyard::{
-    agent::{O200k, TokenCount as _},
+    agent::{O200k, TokenCounter as _},
     core::{
-        BoxFuture, CallContext, Catalogue, ServiceCall, SourceInfo, SourceKind, Tool, ToolCallRequest,
-        ToolError, ToolOutput, ToolService as _, ToolSpec, Viewer,
+        BoxFuture, CallContext, Catalogue, ClientInfo, ServiceCall, SourceInfo, SourceKind, Tool,
+        ToolCallRequest, ToolError, ToolOutput, ToolService as _, ToolSpec,
     },
-    hub::{
-        ToolHub,
-        surface::{HubService, Profile, Surface},
-    },
+    hub::{Profile, Surface, ToolHub},
 };
+use toolyard_gateway::HubService;
 
 use crate::{client::Kind, task_set::TaskSet};
 
@@ -66,7 +64,7 @@ impl Yard {
     }
 
     fn list(&self, kind: Kind) -> Arc<Catalogue> {
-        self.service(kind).catalogue(&Viewer::default())
+        self.service(kind).catalogue(&ClientInfo::default())
     }
 
     /// What the list of tools costs, as a model gets it: name, description, parameters.
@@ -101,7 +99,7 @@ impl Yard {
     /// What a call of a client brings.
     pub(crate) async fn answer(&self, kind: Kind, tool: &str, arguments: &serde_json::Value) -> String {
         let request = ToolCallRequest::new(tool, arguments.clone());
-        let call = ServiceCall { request, caller: None, who: "task-tokens".into() };
+        let call = ServiceCall { request, caller: None, caller_name: "task-tokens".into() };
         match self.service(kind).call(&call).await {
             Ok(output) => output.to_text(),
             Err(error) => format!("{error} {}", error.hint().unwrap_or_default()),

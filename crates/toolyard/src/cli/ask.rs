@@ -1,48 +1,48 @@
-//! The words of `toolyard ask` and `toolyard chat`.
+//! Arguments of `toolyard ask` and `toolyard chat`.
 
 use clap::Args;
-use toolyard::Span;
+use toolyard::DurationSetting;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   toolyard ask \"what are 20 percent of 300, and what time is it in Tokyo?\"
   toolyard ask \"add up the sales column of test.xlsx and write the total into B12\"
-  toolyard ask --plan-only \"…\"          what it would do, and nothing is called
-  toolyard ask --dry-run \"…\"            everything but calls that change something
+  toolyard ask --plan-only \"…\"          print the plan, call no tools
+  toolyard ask --dry-run \"…\"            call read-only tools only
   git diff | toolyard ask - \"what does this change?\"
 
-The answer goes to stdout, the plan and its progress to stderr. Calls that change something are asked about, unless \
-[approvals] in toolyard.toml allows them, or --yes does. Where nobody can be asked the run is suspended (exit code 6) and \
-goes on after: toolyard runs approve RUN. A run that was killed goes on with: toolyard runs resume
-Exit codes: 0 answered · 1 failed · 2 bad use · 3 the model could not be reached · 4 refused by policy or a person · \
-5 an outcome is unknown · 6 waits for a person · 130 cancelled by ctrl-c")]
+The answer goes to stdout, the plan and progress go to stderr. Tool calls with side effects need your approval, unless \
+[approvals] in toolyard.toml or --yes allows them. Without a terminal the run is suspended (exit code 6) until: \
+toolyard runs approve RUN. An interrupted run continues with: toolyard runs resume
+Exit codes: 0 answered · 1 failed · 2 usage error · 3 model unreachable · 4 denied by policy or user · \
+5 outcome unknown · 6 awaiting approval · 130 cancelled")]
 pub(crate) struct AskArgs {
-    /// The question or task; - also reads standard input
+    /// Question or task; - appends standard input
     #[arg(required = true)]
     pub(crate) question: Vec<String>,
     #[command(flatten)]
-    pub(crate) who: WhoArgs,
-    /// Only make the plan and show it as data
+    pub(crate) agent: AgentArgs,
+    /// Print the plan as JSON and stop
     #[arg(long, conflicts_with = "dry_run")]
     pub(crate) plan_only: bool,
-    /// Do everything but what would change something
+    /// Skip tool calls with side effects
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Allow every call that would be asked about; what [approvals] denies stays denied
+    /// Approve every tool call that [approvals] does not deny
     #[arg(short, long)]
     pub(crate) yes: bool,
-    /// Give up after this time, such as 30s or 2m
-    #[arg(long, value_name = "TIME")]
-    pub(crate) timeout: Option<Span>,
+    /// Maximum duration, such as 30s or 2m
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) timeout: Option<DurationSetting>,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct WhoArgs {
-    /// Ask this agent of your settings
-    #[arg(long, value_name = "NAME")]
-    pub(crate) agent: Option<String>,
-    /// Let it think with this model of your settings
+pub(crate) struct AgentArgs {
+    /// Use this agent
+    #[arg(long = "agent", value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Use this model
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
 }
@@ -51,17 +51,17 @@ pub(crate) struct WhoArgs {
 #[command(after_help = "\
 Examples:
   toolyard chat
-  toolyard chat --conversation taxes      go on with what was said there
+  toolyard chat --conversation taxes      continue an earlier conversation
   printf 'what is 2^10?\\n' | toolyard chat
 
-/help lists what can be said besides messages. Ctrl-c cancels what is under way, ctrl-d leaves.")]
+/help lists the commands. Ctrl-C cancels the current run, Ctrl-D exits.")]
 pub(crate) struct ChatArgs {
     #[command(flatten)]
-    pub(crate) who: WhoArgs,
-    /// The conversation to go on with; what is said in it is kept
+    pub(crate) agent: AgentArgs,
+    /// Conversation to start or continue
     #[arg(long, value_name = "NAME")]
     pub(crate) conversation: Option<String>,
-    /// Allow every call that would be asked about; what [approvals] denies stays denied
+    /// Approve every tool call that [approvals] does not deny
     #[arg(short, long)]
     pub(crate) yes: bool,
 }

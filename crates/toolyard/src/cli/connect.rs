@@ -1,4 +1,4 @@
-//! The words of `toolyard connect`.
+//! Arguments of `toolyard connect`.
 
 use std::path::PathBuf;
 
@@ -7,32 +7,32 @@ use clap::Args;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  toolyard connect claude --dry-run        what would change in Claude Code's own file
-  toolyard connect claude                  Claude Code starts `toolyard serve --stdio` from now on
-  toolyard connect cursor --http           Cursor asks a hub that is running: toolyard serve --http 127.0.0.1:7300
-  toolyard connect claude --undo           as it was before
+  toolyard connect claude --dry-run        show the changes to Claude Code's configuration
+  toolyard connect claude                  Claude Code starts `toolyard serve --stdio`
+  toolyard connect cursor --http           Cursor connects to a running `toolyard serve --http`
+  toolyard connect claude --undo           restore the original configuration
 
-Servers that were taken over with `toolyard import` are moved aside: the hub has them now. Those that were not stay where they are. Comments \
-and the rest of the file stay as they are, and nothing secret is written into it.")]
+Servers that you imported with `toolyard import` are removed from the client's file, because Toolyard now provides them; \
+other servers stay. Comments and formatting are preserved, and no secret is written.")]
 pub(crate) struct ConnectArgs {
-    /// Which client: claude, claude-desktop, cursor, vscode, codex, gemini
+    /// Client: claude, claude-desktop, cursor, vscode, codex, gemini
     pub(crate) client: String,
-    /// Show what would change, and change nothing
+    /// Show what would change, without writing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Do not ask
+    /// Skip the confirmation prompt
     #[arg(short, long)]
     pub(crate) yes: bool,
-    /// Put everything back as it was
+    /// Restore the client's configuration
     #[arg(long, conflicts_with_all = ["http", "profile"])]
     pub(crate) undo: bool,
-    /// The client asks a hub that is running at this address, instead of starting one
+    /// Connect to a running gateway at this URL instead of starting one
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "http://127.0.0.1:7300/mcp")]
     pub(crate) http: Option<String>,
-    /// Only what this profile of your settings offers
+    /// Offer only the tools of this profile
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
-    /// Change this file instead of the client's usual one
+    /// Configuration file of the client, if not at its usual path
     #[arg(long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
 }

@@ -1,21 +1,21 @@
-//! The words of `toolyard models`.
+//! Arguments of `toolyard models`.
 
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelsCommand {
-    /// List models, and whether they can be asked
+    /// List models and their status
     List,
-    /// Ask models something, find out how they call tools best, and remember it; all of them if none is named
+    /// Test models and record how they call tools best; all models by default
     Test {
-        /// The models' names
+        /// Names of the models
         names: Vec<String>,
     },
     /// Add a model to your settings
     Add(AddModel),
     /// Remove a model from your settings
     Remove {
-        /// The model's name
+        /// Name of the model
         name: String,
     },
 }
@@ -26,23 +26,23 @@ pub(crate) enum ModelsCommand {
   toolyard models add local --url http://127.0.0.1:8080/v1 --model any              llama.cpp
   toolyard models add gpt --url https://api.openai.com/v1 --model gpt-5-mini --key '${OPENAI_API_KEY}'
 
-Keys are never written into the file: name a variable. Afterwards: toolyard models test NAME")]
+API keys are never written to the settings file: reference an environment variable. Then run: toolyard models test NAME")]
 pub(crate) struct AddModel {
-    /// Your name for it
+    /// Name of the model in your settings
     pub(crate) name: String,
-    /// The address it is asked at, up to and with /v1
+    /// Base URL, including /v1
     #[arg(long)]
     pub(crate) url: Option<String>,
-    /// What its provider calls it
-    #[arg(long)]
+    /// The provider's name of the model
+    #[arg(long, value_name = "ID")]
     pub(crate) model: String,
-    /// Its key, as a reference to a variable: ${OPENAI_API_KEY}
+    /// API key, as a reference to an environment variable: ${OPENAI_API_KEY}
     #[arg(long, value_name = "${VARIABLE}")]
     pub(crate) key: Option<String>,
-    /// Whose protocol it speaks
+    /// Protocol of the provider: openai, or genai:NAME
     #[arg(long, default_value = "openai")]
     pub(crate) provider: String,
-    /// Agents that name no model think with this one
+    /// Make it the default model
     #[arg(long)]
     pub(crate) default: bool,
 }

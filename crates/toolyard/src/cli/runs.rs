@@ -1,87 +1,86 @@
-//! The words of `toolyard runs`.
+//! Arguments of `toolyard runs`.
 
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
-A run is named by its id, by as many letters of it as no other run begins with, or by `last`.")]
+RUN is the id of a run, a unique prefix of it, or `last`.")]
 pub(crate) enum RunsCommand {
     /// List the latest runs
     List {
-        /// How many
-        #[arg(short = 'n', long, default_value_t = 20)]
-        lines: usize,
-        /// Only those that are not over
+        /// Maximum number of runs
+        #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+        limit: usize,
+        /// Only unfinished runs
         #[arg(long)]
-        open: bool,
+        unfinished: bool,
     },
-    /// Show a run: its plan, what came of each step, what it cost
+    /// Show a run's plan, steps, results and cost
     Show {
-        /// The run
+        /// Run
         #[arg(default_value = "last")]
         run: String,
     },
-    /// Go on with a run that was interrupted, or with all that nobody works on
-    Resume(ResumeRun),
-    /// End a run for good
+    /// Resume an interrupted run, or all of them
+    Resume(ResumeArgs),
+    /// Cancel a run for good
     Cancel {
-        /// The run
+        /// Run
         run: String,
     },
-    /// Allow the calls that a run waits for, and go on with it
-    Approve(ApproveRun),
-    /// Show a run again as it went, from what was kept; nothing is called and no model is asked
+    /// Approve the tool calls a run is waiting for, and resume it
+    Approve(ApprovalArgs),
+    /// Deny the tool calls a run is waiting for, and resume it
+    Deny(ApprovalArgs),
+    /// Replay a run from its log, without calling tools or models
     Replay {
-        /// The run
+        /// Run
         #[arg(default_value = "last")]
         run: String,
-        /// So many times as fast
+        /// Speed factor
         #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
         speed: f64,
     },
-    /// List steps of which nobody knows whether they took effect
+    /// List steps whose outcome is unknown
     Unknown,
-    /// Say whether a step took effect
+    /// Record whether a step with an unknown outcome took effect
     Resolve {
-        /// The run
+        /// Run
         run: String,
-        /// The step
+        /// Step
         step: String,
-        /// What happened
-        outcome: Outcome,
+        /// Outcome
+        outcome: StepOutcome,
     },
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct ResumeRun {
-    /// The run; without one, all that are open and that nobody works on
+pub(crate) struct ResumeArgs {
+    /// Run; by default, all unfinished runs that no process is working on
     pub(crate) run: Option<String>,
-    /// Allow every call that would be asked about
+    /// Approve every tool call that [approvals] does not deny
     #[arg(short, long)]
     pub(crate) yes: bool,
-    /// Let it think with this model of your settings
+    /// Use this model
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct ApproveRun {
-    /// The run
+pub(crate) struct ApprovalArgs {
+    /// Run
     pub(crate) run: String,
-    /// Only this step; without one, all that wait
+    /// Step; required if several are waiting
     pub(crate) step: Option<String>,
-    /// Say no
-    #[arg(long)]
-    pub(crate) deny: bool,
-    /// Only note the answer; somebody else goes on with the run
+    /// Record the decision only, without resuming the run
     #[arg(long)]
     pub(crate) no_resume: bool,
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-pub(crate) enum Outcome {
-    /// It took effect: it will not be called again
+pub(crate) enum StepOutcome {
+    /// The step took effect and is not repeated
     Done,
-    /// It did not: it may be called when the run goes on
+    /// The step did not take effect and may be repeated
     NotDone,
 }

@@ -3,57 +3,60 @@
 use std::io::Read as _;
 
 use toolyard::Toolyard;
-use toolyard_agent::{Ask, CancelToken, DEFAULT_AGENT, RunEnd};
+use toolyard_agent::{CancelToken, DEFAULT_AGENT, RunEnd, RunRequest};
 
-use super::driving::{advise, agent, drive, finish};
+use super::agent_run::{drive, load_agent, report_end, suggest_model_test};
 use crate::{
     cli::AskArgs,
-    failure::{Code, Failure},
-    output::Output,
-    run_view::{Decider, View},
+    error::CliError,
+    terminal::{
+        Output,
+        run_view::{ApprovalMode, RunView},
+    },
 };
 
-/// Asks, shows how it goes, and prints the answer.
-pub(crate) async fn run(arguments: AskArgs, yard: &Toolyard, output: &Output) -> Result<(), Failure> {
-    let name = arguments.who.agent.as_deref().unwrap_or(DEFAULT_AGENT);
-    let agents = yard.agents();
-    let (agent, model) = agent(yard, name, arguments.who.model.as_deref())?;
-    advise(yard, &model, output);
-    let ask = question(&arguments, agents.question(name, words(&arguments.question)?));
+/// Runs an agent on a question, shows its progress and prints the answer.
+pub(super) async fn run(arguments: AskArgs, toolyard: &Toolyard, output: &Output) -> Result<(), CliError> {
+    let name = arguments.agent.name.as_deref().unwrap_or(DEFAULT_AGENT);
+    let agents = toolyard.agents();
+    let (agent, model) = load_agent(toolyard, name, arguments.agent.model.as_deref())?;
+    suggest_model_test(toolyard, &model, output);
+    let request = with_arguments(agents.question(name, question(&arguments.question)?), &arguments);
     let stop = CancelToken::default();
-    let view = View::new(output, &model, Decider::new(arguments.yes, &stop));
-    let run = agent.begin(ask).await?;
+    let view = RunView::new(output, &model, ApprovalMode::new(arguments.yes, &stop));
+    let run = agent.create_run(request).await?;
     view.begin(&agents.log().events(&run, 0).await?);
     let end = drive(&agent, &run, &view, &stop).await?;
-    if arguments.plan_only && end == RunEnd::Planned && !output.wants_json() {
-        super::runs_show::print_plan(agents.log().as_ref(), &run, output).await?;
+    if arguments.plan_only && end == RunEnd::Planned && !output.is_json() {
+        super::runs::show::print_plan(agents.log().as_ref(), &run, output).await?;
     }
-    finish(&run, &end, view, output)
+    report_end(&run, &end, view, output)
 }
 
-fn question(arguments: &AskArgs, mut ask: Ask) -> Ask {
-    ask.who = "cli".to_owned();
-    ask.plan_only = arguments.plan_only;
-    ask.dry_run = arguments.dry_run;
+fn with_arguments(mut request: RunRequest, arguments: &AskArgs) -> RunRequest {
+    request.caller = "cli".to_owned();
+    request.plan_only = arguments.plan_only;
+    request.dry_run = arguments.dry_run;
     if let Some(timeout) = arguments.timeout {
-        ask.caps.time = timeout.0;
+        request.limits.time = timeout.0;
     }
-    ask
+    request
 }
 
-/// The question; what stands on standard input comes behind it where somebody says `-`.
-fn words(given: &[String]) -> Result<String, Failure> {
-    let mut question = given.iter().filter(|word| *word != "-").cloned().collect::<Vec<_>>().join(" ");
-    if given.iter().any(|word| word == "-") {
+/// The words joined; `-` appends standard input.
+fn question(words: &[String]) -> Result<String, CliError> {
+    let mut question = words.iter().filter(|word| *word != "-").cloned().collect::<Vec<_>>().join(" ");
+    if words.iter().any(|word| word == "-") {
         let mut input = String::new();
         std::io::stdin()
             .read_to_string(&mut input)
-            .map_err(|error| Failure::new(Code::BadUse, format!("failed to read standard input: {error}")))?;
+            .map_err(|error| CliError::usage(format!("failed to read standard input: {error}")))?;
         question = format!("{question}\n\n{input}").trim().to_owned();
     }
     if question.trim().is_empty() {
-        return Err(Failure::new(Code::BadUse, "nothing was asked")
-            .with_hint("toolyard ask \"what time is it in Tokyo?\""));
+        return Err(
+            CliError::usage("the question is empty").with_hint("toolyard ask \"what time is it in Tokyo?\"")
+        );
     }
     Ok(question)
 }

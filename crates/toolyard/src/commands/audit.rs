@@ -1,43 +1,43 @@
-//! `toolyard audit`: who called what, and is the log still what was written.
+//! `toolyard audit`: shows, verifies and exports the audit log.
 
 use std::io::Write as _;
 
 use serde_json::json;
 use toolyard_core::ContentHash;
-use toolyard_store::{AuditEntry, AuditQuery, Store, Verdict};
+use toolyard_store::{AuditEntry, AuditQuery, AuditVerification, Store};
 
 use crate::{
     cli::{AuditCommand, AuditFilter},
-    failure::{Code, Failure},
-    output::{Output, harmless},
-    progress::waiting,
+    error::CliError,
+    terminal::{Output, progress::with_progress},
 };
 
-/// How many records one look takes from the store.
-const PAGE: i64 = 10_000;
+/// Records per query of an export.
+const PAGE_SIZE: i64 = 10_000;
 
-/// Shows, verifies, exports.
-pub(crate) async fn run(command: AuditCommand, store: &Store, output: &Output) -> Result<(), Failure> {
+pub(super) async fn run(command: AuditCommand, store: &Store, output: &Output) -> Result<(), CliError> {
     match command {
-        AuditCommand::Tail { lines } => {
-            list(&store.audit(&AuditQuery { limit: lines, ..AuditQuery::default() }).await?, output);
+        AuditCommand::Tail { limit } => {
+            list(&store.query_audit(&AuditQuery { limit, ..AuditQuery::default() }).await?, output);
             Ok(())
         }
-        AuditCommand::Search { filter, lines } => {
-            list(&store.audit(&query(filter, lines)).await?, output);
+        AuditCommand::Search { filter, limit } => {
+            list(&store.query_audit(&query(filter, limit)).await?, output);
             Ok(())
         }
         AuditCommand::Verify { expect } => verify(expect.as_deref(), store, output).await,
         AuditCommand::Export { file } => {
             let failed = |error: std::io::Error| {
-                Failure::new(Code::BadUse, format!("failed to write {}: {error}", file.display()))
+                CliError::usage(format!("failed to write {}: {error}", file.display()))
             };
             let mut target = std::io::BufWriter::new(std::fs::File::create(&file).map_err(failed)?);
             let mut before = None;
             let mut pages = Vec::new();
-            // The log is read backwards, a page at a time, and written forwards.
+            // Pages are read from the newest to the oldest and written in reverse.
             loop {
-                let page = store.audit(&AuditQuery { before, limit: PAGE, ..AuditQuery::default() }).await?;
+                let page = store
+                    .query_audit(&AuditQuery { before, limit: PAGE_SIZE, ..AuditQuery::default() })
+                    .await?;
                 let Some(first) = page.first() else { break };
                 before = Some(first.number);
                 pages.push(page);
@@ -47,18 +47,18 @@ pub(crate) async fn run(command: AuditCommand, store: &Store, output: &Output) -
                 writeln!(target, "{line}").map_err(failed)?;
             }
             target.flush().map_err(failed)?;
-            output.talk(&format!("exported {} records", pages.iter().map(Vec::len).sum::<usize>()));
+            output.message(&format!("exported {} records", pages.iter().map(Vec::len).sum::<usize>()));
             Ok(())
         }
     }
 }
 
 fn query(filter: AuditFilter, limit: i64) -> AuditQuery {
-    AuditQuery { tool: filter.tool, who: filter.who, outcome: filter.outcome, before: None, limit }
+    AuditQuery { tool: filter.tool, caller: filter.caller, outcome: filter.outcome, before: None, limit }
 }
 
 fn list(entries: &[AuditEntry], output: &Output) {
-    if output.wants_json() {
+    if output.is_json() {
         output.json(&entries);
         return;
     }
@@ -69,47 +69,45 @@ fn list(entries: &[AuditEntry], output: &Output) {
         [
             entry.number.to_string(),
             at,
-            harmless(&entry.record.who),
-            harmless(&entry.record.tool),
-            harmless(&sources.join(", ")),
+            entry.record.caller.clone(),
+            entry.record.tool.clone(),
+            sources.join(", "),
             format!("{} ms", entry.record.milliseconds),
-            harmless(&entry.record.outcome),
+            entry.record.outcome.clone(),
         ]
     };
     let rows: Vec<_> = entries.iter().map(row).collect();
-    output.table(["NUMBER", "AT", "WHO", "TOOL", "SOURCES", "TIME", "OUTCOME"], &rows);
+    output.table(["NUMBER", "AT", "CALLER", "TOOL", "SOURCES", "DURATION", "OUTCOME"], rows);
 }
 
-/// The whole chain; with a number and hash that somebody noted, also against a chain that was written anew.
-async fn verify(expect: Option<&str>, store: &Store, output: &Output) -> Result<(), Failure> {
-    let noted = expect.map(parse_noted).transpose()?;
-    let verdict = waiting("the audit log", store.verify_audit(noted)).await??;
-    if output.wants_json() {
+/// Verifies the whole hash chain, and that it still contains an earlier checkpoint.
+async fn verify(expect: Option<&str>, store: &Store, output: &Output) -> Result<(), CliError> {
+    let checkpoint = expect.map(parse_checkpoint).transpose()?;
+    let verdict = with_progress("the audit log", store.verify_audit(checkpoint)).await??;
+    if output.is_json() {
         output.json(&json!({ "verdict": verdict }));
     }
     match verdict {
-        Verdict::Whole { records, head } => {
-            if !output.wants_json() {
-                output.line(&format!("{records} records, all as they were written"));
-                output.line(&format!("note this elsewhere to show it again later: {records}:{head}"));
+        AuditVerification::Intact { records, head } => {
+            if !output.is_json() {
+                output.line(&format!("{records} records, none missing or altered"));
+                output.line(&format!(
+                    "checkpoint for a later --expect, to be stored elsewhere: {records}:{head}"
+                ));
             }
             Ok(())
         }
-        Verdict::Broken { number, reason } => {
-            let failure =
-                Failure::new(Code::Failed, format!("the audit log is broken at record {number}: {reason}"));
-            Err(if output.wants_json() { failure.silent() } else { failure })
+        AuditVerification::Broken { number, reason } => {
+            let failure = CliError::failed(format!("the audit log is corrupt at record {number}: {reason}"));
+            Err(if output.is_json() { failure.without_message() } else { failure })
         }
     }
 }
 
-fn parse_noted(text: &str) -> Result<(i64, ContentHash), Failure> {
+fn parse_checkpoint(text: &str) -> Result<(i64, ContentHash), CliError> {
     let parsed =
         text.split_once(':').and_then(|(number, hash)| Some((number.parse().ok()?, hash.parse().ok()?)));
     parsed.ok_or_else(|| {
-        Failure::new(
-            Code::BadUse,
-            "--expect takes NUMBER:HASH as `toolyard audit verify` prints it".to_owned(),
-        )
+        CliError::usage("--expect takes NUMBER:HASH as `toolyard audit verify` prints it".to_owned())
     })
 }

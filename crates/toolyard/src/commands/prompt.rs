@@ -1,50 +1,54 @@
-//! `toolyard prompt`: exactly what a model would be told.
+//! `toolyard prompt`: prints the prompt that a model would receive.
 
 use serde_json::{Value, json};
 use toolyard::{Settings, Toolyard};
 use toolyard_agent::{
-    AgentConfig, DEFAULT_AGENT, O200k, Rates, TokenCount as _, offer,
+    AgentConfig, DEFAULT_AGENT, O200k, SuccessRates, TokenCounter as _, available_tools,
     prompt::{
-        Limit, Prompt, PromptError, Provider, Shown, build_agent_system_prompt_with_tools,
+        Prompt, PromptBudget, PromptError, Provider, SelectedTool, build_agent_system_prompt_with_tools,
         build_native_prompt, call_schema,
     },
 };
 
 use crate::{
     cli::{PromptArgs, PromptFormat},
-    failure::{Code, Failure},
-    output::Output,
+    error::CliError,
+    terminal::Output,
 };
 
-/// How many tools a request is shown besides the core ones, unless somebody says otherwise: what the seeds show.
-const RELEVANT: usize = 10;
+/// Tools relevant to a request that are included by default, as the specification says.
+const DEFAULT_RELEVANT_TOOLS: usize = 10;
 
-/// Prints a prompt, or what takes its place for models that call tools by themselves.
-pub(crate) fn run(
+/// Prints a prompt in the requested format.
+pub(super) fn run(
     arguments: &PromptArgs,
-    yard: &Toolyard,
+    toolyard: &Toolyard,
     settings: &Settings,
     output: &Output,
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     let agent = agent(settings, arguments.agent.as_deref())?;
-    let limit = Limit {
-        tokens: arguments.budget,
-        others: arguments.tools.unwrap_or(if arguments.query.is_some() { RELEVANT } else { usize::MAX }),
+    let limit = PromptBudget {
+        max_tokens: arguments.max_tokens,
+        max_relevant_tools: arguments.max_tools.unwrap_or(match arguments.query {
+            Some(_) => DEFAULT_RELEVANT_TOOLS,
+            None => usize::MAX,
+        }),
     };
-    let offer = offer(&agent, yard.hub(), arguments.query.as_deref(), rates(yard));
+    let offer = available_tools(&agent, toolyard.hub(), arguments.query.as_deref(), rates(toolyard));
     let failed = |error| too_small(&error, &agent);
     match arguments.format {
         PromptFormat::Text | PromptFormat::Schema => {
             let prompt =
                 build_agent_system_prompt_with_tools(&agent, offer, limit, &O200k).map_err(failed)?;
-            let facts = Facts { shown: &prompt.shown, left_out: prompt.left_out, tokens: prompt.tokens };
+            let contents =
+                PromptContents { tools: &prompt.tools, omitted: prompt.omitted, tokens: prompt.tokens };
             if arguments.format == PromptFormat::Schema {
-                let (schema, facts) = schema_within(&prompt, arguments.budget);
-                output.json(&if output.wants_json() { facts.with("schema", &schema) } else { schema });
-            } else if output.wants_json() {
-                output.json(&facts.with("text", &json!(prompt.text)));
+                let (schema, contents) = schema_within(&prompt, arguments.max_tokens);
+                output.json(&if output.is_json() { contents.with("schema", &schema) } else { schema });
+            } else if output.is_json() {
+                output.json(&contents.with("text", &json!(prompt.text)));
             } else {
-                output.line(prompt.text.trim_end());
+                output.verbatim(prompt.text.trim_end());
             }
         }
         PromptFormat::Openai | PromptFormat::Anthropic => {
@@ -53,53 +57,54 @@ pub(crate) fn run(
                 _ => Provider::OpenAi,
             };
             let prompt = build_native_prompt(&agent, provider, offer, limit, &O200k).map_err(failed)?;
-            let facts = Facts { shown: &prompt.shown, left_out: prompt.left_out, tokens: prompt.tokens };
-            let with_facts = || {
-                let mut all = facts.with("body", &prompt.body);
+            let contents =
+                PromptContents { tools: &prompt.tools, omitted: prompt.omitted, tokens: prompt.tokens };
+            let with_contents = || {
+                let mut all = contents.with("body", &prompt.body);
                 if let Value::Object(fields) = &mut all {
                     fields.insert("aliases".to_owned(), json!(prompt.aliases));
                 }
                 all
             };
-            output.json(&if output.wants_json() { with_facts() } else { prompt.body.clone() });
+            output.json(&if output.is_json() { with_contents() } else { prompt.body.clone() });
         }
     }
     Ok(())
 }
 
-/// The schema of as many of the chosen tools as fit, the last ones left out first.
-fn schema_within(prompt: &Prompt, budget: usize) -> (Value, Facts<'_>) {
-    let mut shown = prompt.shown.as_slice();
+/// The schema of as many of the selected tools as fit; the last ones are dropped first.
+fn schema_within(prompt: &Prompt, max_tokens: usize) -> (Value, PromptContents<'_>) {
+    let mut tools = prompt.tools.as_slice();
     loop {
-        let schema = call_schema(shown);
+        let schema = call_schema(tools);
         let tokens = O200k.count(&schema.to_string());
-        match shown.split_last() {
-            Some((_, fewer)) if tokens > budget => shown = fewer,
+        match tools.split_last() {
+            Some((_, fewer)) if tokens > max_tokens => tools = fewer,
             _ => {
-                let left_out = prompt.left_out + prompt.shown.len() - shown.len();
-                return (schema, Facts { shown, left_out, tokens });
+                let omitted = prompt.omitted + prompt.tools.len() - tools.len();
+                return (schema, PromptContents { tools, omitted, tokens });
             }
         }
     }
 }
 
-/// What a prompt holds, for whoever measures it.
-struct Facts<'a> {
-    shown: &'a [Shown],
-    left_out: usize,
+/// The tools and size of a prompt.
+struct PromptContents<'a> {
+    tools: &'a [SelectedTool],
+    omitted: usize,
     tokens: usize,
 }
 
-impl Facts<'_> {
+impl PromptContents<'_> {
     fn with(&self, name: &str, value: &Value) -> Value {
-        let tool = |shown: &Shown| json!({"name": shown.tool.name(), "form": shown.form, "core": shown.core});
-        let tools: Vec<Value> = self.shown.iter().map(tool).collect();
-        json!({name: value, "tokens": self.tokens, "left_out": self.left_out, "shown": tools})
+        let tool = |selected: &SelectedTool| json!({"name": selected.tool.name(), "detail": selected.detail, "core": selected.is_core});
+        let tools: Vec<Value> = self.tools.iter().map(tool).collect();
+        json!({name: value, "tokens": self.tokens, "omitted": self.omitted, "tools": tools})
     }
 }
 
-/// The agent of this name. One exists without any settings.
-fn agent(settings: &Settings, name: Option<&str>) -> Result<AgentConfig, Failure> {
+/// The agent of this name; the default agent exists without settings.
+fn agent(settings: &Settings, name: Option<&str>) -> Result<AgentConfig, CliError> {
     let name = name.unwrap_or(DEFAULT_AGENT);
     if let Some(agent) = settings.agents.get(name) {
         return Ok(agent.config(name));
@@ -111,18 +116,21 @@ fn agent(settings: &Settings, name: Option<&str>) -> Result<AgentConfig, Failure
     if !known.contains(&DEFAULT_AGENT) {
         known.push(DEFAULT_AGENT);
     }
-    Err(Failure::new(Code::BadUse, format!("agent `{name}` does not exist"))
-        .with_hint(format!("there are {} · describe it in toolyard.toml: [agents.{name}]", known.join(", "))))
+    Err(CliError::usage(format!("agent `{name}` does not exist")).with_hint(format!(
+        "known agents: {} · define it in toolyard.toml: [agents.{name}]",
+        known.join(", ")
+    )))
 }
 
-/// How often calls succeeded, and how many there were.
-fn rates(yard: &Toolyard) -> Rates {
-    let rate =
-        |known: toolyard_store::Statistics| ((known.tool, known.source), (known.success_rate, known.calls));
-    yard.statistics().into_iter().map(rate).collect()
+/// Success rates and call counts by tool and source.
+fn rates(toolyard: &Toolyard) -> SuccessRates {
+    let rate = |known: toolyard_store::ToolStatistics| {
+        ((known.tool, known.source), (known.success_rate, known.calls))
+    };
+    toolyard.statistics().into_iter().map(rate).collect()
 }
 
-fn too_small(error: &PromptError, agent: &AgentConfig) -> Failure {
-    let hint = format!("give it more with --budget, or shorten the instructions of [agents.{}]", agent.name);
-    Failure::new(Code::BadUse, error.to_string()).with_hint(hint)
+fn too_small(error: &PromptError, agent: &AgentConfig) -> CliError {
+    let hint = format!("raise --max-tokens, or shorten `instructions` of [agents.{}]", agent.name);
+    CliError::usage(error.to_string()).with_hint(hint)
 }

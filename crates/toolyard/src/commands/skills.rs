@@ -1,37 +1,36 @@
-//! `toolyard skills`: which there are, what they may do, and whether their programs may run.
+//! `toolyard skills`: lists, shows and trusts skills.
 
 use serde_json::json;
 use toolyard_core::{Servers as _, ToolCallRequest};
 use toolyard_hub::{Budget, CallOptions};
-use toolyard_tools::skill::{LoadedSkills, Skill, SkillStatus, TrustBook, TrustState, scan};
+use toolyard_tools::skill::{LoadedSkills, Skill, SkillStatus, TrustState, TrustedSkills, scan};
 
 use crate::{
     cli::SkillsCommand,
-    commands::{kept, open, trust::agreed},
-    failure::{Code, Failure},
-    folders::Workplace,
-    output::{Output, harmless},
+    commands::setup::{open, require_store},
+    config::CliContext,
+    error::CliError,
+    terminal::{Output, confirm},
 };
 
-/// Lists, shows, trusts.
-pub(crate) async fn run(
+pub(super) async fn run(
     command: SkillsCommand,
-    workplace: &Workplace,
+    context: &CliContext,
     output: &Output,
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     match command {
         SkillsCommand::List => {
-            list(open(workplace).await?.skills(), output);
+            list(open(context).await?.skills(), output);
             Ok(())
         }
-        SkillsCommand::Show { name } => show(&name, workplace, output).await,
-        SkillsCommand::Trust { name, yes } => trust(&name, yes, workplace, output).await,
-        SkillsCommand::Untrust { name } => untrust(&name, workplace, output).await,
+        SkillsCommand::Show { name } => show(&name, context, output).await,
+        SkillsCommand::Trust { name, yes } => trust(&name, yes, context, output).await,
+        SkillsCommand::Untrust { name } => untrust(&name, context, output).await,
     }
 }
 
 fn list(loaded: &LoadedSkills, output: &Output) {
-    if output.wants_json() {
+    if output.is_json() {
         let rejected: Vec<_> = loaded
             .rejected
             .iter()
@@ -47,110 +46,111 @@ fn list(loaded: &LoadedSkills, output: &Output) {
     }
     let row = |skill: &SkillStatus| {
         [
-            harmless(&skill.name),
+            skill.name.clone(),
             format!("{:?}", skill.scope).to_lowercase(),
-            trust_word(skill.trust).to_owned(),
-            harmless(&skill.tools.join(", ")),
-            harmless(&skill.description),
+            trust_label(skill.trust).to_owned(),
+            skill.tools.join(", "),
+            skill.description.clone(),
         ]
     };
     if loaded.skills.is_empty() {
-        output.talk("no skills found; put folders with a SKILL.md into .agents/skills");
+        output.message("No skills found. Put folders with a SKILL.md into .agents/skills");
     } else {
         let rows: Vec<_> = loaded.skills.iter().map(row).collect();
-        output.table(["NAME", "SCOPE", "PROGRAMS", "TOOLS", "DESCRIPTION"], &rows);
+        output.table(["NAME", "SCOPE", "PROGRAMS", "TOOLS", "DESCRIPTION"], rows);
     }
     for skill in &loaded.skills {
         for problem in &skill.problems {
-            output.talk(&harmless(&format!("{}: {problem}", skill.name)));
+            output.message(&format!("{}: {problem}", skill.name));
         }
     }
     for rejected in &loaded.rejected {
-        output.talk(&harmless(&format!("not used: {}: {}", rejected.path.display(), rejected.reason)));
+        output.message(&format!("ignored: {}: {}", rejected.path.display(), rejected.reason));
     }
     for shadowed in &loaded.shadowed {
-        output.talk(&harmless(&format!(
-            "not used: {} ({}): {} has the same name",
+        output.message(&format!(
+            "ignored: {} ({}): {} has the same name",
             shadowed.name,
             shadowed.path.display(),
             shadowed.by.display()
-        )));
+        ));
     }
 }
 
-/// Whether programs may run, in a word.
-pub(crate) fn trust_word(trust: TrustState) -> &'static str {
+fn trust_label(trust: TrustState) -> &'static str {
     match trust {
-        TrustState::ByNature => "own",
+        TrustState::Implicit => "own",
         TrustState::Trusted => "trusted",
         TrustState::Untrusted => "not trusted",
         TrustState::Changed => "changed",
     }
 }
 
-async fn show(name: &str, workplace: &Workplace, output: &Output) -> Result<(), Failure> {
-    let yard = open(workplace).await?;
-    let Some(skill) = yard.skills().skills.iter().find(|skill| skill.name == name) else {
+async fn show(name: &str, context: &CliContext, output: &Output) -> Result<(), CliError> {
+    let toolyard = open(context).await?;
+    let Some(skill) = toolyard.skills().skills.iter().find(|skill| skill.name == name) else {
         return Err(unknown(name));
     };
     let request = ToolCallRequest::new(name, json!({})).from_source(format!("skill:{name}"));
-    let options = CallOptions::default().with_budget(Budget::Whole);
+    let options = CallOptions::default().with_budget(Budget::Unlimited);
     let instructions = match skill.tools.iter().any(|tool| tool == name) {
-        true => yard.hub().execute(&request, &options).await.ok().map(|answer| answer.to_text()),
+        true => toolyard.hub().execute(&request, &options).await.ok().map(|answer| answer.to_text()),
         false => None,
     };
-    if output.wants_json() {
+    if output.is_json() {
         output.json(&json!({"skill": skill, "instructions": instructions}));
         return Ok(());
     }
-    output.line(&format!("{}   programs: {}", harmless(&skill.name), trust_word(skill.trust)));
-    output.line(&format!("  {}", harmless(&skill.description)));
+    output.line(&format!("{}   programs: {}", skill.name, trust_label(skill.trust)));
+    output.line(&format!("  {}", skill.description));
     output.line(&format!("  Folder: {}", skill.path.display()));
-    output.line(&format!("  Tools: {}", harmless(&skill.tools.join(", "))));
+    output.line(&format!("  Tools: {}", skill.tools.join(", ")));
     for problem in &skill.problems {
-        output.line(&harmless(&format!("  Problem: {problem}")));
+        output.line(&format!("  Problem: {problem}"));
     }
     if let Some(instructions) = instructions {
         output.line("");
-        output.foreign(&instructions);
+        output.untrusted(&instructions);
     }
     Ok(())
 }
 
-async fn trust(name: &str, yes: bool, workplace: &Workplace, output: &Output) -> Result<(), Failure> {
-    let skill = find(name, workplace)?;
-    let store = kept(workplace)?;
-    let decisions =
-        store.trusted(TrustBook::KIND).await.map_err(|error| Failure::new(Code::Failed, error))?;
-    match TrustBook::new(decisions).state(&skill)? {
-        TrustState::ByNature => {
-            output.talk(&format!("{name} is in your own folder: its programs may run already"));
+async fn trust(name: &str, yes: bool, context: &CliContext, output: &Output) -> Result<(), CliError> {
+    let skill = find(name, context)?;
+    let store = require_store(context)?;
+    let decisions = store.trust_decisions(TrustedSkills::KIND).await?;
+    match TrustedSkills::new(decisions).state(&skill)? {
+        TrustState::Implicit => {
+            output.message(&format!("{name} is in your own skill folder and needs no trust"));
             return Ok(());
         }
         TrustState::Trusted => {
-            output.talk(&format!("{name} is trusted already"));
+            output.message(&format!("{name} is already trusted"));
             return Ok(());
         }
         TrustState::Untrusted | TrustState::Changed => {}
     }
-    // What is trusted is what was there before the question; a change in between is not.
-    let decision = TrustBook::decision_for(&skill, jiff::Timestamp::now().as_millisecond())?;
-    let about = format!("{} in {}", skill.name, skill.path.display());
-    let question = "Its programs will run with your rights when its tools are listed or called.";
-    if !yes && !agreed(name, &about, question, output)? {
-        return Err(Failure::new(Code::Refused, format!("{name} was not trusted")));
+    // Hashed before the prompt, so that a change made meanwhile is not trusted.
+    let decision = TrustedSkills::decision_for(&skill, jiff::Timestamp::now().as_millisecond())?;
+    if !yes {
+        output.message(&format!("{} in {}", skill.name, skill.path.display()));
+        output.message("Its programs will run with your permissions when its tools are listed or called.");
+        let not_trusted = format!("{name} was not trusted");
+        if !confirm("Trust it with its current content?", &not_trusted)? {
+            return Err(CliError::denied(not_trusted));
+        }
     }
-    store.put_trust(&decision).await.map_err(|error| Failure::new(Code::Failed, error))?;
-    output.talk(&format!("trusted {name} as it is now; a change must be trusted again"));
+    store.put_trust(&decision).await?;
+    output.message(&format!("trusted {name}; a changed skill must be trusted again"));
     Ok(())
 }
 
-async fn untrust(name: &str, workplace: &Workplace, output: &Output) -> Result<(), Failure> {
-    let skill = find(name, workplace)?;
-    let subject = TrustBook::subject(&skill)?;
-    let removed = kept(workplace)?.remove_trust(TrustBook::KIND, subject).await;
-    let removed = removed.map_err(|error| Failure::new(Code::Failed, error))?;
-    output.talk(&if removed {
+async fn untrust(name: &str, context: &CliContext, output: &Output) -> Result<(), CliError> {
+    let skill = find(name, context)?;
+    let subject = TrustedSkills::subject(&skill)?;
+    let removed = require_store(context)?.remove_trust(TrustedSkills::KIND, subject).await;
+    let removed = removed?;
+    output.message(&if removed {
         format!("{name} is no longer trusted")
     } else {
         format!("{name} was not trusted")
@@ -158,12 +158,11 @@ async fn untrust(name: &str, workplace: &Workplace, output: &Output) -> Result<(
     Ok(())
 }
 
-fn find(name: &str, workplace: &Workplace) -> Result<Skill, Failure> {
-    let found = scan(&workplace.surroundings.skill_folders);
+fn find(name: &str, context: &CliContext) -> Result<Skill, CliError> {
+    let found = scan(&context.skill_environment.skill_folders);
     found.skills.into_iter().find(|skill| skill.name == name).ok_or_else(|| unknown(name))
 }
 
-fn unknown(name: &str) -> Failure {
-    Failure::new(Code::BadUse, format!("skill `{name}` does not exist"))
-        .with_hint("list what there is: toolyard skills list")
+fn unknown(name: &str) -> CliError {
+    CliError::usage(format!("skill `{name}` does not exist")).with_hint("list skills: toolyard skills list")
 }

@@ -1,4 +1,4 @@
-//! `toolyard store`: is it sound, make it small, take it elsewhere.
+//! `toolyard store`: checks, exports, imports, vacuums and backs up the store.
 
 use std::{
     io::{BufReader, BufWriter},
@@ -6,60 +6,60 @@ use std::{
 };
 
 use serde_json::json;
-use toolyard_store::{Keeping, Store, TransferError, Verdict};
+use toolyard_store::{AuditVerification, ResultRetention, Store, TransferError};
 
 use crate::{
     cli::StoreCommand,
-    failure::{Code, Failure},
-    output::Output,
-    progress::waiting,
+    error::CliError,
+    terminal::{Output, progress::with_progress},
 };
 
-/// Checks, exports, imports, vacuums, backs up.
-pub(crate) async fn run(command: StoreCommand, store: &Store, output: &Output) -> Result<(), Failure> {
+pub(super) async fn run(command: StoreCommand, store: &Store, output: &Output) -> Result<(), CliError> {
     match command {
         StoreCommand::Check => check(store, output).await,
         StoreCommand::Export { file } => {
             let mut target =
-                BufWriter::new(std::fs::File::create(&file).map_err(|error| no_file(&file, &error))?);
-            let rows = waiting("the export", store.export(&mut target)).await?.map_err(transfer)?;
-            tell(output, "exported", rows);
+                BufWriter::new(std::fs::File::create(&file).map_err(|error| open_error(&file, &error))?);
+            let rows =
+                with_progress("the export", store.export(&mut target)).await?.map_err(transfer_error)?;
+            print_count(output, "exported", rows);
             Ok(())
         }
         StoreCommand::Import { file } => {
             let mut source =
-                BufReader::new(std::fs::File::open(&file).map_err(|error| no_file(&file, &error))?);
-            let rows = waiting("the import", store.import(&mut source)).await?.map_err(transfer)?;
-            tell(output, "imported", rows);
+                BufReader::new(std::fs::File::open(&file).map_err(|error| open_error(&file, &error))?);
+            let rows =
+                with_progress("the import", store.import(&mut source)).await?.map_err(transfer_error)?;
+            print_count(output, "imported", rows);
             Ok(())
         }
         StoreCommand::Vacuum => {
-            let dropped = waiting("the store", store.vacuum(Keeping::default())).await??;
-            tell(output, "dropped", dropped);
+            let dropped = with_progress("the store", store.vacuum(ResultRetention::default())).await??;
+            print_count(output, "deleted", dropped);
             Ok(())
         }
         StoreCommand::Backup { file } => {
-            waiting("the backup", store.backup(&file)).await??;
-            output.talk(&format!("a copy is in {}", file.display()));
+            with_progress("the backup", store.backup(&file)).await??;
+            output.message(&format!("backed up to {}", file.display()));
             Ok(())
         }
     }
 }
 
-async fn check(store: &Store, output: &Output) -> Result<(), Failure> {
-    let health = waiting("the store", store.check()).await??;
-    if output.wants_json() {
+async fn check(store: &Store, output: &Output) -> Result<(), CliError> {
+    let health = with_progress("the store", store.check()).await??;
+    if output.is_json() {
         output.json(
-            &json!({"location": store.location().to_string(), "sound": health.is_sound(), "health": health}),
+            &json!({"location": store.location().to_string(), "sound": health.is_healthy(), "health": health}),
         );
     } else {
         output.line(&format!("store      {}", store.location()));
         match &health.audit {
-            Verdict::Whole { records, .. } => {
-                output.line(&format!("audit      {records} records, chain whole"));
+            AuditVerification::Intact { records, .. } => {
+                output.line(&format!("audit      {records} records, hash chain intact"));
             }
-            Verdict::Broken { number, reason } => {
-                output.line(&format!("audit      BROKEN at record {number}: {reason}"));
+            AuditVerification::Broken { number, reason } => {
+                output.line(&format!("audit      CORRUPT at record {number}: {reason}"));
             }
         }
         for (table, rows) in health.rows.iter().filter(|(_, rows)| *rows > 0) {
@@ -69,31 +69,31 @@ async fn check(store: &Store, output: &Output) -> Result<(), Failure> {
             output.line(&format!("PROBLEM    {problem}"));
         }
     }
-    if health.is_sound() {
+    if health.is_healthy() {
         return Ok(());
     }
-    Err(Failure::new(Code::Failed, "the store is not sound").with_hint("keep a copy before anything else"))
+    Err(CliError::failed("the store is damaged").with_hint("copy its files before you do anything else"))
 }
 
-fn tell(output: &Output, word: &str, rows: u64) {
-    if output.wants_json() {
-        output.json(&json!({ word: rows }));
+fn print_count(output: &Output, action: &str, rows: u64) {
+    if output.is_json() {
+        output.json(&json!({ action: rows }));
     } else {
-        output.talk(&format!("{word} {rows} rows"));
+        output.message(&format!("{action} {rows} rows"));
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it is what map_err hands over")]
-fn transfer(error: TransferError) -> Failure {
-    let failure = Failure::new(Code::Failed, error.to_string());
+#[expect(clippy::needless_pass_by_value, reason = "the signature that map_err needs")]
+fn transfer_error(error: TransferError) -> CliError {
+    let failure = CliError::failed(error.to_string());
     match error {
         TransferError::NotEmpty(_) => {
-            failure.with_hint("import into a store of its own: set `store` in toolyard.toml")
+            failure.with_hint("import into a new store: set `store` in toolyard.toml")
         }
         _ => failure,
     }
 }
 
-fn no_file(file: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(Code::BadUse, format!("failed to open {}: {error}", file.display()))
+fn open_error(file: &Path, error: &std::io::Error) -> CliError {
+    CliError::usage(format!("failed to open {}: {error}", file.display()))
 }

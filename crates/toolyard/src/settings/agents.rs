@@ -2,60 +2,60 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolyard_agent::{AgentCapabilities, AgentConfig, Caps, Language};
+use toolyard_agent::{AgentCapabilities, AgentConfig, Language, RunLimits};
 
-use super::Span;
+use super::DurationSetting;
 
-/// An agent: what its model is told, and which tools it may see.
+/// An agent: its instructions, tools, model and limits.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AgentSettings {
-    /// What it is for, in a sentence or two.
+    /// The agent's purpose, in a sentence or two.
     pub description: String,
-    /// What its model is told beyond that.
+    /// Additional instructions in the system prompt.
     pub instructions: String,
-    /// The tools it may see: names, patterns such as `read_*`, or either with a source, such as `*@excel`. Those that are
-    /// named are always shown, the others when they matter. Empty: all there are.
+    /// Tools the agent may use: names, patterns such as `read_*`, or either with a source, such as `*@excel`. Named tools
+    /// are always in the prompt, others when they are relevant. Empty: all tools.
     pub tools: Vec<String>,
-    /// What it may do.
+    /// What the agent may do.
     pub capabilities: AgentCapabilitySettings,
-    /// The model it speaks with.
+    /// The agent's model, by its name in `[models]`.
     pub model: Option<String>,
-    /// The language of the words around the tools.
+    /// The language of the system prompt.
     pub language: LanguageSetting,
-    /// Whether its model also judges each result, after everything that can be checked without one.
+    /// Whether the model also judges each result, after all checks that need no model.
     pub judge: bool,
-    /// How much one question may use before it is ended.
+    /// Limits of one run.
     pub limits: LimitSettings,
 }
 
-/// How much one question may use; whatever is reached first ends it.
+/// Limits of one run; the first one that is reached ends it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LimitSettings {
-    /// Steps over all plans.
+    /// Steps of all plans together.
     pub steps: Option<usize>,
-    /// Calls of tools.
-    pub calls: Option<usize>,
-    /// Requests to models.
+    /// Tool calls.
+    pub tool_calls: Option<usize>,
+    /// Requests to the model.
     pub model_calls: Option<usize>,
     /// Plans after the first.
     pub replans: Option<usize>,
-    /// Tokens, read and written.
+    /// Input and output tokens together.
     pub tokens: Option<u64>,
-    /// Money, in your currency; needs the price of the model.
-    pub money: Option<f64>,
-    /// Time in which somebody works on it; waiting for a person does not count.
-    pub time: Option<Span>,
+    /// Cost, in the currency of the model's `price`.
+    pub cost: Option<f64>,
+    /// Working time, such as `10m`; waiting for approval does not count.
+    pub time: Option<DurationSetting>,
     /// Calls of the same tool with the same arguments.
-    pub identical: Option<usize>,
+    pub identical_calls: Option<usize>,
 }
 
 /// What an agent may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AgentCapabilitySettings {
-    /// Whether it is shown any tools.
+    /// Whether the agent may call tools.
     pub enable_tool_calling: bool,
 }
 
@@ -66,7 +66,7 @@ impl Default for AgentCapabilitySettings {
     }
 }
 
-/// A language of prompts.
+/// The language of a system prompt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LanguageSetting {
@@ -78,7 +78,7 @@ pub enum LanguageSetting {
 }
 
 impl AgentSettings {
-    /// The agent under this name.
+    /// The agent's configuration under this name.
     pub fn config(&self, name: &str) -> AgentConfig {
         let AgentCapabilitySettings { enable_tool_calling } = self.capabilities;
         AgentConfig {
@@ -86,7 +86,7 @@ impl AgentSettings {
             description: self.description.clone(),
             instructions: self.instructions.clone(),
             tools: self.tools.clone(),
-            within: None,
+            profile: None,
             capabilities: AgentCapabilities { enable_tool_calling },
             model: self.model.clone(),
             language: match self.language {
@@ -98,25 +98,25 @@ impl AgentSettings {
 }
 
 impl LimitSettings {
-    /// The limits, usual ones where nothing is said.
-    pub fn caps(&self) -> Caps {
-        let usual = Caps::default();
-        Caps {
-            steps: self.steps.unwrap_or(usual.steps),
-            calls: self.calls.unwrap_or(usual.calls),
-            model_calls: self.model_calls.unwrap_or(usual.model_calls),
-            replans: self.replans.unwrap_or(usual.replans),
-            tokens: self.tokens.unwrap_or(usual.tokens),
-            // 0 would mean that there is no limit.
-            cost_micros: self.money.map_or(usual.cost_micros, |money| micros(money).max(1)),
-            time: self.time.map_or(usual.time, |span| span.0),
-            identical: self.identical.unwrap_or(usual.identical),
+    /// The limits, with defaults for those that are not set.
+    pub fn caps(&self) -> RunLimits {
+        let default = RunLimits::default();
+        RunLimits {
+            steps: self.steps.unwrap_or(default.steps),
+            calls: self.tool_calls.unwrap_or(default.calls),
+            model_calls: self.model_calls.unwrap_or(default.model_calls),
+            replans: self.replans.unwrap_or(default.replans),
+            tokens: self.tokens.unwrap_or(default.tokens),
+            // 0 would mean unlimited.
+            cost_micros: self.cost.map_or(default.cost_micros, |cost| micros(cost).max(1)),
+            time: self.time.map_or(default.time, |span| span.0),
+            identical_calls: self.identical_calls.unwrap_or(default.identical_calls),
         }
     }
 }
 
-/// Money in millionths.
+/// An amount of money in millionths.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "such a cast saturates")]
-pub(super) fn micros(money: f64) -> u64 {
-    (money * 1e6).round() as u64
+pub(super) fn micros(amount: f64) -> u64 {
+    (amount * 1e6).round() as u64
 }

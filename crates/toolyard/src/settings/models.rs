@@ -1,4 +1,4 @@
-//! `[models.NAME]` as plain data, and with its variables looked up.
+//! `[models.NAME]` as plain data, and its secrets.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -6,94 +6,93 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use toolyard_core::ContentHash;
-use toolyard_mcp::config::{SecretText, Template};
+use toolyard_mcp_client::{SecretText, config::Template};
 use toolyard_model::{Prices, ToolCalling};
 
-use super::{SettingsError, Span, agents::micros};
+use super::{DurationSetting, ModelProblem, SettingsError, agents::micros};
 
-/// A language model: where it is asked, how it calls tools, what it costs.
+/// A language model: its endpoint, how it calls tools, its price.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ModelSettings {
-    /// What its provider calls it, such as `qwen2.5:7b` or `gpt-5-mini`.
+    /// The provider's name of the model, such as `qwen2.5:7b` or `gpt-5-mini`.
     pub model: String,
-    /// The address it is asked at, up to and with `/v1`: `http://127.0.0.1:11434/v1` for Ollama on this machine.
+    /// The base URL, including `/v1`: `http://127.0.0.1:11434/v1` for a local Ollama.
     #[serde(default)]
     pub url: Option<String>,
-    /// Its key, as a reference to an environment variable: `${OPENAI_API_KEY}`. Local models need none.
+    /// The API key, as a reference to an environment variable: `${OPENAI_API_KEY}`. Local models need none.
     #[serde(default)]
     pub key: Option<String>,
-    /// Who is asked and how: `openai` for everything that speaks the protocol of OpenAI's chat completions (Ollama,
-    /// llama.cpp, vLLM, LM Studio, OpenAI and most others), or `genai:NAME`, in builds that have it, for the protocols of
-    /// others: `genai:anthropic`, `genai:gemini`.
+    /// The protocol: `openai` for OpenAI's chat completions (Ollama, llama.cpp, vLLM, LM Studio, OpenAI and most others), or,
+    /// in builds with the feature `genai`, `genai:NAME` for others: `genai:anthropic`, `genai:gemini`.
     #[serde(default = "openai")]
     pub provider: String,
-    /// How it is let to call tools; `auto` takes what `toolyard models test` found best.
+    /// How the model calls tools; `auto` uses what `toolyard models test` found to work best.
     #[serde(default)]
     pub tool_calling: ToolCallingSetting,
-    /// It ends after so many tokens.
+    /// The maximum number of output tokens.
     #[serde(default)]
     pub max_tokens: Option<u32>,
-    /// 0 for the same answer every time, as far as the model can.
+    /// The sampling temperature; 0 for reproducible output, as far as the model supports it.
     #[serde(default)]
     pub temperature: Option<f32>,
-    /// How long it may take until it says something, such as `2m`.
+    /// The maximum time until the first token, such as `2m`.
     #[serde(default)]
-    pub first_token: Option<Span>,
-    /// How long it may be silent after that.
+    pub first_token_timeout: Option<DurationSetting>,
+    /// The maximum time between two tokens.
     #[serde(default)]
-    pub between_tokens: Option<Span>,
-    /// How often it is asked in all when it is busy or broken.
+    pub between_tokens_timeout: Option<DurationSetting>,
+    /// The maximum number of attempts when the model is busy or unreachable.
     #[serde(default)]
     pub attempts: Option<u32>,
-    /// What a million tokens cost, in your currency.
+    /// The price of a million tokens, in your currency.
     #[serde(default)]
     pub price: PriceSettings,
-    /// Headers to send; secrets as references to variables: `${TOKEN}`.
+    /// Additional HTTP headers; secrets as references to environment variables: `${TOKEN}`.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
-    /// More fields of each request, as its provider wants them.
+    /// Additional fields of the request body.
     #[serde(default)]
-    pub body: Map<String, Value>,
+    pub extra_body: Map<String, Value>,
 }
 
-/// What a million tokens cost.
+/// The price of a million tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PriceSettings {
-    /// Tokens that are read.
+    /// Input tokens.
     pub input: f64,
-    /// Tokens that are read and were cached; as `input` where nothing is said.
+    /// Cached input tokens; by default the price of `input`.
     pub cached: Option<f64>,
-    /// Tokens that are written.
+    /// Output tokens.
     pub output: f64,
 }
 
 impl PriceSettings {
-    /// The same in millionths.
+    /// The prices in millionths.
     pub fn prices(&self) -> Prices {
         Prices { input: micros(self.input), cached: self.cached.map(micros), output: micros(self.output) }
     }
 }
 
-/// How a model is let to call tools.
+/// How a model calls tools.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolCallingSetting {
-    /// However it was found to work best.
+    /// As `toolyard models test` found to work best.
     #[default]
     Auto,
-    /// By fields of the protocol that are made for it.
+    /// Through the protocol's own tool calls.
     Native,
     /// In its text.
     Text,
-    /// As JSON that is held to a schema while it is written: best for small local models.
+    /// As JSON whose decoding is constrained by a schema: best for small local models.
     Schema,
 }
 
 impl ToolCallingSetting {
-    /// The way that was chosen; none where it is found out.
-    pub fn chosen(self) -> Option<ToolCalling> {
+    /// The mode; `None` for `auto`.
+    pub fn mode(self) -> Option<ToolCalling> {
         match self {
             Self::Auto => None,
             Self::Native => Some(ToolCalling::Native),
@@ -103,12 +102,12 @@ impl ToolCallingSetting {
     }
 }
 
-/// What of a model's settings comes from variables, looked up. It is shown without values.
+/// A model's key and headers with variables resolved. `Debug` omits the values.
 #[derive(Clone, Default)]
 pub struct ModelSecrets {
-    /// Its key.
+    /// The API key.
     pub key: Option<SecretText>,
-    /// Headers to send.
+    /// Additional HTTP headers.
     pub headers: BTreeMap<String, SecretText>,
 }
 
@@ -122,40 +121,38 @@ fn openai() -> String {
     "openai".to_owned()
 }
 
-/// Names of headers whose values are secrets.
-const SECRET_HEADERS: [&str; 4] = ["authorization", "key", "token", "secret"];
+/// A header whose name contains one of these holds a secret.
+const SECRET_HEADER_WORDS: [&str; 4] = ["authorization", "key", "token", "secret"];
 
 impl ModelSettings {
-    /// Its key and headers, looked up by the names of their variables.
+    /// The key and headers, with environment variables looked up by `variable`.
     pub fn secrets(
         &self,
         name: &str,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<ModelSecrets, SettingsError> {
-        let wrong = |problem: String| SettingsError::Model { model: name.to_owned(), problem };
-        let looked_up = |place: &str, text: &str, is_secret: bool| {
-            let template = Template::parse(text).map_err(|problem| wrong(format!("{place}: {problem}")))?;
+        let resolve = |key: &str, text: &str, is_secret: bool| {
+            let template = Template::parse(text).map_err(|reason| SettingsError::Model {
+                model: name.to_owned(),
+                problem: ModelProblem::Template { key: key.to_owned(), reason: reason.to_string() },
+            })?;
+            let key = || format!("[models.{name}] {key}");
             if is_secret && template.variables().next().is_none() {
-                let problem = format!(
-                    "`{place}` must name an environment variable, like `${{OPENAI_API_KEY}}`: secrets do not belong in files"
-                );
-                return Err(wrong(problem));
+                return Err(SettingsError::LiteralSecret { key: key(), example: "OPENAI_API_KEY" });
             }
-            template
-                .expand(&variable)
-                .map_err(|unset| wrong(format!("{place}: the environment variable `{unset}` is not set")))
+            template.expand(&variable).map_err(|unset| SettingsError::unset_variable(key(), unset.0))
         };
-        let key = self.key.as_deref().map(|key| looked_up("key", key, true)).transpose()?;
+        let key = self.key.as_deref().map(|key| resolve("key", key, true)).transpose()?;
         let mut headers = BTreeMap::new();
         for (header, text) in &self.headers {
             let plain = header.to_ascii_lowercase();
-            let is_secret = SECRET_HEADERS.iter().any(|word| plain.contains(word));
-            headers.insert(header.clone(), looked_up(&format!("headers.{header}"), text, is_secret)?);
+            let is_secret = SECRET_HEADER_WORDS.iter().any(|word| plain.contains(word));
+            headers.insert(header.clone(), resolve(&format!("headers.{header}"), text, is_secret)?);
         }
         Ok(ModelSecrets { key, headers })
     }
 
-    /// The variables it needs.
+    /// The environment variables that must be set.
     pub fn variables(&self) -> Vec<String> {
         let templates =
             self.key.iter().chain(self.headers.values()).filter_map(|text| Template::parse(text).ok());
@@ -166,7 +163,7 @@ impl ModelSettings {
         templates.flat_map(names).collect()
     }
 
-    /// Changes when another model would be asked, so that what was found out about this one does not count for it.
+    /// Identifies provider, URL and model, so that test results of one model are not used for another.
     pub fn fingerprint(&self) -> String {
         let parts = [
             self.provider.as_bytes(),

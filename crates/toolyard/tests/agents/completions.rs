@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::{Yard, client::Serving, place::wait_until};
+use crate::{Fixture, client::HttpGateway, test_home::wait_until};
 
 /// A request for a completion.
-fn request(hub: &Serving, body: &Value) -> reqwest::RequestBuilder {
+fn request(hub: &HttpGateway, body: &Value) -> reqwest::RequestBuilder {
     let url = hub.url.replace("/mcp", "/v1/chat/completions");
     let request = hub.http.post(url).json(body);
     match &hub.token {
@@ -24,11 +24,11 @@ async fn whole(request: reqwest::RequestBuilder) -> (u16, Value) {
 }
 
 #[tokio::test]
-async fn a_tool_using_answer_comes_whole_or_in_pieces() {
-    let yard = Yard::new();
-    yard.plans_to_note();
-    yard.set("[approvals]\nallow = [\"write_note\"]\n");
-    let hub = Serving::start(&yard.place, &[]);
+async fn an_answer_is_returned_at_once_or_streamed() {
+    let fixture = Fixture::new();
+    fixture.plans_to_note();
+    fixture.set("[approvals]\nallow = [\"write_note\"]\n");
+    let hub = HttpGateway::start(&fixture.home, &[]);
     let (status, answer) = whole(request(&hub, &asks("note it", false))).await;
     assert_eq!(status, 200, "{answer}");
     assert_eq!(answer["choices"][0]["message"]["content"], "I wrote it down.");
@@ -49,14 +49,14 @@ async fn a_tool_using_answer_comes_whole_or_in_pieces() {
     assert!(chunks.iter().filter(|chunk| !content(chunk).is_empty()).count() > 1, "in pieces: {text}");
     assert!(text.contains("reasoning_content") && text.contains("write: done"), "{text}");
     assert_eq!(chunks.last().unwrap()["usage"]["total_tokens"], 240, "{text}");
-    assert_eq!(yard.notes().len(), 2);
+    assert_eq!(fixture.notes().len(), 2);
 }
 
 #[tokio::test]
 async fn agents_are_listed_as_models() {
-    let yard = Yard::new();
-    yard.set("[agents.clerk]\ndescription = \"Writes\"\n");
-    let hub = Serving::start(&yard.place, &[]);
+    let fixture = Fixture::new();
+    fixture.set("[agents.clerk]\ndescription = \"Writes\"\n");
+    let hub = HttpGateway::start(&fixture.home, &[]);
     let at =
         |path: &str| hub.http.get(hub.url.replace("/mcp", path)).bearer_auth(hub.token.as_ref().unwrap());
     let (_, list) = whole(at("/v1/models")).await;
@@ -69,9 +69,9 @@ async fn agents_are_listed_as_models() {
 }
 
 #[tokio::test]
-async fn errors_are_in_the_form_that_clients_know_and_are_not_repeated() {
-    let yard = Yard::new();
-    let mut hub = Serving::start(&yard.place, &[]);
+async fn errors_have_openais_format_and_are_not_retried() {
+    let fixture = Fixture::new();
+    let mut hub = HttpGateway::start(&fixture.home, &[]);
     let (status, error) =
         whole(request(&hub, &json!({"model": "nobody", "messages": [{"role": "user", "content": "x"}]})))
             .await;
@@ -84,7 +84,7 @@ async fn errors_are_in_the_form_that_clients_know_and_are_not_repeated() {
     assert_eq!(response.status(), 422);
     let repeated = request(&hub, &asks("what nobody knows", false)).header("x-stainless-retry-count", "1");
     let (status, error) = whole(repeated).await;
-    assert_eq!((status, error["error"]["code"].as_str()), (422, Some("already_begun")), "{error}");
+    assert_eq!((status, error["error"]["code"].as_str()), (422, Some("already_started")), "{error}");
     hub.token = None;
     assert_eq!(whole(request(&hub, &asks("x", false))).await.0, 401);
     let page = request(&hub, &asks("x", false)).header("Origin", "https://evil.example");
@@ -92,20 +92,20 @@ async fn errors_are_in_the_form_that_clients_know_and_are_not_repeated() {
 }
 
 #[tokio::test]
-async fn a_run_that_waits_says_so_and_goes_on_once_allowed() {
-    let yard = Yard::new();
-    yard.plans_to_note();
-    let hub = Serving::start(&yard.place, &[]);
+async fn a_suspended_run_says_so_and_resumes_once_approved() {
+    let fixture = Fixture::new();
+    fixture.plans_to_note();
+    let hub = HttpGateway::start(&fixture.home, &[]);
     let (status, answer) = whole(request(&hub, &asks("note it", false))).await;
     assert_eq!(status, 200, "{answer}");
     let run = answer["toolyard"]["run"].as_str().unwrap();
     let text = answer["choices"][0]["message"]["content"].as_str().unwrap();
-    assert!(text.contains("waits for a person") && text.contains(run), "{text}");
+    assert!(text.starts_with("Waiting for approval: ") && text.contains(run), "{text}");
     assert!(!text.contains("approve"), "a model may read it: {text}");
-    assert_eq!(answer["toolyard"]["waits_for_a_person"], true);
-    assert!(yard.notes().is_empty());
+    assert_eq!(answer["toolyard"]["awaits_approval"], true);
+    assert!(fixture.notes().is_empty());
     // What we said then is not taken for the agent's words, and the answer is once there is one.
-    yard.model.answers_at_once("and now", "Now what?");
+    fixture.model.answers_at_once("and now", "Now what?");
     let next = json!({"model": "assistant", "messages": [
         {"role": "user", "content": "note it"},
         {"role": "assistant", "content": text},
@@ -113,25 +113,27 @@ async fn a_run_that_waits_says_so_and_goes_on_once_allowed() {
     ]});
     for answered in [false, true] {
         assert_eq!(whole(request(&hub, &next)).await.0, 200);
-        let told = yard.model.requests().last().unwrap().to_string();
-        assert!(told.contains("and now?") && !told.contains("waits for a person"), "{told}");
+        let told = fixture.model.requests().last().unwrap().to_string();
+        assert!(told.contains("and now?") && !told.contains("Waiting for approval"), "{told}");
         assert_eq!(told.contains("I wrote it down."), answered, "{told}");
         if !answered {
-            let seen = yard.run(&["runs", "approve", run]);
+            let seen = fixture.run(&["runs", "approve", run]);
             assert!(seen.starts_with("I wrote it down."), "{seen}");
         }
     }
-    assert_eq!(yard.notes().len(), 1);
+    assert_eq!(fixture.notes().len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_leaves_cancels_the_run() {
-    let yard = Yard::new();
-    yard.model.plans("slowly", &json!([{"id": "slow", "tool_type": "slow_note", "arguments": {"text": 1}}]));
-    yard.set("[approvals]\nallow = [\"slow_note\"]\n");
-    let hub = Serving::start(&yard.place, &[]);
+async fn disconnecting_cancels_the_run() {
+    let fixture = Fixture::new();
+    fixture
+        .model
+        .plans("slowly", &json!([{"id": "slow", "tool_type": "slow_note", "arguments": {"text": 1}}]));
+    fixture.set("[approvals]\nallow = [\"slow_note\"]\n");
+    let hub = HttpGateway::start(&fixture.home, &[]);
     for stream in [true, false] {
-        let begun = yard.place.path("begun");
+        let begun = fixture.home.path("begun");
         let _ = std::fs::remove_file(&begun);
         let sent = request(&hub, &asks("slowly", stream));
         let client = tokio::spawn(async move { sent.send().await.unwrap().text().await });
@@ -139,12 +141,12 @@ async fn who_leaves_cancels_the_run() {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
         client.abort();
-        let run = yard.last_run();
-        let is_cancelled = || yard.place.run(&["runs", "show", &run]).contains("cancelled");
+        let run = fixture.last_run();
+        let is_cancelled = || fixture.home.run(&["runs", "show", &run]).contains("cancelled");
         assert!(
             wait_until(10_000, is_cancelled),
             "stream: {stream}: {}",
-            yard.place.run(&["runs", "show", &run])
+            fixture.home.run(&["runs", "show", &run])
         );
     }
 }

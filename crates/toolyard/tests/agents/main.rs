@@ -1,4 +1,4 @@
-//! Agents as people and programs meet them: asked, talked with, approved, gone on with, over HTTP and over MCP.
+//! Agents: ask, chat, approve, resume; at the command line, over HTTP and over MCP.
 
 #![expect(
     clippy::unwrap_used,
@@ -12,35 +12,35 @@
 #[path = "../serve/client.rs"]
 #[expect(dead_code, reason = "only a part of it is needed here")]
 mod client;
-mod model;
-#[path = "../servers/place.rs"]
+mod model_server;
+#[path = "../servers/test_home.rs"]
 #[expect(dead_code, reason = "only a part of it is needed here")]
-mod place;
+mod test_home;
 
-mod asking;
-mod chatting;
+mod ask;
+mod ask_agent_tool;
+mod chat;
 mod completions;
-mod delegating;
-mod going_on;
-mod killed;
+mod killed_runs;
 mod models;
-mod running;
-mod stopping;
+mod resume;
+mod runs_api;
+mod shutdown;
 mod terminal;
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use model::ModelServer;
-use place::Place;
+use model_server::ModelServer;
 use serde_json::json;
+use test_home::TestHome;
 
-/// A yard with a model that says what it was told to, and a notebook that can be written into.
-pub(crate) struct Yard {
-    pub(crate) place: Place,
+/// A home with a scripted model and a skill that writes notes.
+pub(crate) struct Fixture {
+    pub(crate) home: TestHome,
     pub(crate) model: ModelServer,
 }
 
-/// A program of a skill: describes itself, and notes what it is given.
+/// A skill program that describes itself and does `work`.
 fn program(name: &str, work: &str) -> String {
     let describes = json!({
         "name": name,
@@ -50,32 +50,32 @@ fn program(name: &str, work: &str) -> String {
     format!("#!/bin/sh\nif [ \"$1\" = --describe ]; then echo '{describes}'; exit 0; fi\n{work}\n")
 }
 
-impl Yard {
+impl Fixture {
     pub(crate) fn new() -> Self {
-        let (place, model) = (Place::new(), ModelServer::start());
+        let (home, model) = (TestHome::new(), ModelServer::start());
         let settings = format!(
             "[models.local]\nurl = \"{}\"\nmodel = \"scripted\"\ntool_calling = \"schema\"\nattempts = 1\n",
             model.address()
         );
-        place.write("config/toolyard/toolyard.toml", &settings);
+        home.write("config/toolyard/toolyard.toml", &settings);
         let skill = "config/toolyard/skills/notebook";
-        place.write(&format!("{skill}/SKILL.md"), "---\nname: notebook\ndescription: Notes\n---\nNotes.\n");
+        home.write(&format!("{skill}/SKILL.md"), "---\nname: notebook\ndescription: Notes\n---\nNotes.\n");
         let write = "cat >> \"$HOME/notes.txt\"; echo >> \"$HOME/notes.txt\"; echo '{\"written\":true}'";
         let slow = "touch \"$HOME/begun\"; sleep 20; echo '{}'";
-        let yard = Self { place, model };
-        yard.has_program("write_note", write);
-        yard.has_program("slow_note", slow);
-        yard
+        let fixture = Self { home, model };
+        fixture.has_program("write_note", write);
+        fixture.has_program("slow_note", slow);
+        fixture
     }
 
-    /// A program more in the notebook.
+    /// Adds a program to the skill.
     pub(crate) fn has_program(&self, name: &str, work: &str) {
         let path = format!("config/toolyard/skills/notebook/{name}");
-        self.place.write(&path, &program(name, work));
-        std::fs::set_permissions(self.place.path(&path), std::fs::Permissions::from_mode(0o755)).unwrap();
+        self.home.write(&path, &program(name, work));
+        std::fs::set_permissions(self.home.path(&path), std::fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// A call that takes two seconds and may be made, and one behind it that must be asked about.
+    /// A plan with a two-second call, and a dependent call that needs approval.
     pub(crate) fn plans_two_notes(&self) {
         let append = r#"cat >> "$HOME/notes.txt"; echo >> "$HOME/notes.txt""#;
         let work = format!(r#"touch "$HOME/begun"; sleep 2; {append}; echo '{{"written":true}}'"#);
@@ -90,14 +90,14 @@ impl Yard {
         self.model.answers("two notes", "Both are written.");
     }
 
-    /// More settings.
+    /// Appends settings.
     pub(crate) fn set(&self, more: &str) {
-        let file = self.place.path("config/toolyard/toolyard.toml");
+        let file = self.home.path("config/toolyard/toolyard.toml");
         let text = std::fs::read_to_string(&file).unwrap();
         std::fs::write(file, format!("{text}\n{more}")).unwrap();
     }
 
-    /// A plan that computes and notes what came of it.
+    /// A plan that computes a value and writes it down.
     pub(crate) fn plans_to_note(&self) {
         self.model.plans(
             "note it",
@@ -109,15 +109,15 @@ impl Yard {
         self.model.answers("note it", "I wrote it down.");
     }
 
-    /// A server whose tool asks who signs, and a plan that uses it.
+    /// A server whose tool elicits input, and a plan that uses it.
     pub(crate) fn plans_to_sign(&self) {
         self.plans_to_sign_with_title(0);
     }
 
-    /// The same; what it asks for has a title with so many words more.
+    /// Like [`Self::plans_to_sign`], with this many additional words in the title of the form.
     pub(crate) fn plans_to_sign_with_title(&self, more: usize) {
-        self.place.write("signer.py", include_str!("asking_server.py"));
-        let path = |name: &str| self.place.path(name).to_str().unwrap().to_owned();
+        self.home.write("signer.py", include_str!("eliciting_server.py"));
+        let path = |name: &str| self.home.path(name).to_str().unwrap().to_owned();
         self.set(&format!(
             "[servers.signer]\ncommand = \"python3\"\nargs = [{:?}, {:?}, \"{more}\"]\ntrusted = true\n",
             path("signer.py"),
@@ -130,30 +130,30 @@ impl Yard {
         self.model.answers("sign it", "It is signed.");
     }
 
-    /// What the server was told.
+    /// The responses that the server received.
     pub(crate) fn signed(&self) -> String {
-        std::fs::read_to_string(self.place.path("signed.txt")).unwrap_or_default()
+        std::fs::read_to_string(self.home.path("signed.txt")).unwrap_or_default()
     }
 
-    /// What a person sees, without what differs from run to run.
+    /// The output of a command, with run ids and spacing normalized.
     pub(crate) fn run(&self, words: &[&str]) -> String {
-        tidy(&self.place.run(words))
+        tidy(&self.home.run(words))
     }
 
     pub(crate) fn notes(&self) -> Vec<String> {
-        let text = std::fs::read_to_string(self.place.path("notes.txt")).unwrap_or_default();
+        let text = std::fs::read_to_string(self.home.path("notes.txt")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
 
-    /// The last run.
+    /// The id of the last run.
     pub(crate) fn last_run(&self) -> String {
-        let output = self.place.command(&["runs", "list", "--json"]).output().unwrap();
+        let output = self.home.command(&["runs", "list", "--json"]).output().unwrap();
         let runs: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         runs[0]["id"].as_str().unwrap().to_owned()
     }
 }
 
-/// Names of runs and gaps differ.
+/// Normalizes run ids and spacing.
 pub(crate) fn tidy(text: &str) -> String {
     let is_run = |word: &str| {
         word.len() == 26 && word.starts_with("01") && word.bytes().all(|b| b.is_ascii_alphanumeric())

@@ -1,25 +1,25 @@
 //! `toolyard models`.
 
-use crate::{Place, Yard};
+use crate::{Fixture, TestHome};
 
 #[test]
 fn models_are_added_listed_and_removed() {
-    let place = Place::new();
-    insta::assert_snapshot!(place.run(&["models", "list"]), @r#"
+    let home = TestHome::new();
+    insta::assert_snapshot!(home.run(&["models", "list"]), @r#"
     --- stderr
-    no models yet; add one: toolyard models add local --url http://127.0.0.1:11434/v1 --model qwen2.5:7b
+    No models yet. Add one: toolyard models add local --url http://127.0.0.1:11434/v1 --model qwen2.5:7b
     "#);
-    insta::assert_snapshot!(place.run(&["models", "add", "local", "--url", "http://127.0.0.1:11434/v1", "--model", "qwen"]), @r#"
+    insta::assert_snapshot!(home.run(&["models", "add", "local", "--url", "http://127.0.0.1:11434/v1", "--model", "qwen"]), @r#"
     --- stderr
     added local: HOME/config/toolyard/toolyard.toml
-      hint: see whether it works: toolyard models test local
+      hint: test it: toolyard models test local
     "#);
-    insta::assert_snapshot!(place.run(&["models", "add", "gpt", "--url", "https://api.openai.com/v1", "--model", "gpt-5-mini", "--key", "${OPENAI_API_KEY}", "--default"]), @r#"
+    insta::assert_snapshot!(home.run(&["models", "add", "gpt", "--url", "https://api.openai.com/v1", "--model", "gpt-5-mini", "--key", "${OPENAI_API_KEY}", "--default"]), @r#"
     --- stderr
     added gpt: HOME/config/toolyard/toolyard.toml
-      hint: see whether it works: toolyard models test gpt
+      hint: test it: toolyard models test gpt
     "#);
-    insta::assert_snapshot!(std::fs::read_to_string(place.path("config/toolyard/toolyard.toml")).unwrap(), @r#"
+    insta::assert_snapshot!(std::fs::read_to_string(home.path("config/toolyard/toolyard.toml")).unwrap(), @r#"
     default_model = "gpt"
     [models.local]
     url = "http://127.0.0.1:11434/v1"
@@ -30,22 +30,22 @@ fn models_are_added_listed_and_removed() {
     model = "gpt-5-mini"
     key = "${OPENAI_API_KEY}"
     "#);
-    insta::assert_snapshot!(place.run(&["models", "list"]), @r#"
-    NAME   MODEL       CALLS TOOLS  NOTE                                 ASKED AT
-    gpt    gpt-5-mini  not tested   default, $OPENAI_API_KEY is not set  https://api.openai.com/v1
-    local  qwen        not tested                                        http://127.0.0.1:11434/v1
+    insta::assert_snapshot!(home.run(&["models", "list"]), @r#"
+    NAME   MODEL       TOOL CALLING  NOTE                                 ENDPOINT
+    gpt    gpt-5-mini  not tested    default, $OPENAI_API_KEY is not set  https://api.openai.com/v1
+    local  qwen        not tested                                         http://127.0.0.1:11434/v1
     "#);
-    insta::assert_snapshot!(place.run(&["models", "add", "gpt", "--url", "x", "--model", "y"]), @r#"
+    insta::assert_snapshot!(home.run(&["models", "add", "gpt", "--url", "x", "--model", "y"]), @r#"
     --- stderr
-    error: model `gpt` is there already
+    error: model `gpt` already exists
       hint: remove it first: toolyard models remove gpt
     --- exit 2
     "#);
-    insta::assert_snapshot!(place.run(&["models", "remove", "gpt"]), @r#"
+    insta::assert_snapshot!(home.run(&["models", "remove", "gpt"]), @r#"
     --- stderr
     removed gpt: HOME/config/toolyard/toolyard.toml
     "#);
-    insta::assert_snapshot!(std::fs::read_to_string(place.path("config/toolyard/toolyard.toml")).unwrap(), @r#"
+    insta::assert_snapshot!(std::fs::read_to_string(home.path("config/toolyard/toolyard.toml")).unwrap(), @r#"
     [models.local]
     url = "http://127.0.0.1:11434/v1"
     model = "qwen"
@@ -53,9 +53,9 @@ fn models_are_added_listed_and_removed() {
 }
 
 #[test]
-fn keys_are_not_written_into_files() {
-    let place = Place::new();
-    let seen = place.run(&[
+fn literal_keys_are_rejected() {
+    let home = TestHome::new();
+    let seen = home.run(&[
         "models",
         "add",
         "gpt",
@@ -67,49 +67,51 @@ fn keys_are_not_written_into_files() {
         "sk-canary-1234567",
     ]);
     assert!(seen.contains("do not belong in files") && !seen.contains("canary"), "{seen}");
-    assert!(!place.path("config/toolyard/toolyard.toml").exists());
+    assert!(!home.path("config/toolyard/toolyard.toml").exists());
 }
 
 #[test]
-fn several_models_need_a_word_on_which() {
-    let yard = Yard::new();
-    yard.set("[models.other]\nurl = \"http://127.0.0.1:9/v1\"\nmodel = \"m\"\n");
-    insta::assert_snapshot!(yard.run(&["ask", "hello"]), @r#"
+fn several_models_need_a_default() {
+    let fixture = Fixture::new();
+    fixture.set("[models.other]\nurl = \"http://127.0.0.1:9/v1\"\nmodel = \"m\"\n");
+    insta::assert_snapshot!(fixture.run(&["ask", "hello"]), @r#"
     --- stderr
-    error: there are several models (local, other) and no `default_model`
-      hint: say which with --model, or in toolyard.toml: default_model = "local"
+    error: several models are configured (local, other), and no `default_model`
+      hint: choose one with --model, or in toolyard.toml: default_model = "local"
     --- exit 2
     "#);
 }
 
 #[test]
-fn how_a_model_calls_tools_best_is_found_out_and_remembered() {
-    let yard = Yard::new();
-    let file = yard.place.path("config/toolyard/toolyard.toml");
+fn the_best_tool_calling_mode_is_tested_and_stored() {
+    let fixture = Fixture::new();
+    let file = fixture.home.path("config/toolyard/toolyard.toml");
     let text = std::fs::read_to_string(&file).unwrap().replace("schema", "auto");
     std::fs::write(file, text).unwrap();
-    yard.model.answers_at_once("hello", "Hello to you.");
-    assert!(yard.run(&["ask", "hello"]).contains("note: how local calls tools best is not known yet"));
-    yard.model.says(
+    fixture.model.answers_at_once("hello", "Hello to you.");
+    assert!(
+        fixture.run(&["ask", "hello"]).contains("note: model local has not been tested for tool calling")
+    );
+    fixture.model.says(
         "Tokyo",
         true,
         r#"{"call": {"tool_name": "get_time", "arguments": {"timezone": "Asia/Tokyo"}}}"#,
     );
-    yard.model.says("17", true, r#"{"call": {"tool_name": "add", "arguments": {"a": 17, "b": 25}}}"#);
-    let seen = yard.run(&["models", "test"]);
+    fixture.model.says("17", true, r#"{"call": {"tool_name": "add", "arguments": {"a": 17, "b": 25}}}"#);
+    let seen = fixture.run(&["models", "test"]);
     assert!(
-        seen.contains("local by schema 2 of 2") && seen.contains("local calls tools by schema from now on"),
+        seen.contains("local schema 2 of 2") && seen.contains("local now uses tool calling: schema"),
         "{seen}"
     );
-    assert!(yard.run(&["models", "list"]).contains("local scripted by schema default"), "{seen}");
-    assert!(!yard.run(&["ask", "hello"]).contains("not known yet"));
+    assert!(fixture.run(&["models", "list"]).contains("local scripted schema default"), "{seen}");
+    assert!(!fixture.run(&["ask", "hello"]).contains("has not been tested"));
 }
 
 #[test]
-fn models_that_cannot_be_used_are_one_document_and_keep_none_from_being_tested() {
-    let yard = Yard::new();
-    yard.set("[models.away]\nmodel = \"m\"\nurl = \"http://127.0.0.1:9/v1\"\n[models.keyless]\nmodel = \"m\"\nkey = \"${NO_SUCH_KEY}\"\nurl = \"http://127.0.0.1:9/v1\"\n");
-    let output = yard.place.command(&["models", "test", "keyless", "away", "--json"]).output().unwrap();
+fn failing_models_do_not_stop_the_test_of_others() {
+    let fixture = Fixture::new();
+    fixture.set("[models.away]\nmodel = \"m\"\nurl = \"http://127.0.0.1:9/v1\"\n[models.keyless]\nmodel = \"m\"\nkey = \"${NO_SUCH_KEY}\"\nurl = \"http://127.0.0.1:9/v1\"\n");
+    let output = fixture.home.command(&["models", "test", "keyless", "away", "--json"]).output().unwrap();
     let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let named: Vec<_> = told.as_array().unwrap().iter().map(|one| one["model"].clone()).collect();
     assert_eq!(named, ["keyless", "away"], "{told}");
@@ -118,19 +120,19 @@ fn models_that_cannot_be_used_are_one_document_and_keep_none_from_being_tested()
 }
 
 #[test]
-fn the_doctor_looks_at_models() {
-    let yard = Yard::new();
-    yard.set("[models.gpt]\nmodel = \"m\"\nurl = \"https://x.example/v1\"\nkey = \"${NO_SUCH_KEY}\"\n[agents.clerk]\nmodel = \"none\"\n");
-    let seen = yard.run(&["doctor"]);
+fn doctor_checks_models() {
+    let fixture = Fixture::new();
+    fixture.set("[models.gpt]\nmodel = \"m\"\nurl = \"https://x.example/v1\"\nkey = \"${NO_SUCH_KEY}\"\n[agents.clerk]\nmodel = \"none\"\n");
+    let seen = fixture.run(&["doctor"]);
     let lines: Vec<&str> = seen.lines().skip_while(|line| !line.contains(" models ")).collect();
     insta::assert_snapshot!(lines.join("\n"), @r#"
     PROBLEM models [models.gpt] key: the environment variable `NO_SUCH_KEY` is not set
-                       hint: agents cannot think with gpt until then
+                       hint: agents cannot use gpt until this is fixed
     ok models local: scripted
-    PROBLEM agents agent clerk thinks with model `none`, which does not exist
-                       hint: list them: toolyard models list
+    PROBLEM agents agent clerk uses model `none`, which does not exist
+                       hint: list models: toolyard models list
     --- stderr
-    error: 2 problems were found
+    error: found 2 problems
     --- exit 1
     "#);
 }

@@ -1,14 +1,14 @@
-//! `toolyard connect`: the files of other clients before and after, and back again.
+//! `toolyard connect`: changes to clients' files, and undo.
 
 #![expect(clippy::unwrap_used, reason = "a test helper fails its test")]
 
-#[path = "../servers/place.rs"]
+#[path = "../servers/test_home.rs"]
 #[expect(dead_code, reason = "only a part of it is needed here")]
-mod place;
+mod test_home;
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-use place::Place;
+use test_home::TestHome;
 
 const CLAUDE: &str = r#"{
   "numStartups": 12,
@@ -66,35 +66,33 @@ const FILES: [(&str, &str, &str); 5] = [
     ("gemini", ".gemini/settings.json", GEMINI),
 ];
 
-/// A home with five clients whose servers were taken over.
-fn clients() -> Place {
-    let place = Place::new();
+/// A home with five clients whose servers were imported.
+fn clients() -> TestHome {
+    let home = TestHome::new();
     for (_, file, text) in FILES {
-        place.write(file, text);
+        home.write(file, text);
     }
-    let taken = place.run(&["import", "--yes"]);
+    let taken = home.run(&["import", "--yes"]);
     assert!(taken.contains("Wrote 6 servers"), "{taken}");
-    place
+    home
 }
 
-/// Everything a person sees, with the secrets of the clients' files set where the hub is started.
-fn run(place: &Place, words: &[&str]) -> String {
-    let mut command = place.command(words);
+/// The output of a command, with the secrets of the clients' files set as variables.
+fn run(home: &TestHome, words: &[&str]) -> String {
+    let mut command = home.command(words);
     command.env("GITHUB_TOKEN", "canary-in-a-header-1234567");
     command.env("TIME_API_KEY", "canary-in-a-variable-1234567");
-    place.seen(&command.output().unwrap()).replace(env!("CARGO_BIN_EXE_toolyard"), "/bin/toolyard")
+    home.seen(&command.output().unwrap()).replace(env!("CARGO_BIN_EXE_toolyard"), "/bin/toolyard")
 }
 
-fn text(place: &Place, file: &str) -> String {
-    std::fs::read_to_string(place.path(file))
-        .unwrap()
-        .replace(env!("CARGO_BIN_EXE_toolyard"), "/bin/toolyard")
+fn text(home: &TestHome, file: &str) -> String {
+    std::fs::read_to_string(home.path(file)).unwrap().replace(env!("CARGO_BIN_EXE_toolyard"), "/bin/toolyard")
 }
 
 #[test]
 fn claude_code() {
-    let place = clients();
-    insta::assert_snapshot!(run(&place, &["connect", "claude", "--dry-run"]), @r#"
+    let home = clients();
+    insta::assert_snapshot!(run(&home, &["connect", "claude", "--dry-run"]), @r#"
     -     "Excel": {
     -       "command": …
     -       "args": …
@@ -107,15 +105,15 @@ fn claude_code() {
     +       "command": "/bin/toolyard",
     +       "args": ["serve", "--stdio"]
     --- stderr
-    HOME/.claude.json would change:
+    Changes to HOME/.claude.json:
     Claude Code would start `toolyard serve --stdio` in place of 2 servers (Excel, github)
     "#);
-    assert_eq!(text(&place, ".claude.json"), CLAUDE);
-    insta::assert_snapshot!(run(&place, &["connect", "claude", "--yes"]), @r"
+    assert_eq!(text(&home, ".claude.json"), CLAUDE);
+    insta::assert_snapshot!(run(&home, &["connect", "claude", "--yes"]), @r"
     --- stderr
     Claude Code now starts `toolyard serve --stdio` in place of 2 servers (Excel, github). Undo: toolyard connect claude --undo
     ");
-    insta::assert_snapshot!(text(&place, ".claude.json"), @r#"
+    insta::assert_snapshot!(text(&home, ".claude.json"), @r#"
     {
       "numStartups": 12,
       "mcpServers": {
@@ -131,12 +129,12 @@ fn claude_code() {
 
 #[test]
 fn cursor() {
-    let place = clients();
-    insta::assert_snapshot!(run(&place, &["connect", "cursor", "--yes"]), @r"
+    let home = clients();
+    insta::assert_snapshot!(run(&home, &["connect", "cursor", "--yes"]), @r"
     --- stderr
     Cursor now starts `toolyard serve --stdio` in place of 1 server (time). Undo: toolyard connect cursor --undo
     ");
-    insta::assert_snapshot!(text(&place, ".cursor/mcp.json"), @r#"
+    insta::assert_snapshot!(text(&home, ".cursor/mcp.json"), @r#"
     {
       // my servers
       "mcpServers": {
@@ -151,12 +149,12 @@ fn cursor() {
 
 #[test]
 fn vs_code() {
-    let place = clients();
-    insta::assert_snapshot!(run(&place, &["connect", "vscode", "--http", "--yes"]), @r"
+    let home = clients();
+    insta::assert_snapshot!(run(&home, &["connect", "vscode", "--http", "--yes"]), @r"
     --- stderr
-    VS Code now asks http://127.0.0.1:7300/mcp in place of 1 server (docs). Undo: toolyard connect vscode --undo
+    VS Code now connects to http://127.0.0.1:7300/mcp in place of 1 server (docs). Undo: toolyard connect vscode --undo
     ");
-    insta::assert_snapshot!(text(&place, ".config/Code/User/mcp.json"), @r#"
+    insta::assert_snapshot!(text(&home, ".config/Code/User/mcp.json"), @r#"
     {
     	"servers": {
     		"toolyard": {
@@ -181,12 +179,12 @@ fn vs_code() {
 
 #[test]
 fn codex() {
-    let place = clients();
-    insta::assert_snapshot!(run(&place, &["connect", "codex", "--profile", "office", "--yes"]), @r"
+    let home = clients();
+    insta::assert_snapshot!(run(&home, &["connect", "codex", "--profile", "office", "--yes"]), @r"
     --- stderr
     Codex now starts `toolyard serve --stdio` in place of 1 server (files). Undo: toolyard connect codex --undo
     ");
-    insta::assert_snapshot!(text(&place, ".codex/config.toml"), @r#"
+    insta::assert_snapshot!(text(&home, ".codex/config.toml"), @r#"
     model = "gpt"  # fast
 
     [mcp_servers.toolyard]
@@ -200,13 +198,13 @@ fn codex() {
 
 #[test]
 fn gemini() {
-    let place = clients();
-    insta::assert_snapshot!(run(&place, &["connect", "gemini", "--http", "http://127.0.0.1:8000/mcp", "--profile", "office", "--yes"]), @r"
+    let home = clients();
+    insta::assert_snapshot!(run(&home, &["connect", "gemini", "--http", "http://127.0.0.1:8000/mcp", "--profile", "office", "--yes"]), @r"
     --- stderr
-    Gemini CLI now asks http://127.0.0.1:8000/mcp/office in place of 1 server (search). Undo: toolyard connect gemini --undo
-      hint: set the variable TOOLYARD_TOKEN to what `toolyard serve --http` shows
+    Gemini CLI now connects to http://127.0.0.1:8000/mcp/office in place of 1 server (search). Undo: toolyard connect gemini --undo
+      hint: set TOOLYARD_TOKEN in the client's environment; `toolyard serve --http` prints the command
     ");
-    insta::assert_snapshot!(text(&place, ".gemini/settings.json"), @r#"
+    insta::assert_snapshot!(text(&home, ".gemini/settings.json"), @r#"
     {"theme":"Default","mcpServers":{
         "toolyard": {
           "httpUrl": "http://127.0.0.1:8000/mcp/office",
@@ -219,34 +217,34 @@ fn gemini() {
 }
 
 #[test]
-fn undone_everything_is_as_it_was_byte_for_byte() {
-    let place = clients();
+fn undo_restores_every_byte() {
+    let home = clients();
     for (client, file, before) in FILES {
         for way in [&["--http"][..], &[]] {
             let words = [&["connect", client, "--yes"], way].concat();
-            let said = run(&place, &words);
+            let said = run(&home, &words);
             assert!(said.contains("now"), "{said}");
             assert!(!said.contains("canary"), "{said}");
         }
-        let said = run(&place, &["connect", client, "--undo", "--yes"]);
-        assert!(said.contains("is as it was"), "{said}");
-        assert_eq!(text(&place, file), before, "{client}");
-        let again = run(&place, &["connect", client, "--undo", "--yes"]);
-        assert!(again.contains("was not connected"), "{again}");
+        let said = run(&home, &["connect", client, "--undo", "--yes"]);
+        assert!(said.contains("Disconnected"), "{said}");
+        assert_eq!(text(&home, file), before, "{client}");
+        let again = run(&home, &["connect", client, "--undo", "--yes"]);
+        assert!(again.contains("is not connected to Toolyard"), "{again}");
     }
 }
 
 #[test]
-fn what_others_wrote_since_stays_when_it_is_undone() {
-    let place = clients();
-    run(&place, &["connect", "claude", "--yes"]);
-    let since = std::fs::read_to_string(place.path(".claude.json")).unwrap();
+fn undo_preserves_later_edits() {
+    let home = clients();
+    run(&home, &["connect", "claude", "--yes"]);
+    let since = std::fs::read_to_string(home.path(".claude.json")).unwrap();
     let since = since
         .replace("\"numStartups\": 12", "\"numStartups\": 13")
         .replace("\"mcpServers\": {", "\"mcpServers\": {\n    \"new\": { \"command\": \"new\" },");
-    place.write(".claude.json", &since);
-    run(&place, &["connect", "claude", "--undo", "--yes"]);
-    insta::assert_snapshot!(text(&place, ".claude.json"), @r#"
+    home.write(".claude.json", &since);
+    run(&home, &["connect", "claude", "--undo", "--yes"]);
+    insta::assert_snapshot!(text(&home, ".claude.json"), @r#"
     {
       "numStartups": 13,
       "mcpServers": {
@@ -269,92 +267,92 @@ fn what_others_wrote_since_stays_when_it_is_undone() {
 }
 
 #[test]
-fn what_would_not_work_any_more_stays() {
-    let place = clients();
-    insta::assert_snapshot!(place.run(&["connect", "claude", "--yes"]).replace(env!("CARGO_BIN_EXE_toolyard"), ""), @r"
+fn servers_with_missing_variables_stay() {
+    let home = clients();
+    insta::assert_snapshot!(home.run(&["connect", "claude", "--yes"]).replace(env!("CARGO_BIN_EXE_toolyard"), ""), @r"
     --- stderr
     Claude Code now starts `toolyard serve --stdio` in place of 1 server (Excel). Undo: toolyard connect claude --undo
-      stays there, because GITHUB_TOKEN is not set here: github
-      hint: set what is missing where toolyard is started, then connect again
+      github was left in place: GITHUB_TOKEN is not set
+      hint: set the variables where Toolyard is started, then connect again
     ");
-    assert!(text(&place, ".claude.json").contains("canary-in-a-header-1234567"));
-    let mut command = place.command(&["connect", "claude", "--yes"]);
-    let other = place.seen(&command.env("GITHUB_TOKEN", "of-another-account-1234567").output().unwrap());
-    assert!(other.contains("stays there, because it is not in your settings: github"), "{other}");
-    let said = run(&place, &["connect", "claude", "--yes"]);
+    assert!(text(&home, ".claude.json").contains("canary-in-a-header-1234567"));
+    let mut command = home.command(&["connect", "claude", "--yes"]);
+    let other = home.seen(&command.env("GITHUB_TOKEN", "of-another-account-1234567").output().unwrap());
+    assert!(other.contains("left in place, not in your settings: github"), "{other}");
+    let said = run(&home, &["connect", "claude", "--yes"]);
     assert!(said.contains("in place of 1 server (github)"), "{said}");
-    run(&place, &["connect", "claude", "--undo", "--yes"]);
-    assert_eq!(text(&place, ".claude.json"), CLAUDE);
+    run(&home, &["connect", "claude", "--undo", "--yes"]);
+    assert_eq!(text(&home, ".claude.json"), CLAUDE);
 }
 
 #[test]
-fn what_is_not_ours_stays() {
-    let place = Place::new();
-    place.write(".cursor/mcp.json", CURSOR);
-    insta::assert_snapshot!(run(&place, &["connect", "cursor", "--yes"]), @r"
+fn servers_toolyard_does_not_have_stay() {
+    let home = TestHome::new();
+    home.write(".cursor/mcp.json", CURSOR);
+    insta::assert_snapshot!(run(&home, &["connect", "cursor", "--yes"]), @r"
     --- stderr
     Cursor now starts `toolyard serve --stdio`. Undo: toolyard connect cursor --undo
-      stays there, because it is not in your settings: time
-      hint: take over what is missing with `toolyard import`, then connect again
+      left in place, not in your settings: time
+      hint: import them with `toolyard import`, then connect again
     ");
-    assert!(text(&place, ".cursor/mcp.json").contains("mcp-server-time"));
-    place.write(".cursor/mcp.json", r#"{"mcpServers": {"toolyard": {"command": "another"}}}"#);
-    insta::assert_snapshot!(run(&place, &["connect", "cursor", "--yes"]), @r"
+    assert!(text(&home, ".cursor/mcp.json").contains("mcp-server-time"));
+    home.write(".cursor/mcp.json", r#"{"mcpServers": {"toolyard": {"command": "another"}}}"#);
+    insta::assert_snapshot!(run(&home, &["connect", "cursor", "--yes"]), @r"
     --- stderr
-    error: HOME/.cursor/mcp.json was not touched: a server is called `toolyard` there, and it is another one
+    error: cannot change HOME/.cursor/mcp.json: it has a different server named `toolyard`
     --- exit 2
     ");
 }
 
 #[test]
-fn a_broken_file_is_never_touched() {
-    let place = Place::new();
+fn an_invalid_file_is_not_changed() {
+    let home = TestHome::new();
     for (client, file, _) in FILES {
-        place.write(file, "{ \"mcpServers\": ");
-        let said = run(&place, &["connect", client, "--yes"]);
-        assert!(said.contains("was not touched") && said.ends_with("--- exit 2"), "{said}");
-        assert_eq!(text(&place, file), "{ \"mcpServers\": ");
+        home.write(file, "{ \"mcpServers\": ");
+        let said = run(&home, &["connect", client, "--yes"]);
+        assert!(said.contains("cannot change") && said.ends_with("--- exit 2"), "{said}");
+        assert_eq!(text(&home, file), "{ \"mcpServers\": ");
     }
 }
 
 #[test]
-fn nothing_happens_without_a_word() {
-    let place = clients();
-    let said = run(&place, &["connect", "gemini"]);
-    assert!(said.contains("nobody can be asked here") && said.ends_with("--- exit 4"), "{said}");
-    assert_eq!(text(&place, ".gemini/settings.json"), GEMINI);
+fn nothing_is_changed_without_confirmation() {
+    let home = clients();
+    let said = run(&home, &["connect", "gemini"]);
+    assert!(said.contains("confirmation needs a terminal") && said.ends_with("--- exit 4"), "{said}");
+    assert_eq!(text(&home, ".gemini/settings.json"), GEMINI);
     assert!(!said.contains("canary"), "{said}");
 }
 
 #[test]
-fn links_and_rights_stay_and_what_was_taken_out_is_private() {
-    let place = clients();
-    std::fs::rename(place.path(".claude.json"), place.path("dotfiles.json")).unwrap();
-    symlink(place.path("dotfiles.json"), place.path(".claude.json")).unwrap();
-    std::fs::set_permissions(place.path("dotfiles.json"), std::fs::Permissions::from_mode(0o640)).unwrap();
-    run(&place, &["connect", "claude", "--yes"]);
-    assert!(place.path(".claude.json").is_symlink());
-    let mode = |file: &str| place.path(file).metadata().unwrap().permissions().mode() & 0o777;
+fn links_and_permissions_are_preserved_and_the_record_is_private() {
+    let home = clients();
+    std::fs::rename(home.path(".claude.json"), home.path("dotfiles.json")).unwrap();
+    symlink(home.path("dotfiles.json"), home.path(".claude.json")).unwrap();
+    std::fs::set_permissions(home.path("dotfiles.json"), std::fs::Permissions::from_mode(0o640)).unwrap();
+    run(&home, &["connect", "claude", "--yes"]);
+    assert!(home.path(".claude.json").is_symlink());
+    let mode = |file: &str| home.path(file).metadata().unwrap().permissions().mode() & 0o777;
     assert_eq!(mode("dotfiles.json"), 0o640);
     assert_eq!(mode("data/toolyard/connect/claude-code.json"), 0o600);
-    run(&place, &["connect", "claude", "--undo", "--yes"]);
-    assert_eq!(text(&place, "dotfiles.json"), CLAUDE);
-    assert!(place.path(".claude.json").is_symlink());
+    run(&home, &["connect", "claude", "--undo", "--yes"]);
+    assert_eq!(text(&home, "dotfiles.json"), CLAUDE);
+    assert!(home.path(".claude.json").is_symlink());
 }
 
 #[test]
-fn a_file_that_was_not_there_goes_again() {
-    let place = Place::new();
-    run(&place, &["connect", "vscode", "--yes"]);
-    assert!(place.path(".config/Code/User/mcp.json").is_file());
-    run(&place, &["connect", "vscode", "--undo", "--yes"]);
-    assert!(!place.path(".config/Code/User/mcp.json").exists());
+fn undo_removes_a_created_file() {
+    let home = TestHome::new();
+    run(&home, &["connect", "vscode", "--yes"]);
+    assert!(home.path(".config/Code/User/mcp.json").is_file());
+    run(&home, &["connect", "vscode", "--undo", "--yes"]);
+    assert!(!home.path(".config/Code/User/mcp.json").exists());
 }
 
 #[test]
-fn the_same_facts_as_json() {
-    let place = clients();
-    let said = run(&place, &["connect", "claude", "--json", "--yes"]);
+fn json_output_has_the_same_content() {
+    let home = clients();
+    let said = run(&home, &["connect", "claude", "--json", "--yes"]);
     assert!(!said.contains("canary"), "{said}");
     let facts: serde_json::Value = serde_json::from_str(&said).unwrap();
     assert_eq!(facts["moved"], serde_json::json!(["Excel", "github"]));
@@ -362,13 +360,13 @@ fn the_same_facts_as_json() {
 }
 
 #[test]
-fn a_connected_client_does_not_bring_the_hub_to_itself() {
-    let place = clients();
+fn import_skips_toolyards_own_entry() {
+    let home = clients();
     for (client, ..) in FILES {
-        run(&place, &["connect", client, "--http", "--yes"]);
+        run(&home, &["connect", client, "--http", "--yes"]);
     }
-    let before = std::fs::read_to_string(place.path("config/toolyard/toolyard.toml")).unwrap();
-    let said = place.run(&["import", "--yes"]);
-    assert!(said.contains("it is Toolyard itself"), "{said}");
-    assert_eq!(std::fs::read_to_string(place.path("config/toolyard/toolyard.toml")).unwrap(), before);
+    let before = std::fs::read_to_string(home.path("config/toolyard/toolyard.toml")).unwrap();
+    let said = home.run(&["import", "--yes"]);
+    assert!(said.contains("is Toolyard itself"), "{said}");
+    assert_eq!(std::fs::read_to_string(home.path("config/toolyard/toolyard.toml")).unwrap(), before);
 }

@@ -1,4 +1,4 @@
-//! A client that calls one tool again and again and looks closely at every answer.
+//! A client that calls one tool repeatedly and checks every response.
 
 use std::{
     net::SocketAddr,
@@ -18,13 +18,13 @@ use tokio::{net::TcpStream, time::sleep};
 
 use crate::replica::TOKEN;
 
-/// What all clients saw together.
+/// Totals of all clients.
 #[derive(Default)]
 pub(crate) struct Tally {
     pub(crate) good: AtomicUsize,
     pub(crate) crossed: AtomicUsize,
     pub(crate) lost_sessions: AtomicUsize,
-    /// Calls whose connection a stopping replica cut; they are made again, because they only calculate.
+    /// Calls whose connection was closed by a stopping replica; they are repeated, because they are idempotent.
     pub(crate) cut: AtomicUsize,
     pub(crate) first_problem: Mutex<Option<String>>,
 }
@@ -36,7 +36,7 @@ impl Tally {
     }
 }
 
-/// Makes all calls of one client, in one session in the legacy era, without any in the modern one.
+/// Makes all calls of one client: legacy in one session, modern without any.
 pub(crate) async fn converse(number: usize, calls: usize, legacy: bool, address: SocketAddr, tally: &Tally) {
     let mut line = connected(address).await;
     let session = if legacy { Some(initialized(&mut line).await) } else { None };
@@ -99,7 +99,7 @@ async fn connected(address: SocketAddr) -> SendRequest<Full<Bytes>> {
     sender
 }
 
-/// Status, session id and body of one POST; none where the connection broke.
+/// Status, session id and body of one POST; `None` if the connection broke.
 async fn posted(
     line: &mut SendRequest<Full<Bytes>>,
     method: &str,

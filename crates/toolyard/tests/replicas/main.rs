@@ -20,13 +20,13 @@ use tokio::{task::JoinSet, time::sleep};
 
 use crate::{client::Tally, proxy::Proxy, replica::Replica};
 
-/// A number from the environment, so that `just replicas` can do more than CI has time for.
+/// A number from the environment, so that `just replicas` can run longer than CI.
 fn number(name: &str, otherwise: usize) -> usize {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(otherwise)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_answer_crosses_and_no_session_is_lost_while_replicas_restart() {
+async fn no_response_or_session_is_lost_while_replicas_restart() {
     let (clients, calls) = (number("TOOLYARD_CLIENTS", 60), number("TOOLYARD_CALLS", 40));
     let house = tempfile::tempdir().unwrap();
     let mut replicas = [Replica::new(house.path()), Replica::new(house.path())];

@@ -14,7 +14,7 @@ use hyper::{Request, Response, StatusCode, body::Incoming, client, server, servi
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 
-/// A proxy that knows nothing of what it carries.
+/// A proxy that does not inspect the traffic.
 pub(crate) struct Proxy {
     pub(crate) address: SocketAddr,
 }

@@ -1,4 +1,4 @@
-//! One process that serves, started and stopped as an operator would.
+//! One gateway process, started and stopped as by an operator.
 
 use std::{
     net::SocketAddr,
@@ -24,7 +24,7 @@ pub(crate) struct Replica {
 }
 
 impl Replica {
-    /// A replica at a free port, in a house that it may share with others.
+    /// A replica at a free port, with a home that it may share.
     pub(crate) fn new(house: &Path) -> Self {
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let settings = house.join("toolyard.toml");
@@ -33,7 +33,7 @@ impl Replica {
         Self { address: free, house: house.to_owned(), process: None }
     }
 
-    /// Starts it and waits until it answers.
+    /// Starts the replica and waits until it responds.
     pub(crate) async fn start(&mut self) {
         let own = self.house.join(self.address.port().to_string());
         std::fs::create_dir_all(&own).unwrap();
@@ -62,14 +62,14 @@ impl Replica {
         panic!("the replica at {} does not answer", self.address);
     }
 
-    /// Asks it to stop, as an orchestrator does, and waits until it has.
+    /// Sends SIGTERM and waits for the end.
     pub(crate) async fn stop(&mut self) {
         let Some(mut process) = self.process.take() else { return };
         let id = process.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw);
         rustix::process::kill_process(id.unwrap(), rustix::process::Signal::TERM).unwrap();
         let ended = timeout(Duration::from_secs(30), process.wait()).await;
         assert!(ended.is_ok(), "the replica does not stop");
-        // Its place must be free again, or the next one cannot take it.
+        // Its home must be free again, or the next one cannot take it.
         drop(TcpListener::bind(self.address).await.unwrap());
     }
 }

@@ -1,4 +1,4 @@
-//! Clients of both kinds, and the hub they talk to.
+//! Legacy and modern clients, and the gateway they connect to.
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},
@@ -9,9 +9,9 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::place::Place;
+use crate::test_home::TestHome;
 
-/// What a client of the modern era says with every request.
+/// The `_meta` of a modern request.
 pub(crate) fn meta(client: &str) -> Value {
     json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -20,7 +20,7 @@ pub(crate) fn meta(client: &str) -> Value {
     })
 }
 
-/// The parameters of a request of the modern era.
+/// The parameters of a modern request.
 pub(crate) fn modern(mut params: Value) -> Value {
     params["_meta"] = meta("a-test");
     params
@@ -31,16 +31,16 @@ pub(crate) fn names(answer: &Value) -> Vec<&str> {
     tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect()
 }
 
-/// A hub that we started and talk to over its standard input and output.
-pub(crate) struct Started {
+/// A gateway on stdio.
+pub(crate) struct StdioGateway {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
 }
 
-impl Started {
-    pub(crate) fn new(place: &Place, words: &[&str]) -> Self {
-        let mut command = place.command(&[&["serve", "--stdio"], words].concat());
+impl StdioGateway {
+    pub(crate) fn new(home: &TestHome, words: &[&str]) -> Self {
+        let mut command = home.command(&[&["serve", "--stdio"], words].concat());
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
@@ -53,31 +53,31 @@ impl Started {
 
     pub(crate) fn ask(&mut self, method: &str, params: Value) -> Value {
         self.send(&json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}));
-        self.hear()
+        self.receive()
     }
 
-    pub(crate) fn hear(&mut self) -> Value {
+    pub(crate) fn receive(&mut self) -> Value {
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
     }
 
-    /// Says that nothing more will be said, and waits for the end.
+    /// Closes stdin and waits for the process to end.
     pub(crate) fn leave(mut self) -> bool {
         drop(self.input.take());
         self.child.wait().unwrap().success()
     }
 }
 
-impl Drop for Started {
+impl Drop for StdioGateway {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// A hub at an address.
-pub(crate) struct Serving {
+/// A gateway on HTTP.
+pub(crate) struct HttpGateway {
     child: Child,
     pub(crate) url: String,
     said: Arc<Mutex<String>>,
@@ -85,7 +85,7 @@ pub(crate) struct Serving {
     pub(crate) token: Option<String>,
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -93,13 +93,13 @@ pub(crate) struct Answer {
     pub(crate) body: Value,
 }
 
-impl Serving {
-    pub(crate) fn start(place: &Place, words: &[&str]) -> Self {
-        Self::at(place, "127.0.0.1:0", words)
+impl HttpGateway {
+    pub(crate) fn start(home: &TestHome, words: &[&str]) -> Self {
+        Self::at(home, "127.0.0.1:0", words)
     }
 
-    pub(crate) fn at(place: &Place, address: &str, words: &[&str]) -> Self {
-        let mut command = place.command(&[&["serve", "--http", address], words].concat());
+    pub(crate) fn at(home: &TestHome, address: &str, words: &[&str]) -> Self {
+        let mut command = home.command(&[&["serve", "--http", address], words].concat());
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         // A slow machine may warn before.
@@ -118,13 +118,13 @@ impl Serving {
                 heard.lock().unwrap().push_str(&(line + "\n"));
             }
         });
-        let token = std::fs::read_to_string(place.path("data/toolyard/serve/token")).ok();
+        let token = std::fs::read_to_string(home.path("data/toolyard/serve/token")).ok();
         let token = token.map(|token| token.trim().to_owned());
         Self { child, url, said, http: reqwest::Client::new(), token }
     }
 
-    /// What it said on its standard error so far, besides the first line.
-    pub(crate) fn said(&self) -> String {
+    /// Its stderr so far, without the first line.
+    pub(crate) fn stderr(&self) -> String {
         self.said.lock().unwrap().clone()
     }
 
@@ -152,14 +152,14 @@ impl Serving {
         request
     }
 
-    /// A request of the modern era at `/mcp` and what follows.
+    /// A modern request to `/mcp` and this path.
     pub(crate) async fn ask(&self, end: &str, method: &str, params: Value) -> Value {
-        let answer = heard(self.request(end, method, &modern(params))).await;
+        let answer = send(self.request(end, method, &modern(params))).await;
         assert_eq!(answer.status, 200, "{answer:?}");
         answer.body
     }
 
-    /// Tells it to end, as a service manager does.
+    /// Sends SIGTERM.
     pub(crate) fn terminate(&self) {
         let pid = rustix::process::Pid::from_raw(self.child.id().try_into().unwrap()).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
@@ -170,8 +170,8 @@ impl Serving {
     }
 }
 
-/// Sends a request and hears its answer, be it JSON or the last event of a stream.
-pub(crate) async fn heard(request: reqwest::RequestBuilder) -> Answer {
+/// Sends a request and reads its response: JSON, or the last event of a stream.
+pub(crate) async fn send(request: reqwest::RequestBuilder) -> Answer {
     let response = request.timeout(Duration::from_secs(30)).send().await.unwrap();
     let (status, headers) = (response.status().as_u16(), response.headers().clone());
     let session = headers.get("mcp-session-id").map(|id| id.to_str().unwrap().to_owned());
@@ -181,7 +181,7 @@ pub(crate) async fn heard(request: reqwest::RequestBuilder) -> Answer {
     Answer { status, session, body }
 }
 
-impl Drop for Serving {
+impl Drop for HttpGateway {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -1,4 +1,4 @@
-//! `toolyard serve` as clients meet it: started by them, or at an address.
+//! `toolyard serve`: started by them, or at an address.
 
 #![expect(
     clippy::unwrap_used,
@@ -10,26 +10,26 @@
 
 mod access;
 mod client;
-#[path = "../servers/place.rs"]
-mod place;
 mod stdio;
 mod stopping;
+#[path = "../servers/test_home.rs"]
+mod test_home;
 mod upstreams;
 
-use place::{Place, greet};
 use serde_json::json;
+use test_home::{TestHome, greet};
 
-/// A home with one server whose tools are known, so that nothing must be started to list them.
-fn yard() -> Place {
-    let place = Place::new();
-    place.add("fake", &[]);
+/// A home with one server whose tools are known.
+fn fixture() -> TestHome {
+    let home = TestHome::new();
+    home.add("fake", &[]);
     let tools = [
         greet("Greets somebody"),
         json!({"name": "wait", "description": "Waits", "inputSchema": {"type": "object"}}),
         json!({"name": "write_much", "description": "Writes many words", "inputSchema": {"type": "object"}}),
     ];
-    place.offer("fake", &tools);
-    let tested = place.run(&["servers", "test"]);
+    home.offer("fake", &tools);
+    let tested = home.run(&["servers", "test"]);
     assert!(tested.contains("3 tools"), "{tested}");
-    place
+    home
 }

@@ -1,19 +1,19 @@
-//! Clients that start the hub.
+//! Clients that start the gateway on stdio.
 
 use serde_json::json;
 
 use crate::{
-    client::{Started, modern, names},
-    place::Place,
-    yard,
+    client::{StdioGateway, modern, names},
+    fixture,
+    test_home::TestHome,
 };
 
 const NATIVE: [&str; 5] = ["calculate", "get_conversation_history", "get_time", "read_result", "search_web"];
 
 #[test]
-fn an_old_client_lists_calls_and_leaves() {
-    let place = yard();
-    let mut hub = Started::new(&place, &[]);
+fn a_legacy_client_lists_and_calls_tools() {
+    let home = fixture();
+    let mut hub = StdioGateway::new(&home, &[]);
     let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "old", "version": "1"}});
     let about = hub.ask("initialize", hello);
     assert_eq!(about["result"]["serverInfo"]["name"], "toolyard");
@@ -23,7 +23,7 @@ fn an_old_client_lists_calls_and_leaves() {
         names(&listed),
         [&NATIVE[..2], &["get_time", "greet", "read_result", "search_web", "wait", "write_much"]].concat()
     );
-    assert!(place.starts("fake").len() == 1, "it was started for `servers test` only");
+    assert!(home.starts("fake").len() == 1, "it was started for `servers test` only");
     let answer = hub.ask("tools/call", json!({"name": "greet", "arguments": {"name": "Ada"}}));
     assert_eq!(answer["result"]["content"][0]["text"], "Hello, Ada!");
     assert_eq!(answer["result"]["x-extra"].to_string(), "1.5", "what the server sent besides comes too");
@@ -31,13 +31,13 @@ fn an_old_client_lists_calls_and_leaves() {
     assert_eq!(wrong["error"]["code"], -32602);
     assert!(wrong["error"]["message"].as_str().unwrap().contains("did you mean `greet`?"), "{wrong}");
     assert!(hub.leave());
-    place.assert_gone("fake");
+    home.assert_gone("fake");
 }
 
 #[test]
-fn a_new_client_needs_no_introduction() {
-    let place = yard();
-    let mut hub = Started::new(&place, &["--surface", "search"]);
+fn a_modern_client_needs_no_handshake() {
+    let home = fixture();
+    let mut hub = StdioGateway::new(&home, &["--surface", "search"]);
     let listed = hub.ask("tools/list", modern(json!({})));
     assert_eq!(names(&listed), ["call_tool", "describe_tool", "search_tools"]);
     let found = hub
@@ -50,58 +50,58 @@ fn a_new_client_needs_no_introduction() {
 }
 
 #[test]
-fn a_profile_is_a_part_of_the_hub() {
-    let place = yard();
-    let settings = place.path("config/toolyard/toolyard.toml");
+fn a_profile_offers_a_subset_of_tools() {
+    let home = fixture();
+    let settings = home.path("config/toolyard/toolyard.toml");
     let text = std::fs::read_to_string(&settings).unwrap();
-    let profile = "\n[serve.profiles.office]\nservers = [\"fake\"]\ndeny = [\"wait\"]\nbudget = 0\n";
+    let profile = "\n[serve.profiles.office]\nservers = [\"fake\"]\ndeny = [\"wait\"]\noutput_budget = 0\n";
     std::fs::write(&settings, text + profile).unwrap();
-    let mut hub = Started::new(&place, &["--profile", "office"]);
+    let mut hub = StdioGateway::new(&home, &["--profile", "office"]);
     assert_eq!(names(&hub.ask("tools/list", modern(json!({})))), ["greet", "write_much"]);
     for name in ["wait", "calculate"] {
         let refused = hub.ask("tools/call", modern(json!({"name": name, "arguments": {}})));
         assert_eq!(refused["error"]["code"], -32602, "{refused}");
     }
-    insta::assert_snapshot!(place.run(&["serve", "--stdio", "--profile", "offic"]), @r"
+    insta::assert_snapshot!(home.run(&["serve", "--stdio", "--profile", "offic"]), @r"
     --- stderr
-    error: [serve] no profile is called `offic`: there are office
+    error: [serve] profile `offic` does not exist; known profiles: office
       hint: schema/toolyard.schema.json describes toolyard.toml; `toolyard doctor` checks it
     --- exit 2
     ");
 }
 
 #[test]
-fn a_project_that_nobody_trusts_has_no_say() {
-    let place = yard();
-    let settings = place.path("config/toolyard/toolyard.toml");
+fn an_untrusted_project_cannot_change_serve() {
+    let home = fixture();
+    let settings = home.path("config/toolyard/toolyard.toml");
     let text = std::fs::read_to_string(&settings).unwrap();
     std::fs::write(&settings, text + "\n[serve]\nsurface = \"search\"\n").unwrap();
-    place.write("project/toolyard.toml", "[serve]\nsurface = \"full\"\n");
-    let mut hub = Started::new(&place, &[]);
+    home.write("project/toolyard.toml", "[serve]\nsurface = \"full\"\n");
+    let mut hub = StdioGateway::new(&home, &[]);
     assert_eq!(names(&hub.ask("tools/list", modern(json!({})))).len(), 3, "the operator's word counts");
     drop(hub);
-    place.run(&["trust", "--yes"]);
-    let mut hub = Started::new(&place, &[]);
+    home.run(&["trust", "--yes"]);
+    let mut hub = StdioGateway::new(&home, &[]);
     assert_eq!(names(&hub.ask("tools/list", modern(json!({})))).len(), 8);
 }
 
 #[test]
-fn nothing_is_needed_at_all() {
-    let place = Place::new();
-    let mut hub = Started::new(&place, &[]);
+fn serve_works_without_settings() {
+    let home = TestHome::new();
+    let mut hub = StdioGateway::new(&home, &[]);
     assert_eq!(names(&hub.ask("tools/list", modern(json!({})))), NATIVE);
 }
 
 #[test]
-fn calls_are_journalled_where_all_are() {
-    let place = yard();
-    let settings = place.path("config/toolyard/toolyard.toml");
+fn journal_always_records_served_calls() {
+    let home = fixture();
+    let settings = home.path("config/toolyard/toolyard.toml");
     let text = std::fs::read_to_string(&settings).unwrap();
     std::fs::write(&settings, format!("journal = \"always\"\n{text}")).unwrap();
-    let mut hub = Started::new(&place, &[]);
+    let mut hub = StdioGateway::new(&home, &[]);
     let answer = hub.ask("tools/call", modern(json!({"name": "greet", "arguments": {"name": "Ada"}})));
     assert_eq!(answer["result"]["content"][0]["text"], "Hello, Ada!");
     assert!(hub.leave());
-    let runs = place.run(&["runs", "list"]);
+    let runs = home.run(&["runs", "list"]);
     assert!(runs.contains("call") && runs.contains("done"), "{runs}");
 }

@@ -1,46 +1,46 @@
-//! `toolyard import`: what is found, what would be written, and what is never taken.
+//! `toolyard import`.
 
 use serde_json::{Value, json};
 
-use crate::place::Place;
+use crate::test_home::TestHome;
 
-/// A home with three clients, and a project with a file of its own.
-fn clients() -> Place {
-    let place = Place::new();
+/// A home with three clients, and a project with its own file.
+fn clients() -> TestHome {
+    let home = TestHome::new();
     let excel = json!({"command": "uvx", "args": ["excel-mcp-server", "stdio"]});
     let github = json!({"type": "http", "url": "https://api.example.com/mcp",
         "headers": {"Authorization": "Bearer canary-in-a-header-1234567"}});
     let time = json!({"command": "uvx", "args": ["mcp-server-time", "--api-key", "canary-in-an-argument-1234567"],
         "env": {"TIME_API_KEY": "canary-in-a-variable-1234567"}});
     let own = json!({"command": "toolyard", "args": ["serve", "--stdio"]});
-    place.write(
+    home.write(
         ".claude.json",
         &json!({"mcpServers": {"excel": excel, "github": github, "toolyard": own}}).to_string(),
     );
-    place.write(".cursor/mcp.json", &json!({"mcpServers": {"Excel": excel, "time": time}}).to_string());
-    place.write(".codex/config.toml", "[mcp_servers.docs]\nurl = \"https://docs.example.com/mcp\"\n");
-    place.write(
+    home.write(".cursor/mcp.json", &json!({"mcpServers": {"Excel": excel, "time": time}}).to_string());
+    home.write(".codex/config.toml", "[mcp_servers.docs]\nurl = \"https://docs.example.com/mcp\"\n");
+    home.write(
         "project/.vscode/mcp.json",
         &json!({"servers": {"local": {"command": "./run.sh"}}}).to_string(),
     );
-    place
+    home
 }
 
 #[test]
-fn a_dry_run_shows_everything_and_writes_nothing() {
-    let place = clients();
-    let seen = place.run(&["import", "--dry-run"]);
+fn a_dry_run_shows_the_plan_and_writes_nothing() {
+    let home = clients();
+    let seen = home.run(&["import", "--dry-run"]);
     assert!(!seen.contains("canary"), "{seen}");
     insta::assert_snapshot!(seen, @r#"
     + excel   stdio  uvx excel-mcp-server stdio   (Claude Code; Cursor)
     + github  http   https://api.example.com/mcp  Authorization: Bearer ${GITHUB_TOKEN}   (Claude Code)
-        note: the secret in headers.Authorization was not copied: set the environment variable `GITHUB_TOKEN` to it
+        note: the secret in headers.Authorization was not copied: set the environment variable `GITHUB_TOKEN`
     + time    stdio  uvx mcp-server-time --api-key ${TIME_API_KEY_2}  TIME_API_KEY = ${TIME_API_KEY}   (Cursor)
-        note: the secret in env.TIME_API_KEY was not copied: set the environment variable `TIME_API_KEY` to it
-        note: the secret in args[2] was not copied: set the environment variable `TIME_API_KEY_2` to it
+        note: the secret in env.TIME_API_KEY was not copied: set the environment variable `TIME_API_KEY`
+        note: the secret in args[2] was not copied: set the environment variable `TIME_API_KEY_2`
     + local   stdio  HOME/project/run.sh   (VS Code, this project)
     + docs    http   https://docs.example.com/mcp   (Codex)
-    - toolyard  not taken over: it is Toolyard itself, which would ask itself for ever
+    - toolyard  not imported: is Toolyard itself
     + [servers.excel]
     + command = "uvx"
     + args = ["excel-mcp-server", "stdio"]
@@ -70,51 +70,51 @@ fn a_dry_run_shows_everything_and_writes_nothing() {
       Cursor                     2 servers   HOME/.cursor/mcp.json
       VS Code, this project      1 server    HOME/project/.vscode/mcp.json
       Codex                      1 server    HOME/.codex/config.toml
-      1 server there more than once, merged
-    HOME/config/toolyard/toolyard.toml would change:
+      merged 1 duplicate server
+    Changes to HOME/config/toolyard/toolyard.toml:
     "#);
-    assert!(!place.path("config/toolyard/toolyard.toml").exists());
+    assert!(!home.path("config/toolyard/toolyard.toml").exists());
 }
 
 #[test]
-fn what_nobody_looked_at_is_not_taken() {
-    let place = clients();
-    let asked = place.run(&["import"]);
-    assert!(asked.contains("nothing was imported: nobody can be asked here"), "{asked}");
+fn an_unattended_import_skips_project_files() {
+    let home = clients();
+    let asked = home.run(&["import"]);
+    assert!(asked.contains("nothing was imported: confirmation needs a terminal"), "{asked}");
     assert!(asked.ends_with("--- exit 4"), "{asked}");
-    let taken = place.run(&["import", "--yes"]);
+    let taken = home.run(&["import", "--yes"]);
     assert!(taken.contains("Wrote 4 servers to HOME/config/toolyard/toolyard.toml"), "{taken}");
-    let written = std::fs::read_to_string(place.path("config/toolyard/toolyard.toml")).unwrap();
+    let written = std::fs::read_to_string(home.path("config/toolyard/toolyard.toml")).unwrap();
     assert!(!written.contains("canary") && !written.contains("trusted"), "{written}");
     assert!(!written.contains("run.sh"), "a project's file is not taken without a look at it: {written}");
-    place.run(&["import", ".vscode/mcp.json", "--yes"]);
-    let written = std::fs::read_to_string(place.path("config/toolyard/toolyard.toml")).unwrap();
+    home.run(&["import", ".vscode/mcp.json", "--yes"]);
+    let written = std::fs::read_to_string(home.path("config/toolyard/toolyard.toml")).unwrap();
     assert!(written.contains("/project/run.sh"), "one that was named is: {written}");
 }
 
 #[test]
-fn a_second_import_changes_nothing_and_a_different_server_is_shown() {
-    let place = clients();
-    place.run(&["import", "--yes"]);
-    let file = place.path("config/toolyard/toolyard.toml");
+fn a_second_import_changes_nothing_and_shows_differences() {
+    let home = clients();
+    home.run(&["import", "--yes"]);
+    let file = home.path("config/toolyard/toolyard.toml");
     let first = std::fs::read_to_string(&file).unwrap();
-    assert!(place.run(&["import", "--yes"]).contains("Nothing to write"));
+    assert!(home.run(&["import", "--yes"]).contains("Nothing to import"));
     assert_eq!(std::fs::read_to_string(&file).unwrap(), first);
 
-    place.write(".codex/config.toml", "[mcp_servers.docs]\nurl = \"https://docs.example.org/mcp\"\n");
-    insta::assert_snapshot!(place.run(&["import", "--from", "codex", "--yes"]), @r#"
-    ~ docs  is there for something else: kept   (Codex)
+    home.write(".codex/config.toml", "[mcp_servers.docs]\nurl = \"https://docs.example.org/mcp\"\n");
+    insta::assert_snapshot!(home.run(&["import", "--client", "codex", "--yes"]), @r#"
+    ~ docs  differs from yours: yours is kept   (Codex)
         - url = "https://docs.example.com/mcp"
         + url = "https://docs.example.org/mcp"
     --- stderr
     Found 1 configuration
       Codex                      1 server    HOME/.codex/config.toml
-      hint: --replace takes the imported one instead
-    Nothing to write
+      hint: --replace overwrites yours with the imported ones
+    Nothing to import
     "#);
     assert_eq!(std::fs::read_to_string(&file).unwrap(), first, "what is there stays");
-    insta::assert_snapshot!(place.run(&["import", "--from", "codex", "--replace", "--dry-run"]), @r#"
-    ~ docs  is there for something else: replaced   (Codex)
+    insta::assert_snapshot!(home.run(&["import", "--client", "codex", "--replace", "--dry-run"]), @r#"
+    ~ docs  differs from yours: replaced   (Codex)
         - url = "https://docs.example.com/mcp"
         + url = "https://docs.example.org/mcp"
     - url = …
@@ -122,29 +122,29 @@ fn a_second_import_changes_nothing_and_a_different_server_is_shown() {
     --- stderr
     Found 1 configuration
       Codex                      1 server    HOME/.codex/config.toml
-    HOME/config/toolyard/toolyard.toml would change:
+    Changes to HOME/config/toolyard/toolyard.toml:
     "#);
-    place.run(&["import", "--from", "codex", "--replace", "--yes"]);
+    home.run(&["import", "--client", "codex", "--replace", "--yes"]);
     assert!(std::fs::read_to_string(&file).unwrap().contains("docs.example.org"));
 }
 
 #[test]
-fn who_may_read_the_settings_stays_as_it_was() {
+fn import_preserves_permissions_and_comments() {
     use std::os::unix::fs::PermissionsExt as _;
-    let place = clients();
-    place.write("config/toolyard/toolyard.toml", "# mine\n[time]\nzone = \"Asia/Shanghai\" # home\n");
-    let file = place.path("config/toolyard/toolyard.toml");
+    let home = clients();
+    home.write("config/toolyard/toolyard.toml", "# mine\n[time]\nzone = \"Asia/Shanghai\" # home\n");
+    let file = home.path("config/toolyard/toolyard.toml");
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
-    place.run(&["import", "--yes"]);
+    home.run(&["import", "--yes"]);
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     let written = std::fs::read_to_string(&file).unwrap();
     assert!(written.starts_with("# mine\n[time]\nzone = \"Asia/Shanghai\" # home\n"), "{written}");
 }
 
 #[test]
-fn the_same_facts_as_json() {
-    let place = clients();
-    let seen = place.run(&["import", "--json", "--dry-run"]);
+fn json_output_has_the_same_content() {
+    let home = clients();
+    let seen = home.run(&["import", "--json", "--dry-run"]);
     assert!(!seen.contains("canary"), "{seen}");
     let facts: Value = serde_json::from_str(&seen).unwrap();
     assert_eq!(facts["added"].as_array().unwrap().len(), 5);
@@ -153,20 +153,20 @@ fn the_same_facts_as_json() {
 }
 
 #[test]
-fn a_broken_file_is_named_and_the_others_count() {
-    let place = clients();
-    place.write(".cursor/mcp.json", "{\"mcpServers\": {\"x\": ");
-    let seen = place.run(&["import", "--yes"]);
+fn an_invalid_file_is_reported_and_skipped() {
+    let home = clients();
+    home.write(".cursor/mcp.json", "{\"mcpServers\": {\"x\": ");
+    let seen = home.run(&["import", "--yes"]);
     assert!(seen.contains("note: the file is not JSON") && seen.contains("Wrote 3 servers"), "{seen}");
-    insta::assert_snapshot!(place.run(&["import", "HOME/nope.json"]), @r"
+    insta::assert_snapshot!(home.run(&["import", "HOME/nope.json"]), @r"
     --- stderr
     error: failed to read HOME/nope.json: No such file or directory (os error 2)
     --- exit 2
     ");
-    insta::assert_snapshot!(place.run(&["import", "--from", "emacs"]), @r"
+    insta::assert_snapshot!(home.run(&["import", "--client", "emacs"]), @r"
     --- stderr
-    error: no client is called `emacs`
-      hint: there are claude-code, claude-desktop, cursor, vscode, codex, gemini, registry
+    error: client `emacs` is not known
+      hint: known clients: claude-code, claude-desktop, cursor, vscode, codex, gemini, registry
     --- exit 2
     ");
 }

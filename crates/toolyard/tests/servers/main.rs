@@ -3,9 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a test helper fails its test")]
 
 mod import;
-mod life;
+mod lifecycle;
 mod pins;
-mod place;
 mod prompt;
 mod secrets;
+mod test_home;
 mod trust;

@@ -1,10 +1,10 @@
-//! What stands in variables and headers is never printed.
+//! Secrets in variables and headers are never printed.
 
 use serde_json::json;
 
-use crate::place::{Place, greet};
+use crate::test_home::{TestHome, greet};
 
-/// Values that no rule would recognise as secrets by their looks.
+/// Values that no rule recognizes as secrets.
 const CANARIES: [&str; 5] = [
     "canary-one-1234567",
     "canary-two-1234567",
@@ -14,11 +14,11 @@ const CANARIES: [&str; 5] = [
 ];
 
 #[test]
-fn what_stands_in_variables_and_headers_is_never_printed() {
-    let place = Place::new();
+fn secrets_in_variables_and_headers_are_never_printed() {
+    let home = TestHome::new();
     let [one, two, three, four, five] = CANARIES;
-    place.offer("fake", &[greet("Greets somebody")]);
-    let [command, program, settings] = place.words("fake");
+    home.offer("fake", &[greet("Greets somebody")]);
+    let [command, program, settings] = home.words("fake");
     let text = format!(
         "[servers.fake]\ncommand = \"{command}\"\nargs = [\"{program}\", \"{settings}\", \"--api-key\", \"{one}\"]\n\
          env = {{ FAKE_API_KEY = \"{two}\", OTHER = \"${{FAKE_SECRET}}\" }}\n\
@@ -27,7 +27,7 @@ fn what_stands_in_variables_and_headers_is_never_printed() {
          [servers.unset]\nurl = \"http://127.0.0.1:9/mcp\"\nheaders = {{ Authorization = \"Bearer ${{NOT_SET}}\" }}\n\
          [servers.gone]\ncommand = \"no-such-program\"\nenv = {{ GONE_TOKEN = \"{two}\" }}\n"
     );
-    place.write("config/toolyard/toolyard.toml", &text);
+    home.write("config/toolyard/toolyard.toml", &text);
     let mut said = String::new();
     let commands: [&[&str]; 11] = [
         &["servers", "list"],
@@ -44,8 +44,8 @@ fn what_stands_in_variables_and_headers_is_never_printed() {
     ];
     for words in commands {
         for more in [&[][..], &["--json"], &["-vv"]] {
-            let output = place.command(&[words, more].concat()).env("FAKE_SECRET", five).output().unwrap();
-            said.push_str(&place.seen(&output));
+            let output = home.command(&[words, more].concat()).env("FAKE_SECRET", five).output().unwrap();
+            said.push_str(&home.seen(&output));
         }
     }
     assert!(
@@ -56,19 +56,19 @@ fn what_stands_in_variables_and_headers_is_never_printed() {
         let context = said.lines().find(|line| line.contains(canary));
         assert!(context.is_none(), "{canary} in {context:?}");
     }
-    assert!(said.contains("needs the variable `NOT_SET`"), "what is missing is named");
-    assert!(said.contains("looks like a secret that stands in the file"), "what should not stay so is told");
+    assert!(said.contains("the environment variable `NOT_SET`"), "what is missing is named");
+    assert!(said.contains("looks like a secret"), "what should not stay so is told");
 }
 
 #[test]
-fn a_plain_file_with_a_secret_works_and_the_doctor_says_so() {
-    let place = Place::new();
-    place.offer("fake", &[greet("Greets somebody")]);
-    let [command, program, settings] = place.words("fake");
+fn doctor_reports_a_secret_in_mcp_json() {
+    let home = TestHome::new();
+    home.offer("fake", &[greet("Greets somebody")]);
+    let [command, program, settings] = home.words("fake");
     let server =
         json!({"command": command, "args": [program, settings], "env": {"FAKE_API_KEY": CANARIES[0]}});
-    place.write("config/toolyard/mcp.json", &json!({"mcpServers": {"fake": server}}).to_string());
-    let seen = place.run(&["doctor"]);
+    home.write("config/toolyard/mcp.json", &json!({"mcpServers": {"fake": server}}).to_string());
+    let seen = home.run(&["doctor"]);
     assert!(seen.contains("env.FAKE_API_KEY looks like a secret") && !seen.contains(CANARIES[0]), "{seen}");
-    assert!(place.run(&["servers", "test"]).contains("1 tool"));
+    assert!(home.run(&["servers", "test"]).contains("1 tool"));
 }

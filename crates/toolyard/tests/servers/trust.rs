@@ -1,55 +1,55 @@
-//! Servers of a project start nothing until its files are trusted.
+//! Servers of an untrusted project are not started.
 
 use serde_json::json;
 
-use crate::place::{Place, greet};
+use crate::test_home::{TestHome, greet};
 
 const GREET: [&str; 4] = ["call", "greet", "--args", r#"{"name":"Ada"}"#];
 
-fn starts_nothing_until_trusted(place: &Place) {
+fn starts_nothing_until_trusted(home: &TestHome) {
     for words in [&["tools", "list"][..], &["servers", "test"], &["servers", "list"], &["doctor"], &GREET] {
-        place.run(words);
+        home.run(words);
     }
-    assert!(place.starts("fake").is_empty(), "nobody trusted it");
-    place.run(&["trust", "--yes"]);
-    assert!(place.run(&GREET).contains("Hello, Ada!"));
-    assert_eq!(place.starts("fake").len(), 1);
+    assert!(home.starts("fake").is_empty(), "nobody trusted it");
+    home.run(&["trust", "--yes"]);
+    assert!(home.run(&GREET).contains("Hello, Ada!"));
+    assert_eq!(home.starts("fake").len(), 1);
 }
 
 #[test]
 fn a_projects_mcp_json_starts_nothing_until_it_is_trusted() {
-    let place = Place::new();
-    place.offer("fake", &[greet("Greets somebody")]);
-    let [command, program, settings] = place.words("fake");
+    let home = TestHome::new();
+    home.offer("fake", &[greet("Greets somebody")]);
+    let [command, program, settings] = home.words("fake");
     let file = json!({"mcpServers": {"fake": {"command": command, "args": [program, settings]}}});
-    place.write("project/.mcp.json", &file.to_string());
-    insta::assert_snapshot!(place.run(&["servers", "list"]), @r"
+    home.write("project/.mcp.json", &file.to_string());
+    insta::assert_snapshot!(home.run(&["servers", "list"]), @r"
     --- stderr
-    note: not used, because nobody trusted it: servers of .mcp.json; look at it, then: toolyard trust
-    no servers yet; add one with `toolyard servers add`, or take over those of your editors: toolyard import
+    note: ignored until trusted: servers of .mcp.json. Review it, then run: toolyard trust
+    No servers yet. Add one with `toolyard servers add`, or import those of your editors: toolyard import
     ");
-    starts_nothing_until_trusted(&place);
+    starts_nothing_until_trusted(&home);
 
     let other = json!({"mcpServers": {"evil": {"command": command, "args": [program, settings]}}});
-    place.write("project/.mcp.json", &other.to_string());
+    home.write("project/.mcp.json", &other.to_string());
     assert!(
-        place.run(&["servers", "test"]).contains("nobody trusted it"),
+        home.run(&["servers", "test"]).contains("ignored until trusted"),
         "a changed file must be trusted again"
     );
-    assert_eq!(place.starts("fake").len(), 1);
+    assert_eq!(home.starts("fake").len(), 1);
 }
 
 #[test]
 fn a_projects_settings_start_nothing_until_they_are_trusted() {
-    let place = Place::new();
-    place.offer("fake", &[greet("Greets somebody")]);
-    let [command, program, settings] = place.words("fake");
+    let home = TestHome::new();
+    home.offer("fake", &[greet("Greets somebody")]);
+    let [command, program, settings] = home.words("fake");
     let file = format!("[servers.fake]\ncommand = \"{command}\"\nargs = [\"{program}\", \"{settings}\"]\n");
-    place.write("project/toolyard.toml", &file);
-    insta::assert_snapshot!(place.run(&["servers", "list"]), @r"
+    home.write("project/toolyard.toml", &file);
+    insta::assert_snapshot!(home.run(&["servers", "list"]), @r"
     --- stderr
-    note: not used, because nobody trusted it: servers of toolyard.toml; look at it, then: toolyard trust
-    no servers yet; add one with `toolyard servers add`, or take over those of your editors: toolyard import
+    note: ignored until trusted: servers of toolyard.toml. Review it, then run: toolyard trust
+    No servers yet. Add one with `toolyard servers add`, or import those of your editors: toolyard import
     ");
-    starts_nothing_until_trusted(&place);
+    starts_nothing_until_trusted(&home);
 }

@@ -1,0 +1,163 @@
+//! `search-eval` as a user runs it, on a set small enough to check by hand.
+
+#![expect(clippy::unwrap_used, reason = "a test helper fails its test")]
+
+use std::{
+    fmt::Write as _,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+const TOOLS: &str = r#"{"id":"mail::send","name":"send_mail","description":"Send a mail to somebody","server":"mail","params":[{"name":"to","description":"Address of the recipient"}]}
+{"id":"mail::list","name":"list_mails","description":"List the latest mails","server":"mail","params":[]}
+{"id":"files::read","name":"read_file","description":"Read a text file","server":"files","params":[{"name":"path","description":"Where the file is"}]}
+{"id":"files::write","name":"write_file","description":"Write a text file","server":"files","params":[{"name":"path","description":"Where the file is"}]}
+"#;
+
+const QUERIES: &str = r#"{"id":"1","text":"send a mail to Bob","relevant":["mail::send"],"split":"test"}
+{"id":"2","text":"read the file and mail it to Bob","relevant":["files::read","mail::send"],"split":"test","steps":"1. read the file\n2. send it to the address"}
+{"id":"3","text":"throw it away","relevant":["files::write"],"split":"test"}
+{"id":"4","text":"list mails","relevant":["mail::list"],"split":"dev"}
+"#;
+
+fn world() -> tempfile::TempDir {
+    let world = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(world.path().join("sets/office")).unwrap();
+    std::fs::write(world.path().join("sets/office/tools.jsonl"), TOOLS).unwrap();
+    std::fs::write(world.path().join("sets/office/queries.jsonl"), QUERIES).unwrap();
+    world
+}
+
+/// Everything a person sees, without times.
+fn run(folder: &Path, words: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_search-eval"))
+        .args(words)
+        .current_dir(folder)
+        .env_clear()
+        .env("HOME", folder)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let mut seen = String::from_utf8(output.stdout).unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    if !errors.is_empty() {
+        let _ = write!(seen, "--- stderr\n{errors}");
+    }
+    if !output.status.success() {
+        let _ = write!(seen, "--- exit {}", output.status.code().unwrap_or(-1));
+    }
+    seen
+}
+
+/// Only what is the same on every machine: the table of quality and the talk.
+fn without_costs(seen: &str) -> String {
+    let (quality, rest) = seen.split_once("\n\n").unwrap();
+    let talk = rest.split_once("--- stderr").unwrap().1;
+    format!("{quality}\n--- stderr{talk}")
+}
+
+#[test]
+fn a_set_is_measured_and_shown() {
+    let world = world();
+    insta::assert_snapshot!(without_costs(&run(world.path(), &["sets"])), @r"
+    SET     ASKED                             QUERIES  HIT@1  RECALL@5  RECALL@10  NDCG@10  ALL@10  ENGINE
+    office  whole text                              3   66.7      66.7       66.7     62.6    66.7  toolyard
+                                                        66.7      66.7       66.7     66.7    66.7  baseline
+    office  per step                                1  100.0     100.0      100.0    100.0   100.0  toolyard
+                                                       100.0     100.0      100.0    100.0   100.0  baseline
+    office  after 30 past uses                      3   66.7      66.7       66.7     62.6    66.7  toolyard
+    office  several tools                           1  100.0     100.0      100.0     87.7   100.0  toolyard
+    office  several tools after 30 past uses        1  100.0     100.0      100.0     87.7   100.0  toolyard
+    --- stderr
+    note: points of 100; tokens are of o200k_base; times can only be compared within one run
+    ");
+}
+
+#[test]
+fn the_same_as_json() {
+    let world = world();
+    let seen = run(world.path(), &["sets/office", "--json", "--split", "dev"]);
+    let value: serde_json::Value = serde_json::from_str(&seen).unwrap();
+    let row = &value["report"]["rows"][0];
+    assert_eq!(value["report"]["split"], "dev");
+    assert_eq!(row["key"], "office");
+    assert_eq!(row["tools"], 4);
+    let figures = &row["figures"]["baseline"];
+    assert_eq!((figures["queries"].as_u64(), figures["hit_at_1"].as_f64()), (Some(1), Some(100.0)));
+    assert!(figures["tokens"].as_f64().unwrap() <= row["catalogue_tokens"].as_f64().unwrap());
+}
+
+#[test]
+fn a_row_below_its_floor_fails_the_command() {
+    let world = world();
+    let floors = r#"{"rows": {"office": {"recall_at_10": 90.0, "ndcg_at_10": 10.0}, "gone": {"recall_at_10": 1, "ndcg_at_10": 1}}}"#;
+    std::fs::write(world.path().join("floors.json"), floors).unwrap();
+    insta::assert_snapshot!(without_costs(&run(world.path(), &["sets", "--floor", "floors.json"])), @r"
+    SET     ASKED                             QUERIES  HIT@1  RECALL@5  RECALL@10  NDCG@10  ALL@10  ENGINE
+    office  whole text                              3   66.7      66.7       66.7     62.6    66.7  toolyard
+                                                        66.7      66.7       66.7     66.7    66.7  baseline
+    office  per step                                1  100.0     100.0      100.0    100.0   100.0  toolyard
+                                                       100.0     100.0      100.0    100.0   100.0  baseline
+    office  after 30 past uses                      3   66.7      66.7       66.7     62.6    66.7  toolyard
+    office  several tools                           1  100.0     100.0      100.0     87.7   100.0  toolyard
+    office  several tools after 30 past uses        1  100.0     100.0      100.0     87.7   100.0  toolyard
+    --- stderr
+    note: points of 100; tokens are of o200k_base; times can only be compared within one run
+    error: 2 rows are below the floor (recall@10 / NDCG@10):
+      gone: not measured, must be 1.0 / 1.0
+      office: 66.7 / 62.6, must be 90.0 / 10.0
+      hint: find out what changed; if the fall is meant, write it into floors.json
+    --- exit 1
+    ");
+    let seen = run(world.path(), &["sets", "--floor", "floors.json", "--json"]);
+    let (data, end) = seen.split_once("--- exit ").unwrap();
+    assert_eq!(end, "1");
+    let value: serde_json::Value = serde_json::from_str(data).unwrap();
+    assert_eq!(value["below_floor"].as_array().unwrap().len(), 2);
+    std::fs::write(world.path().join("floors.json"), r#"{"rows": {"office": {}}}"#).unwrap();
+    insta::assert_snapshot!(run(world.path(), &["sets", "--floor", "floors.json"]), @r#"
+    --- stderr
+    error: failed to read the floors in floors.json: missing field `recall_at_10` at line 1 column 22
+      hint: like this: {"rows": {"SET": {"recall_at_10": 80.0, "ndcg_at_10": 66.0}}}
+    --- exit 2
+    "#);
+}
+
+#[test]
+fn a_picture_is_drawn() {
+    let world = world();
+    run(world.path(), &["sets", "--plot", "search.svg"]);
+    let picture = std::fs::read_to_string(world.path().join("search.svg")).unwrap();
+    assert!(picture.starts_with("<svg") && picture.contains(">office<"));
+    insta::assert_snapshot!(run(world.path(), &["sets", "--plot", "no/search.svg"]), @r"
+    --- stderr
+    error: failed to write no/search.svg: No such file or directory (os error 2)
+      hint: name a file in a folder that exists: --plot search.svg
+    --- exit 1
+    ");
+}
+
+#[test]
+fn what_is_not_a_set_is_said_with_what_a_set_is() {
+    let world = world();
+    insta::assert_snapshot!(run(world.path(), &["nowhere"]), @r"
+    --- stderr
+    error: failed to read nowhere: No such file or directory (os error 2)
+      hint: a set is a folder with tools.jsonl ({id, name, description, server, params: [{name, description}]}) and queries.jsonl ({id, text, relevant: [tool ids]}); give one, or a folder of them
+    --- exit 2
+    ");
+    std::fs::create_dir(world.path().join("empty")).unwrap();
+    insta::assert_snapshot!(run(world.path(), &["empty"]), @r"
+    --- stderr
+    error: empty holds no test set
+      hint: a set is a folder with tools.jsonl ({id, name, description, server, params: [{name, description}]}) and queries.jsonl ({id, text, relevant: [tool ids]}); give one, or a folder of them
+    --- exit 2
+    ");
+    std::fs::write(world.path().join("sets/office/queries.jsonl"), format!("{QUERIES}{{\"id\":")).unwrap();
+    insta::assert_snapshot!(run(world.path(), &["sets"]), @r"
+    --- stderr
+    error: sets/office/queries.jsonl line 5: EOF while parsing a value (column 6)
+      hint: every line is one JSON object; tool ids are those of tools.jsonl
+    --- exit 2
+    ");
+}

@@ -1,0 +1,165 @@
+//! [`AgentConfig`]: name, instructions and visible tools of an agent.
+
+use std::sync::Arc;
+
+use toolyard_core::ToolPattern;
+use toolyard_hub::Profile;
+
+/// Native tools that an agent without a tool list always shows to its model, as far as they exist.
+const CORE_TOOLS: [&str; 4] = ["calculate", "get_conversation_history", "get_time", "search_web"];
+
+/// The tool by which a model finds tools that are not in its prompt.
+pub(crate) const SEARCH_TOOLS: &str = "search_tools";
+
+/// Name of the agent that exists without any settings.
+pub const DEFAULT_AGENT: &str = "assistant";
+
+/// One agent as its operator configured it; `AgentConfigPB` in the specification.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentConfig {
+    /// Name.
+    pub name: String,
+    /// Purpose in one sentence.
+    pub description: String,
+    /// Further instructions, added to its prompts as written.
+    pub instructions: String,
+    /// Tools it can use: names or patterns with `*`, optionally followed by `@SOURCE`. Empty means all.
+    pub tools: Vec<String>,
+    /// The profile of the endpoint it is reached through, which limits its tools further.
+    pub profile: Option<Arc<Profile>>,
+    /// Enabled features.
+    pub capabilities: AgentCapabilities,
+    /// Name of its model; the default model if absent.
+    pub model: Option<String>,
+    /// Language of its prompts.
+    pub language: Language,
+}
+
+/// Features of an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AgentCapabilities {
+    /// Whether it can call tools.
+    pub enable_tool_calling: bool,
+}
+
+impl Default for AgentCapabilities {
+    fn default() -> Self {
+        Self { enable_tool_calling: true }
+    }
+}
+
+/// Language of prompts. Tool definitions are never translated.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Language {
+    /// English.
+    #[default]
+    English,
+    /// Chinese.
+    Chinese,
+}
+
+impl Language {
+    /// The language to answer a question in: Chinese for a Chinese question, else `self`.
+    #[must_use]
+    pub fn for_question(self, question: &str) -> Self {
+        let is_han = |letter: char| matches!(letter, '\u{4e00}'..='\u{9fff}');
+        let is_kana = |letter: char| matches!(letter, '\u{3040}'..='\u{30ff}');
+        let others = question.split(|letter: char| !letter.is_alphabetic() || is_han(letter));
+        let others = others.filter(|word| !word.is_empty()).count();
+        let is_chinese = question.chars().filter(|letter| is_han(*letter)).count() > others;
+        if is_chinese && !question.contains(is_kana) { Self::Chinese } else { self }
+    }
+}
+
+impl AgentConfig {
+    /// An agent that can use every tool.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            description: String::new(),
+            instructions: String::new(),
+            tools: Vec::new(),
+            profile: None,
+            capabilities: AgentCapabilities::default(),
+            model: None,
+            language: Language::default(),
+        }
+    }
+
+    /// Whether the agent can use this tool of this source.
+    pub fn can_use(&self, tool: &str, source: &str) -> bool {
+        let fits = || self.tools.iter().any(|pattern| ToolPattern::parse(pattern).matches(tool, source));
+        (self.tools.is_empty() || fits())
+            && self.profile.as_ref().is_none_or(|profile| profile.allows(tool, source))
+    }
+
+    /// Whether a usable tool is always part of the prompt: tools listed by name, or `CORE_TOOLS` if none is. Only
+    /// native tools count as core tools, because a server can take any name.
+    pub fn is_core(&self, tool: &str, native: bool) -> bool {
+        let listed = || {
+            self.tools.iter().map(|text| (text, ToolPattern::parse(text))).filter(|(_, one)| one.is_exact())
+        };
+        if listed().next().is_none() {
+            return native && CORE_TOOLS.contains(&tool);
+        }
+        listed().any(|(text, pattern)| pattern.name == tool || text == tool)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn agent(tools: &[&str]) -> AgentConfig {
+        AgentConfig { tools: tools.iter().map(|tool| (*tool).to_owned()).collect(), ..AgentConfig::new("a") }
+    }
+
+    #[test]
+    fn chinese_questions_are_answered_in_chinese() {
+        for (question, expected) in [
+            ("帮我读取 test.xlsx 的 Sheet1 工作表", Language::Chinese),
+            ("现在上海几点了？", Language::Chinese),
+            ("What does 你好 mean?", Language::English),
+            ("東京の天気を教えて", Language::English),
+            ("", Language::English),
+        ] {
+            assert_eq!(Language::English.for_question(question), expected, "{question}");
+        }
+        assert_eq!(Language::Chinese.for_question("Read it"), Language::Chinese);
+    }
+
+    #[test]
+    fn without_a_tool_list_all_tools_are_usable_and_native_core_tools_are_core() {
+        let agent = agent(&[]);
+        assert!(agent.can_use("anything", "excel") && !agent.is_core("anything", true));
+        assert!(agent.is_core("calculate", true) && !agent.is_core("calculate", false));
+    }
+
+    #[test]
+    fn listed_names_are_core_and_patterns_only_make_usable() {
+        let agent = agent(&["get_time", "read_*", "*@excel", "write@files"]);
+        assert!(agent.can_use("get_time", "native") && agent.is_core("get_time", true));
+        assert!(agent.can_use("read_file", "files") && !agent.is_core("read_file", true));
+        assert!(agent.can_use("apply_formula", "excel") && !agent.can_use("apply_formula", "other"));
+        assert!(
+            agent.can_use("write", "files")
+                && !agent.can_use("write", "excel2")
+                && agent.is_core("write", true)
+        );
+        assert!(!agent.can_use("calculate", "native") && !agent.is_core("calculate", true));
+    }
+
+    #[test]
+    fn the_profile_limits_usable_tools() {
+        let profile = Profile { deny: vec!["delete_*".to_owned()], ..Profile::default() };
+        let agent = AgentConfig { profile: Some(Arc::new(profile)), ..agent(&["*@excel"]) };
+        assert!(agent.can_use("read", "excel") && !agent.can_use("read", "files"));
+        assert!(!agent.can_use("delete_row", "excel"));
+    }
+
+    #[test]
+    fn a_tool_name_may_contain_an_at_sign() {
+        let agent = agent(&["mail@home"]);
+        assert!(agent.can_use("mail@home", "post") && agent.is_core("mail@home", true));
+    }
+}

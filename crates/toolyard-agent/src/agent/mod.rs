@@ -1,0 +1,95 @@
+//! [`Agent`]: the configuration, hub, model and stores that a run needs.
+//!
+//! Starting and driving runs is implemented in [`crate::driver`].
+
+mod approval_rules;
+mod config;
+mod error;
+mod watcher;
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use toolyard_core::{Approvals, ResultShapes, RunLog};
+use toolyard_hub::ToolHub;
+use toolyard_model::Model;
+
+pub use approval_rules::ApprovalRules;
+pub(crate) use config::SEARCH_TOOLS;
+pub use config::{AgentCapabilities, AgentConfig, DEFAULT_AGENT, Language};
+pub use error::AgentError;
+pub use watcher::{ApprovalDecision, ApprovalRequest, NoWatcher, RunWatcher};
+
+use crate::TokenCounter;
+
+const DEFAULT_LEASE_DURATION: Duration = Duration::from_secs(30);
+const DEFAULT_TOOL_TIMEOUT: Duration = Duration::from_mins(2);
+
+/// What an agent is made of.
+#[derive(Clone)]
+pub struct AgentParts {
+    /// Name, instructions and visible tools.
+    pub config: Arc<AgentConfig>,
+    /// The tools.
+    pub hub: Arc<ToolHub>,
+    /// The language model.
+    pub model: Arc<dyn Model>,
+    /// Stores the events of runs and the journal of their calls.
+    pub log: Arc<dyn RunLog>,
+    /// Stores approval requests.
+    pub approvals: Arc<dyn Approvals>,
+    /// Which calls need an approval.
+    pub rules: ApprovalRules,
+    /// Remembers the shape of tool results, so that plans can refer to their fields.
+    pub result_shapes: Option<Arc<dyn ResultShapes>>,
+    /// Measures prompts.
+    pub counter: Arc<dyn TokenCounter>,
+    /// Identifies this process as the owner of run leases.
+    pub owner: String,
+}
+
+impl fmt::Debug for AgentParts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentParts")
+            .field("config", &self.config)
+            .field("model", &self.model)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Plans, executes and answers requests as runs. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Agent {
+    pub(crate) parts: Arc<AgentParts>,
+    pub(crate) lease_duration: Duration,
+    pub(crate) tool_timeout: Duration,
+}
+
+impl Agent {
+    /// Creates an agent with the default lease duration (30 s) and tool timeout (2 min).
+    pub fn new(parts: AgentParts) -> Self {
+        Self {
+            parts: Arc::new(parts),
+            lease_duration: DEFAULT_LEASE_DURATION,
+            tool_timeout: DEFAULT_TOOL_TIMEOUT,
+        }
+    }
+
+    /// Sets how long a run stays claimed by this process without a heartbeat.
+    #[must_use]
+    pub fn with_lease(mut self, duration: Duration) -> Self {
+        self.lease_duration = duration;
+        self
+    }
+
+    /// Sets how long a tool call may go without progress.
+    #[must_use]
+    pub fn with_tool_timeout(mut self, timeout: Duration) -> Self {
+        self.tool_timeout = timeout;
+        self
+    }
+
+    /// The parts the agent was created with.
+    pub fn parts(&self) -> &AgentParts {
+        &self.parts
+    }
+}

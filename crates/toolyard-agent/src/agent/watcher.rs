@@ -1,0 +1,64 @@
+//! [`RunWatcher`]: follows a run while it is driven and decides on its approval requests.
+
+use std::sync::Arc;
+
+use toolyard_core::{BoxFuture, Caller};
+
+use crate::RunUpdate;
+
+/// Follows a run while it is driven, and may decide on its approval requests.
+pub trait RunWatcher: Send + Sync {
+    /// Called for every update. Must not block.
+    fn on_update(&self, update: &RunUpdate);
+
+    /// The caller that answers input requests of this step's tool, if any.
+    fn caller(&self, step: &str) -> Option<Arc<dyn Caller>> {
+        let _ = step;
+        None
+    }
+
+    /// Decides on a tool call. `None` means that no approver is present: the run is suspended until one decides.
+    fn decide<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Option<ApprovalDecision>>;
+}
+
+/// A tool call that needs an approval.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApprovalRequest {
+    /// Id of the request in the approval store.
+    pub id: i64,
+    /// The step.
+    pub step: String,
+    /// The tool.
+    pub tool: String,
+    /// The tool's source.
+    pub source: String,
+    /// The arguments as JSON, secrets redacted.
+    pub arguments: String,
+    /// The effects of the tool in a word: writes, destructive.
+    pub effects: String,
+    /// Where the arguments differ from what the plan refers to.
+    pub notes: Vec<String>,
+}
+
+/// An approver's decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ApprovalDecision {
+    /// Approve this call.
+    Allow,
+    /// Approve this call and every later call of this tool in this run.
+    AllowAlways,
+    /// Deny this call.
+    Deny,
+}
+
+/// Ignores updates and decides nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoWatcher;
+
+impl RunWatcher for NoWatcher {
+    fn on_update(&self, _update: &RunUpdate) {}
+
+    fn decide<'a>(&'a self, _request: &'a ApprovalRequest) -> BoxFuture<'a, Option<ApprovalDecision>> {
+        Box::pin(std::future::ready(None))
+    }
+}

@@ -1,0 +1,29 @@
+//! [`Context`]: what every task of a run needs.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::sync::mpsc;
+use toolyard_core::Lease;
+
+use crate::values::StepValues;
+use crate::{Agent, AgentParts, RunUpdate, RunWatcher};
+
+#[derive(Clone)]
+pub(super) struct Context<'a> {
+    pub(super) agent: &'a Agent,
+    pub(super) parts: &'a AgentParts,
+    pub(super) lease: &'a Lease,
+    pub(super) watcher: &'a dyn RunWatcher,
+    pub(super) values: Arc<StepValues>,
+    /// Receives the progress of tools.
+    pub(super) progress: mpsc::Sender<RunUpdate>,
+    /// Whether another process drove this run before; what it had in memory only is lost.
+    pub(super) resumed: bool,
+}
+
+impl Context<'_> {
+    /// How long a failing store operation is retried, short enough that the lease does not expire meanwhile.
+    pub(super) fn retry_window(&self) -> Duration {
+        self.agent.lease_duration / 2
+    }
+}

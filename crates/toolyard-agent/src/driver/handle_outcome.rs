@@ -1,0 +1,227 @@
+//! What follows from the outcome of a task.
+
+use tokio::time::Instant;
+use toolyard_core::{ErrorKind, ResultShape, ToolError};
+use toolyard_model::Usage;
+
+use super::{
+    limits::limit_on_call,
+    model::model_call::ModelOutcome,
+    outcome::TaskOutcome,
+    session::Session,
+    steps::{
+        call::{CallOutcome, EarlierResults, MAX_RETAINED_VALUE_CHARS, StepCall, execute},
+        prepare::{CallDecision, PrepareError, PreparedCall, decide_call},
+    },
+};
+use crate::{AgentError, ModelTask, RunEvent, RunUpdate, StepEnd, StepPhase, StepRun, Task};
+
+impl Session<'_> {
+    pub(super) fn handle(&mut self, outcome: TaskOutcome) -> Result<(), AgentError> {
+        match outcome {
+            TaskOutcome::Prepared { step, outcome } => {
+                self.in_flight.approvals.remove(&step);
+                match outcome {
+                    Ok(prepared) => self.prepared(&step, prepared),
+                    Err(PrepareError { message, kind }) => {
+                        self.in_flight.calls.remove(&step);
+                        self.end_step(&step, StepEnd::Failed { message, hint: None, kind: Some(kind) })
+                    }
+                }
+            }
+            TaskOutcome::Called { step, outcome, milliseconds } => {
+                self.in_flight.calls.remove(&step);
+                self.called(&step, *outcome, milliseconds)
+            }
+            TaskOutcome::Verified { step, verification } => {
+                self.in_flight.verifications.remove(&step);
+                self.record(RunEvent::Verified { step, verification })
+            }
+            TaskOutcome::ModelReplied { task, outcome } => self.model_replied(task, *outcome),
+            TaskOutcome::ApprovalRequested { step, outcome } => self.approval_requested(step, *outcome?),
+            TaskOutcome::ApprovalDecided { step, outcome } => self.approval_decided(step, outcome?),
+            TaskOutcome::HousekeepingDone => Ok(()),
+            TaskOutcome::DecisionsPolled { outcome } => {
+                let events = outcome?;
+                self.in_flight.polling = false;
+                // After a decision, another one may arrive before the run is suspended.
+                self.in_flight.polled_without_result = events.is_empty();
+                events.into_iter().try_for_each(|event| self.record(event))
+            }
+        }
+    }
+
+    fn model_replied(&mut self, task: ModelTask, outcome: ModelOutcome) -> Result<(), AgentError> {
+        let ModelOutcome { reply, streamed, milliseconds } = outcome;
+        self.streamed.push_str(&streamed);
+        self.in_flight.models.remove(&task);
+        match reply {
+            Ok(mut reply) => {
+                reply.usage = self.with_cost(reply.usage);
+                self.record(RunEvent::ModelReplied { task, reply, milliseconds })?;
+            }
+            Err(error) => {
+                let usage = self.with_cost(error.usage());
+                let (message, hint) = (error.to_string(), error.hint);
+                self.record(RunEvent::ModelFailed { task, message, hint, usage })?;
+            }
+        }
+        self.context.watcher.on_update(&RunUpdate::UsageChanged { usage: self.run.usage().model });
+        Ok(())
+    }
+
+    /// Adds the cost to usage that was counted here rather than reported.
+    fn with_cost(&self, usage: Usage) -> Usage {
+        match usage.cost_micros {
+            0 => Usage { cost_micros: self.context.parts.model.cost(&usage), ..usage },
+            _ => usage,
+        }
+    }
+
+    /// Decides on a prepared call by what is known now.
+    fn prepared(&mut self, id: &str, prepared: Box<PreparedCall>) -> Result<(), AgentError> {
+        let Some(step) = self.run.step(id).cloned() else { return Ok(()) };
+        let decision = decide_call(&self.run, &step, &prepared);
+        let is_scheduled = self.in_flight.calls.contains_key(id);
+        if decision != CallDecision::Start || self.draining.is_some() {
+            self.in_flight.calls.remove(id);
+        }
+        if self.draining.is_some() {
+            return Ok(());
+        }
+        match decision {
+            CallDecision::Start if is_scheduled => self.start_call(step, prepared),
+            // An approval was requested, and the rules allow the call now: it is scheduled like others.
+            CallDecision::Start => {
+                let (step, by) = (step.step.id, "rules".to_owned());
+                self.record(RunEvent::ApprovalDecided { step, allowed: true, always: false, by })
+            }
+            CallDecision::RequestApproval(pending) => {
+                self.request_approval(step, &prepared, pending);
+                Ok(())
+            }
+            CallDecision::Deny => self.end_step(id, StepEnd::Denied { by: "rules".to_owned() }),
+            CallDecision::Simulate => {
+                self.record_start(&step, prepared.arguments_preview, String::new(), prepared.notes)?;
+                self.end_step(id, StepEnd::Simulated)
+            }
+        }
+    }
+
+    /// Records the start of a step, unless it was started before.
+    pub(super) fn record_start(
+        &mut self,
+        step: &StepRun,
+        arguments_preview: String,
+        call: String,
+        notes: Vec<String>,
+    ) -> Result<(), AgentError> {
+        if step.phase != StepPhase::Waiting {
+            return Ok(());
+        }
+        self.record(RunEvent::StepStarted { step: step.step.id.clone(), arguments_preview, call, notes })
+    }
+
+    fn start_call(&mut self, step: StepRun, prepared: Box<PreparedCall>) -> Result<(), AgentError> {
+        if step.phase == StepPhase::Waiting {
+            if let Some(limit) = limit_on_call(&self.run, &prepared.call) {
+                self.in_flight.calls.remove(&step.step.id);
+                self.drain(limit);
+                return Ok(());
+            }
+            let (preview, call) = (prepared.arguments_preview.clone(), prepared.call.clone());
+            self.record_start(&step, preview, call, prepared.notes.clone())?;
+        }
+        let request = self.run.request().cloned().unwrap_or_default();
+        let agent = &self.context.parts.config.name;
+        let caller = if request.caller.is_empty() { agent.clone() } else { request.caller };
+        let description = &step.step.description;
+        let purpose = if description.is_empty() { request.question } else { description.clone() };
+        let earlier = self.earlier_results(&step);
+        let (context, id) = (self.context.clone(), step.step.id.clone());
+        let call = StepCall { step, prepared, caller, purpose, earlier };
+        self.queue(async move {
+            let started = Instant::now();
+            let outcome = Box::new(execute(context, call).await);
+            let milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+            TaskOutcome::Called { step: id, outcome, milliseconds }
+        });
+        Ok(())
+    }
+
+    /// Results of other steps that made the same call, to compare with.
+    pub(super) fn earlier_results(&self, step: &StepRun) -> EarlierResults {
+        let is_same = |other: &&StepRun| {
+            other.step.id != step.step.id
+                && other.step.tool_type == step.step.tool_type
+                && other.step.arguments == step.step.arguments
+        };
+        let preview = |other: &StepRun| match &other.phase {
+            StepPhase::Ended(StepEnd::Done { preview, .. }) => Some((other.step.id.clone(), preview.clone())),
+            _ => None,
+        };
+        self.run.steps().iter().filter(is_same).filter_map(preview).collect()
+    }
+
+    fn called(&mut self, id: &str, outcome: CallOutcome, milliseconds: u64) -> Result<(), AgentError> {
+        let step = id.to_owned();
+        match outcome {
+            CallOutcome::Done { source, preview, size, shape, verification } => {
+                let learned =
+                    shape.zip(source.clone()).zip(self.run.step(id)).map(|((shape, source), step)| {
+                        ResultShape { tool: step.step.tool_type.clone(), source, shape }
+                    });
+                let outcome = StepEnd::Done { source, preview, size };
+                self.record(RunEvent::StepEnded { step: step.clone(), outcome, milliseconds })?;
+                self.record(RunEvent::Verified { step, verification })?;
+                if let Some((shapes, shape)) = self.context.parts.result_shapes.as_ref().zip(learned) {
+                    self.queue(async move {
+                        shapes.record(&shape).await;
+                        TaskOutcome::HousekeepingDone
+                    });
+                }
+                self.evict_values_before(id);
+                Ok(())
+            }
+            CallOutcome::NoTool(_) if self.draining.is_none() => self.reason_instead(step),
+            CallOutcome::NoTool(error) | CallOutcome::Failed(error) => {
+                self.record(RunEvent::StepEnded { step, outcome: failed_step(&error), milliseconds })
+            }
+        }
+    }
+
+    /// Lets a model produce the result of a step for which there is no tool.
+    fn reason_instead(&mut self, step: String) -> Result<(), AgentError> {
+        let task = ModelTask::Reason { step: step.clone() };
+        match self.limit_on_task(&Task::Reason(step)) {
+            Some(limit) => self.drain(limit),
+            None => self.queue_model_call(task),
+        }
+        Ok(())
+    }
+
+    /// Drops large values that only this step still needed; the journal has them.
+    fn evict_values_before(&self, id: &str) {
+        let Some(step) = self.run.step(id) else { return };
+        for other in step.step.dependencies.iter().filter_map(|name| self.run.step(name)) {
+            let is_large = other.size() > MAX_RETAINED_VALUE_CHARS;
+            let needs_it = |later: &&StepRun| later.step.dependencies.contains(&other.step.id);
+            let is_unused = self.run.steps().iter().filter(needs_it).all(|later| later.phase.is_ended());
+            if is_large && is_unused && !other.is_reasoning() {
+                self.context.values.evict(&other.journal_name());
+            }
+        }
+    }
+}
+
+/// How a step ends whose call failed.
+pub(super) fn failed_step(error: &ToolError) -> StepEnd {
+    match error.kind() {
+        ErrorKind::OutcomeUnknown => StepEnd::Unknown { message: error.to_string() },
+        kind => StepEnd::Failed {
+            message: error.to_string(),
+            hint: error.hint().map(str::to_owned),
+            kind: Some(kind),
+        },
+    }
+}

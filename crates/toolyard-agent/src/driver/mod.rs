@@ -1,0 +1,145 @@
+//! Drives runs: starts tasks, waits for whichever ends first, and logs every event before anything follows from it.
+//!
+//! All tasks of a run are futures that its driver polls in one set; no task or thread is spawned per step.
+//!
+//! | file or folder | contents |
+//! |---|---|
+//! | `session.rs`, `context.rs` | one driver of one run: applies and logs events |
+//! | `event_loop.rs` | the loop: dispatch, wait, handle |
+//! | `dispatch.rs` | starts what may start |
+//! | `outcome.rs`, `handle_outcome.rs` | results of tasks, and what follows from them |
+//! | `steps/` | a step's call: arguments, permission, execution, verification |
+//! | `model/` | model requests, and what follows from their replies |
+//! | `approval/` | approval requests and decisions |
+//! | `limits.rs` | enforces the run's limits |
+//! | `shutdown.rs`, `cancel_token.rs` | stops a run early |
+//! | `lease.rs`, `retry.rs` | the lease on the run, and retries of store operations |
+
+mod approval;
+mod cancel_token;
+mod context;
+mod dispatch;
+mod event_loop;
+mod handle_outcome;
+mod lease;
+mod limits;
+mod model;
+mod outcome;
+mod retry;
+mod session;
+mod shutdown;
+mod steps;
+
+use serde_json::json;
+use toolyard_core::{Lease, RawJson, RunId, RunState};
+
+pub use cancel_token::CancelToken;
+
+use self::{lease::LeaseGuard, session::Session};
+use crate::{
+    Agent, AgentError, RunEnd, RunEvent, RunRequest, RunWatcher,
+    run_log::{AGENT_RUN_KIND, FINGERPRINT_FIELD, load_for_driver, run_state, to_json},
+};
+
+/// A run's record holds this much of its question, in characters.
+const MAX_RECORDED_QUESTION_CHARS: usize = 200;
+
+impl Agent {
+    /// Creates a run and logs its request, without driving it.
+    pub async fn create_run(&self, request: RunRequest) -> Result<RunId, AgentError> {
+        let parts = &self.parts;
+        let question: String = request.question.chars().take(MAX_RECORDED_QUESTION_CHARS).collect();
+        let mut detail = json!({"agent": request.agent, "question": question, "caller": request.caller});
+        if let (Some(fingerprint), Some(detail)) = (&request.fingerprint, detail.as_object_mut()) {
+            detail.insert(FINGERPRINT_FIELD.to_owned(), json!(fingerprint));
+        }
+        let run = parts.log.create_run(AGENT_RUN_KIND, &RawJson::from(detail)).await?;
+        let lease = parts.log.claim(&run, &parts.owner, self.lease_duration).await?;
+        parts.log.append(&lease, 0, &to_json(&RunEvent::Requested { request })).await?;
+        parts.log.release(&lease, RunState::Open).await?;
+        Ok(run)
+    }
+
+    /// Drives a run until it finishes or is suspended, and returns how it ended. A finished run is not driven again.
+    ///
+    /// Dropping the future leaves the run as it is: it can be driven again, or cancelled by [`crate::cancel_run`]. After
+    /// [`CancelToken::release`], the result is [`AgentError::Released`] once its calls have ended and its lease is
+    /// given back.
+    pub async fn drive(
+        &self,
+        run: &RunId,
+        watcher: &dyn RunWatcher,
+        cancel: &CancelToken,
+    ) -> Result<RunEnd, AgentError> {
+        let loaded = load_for_driver(&*self.parts.log, run).await?;
+        if let (true, Some(end)) = (loaded.run.is_finished(), loaded.run.end()) {
+            return Ok(end.clone());
+        }
+        loop {
+            if cancel.is_stopping() && !cancel.is_cancelled() {
+                return Err(AgentError::Released(run.clone()));
+            }
+            let lease = self.parts.log.claim(run, &self.parts.owner, self.lease_duration).await?;
+            let end = self.drive_leased(&lease, watcher, cancel).await?;
+            // A decision that arrived while the run was being suspended must not get lost.
+            let decided = matches!(end, RunEnd::Suspended { .. }) && self.has_decision(run).await?;
+            if !decided || cancel.is_cancelled() {
+                return Ok(end);
+            }
+        }
+    }
+
+    /// Creates a run and drives it.
+    pub async fn ask(
+        &self,
+        request: RunRequest,
+        watcher: &dyn RunWatcher,
+        cancel: &CancelToken,
+    ) -> Result<(RunId, RunEnd), AgentError> {
+        let run = self.create_run(request).await?;
+        let end = self.drive(&run, watcher, cancel).await?;
+        Ok((run, end))
+    }
+
+    async fn drive_leased(
+        &self,
+        lease: &Lease,
+        watcher: &dyn RunWatcher,
+        cancel: &CancelToken,
+    ) -> Result<RunEnd, AgentError> {
+        let mut guard = LeaseGuard::new(&self.parts.log, lease);
+        // Only the lease holder writes, so the state loaded now stays current.
+        let loaded = load_for_driver(&*self.parts.log, &lease.run).await?;
+        if let (true, Some(end)) = (loaded.run.is_finished(), loaded.run.end()) {
+            guard.release(run_state(end)).await?;
+            return Ok(end.clone());
+        }
+        if loaded.run.request().is_none() {
+            // The process that created the run died before it logged the request.
+            let cancelled = to_json(&RunEvent::Ended { end: RunEnd::Cancelled });
+            self.parts.log.append(lease, loaded.next, &cancelled).await?;
+            guard.release(RunState::Cancelled).await?;
+            return Ok(RunEnd::Cancelled);
+        }
+        let is_resumed = loaded.run.end().is_some() || loaded.next > 1;
+        let mut session = Session::new(self, lease, watcher, loaded);
+        if is_resumed {
+            session.record(RunEvent::Resumed { owner: self.parts.owner.clone() })?;
+        }
+        let driven = Box::pin(session.drive(cancel)).await;
+        match &driven {
+            // The end is logged, so the caller gets it even if the lease cannot be given back.
+            Ok(end) => {
+                if let Err(error) = guard.release(run_state(end)).await {
+                    tracing::warn!(run = %lease.run, %error, "failed to release the lease of a finished run");
+                }
+            }
+            Err(AgentError::Released(_)) => guard.release(RunState::Open).await?,
+            Err(_) => {}
+        }
+        driven
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,129 @@
+//! Sends one model request, streams its reply, and counts its tokens.
+
+use futures_util::StreamExt as _;
+use tokio::time::Instant;
+use toolyard_model::{FinishReason, ModelError, ModelEvent, ModelReply, ModelRequest, Usage};
+
+use super::{
+    super::{context::Context, limits::remaining_tokens},
+    answer_stream::AnswerStream,
+    model_io::build_request,
+    step_view::load_views,
+};
+use crate::{AgentParts, ModelTask, Run, RunUpdate, RunWatcher};
+
+const MAX_REPLY_BYTES: usize = 1 << 20;
+/// A reply may always have this size, however few tokens are left.
+const MIN_REPLY_LIMIT_BYTES: usize = 4 << 10;
+/// Upper bound for the average length of a token.
+const MAX_TOKEN_BYTES: u64 = 8;
+/// A remaining budget at or above this is not sent as the request's `max_tokens`, because some models reject large values.
+const MAX_SENT_TOKEN_LIMIT: u64 = 16_384;
+
+/// How many tools' result shapes a planner may see.
+const MAX_RESULT_SHAPES: usize = 2_000;
+
+/// The outcome of a model request.
+#[derive(Debug)]
+pub(in crate::driver) struct ModelOutcome {
+    pub(in crate::driver) reply: Result<ModelReply, ModelError>,
+    /// The part of the answer that was streamed to the watcher.
+    pub(in crate::driver) streamed: String,
+    pub(in crate::driver) milliseconds: u64,
+}
+
+/// Sends the request for a task.
+pub(in crate::driver) async fn call_model(context: Context<'_>, run: Run, task: ModelTask) -> ModelOutcome {
+    let started = Instant::now();
+    let views = load_views(&context, &run, &task).await;
+    let shapes = match (&task, &context.parts.result_shapes) {
+        (ModelTask::Plan { .. }, Some(shapes)) => shapes.recent(MAX_RESULT_SHAPES).await,
+        _ => Vec::new(),
+    };
+    let mut request = build_request(context.parts, &run, &task, &views, &shapes);
+    let remaining = remaining_tokens(&run);
+    request.max_tokens = token_limit(request.max_tokens, remaining);
+    context.watcher.on_update(&RunUpdate::ModelRequested { task: task.clone() });
+    let mut stream = AnswerStream::new(&task, context.parts.model.tool_calling());
+    let max_bytes = reply_limit(remaining);
+    let reply = receive(context.parts, context.watcher, &request, &mut stream, max_bytes).await;
+    let reply = reply.map(|reply| with_usage(context.parts, &request, reply));
+    let milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    ModelOutcome { reply, streamed: stream.into_streamed(), milliseconds }
+}
+
+fn token_limit(requested: Option<u32>, remaining: u64) -> Option<u32> {
+    let remaining =
+        (remaining < MAX_SENT_TOKEN_LIMIT).then(|| u32::try_from(remaining.max(1)).unwrap_or(u32::MAX));
+    match (requested, remaining) {
+        (Some(requested), Some(remaining)) => Some(requested.min(remaining)),
+        (requested, remaining) => requested.or(remaining),
+    }
+}
+
+/// How many bytes of a reply are received before it is truncated.
+fn reply_limit(remaining_tokens: u64) -> usize {
+    usize::try_from(remaining_tokens.saturating_mul(MAX_TOKEN_BYTES))
+        .unwrap_or(MAX_REPLY_BYTES)
+        .clamp(MIN_REPLY_LIMIT_BYTES, MAX_REPLY_BYTES)
+}
+
+async fn receive(
+    parts: &AgentParts,
+    watcher: &dyn RunWatcher,
+    request: &ModelRequest,
+    answer: &mut AnswerStream,
+    max_bytes: usize,
+) -> Result<ModelReply, ModelError> {
+    let mut stream = parts.model.generate(request);
+    let mut reply = ModelReply::default();
+    let mut size: usize = 0;
+    while let Some(event) = stream.next().await {
+        let event = event?;
+        size = size.saturating_add(event_bytes(&event));
+        if size > max_bytes {
+            reply.finish_reason = FinishReason::Length;
+            break;
+        }
+        send_update(watcher, answer, &event);
+        reply.apply(event);
+        // Yields to other tasks even if the model never pauses.
+        tokio::task::consume_budget().await;
+    }
+    Ok(reply)
+}
+
+fn event_bytes(event: &ModelEvent) -> usize {
+    1 + match event {
+        ModelEvent::Text(text) | ModelEvent::Reasoning(text) => text.len(),
+        ModelEvent::ToolCall(delta) => delta.arguments.len() + delta.name.as_ref().map_or(0, String::len),
+        ModelEvent::Usage(_) | ModelEvent::Finished(_) => 0,
+    }
+}
+
+fn send_update(watcher: &dyn RunWatcher, answer: &mut AnswerStream, event: &ModelEvent) {
+    match event {
+        ModelEvent::Text(text) => {
+            let text = answer.push(text);
+            if !text.is_empty() {
+                watcher.on_update(&RunUpdate::AnswerDelta { text, tentative: answer.is_tentative() });
+            }
+        }
+        ModelEvent::Reasoning(text) => {
+            watcher.on_update(&RunUpdate::ReasoningDelta { text: text.clone() });
+        }
+        _ => {}
+    }
+}
+
+/// Counts the tokens of a reply whose server did not report them.
+fn with_usage(parts: &AgentParts, request: &ModelRequest, mut reply: ModelReply) -> ModelReply {
+    if reply.usage.input == 0 && reply.usage.output == 0 {
+        let count = |text: &str| u64::try_from(parts.counter.count(text)).unwrap_or(u64::MAX);
+        let input = request.messages.iter().map(|message| count(&message.text)).sum();
+        let calls: u64 = reply.calls.iter().map(|call| count(&call.arguments)).sum();
+        let output = count(&reply.text).saturating_add(count(&reply.reasoning)).saturating_add(calls);
+        reply.usage = Usage { input, output, ..reply.usage };
+    }
+    reply
+}

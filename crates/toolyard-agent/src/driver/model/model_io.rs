@@ -1,0 +1,190 @@
+//! Builds the requests to models, and reads their replies.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde_json::Value;
+use toolyard_core::ResultShape;
+use toolyard_model::{ModelReply, ModelRequest};
+
+use super::{
+    super::steps::{prepare::REDACTED_PREFIX, resolved_tool::ResolvedTool},
+    step_view::{StepView, cached_views, depends_on},
+};
+use crate::{
+    AgentParts, AgentTools, CoordinationAgent, ExecutionAgent, ModelTask, Plan, PlanProblem, PlannedTool,
+    PlannerDecision, PlanningAgent, PlanningContext, RepairNotes, Run, Step, StepEnd, StepPhase, StepReport,
+    StepRun, StepSummary, SuccessRates, Verification, VerificationAgent, check_plan,
+    discovery::tools_for_task,
+    planning::reply::plan_text::clean_answer,
+    prompt::PromptTool,
+    reference::references,
+    values::{StepValues, outline, step_value},
+};
+
+/// Builds the request for a task.
+pub(super) fn build_request(
+    parts: &AgentParts,
+    run: &Run,
+    task: &ModelTask,
+    views: &[StepView],
+    shapes: &[ResultShape],
+) -> ModelRequest {
+    let mode = parts.model.tool_calling();
+    let language = parts.config.language;
+    let question = question(run);
+    let step = |id: &str| run.step(id).map(|step| &step.step);
+    let request = match task {
+        ModelTask::Plan { .. } => {
+            Some(planning_agent(parts).plan_request(&planning_context(parts, run, views, shapes)))
+        }
+        ModelTask::Reason { step: id } => step(id).map(|step| {
+            let needed = views.iter().filter(|view| depends_on(step, &view.step.step.id));
+            let values: Vec<(&str, &Value)> = needed
+                .filter_map(|view| Some((view.step.step.id.as_str(), view.value.as_deref()?)))
+                .collect();
+            ExecutionAgent::new(language).reason_request(step, question, &values)
+        }),
+        ModelTask::Repair { step: id } => run.step(id).and_then(|step| repair_request(parts, step, views)),
+        ModelTask::Judge { step: id } => step(id).map(|step| {
+            let view = views.iter().find(|view| view.step.step.id == *id);
+            let preview = view.map(StepView::preview).unwrap_or_default();
+            VerificationAgent::new(language).judge_request(step, question, &preview, mode)
+        }),
+        ModelTask::Answer => {
+            let reports: Vec<StepReport> = views.iter().map(StepView::report).collect();
+            let history = run.request().map(|request| request.history.as_slice()).unwrap_or_default();
+            let agent = CoordinationAgent::new(Arc::clone(&parts.config));
+            Some(agent.answer_request(question, history, &reports, &*parts.counter))
+        }
+    };
+    request.unwrap_or_default()
+}
+
+/// The question of a run.
+pub(super) fn question(run: &Run) -> &str {
+    run.request().map(|request| request.question.as_str()).unwrap_or_default()
+}
+
+fn planning_agent(parts: &AgentParts) -> PlanningAgent {
+    PlanningAgent::new(Arc::clone(&parts.config), Arc::clone(&parts.counter))
+}
+
+fn planning_context(
+    parts: &AgentParts,
+    run: &Run,
+    views: &[StepView],
+    shapes: &[ResultShape],
+) -> PlanningContext {
+    let request = run.request().cloned().unwrap_or_default();
+    let tools = tools_for_task(&parts.config, &parts.hub, &request.question, SuccessRates::new(), shapes);
+    let summary = |view: &StepView| {
+        let step = view.step.step.clone();
+        StepSummary {
+            step: step.id,
+            tool: step.tool_type,
+            summary: view.outline(),
+            failed: !view.step.has_value(),
+        }
+    };
+    PlanningContext {
+        history: request.history,
+        problems: run.problems().to_vec(),
+        previous: run.rejected_reply().map(str::to_owned),
+        finished: views.iter().map(summary).collect(),
+        ..PlanningContext::new(request.question, parts.model.tool_calling(), tools)
+    }
+}
+
+fn repair_request(parts: &AgentParts, step: &StepRun, views: &[StepView]) -> Option<ModelRequest> {
+    let snapshot = parts.hub.snapshot();
+    let tool = PromptTool::from_candidate(snapshot.find(&step.step.tool_type)?.used.first()?);
+    let problem = match (&step.phase, &step.verification) {
+        (StepPhase::Ended(StepEnd::Failed { message, .. }), _) => message.clone(),
+        (_, Some(found)) => found.issues.join("; "),
+        _ => String::new(),
+    };
+    let outlines: Vec<(String, String)> = views
+        .iter()
+        .filter(|view| depends_on(&step.step, &view.step.step.id))
+        .filter_map(|view| Some((view.step.step.id.clone(), outline(view.value.as_deref()?))))
+        .collect();
+    let outlines: Vec<(&str, &str)> =
+        outlines.iter().map(|(id, outline)| (id.as_str(), outline.as_str())).collect();
+    let agent = ExecutionAgent::new(parts.config.language);
+    Some(agent.repair_request(&step.step, &problem, &outlines, &tool, parts.model.tool_calling()))
+}
+
+/// Reads a planner's reply. A plan is checked, and gets a dependency for every step its arguments refer to.
+pub(super) fn read_plan(
+    parts: &AgentParts,
+    run: &Run,
+    reply: &ModelReply,
+) -> Result<(PlannerDecision, RepairNotes), Vec<PlanProblem>> {
+    let views = cached_views(run, &StepValues::default());
+    let tools = AgentTools::new(&parts.config, &parts.hub);
+    let context = planning_context(parts, run, &views, &[]);
+    let read = planning_agent(parts).parse_reply(&context, reply, &tools);
+    let (decision, notes) = read.map_err(|problem| vec![problem])?;
+    let mut plan = match decision {
+        PlannerDecision::Plan(plan) => plan,
+        PlannerDecision::Answer(answer) if answer.trim().is_empty() => {
+            return Err(vec![PlanProblem::Unreadable { reason: "nothing was said".to_owned() }]);
+        }
+        answer @ PlannerDecision::Answer(_) => return Ok((answer, notes)),
+    };
+    let mut limits = run.request().map(|request| request.limits.clone()).unwrap_or_default();
+    limits.steps = limits.steps.saturating_sub(run.usage().steps);
+    let done: Vec<&str> =
+        run.steps().iter().filter(|step| step.has_value()).map(|step| step.step.id.as_str()).collect();
+    let problems = check_plan(&plan, &tools, &limits, &done);
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let known: Vec<String> =
+        plan.steps.iter().map(|step| step.id.clone()).chain(done.iter().map(|&id| id.to_owned())).collect();
+    for step in &mut plan.steps {
+        for reference in references(&step.arguments) {
+            if known.contains(&reference.step) && !step.dependencies.contains(&reference.step) {
+                step.dependencies.push(reference.step);
+            }
+        }
+    }
+    Ok((PlannerDecision::Plan(plan), notes))
+}
+
+/// The tools of a plan's steps, by step id.
+pub(super) fn planned_tools(
+    parts: &AgentParts,
+    plan: &Plan,
+    mut notes: RepairNotes,
+) -> BTreeMap<String, PlannedTool> {
+    let tool = |step: &Step| {
+        let notes = notes.remove(&step.id).unwrap_or_default();
+        (step.id.clone(), ResolvedTool::resolve(parts, &step.tool_type).planned(notes))
+    };
+    plan.steps.iter().map(tool).collect()
+}
+
+/// The model's verdict; without one, the verdict by rule.
+pub(super) fn read_judgement(reply: &ModelReply, by_rule: Verification) -> Verification {
+    let judged = VerificationAgent::default().parse_judgement(reply);
+    judged.map_or(by_rule, |judged| Verification { reported_error: false, ..judged })
+}
+
+/// The text a model produced for a reasoning step.
+pub(super) fn reasoning_text(run: &Run, step: &StepRun) -> Option<String> {
+    let task = ModelTask::Reason { step: step.step.id.clone() };
+    run.reply(&task).map(|reply| clean_answer(&reply.text))
+}
+
+/// The values of reasoning steps, which are in the run itself.
+pub(in crate::driver) fn reasoned_values(run: &Run) -> StepValues {
+    let values = StepValues::default();
+    for step in run.steps().iter().filter(|step| step.has_value()) {
+        let text = reasoning_text(run, step);
+        if let Some(text) = text.filter(|text| !text.contains(REDACTED_PREFIX)) {
+            values.put(step.journal_name(), step_value(None, &text));
+        }
+    }
+    values
+}

@@ -1,0 +1,169 @@
+//! Turns model replies into events.
+
+use toolyard_model::{FinishReason, ModelReply};
+
+use super::{
+    super::{session::Session, steps},
+    answer_stream::unstreamed,
+    answers,
+    model_io::{planned_tools, read_judgement, read_plan, reasoning_text},
+    step_view::{StepView, cached_views},
+};
+use crate::{
+    AgentError, ExecutionAgent, ModelTask, PlanProblem, PlannerDecision, RunEnd, RunEvent, RunLimit,
+    RunUpdate, StepEnd, StepPhase, StepRun, Task, planning::reply::plan_text::clean_answer,
+    values::step_value,
+};
+
+impl Session<'_> {
+    /// Processes the reply to a task, if there is one. Returns whether the run changed.
+    pub(in crate::driver) fn read_plan_reply(&mut self, task: &Task) -> Result<bool, AgentError> {
+        let Some(reply) = task.model_task().and_then(|task| self.run.reply(&task)) else { return Ok(false) };
+        match read_plan(self.context.parts, &self.run, reply) {
+            Ok((PlannerDecision::Answer(answer), _)) => {
+                let truncated = is_truncated(reply);
+                self.answer(answer, truncated)?;
+            }
+            Ok((PlannerDecision::Plan(plan), notes)) => {
+                self.discard_streamed();
+                let tools = planned_tools(self.context.parts, &plan, notes);
+                self.record(RunEvent::Planned { plan, tools })?;
+            }
+            Err(problems) => {
+                self.discard_streamed();
+                self.record(RunEvent::PlanRejected { problems })?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Ends a reasoning step whose model request has ended.
+    pub(in crate::driver) fn read_reasoning_reply(&mut self, id: &str) -> Result<bool, AgentError> {
+        let Some(step) = self.run.step(id).cloned() else { return Ok(false) };
+        if step.phase != StepPhase::Started || self.in_flight.calls.contains_key(id) {
+            return Ok(false);
+        }
+        let task = ModelTask::Reason { step: id.to_owned() };
+        if let Some((message, hint)) = self.run.model_failure(&task) {
+            let (message, hint) = (message.to_owned(), hint.map(str::to_owned));
+            self.end_step(id, StepEnd::Failed { message, hint, kind: None })?;
+            return Ok(true);
+        }
+        let Some(text) = reasoning_text(&self.run, &step) else { return Ok(false) };
+        let has_text = self.run.reply(&task).is_some_and(|reply| !reply.text.trim().is_empty());
+        if has_text && text.is_empty() {
+            let message = "the model called a tool instead of reasoning".to_owned();
+            self.end_step(id, StepEnd::Failed { message, hint: None, kind: None })?;
+            return Ok(true);
+        }
+        let value = self.context.values.put(step.journal_name(), step_value(None, &text));
+        let verification = steps::call::verify_by_rule(&step.step, &value, &text, None, &[]);
+        let (preview, size) = (steps::preview(&text), text.chars().count());
+        self.end_step(id, StepEnd::Done { source: None, preview, size })?;
+        self.record(RunEvent::Verified { step: id.to_owned(), verification })?;
+        Ok(true)
+    }
+
+    pub(in crate::driver) fn read_repair_reply(&mut self, id: &str) -> Result<bool, AgentError> {
+        let task = ModelTask::Repair { step: id.to_owned() };
+        let (Some(step), Some(reply)) = (self.run.step(id), self.run.reply(&task)) else { return Ok(false) };
+        let failed = |reason: &str| RunEvent::RepairFailed { step: id.to_owned(), reason: reason.to_owned() };
+        let event = match ExecutionAgent::default().parse_repair(reply) {
+            Some(arguments) if arguments == step.step.arguments => {
+                failed("the model repeated the same arguments")
+            }
+            Some(arguments) => RunEvent::StepRepaired { step: id.to_owned(), arguments },
+            None => failed("the model returned no readable arguments"),
+        };
+        self.record(event).map(|()| true)
+    }
+
+    pub(in crate::driver) fn read_judgement_reply(&mut self, id: &str) -> Result<bool, AgentError> {
+        let task = ModelTask::Judge { step: id.to_owned() };
+        let (Some(step), Some(reply)) = (self.run.step(id), self.run.reply(&task)) else { return Ok(false) };
+        let by_rule = step.verification.clone().unwrap_or_default();
+        let verification = read_judgement(reply, by_rule);
+        self.record(RunEvent::Verified { step: id.to_owned(), verification }).map(|()| true)
+    }
+
+    /// Ends the run once its answer is known, from a model or without one.
+    pub(in crate::driver) fn read_answer_reply(&mut self) -> Result<bool, AgentError> {
+        let reply = self.run.reply(&ModelTask::Answer);
+        let reply = reply.map(|reply| (clean_answer(&reply.text), is_truncated(reply)));
+        let (parts, views) = (self.context.parts, self.views());
+        if let (None, Some(table)) = (&reply, answers::direct_answer(parts, &self.run, &views)) {
+            return self.answer(table, false).map(|()| true);
+        }
+        match reply {
+            Some((answer, truncated)) if !answer.is_empty() => self.answer(answer, truncated)?,
+            None if !self.run.steps().iter().any(StepRun::has_value) => {
+                self.answer(answers::dry_run_answer(parts, &self.run, &views), false)?;
+            }
+            None if self.run.model_failure(&ModelTask::Answer).is_none() => return Ok(false),
+            _ => match self.fallback_answer() {
+                Some(answer) => self.answer(answer, false)?,
+                None => self.fail()?,
+            },
+        }
+        Ok(true)
+    }
+
+    fn views(&self) -> Vec<StepView> {
+        cached_views(&self.run, &self.context.values)
+    }
+
+    /// The answer that can be given without a model.
+    pub(in crate::driver) fn fallback_answer(&self) -> Option<String> {
+        answers::fallback_answer(self.context.parts, &self.run, &self.views())
+    }
+
+    /// Ends the run with an answer, after streaming the rest of it.
+    fn answer(&mut self, mut answer: String, truncated: bool) -> Result<(), AgentError> {
+        if unstreamed(&answer, &self.streamed).is_none() {
+            self.discard_streamed();
+        }
+        let mut rest = unstreamed(&answer, &self.streamed).unwrap_or_default().to_owned();
+        if truncated {
+            let notice = format!("\n\n{}", answers::truncation_notice(self.context.parts, &self.run));
+            rest.push_str(&notice);
+            answer.push_str(&notice);
+        }
+        if !rest.is_empty() {
+            self.context.watcher.on_update(&RunUpdate::AnswerDelta { text: rest, tentative: false });
+        }
+        let sources = answers::sources(self.context.parts, &self.run, &self.views());
+        self.end(RunEnd::Answered { answer, sources, truncated })
+    }
+
+    /// Tells the watcher that what was streamed is not the answer.
+    pub(in crate::driver) fn discard_streamed(&mut self) {
+        if !self.streamed.is_empty() {
+            self.streamed.clear();
+            self.context.watcher.on_update(&RunUpdate::AnswerDiscarded);
+        }
+    }
+
+    /// Ends the run because no step succeeded.
+    pub(in crate::driver) fn fail(&mut self) -> Result<(), AgentError> {
+        let is_too_long =
+            self.run.problems().iter().any(|problem| matches!(problem, PlanProblem::TooLong { .. }));
+        if is_too_long && self.run.steps().is_empty() {
+            let end = self.limit_reached(RunLimit::Steps);
+            return self.end(end);
+        }
+        let round = self.run.round();
+        let planning_failure = [true, false]
+            .into_iter()
+            .find_map(|repair| self.run.model_failure(&ModelTask::Plan { round, repair }));
+        let (message, hint) = match planning_failure {
+            Some((message, hint)) => (message.to_owned(), hint.map(str::to_owned)),
+            None => answers::failure(self.context.parts, &self.run, &self.views()),
+        };
+        self.end(RunEnd::Failed { message, hint })
+    }
+}
+
+/// Whether the reply reached the model's output limit.
+fn is_truncated(reply: &ModelReply) -> bool {
+    reply.finish_reason == FinishReason::Length
+}

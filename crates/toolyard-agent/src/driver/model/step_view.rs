@@ -1,0 +1,129 @@
+//! [`StepView`]: a step and as much of its value as models and answers need.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::super::context::Context;
+use crate::{
+    ModelTask, Run, Step, StepEnd, StepPhase, StepReport, StepRun,
+    reference::references,
+    values::{StepValues, offload::MAX_INLINE_VALUE_BYTES, outline, preview},
+};
+
+/// The model that answers sees this much of a result, in characters; the request may truncate it further.
+const MAX_RESULT_PREVIEW_CHARS: usize = 2_000;
+
+#[derive(Debug, Clone)]
+pub(super) struct StepView {
+    pub(super) step: StepRun,
+    pub(super) value: Option<Arc<Value>>,
+    /// Stands for a value that is not kept in memory.
+    digest: Option<ValueDigest>,
+}
+
+#[derive(Debug, Clone)]
+struct ValueDigest {
+    preview: String,
+    outline: String,
+}
+
+impl StepView {
+    /// Preview of the value, or why there is none.
+    pub(super) fn preview(&self) -> String {
+        if let (true, None, Some(digest)) = (self.step.has_value(), &self.value, &self.digest) {
+            return digest.preview.clone();
+        }
+        match (&self.step.phase, &self.value) {
+            (_, Some(value)) if self.step.has_value() => preview(value, MAX_RESULT_PREVIEW_CHARS),
+            (StepPhase::Ended(StepEnd::Done { preview, .. }), _) => preview.clone(),
+            (StepPhase::Ended(StepEnd::Failed { message, .. } | StepEnd::Unknown { message }), _) => {
+                message.clone()
+            }
+            // These texts are part of prompts.
+            (StepPhase::Ended(StepEnd::Skipped { because }), _) => {
+                format!("not begun, because {because} failed")
+            }
+            (StepPhase::Ended(StepEnd::Denied { by }), _) => format!("not allowed by {by}"),
+            (StepPhase::Ended(StepEnd::Simulated), _) => {
+                "not called, because nothing was to be changed".to_owned()
+            }
+            (StepPhase::Waiting | StepPhase::Started, _) => String::new(),
+        }
+    }
+
+    /// Outline of the value, or why there is none.
+    pub(super) fn outline(&self) -> String {
+        match (&self.value, &self.digest) {
+            (Some(value), _) if self.step.has_value() => outline(value),
+            (None, Some(digest)) if self.step.has_value() => digest.outline.clone(),
+            _ => self.preview(),
+        }
+    }
+
+    pub(super) fn report(&self) -> StepReport {
+        let source = match &self.step.phase {
+            StepPhase::Ended(StepEnd::Done { source: Some(source), .. }) => Some(source),
+            _ => self.step.tool.source.as_ref(),
+        };
+        StepReport {
+            step: self.step.step.id.clone(),
+            tool: self.step.step.tool_type.clone(),
+            source: source.map(ToString::to_string),
+            preview: self.preview(),
+            failed: !self.step.has_value(),
+            verified: self.step.is_verified(),
+            issues: self.step.verification.as_ref().map(|found| found.issues.clone()).unwrap_or_default(),
+        }
+    }
+}
+
+/// All steps, with the values that are in memory.
+pub(super) fn cached_views(run: &Run, values: &StepValues) -> Vec<StepView> {
+    let view = |step: &StepRun| StepView {
+        step: step.clone(),
+        value: values.cached(&step.journal_name()),
+        digest: None,
+    };
+    run.steps().iter().map(view).collect()
+}
+
+/// All steps, with the values that a task needs read from the journal.
+pub(super) async fn load_views(context: &Context<'_>, run: &Run, task: &ModelTask) -> Vec<StepView> {
+    let (log, id) = (&*context.parts.log, &context.lease.run);
+    let mut views = cached_views(run, &context.values);
+    let needs_whole = matches!(task, ModelTask::Reason { .. } | ModelTask::Repair { .. });
+    for view in views.iter_mut().filter(|view| view.value.is_none() && view.step.has_value()) {
+        // Large values are not read only to preview them. An unreadable one is represented by its logged preview.
+        let is_large = view.step.size() > MAX_INLINE_VALUE_BYTES;
+        if is_needed(task, run, &view.step) && (needs_whole || !is_large) {
+            let value = context.values.peek(log, id, &view.step.journal_name()).await.ok();
+            if needs_whole {
+                view.value = value;
+            } else {
+                // Keeps a digest rather than the value: all values together may not fit into memory.
+                view.digest = value.map(|value| ValueDigest {
+                    preview: preview(&value, MAX_RESULT_PREVIEW_CHARS),
+                    outline: outline(&value),
+                });
+            }
+        }
+    }
+    views
+}
+
+/// Whether a task needs a step's value: plans and answers need all, other tasks those their step refers to.
+fn is_needed(task: &ModelTask, run: &Run, other: &StepRun) -> bool {
+    match task {
+        ModelTask::Plan { .. } | ModelTask::Answer => true,
+        ModelTask::Judge { step } => other.step.id == *step,
+        ModelTask::Reason { step } | ModelTask::Repair { step } => {
+            run.step(step).is_some_and(|step| depends_on(&step.step, &other.step.id))
+        }
+    }
+}
+
+pub(super) fn depends_on(step: &Step, other: &str) -> bool {
+    step.dependencies.iter().any(|id| id == other)
+        || references(&step.arguments).iter().any(|reference| reference.step == other)
+}

@@ -1,0 +1,191 @@
+//! Executes a step's call through the journal, and verifies its result.
+
+use std::sync::Arc;
+
+use toolyard_core::{Capability, ContentBlock, ErrorKind, RawJson, SourceId, ToolError, ToolOutput};
+use toolyard_hub::{Budget, CallOptions};
+
+use super::{
+    super::context::Context,
+    prepare::PreparedCall,
+    preview,
+    progress::StepCaller,
+    resolved_tool::{ResolvedTool, agent_profile},
+};
+use crate::{
+    AgentParts, ExecutionAgent, Permission, Step, StepRun, Verification, VerificationAgent,
+    VerificationInput,
+    values::{offload::offload, result_shape, step_value},
+};
+use serde_json::Value;
+
+/// Larger values are dropped from memory as soon as no waiting step needs them.
+pub(in crate::driver) const MAX_RETAINED_VALUE_CHARS: usize = 64 << 10;
+
+/// Previews of steps that made the same call before, by step id.
+pub(in crate::driver) type EarlierResults = Vec<(String, String)>;
+
+/// A call to execute.
+#[derive(Debug)]
+pub(in crate::driver) struct StepCall {
+    pub(in crate::driver) step: StepRun,
+    pub(in crate::driver) prepared: Box<PreparedCall>,
+    /// The caller, for the audit log.
+    pub(in crate::driver) caller: String,
+    /// What the call is for.
+    pub(in crate::driver) purpose: String,
+    pub(in crate::driver) earlier: EarlierResults,
+}
+
+/// The outcome of a call.
+#[derive(Debug)]
+pub(in crate::driver) enum CallOutcome {
+    Done {
+        source: Option<SourceId>,
+        preview: String,
+        size: usize,
+        /// The shape of the value, if later plans can use it.
+        shape: Option<String>,
+        verification: Verification,
+    },
+    Failed(ToolError),
+    /// There is neither such a tool nor one with the same capability.
+    NoTool(ToolError),
+}
+
+/// Executes a call.
+pub(in crate::driver) async fn execute(context: Context<'_>, call: StepCall) -> CallOutcome {
+    let StepCall { step, prepared, caller, purpose, earlier } = call;
+    let responder = context.watcher.caller(&step.step.id);
+    let step_caller = StepCaller::new(&context.lease.run, &step.step.id, context.progress.clone(), responder);
+    let options = CallOptions::default()
+        .with_timeout(context.agent.tool_timeout)
+        .with_budget(Budget::Unlimited)
+        .with_caller(Arc::new(step_caller))
+        .within(Arc::new(agent_profile(context.parts)))
+        .judged(prepared.tool.definitions.clone())
+        .on_behalf_of(caller)
+        .for_request(purpose);
+    let (outcome, is_redacted) = match prepared.recorded_outcome() {
+        Some(recorded) => recorded,
+        None => (Box::pin(call_tool(&context, &step, &prepared, &options)).await, false),
+    };
+    match outcome {
+        Ok(output) => {
+            let schema = prepared.tool.output_schema.clone();
+            let outcome = process_output(&context, &step, schema, output, earlier).await;
+            if is_redacted {
+                // A redacted value can be shown but not used; dependent steps get the error from the journal.
+                context.values.evict(&step.journal_name());
+            }
+            outcome
+        }
+        Err(error) => {
+            let is_unknown = matches!(error.kind(), ErrorKind::UnknownTool | ErrorKind::UnknownCapability);
+            if is_unknown && prepared.tool.source.is_none() {
+                CallOutcome::NoTool(error)
+            } else {
+                CallOutcome::Failed(error)
+            }
+        }
+    }
+}
+
+/// Calls the tool by name, else one with its capability, unless the journal has an outcome.
+async fn call_tool(
+    context: &Context<'_>,
+    step: &StepRun,
+    prepared: &PreparedCall,
+    options: &CallOptions,
+) -> Result<ToolOutput, ToolError> {
+    let (parts, name) = (context.parts, step.journal_name());
+    let capability = ExecutionAgent::default()
+        .infer_capability(&step.step)
+        .filter(|capability| prepared.tool.read_only && is_allowed(parts, capability));
+    let (request, capability) = (&prepared.request, capability.as_ref());
+    let called = parts.hub.execute_step_or_by_capability(
+        &*parts.log,
+        context.lease,
+        &name,
+        request,
+        capability,
+        options,
+    );
+    called.await
+}
+
+/// Whether every read-only tool with this capability may be called without an approval.
+fn is_allowed(parts: &AgentParts, capability: &Capability) -> bool {
+    let (snapshot, profile) = (parts.hub.snapshot(), agent_profile(parts));
+    let substitutes = snapshot.find_by_capability(capability.as_str());
+    let mut substitutes = substitutes.iter().filter(|tool| tool.hints.read_only && profile.offers(tool));
+    substitutes.all(|tool| {
+        let permission = parts.rules.permission(&tool.name, tool.source_id().as_str(), tool.hints);
+        permission == Permission::Allow
+    })
+}
+
+async fn process_output(
+    context: &Context<'_>,
+    step: &StepRun,
+    schema: Option<RawJson>,
+    output: ToolOutput,
+    earlier: EarlierResults,
+) -> CallOutcome {
+    let structured = output.structured.as_ref().map_or(0, |structured| structured.get().len());
+    let texts = output.content.iter().filter_map(ContentBlock::as_text).map(str::len).sum::<usize>();
+    let (plan, source) = (step.step.clone(), output.meta.source.clone());
+    let processed = offload(structured.max(texts), move || {
+        let text = output.to_text();
+        let value = step_value(output.structured.as_ref(), &text);
+        let verification = verify_by_rule(&plan, &value, &text, schema.as_ref(), &earlier);
+        let shape = result_shape(&value).filter(|_| verification.verified);
+        // The size is that of the text, unless a short text stands for a large structured value.
+        let size =
+            text.chars().count().max(if structured > MAX_RETAINED_VALUE_CHARS { structured } else { 0 });
+        (value, CallOutcome::Done { source, preview: preview(&text), size, shape, verification })
+    });
+    let Some((value, outcome)) = processed.await else {
+        return CallOutcome::Failed(ToolError::new(
+            ErrorKind::Internal,
+            "processing the tool's output was aborted",
+        ));
+    };
+    context.values.put(step.journal_name(), value);
+    outcome
+}
+
+/// Verifies the result of a step that another process called.
+pub(in crate::driver) async fn verify(
+    context: Context<'_>,
+    step: StepRun,
+    earlier: EarlierResults,
+) -> Verification {
+    let value = context.values.get(&*context.parts.log, &context.lease.run, &step.journal_name()).await;
+    match value {
+        Ok(value) => {
+            let schema = ResolvedTool::resolve(context.parts, &step.step.tool_type).output_schema;
+            let size = step.size();
+            let verified = offload(size, move || {
+                let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                verify_by_rule(&step.step, &value, &text, schema.as_ref(), &earlier)
+            });
+            verified.await.unwrap_or_default()
+        }
+        // The result can be shown but not used; dependent steps get the same error.
+        Err(error) => Verification { issues: vec![error.to_string()], ..Verification::default() },
+    }
+}
+
+pub(in crate::driver) fn verify_by_rule(
+    step: &Step,
+    value: &Value,
+    text: &str,
+    output_schema: Option<&RawJson>,
+    earlier: &[(String, String)],
+) -> Verification {
+    let earlier: Vec<(&str, &str)> =
+        earlier.iter().map(|(step, text)| (step.as_str(), text.as_str())).collect();
+    let input = VerificationInput { step, value, text, output_schema, is_error: false, earlier: &earlier };
+    VerificationAgent::default().verify(&input)
+}

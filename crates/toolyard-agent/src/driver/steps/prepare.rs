@@ -1,0 +1,228 @@
+//! Prepares a step's call: resolves its arguments, and decides whether it may be made.
+
+use std::{collections::HashMap, sync::Arc};
+
+use serde_json::{Map, Value};
+use toolyard_core::{
+    ContentHash, ErrorKind, RawJson, SourceId, StepRecord, StepResult, StepState, ToolCallRequest, ToolError,
+    ToolOutput, params, redact_json,
+};
+
+use super::{
+    super::context::Context,
+    preview,
+    resolved_tool::{ResolvedTool, stricter},
+    truncate,
+};
+use crate::{
+    ApprovalState, Permission, Run, StepPhase, StepRun,
+    planning::prepare_tool_input,
+    reference::{ResolvedArguments, references, resolve_json},
+    values::{ValueError, offload::offload},
+};
+
+const MAX_ARGUMENTS_PREVIEW_CHARS: usize = 500;
+/// Approvers see this much of the arguments.
+const MAX_APPROVAL_ARGUMENTS_CHARS: usize = 64 << 10;
+/// Prefix of the text that replaces a redacted secret.
+pub(in crate::driver) const REDACTED_PREFIX: &str = "[redacted:";
+
+/// A call that is ready to be made.
+#[derive(Debug, Clone)]
+pub(in crate::driver) struct PreparedCall {
+    pub(super) request: ToolCallRequest,
+    pub(in crate::driver) arguments_preview: String,
+    /// Short hash of tool and arguments, which identical calls share.
+    pub(in crate::driver) call: String,
+    /// Hash of the tool's identity and the arguments: what an approval is about.
+    pub(in crate::driver) approval_subject: String,
+    pub(in crate::driver) tool: ResolvedTool,
+    /// The journal's record if the call was already made; nothing remains to be decided then.
+    journal_record: Option<Box<StepRecord>>,
+    /// Where the arguments differ from what the plan refers to.
+    pub(in crate::driver) notes: Vec<String>,
+    /// The arguments for approvers: secrets redacted, complete if possible.
+    pub(in crate::driver) approval_arguments: String,
+}
+
+impl PreparedCall {
+    /// The outcome of the call if it was already made and has ended, and whether secrets are missing in it.
+    pub(super) fn recorded_outcome(&self) -> Option<(Result<ToolOutput, ToolError>, bool)> {
+        let record = self.journal_record.as_ref()?;
+        let has_ended = matches!(record.state, StepState::Done | StepState::Failed);
+        if !has_ended || record.arguments != ContentHash::of(self.request.arguments.get()) {
+            return None;
+        }
+        let result: StepResult = record.outcome.as_ref()?.read().ok()?;
+        Some((result.into_outcome(), record.redacted))
+    }
+}
+
+/// Why a step's call cannot be made.
+#[derive(Debug, Clone)]
+pub(in crate::driver) struct PrepareError {
+    pub(in crate::driver) message: String,
+    pub(in crate::driver) kind: ErrorKind,
+}
+
+/// What to do with a prepared call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::driver) enum CallDecision {
+    Start,
+    Deny,
+    Simulate,
+    /// Request an approval; with the id of a request that is already pending.
+    RequestApproval(Option<i64>),
+}
+
+/// Decides by the stricter of the permissions now and when the plan was accepted.
+pub(in crate::driver) fn decide_call(run: &Run, step: &StepRun, prepared: &PreparedCall) -> CallDecision {
+    let tool = &prepared.tool;
+    let dry_run = run.request().is_some_and(|request| request.dry_run);
+    if prepared.journal_record.is_some() {
+        return CallDecision::Start;
+    }
+    // A new plan may contain a call that an earlier one already made.
+    let is_repeated = !tool.read_only && run.was_called_by_another(&prepared.call, &step.step.id);
+    let always = run.is_always_allowed(&tool.identity);
+    match stricter(tool.permission, step.tool.permission) {
+        Permission::Deny => CallDecision::Deny,
+        _ if dry_run && !tool.read_only => CallDecision::Simulate,
+        Permission::Allow if !is_repeated => CallDecision::Start,
+        Permission::Allow | Permission::Ask => match &step.approval {
+            _ if always && !is_repeated => CallDecision::Start,
+            ApprovalState::Allowed { call } if *call == prepared.approval_subject => CallDecision::Start,
+            ApprovalState::Requested { id, call, .. } if *call == prepared.approval_subject => {
+                CallDecision::RequestApproval(Some(*id))
+            }
+            _ => CallDecision::RequestApproval(None),
+        },
+    }
+}
+
+/// A step to prepare, and the steps whose values it needs.
+#[derive(Debug)]
+pub(in crate::driver) struct StepInputs {
+    step: StepRun,
+    /// Id and journal name of the steps it refers to.
+    needed: Vec<(String, String)>,
+    /// Total size of their values in characters.
+    size: usize,
+}
+
+impl StepInputs {
+    pub(in crate::driver) fn new(run: &Run, step: &StepRun) -> Self {
+        let references = references(&step.step.arguments);
+        let mut needed: Vec<(String, String)> = Vec::new();
+        let mut size: usize = 0;
+        for other in references.iter().filter_map(|reference| run.step(&reference.step)) {
+            if other.has_value() && needed.iter().all(|(id, _)| *id != other.step.id) {
+                needed.push((other.step.id.clone(), other.journal_name()));
+                size = size.saturating_add(other.size());
+            }
+        }
+        Self { step: step.clone(), needed, size }
+    }
+}
+
+/// Resolves a step's arguments and tool.
+pub(in crate::driver) async fn prepare(
+    context: Context<'_>,
+    inputs: StepInputs,
+) -> Result<Box<PreparedCall>, PrepareError> {
+    let step = &inputs.step;
+    let tool_name = &step.step.tool_type;
+    let tool = ResolvedTool::resolve(context.parts, tool_name);
+    let ResolvedArguments { arguments, notes } = resolve_arguments(&context, &inputs, &tool).await?;
+    let notes = step.tool.notes.iter().cloned().chain(notes).collect();
+    let mut request = ToolCallRequest::new(tool_name, arguments);
+    request.id = format!("{}.{}", context.lease.run, step.journal_name());
+    // A call that writes goes to the source that was approved, and to no other.
+    let source = tool.source.as_ref().filter(|source| !SourceId::is_native_hint(source.as_str()));
+    request.source = source.filter(|_| !tool.read_only).map(ToString::to_string);
+    let text = request.arguments.get().as_bytes();
+    let call: String = hash([tool_name.as_bytes(), text]).chars().take(16).collect();
+    let approval_subject = hash([tool.identity.as_bytes(), text]);
+    let arguments_preview = preview_arguments(&request.arguments, MAX_ARGUMENTS_PREVIEW_CHARS);
+    let approval_arguments = preview_arguments(&request.arguments, MAX_APPROVAL_ARGUMENTS_CHARS);
+    let journal_record = match step.phase {
+        StepPhase::Started => ended_record(&context, &step.journal_name()).await?,
+        StepPhase::Waiting | StepPhase::Ended(_) => None,
+    };
+    Ok(Box::new(PreparedCall {
+        request,
+        arguments_preview,
+        call,
+        approval_subject,
+        tool,
+        journal_record,
+        notes,
+        approval_arguments,
+    }))
+}
+
+fn hash<const N: usize>(parts: [&[u8]; N]) -> String {
+    ContentHash::of_parts(parts).to_string()
+}
+
+/// The journal's record of a call that must not be made again. A repeatable call is decided on like any other.
+async fn ended_record(context: &Context<'_>, name: &str) -> Result<Option<Box<StepRecord>>, PrepareError> {
+    let record = context.parts.log.step(&context.lease.run, name).await;
+    let must_not_repeat = |step: &StepRecord| {
+        matches!(step.state, StepState::Done | StepState::Failed | StepState::Unknown)
+            || (step.state == StepState::Started && !step.repeatable)
+    };
+    let record = record.map_err(ValueError::from)?;
+    Ok(record.filter(must_not_repeat).map(Box::new))
+}
+
+impl From<ValueError> for PrepareError {
+    fn from(error: ValueError) -> Self {
+        Self { message: error.to_string(), kind: ErrorKind::Refused }
+    }
+}
+
+async fn resolve_arguments(
+    context: &Context<'_>,
+    inputs: &StepInputs,
+    tool: &ResolvedTool,
+) -> Result<ResolvedArguments, PrepareError> {
+    let step = &inputs.step.step;
+    let schema = tool.input_schema.as_ref();
+    let arguments: Map<String, Value> = if step.arguments.is_empty() {
+        schema.and_then(|schema| prepare_tool_input(step, schema)).unwrap_or_default()
+    } else {
+        step.arguments.clone()
+    };
+    let mut values: HashMap<String, Arc<Value>> = HashMap::new();
+    for (id, name) in &inputs.needed {
+        let value = context.values.get(&*context.parts.log, &context.lease.run, name).await?;
+        values.insert(id.clone(), value);
+    }
+    let parameters = schema.map(|schema| params(&schema.to_value())).unwrap_or_default();
+    let resolve = move || resolve_json(&arguments, &parameters, &|id| values.get(id).map(Arc::clone));
+    let resolved = offload(inputs.size, resolve).await.ok_or_else(|| {
+        let message = "resolving the arguments was aborted".to_owned();
+        PrepareError { message, kind: ErrorKind::Internal }
+    })?;
+    let resolved = resolved
+        .map_err(|error| PrepareError { message: error.to_string(), kind: ErrorKind::InvalidArguments })?;
+    // After a restart, the replies of models and the outputs of tools are known only in redacted form.
+    if context.resumed && resolved.arguments.get().contains(REDACTED_PREFIX) {
+        let message =
+            "the arguments contain a secret, which is never stored, and the process that had it is gone";
+        return Err(PrepareError { message: message.to_owned(), kind: ErrorKind::Refused });
+    }
+    for note in &resolved.notes {
+        tracing::info!(run = %context.lease.run, step = step.id, note, "a reference was resolved approximately");
+    }
+    Ok(resolved)
+}
+
+/// The beginning of arguments, secrets redacted. Very large arguments are not redacted whole.
+fn preview_arguments(arguments: &RawJson, max_chars: usize) -> String {
+    if arguments.get().len() <= 32 * max_chars {
+        return truncate(redact_json(arguments).0.get(), max_chars);
+    }
+    preview(arguments.get())
+}

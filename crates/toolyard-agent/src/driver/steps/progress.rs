@@ -1,0 +1,79 @@
+//! [`StepCaller`]: forwards the progress and the input requests of a step's tool.
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use toolyard_core::{
+    BoxFuture, CallInputError, CallInputRequest, CallInputResponses, CallProgress, Caller, ContentHash,
+    RawJson, RunId, redact,
+};
+
+use crate::RunUpdate;
+
+const MAX_MESSAGE_CHARS: usize = 200;
+
+#[derive(Debug)]
+pub(super) struct StepCaller {
+    step: String,
+    /// Identifies the run if no caller answers input requests.
+    session_id: u64,
+    updates: mpsc::Sender<RunUpdate>,
+    /// Answers input requests.
+    responder: Option<Arc<dyn Caller>>,
+}
+
+impl StepCaller {
+    pub(super) fn new(
+        run: &RunId,
+        step: &str,
+        updates: mpsc::Sender<RunUpdate>,
+        responder: Option<Arc<dyn Caller>>,
+    ) -> Self {
+        let hash = ContentHash::of(run.as_str());
+        let prefix: [u8; 8] = std::array::from_fn(|at| hash.as_bytes().get(at).copied().unwrap_or_default());
+        Self { step: step.to_owned(), session_id: u64::from_le_bytes(prefix), updates, responder }
+    }
+}
+
+impl Caller for StepCaller {
+    fn capabilities(&self) -> RawJson {
+        self.responder.as_ref().map_or_else(RawJson::empty_object, |responder| responder.capabilities())
+    }
+
+    fn session_id(&self) -> u64 {
+        self.responder.as_ref().map_or(self.session_id, |responder| responder.session_id())
+    }
+
+    fn wants_progress(&self) -> bool {
+        true
+    }
+
+    fn progress(&self, progress: &CallProgress) {
+        let share = match progress.total {
+            Some(total) => format!("{} of {total}", progress.progress),
+            None => progress.progress.to_string(),
+        };
+        let message = progress.message.as_deref().map_or(share, |message| redact(message).into_owned());
+        let message: String = message.chars().take(MAX_MESSAGE_CHARS).collect();
+        // A full channel drops the update rather than delay the tool.
+        let _ = self.updates.try_send(RunUpdate::StepProgress { step: self.step.clone(), message });
+    }
+
+    fn trace_context(&self) -> &[(String, String)] {
+        self.responder.as_ref().map_or(&[], |responder| responder.trace_context())
+    }
+
+    fn request_input<'a>(
+        &'a self,
+        requests: &'a [CallInputRequest],
+    ) -> BoxFuture<'a, Result<Vec<RawJson>, CallInputError>> {
+        match &self.responder {
+            Some(responder) => responder.request_input(requests),
+            None => Box::pin(std::future::ready(Err(CallInputError::unsupported()))),
+        }
+    }
+
+    fn input_responses(&self) -> Option<&CallInputResponses> {
+        None
+    }
+}

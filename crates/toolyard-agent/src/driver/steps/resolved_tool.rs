@@ -1,0 +1,88 @@
+//! [`ResolvedTool`]: what the hub and the approval rules say about a tool now.
+
+use toolyard_core::{ContentHash, EffectiveHints, RawJson, SourceId, ToolCallRequest};
+use toolyard_hub::{Budget, Profile, definition_hash, route_within};
+
+use crate::{AgentParts, Permission, PlannedTool};
+
+#[derive(Debug, Clone)]
+pub(in crate::driver) struct ResolvedTool {
+    /// The preferred source; `None` if the tool is unknown.
+    pub(in crate::driver) source: Option<SourceId>,
+    /// Whether all candidates are read-only.
+    pub(in crate::driver) read_only: bool,
+    pub(in crate::driver) permission: Permission,
+    /// The effects in a word, for approvers.
+    pub(in crate::driver) effects: &'static str,
+    /// Hash of name, source and definition: a changed tool has another identity.
+    pub(in crate::driver) identity: String,
+    /// The definitions of all candidates.
+    pub(super) definitions: Vec<ContentHash>,
+    pub(super) input_schema: Option<RawJson>,
+    pub(super) output_schema: Option<RawJson>,
+}
+
+/// The tools that the agent can use.
+pub(super) fn agent_profile(parts: &AgentParts) -> Profile {
+    let tools = if parts.config.capabilities.enable_tool_calling {
+        parts.config.tools.clone()
+    } else {
+        // Matches nothing, because no tool has an empty name.
+        vec![String::new()]
+    };
+    Profile { tools, budget: Budget::Unlimited, within: parts.config.profile.clone(), ..Profile::default() }
+}
+
+impl ResolvedTool {
+    pub(in crate::driver) fn resolve(parts: &AgentParts, tool: &str) -> Self {
+        let request = ToolCallRequest::new(tool, RawJson::empty_object());
+        let route = route_within(&parts.hub.snapshot(), &request, Some(&agent_profile(parts)));
+        let candidates = route.map(|route| route.candidates).unwrap_or_default();
+        let Some(first) = candidates.first() else { return Self::unknown(parts, tool) };
+        let permissions = candidates
+            .iter()
+            .map(|candidate| parts.rules.permission(tool, candidate.source_id().as_str(), candidate.hints));
+        let definition = serde_json::to_vec(first.spec()).unwrap_or_default();
+        let identity = [tool.as_bytes(), first.source_id().as_str().as_bytes(), definition.as_slice()];
+        Self {
+            source: Some(first.source_id().clone()),
+            read_only: candidates.iter().all(|candidate| candidate.hints.read_only),
+            permission: permissions.reduce(stricter).unwrap_or(Permission::Ask),
+            effects: first.hints.label(),
+            identity: ContentHash::of_parts(identity).to_string(),
+            definitions: candidates.iter().map(|candidate| definition_hash(candidate.spec())).collect(),
+            input_schema: Some(first.spec().input_schema.clone()),
+            output_schema: first.spec().output_schema.clone(),
+        }
+    }
+
+    /// A name that no tool has: only trusted read-only tools with the same capability may replace it.
+    fn unknown(parts: &AgentParts, tool: &str) -> Self {
+        let hints = EffectiveHints { read_only: true, idempotent: true, destructive: false };
+        Self {
+            source: None,
+            read_only: true,
+            permission: parts.rules.permission(tool, "", hints),
+            effects: hints.label(),
+            identity: ContentHash::of(tool).to_string(),
+            definitions: Vec::new(),
+            input_schema: None,
+            output_schema: None,
+        }
+    }
+
+    /// What is logged about the tool when the plan is accepted.
+    pub(in crate::driver) fn planned(self, notes: Vec<String>) -> PlannedTool {
+        let Self { source, read_only, permission, .. } = self;
+        PlannedTool { source, read_only, permission, notes }
+    }
+}
+
+/// The stricter of two permissions.
+pub(super) fn stricter(one: Permission, other: Permission) -> Permission {
+    match (one, other) {
+        (Permission::Deny, _) | (_, Permission::Deny) => Permission::Deny,
+        (Permission::Ask, _) | (_, Permission::Ask) => Permission::Ask,
+        (Permission::Allow, Permission::Allow) => Permission::Allow,
+    }
+}

@@ -1,0 +1,286 @@
+//! What waits for approvals, and what they say.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use toolyard_core::{ApprovalOutcome, Approvals as _, Journal as _, Resolution, RunState};
+
+use super::*;
+use crate::{
+    AgentError, ApprovalDecision, ApprovalRules, CancelToken, RunEnd, RunEvent, StepEnd, decide_approval,
+};
+
+fn write_and_read() -> String {
+    plan(&[
+        ("write", "write", json!({"x": 1}), &[]),
+        ("read", "echo", json!({"y": 2}), &[]),
+        ("after", "echo", json!({"z": "$write.x"}), &[]),
+    ])
+}
+
+fn tools() -> [fixture::TestTool; 2] {
+    [tool("write", Behavior::Echo).writes(), tool("echo", Behavior::Echo)]
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_watcher_decides_immediately() {
+    for (decision, calls) in
+        [(ApprovalDecision::Allow, vec!["echo", "write", "echo"]), (ApprovalDecision::Deny, vec!["echo"])]
+    {
+        let fixture = Fixture::new(replying([write_and_read(), "Done.".to_owned()]), &tools());
+        let watcher = RecordingWatcher::with_decisions([decision]);
+        let (run, end) = fixture.agent.ask(request("?"), &watcher, &CancelToken::new()).await.unwrap();
+        assert!(matches!(end, RunEnd::Answered { .. }), "{end:?}");
+        assert_eq!(fixture.calls(), calls, "{decision:?}");
+        let question = watcher.requests.lock().unwrap()[0].clone();
+        assert_eq!((question.tool.as_str(), question.source.as_str()), ("write", "local"));
+        assert_eq!((question.arguments.as_str(), question.effects.as_str()), (r#"{"x":1}"#, "writes"));
+        let kept = fixture.log.approval(question.id).await.unwrap().unwrap();
+        assert!(kept.outcome.is_some(), "the decision is stored");
+        if decision == ApprovalDecision::Deny {
+            assert!(matches!(fixture.step_end(&run, "write").await, StepEnd::Denied { .. }));
+            assert_eq!(
+                fixture.step_end(&run, "after").await,
+                StepEnd::Skipped { because: "write".to_owned() }
+            );
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn approvers_see_how_the_plan_was_repaired() {
+    let cell = || json!({"at": "A1", "formula": "C2*D2"});
+    let steps = plan(&[("write", "write", cell(), &[]), ("again", "write", cell(), &["write"])]);
+    let fixture = Fixture::new(replying([steps, "Done.".to_owned()]), &tools());
+    let question = request("Put =C2*D2 into A1");
+    let (run, end) = fixture.ask(question).await;
+    assert!(matches!(end, RunEnd::Suspended { .. }), "{end:?}");
+    let notes = ["`formula`: added `=` to `C2*D2`", "dropped `again`: repeats this call"];
+    let asked = fixture.log.pending_approvals().await.unwrap().remove(0);
+    assert!(notes.iter().all(|note| asked.text.contains(note)), "{}", asked.text);
+    assert!(decide_approval(&fixture.log, &fixture.log, asked.id, true, "ada").await.unwrap());
+    fixture.resume(&run).await;
+    assert_eq!(fixture.arguments_of("write"), [json!({"at": "A1", "formula": "=C2*D2"})]);
+    let logged = fixture.events(&run).await.into_iter().find_map(|event| match event {
+        RunEvent::StepStarted { notes, .. } => Some(notes),
+        _ => None,
+    });
+    assert_eq!(logged.unwrap(), notes, "the log has the notes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_suspended_run_resumes_with_the_stored_decision() {
+    for allowed in [true, false] {
+        let fixture = Fixture::new(replying([write_and_read(), "Done.".to_owned()]), &tools());
+        let (run, end) = fixture.ask(request("?")).await;
+        let RunEnd::Suspended { waiting_for } = &end else { panic!("{end:?}") };
+        assert_eq!(fixture.calls(), ["echo"], "other steps run first");
+        assert_eq!(fixture.log.run(&run).await.unwrap().state, RunState::Open);
+        let question = fixture.log.pending_approvals().await.unwrap().remove(0);
+        assert_eq!(waiting_for, &[question.id.to_string()]);
+        assert!(question.text.contains("write") && question.text.contains(r#"{"x":1}"#), "{}", question.text);
+        assert_eq!(fixture.resume(&run).await, end, "there is no decision yet");
+        assert_eq!(fixture.log.pending_approvals().await.unwrap().len(), 1, "the request is not repeated");
+
+        assert!(decide_approval(&fixture.log, &fixture.log, question.id, allowed, "ada").await.unwrap());
+        let end = fixture.resume(&run).await;
+        assert!(matches!(end, RunEnd::Answered { .. }), "{end:?}");
+        let made = fixture.calls().iter().filter(|call| *call == "write").count();
+        assert_eq!(made, usize::from(allowed));
+        assert_eq!(fixture.model.requests().len(), 2, "no model request is repeated");
+        assert_eq!(fixture.log.run(&run).await.unwrap().state, RunState::Done);
+        let late = decide_approval(&fixture.log, &fixture.log, question.id, true, "bob").await;
+        assert_eq!(late, Err(AgentError::Finished(run)));
+    }
+    let log = crate::MemoryRunLog::new();
+    assert_eq!(decide_approval(&log, &log, 7, true, "ada").await, Err(AgentError::UnknownApproval(7)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn approvers_see_approximately_resolved_references() {
+    let steps = plan(&[
+        ("order", "order", json!({}), &[]),
+        ("write", "write", json!({"x": "$order.customer.total"}), &[]),
+    ]);
+    let order = tool("order", Behavior::Return(json!({"total": 7, "name": "Ada"})));
+    let fixture =
+        Fixture::new(replying([steps, "Done.".to_owned()]), &[order, tool("write", Behavior::Echo).writes()]);
+    let watcher = RecordingWatcher::with_decisions([ApprovalDecision::Allow]);
+    let (run, _) = fixture.agent.ask(request("?"), &watcher, &CancelToken::new()).await.unwrap();
+    let question = watcher.requests.lock().unwrap()[0].clone();
+    assert_eq!(question.notes.len(), 1, "{question:?}");
+    assert!(question.notes[0].contains("`$order.customer.total`"), "{question:?}");
+    let kept = fixture.log.approval(question.id).await.unwrap().unwrap();
+    assert!(kept.text.contains(&question.notes[0]), "{}", kept.text);
+    let logged = fixture.events(&run).await.into_iter().find_map(|event| match event {
+        RunEvent::StepStarted { step, notes, .. } if step == "write" => Some(notes),
+        _ => None,
+    });
+    assert_eq!(logged, Some(question.notes), "the log has the notes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_approved_for_the_run_needs_no_further_approval() {
+    let plan = plan(&[
+        ("a", "write", json!({"x": 1}), &[]),
+        ("b", "write", json!({"x": 2}), &["a"]),
+        ("c", "write", json!({"x": 3}), &["b"]),
+    ]);
+    let fixture = Fixture::new(replying([plan, "Done.".to_owned()]), &tools());
+    let watcher = RecordingWatcher::with_decisions([ApprovalDecision::AllowAlways]);
+    let (_, end) = fixture.agent.ask(request("?"), &watcher, &CancelToken::new()).await.unwrap();
+    assert!(matches!(end, RunEnd::Answered { .. }), "{end:?}");
+    assert_eq!((fixture.calls().len(), watcher.requests.lock().unwrap().len()), (3, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_changed_tool_needs_a_new_approval() {
+    let fixture = Fixture::new(replying([write_and_read(), "Done.".to_owned()]), &tools());
+    let (run, _) = fixture.ask(request("?")).await;
+    let first = fixture.log.pending_approvals().await.unwrap().remove(0);
+    fixture.log.decide(first.id, ApprovalOutcome::Approved, "ada").await.unwrap();
+    let changed = [
+        tool("write", Behavior::Echo).writes().described("Now it sends mails"),
+        tool("echo", Behavior::Echo),
+    ];
+    fixture.register(&changed);
+    let end = fixture.resume(&run).await;
+    assert!(matches!(end, RunEnd::Suspended { .. }), "{end:?}");
+    assert!(!fixture.calls().contains(&"write".to_owned()), "the approval was for the old definition");
+    let waiting = fixture.log.pending_approvals().await.unwrap();
+    assert_eq!(waiting.len(), 1);
+    let second = waiting.into_iter().next().unwrap();
+    assert_ne!(first.id, second.id);
+    fixture.log.decide(second.id, ApprovalOutcome::Approved, "ada").await.unwrap();
+    assert!(matches!(fixture.resume(&run).await, RunEnd::Answered { .. }));
+    assert_eq!(fixture.calls().iter().filter(|call| *call == "write").count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn rules_apply_at_planning_and_at_call_time() {
+    // Approved when planned, denied by the rules when called.
+    let chain =
+        plan(&[("write", "write", json!({"x": 1}), &[]), ("read", "echo", json!({"y": "$write.x"}), &[])]);
+    let fixture = Fixture::new(replying([chain, "Done.".to_owned()]), &tools());
+    let (run, _) = fixture.ask(request("?")).await;
+    let question = fixture.log.pending_approvals().await.unwrap().remove(0);
+    fixture.log.decide(question.id, ApprovalOutcome::Approved, "ada").await.unwrap();
+    let denied = ApprovalRules { deny: vec!["write".to_owned()], ..ApprovalRules::default() };
+    let fixture = fixture.with_rules(denied);
+    let end = fixture.resume(&run).await;
+    assert!(matches!(end, RunEnd::Failed { .. }), "{end:?}");
+    assert_eq!(fixture.step_end(&run, "write").await, StepEnd::Denied { by: "rules".to_owned() });
+    assert!(fixture.calls().is_empty());
+
+    // A tool that becomes read-only only after it was planned.
+    let fixture = Fixture::new(replying([write_and_read(), "Done.".to_owned()]), &tools());
+    let (run, _) = fixture.ask(request("?")).await;
+    fixture.register(&[tool("write", Behavior::Echo), tool("echo", Behavior::Echo)]);
+    let end = fixture.resume(&run).await;
+    assert!(matches!(end, RunEnd::Suspended { .. }), "{end:?}");
+    assert!(!fixture.calls().contains(&"write".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_calls_only_tools_it_can_use() {
+    let plan = plan(&[("a", "write", json!({"x": 1}), &[])]);
+    let fixture = Fixture::new(replying([plan]), &tools())
+        .with_parts(|parts| Arc::make_mut(&mut parts.config).tools = vec!["echo".to_owned()]);
+    let (_, end) = fixture.ask(request("?")).await;
+    assert!(matches!(end, RunEnd::Failed { .. }), "{end:?}");
+    assert!(fixture.calls().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_with_unknown_outcome_waits_for_resolution_and_is_not_repeated() {
+    for (word, calls) in [(Resolution::Done, 1), (Resolution::NotDone, 2)] {
+        let steps = plan(&[("w", "lost", json!({"x": 1}), &[]), ("after", "echo", json!({"y": 1}), &["w"])]);
+        let lost = tool("lost", Behavior::Fail(toolyard_core::ErrorKind::ResponseLost)).writes();
+        let allow = ApprovalRules { allow: vec!["*".to_owned()], ..ApprovalRules::default() };
+        let fixture =
+            Fixture::new(replying([steps, "Done.".to_owned()]), &[lost, tool("echo", Behavior::Echo)])
+                .with_rules(allow);
+        let (run, end) = fixture.ask(request("?")).await;
+        assert_eq!(end, RunEnd::Suspended { waiting_for: vec!["step w".to_owned()] });
+        assert!(matches!(fixture.step_end(&run, "w").await, StepEnd::Unknown { .. }));
+        assert_eq!(fixture.resume(&run).await, end, "nothing is resolved yet");
+        assert_eq!(fixture.calls(), ["lost"]);
+        fixture.log.resolve(&run, "w", word, "ada").await.unwrap();
+        fixture.register(&[tool("lost", Behavior::Echo).writes(), tool("echo", Behavior::Echo)]);
+        let end = fixture.resume(&run).await;
+        assert!(matches!(end, RunEnd::Answered { .. }), "{end:?}");
+        let made = fixture.calls().iter().filter(|call| *call == "lost").count();
+        assert_eq!(made, calls, "{word:?}");
+        let settled = |event: &RunEvent| matches!(event, RunEvent::StepResolved { .. });
+        assert_eq!(fixture.events(&run).await.iter().filter(|event| settled(event)).count(), 1);
+    }
+}
+
+/// Never decides.
+#[derive(Debug)]
+struct SilentWatcher;
+
+impl crate::RunWatcher for SilentWatcher {
+    fn on_update(&self, _update: &crate::RunUpdate) {}
+
+    fn decide<'a>(
+        &'a self,
+        _request: &'a crate::ApprovalRequest,
+    ) -> toolyard_core::BoxFuture<'a, Option<ApprovalDecision>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+/// Approves after an hour.
+#[derive(Debug)]
+struct DelayedWatcher;
+
+impl crate::RunWatcher for DelayedWatcher {
+    fn on_update(&self, _update: &crate::RunUpdate) {}
+
+    fn decide<'a>(
+        &'a self,
+        _request: &'a crate::ApprovalRequest,
+    ) -> toolyard_core::BoxFuture<'a, Option<ApprovalDecision>> {
+        Box::pin(async {
+            tokio::time::sleep(std::time::Duration::from_hours(1)).await;
+            Some(ApprovalDecision::Allow)
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_for_the_watcher_does_not_count_towards_the_time_limit() {
+    let slow = tool("echo", Behavior::Echo).takes(500);
+    let fixture = Fixture::new(
+        replying([write_and_read(), "Done.".to_owned()]),
+        &[tool("write", Behavior::Echo).writes().at("other"), slow],
+    );
+    let limits = crate::RunLimits { time: std::time::Duration::from_secs(5), ..crate::RunLimits::default() };
+    let (run, end) = fixture
+        .agent
+        .ask(crate::RunRequest { limits, ..request("?") }, &DelayedWatcher, &CancelToken::new())
+        .await
+        .unwrap();
+    assert!(matches!(end, RunEnd::Answered { .. }), "{end:?}");
+    let (_, events) = crate::load_run(&fixture.log, &run).await.unwrap();
+    assert_eq!(
+        crate::run_log::active_duration(&events),
+        std::time::Duration::from_secs(1),
+        "two sequential calls"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_decision_made_elsewhere_counts_while_the_watcher_is_asked() {
+    let fixture = Fixture::new(replying([write_and_read(), "Done.".to_owned()]), &tools());
+    let elsewhere = async {
+        tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+        let question = fixture.log.pending_approvals().await.unwrap().remove(0);
+        decide_approval(&fixture.log, &fixture.log, question.id, true, "ada").await.unwrap()
+    };
+    let stop = CancelToken::new();
+    let (asked, first) = tokio::join!(fixture.agent.ask(request("?"), &SilentWatcher, &stop), elsewhere);
+    assert!(first && matches!(asked.unwrap().1, RunEnd::Answered { .. }));
+    assert_eq!(fixture.calls().iter().filter(|call| *call == "write").count(), 1);
+}

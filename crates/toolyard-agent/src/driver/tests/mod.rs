@@ -1,0 +1,15 @@
+//! Whole runs against scripted models and fake tools, on a clock that tests can pause.
+
+mod adversaries;
+mod approvals;
+mod fixture;
+mod flaky_log;
+mod parallel;
+mod resume;
+mod shutdown;
+mod steps;
+mod store_failures;
+#[path = "../../../tests/support/wrapped_log.rs"]
+mod wrapped_log;
+
+pub(crate) use fixture::{Behavior, Fixture, RecordingWatcher, failing, plan, replying, request, tool};

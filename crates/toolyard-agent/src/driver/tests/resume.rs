@@ -1,0 +1,246 @@
+//! Runs whose process crashes at any write and that another process resumes.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use toolyard_core::{
+    Journal as _, JournalError, JournalFuture, Lease, Resolution, RunId, RunLog as _, RunState,
+};
+
+use toolyard_model::{ModelReply, ScriptedModel, ToolCalling};
+
+use super::{
+    wrapped_log::{LogInterceptor, WrappedLog},
+    *,
+};
+use crate::{AgentError, ApprovalRules, CancelToken, MemoryRunLog, NoWatcher, RunEnd, RunEvent, StepEnd};
+
+/// A log that fails from its nth write on, before or after making it, as if the process had crashed there.
+#[derive(Debug)]
+struct CrashingLog {
+    log: MemoryRunLog,
+    writes: AtomicUsize,
+    crash_at: usize,
+    after: bool,
+}
+
+impl LogInterceptor for CrashingLog {
+    type Log = MemoryRunLog;
+
+    fn log(&self) -> &MemoryRunLog {
+        &self.log
+    }
+
+    fn write<'a, T: Send + 'a>(
+        &'a self,
+        make: impl FnOnce() -> JournalFuture<'a, T> + Send + 'a,
+    ) -> JournalFuture<'a, T> {
+        Box::pin(async move {
+            let number = self.writes.fetch_add(1, Ordering::SeqCst);
+            let dead = || JournalError::Storage("the process ended".to_owned());
+            // The log in memory acts at the call, so a crashed process must not call it.
+            if number > self.crash_at || (number == self.crash_at && !self.after) {
+                return Err(dead());
+            }
+            let outcome = make().await;
+            if number == self.crash_at { Err(dead()) } else { outcome }
+        })
+    }
+}
+
+/// Twenty steps in two chains of writes and reads. Later steps use what was read but only wait for what was written,
+/// because a write resolved by a user has no result.
+fn twenty_steps() -> String {
+    let steps: Vec<Value> = (0..20)
+        .map(|at| {
+            let tool = if at % 3 == 2 { "read" } else { "write" };
+            let mut arguments = json!({"line": at});
+            let mut needs = Vec::new();
+            if let Some(before) = u32::checked_sub(at, 2) {
+                needs.push(format!("s{before}"));
+                if before % 3 == 2 {
+                    arguments["before"] = json!(format!("$s{before}.line"));
+                }
+            }
+            json!({"id": format!("s{at}"), "tool_type": tool, "arguments": arguments, "dependencies": needs,
+                   "description": "", "complexity": "low"})
+        })
+        .collect();
+    json!({ "steps": steps }).to_string()
+}
+
+fn fixture() -> Fixture {
+    let allow = ApprovalRules { allow: vec!["*".to_owned()], ..ApprovalRules::default() };
+    let tools = [tool("write", Behavior::Echo).writes(), tool("read", Behavior::Echo)];
+    // A plan for every planning request.
+    let model = ScriptedModel::new(ToolCalling::Schema, |request| {
+        let text = if request.schema.is_some() { twenty_steps() } else { "All twenty.".to_owned() };
+        Ok(ModelReply { text, ..ModelReply::default() })
+    });
+    Fixture::new(model, &tools).with_rules(allow)
+}
+
+/// Drives a run until it finishes; unknown outcomes are resolved by what was really called.
+async fn drive_to_end(fixture: &Fixture, run: &RunId) -> (RunEnd, usize) {
+    let mut unknown = 0;
+    for _ in 0..10 {
+        let end = fixture.resume(run).await;
+        let RunEnd::Suspended { waiting_for } = &end else { return (end, unknown) };
+        for step in waiting_for {
+            unknown += 1;
+            let step = step.strip_prefix("step ").unwrap();
+            let line: Value = step.trim_start_matches('s').parse::<u64>().unwrap().into();
+            let outcome = fixture.arguments_of("write").iter().any(|arguments| arguments["line"] == line);
+            let word = if outcome { Resolution::Done } else { Resolution::NotDone };
+            fixture.log.resolve(run, step, word, "ada").await.unwrap();
+        }
+    }
+    panic!("the run does not finish")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_at_any_write_neither_repeats_nor_loses_calls() {
+    let mut crashes = 0;
+    let mut unknown_total = 0;
+    for crash_at in 0.. {
+        let mut crashed = false;
+        for after in [false, true] {
+            let fixture = fixture();
+            let crashing_log = Arc::new(WrappedLog(CrashingLog {
+                log: fixture.log.clone(),
+                writes: AtomicUsize::new(0),
+                crash_at,
+                after,
+            }));
+            let crashing_agent = {
+                let mut parts = fixture.agent.parts().clone();
+                parts.log = crashing_log;
+                crate::Agent::new(parts)
+            };
+            let run = fixture.agent.create_run(request("?")).await.unwrap();
+            let end = crashing_agent.drive(&run, &NoWatcher, &CancelToken::new()).await;
+            // A crashed process releases nothing: its lease must expire first.
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            crashed |= matches!(&end, Err(AgentError::Journal(JournalError::Storage(_))));
+            let replies_before = logged_replies(&fixture, &run).await;
+            let (end, unknown) = drive_to_end(&fixture, &run).await;
+            unknown_total += unknown;
+            assert_eq!(
+                end,
+                RunEnd::Answered {
+                    answer: "All twenty.".to_owned(),
+                    sources: vec!["write (local)".to_owned(), "read (local)".to_owned()],
+                    truncated: false,
+                },
+                "{crash_at} {after}"
+            );
+            check(&fixture, &run, replies_before).await;
+        }
+        if !crashed {
+            break;
+        }
+        crashes += 2;
+    }
+    println!("{crashes} crashes, {unknown_total} unknown outcomes, no write repeated or lost");
+    assert!(crashes > 100, "{crashes}");
+}
+
+/// Number of logged model replies.
+async fn logged_replies(fixture: &Fixture, run: &RunId) -> usize {
+    let is = |event: &&RunEvent| matches!(event, RunEvent::ModelReplied { .. });
+    fixture.events(run).await.iter().filter(is).count()
+}
+
+async fn check(fixture: &Fixture, run: &RunId, replies_before: usize) {
+    let mut made: BTreeMap<u64, usize> = BTreeMap::new();
+    for arguments in fixture.arguments_of("write") {
+        *made.entry(arguments["line"].as_u64().unwrap()).or_default() += 1;
+    }
+    let writes: Vec<u64> = (0..20).filter(|at| at % 3 != 2).collect();
+    assert_eq!(made.keys().copied().collect::<Vec<_>>(), writes, "every write was made");
+    assert!(made.values().all(|times| *times == 1), "no write was repeated: {made:?}");
+    // Logged replies are not requested again: a crash loses one request at most.
+    let asked = fixture.model.requests().len();
+    assert!(asked <= 3 && (replies_before < 2 || asked == 2), "{asked} requests, {replies_before} kept");
+    assert!(matches!(fixture.step_end(run, "s19").await, StepEnd::Done { .. }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_driver_whose_lease_expired_writes_nothing() {
+    let steps = plan(&[("a", "slow", json!({}), &[]), ("b", "slow", json!({"x": "$a"}), &[])]);
+    let fixture =
+        Fixture::new(replying([steps, "Done.".to_owned()]), &[tool("slow", Behavior::Echo).takes(5_000)]);
+    let run = fixture.agent.create_run(request("?")).await.unwrap();
+    let other_owner = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let lease = Lease { run: run.clone(), owner: "test".to_owned(), fence: 2 };
+        fixture.log.renew(&lease, Duration::ZERO).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        fixture.log.claim(&run, "other", Duration::from_mins(10)).await.unwrap()
+    };
+    let stop = CancelToken::new();
+    let (end, lease) = tokio::join!(fixture.agent.drive(&run, &NoWatcher, &stop), other_owner);
+    assert_eq!(end, Err(AgentError::Journal(JournalError::LeaseLost(run.clone()))));
+    let before = fixture.events(&run).await.len();
+    fixture.log.release(&lease, RunState::Open).await.unwrap();
+    assert!(matches!(fixture.resume(&run).await, RunEnd::Answered { .. }));
+    assert!(fixture.events(&run).await.len() > before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn secrets_are_passed_in_memory_and_never_stored() {
+    let secret = "hunter2hunter2hunter2";
+    let steps = plan(&[
+        ("login", "login", json!({"password": secret}), &[]),
+        ("use", "write", json!({"token": "$login.password"}), &[]),
+    ]);
+    let tools = [tool("login", Behavior::Echo), tool("write", Behavior::Echo).writes()];
+    let fixture = Fixture::new(replying([steps, "Done.".to_owned()]), &tools);
+    let (run, end) = fixture.ask(request("log in")).await;
+    assert!(matches!(end, RunEnd::Suspended { .. }), "{end:?}");
+    assert_eq!(fixture.arguments_of("login"), [json!({"password": secret})]);
+    let logged = fixture.log.events(&run, 0).await.unwrap();
+    assert!(logged.iter().all(|event| !event.event.get().contains(secret)), "the secret is not stored");
+    let question = toolyard_core::Approvals::pending_approvals(&fixture.log).await.unwrap().remove(0);
+    assert!(!question.text.contains(secret));
+    // Another process does not have the secret, and fails the step rather than call with something else.
+    crate::decide_approval(&fixture.log, &fixture.log, question.id, true, "ada").await.unwrap();
+    let end = fixture.resume(&run).await;
+    assert!(fixture.arguments_of("write").is_empty());
+    let StepEnd::Failed { message, .. } = fixture.step_end(&run, "use").await else { panic!("{end:?}") };
+    assert!(message.contains("never stored"), "{message}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn recorded_results_are_used_although_their_tool_is_gone() {
+    let steps = plan(&[("a", "once", json!({"x": 7}), &[]), ("b", "echo", json!({"y": "$a.x"}), &[])]);
+    let tools = [tool("once", Behavior::Echo).at("other"), tool("echo", Behavior::Echo)];
+    for crash_at in 0..12 {
+        let fixture = Fixture::new(replying([steps.clone(), "Done.".to_owned()]), &tools);
+        let log = fixture.log.clone();
+        let crashing_log =
+            Arc::new(WrappedLog(CrashingLog { log, writes: AtomicUsize::new(0), crash_at, after: false }));
+        let mut parts = fixture.agent.parts().clone();
+        parts.log = crashing_log;
+        let run = fixture.agent.create_run(request("?")).await.unwrap();
+        let _ = crate::Agent::new(parts).drive(&run, &NoWatcher, &CancelToken::new()).await;
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let known = fixture.log.step(&run, "a").await.unwrap();
+        if known.is_none_or(|known| known.state != toolyard_core::StepState::Done) {
+            continue;
+        }
+        fixture.hub.remove(&"other".into());
+        assert!(matches!(fixture.resume(&run).await, RunEnd::Answered { .. }), "{crash_at}");
+        assert_eq!(fixture.arguments_of("once").len(), 1);
+        let used = fixture.arguments_of("echo");
+        // Reads may be repeated.
+        assert!(!used.is_empty() && used.iter().all(|used| *used == json!({"y": 7})), "{crash_at}: {used:?}");
+    }
+}

@@ -1,0 +1,148 @@
+//! [`ExecutionAgent`]: the model requests of a step: direct reasoning without a tool, and repair of a failed call.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value};
+use toolyard_core::{Capability, RawJson, extract_capabilities};
+use toolyard_model::{
+    FinishReason, ModelMessage, ModelReply, ModelRequest, ResponseSchema, ToolCalling,
+    lenient_json::parse_document,
+};
+
+use crate::{
+    Language, PlannerDecision, Step, escape,
+    planning::{plan_schema::arguments_schema, reply::plan_json::parse_decision},
+    prompt::{
+        PromptTool, format_tool_details,
+        templates::{RunTemplates, fill},
+    },
+    values::preview,
+};
+
+/// Characters of all values in a reasoning request.
+const MAX_VALUES_CHARS: usize = 12_000;
+/// Characters that each value gets at least.
+const MIN_VALUE_CHARS: usize = 200;
+/// Tokens of a reply.
+const MAX_REPLY_TOKENS: u32 = 2_048;
+/// Characters of the arguments and of the problem in a repair request.
+const MAX_REPAIR_CHARS: usize = 1_200;
+
+/// Builds the model requests of steps and reads the replies.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ExecutionAgent {
+    language: Language,
+}
+
+impl ExecutionAgent {
+    /// An agent whose prompts are in this language.
+    pub fn new(language: Language) -> Self {
+        Self { language }
+    }
+
+    /// The capability that a substitute for a missing tool must have (`_infer_capability_from_step` of the specification).
+    pub fn infer_capability(self, step: &Step) -> Option<Capability> {
+        extract_capabilities(&step.tool_type, &step.description).into_iter().next()
+    }
+
+    /// Asks a model to execute a step without a tool (`_direct_reasoning` of the specification). Large values are shown as
+    /// outline and beginning.
+    pub fn reason_request(self, step: &Step, question: &str, values: &[(&str, &Value)]) -> ModelRequest {
+        let templates = RunTemplates::of(self.language);
+        let mut text = fill(templates.task, &[("question", question)]);
+        let description = if step.description.is_empty() { question } else { &step.description };
+        text.push('\n');
+        text.push_str(&fill(templates.reason_step, &[("description", description)]));
+        if !values.is_empty() {
+            text.push_str("\n\n");
+            text.push_str(templates.known_values);
+            let each = (MAX_VALUES_CHARS / values.len()).max(MIN_VALUE_CHARS);
+            for (id, value) in values {
+                // Writing to a string cannot fail.
+                let _ = write!(text, "\n`${id}`:\n");
+                text.push_str(&escape::quote(&preview(value, each)));
+            }
+        }
+        ModelRequest {
+            messages: vec![ModelMessage::system(templates.reason), ModelMessage::user(text)],
+            max_tokens: Some(MAX_REPLY_TOKENS),
+            temperature: Some(0.0),
+            ..ModelRequest::default()
+        }
+    }
+
+    /// Asks a model for better arguments of a failed call. `outlines` are those of the values of other steps.
+    pub fn repair_request(
+        self,
+        step: &Step,
+        problem: &str,
+        outlines: &[(&str, &str)],
+        tool: &PromptTool,
+        mode: ToolCalling,
+    ) -> ModelRequest {
+        let templates = RunTemplates::of(self.language);
+        let mut system = templates.repair.to_owned();
+        system.push_str("\n\n");
+        system.push_str(format_tool_details(tool, self.language).trim_end());
+        let arguments: String =
+            escape::json(&Value::Object(step.arguments.clone())).chars().take(MAX_REPAIR_CHARS).collect();
+        let problem: String =
+            escape::prose(&escape::one_line(problem)).chars().take(MAX_REPAIR_CHARS).collect();
+        let name = escape::name(tool.name());
+        let values = [("tool", &*name), ("arguments", &arguments), ("problem", &problem)];
+        let mut text = fill(templates.repair_arguments, &values);
+        if !step.description.is_empty() {
+            text = format!("{}\n{text}", fill(templates.reason_step, &[("description", &step.description)]));
+        }
+        if !outlines.is_empty() {
+            text.push_str("\n\n");
+            text.push_str(templates.known_values);
+            for (id, outline) in outlines {
+                let _ = write!(text, "\n`${id}`: {}", escape::prose(&escape::one_line(outline)));
+            }
+        }
+        let schema = arguments_schema(tool.params()).filter(|_| mode == ToolCalling::Schema);
+        ModelRequest {
+            messages: vec![ModelMessage::system(system), ModelMessage::user(text)],
+            schema: schema.map(|schema| ResponseSchema {
+                name: "arguments".to_owned(),
+                schema: RawJson::from_value(&schema),
+            }),
+            max_tokens: Some(MAX_REPLY_TOKENS),
+            temperature: Some(0.0),
+            ..ModelRequest::default()
+        }
+    }
+
+    /// Parses the arguments of a reply to a repair request.
+    pub fn parse_repair(self, reply: &ModelReply) -> Option<Map<String, Value>> {
+        if matches!(reply.finish_reason, FinishReason::Length | FinishReason::Refused) {
+            return None;
+        }
+        if let [call] = reply.calls.as_slice() {
+            let parsed = parse_document(&call.arguments).filter(|parsed| !parsed.is_truncated)?;
+            return parsed.value.as_object().cloned();
+        }
+        let text = reply.text.trim();
+        let start = text.find("```").filter(|_| !text.starts_with('{')).or_else(|| text.find('{'))?;
+        let parsed = parse_document(text.get(start..)?).filter(|parsed| !parsed.is_truncated)?;
+        // The model may repeat the whole call.
+        match (parse_decision(&parsed.value), parsed.value) {
+            (Some(PlannerDecision::Plan(plan)), _) if plan.steps.len() == 1 => {
+                plan.steps.into_iter().next().map(|step| step.arguments)
+            }
+            (_, Value::Object(mut entries)) => match (entries.len(), entries.remove("arguments")) {
+                (1, Some(Value::Object(inner))) => Some(inner),
+                (_, Some(inner)) => {
+                    entries.insert("arguments".to_owned(), inner);
+                    Some(entries)
+                }
+                (_, None) => Some(entries),
+            },
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,30 @@
+//! Planning: asks a model for a plan or an immediate answer, reads its reply, and repairs and checks the plan.
+//!
+//! | file | purpose |
+//! |---|---|
+//! | `agent.rs`, `context.rs` | [`PlanningAgent`]: the request to the model, from a [`PlanningContext`] |
+//! | `signature.rs`, `plan_schema.rs`, `examples.rs` | the request for small models: signatures, JSON Schema, examples |
+//! | `reply/` | reads a plan or an answer from the reply |
+//! | `normalize/` | normalizes and repairs a plan before it is checked |
+//! | `plan.rs`, `plan_check.rs`, `tool_params.rs`, `tool_name.rs` | plans, their problems, and the tools they may use |
+
+mod agent;
+mod context;
+mod examples;
+mod normalize;
+mod plan;
+pub(crate) mod plan_check;
+pub(crate) mod plan_schema;
+pub(crate) mod reply;
+mod signature;
+pub(crate) mod tool_name;
+mod tool_params;
+
+pub(crate) use self::normalize::prepare_tool_input;
+pub use self::{
+    agent::PlanningAgent,
+    context::{PlannerDecision, PlanningContext, StepSummary},
+    normalize::RepairNotes,
+    plan::{Complexity, NO_TOOL, Plan, PlanProblem, Step},
+    plan_check::{ToolCatalog, check_plan},
+};

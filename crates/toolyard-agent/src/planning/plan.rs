@@ -1,0 +1,138 @@
+//! Plans, their steps, and the problems a plan can have.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::reference::references;
+
+/// The `tool_type` of a step that the model reasons out without a tool.
+pub const NO_TOOL: &str = "none";
+
+/// The steps that answer a question.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The steps, in the order of the model's reply.
+    pub steps: Vec<Step>,
+}
+
+impl Plan {
+    /// The step with this id.
+    pub fn step(&self, id: &str) -> Option<&Step> {
+        self.steps.iter().find(|step| step.id == id)
+    }
+
+    /// The ids of the steps that must finish before this one: its declared dependencies and the steps it references.
+    pub fn dependencies_of(&self, step: &Step) -> BTreeSet<String> {
+        let used = references(&step.arguments).into_iter().map(|reference| reference.step);
+        let all = step.dependencies.iter().cloned().chain(used);
+        all.filter(|id| self.step(id).is_some()).collect()
+    }
+}
+
+/// One step of a plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// Unique id of ASCII letters, digits and `_`; other steps refer to the value of this one as `$id`.
+    pub id: String,
+    /// The purpose of the step.
+    #[serde(default)]
+    pub description: String,
+    /// The tool to call, or [`NO_TOOL`].
+    pub tool_type: String,
+    /// The arguments of the call; a string `$step.path` refers to the value of another step.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub arguments: Map<String, Value>,
+    /// Ids of steps that must finish first, besides those that the arguments refer to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dependencies: Vec<String>,
+    /// Difficulty, as estimated by the model.
+    #[serde(default)]
+    pub complexity: Complexity,
+}
+
+/// Estimated difficulty of a step.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "self-explanatory")]
+pub enum Complexity {
+    Low,
+    #[default]
+    Medium,
+    High,
+}
+
+/// A problem of a plan. The messages are sent to the model that wrote it, so their wording is part of the prompt.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(tag = "problem", rename_all = "snake_case")]
+pub enum PlanProblem {
+    /// The reply could not be parsed as a plan.
+    #[error("the plan cannot be read: {reason}")]
+    Unreadable {
+        /// The reason.
+        reason: String,
+    },
+    /// The id of a step is a duplicate or cannot be referenced.
+    #[error("step `{step}`: its id is used twice or is not a plain word")]
+    BadId {
+        /// The step's id.
+        step: String,
+    },
+    /// The tool does not exist.
+    #[error("step `{step}`: there is no tool `{tool}`{}", .nearest.as_ref().map(|tool| format!("; did you mean `{tool}`?")).unwrap_or_default())]
+    UnknownTool {
+        /// The step's id.
+        step: String,
+        /// The unknown tool.
+        tool: String,
+        /// A tool with a similar name.
+        nearest: Option<String>,
+    },
+    /// A reference or dependency names a step that does not exist.
+    #[error("step `{step}`: it refers to `{reference}`, but there is no such step")]
+    MissingStep {
+        /// The step's id.
+        step: String,
+        /// The reference or dependency.
+        reference: String,
+    },
+    /// The arguments do not match the tool's schema.
+    #[error("step `{step}`: {reason}")]
+    BadArguments {
+        /// The step's id.
+        step: String,
+        /// The reason.
+        reason: String,
+    },
+    /// Steps depend on each other in a cycle.
+    #[error("the plan is circular: {}", describe_cycle(.steps))]
+    Cycle {
+        /// The ids of the steps, in order of dependency.
+        steps: Vec<String>,
+    },
+    /// The plan has more steps than allowed.
+    #[error("the plan has {steps} steps, at most {limit} are allowed")]
+    TooLong {
+        /// Number of steps.
+        steps: usize,
+        /// Number of steps allowed.
+        limit: usize,
+    },
+}
+
+impl PlanProblem {
+    pub(crate) fn unreadable(reason: &str) -> Self {
+        Self::Unreadable { reason: reason.to_owned() }
+    }
+}
+
+fn describe_cycle(steps: &[String]) -> String {
+    match steps {
+        [only] => format!("`{only}` depends on itself"),
+        several => {
+            let ids = several.iter().chain(several.first()).map(|id| format!("`{id}`"));
+            ids.collect::<Vec<_>>().join(" → ")
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Reads the reply of a planner: a plan or an answer, as native calls, constrained JSON or plain text.
+
+pub(crate) mod plan_json;
+pub(crate) mod plan_text;
+
+use toolyard_model::{FinishReason, ModelReply, ModelToolCall, ToolCalling, lenient_json::parse_document};
+
+use self::{plan_json::parse_decision, plan_text::CUT_OFF};
+use super::{
+    agent::{MAKE_PLAN_TOOL, PlanningAgent},
+    context::{PlannerDecision, PlanningContext},
+    normalize::{RepairNotes, normalize, remove_invented_cells, remove_repeated_calls},
+    plan::{Plan, PlanProblem},
+    plan_check::ToolCatalog,
+};
+
+impl PlanningAgent {
+    /// Parses the reply and normalizes the plan; returns it with notes about repairs. The plan is not checked yet.
+    pub fn parse_reply(
+        &self,
+        context: &PlanningContext,
+        reply: &ModelReply,
+        tools: &dyn ToolCatalog,
+    ) -> Result<(PlannerDecision, RepairNotes), PlanProblem> {
+        let decision = if reply.calls.is_empty() {
+            parse_text_reply(context.mode, reply, tools)?
+        } else {
+            PlannerDecision::Plan(self.parse_calls(context, reply, tools)?)
+        };
+        let mut notes = RepairNotes::new();
+        let decision = match decision {
+            PlannerDecision::Answer(answer) => PlannerDecision::Answer(plan_text::clean_answer(&answer)),
+            PlannerDecision::Plan(plan) => {
+                let finished = context.finished_ids();
+                let plan = normalize(plan, tools, &finished, &context.question, &mut notes);
+                PlannerDecision::Plan(match context.mode {
+                    ToolCalling::Schema => {
+                        let plan = remove_repeated_calls(plan, &finished, &mut notes);
+                        remove_invented_cells(plan, tools, &context.known_text(), &mut notes)
+                    }
+                    ToolCalling::Native | ToolCalling::Text => plan,
+                })
+            }
+        };
+        Ok((decision, notes))
+    }
+
+    /// A plan passed to `make_plan`, or independent calls.
+    fn parse_calls(
+        &self,
+        context: &PlanningContext,
+        reply: &ModelReply,
+        tools: &dyn ToolCatalog,
+    ) -> Result<Plan, PlanProblem> {
+        let is_truncated = |call: &ModelToolCall| {
+            call.arguments.trim_start().starts_with(['{', '['])
+                && parse_document(&call.arguments).is_none_or(|parsed| parsed.is_truncated)
+        };
+        if matches!(reply.finish_reason, FinishReason::Length | FinishReason::Refused)
+            || reply.calls.iter().any(is_truncated)
+        {
+            return Err(PlanProblem::unreadable(CUT_OFF));
+        }
+        if let Some(call) = reply.calls.iter().find(|call| call.name == MAKE_PLAN_TOOL) {
+            let parsed = parse_document(&call.arguments).filter(|parsed| !parsed.is_truncated);
+            return match parsed.and_then(|parsed| parse_decision(&parsed.value)) {
+                Some(PlannerDecision::Plan(plan)) => Ok(plan),
+                _ => Err(PlanProblem::unreadable("`make_plan` was called without steps that can be read")),
+            };
+        }
+        let is_known = |name: &str| tools.input_schema(name).is_some();
+        let all_known = reply.calls.iter().all(|call| is_known(&call.name));
+        // Aliases are only needed for names that providers do not accept.
+        let aliases = if all_known { None } else { self.native_prompt(context).map(|prompt| prompt.aliases) };
+        let resolve_alias = |name: &str| match aliases.as_ref().and_then(|aliases| aliases.get(name)) {
+            Some(real) if !is_known(name) => real.clone(),
+            _ => name.to_owned(),
+        };
+        let steps = reply
+            .calls
+            .iter()
+            .map(|call| plan_text::step_from_json(&call.id, &resolve_alias(&call.name), &call.arguments));
+        Ok(Plan { steps: steps.collect() })
+    }
+}
+
+fn parse_text_reply(
+    mode: ToolCalling,
+    reply: &ModelReply,
+    tools: &dyn ToolCatalog,
+) -> Result<PlannerDecision, PlanProblem> {
+    let is_truncated = reply.finish_reason == FinishReason::Length;
+    if mode == ToolCalling::Schema
+        && let Some(parsed) = parse_document(plan_text::strip_reasoning(&reply.text))
+    {
+        return plan_text::decision_from_json(&parsed, is_truncated);
+    }
+    // In the other modes, a call without tags is only shown as an example.
+    let is_call = |name: &str| mode == ToolCalling::Text && tools.input_schema(name).is_some();
+    plan_text::parse_text(&reply.text, is_truncated, &is_call)
+}

@@ -1,0 +1,186 @@
+//! Parses a plan or an answer from JSON as models write it: other field names, numbers as ids, JSON inside strings.
+
+use serde_json::{Map, Value};
+use toolyard_model::lenient_json::{JsonDocument, parse_document};
+
+use super::super::{
+    context::PlannerDecision,
+    plan::{Complexity, NO_TOOL, Plan, Step},
+};
+
+const STEP_LIST_KEYS: [&str; 9] =
+    ["steps", "plan", "tasks", "calls", "tool_calls", "actions", "步骤", "计划", "任务"];
+const WRAPPER_KEYS: [&str; 7] = ["call", "plan", "result", "output", "response", "make_plan", "计划"];
+const ID_KEYS: [&str; 5] = ["id", "step_id", "step", "step_number", "编号"];
+const TOOL_KEYS: [&str; 8] =
+    ["tool_type", "tool_name", "tool", "function", "action", "name", "tool_id", "工具"];
+const ARGUMENT_KEYS: [&str; 9] =
+    ["arguments", "args", "parameters", "params", "input", "tool_input", "inputs", "tool_args", "参数"];
+const DEPENDENCY_KEYS: [&str; 7] =
+    ["dependencies", "depends_on", "dependsOn", "deps", "dependency", "after", "依赖"];
+const DESCRIPTION_KEYS: [&str; 7] = ["description", "desc", "task", "purpose", "title", "step", "描述"];
+const COMPLEXITY_KEYS: [&str; 3] = ["complexity", "difficulty", "复杂度"];
+const ANSWER_KEYS: [&str; 5] = ["answer", "final_answer", "reply", "message", "回答"];
+/// The name of an argument without one, until the tool's parameters are known.
+pub(in crate::planning) const UNNAMED_ARGUMENT: &str = "input";
+/// Nested wrapper objects that are searched for a plan.
+const MAX_WRAPPER_DEPTH: usize = 4;
+
+/// Parses a value that may be a plan or an answer.
+pub(crate) fn parse_decision(value: &Value) -> Option<PlannerDecision> {
+    if let Some(plan) = parse_plan(value, MAX_WRAPPER_DEPTH).filter(|plan| !plan.steps.is_empty()) {
+        return Some(PlannerDecision::Plan(plan));
+    }
+    let answer = first(value.as_object()?, &ANSWER_KEYS)?.as_str()?.trim();
+    (!answer.is_empty()).then(|| PlannerDecision::Answer(answer.to_owned()))
+}
+
+fn parse_plan(value: &Value, depth: usize) -> Option<Plan> {
+    match value {
+        Value::Array(items) => Some(Plan { steps: parse_steps(items) }),
+        Value::String(text) => parse_plan(&parse_document(text)?.value, depth.checked_sub(1)?),
+        Value::Object(entries) => plan_in_object(entries, depth),
+        _ => None,
+    }
+}
+
+fn plan_in_object(entries: &Map<String, Value>, depth: usize) -> Option<Plan> {
+    let depth = depth.checked_sub(1)?;
+    for name in STEP_LIST_KEYS {
+        match entries.get(name) {
+            Some(Value::Array(items)) => return Some(Plan { steps: parse_steps(items) }),
+            Some(Value::Object(named)) if !is_wrapper(named) => {
+                return Some(Plan { steps: named_steps(named) });
+            }
+            _ => {}
+        }
+    }
+    if is_step(entries) {
+        return Some(Plan { steps: parse_steps(&[Value::Object(entries.clone())]) });
+    }
+    WRAPPER_KEYS.iter().find_map(|name| parse_plan(entries.get(*name)?, depth))
+}
+
+/// Whether an object is a plan or one step, rather than a map of steps by id.
+fn is_wrapper(entries: &Map<String, Value>) -> bool {
+    is_step(entries) || STEP_LIST_KEYS.iter().any(|name| entries.contains_key(*name))
+}
+
+fn is_step(entries: &Map<String, Value>) -> bool {
+    first(entries, &TOOL_KEYS).is_some()
+        && (first(entries, &ARGUMENT_KEYS).is_some() || entries.contains_key("tool_type"))
+}
+
+fn first<'a>(entries: &'a Map<String, Value>, names: &[&str]) -> Option<&'a Value> {
+    names.iter().find_map(|name| entries.get(*name).filter(|value| !value.is_null()))
+}
+
+fn parse_steps(items: &[Value]) -> Vec<Step> {
+    items.iter().enumerate().filter_map(|(at, item)| parse_step(item, at + 1)).collect()
+}
+
+/// `{"read": {"tool": …}, …}`.
+fn named_steps(named: &Map<String, Value>) -> Vec<Step> {
+    let parse = |(at, (name, value)): (usize, (&String, &Value))| {
+        let mut step = parse_step(value, at + 1)?;
+        step.id.clone_from(name);
+        Some(step)
+    };
+    named.iter().enumerate().filter_map(parse).collect()
+}
+
+fn parse_step(value: &Value, number: usize) -> Option<Step> {
+    let entries = match value {
+        Value::Object(entries) => entries,
+        Value::String(text) => match parse_document(text) {
+            Some(JsonDocument { value: inner @ Value::Object(_), is_truncated: false }) => {
+                return parse_step(&inner, number);
+            }
+            _ => return Some(reasoning_step(text, number)),
+        },
+        _ => return None,
+    };
+    let tool = first(entries, &TOOL_KEYS);
+    // A call in a provider's format: {"function": {"name": …, "arguments": …}}.
+    if let Some(Value::Object(inner)) = tool {
+        let mut step = parse_step(&Value::Object(inner.clone()), number)?;
+        if let Some(id) = first(entries, &ID_KEYS).and_then(name_text) {
+            step.id = id;
+        }
+        return Some(step);
+    }
+    let tool_type = tool.and_then(name_text).unwrap_or_else(|| NO_TOOL.to_owned());
+    let description = first(entries, &DESCRIPTION_KEYS).and_then(Value::as_str).unwrap_or_default();
+    // `name` is the step's id if another field names the tool.
+    let named = entries
+        .get("name")
+        .filter(|_| TOOL_KEYS.iter().any(|name| *name != "name" && entries.contains_key(*name)));
+    let id = first(entries, &ID_KEYS).or(named).and_then(name_text).unwrap_or_default();
+    Some(Step {
+        id: if id.trim().is_empty() { format!("s{number}") } else { id.trim().to_owned() },
+        description: description.trim().to_owned(),
+        tool_type: tool_type.trim().to_owned(),
+        arguments: first(entries, &ARGUMENT_KEYS).map(parse_arguments).unwrap_or_default(),
+        dependencies: first(entries, &DEPENDENCY_KEYS).map(parse_names).unwrap_or_default(),
+        complexity: first(entries, &COMPLEXITY_KEYS).map(parse_complexity).unwrap_or_default(),
+    })
+}
+
+fn reasoning_step(text: &str, number: usize) -> Step {
+    Step {
+        id: format!("s{number}"),
+        description: text.trim().to_owned(),
+        tool_type: NO_TOOL.to_owned(),
+        arguments: Map::new(),
+        dependencies: Vec::new(),
+        complexity: Complexity::default(),
+    }
+}
+
+/// A string or a number as a name.
+fn name_text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+/// Arguments given as an object, as JSON text, or as one unnamed value.
+pub(super) fn parse_arguments(value: &Value) -> Map<String, Value> {
+    match value {
+        Value::Object(entries) => entries.clone(),
+        Value::Null => Map::new(),
+        Value::String(text) if text.trim().is_empty() => Map::new(),
+        Value::String(text) => match parse_document(text) {
+            Some(JsonDocument { value: Value::Object(entries), is_truncated: false }) => entries,
+            _ => Map::from_iter([(UNNAMED_ARGUMENT.to_owned(), value.clone())]),
+        },
+        other => Map::from_iter([(UNNAMED_ARGUMENT.to_owned(), other.clone())]),
+    }
+}
+
+/// Names given as a list, as comma-separated text, or as one name.
+fn parse_names(value: &Value) -> Vec<String> {
+    let all: Vec<String> = match value {
+        Value::Array(items) => items.iter().filter_map(name_text).collect(),
+        Value::String(text) => text.split([',', '，', '、', ';']).map(str::to_owned).collect(),
+        other => name_text(other).into_iter().collect(),
+    };
+    let plain = |name: &String| name.trim().trim_start_matches('$').to_owned();
+    let is_none = |name: &str| name.is_empty() || ["none", "null", "[]", "无"].contains(&name);
+    all.iter().map(plain).filter(|name| !is_none(name)).collect()
+}
+
+fn parse_complexity(value: &Value) -> Complexity {
+    let word = name_text(value).unwrap_or_default().to_lowercase();
+    match word.as_str() {
+        "low" | "simple" | "easy" | "1" | "低" | "简单" => Complexity::Low,
+        "high" | "hard" | "complex" | "3" | "高" | "复杂" => Complexity::High,
+        _ => Complexity::Medium,
+    }
+}
+
+#[cfg(test)]
+#[path = "plan_json_tests.rs"]
+mod tests;

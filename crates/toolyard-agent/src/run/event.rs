@@ -1,0 +1,378 @@
+//! Events of a run: [`RunEvent`]s are logged, [`RunUpdate`]s also carry progress that is not.
+
+mod planned_tools;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use toolyard_core::{ErrorKind, Resolution, RunId, SourceId};
+use toolyard_model::{ModelReply, Usage};
+
+use super::{limits::RunLimit, request::RunRequest};
+use crate::{Plan, PlanProblem};
+
+/// A state transition of a run. The run log is the sequence of its events.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum RunEvent {
+    /// The run was created.
+    Requested {
+        /// The request.
+        request: RunRequest,
+    },
+    /// A model replied.
+    ModelReplied {
+        /// What it was asked for.
+        task: ModelTask,
+        /// Its reply.
+        reply: ModelReply,
+        /// Duration of the request.
+        milliseconds: u64,
+    },
+    /// A model request failed.
+    ModelFailed {
+        /// What it was asked for.
+        task: ModelTask,
+        /// Why.
+        message: String,
+        /// What to do about it.
+        hint: Option<String>,
+        /// Usage of the failed request, as far as it is known.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        usage: Usage,
+    },
+    /// A plan was accepted.
+    Planned {
+        /// The checked plan; the dependencies of its steps include the steps their arguments refer to.
+        plan: Plan,
+        /// The tools of its steps, by step id.
+        #[serde(with = "planned_tools")]
+        tools: BTreeMap<String, PlannedTool>,
+    },
+    /// A plan was rejected.
+    PlanRejected {
+        /// Why.
+        problems: Vec<PlanProblem>,
+    },
+    /// A step's arguments are resolved and its call is about to be made.
+    StepStarted {
+        /// The step.
+        step: String,
+        /// The resolved arguments, secrets redacted, truncated.
+        arguments_preview: String,
+        /// Short hash of tool and arguments; identical calls share it. Empty for a step without a tool.
+        #[serde(default)]
+        call: String,
+        /// Where the arguments differ from what the plan refers to.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        notes: Vec<String>,
+    },
+    /// A step ended.
+    StepEnded {
+        /// The step.
+        step: String,
+        /// How it ended.
+        outcome: StepEnd,
+        /// Its duration.
+        milliseconds: u64,
+    },
+    /// A step got new arguments.
+    StepRepaired {
+        /// The step.
+        step: String,
+        /// The new arguments.
+        arguments: Map<String, Value>,
+    },
+    /// No better arguments were found for a step.
+    RepairFailed {
+        /// The step.
+        step: String,
+        /// Why.
+        reason: String,
+    },
+    /// A user resolved a step whose outcome was unknown.
+    StepResolved {
+        /// The step.
+        step: String,
+        /// Whether the call took effect.
+        resolution: Resolution,
+    },
+    /// A step's result was verified.
+    Verified {
+        /// The step.
+        step: String,
+        /// The findings.
+        verification: Verification,
+    },
+    /// A call needs an approval.
+    ApprovalRequested {
+        /// The step.
+        step: String,
+        /// Id of the approval request.
+        approval_id: i64,
+        /// The text shown to the approver.
+        text: String,
+        /// Hash of the tool's definition and source: the scope of "always".
+        #[serde(default)]
+        tool: String,
+        /// Hash of the tool and the arguments: the scope of a single approval.
+        #[serde(default)]
+        call: String,
+    },
+    /// An approver decided, or the rules changed.
+    ApprovalDecided {
+        /// The step.
+        step: String,
+        /// Whether the call was approved.
+        allowed: bool,
+        /// Whether the approval covers every call of this tool in this run.
+        #[serde(default)]
+        always: bool,
+        /// The approver.
+        by: String,
+    },
+    /// The run finished or was suspended.
+    Ended {
+        /// How.
+        end: RunEnd,
+    },
+    /// The run continues after it was suspended or its process died.
+    Resumed {
+        /// The process that continues it.
+        owner: String,
+    },
+}
+
+/// What a model is asked for in a run.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(tag = "for", rename_all = "snake_case")]
+pub enum ModelTask {
+    /// A plan, or an immediate answer.
+    Plan {
+        /// 0 for the first plan.
+        round: usize,
+        /// Whether the first attempt of this round was rejected.
+        repair: bool,
+    },
+    /// The result of a step without a tool.
+    Reason {
+        /// The step.
+        step: String,
+    },
+    /// New arguments for a failed step.
+    Repair {
+        /// The step.
+        step: String,
+    },
+    /// A verdict on a result.
+    Judge {
+        /// The step.
+        step: String,
+    },
+    /// The final answer.
+    Answer,
+}
+
+/// What was known about a step's tool when its plan was accepted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlannedTool {
+    /// The source, if the hub knew the tool.
+    pub source: Option<SourceId>,
+    /// Whether it is read-only.
+    pub read_only: bool,
+    /// Whether calls need an approval.
+    pub permission: Permission,
+    /// How the step was normalized, for the approver.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// Whether a tool call may be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "self-explanatory")]
+pub enum Permission {
+    Allow,
+    Ask,
+    Deny,
+}
+
+/// How a step ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "end", rename_all = "snake_case")]
+pub enum StepEnd {
+    /// It succeeded. The journal holds its value under the step's journal name.
+    Done {
+        /// The source that answered.
+        source: Option<SourceId>,
+        /// Beginning of the value.
+        preview: String,
+        /// Size of the value in characters.
+        size: usize,
+    },
+    /// It failed.
+    Failed {
+        /// Why.
+        message: String,
+        /// What to do about it.
+        hint: Option<String>,
+        /// The error class, if a tool failed.
+        #[serde(default)]
+        kind: Option<ErrorKind>,
+    },
+    /// It was not started because a dependency failed.
+    Skipped {
+        /// The step that failed.
+        because: String,
+    },
+    /// A rule or an approver denied the call.
+    Denied {
+        /// The rule or approver.
+        by: String,
+    },
+    /// The call may have taken effect; a user must resolve it.
+    Unknown {
+        /// What is known.
+        message: String,
+    },
+    /// The call was not made because the run is a dry run.
+    Simulated,
+}
+
+/// The verdict on a result, as in the specification's `verify_result`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Verification {
+    /// Whether the result may be used.
+    pub verified: bool,
+    /// Confidence from 0 to 1.
+    pub confidence: f64,
+    /// The findings.
+    pub issues: Vec<String>,
+    /// Whether the output reports a failure although the call succeeded.
+    #[serde(default)]
+    pub reported_error: bool,
+}
+
+/// How a run finished, or why it is suspended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum RunEnd {
+    /// It has an answer.
+    Answered {
+        /// The answer.
+        answer: String,
+        /// The tools and sources the answer is based on.
+        sources: Vec<String>,
+        /// Whether the model reached its output limit.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        truncated: bool,
+    },
+    /// It has a plan, and only a plan was requested.
+    Planned,
+    /// No step succeeded.
+    Failed {
+        /// Why.
+        message: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
+    /// It waits for approvals or for unknown outcomes to be resolved, and can be resumed.
+    Suspended {
+        /// Ids of approval requests, and `step NAME` for steps whose outcome is unknown.
+        waiting_for: Vec<String>,
+    },
+    /// It was cancelled.
+    Cancelled,
+    /// It reached a limit.
+    LimitReached {
+        /// The limit.
+        limit: RunLimit,
+        /// The limit's value, and what was found before.
+        message: String,
+    },
+}
+
+/// What a [`RunWatcher`](crate::RunWatcher) sees of a run: its events, and progress that is not logged.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "update", rename_all = "snake_case")]
+pub enum RunUpdate {
+    /// A logged event.
+    Event {
+        /// The run.
+        run: RunId,
+        /// Position of the event in the log.
+        number: i64,
+        /// The event.
+        event: RunEvent,
+    },
+    /// A model request was sent.
+    ModelRequested {
+        /// Its purpose.
+        task: ModelTask,
+    },
+    /// The next piece of the answer.
+    AnswerDelta {
+        /// The text.
+        text: String,
+        /// Whether tool calls may follow, in which case it was not an answer.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        tentative: bool,
+    },
+    /// The answer streamed so far is void: the model made tool calls or failed.
+    AnswerDiscarded,
+    /// The next piece of a model's reasoning.
+    ReasoningDelta {
+        /// The text.
+        text: String,
+    },
+    /// Progress of a tool call.
+    StepProgress {
+        /// The step.
+        step: String,
+        /// The message.
+        message: String,
+    },
+    /// The usage of the run changed.
+    UsageChanged {
+        /// Tokens and cost so far.
+        usage: Usage,
+    },
+}
+
+fn is_zero(usage: &Usage) -> bool {
+    *usage == Usage::default()
+}
+
+#[cfg(test)]
+mod tests {
+    use toolyard_core::{RawJson, redact_json};
+
+    use super::*;
+    use crate::Step;
+
+    #[test]
+    fn redaction_keeps_plans_whose_step_ids_look_like_secret_names() {
+        let names = ["token", "password", "api_key", "secret", "cookies", "authorization", "login_password"];
+        let step = |id: &&str| Step {
+            id: (*id).to_owned(),
+            description: String::new(),
+            tool_type: "read".to_owned(),
+            arguments: Map::new(),
+            dependencies: vec!["token".to_owned()],
+            complexity: crate::Complexity::Low,
+        };
+        let tool = PlannedTool {
+            source: Some("excel".into()),
+            read_only: true,
+            permission: Permission::Allow,
+            notes: Vec::new(),
+        };
+        let planned = RunEvent::Planned {
+            plan: Plan { steps: names.iter().map(step).collect() },
+            tools: names.iter().map(|name| ((*name).to_owned(), tool.clone())).collect(),
+        };
+        let (text, _) = redact_json(&RawJson::from_serialize(&planned).unwrap());
+        assert_eq!(text.read::<RunEvent>().unwrap(), planned);
+    }
+}

@@ -1,0 +1,50 @@
+//! [`RunRequest`]: what an agent is asked to do.
+
+use serde::{Deserialize, Serialize};
+use toolyard_core::ContentHash;
+use toolyard_model::ModelMessage;
+
+use super::limits::RunLimits;
+
+/// What an agent is asked to do.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunRequest {
+    /// The question or task.
+    pub question: String,
+    /// Earlier messages of the conversation, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<ModelMessage>,
+    /// Name of the agent.
+    pub agent: String,
+    /// What the run may use.
+    #[serde(default)]
+    pub limits: RunLimits,
+    /// The caller, for the audit log.
+    #[serde(default)]
+    pub caller: String,
+    /// Stop after planning; call no tool.
+    #[serde(default)]
+    pub plan_only: bool,
+    /// Call only read-only tools; simulate the others.
+    #[serde(default)]
+    pub dry_run: bool,
+    /// Let a model judge results that pass verification by rule.
+    #[serde(default)]
+    pub judge: bool,
+    /// The run continues without a client; after a restart the next process takes it over.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub detached: bool,
+    /// Identifies the client request that created the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<Box<RequestFingerprint>>,
+}
+
+/// Identifies a client request, so that a repeated request, also one sent to another process, starts no second run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestFingerprint {
+    /// Hash of the client's idempotency key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<ContentHash>,
+    /// Hash of the whole request.
+    pub content: ContentHash,
+}

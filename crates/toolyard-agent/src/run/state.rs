@@ -1,0 +1,175 @@
+//! [`Run`]: the state of a run.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use toolyard_model::ModelReply;
+
+use super::{
+    event::{ModelTask, RunEnd, RunEvent, StepEnd},
+    limits::RunUsage,
+    request::RunRequest,
+    step::{ApprovalState, StepPhase, StepRun},
+};
+use crate::PlanProblem;
+
+/// The state of a run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    pub(super) request: Option<RunRequest>,
+    pub(super) round: usize,
+    pub(super) planning: PlanningState,
+    pub(super) problems: Vec<PlanProblem>,
+    pub(super) rejected_reply: Option<String>,
+    pub(super) steps: Vec<StepRun>,
+    /// Replies not processed yet, and the texts of reasoning steps.
+    pub(super) replies: Vec<(ModelTask, ModelReply)>,
+    pub(super) model_failures: Vec<ModelFailure>,
+    /// Tools approved for the whole run.
+    pub(super) always_allowed: BTreeSet<String>,
+    /// Number of calls by their hash.
+    pub(super) call_counts: BTreeMap<String, usize>,
+    /// Number of attempts by step id: a new plan or new arguments are a new attempt.
+    pub(super) attempts: BTreeMap<String, usize>,
+    pub(super) usage: RunUsage,
+    pub(super) end: Option<RunEnd>,
+}
+
+/// Progress of planning in the current round.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum PlanningState {
+    #[default]
+    Needed,
+    /// The first plan of the round was rejected.
+    RepairNeeded,
+    Planned,
+    /// This round will have no plan.
+    Failed,
+}
+
+/// A failed model request.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct ModelFailure {
+    pub(super) task: ModelTask,
+    pub(super) message: String,
+    pub(super) hint: Option<String>,
+}
+
+/// Why an event is not valid in the current state.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The run has no request yet.
+    #[error("the run has no request yet")]
+    NotRequested,
+    /// The run has finished, or is suspended and was not resumed.
+    #[error("the run has finished or is suspended")]
+    Ended,
+    /// The run has no such step.
+    #[error("the run has no step `{0}`")]
+    UnknownStep(String),
+    /// The event contradicts the state.
+    #[error("invalid event: {0}")]
+    Invalid(&'static str),
+}
+
+impl Run {
+    /// A run without events.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Folds events into the state they lead to.
+    pub fn from_events<'a>(events: impl IntoIterator<Item = &'a RunEvent>) -> Result<Self, RunError> {
+        let mut run = Self::new();
+        for event in events {
+            run.apply(event)?;
+        }
+        Ok(run)
+    }
+
+    /// The request, once the run has one.
+    pub fn request(&self) -> Option<&RunRequest> {
+        self.request.as_ref()
+    }
+
+    /// The current planning round: 0 for the first plan.
+    pub fn round(&self) -> usize {
+        self.round
+    }
+
+    /// The steps of the current plan, and earlier steps that have a result.
+    pub fn steps(&self) -> &[StepRun] {
+        &self.steps
+    }
+
+    /// A step by its id.
+    pub fn step(&self, id: &str) -> Option<&StepRun> {
+        self.steps.iter().find(|step| step.step.id == id)
+    }
+
+    /// The problems of the last rejected plan.
+    pub fn problems(&self) -> &[PlanProblem] {
+        &self.problems
+    }
+
+    /// The reply that was rejected as a plan.
+    pub fn rejected_reply(&self) -> Option<&str> {
+        self.rejected_reply.as_deref()
+    }
+
+    /// What the run has used so far.
+    pub fn usage(&self) -> &RunUsage {
+        &self.usage
+    }
+
+    /// How the run ended, if it finished or is suspended.
+    pub fn end(&self) -> Option<&RunEnd> {
+        self.end.as_ref()
+    }
+
+    /// Whether the run has finished: ended and not merely suspended.
+    pub fn is_finished(&self) -> bool {
+        self.end.as_ref().is_some_and(|end| !matches!(end, RunEnd::Suspended { .. }))
+    }
+
+    /// The reply to a task, if it is not processed yet.
+    pub fn reply(&self, task: &ModelTask) -> Option<&ModelReply> {
+        self.replies.iter().find(|(other, _)| other == task).map(|(_, reply)| reply)
+    }
+
+    /// The message and hint of a failed model request.
+    pub fn model_failure(&self, task: &ModelTask) -> Option<(&str, Option<&str>)> {
+        let failure = self.model_failures.iter().find(|failure| failure.task == *task)?;
+        Some((&failure.message, failure.hint.as_deref()))
+    }
+
+    /// Whether this tool is approved for the whole run.
+    pub fn is_always_allowed(&self, tool: &str) -> bool {
+        self.always_allowed.contains(tool)
+    }
+
+    /// Whether a step other than `step` made this call, and it took effect or may have.
+    pub fn was_called_by_another(&self, call: &str, step: &str) -> bool {
+        let took_effect = |step: &StepRun| {
+            matches!(step.phase, StepPhase::Ended(StepEnd::Done { .. } | StepEnd::Unknown { .. }))
+        };
+        self.steps.iter().any(|other| other.step.id != step && other.call == call && took_effect(other))
+    }
+
+    /// How often a call was made.
+    pub fn call_count(&self, call: &str) -> usize {
+        self.call_counts.get(call).copied().unwrap_or(0)
+    }
+
+    /// What the run waits for: ids of approval requests, and `step NAME` for steps whose outcome is unknown.
+    pub fn waiting_for(&self) -> Vec<String> {
+        let waits = |step: &StepRun| match (&step.phase, &step.approval) {
+            (phase, ApprovalState::Requested { id, .. }) if !phase.is_ended() => Some(id.to_string()),
+            (phase, _) if phase.is_unknown() => Some(format!("step {}", step.journal_name())),
+            _ => None,
+        };
+        self.steps.iter().filter_map(waits).collect()
+    }
+}

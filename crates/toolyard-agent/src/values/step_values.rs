@@ -1,0 +1,159 @@
+//! [`StepValues`]: the results of a run's steps, shared in memory and read from the journal after a restart.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use serde_json::Value;
+use toolyard_core::{Journal, JournalError, RawJson, RunId, StepResult, StepState};
+
+use super::{offload::offload, step_value::step_value};
+
+/// Why a step's value is not available.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ValueError {
+    /// The journal has no result of the step.
+    #[error("step {0} has no value")]
+    Missing(String),
+    /// The stored value is incomplete because a secret was redacted.
+    #[error(
+        "the value of step {0} contains a secret, which is never stored, and the process that had it is gone"
+    )]
+    Redacted(String),
+    /// The journal's entry cannot be parsed.
+    #[error("the journal entry of step {step} cannot be read: {reason}")]
+    Unreadable {
+        /// The step.
+        step: String,
+        /// Why.
+        reason: String,
+    },
+    /// The journal failed.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+}
+
+/// The values of one run's steps, by their journal names.
+#[derive(Debug, Default)]
+pub(crate) struct StepValues(Mutex<HashMap<String, Arc<Value>>>);
+
+impl StepValues {
+    /// Stores a value in memory.
+    pub(crate) fn put(&self, step: impl Into<String>, value: Value) -> Arc<Value> {
+        let value = Arc::new(value);
+        self.lock().insert(step.into(), Arc::clone(&value));
+        value
+    }
+
+    /// Drops a value from memory; it can be read from the journal again.
+    pub(crate) fn evict(&self, step: &str) {
+        self.lock().remove(step);
+    }
+
+    /// A value that is in memory.
+    pub(crate) fn cached(&self, step: &str) -> Option<Arc<Value>> {
+        self.lock().get(step).map(Arc::clone)
+    }
+
+    /// A value, read from the journal and kept in memory if it is not there yet.
+    pub(crate) async fn get(
+        &self,
+        journal: &dyn Journal,
+        run: &RunId,
+        step: &str,
+    ) -> Result<Arc<Value>, ValueError> {
+        if let Some(value) = self.cached(step) {
+            return Ok(value);
+        }
+        let value = read_value(journal, run, step).await?;
+        Ok(self.put(step, value))
+    }
+
+    /// Like [`get`](Self::get), without keeping a value read from the journal in memory.
+    pub(crate) async fn peek(
+        &self,
+        journal: &dyn Journal,
+        run: &RunId,
+        step: &str,
+    ) -> Result<Arc<Value>, ValueError> {
+        match self.cached(step) {
+            Some(value) => Ok(value),
+            None => read_value(journal, run, step).await.map(Arc::new),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Value>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn read_value(journal: &dyn Journal, run: &RunId, step: &str) -> Result<Value, ValueError> {
+    let missing = || ValueError::Missing(step.to_owned());
+    let record = journal.step(run, step).await?.ok_or_else(missing)?;
+    if record.state != StepState::Done {
+        return Err(missing());
+    }
+    if record.redacted {
+        return Err(ValueError::Redacted(step.to_owned()));
+    }
+    let outcome = record.outcome.ok_or_else(missing)?;
+    let value = offload(outcome.get().len(), move || parse_value(&outcome)).await;
+    let value = value.unwrap_or_else(|| Err("reading it was aborted".to_owned()));
+    value.map_err(|reason| ValueError::Unreadable { step: step.to_owned(), reason })
+}
+
+/// The value in a journal entry's outcome.
+fn parse_value(outcome: &RawJson) -> Result<Value, String> {
+    let answer: StepResult = outcome.read().map_err(|error| error.to_string())?;
+    let output = answer.into_outcome().map_err(|error| error.to_string())?;
+    Ok(step_value(output.structured.as_ref(), &output.to_text()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+    use toolyard_core::{ContentHash, Lease, StepIntent, StepOutcome, ToolOutput};
+
+    use super::*;
+    use crate::MemoryRunLog;
+
+    async fn record(log: &MemoryRunLog, lease: &Lease, step: &str, output: ToolOutput) {
+        let intent = StepIntent {
+            step: step.to_owned(),
+            tool: "t".to_owned(),
+            source: None,
+            definition: ContentHash::of(""),
+            arguments: ContentHash::of(""),
+            redacted_arguments: String::new(),
+            repeatable: true,
+        };
+        log.begin(lease, &intent).await.unwrap();
+        let outcome = RawJson::from_serialize(&StepResult::of(&Ok(output))).unwrap();
+        log.finish(lease, step, &StepOutcome { state: StepState::Done, outcome }).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn values_are_read_once_and_shared() {
+        let log = MemoryRunLog::new();
+        let run = log.create_run("agent", &RawJson::empty_object()).await.unwrap();
+        let lease = log.claim(&run, "one", Duration::from_secs(9)).await.unwrap();
+        record(&log, &lease, "a", ToolOutput::json(json!({"rows": [1, 2]}))).await;
+        record(&log, &lease, "b", ToolOutput::text("[3]")).await;
+        record(&log, &lease, "s", ToolOutput::json(json!({"password": "hunter2hunter2"}))).await;
+        let values = StepValues::default();
+        let first = values.get(&log, &run, "a").await.unwrap();
+        assert_eq!(*first, json!({"rows": [1, 2]}));
+        assert!(Arc::ptr_eq(&first, &values.get(&log, &run, "a").await.unwrap()), "never copied");
+        assert_eq!(*values.peek(&log, &run, "b").await.unwrap(), json!([3]), "text that is JSON");
+        assert_eq!(values.cached("b"), None, "peek does not cache");
+        assert!(Arc::ptr_eq(&first, &values.peek(&log, &run, "a").await.unwrap()));
+        assert_eq!(values.get(&log, &run, "c").await, Err(ValueError::Missing("c".to_owned())));
+        let redacted = values.get(&log, &run, "s").await.unwrap_err();
+        assert!(redacted.to_string().contains("never stored"), "{redacted}");
+        values.put("s", json!({"password": "hunter2hunter2"}));
+        assert!(values.get(&log, &run, "s").await.is_ok(), "a value in memory is complete");
+    }
+}

@@ -1,0 +1,206 @@
+//! Detects errors that a tool returned as a regular result. Ambiguous results are only doubted.
+
+use serde_json::{Map, Value};
+use toolyard_core::RawJson;
+
+use crate::{
+    NO_TOOL,
+    planning::tool_name::{is_read_only_name, name_words},
+};
+
+/// Characters of a text that can be an error.
+const MAX_ERROR_CHARS: usize = 600;
+/// Characters of a sentence that can be an error.
+const MAX_SENTENCE_CHARS: usize = 200;
+/// An object with no other fields is an error.
+const ERROR_FIELDS: [&str; 22] = [
+    "error",
+    "errors",
+    "error_code",
+    "error_message",
+    "error_type",
+    "message",
+    "msg",
+    "code",
+    "detail",
+    "details",
+    "reason",
+    "hint",
+    "type",
+    "status",
+    "status_code",
+    "success",
+    "ok",
+    "traceback",
+    "stack",
+    "path",
+    "request_id",
+    "timestamp",
+];
+/// Prefixes of certain errors.
+const ERROR_PREFIXES: [&str; 12] = [
+    "error:",
+    "[error]",
+    "errors:",
+    "exception:",
+    "failed:",
+    "failure:",
+    "fatal:",
+    "错误：",
+    "错误:",
+    "失败：",
+    "失败:",
+    "出错",
+];
+/// Prefixes of errors and of ordinary sentences.
+const AMBIGUOUS_PREFIXES: [&str; 5] = ["error ", "error-", "failed to ", "unable to ", "could not "];
+const TRACEBACK: &str = "traceback (most recent call last)";
+/// Words in names of tools that report the state of something else, or relay what others wrote.
+const RELAY_WORDS: [&str; 44] = [
+    "status",
+    "state",
+    "health",
+    "log",
+    "logs",
+    "error",
+    "errors",
+    "issue",
+    "issues",
+    "build",
+    "builds",
+    "job",
+    "jobs",
+    "task",
+    "tasks",
+    "test",
+    "tests",
+    "check",
+    "checks",
+    "validate",
+    "lint",
+    "monitor",
+    "event",
+    "events",
+    "audit",
+    "history",
+    "mail",
+    "mails",
+    "email",
+    "message",
+    "messages",
+    "chat",
+    "page",
+    "web",
+    "url",
+    "fetch",
+    "file",
+    "text",
+    "document",
+    "note",
+    "notes",
+    "comment",
+    "comments",
+    "transcript",
+];
+
+/// An error returned as a regular result.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum DetectedError {
+    Certain(String),
+    Possible(String),
+}
+
+/// Detects an error in a regular result of a tool.
+pub(super) fn detect_error(
+    tool: &str,
+    value: &Value,
+    text: &str,
+    output_schema: Option<&RawJson>,
+) -> Option<DetectedError> {
+    let (is_certain, text) = match value {
+        Value::Object(entries) => (is_object_error(tool, entries, output_schema)?, text),
+        Value::String(text) => (is_text_error(text)?, text.as_str()),
+        _ => return None,
+    };
+    let line = first_line(text);
+    Some(if is_certain && !is_relay(tool) {
+        DetectedError::Certain(format!("the result is an error: {line}"))
+    } else {
+        DetectedError::Possible(format!("the result reads like an error: {line}"))
+    })
+}
+
+/// Whether an object that mentions a failure is certainly an error; none if it mentions none. For a tool that may change
+/// something, a failure is always an error, because later steps rely on the change.
+fn is_object_error(
+    tool: &str,
+    entries: &Map<String, Value>,
+    output_schema: Option<&RawJson>,
+) -> Option<bool> {
+    let is_false = |key: &str| entries.get(key) == Some(&Value::Bool(false));
+    let has_error = entries.get("error").is_some_and(|error| match error {
+        Value::String(text) => !text.is_empty(),
+        Value::Object(inner) => !inner.is_empty(),
+        Value::Bool(failed) => *failed,
+        _ => false,
+    });
+    let status = entries.get("status").and_then(Value::as_str).unwrap_or_default().to_lowercase();
+    let has_failed = ["error", "failed", "failure"].contains(&status.as_str());
+    let reports_failure = has_error || is_false("success") || is_false("ok");
+    if !reports_failure && !has_failed {
+        return None;
+    }
+    let only_error = entries.keys().all(|key| ERROR_FIELDS.contains(&key.as_str()));
+    // A status alone may be the requested information, unless it can only be that of the call itself.
+    let is_call_status = status == "error" || entries.len() > 1;
+    let by_status = has_failed && is_call_status && !declares(output_schema, "status");
+    let is_failure = reports_failure && !is_read_only_name(tool) && tool != NO_TOOL;
+    Some(is_failure || (only_error && (reports_failure || by_status)))
+}
+
+/// Whether an output schema declares a field.
+fn declares(schema: Option<&RawJson>, field: &str) -> bool {
+    schema.is_some_and(|schema| schema.to_value().pointer(&format!("/properties/{field}")).is_some())
+}
+
+/// Whether a text that starts like an error is certainly one; none if it does not start like one.
+fn is_text_error(text: &str) -> Option<bool> {
+    let text = text.trim();
+    let start: String = text.chars().take(40).flat_map(char::to_lowercase).collect();
+    let is_longer = |than: usize| text.chars().nth(than).is_some();
+    if start.starts_with(TRACEBACK) {
+        return Some(true);
+    }
+    if is_longer(MAX_ERROR_CHARS) {
+        return None;
+    }
+    if ERROR_PREFIXES.iter().any(|known| start.starts_with(known)) {
+        return Some(true);
+    }
+    if !AMBIGUOUS_PREFIXES.iter().any(|known| start.starts_with(known)) {
+        return None;
+    }
+    // `Error reading x: …` is an error, `Error 404 means …` is information.
+    let is_plain = !start.starts_with("error") || text.contains(": ");
+    let is_sentence =
+        !is_longer(MAX_SENTENCE_CHARS) && text.lines().count() == 1 && sentence_count(text) == 1;
+    Some(is_plain && is_sentence)
+}
+
+fn sentence_count(text: &str) -> usize {
+    let ends = [". ", "! ", "? ", "。", "！", "？"];
+    let text = text.trim_end_matches(['.', '!', '?', '。', '！', '？']);
+    ends.iter().map(|end| text.matches(end).count()).sum::<usize>() + 1
+}
+
+/// Whether a tool only reports or relays something.
+fn is_relay(tool: &str) -> bool {
+    let is_known = |word: &String| RELAY_WORDS.contains(&word.as_str());
+    tool == NO_TOOL || (is_read_only_name(tool) && name_words(tool).iter().any(is_known))
+}
+
+fn first_line(text: &str) -> String {
+    let line = text.trim().lines().next().unwrap_or_default();
+    let short: String = line.chars().take(160).collect();
+    if short.len() < line.len() { format!("{short}…") } else { short }
+}

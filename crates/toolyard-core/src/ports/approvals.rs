@@ -1,0 +1,75 @@
+//! Approvals: requests that wait for a decision of the user, and the decisions, in a store that every front end shares.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{BoxFuture, RunId, StorageError};
+
+/// What is to be approved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalKind {
+    /// A tool call.
+    ToolCall,
+    /// The cancellation of a run.
+    Cancellation,
+}
+
+/// A request for approval, decided or pending.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ApprovalRecord {
+    /// Identifies the request.
+    pub id: i64,
+    /// The run it belongs to.
+    pub run: RunId,
+    /// The step, if it is about one.
+    pub step: Option<String>,
+    /// What is to be approved.
+    pub kind: ApprovalKind,
+    /// What the user needs to know, with secrets redacted.
+    pub text: String,
+    /// The decision; none while it is pending.
+    pub outcome: Option<ApprovalOutcome>,
+    /// Who decided.
+    pub decided_by: Option<String>,
+}
+
+/// The decision of the user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum ApprovalOutcome {
+    Approved,
+    Denied,
+}
+
+/// Stores requests for approval and decisions. The first decision counts.
+pub trait Approvals: Send + Sync {
+    /// Creates a request and returns its id.
+    fn request_approval<'a>(
+        &'a self,
+        run: &'a RunId,
+        step: Option<&'a str>,
+        kind: ApprovalKind,
+        text: &'a str,
+    ) -> BoxFuture<'a, Result<i64, StorageError>>;
+
+    /// Decides a request. Returns false if it was already decided.
+    fn decide<'a>(
+        &'a self,
+        id: i64,
+        outcome: ApprovalOutcome,
+        by: &'a str,
+    ) -> BoxFuture<'a, Result<bool, StorageError>>;
+
+    /// One request.
+    fn approval(&self, id: i64) -> BoxFuture<'_, Result<Option<ApprovalRecord>, StorageError>>;
+
+    /// All requests without a decision, oldest first.
+    fn pending_approvals(&self) -> BoxFuture<'_, Result<Vec<ApprovalRecord>, StorageError>>;
+
+    /// All requests of one run, decided or pending, oldest first.
+    fn approvals_of_run<'a>(
+        &'a self,
+        run: &'a RunId,
+    ) -> BoxFuture<'a, Result<Vec<ApprovalRecord>, StorageError>>;
+}

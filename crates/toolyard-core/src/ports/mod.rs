@@ -1,0 +1,14 @@
+//! Extension traits ("ports"): what the hub and the agent need from outside. The store and the models implement them, and
+//! the `toolyard` crate wires them together. One file per port.
+
+pub(crate) mod approvals;
+pub(crate) mod audit;
+pub(crate) mod conversations;
+pub(crate) mod history;
+pub(crate) mod journal;
+pub(crate) mod result_shapes;
+pub(crate) mod results;
+pub(crate) mod run_log;
+pub(crate) mod servers;
+pub(crate) mod storage_error;
+pub(crate) mod synthesizer;

@@ -1,0 +1,37 @@
+//! Synthesis: a language model combines the outputs of several sources.
+
+use crate::{BoxFuture, SourceId};
+
+/// Several outputs of one call, already truncated, and the prompt that asks for one answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SynthesisRequest {
+    /// The tool or capability that was called.
+    pub subject: String,
+    /// The outputs.
+    pub inputs: Vec<SynthesisInput>,
+    /// The prompt for the model.
+    pub prompt: String,
+}
+
+/// The output of one source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SynthesisInput {
+    /// The source.
+    pub source: SourceId,
+    /// Its output, truncated.
+    pub text: String,
+}
+
+/// Why synthesis failed. The hub then merges the outputs itself.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("synthesis failed: {0}")]
+pub struct SynthesisError(pub String);
+
+/// Combines several outputs into one, normally with a language model.
+pub trait Synthesizer: Send + Sync {
+    /// Combines the outputs into one text.
+    fn synthesize<'a>(
+        &'a self,
+        request: &'a SynthesisRequest,
+    ) -> BoxFuture<'a, Result<String, SynthesisError>>;
+}

@@ -1,0 +1,140 @@
+//! The [`Tool`] trait and the definition of a tool, [`ToolSpec`].
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    BoxFuture, CallContext, Capability, Param, RawJson, ToolCallRequest, ToolError, ToolHints, ToolOutput,
+    params,
+};
+
+/// A tool: a native function, a skill, or a tool of an MCP server.
+///
+/// The future of a call must be safe to drop at any time: that is how a call is cancelled.
+pub trait Tool: Send + Sync {
+    /// The tool's definition. It does not change while the tool is registered.
+    fn spec(&self) -> &ToolSpec;
+
+    /// Executes one call. The arguments are already validated against the schema.
+    fn call<'a>(
+        &'a self,
+        request: &'a ToolCallRequest,
+        context: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
+}
+
+/// The definition of a tool, in MCP's JSON form.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ToolSpec {
+    /// The name that models call it by.
+    pub name: Arc<str>,
+    /// The display name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What it does and when to use it.
+    #[serde(default)]
+    pub description: String,
+    /// The JSON Schema of its arguments, unchanged.
+    #[serde(default = "any_object")]
+    pub input_schema: RawJson,
+    /// The JSON Schema of its structured results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<RawJson>,
+    /// Declared effects; [`crate::EffectiveHints`] are the ones that count.
+    #[serde(default, rename = "annotations", skip_serializing_if = "ToolHints::is_empty")]
+    pub hints: ToolHints,
+    /// Declared capabilities; those in name and description are added at registration.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub capabilities: Vec<Capability>,
+    /// Whether capabilities in its name and description are ignored.
+    #[serde(skip)]
+    pub untagged: bool,
+    /// The definition exactly as its server sent it, if a server did.
+    #[serde(skip)]
+    pub raw: Option<RawJson>,
+}
+
+impl ToolSpec {
+    /// A tool that accepts any object and declares no effects.
+    pub fn new(name: impl Into<Arc<str>>, description: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            title: None,
+            description: description.into(),
+            input_schema: any_object(),
+            output_schema: None,
+            hints: ToolHints::default(),
+            capabilities: Vec::new(),
+            untagged: false,
+            raw: None,
+        }
+    }
+
+    /// Sets the JSON Schema of the arguments.
+    #[must_use]
+    pub fn with_input_schema(mut self, schema: impl Into<RawJson>) -> Self {
+        self.input_schema = schema.into();
+        self
+    }
+
+    /// Sets the declared effects.
+    #[must_use]
+    pub fn with_hints(mut self, hints: ToolHints) -> Self {
+        self.hints = hints;
+        self
+    }
+
+    /// Adds a declared capability.
+    #[must_use]
+    pub fn with_capability(mut self, capability: impl Into<Capability>) -> Self {
+        self.capabilities.push(capability.into());
+        self
+    }
+
+    /// Ignores capabilities in name and description; declared ones stay.
+    #[must_use]
+    pub fn without_capabilities(mut self) -> Self {
+        self.untagged = true;
+        self
+    }
+
+    /// Sets the definition that the server sent.
+    #[must_use]
+    pub fn with_raw(mut self, raw: RawJson) -> Self {
+        self.raw = Some(raw);
+        self
+    }
+
+    /// The parameters of the tool, for display to people and models.
+    pub fn params(&self) -> Vec<Param> {
+        params(&self.input_schema.to_value())
+    }
+}
+
+fn any_object() -> RawJson {
+    RawJson::from_value(&serde_json::json!({"type": "object"}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schema_stays_unchanged() {
+        let text = r#"{"name":"t","description":"d","inputSchema":{"type":"object","properties":{"b":{},"a":{"default":1.50}}},"annotations":{"readOnlyHint":true}}"#;
+        let spec: ToolSpec = serde_json::from_str(text).unwrap();
+        assert_eq!(spec.hints.read_only, Some(true));
+        assert_eq!(serde_json::to_string(&spec).unwrap(), text);
+    }
+
+    #[test]
+    fn untagged_cannot_be_set_by_json() {
+        let spec: ToolSpec = serde_json::from_str(r#"{"name":"t","untagged":true}"#).unwrap();
+        assert!(!spec.untagged);
+        let spec = spec.without_capabilities();
+        assert!(spec.untagged && !serde_json::to_string(&spec).unwrap().contains("untagged"));
+    }
+}

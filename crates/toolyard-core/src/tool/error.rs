@@ -1,0 +1,301 @@
+//! The error of a failed call: what failed, on which tool and source, whether it may have had an effect, and a hint.
+
+use std::{borrow::Cow, fmt};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{RawJson, SourceId, redact};
+
+/// A failed call. Secrets in its message and hint are redacted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolError(Box<Inner>);
+
+#[derive(Debug, Clone, PartialEq)]
+struct Inner {
+    kind: ErrorKind,
+    message: String,
+    tool: Option<String>,
+    source: Option<SourceId>,
+    hint: Option<String>,
+    problems: Vec<ArgumentProblem>,
+    retryable: Option<bool>,
+    attempts: u32,
+    raw: Option<RawToolError>,
+}
+
+/// A failure exactly as the server sent it, to pass on to a client.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RawToolError {
+    /// A tool result that is marked as an error.
+    ToolResult(RawJson),
+    /// An error of the protocol: code, message, data.
+    Protocol(RawJson),
+}
+
+/// Classes of failures that callers treat differently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// No tool has this name.
+    UnknownTool,
+    /// No source has this id, or it has no such tool.
+    UnknownSource,
+    /// No tool has this capability.
+    UnknownCapability,
+    /// The arguments do not fit the tool's schema; nothing was called.
+    InvalidArguments,
+    /// A rule or the user denied the call; nothing was called.
+    Refused,
+    /// The source could not be reached; nothing was sent.
+    Unavailable,
+    /// The circuit breaker is open after repeated failures; nothing was sent.
+    CircuitOpen,
+    /// The tool reported a failure.
+    Failed,
+    /// No response within the deadline.
+    Timeout,
+    /// The call was sent, but its response got lost: the connection broke or the response was unusable.
+    ResponseLost,
+    /// The call may have had an effect, and only the user may repeat it.
+    OutcomeUnknown,
+    /// A bug in Toolyard.
+    Internal,
+}
+
+/// A value in the arguments that violates the schema.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ArgumentProblem {
+    /// JSON Pointer to the value; empty for the arguments as a whole.
+    pub path: String,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+impl fmt::Display for ArgumentProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.path.is_empty() {
+            f.write_str(&self.message)
+        } else {
+            write!(f, "{}: {}", self.path, self.message)
+        }
+    }
+}
+
+impl ToolError {
+    /// A failure of this kind with a lowercase message. Redacts secrets, because errors end up in logs, journals and answers,
+    /// and tools often quote their arguments.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner {
+            kind,
+            message: redacted(message.into()),
+            tool: None,
+            source: None,
+            hint: None,
+            problems: Vec::new(),
+            retryable: None,
+            attempts: 0,
+            raw: None,
+        }))
+    }
+
+    /// The tool reported a failure.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Failed, message)
+    }
+
+    /// The arguments violate the schema.
+    pub fn invalid_arguments(problems: Vec<ArgumentProblem>) -> Self {
+        let listed: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        let mut error =
+            Self::new(ErrorKind::InvalidArguments, format!("invalid arguments: {}", listed.join("; ")));
+        error.0.problems = problems;
+        error
+    }
+
+    /// Sets the tool, unless it is already set.
+    #[must_use]
+    pub fn on_tool(mut self, tool: &str) -> Self {
+        self.0.tool.get_or_insert_with(|| tool.to_owned());
+        self
+    }
+
+    /// Sets the source, unless it is already set.
+    #[must_use]
+    pub fn on_source(mut self, source: &SourceId) -> Self {
+        self.0.source.get_or_insert_with(|| source.clone());
+        self
+    }
+
+    /// Adds a hint after those already there.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        let hint = redacted(hint.into());
+        self.0.hint = Some(match self.0.hint.take() {
+            Some(first) => format!("{first} · {hint}"),
+            None => hint,
+        });
+        self
+    }
+
+    /// Sets whether another attempt can help, regardless of the kind.
+    #[must_use]
+    pub fn with_retryable(mut self, retryable: bool) -> Self {
+        self.0.retryable = Some(retryable);
+        self
+    }
+
+    /// Attaches what the server sent. It is passed on but never stored.
+    #[must_use]
+    pub fn with_raw(mut self, raw: RawToolError) -> Self {
+        self.0.raw = Some(raw);
+        self
+    }
+
+    /// What the server sent, if the failure is the server's.
+    pub fn raw(&self) -> Option<&RawToolError> {
+        self.0.raw.as_ref()
+    }
+
+    /// Sets how many calls were made before giving up.
+    #[must_use]
+    pub fn with_attempts(mut self, attempts: u32) -> Self {
+        self.0.attempts = attempts;
+        self
+    }
+
+    /// Marks the outcome as unknown, so that the call is not retried.
+    #[must_use]
+    pub fn outcome_unknown(mut self) -> Self {
+        self.0.kind = ErrorKind::OutcomeUnknown;
+        self.0.retryable = Some(false);
+        self.0.message.push_str(
+            " (the call may have taken effect: it is not known to be idempotent, so it was not repeated)",
+        );
+        self
+    }
+
+    /// The class of failure.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// What failed, without tool and source.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The tool that was called.
+    pub fn tool(&self) -> Option<&str> {
+        self.0.tool.as_deref()
+    }
+
+    /// The source that was called.
+    pub fn source_id(&self) -> Option<&SourceId> {
+        self.0.source.as_ref()
+    }
+
+    /// How to resolve it.
+    pub fn hint(&self) -> Option<&str> {
+        self.0.hint.as_deref()
+    }
+
+    /// How many calls were made.
+    pub fn attempts(&self) -> u32 {
+        self.0.attempts
+    }
+
+    /// Whether the call certainly had no effect.
+    pub fn had_no_effect(&self) -> bool {
+        use ErrorKind as K;
+        match self.0.kind {
+            K::UnknownTool | K::UnknownSource | K::UnknownCapability | K::InvalidArguments => true,
+            K::Refused | K::Unavailable | K::CircuitOpen => true,
+            K::Failed | K::Timeout | K::ResponseLost | K::OutcomeUnknown | K::Internal => false,
+        }
+    }
+
+    /// Whether the same call may succeed later. Does not tell whether repeating it is safe.
+    pub fn retryable(&self) -> bool {
+        use ErrorKind as K;
+        self.0.retryable.unwrap_or(matches!(self.0.kind, K::Unavailable | K::Timeout | K::ResponseLost))
+    }
+
+    /// Whether the failure counts against the source as a whole, not only against this call.
+    pub fn is_source_fault(&self) -> bool {
+        use ErrorKind as K;
+        matches!(self.0.kind, K::Unavailable | K::Timeout | K::ResponseLost | K::Internal)
+    }
+}
+
+fn redacted(text: String) -> String {
+    match redact(&text) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(redacted) => redacted,
+    }
+}
+
+impl fmt::Display for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.0.tool, &self.0.source) {
+            (Some(tool), Some(source)) => write!(f, "{tool} ({source}): ")?,
+            (Some(tool), None) => write!(f, "{tool}: ")?,
+            (None, Some(source)) => write!(f, "{source}: ")?,
+            (None, None) => {}
+        }
+        f.write_str(&self.0.message)
+    }
+}
+
+impl std::error::Error for ToolError {}
+
+impl Serialize for ToolError {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeMap;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("kind", &self.0.kind)?;
+        map.serialize_entry("tool", &self.0.tool)?;
+        map.serialize_entry("source", &self.0.source)?;
+        map.serialize_entry("retryable", &self.retryable())?;
+        map.serialize_entry("attempts", &self.0.attempts)?;
+        if !self.0.problems.is_empty() {
+            map.serialize_entry("problems", &self.0.problems)?;
+        }
+        map.serialize_entry("hint", &self.0.hint)?;
+        map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_names_tool_source_message_and_hint() {
+        let error = ToolError::new(ErrorKind::Timeout, "did not answer within 30 s")
+            .on_tool("search")
+            .on_source(&"jira".into())
+            .with_hint("raise the limit with --timeout");
+        assert_eq!(error.to_string(), "search (jira): did not answer within 30 s");
+        assert!(error.retryable() && !error.had_no_effect());
+        assert_eq!(error.hint(), Some("raise the limit with --timeout"));
+    }
+
+    #[test]
+    fn the_first_tool_and_source_stay() {
+        let error = ToolError::failed("x").on_tool("inner").on_tool("outer");
+        assert_eq!(error.tool(), Some("inner"));
+    }
+
+    #[test]
+    fn a_tool_may_declare_its_failure_retryable() {
+        assert!(!ToolError::failed("rate limited").retryable());
+        assert!(ToolError::failed("rate limited").with_retryable(true).retryable());
+    }
+
+    #[test]
+    fn an_unknown_outcome_is_never_retryable() {
+        let lost = ToolError::new(ErrorKind::ResponseLost, "lost").with_retryable(true);
+        assert!(!lost.outcome_unknown().retryable());
+    }
+}

@@ -1,0 +1,140 @@
+//! Declared effects of tools, and the effects that count after trust is taken into account.
+
+use serde::{Deserialize, Serialize};
+
+/// Declared effects of a tool. A tool without hints is assumed to write.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolHints {
+    /// The tool changes nothing.
+    #[serde(default, rename = "readOnlyHint", skip_serializing_if = "Option::is_none")]
+    pub read_only: Option<bool>,
+    /// The tool may destroy something.
+    #[serde(default, rename = "destructiveHint", skip_serializing_if = "Option::is_none")]
+    pub destructive: Option<bool>,
+    /// Repeating a call with the same arguments has no additional effect.
+    #[serde(default, rename = "idempotentHint", skip_serializing_if = "Option::is_none")]
+    pub idempotent: Option<bool>,
+    /// The tool interacts with an open world, such as the web.
+    #[serde(default, rename = "openWorldHint", skip_serializing_if = "Option::is_none")]
+    pub open_world: Option<bool>,
+}
+
+impl ToolHints {
+    /// The hints of a tool that changes nothing.
+    pub const READ_ONLY: Self =
+        Self { read_only: Some(true), destructive: None, idempotent: None, open_world: None };
+
+    /// The hints of a tool whose calls can be repeated safely.
+    pub const IDEMPOTENT: Self =
+        Self { read_only: None, destructive: None, idempotent: Some(true), open_world: None };
+
+    /// Whether nothing was declared.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// These hints, overridden by those that the operator set.
+    fn overridden_by(self, operator: Self) -> Self {
+        Self {
+            read_only: operator.read_only.or(self.read_only),
+            destructive: operator.destructive.or(self.destructive),
+            idempotent: operator.idempotent.or(self.idempotent),
+            open_world: operator.open_world.or(self.open_world),
+        }
+    }
+}
+
+/// The effects that the hub acts on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct EffectiveHints {
+    /// The tool changes nothing.
+    pub read_only: bool,
+    /// Calls can be repeated safely.
+    pub idempotent: bool,
+    /// The tool may destroy something.
+    pub destructive: bool,
+}
+
+impl EffectiveHints {
+    /// Hints of an untrusted source can raise the risk but never lower it. The operator's hints count either way.
+    pub fn of(declared: ToolHints, trusted: bool, operator: ToolHints) -> Self {
+        let believed = if trusted { declared } else { keep_risk_raising(declared) };
+        let hints = believed.overridden_by(operator);
+        let destructive = hints.destructive == Some(true);
+        let read_only = hints.read_only == Some(true) && !destructive;
+        Self { read_only, idempotent: read_only || hints.idempotent == Some(true), destructive }
+    }
+
+    /// Whether a call can be raced, retried or merged with others.
+    pub fn repeatable(self) -> bool {
+        self.read_only || self.idempotent
+    }
+
+    /// A short label for display.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self { read_only: true, .. } => "read-only",
+            Self { destructive: true, .. } => "destructive",
+            Self { idempotent: true, .. } => "idempotent",
+            Self { .. } => "writes",
+        }
+    }
+}
+
+fn keep_risk_raising(declared: ToolHints) -> ToolHints {
+    ToolHints {
+        read_only: declared.read_only.filter(|claim| !claim),
+        destructive: declared.destructive.filter(|claim| *claim),
+        idempotent: declared.idempotent.filter(|claim| !claim),
+        open_world: declared.open_world.filter(|claim| *claim),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn any_hints() -> impl Strategy<Value = ToolHints> {
+        let hint = proptest::option::of(any::<bool>());
+        (hint.clone(), hint.clone(), hint.clone(), hint).prop_map(
+            |(read_only, destructive, idempotent, open_world)| ToolHints {
+                read_only,
+                destructive,
+                idempotent,
+                open_world,
+            },
+        )
+    }
+
+    #[test]
+    fn missing_hints_mean_writes() {
+        let effective = EffectiveHints::of(ToolHints::default(), true, ToolHints::default());
+        assert!(!effective.repeatable());
+        assert_eq!(effective.label(), "writes");
+    }
+
+    #[test]
+    fn a_tool_that_claims_both_read_only_and_destructive_is_not_repeatable() {
+        let both = ToolHints { destructive: Some(true), ..ToolHints::READ_ONLY };
+        assert!(!EffectiveHints::of(both, true, ToolHints::default()).repeatable());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+        #[test]
+        fn an_untrusted_source_can_never_lower_its_risk(declared in any_hints()) {
+            let effective = EffectiveHints::of(declared, false, ToolHints::default());
+            prop_assert!(!effective.repeatable());
+            prop_assert_eq!(effective.destructive, declared.destructive == Some(true));
+        }
+
+        #[test]
+        fn hints_of_the_operator_win(declared in any_hints(), trusted: bool, read_only: bool) {
+            let operator = ToolHints { read_only: Some(read_only), destructive: Some(false), ..ToolHints::default() };
+            prop_assert_eq!(EffectiveHints::of(declared, trusted, operator).read_only, read_only);
+        }
+    }
+}

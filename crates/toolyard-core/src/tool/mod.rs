@@ -1,0 +1,19 @@
+//! Tools, calls of tools, and what they return.
+//!
+//! - What a tool is: [`definition`], [`schema`], [`hints`], [`capability`], [`source`], [`pattern`]
+//! - Calling one: [`call`], [`caller`], [`extendable_deadline`], [`service`]
+//! - What a call returns: [`output`], [`result_ref`], [`error`]
+
+pub(crate) mod call;
+pub(crate) mod caller;
+pub(crate) mod capability;
+pub(crate) mod definition;
+pub(crate) mod error;
+pub(crate) mod extendable_deadline;
+pub(crate) mod hints;
+pub(crate) mod output;
+pub(crate) mod pattern;
+pub(crate) mod result_ref;
+pub(crate) mod schema;
+pub(crate) mod service;
+pub(crate) mod source;

@@ -1,0 +1,57 @@
+//! A set of tools as it is served to clients. The hub is one [`ToolService`]; the MCP server serves any.
+
+use std::{fmt, sync::Arc};
+
+use crate::{BoxFuture, Caller, RawJson, ToolCallRequest, ToolError, ToolOutput};
+
+/// Lists tools and executes calls of them.
+pub trait ToolService: Send + Sync + fmt::Debug {
+    /// The tools that this client sees now. Returns the same pointer until something changes, so that servers can cache the
+    /// serialized list.
+    fn catalogue(&self, client: &ClientInfo) -> Arc<Catalogue>;
+
+    /// Waits until the catalogue differs from this version, and returns the new version.
+    fn changed(&self, version: u64) -> BoxFuture<'_, u64>;
+
+    /// The definition of a tool by its offered name, even if the catalogue of a client does not list it.
+    fn describe(&self, name: &str) -> Option<RawJson>;
+
+    /// Executes one call.
+    fn call<'a>(&'a self, call: &'a ServiceCall) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
+}
+
+/// The client that a catalogue is for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct ClientInfo {
+    /// The name that the client gives itself, such as `claude-code`. It is not verified.
+    pub name: Option<String>,
+}
+
+/// The tools offered to a client, in a stable order.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Catalogue {
+    /// Grows with every change.
+    pub version: u64,
+    /// The tools by name.
+    pub tools: Vec<OfferedTool>,
+}
+
+/// A tool as it is offered to a client.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OfferedTool {
+    /// The name that clients call it by.
+    pub name: Arc<str>,
+    /// Its MCP definition, under that name.
+    pub definition: RawJson,
+}
+
+/// A call that a client made.
+#[derive(Debug, Clone)]
+pub struct ServiceCall {
+    /// The tool by its offered name, its arguments, and optionally a source.
+    pub request: ToolCallRequest,
+    /// Receives progress and answers input requests.
+    pub caller: Option<Arc<dyn Caller>>,
+    /// The name of the caller, for the audit log.
+    pub caller_name: Arc<str>,
+}

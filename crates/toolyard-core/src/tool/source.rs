@@ -1,0 +1,116 @@
+//! Sources of tools: native code, skills, MCP servers.
+
+use std::{borrow::Borrow, fmt, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+/// The kinds of sources, in the specification's order of priority.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SourceKind {
+    /// Code in this process; priority 0.
+    Native = 0,
+    /// A SKILL.md folder or a small program; priority 1.
+    Skill = 1,
+    /// An MCP server; priority 2.
+    Mcp = 2,
+}
+
+impl SourceKind {
+    /// 0, 1 or 2; a smaller number is preferred.
+    pub fn priority(self) -> u8 {
+        match self {
+            Self::Native => 0,
+            Self::Skill => 1,
+            Self::Mcp => 2,
+        }
+    }
+}
+
+impl fmt::Display for SourceKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Native => "native",
+            Self::Skill => "skill",
+            Self::Mcp => "mcp",
+        })
+    }
+}
+
+/// The operator's name of a source: `native`, `skill:invoices`, `excel`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SourceId(Arc<str>);
+
+impl SourceId {
+    /// The id of the source of native tools.
+    pub const NATIVE: &'static str = "native";
+
+    /// Whether a requested source is only a hint at native tools, and not an id.
+    pub fn is_native_hint(source: &str) -> bool {
+        source == Self::NATIVE || source == "appflowy"
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<T: Into<Arc<str>>> From<T> for SourceId {
+    fn from(id: T) -> Self {
+        Self(id.into())
+    }
+}
+
+impl Borrow<str> for SourceId {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for SourceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What the hub knows about a source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SourceInfo {
+    /// The operator's name.
+    pub id: SourceId,
+    /// The kind of source.
+    pub kind: SourceKind,
+    /// Whether its hints are trusted and it may replace other trusted sources.
+    pub trusted: bool,
+    /// Whether a call that writes excludes all other calls to the source.
+    pub exclusive: bool,
+}
+
+impl SourceInfo {
+    /// A source. Native ones are trusted; others only if the operator trusts them.
+    pub fn new(id: impl Into<SourceId>, kind: SourceKind) -> Self {
+        Self { id: id.into(), kind, trusted: kind == SourceKind::Native, exclusive: false }
+    }
+
+    /// The source of native tools.
+    pub fn native() -> Self {
+        Self::new(SourceId::NATIVE, SourceKind::Native)
+    }
+
+    /// Sets whether the operator trusts the source.
+    #[must_use]
+    pub fn trusted(mut self, trusted: bool) -> Self {
+        self.trusted = trusted;
+        self
+    }
+
+    /// Sets whether calls that write exclude all other calls.
+    #[must_use]
+    pub fn exclusive(mut self, exclusive: bool) -> Self {
+        self.exclusive = exclusive;
+        self
+    }
+}

@@ -1,0 +1,294 @@
+//! The runs that this process drives for clients: one task each, observable and cancellable.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use tokio::{
+    sync::{Notify, broadcast, futures::Notified, mpsc, oneshot},
+    task::JoinSet,
+};
+use toolyard_agent::{Agent, AgentConfig, AgentError, CancelToken, RunEnd, RunRequest, RunUpdate};
+use toolyard_core::{ErrorKind, RunId};
+use toolyard_hub::Profile;
+
+use super::{
+    config::{AgentLookupError, AgentServiceConfig},
+    idempotency::Reservation,
+    run_observer::{RunClient, RunMessage, RunObserver},
+};
+
+/// Updates buffered for a slow subscriber; a subscriber that misses some reads them from the run log.
+const UPDATE_BUFFER: usize = 1_024;
+
+/// The runs that this process drives.
+#[derive(Debug)]
+pub(super) struct ActiveRuns {
+    pub(super) config: AgentServiceConfig,
+    /// The profile, unless it allows everything.
+    profile: Option<Arc<Profile>>,
+    runs: Mutex<HashMap<RunId, ActiveRun>>,
+    /// Notified when a run becomes active.
+    run_added: Notify,
+    tasks: Mutex<JoinSet<()>>,
+    /// No new runs are started.
+    is_draining: AtomicBool,
+    /// No runs are driven.
+    is_stopping: AtomicBool,
+}
+
+/// Why a run was not started.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum StartError {
+    #[error("the hub is shutting down and did not start the run; retry")]
+    ShuttingDown,
+    #[error(transparent)]
+    Agent(#[from] AgentError),
+    #[error("unknown whether the run was started; see `toolyard runs list`")]
+    OutcomeUnknown,
+}
+
+impl StartError {
+    /// The error class for the caller of a tool.
+    pub(super) fn kind(&self) -> ErrorKind {
+        match self {
+            Self::ShuttingDown => ErrorKind::Unavailable,
+            Self::Agent(_) => ErrorKind::Failed,
+            Self::OutcomeUnknown => ErrorKind::OutcomeUnknown,
+        }
+    }
+}
+
+/// A run that this process drives.
+#[derive(Debug, Clone)]
+pub(super) struct ActiveRun {
+    pub(super) cancel: CancelToken,
+    updates: broadcast::Sender<Arc<RunUpdate>>,
+    /// A client wants the run to be resumed once it is suspended.
+    resume_requested: Arc<AtomicBool>,
+    /// Whether the client that started it waits for it.
+    pub(super) is_observed: bool,
+}
+
+impl ActiveRun {
+    /// All updates from now on.
+    pub(super) fn subscribe(&self) -> broadcast::Receiver<Arc<RunUpdate>> {
+        self.updates.subscribe()
+    }
+}
+
+impl ActiveRuns {
+    pub(super) fn new(config: AgentServiceConfig) -> Self {
+        let profile = Some(Arc::new(config.profile.clone())).filter(|profile| !profile.is_open());
+        Self {
+            config,
+            profile,
+            runs: Mutex::default(),
+            run_added: Notify::new(),
+            tasks: Mutex::default(),
+            is_draining: AtomicBool::new(false),
+            is_stopping: AtomicBool::new(false),
+        }
+    }
+
+    /// The agent of this name, restricted to the profile.
+    pub(super) fn agent(&self, name: &str) -> Result<Agent, AgentLookupError> {
+        let mut parts = self.config.agents.parts(name)?;
+        let config = AgentConfig::clone(&parts.config);
+        parts.config = Arc::new(AgentConfig { profile: self.profile.clone(), ..config });
+        Ok(Agent::new(parts))
+    }
+
+    /// Creates a run and passes it to `spawn`, in a task of its own: the client may disconnect at any point, and a run that
+    /// was created must be driven and known by the request that created it.
+    pub(super) async fn start<T: Send + 'static>(
+        self: &Arc<Self>,
+        agent: Agent,
+        request: RunRequest,
+        reservation: Option<Reservation>,
+        spawn: impl FnOnce(&Arc<Self>, Agent, RunId) -> T + Send + 'static,
+    ) -> Result<T, StartError> {
+        if self.is_draining.load(Ordering::SeqCst) {
+            return Err(StartError::ShuttingDown);
+        }
+        let (sender, started) = oneshot::channel();
+        let runs = Arc::clone(self);
+        let start = async move {
+            let fingerprint =
+                reservation.as_ref().map(|reservation| Box::new(reservation.fingerprint().clone()));
+            let run = agent.create_run(RunRequest { fingerprint, ..request }).await?;
+            if let Some(reservation) = reservation {
+                reservation.complete(&run);
+            }
+            Ok(spawn(&runs, agent, run))
+        };
+        // If the client is gone, dropping the result decides what becomes of the run.
+        self.tasks().spawn(async move { drop(sender.send(start.await)) });
+        started.await.unwrap_or(Err(StartError::OutcomeUnknown))
+    }
+
+    pub(super) fn stop_accepting(&self) {
+        self.is_draining.store(true, Ordering::SeqCst);
+    }
+
+    pub(super) fn stop_driving(&self) {
+        self.stop_accepting();
+        self.is_stopping.store(true, Ordering::SeqCst);
+    }
+
+    /// Releases the matching runs; returns how many runs are active.
+    pub(super) fn release(&self, matches: impl Fn(&ActiveRun) -> bool) -> usize {
+        let runs = self.runs();
+        runs.values().filter(|run| matches(run)).for_each(|run| run.cancel.release());
+        runs.len()
+    }
+
+    /// The run, if this process drives it.
+    pub(super) fn find(&self, run: &RunId) -> Option<ActiveRun> {
+        self.runs().get(run).cloned()
+    }
+
+    /// Completes when another run becomes active.
+    pub(super) fn run_added(&self) -> Notified<'_> {
+        self.run_added.notified()
+    }
+
+    pub(super) fn take_tasks(&self) -> JoinSet<()> {
+        std::mem::take(&mut *self.tasks())
+    }
+
+    /// Drives a run that no client waits for. If it is active already, resumes it once it is suspended.
+    pub(super) fn spawn(self: &Arc<Self>, agent: Agent, run: &RunId) {
+        self.spawn_driver(agent, run, None, None);
+    }
+
+    /// Drives a new run for a client that waits for it; `client` is set if approval and input requests can be sent to it.
+    pub(super) fn spawn_observed(
+        self: &Arc<Self>,
+        agent: Agent,
+        run: &RunId,
+        client: Option<RunClient>,
+    ) -> (ActiveRun, mpsc::UnboundedReceiver<RunMessage>) {
+        let (sender, messages) = mpsc::unbounded_channel();
+        (self.spawn_driver(agent, run, Some(sender), client), messages)
+    }
+
+    fn spawn_driver(
+        self: &Arc<Self>,
+        agent: Agent,
+        run: &RunId,
+        messages: Option<mpsc::UnboundedSender<RunMessage>>,
+        client: Option<RunClient>,
+    ) -> ActiveRun {
+        let mut active_runs = self.runs();
+        if let Some(active) = active_runs.get(run) {
+            active.resume_requested.store(true, Ordering::SeqCst);
+            return active.clone();
+        }
+        let active = ActiveRun {
+            cancel: CancelToken::default(),
+            updates: broadcast::Sender::new(UPDATE_BUFFER),
+            resume_requested: Arc::default(),
+            is_observed: messages.is_some(),
+        };
+        let is_draining = self.is_draining.load(Ordering::SeqCst) && !active.is_observed;
+        if is_draining || self.is_stopping.load(Ordering::SeqCst) {
+            // The run is in the log; the next process resumes it.
+            active.cancel.release();
+        }
+        active_runs.insert(run.clone(), active.clone());
+        self.run_added.notify_waiters();
+        let observer = RunObserver { updates: active.updates.clone(), messages, client };
+        let (runs, run, driven) = (Arc::clone(self), run.clone(), active.clone());
+        let mut tasks = self.tasks();
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(async move {
+            let ended = runs.drive(&agent, &run, &observer, &driven).await;
+            match &ended {
+                Err(error @ AgentError::Released(_)) => tracing::info!(%error),
+                Err(error) => tracing::warn!(%run, %error, "agent run stopped before it finished"),
+                Ok(_) => {}
+            }
+            if let Some(messages) = &observer.messages {
+                // The client may be gone.
+                let _ = messages.send(RunMessage::Ended(ended));
+            }
+        });
+        active
+    }
+
+    /// Drives a run until it ends, or is suspended without a request to resume it.
+    async fn drive(
+        &self,
+        agent: &Agent,
+        run: &RunId,
+        observer: &RunObserver,
+        active: &ActiveRun,
+    ) -> Result<RunEnd, AgentError> {
+        let mut guard = RemoveOnDrop { runs: self, run, is_removed: false };
+        loop {
+            let ended = agent.drive(run, observer, &active.cancel).await;
+            // Holding the lock, so that a concurrent request to resume either is seen here or spawns a new driver.
+            let mut active_runs = self.runs();
+            let is_suspended = matches!(ended, Ok(RunEnd::Suspended { .. }));
+            if !(is_suspended && active.resume_requested.swap(false, Ordering::SeqCst)) {
+                active_runs.remove(run);
+                // Another driver may add the run again as soon as the lock is free.
+                guard.is_removed = true;
+                return ended;
+            }
+        }
+    }
+
+    fn tasks(&self) -> MutexGuard<'_, JoinSet<()>> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn runs(&self) -> MutexGuard<'_, HashMap<RunId, ActiveRun>> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Removes a run from the active ones if its driver panics or is aborted.
+struct RemoveOnDrop<'a> {
+    runs: &'a ActiveRuns,
+    run: &'a RunId,
+    is_removed: bool,
+}
+
+impl Drop for RemoveOnDrop<'_> {
+    fn drop(&mut self) {
+        if !self.is_removed {
+            self.runs.runs().remove(self.run);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agents::testing::TestAgents;
+
+    #[tokio::test]
+    async fn an_agent_can_use_only_tools_of_the_profile_and_of_its_own_list() {
+        let profile = Profile { deny: vec!["delete_*".to_owned()], ..Profile::default() };
+        let agents = TestAgents::in_memory().with_agent("clerk", &["*@excel"]);
+        let service = agents.service_with(profile, false);
+        for (name, tool, source, is_usable) in [
+            ("clerk", "read", "excel", true),
+            ("clerk", "read", "files", false),
+            ("clerk", "delete_row", "excel", false),
+            ("assistant", "read", "files", true),
+            ("assistant", "delete_row", "excel", false),
+        ] {
+            let agent = service.0.agent(name).unwrap();
+            assert_eq!(agent.parts().config.can_use(tool, source), is_usable, "{name} {tool}@{source}");
+        }
+        let parts = service.0.config.agents.parts("assistant").unwrap();
+        assert!(parts.config.can_use("delete_row", "excel"), "the profile applies to clients only");
+    }
+}

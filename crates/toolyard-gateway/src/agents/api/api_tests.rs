@@ -1,0 +1,221 @@
+//! Requests that are dropped, repeated or too late.
+
+use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
+
+use http::HeaderValue;
+use serde_json::{Value, json};
+use toolyard_agent::{AGENT_RUN_KIND, RunEnd, RunEvent, RunRequest};
+use toolyard_core::{Lease, RawJson, ServiceCall, ToolCallRequest};
+use toolyard_mcp_server::RouteBody;
+use toolyard_model::{ModelMessage, Role};
+
+use super::{completion_handlers::resolve_suspended_notices, *};
+use crate::agents::{ask_agent::AskAgent, run_text::suspended_notice, testing::TestAgents};
+
+fn api(agents: &TestAgents) -> AgentApi {
+    AgentApi::new(agents.service())
+}
+
+fn post(path: &str, headers: &[(&'static str, &str)], body: &Value) -> RouteRequest {
+    let headers = headers
+        .iter()
+        .map(|(name, value)| (http::HeaderName::from_static(name), HeaderValue::from_str(value).unwrap()));
+    RouteRequest {
+        method: Method::POST,
+        path: path.to_owned(),
+        query: String::new(),
+        headers: headers.collect(),
+        body: body.to_string(),
+    }
+}
+
+/// Starts a run whose question is the idempotency key.
+fn start_request(key: &str) -> RouteRequest {
+    post("/runs", &[("idempotency-key", key)], &json!({ "question": key }))
+}
+
+fn parse(response: RouteResponse) -> (u16, Value) {
+    match response.body {
+        RouteBody::Json(bytes) => (response.status.as_u16(), serde_json::from_slice(&bytes).unwrap()),
+        RouteBody::Events { .. } => panic!("events"),
+    }
+}
+
+/// The started runs with this question.
+async fn started_runs(agents: &TestAgents, question: &str) -> Vec<RunId> {
+    let mut found = Vec::new();
+    let runs = agents.log().runs(1_000).await.unwrap();
+    for run in runs.into_iter().filter(|run| run.kind == AGENT_RUN_KIND) {
+        let is_match = run.detail.to_value()["question"] == question;
+        if is_match && !agents.log().events(&run.id, 0).await.unwrap().is_empty() {
+            found.push(run.id);
+        }
+    }
+    found
+}
+
+/// Drops a future after so many polls; its output if it completes before that.
+async fn drop_after<T>(polls: usize, future: impl Future<Output = T>) -> Option<T> {
+    let (mut future, mut left) = (pin!(future), polls);
+    poll_fn(|context| match future.as_mut().poll(context) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending if left <= 1 => Poll::Ready(None),
+        Poll::Pending => {
+            left -= 1;
+            Poll::Pending
+        }
+    })
+    .await
+}
+
+/// Repeats a request until its run is started.
+async fn start_until_accepted(api: &AgentApi, key: &str) -> (u16, Value) {
+    for _ in 0..500 {
+        let (status, response) = parse(api.handle(start_request(key)).await);
+        if status == 202 {
+            return (status, response);
+        }
+        assert_eq!(response["error"]["code"], "already_started", "{response}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("the run of {key} is never started");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_that_is_dropped_at_any_point_and_repeated_starts_one_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let agents = TestAgents::in_folder(&folder).await;
+    let api = api(&agents);
+    for polls in 1..100 {
+        let key = format!("dropped-{polls}");
+        let response = drop_after(polls, api.handle(start_request(&key))).await;
+        let (_, repeated) = start_until_accepted(&api, &key).await;
+        let runs = started_runs(&agents, &key).await;
+        assert_eq!(runs.len(), 1, "dropped after {polls} polls");
+        assert_eq!(repeated["run"], json!(runs[0]), "dropped after {polls} polls");
+        if response.is_some() {
+            return;
+        }
+    }
+    panic!("the request never completes");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restarted_hub_recognizes_an_idempotency_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = TestAgents::in_folder(&folder).await;
+    let (_, first_response) = start_until_accepted(&api(&first), "once").await;
+    drop(first);
+    let second = TestAgents::in_folder(&folder).await;
+    let api = api(&second);
+    let (status, repeated) = parse(api.handle(start_request("once")).await);
+    assert_eq!((status, &repeated["run"]), (202, &first_response["run"]));
+    assert_eq!(started_runs(&second, "once").await.len(), 1);
+    let other = post("/runs", &[("idempotency-key", "once")], &json!({"question": "another"}));
+    let (_, error) = parse(api.handle(other).await);
+    assert_eq!(error["error"]["code"], "idempotency_key_reused", "{error}");
+    let retry = post("/runs", &[("x-stainless-retry-count", "1")], &json!({"question": "once"}));
+    let (_, error) = parse(api.handle(retry).await);
+    assert_eq!(error["error"]["code"], "already_started", "{error}");
+    let other_client = post(
+        "/runs",
+        &[("idempotency-key", "once"), ("authorization", "Bearer other")],
+        &json!({"question": "b"}),
+    );
+    assert_eq!(parse(api.handle(other_client).await).0, 202);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_without_events_does_not_hold_its_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let agents = TestAgents::in_folder(&folder).await;
+    let (_, first) = start_until_accepted(&api(&agents), "once").await;
+    let detail = agents.log().run(&RunId::from(first["run"].as_str().unwrap())).await.unwrap().detail;
+    let detail = detail.get().replace("once", "twice");
+    // As if a process had died between creating the run and logging its first event.
+    agents.log().create_run(AGENT_RUN_KIND, &RawJson::parse(detail).unwrap()).await.unwrap();
+    let (status, repeated) = parse(api(&agents).handle(start_request("once")).await);
+    assert_eq!((status, &repeated["run"]), (202, &first["run"]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_service_that_shuts_down_starts_no_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let agents = TestAgents::in_folder(&folder).await;
+    let service = agents.service();
+    let (api, ask_agent) = (AgentApi::new(service.clone()), AskAgent::new(service.clone()));
+    service.stop_accepting();
+    let completion = json!({"model": "assistant", "messages": [{"role": "user", "content": "hello"}]});
+    for request in [start_request("late"), post("/v1/chat/completions", &[], &completion)] {
+        let (status, error) = parse(api.handle(request).await);
+        assert_eq!((status, error["error"]["code"].as_str()), (503, Some("shutting_down")), "{error}");
+        assert!(error["error"]["message"].as_str().unwrap().contains("did not start the run"), "{error}");
+    }
+    let request = ToolCallRequest::new("ask_agent", json!({"question": "late"}));
+    let call = ServiceCall { request, caller: None, caller_name: "client".into() };
+    let error = ask_agent.call(&call).await.unwrap_err();
+    assert!(error.to_string().contains("did not start the run"), "{error}");
+    assert!(agents.log().runs(10).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn counting_orphaned_runs_does_not_take_them_from_their_owner() {
+    let folder = tempfile::tempdir().unwrap();
+    let agents = TestAgents::in_folder(&folder).await;
+    let service = agents.service();
+    let (agent, request) =
+        (service.0.agent("assistant").unwrap(), service.0.config.agents.request("assistant", "q".to_owned()));
+    let run = agent.create_run(request).await.unwrap();
+    // A command that was stopped for longer than its lease.
+    let lease = agents.log().claim(&run, "a command", Duration::from_millis(1)).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    let found = service.resume_orphaned().await.unwrap();
+    assert_eq!((found.not_resumed, found.leased, found.resumed), (1, 0, 0));
+    agents.log().renew(&lease, Duration::from_secs(5)).await.unwrap();
+    let found = service.resume_orphaned().await.unwrap();
+    assert_eq!((found.not_resumed, found.leased, found.resumed), (0, 1, 0));
+    agents.log().renew(&lease, Duration::from_secs(5)).await.unwrap();
+}
+
+async fn answered_run(agents: &TestAgents, answer: &str) -> RunId {
+    let log = agents.log();
+    let run = log.create_run(AGENT_RUN_KIND, &RawJson::empty_object()).await.unwrap();
+    let lease: Lease = log.claim(&run, "other", Duration::from_secs(5)).await.unwrap();
+    let end = RunEnd::Answered { answer: answer.to_owned(), sources: Vec::new(), truncated: false };
+    let events = [RunEvent::Requested { request: RunRequest::default() }, RunEvent::Ended { end }];
+    let events: Vec<RawJson> = events.iter().map(|event| RawJson::from_serialize(event).unwrap()).collect();
+    log.append_all(&lease, 0, &events).await.unwrap();
+    run
+}
+
+#[tokio::test]
+async fn notices_of_the_latest_suspended_runs_are_replaced_by_their_answers_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let agents = TestAgents::in_folder(&folder).await;
+    let mut history = Vec::new();
+    for number in 0..25 {
+        let run = answered_run(&agents, &format!("answer {number}")).await;
+        history.push(ModelMessage::user(format!("question {number}")));
+        history.push(ModelMessage::assistant(suspended_notice(&run, &[])));
+        history.push(ModelMessage::assistant(suspended_notice(&run, &[])));
+    }
+    let resolved = resolve_suspended_notices(agents.log().as_ref(), history).await;
+    let answers: Vec<&str> = resolved
+        .iter()
+        .filter(|message| message.role == Role::Assistant)
+        .map(|message| message.text.as_str())
+        .collect();
+    let latest: Vec<String> = (5..25).map(|number| format!("answer {number}")).collect();
+    assert_eq!(answers, latest);
+    assert_eq!(resolved.iter().filter(|message| message.role == Role::User).count(), 25);
+}
+
+#[test]
+fn an_unknown_path_is_answered_with_the_known_ones() {
+    for clients_may_approve in [false, true] {
+        let error = no_route(&Method::GET, &["nothing"], clients_may_approve);
+        let approve =
+            if clients_may_approve { "POST /runs/ID/approve " } else { "POST /runs/ID/approve (deny only)" };
+        assert!(error.message.contains(approve), "{}", error.message);
+    }
+}

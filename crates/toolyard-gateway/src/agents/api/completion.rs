@@ -1,0 +1,203 @@
+//! Requests and responses of OpenAI's chat completions API.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use toolyard_agent::RunEnd;
+use toolyard_core::RunId;
+use toolyard_model::{ModelMessage, Role, Usage};
+
+use super::error::ApiError;
+use crate::agents::run_text::suspended_notice;
+
+/// The body of a request. Other fields tune the model, which is the agent's concern, and are ignored.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct CompletionBody {
+    model: String,
+    messages: Vec<ChatMessage>,
+    stream: Option<bool>,
+    stream_options: Option<StreamOptions>,
+    n: Option<u64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct StreamOptions {
+    include_usage: Option<bool>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ChatMessage {
+    role: String,
+    content: Value,
+}
+
+/// A validated request.
+#[derive(Debug, PartialEq)]
+pub(super) struct CompletionRequest {
+    /// The requested model is the name of an agent.
+    pub(super) agent: String,
+    pub(super) question: String,
+    /// The messages before the question.
+    pub(super) history: Vec<ModelMessage>,
+    pub(super) stream: bool,
+    pub(super) include_usage: bool,
+}
+
+impl CompletionRequest {
+    pub(super) fn parse(body: &str) -> Result<Self, ApiError> {
+        let body: CompletionBody = serde_json::from_str(body)
+            .map_err(|error| ApiError::bad_request(format!("invalid body: {error}")))?;
+        if body.n.is_some_and(|n| n != 1) {
+            return Err(ApiError::invalid_param("n", "only one completion is supported: omit `n`"));
+        }
+        let mut messages = body.messages;
+        let last =
+            messages.pop().ok_or_else(|| ApiError::invalid_param("messages", "`messages` is empty"))?;
+        if last.role != "user" {
+            return Err(ApiError::invalid_param("messages", "the last message must have the role `user`"));
+        }
+        let question = message_text(&last.content)?;
+        if question.trim().is_empty() {
+            return Err(ApiError::invalid_param("messages", "the last message is empty"));
+        }
+        let mut history = Vec::new();
+        for message in &messages {
+            history.extend(history_message(message)?);
+        }
+        Ok(Self {
+            agent: body.model,
+            question,
+            history,
+            stream: body.stream.unwrap_or(false),
+            include_usage: body.stream_options.and_then(|options| options.include_usage).unwrap_or(false),
+        })
+    }
+}
+
+/// A message for the agent's model; none for results of the client's own tools.
+fn history_message(message: &ChatMessage) -> Result<Option<ModelMessage>, ApiError> {
+    let text = message_text(&message.content)?;
+    if text.trim().is_empty() {
+        return Ok(None);
+    }
+    Ok(match message.role.as_str() {
+        "user" => Some(ModelMessage::new(Role::User, text)),
+        "assistant" => Some(ModelMessage::new(Role::Assistant, text)),
+        // The agent has a system prompt of its own, and many models take only one.
+        "system" | "developer" => {
+            Some(ModelMessage::new(Role::User, format!("(For this conversation: {})", text.trim())))
+        }
+        "tool" | "function" => None,
+        other => return Err(ApiError::invalid_param("messages", format!("unknown role `{other}`"))),
+    })
+}
+
+/// The content of a message: a string or text parts.
+fn message_text(content: &Value) -> Result<String, ApiError> {
+    match content {
+        Value::Null => Ok(String::new()),
+        Value::String(text) => Ok(text.clone()),
+        Value::Array(parts) => {
+            let text = |part: &Value| match part.get("type").and_then(Value::as_str) {
+                Some("text" | "input_text") | None => {
+                    Ok(part.get("text").and_then(Value::as_str).unwrap_or_default().to_owned())
+                }
+                Some(kind) => {
+                    let message = format!("only text parts are supported, not `{kind}`");
+                    Err(ApiError::invalid_param("messages", message))
+                }
+            };
+            Ok(parts.iter().map(text).collect::<Result<Vec<_>, _>>()?.join("\n"))
+        }
+        _ => Err(ApiError::invalid_param("messages", "message content must be a string or a list of parts")),
+    }
+}
+
+/// Builds the responses to one request.
+#[derive(Debug, Clone)]
+pub(super) struct CompletionBuilder {
+    pub(super) run: RunId,
+    pub(super) agent: String,
+    /// Unix time in seconds.
+    pub(super) created: i64,
+}
+
+/// The text of a completion and its finish reason.
+pub(super) fn completion_text(run: &RunId, end: &RunEnd) -> Result<(String, &'static str), ApiError> {
+    match end {
+        RunEnd::Answered { answer, truncated, .. } => {
+            Ok((answer.clone(), if *truncated { "length" } else { "stop" }))
+        }
+        RunEnd::Planned => Ok((String::new(), "stop")),
+        RunEnd::Suspended { waiting_for } => Ok((suspended_notice(run, waiting_for), "stop")),
+        RunEnd::LimitReached { message, .. } => Ok((format!("{message} (run {run})"), "length")),
+        RunEnd::Failed { message, hint } => {
+            let hint = hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+            Err(ApiError::failed("run_failed", format!("{message}{hint} (run {run})")))
+        }
+        RunEnd::Cancelled => Err(ApiError::failed("run_cancelled", format!("run {run} was cancelled"))),
+    }
+}
+
+impl CompletionBuilder {
+    /// The whole completion.
+    pub(super) fn completion(&self, end: &RunEnd, usage: Usage) -> Result<Value, ApiError> {
+        let (text, finish_reason) = completion_text(&self.run, end)?;
+        let awaits_approval = matches!(end, RunEnd::Suspended { .. });
+        Ok(json!({
+            "id": self.id(),
+            "object": "chat.completion",
+            "created": self.created,
+            "model": self.agent,
+            "choices": [{
+                "index": 0,
+                "message": {"role": "assistant", "content": text, "refusal": null},
+                "logprobs": null,
+                "finish_reason": finish_reason,
+            }],
+            "usage": usage_json(usage),
+            "toolyard": {"run": self.run, "awaits_approval": awaits_approval},
+        }))
+    }
+
+    /// A chunk of a streamed completion.
+    pub(super) fn chunk(&self, delta: &Value, finish_reason: Option<&str>) -> Value {
+        let choice = json!({"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish_reason});
+        self.chunk_with(&json!([choice]), &Value::Null)
+    }
+
+    /// The last chunk, which has only the usage.
+    pub(super) fn usage_chunk(&self, usage: Usage) -> Value {
+        self.chunk_with(&json!([]), &usage_json(usage))
+    }
+
+    fn chunk_with(&self, choices: &Value, usage: &Value) -> Value {
+        json!({
+            "id": self.id(),
+            "object": "chat.completion.chunk",
+            "created": self.created,
+            "model": self.agent,
+            "choices": choices,
+            "usage": usage,
+        })
+    }
+
+    fn id(&self) -> String {
+        format!("chatcmpl-{}", self.run)
+    }
+}
+
+fn usage_json(usage: Usage) -> Value {
+    json!({
+        "prompt_tokens": usage.input,
+        "completion_tokens": usage.output,
+        "total_tokens": usage.input.saturating_add(usage.output),
+        "prompt_tokens_details": {"cached_tokens": usage.cached},
+    })
+}
+
+#[cfg(test)]
+#[path = "completion_tests.rs"]
+mod tests;

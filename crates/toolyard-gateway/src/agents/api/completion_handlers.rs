@@ -1,0 +1,128 @@
+//! Handlers of the OpenAI-compatible API: `POST /v1/chat/completions` and `GET /v1/models`.
+
+use std::{collections::HashSet, sync::Arc};
+
+use bytes::Bytes;
+use futures_util::Stream;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use serde_json::{Value, json};
+use toolyard_agent::{RunEnd, RunRequest};
+use toolyard_core::{RunId, RunLog};
+use toolyard_mcp_server::{RouteBody, RouteResponse};
+use toolyard_model::{ModelMessage, Role};
+
+use super::{
+    completion::{CompletionBuilder, CompletionRequest},
+    completion_stream::{PendingCompletion, finished_events},
+    error::{ApiError, json_response},
+    run_state::outcome,
+};
+use crate::agents::{
+    active_runs::ActiveRuns,
+    config::AgentLookupError,
+    idempotency::{IdempotencyError, RequestCache, RequestIdentity, RequestLookup},
+    run_text::run_of_suspended_notice,
+    unix_time::now_milliseconds,
+};
+
+/// How many suspended runs of a conversation are looked up; the client writes the history.
+const MAX_RUN_LOOKUPS: usize = 20;
+
+/// `POST /v1/chat/completions`.
+pub(super) async fn complete(
+    runs: &Arc<ActiveRuns>,
+    requests: &RequestCache,
+    headers: &HeaderMap,
+    body: &str,
+) -> Result<RouteResponse, ApiError> {
+    let completion = CompletionRequest::parse(body)?;
+    let agent = runs.agent(&completion.agent)?;
+    let identity = RequestIdentity::from_request("/v1/chat/completions", headers, body)?;
+    let log = runs.config.log.as_ref();
+    let reservation = match requests.reserve(identity, log).await? {
+        RequestLookup::New(reservation) => reservation,
+        RequestLookup::Duplicate(run) => return repeat(log, completion, run).await,
+    };
+    let request = RunRequest {
+        history: resolve_suspended_notices(log, completion.history).await,
+        caller: "http".to_owned(),
+        ..runs.config.agents.request(&completion.agent, completion.question)
+    };
+    let started = runs.start(agent, request, Some(reservation), |runs, agent, run| {
+        let (active, messages) = runs.spawn_observed(agent, &run, None);
+        (run, PendingCompletion { messages, cancel: active.cancel })
+    });
+    let (run, pending) = started.await?;
+    let builder = CompletionBuilder { run, agent: completion.agent, created: now_milliseconds() / 1_000 };
+    if !completion.stream {
+        return Ok(json_response(StatusCode::OK, &pending.wait(&builder).await?));
+    }
+    Ok(event_stream(pending.into_events(builder, completion.include_usage)))
+}
+
+/// The completion of a run that an earlier, equal request started.
+async fn repeat(
+    log: &dyn RunLog,
+    completion: CompletionRequest,
+    run: RunId,
+) -> Result<RouteResponse, ApiError> {
+    let Some((end, usage)) = outcome(log, &run).await? else {
+        return Err(IdempotencyError::AlreadyStarted(run).into());
+    };
+    let builder = CompletionBuilder { run, agent: completion.agent, created: now_milliseconds() / 1_000 };
+    if completion.stream {
+        return Ok(event_stream(finished_events(builder, completion.include_usage, usage, end)));
+    }
+    Ok(json_response(StatusCode::OK, &builder.completion(&end, usage)?))
+}
+
+/// Replaces notices about suspended runs by the answers that these runs have by now, and drops those without one.
+pub(super) async fn resolve_suspended_notices(
+    log: &dyn RunLog,
+    history: Vec<ModelMessage>,
+) -> Vec<ModelMessage> {
+    let (mut resolved, mut seen) = (Vec::with_capacity(history.len()), HashSet::new());
+    for message in history.into_iter().rev() {
+        let suspended = match message.role {
+            Role::Assistant => run_of_suspended_notice(&message.text),
+            _ => None,
+        };
+        let Some(run) = suspended else {
+            resolved.push(message);
+            continue;
+        };
+        if seen.len() >= MAX_RUN_LOOKUPS || !seen.insert(run.clone()) {
+            continue;
+        }
+        if let Ok(Some((RunEnd::Answered { answer, .. }, _))) = outcome(log, &run).await {
+            resolved.push(ModelMessage::new(Role::Assistant, answer));
+        }
+    }
+    resolved.reverse();
+    resolved
+}
+
+/// `GET /v1/models`: agents are listed as models.
+pub(super) fn models(runs: &ActiveRuns) -> RouteResponse {
+    let models: Vec<Value> = runs.config.agents.names().iter().map(|name| model_json(name)).collect();
+    json_response(StatusCode::OK, &json!({"object": "list", "data": models}))
+}
+
+/// `GET /v1/models/NAME`.
+pub(super) fn model(runs: &ActiveRuns, name: &str) -> Result<RouteResponse, ApiError> {
+    let known = runs.config.agents.names();
+    if !known.iter().any(|agent| agent == name) {
+        return Err(AgentLookupError::Unknown { name: name.to_owned(), known }.into());
+    }
+    Ok(json_response(StatusCode::OK, &model_json(name)))
+}
+
+fn model_json(name: &str) -> Value {
+    json!({"id": name, "object": "model", "created": 0, "owned_by": "toolyard"})
+}
+
+fn event_stream(stream: impl Stream<Item = Bytes> + Send + 'static) -> RouteResponse {
+    let headers = vec![(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"))];
+    let body = RouteBody::Events { stream: Box::pin(stream), ends_on_shutdown: false };
+    RouteResponse { status: StatusCode::OK, headers, body }
+}

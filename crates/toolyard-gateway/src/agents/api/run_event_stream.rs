@@ -1,0 +1,104 @@
+//! The updates of a run as server-sent events: first those in the log, then live ones.
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use futures_util::{Stream, stream};
+use tokio::sync::broadcast::{Receiver, error::RecvError};
+use toolyard_agent::{RunEnd, RunEvent, RunUpdate, replay_updates};
+use toolyard_core::RunId;
+
+use crate::agents::active_runs::ActiveRuns;
+
+/// How often the log of a run is polled that this process does not drive.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+
+/// The events of a run from number `from` on, until the run is over.
+pub(super) fn run_events(runs: Arc<ActiveRuns>, run: RunId, from: i64) -> impl Stream<Item = Bytes> + Send {
+    let reader = RunEventReader { runs, run, next: from, ready: VecDeque::new(), live: None, is_over: false };
+    stream::unfold(reader, |mut reader| async move {
+        let event = reader.next().await?;
+        Some((event, reader))
+    })
+}
+
+struct RunEventReader {
+    runs: Arc<ActiveRuns>,
+    run: RunId,
+    /// The number of the next logged event.
+    next: i64,
+    ready: VecDeque<Bytes>,
+    live: Option<Receiver<Arc<RunUpdate>>>,
+    is_over: bool,
+}
+
+impl RunEventReader {
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Some(event);
+            }
+            if self.is_over {
+                return None;
+            }
+            match &mut self.live {
+                None => self.poll().await,
+                Some(live) => match live.recv().await {
+                    Ok(update) => self.push(&update),
+                    // The log has what was missed.
+                    Err(RecvError::Lagged(_)) => self.read_log().await,
+                    Err(RecvError::Closed) => {
+                        self.live = None;
+                        self.read_log().await;
+                    }
+                },
+            }
+        }
+    }
+
+    /// Reads the log, and subscribes if this process drives the run.
+    async fn poll(&mut self) {
+        // Before the log is read, so that nothing is missed in between.
+        let runs = Arc::clone(&self.runs);
+        let mut run_added = std::pin::pin!(runs.run_added());
+        run_added.as_mut().enable();
+        self.live = runs.find(&self.run).map(|active| active.subscribe());
+        self.read_log().await;
+        if self.ready.is_empty() && !self.is_over && self.live.is_none() {
+            let _ = tokio::time::timeout(POLL_INTERVAL, run_added).await;
+        }
+    }
+
+    async fn read_log(&mut self) {
+        match self.runs.config.log.events(&self.run, self.next).await {
+            Ok(events) => replay_updates(&events).for_each(|update| self.push(&update)),
+            Err(error) => {
+                tracing::warn!(run = %self.run, %error, "run log cannot be read; event stream closed");
+                self.is_over = true;
+            }
+        }
+    }
+
+    fn push(&mut self, update: &RunUpdate) {
+        if let RunUpdate::Event { number, event, .. } = update {
+            if *number < self.next {
+                return;
+            }
+            self.next = number + 1;
+            self.is_over =
+                matches!(event, RunEvent::Ended { end } if !matches!(end, RunEnd::Suspended { .. }));
+        }
+        self.ready.extend(encode(update));
+    }
+}
+
+/// An update as a server-sent event. Logged events have their number as id, so that a client can resume after them.
+fn encode(update: &RunUpdate) -> Option<Bytes> {
+    let data = serde_json::to_value(update).ok()?;
+    let (id, name) = match update {
+        RunUpdate::Event { number, .. } => (format!("id: {number}\n"), data.pointer("/event/event")),
+        _ => (String::new(), data.get("update")),
+    };
+    let name = name.and_then(serde_json::Value::as_str).unwrap_or("update");
+    Some(Bytes::from(format!("{id}event: {name}\ndata: {data}\n\n")))
+}

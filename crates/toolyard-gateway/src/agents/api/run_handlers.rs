@@ -1,0 +1,234 @@
+//! Handlers of `/runs`: start a run, show it, follow its events, decide on an approval, cancel it.
+
+use std::{sync::Arc, time::Duration};
+
+use http::{HeaderMap, StatusCode};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::broadcast::error::RecvError;
+use toolyard_agent::{
+    AgentError, DEFAULT_AGENT, RunEnd, RunEvent, RunRequest, RunUpdate, cancel_run, decide_approval,
+    request_cancellation,
+};
+use toolyard_core::{ApprovalRecord, JournalError, RunId};
+use toolyard_mcp_server::{RouteBody, RouteResponse};
+use toolyard_model::{ModelMessage, Usage};
+
+use super::{
+    error::{ApiError, json_response},
+    run_event_stream::run_events,
+    run_state::{add_usage, logged_updates},
+};
+use crate::agents::{
+    active_runs::ActiveRuns,
+    idempotency::{RequestCache, RequestIdentity, RequestLookup},
+};
+
+/// How long a cancelled run may take to end before the client is told that it is still ending.
+const CANCEL_GRACE: Duration = Duration::from_secs(5);
+
+/// The body of `POST /runs`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StartRun {
+    question: String,
+    #[serde(default)]
+    agent: Option<String>,
+    #[serde(default)]
+    history: Vec<ModelMessage>,
+    #[serde(default)]
+    plan_only: bool,
+    #[serde(default)]
+    dry_run: bool,
+}
+
+/// The body of `POST /runs/ID/approve`. `approval` and `step` may be absent if only one approval is pending.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Decision {
+    #[serde(default)]
+    approval: Option<i64>,
+    #[serde(default)]
+    step: Option<String>,
+    allow: bool,
+}
+
+/// `POST /runs`. Repeating the request with the same idempotency key returns the same run.
+pub(super) async fn start(
+    runs: &Arc<ActiveRuns>,
+    requests: &RequestCache,
+    headers: &HeaderMap,
+    body: &str,
+) -> Result<RouteResponse, ApiError> {
+    let start: StartRun = parse(body)?;
+    if start.question.trim().is_empty() {
+        return Err(ApiError::invalid_param("question", "`question` is empty"));
+    }
+    let name = start.agent.as_deref().unwrap_or(DEFAULT_AGENT);
+    let agent = runs.agent(name)?;
+    let identity = RequestIdentity::from_request("/runs", headers, body)?;
+    let reservation = match requests.reserve(identity, runs.config.log.as_ref()).await? {
+        RequestLookup::New(reservation) => reservation,
+        RequestLookup::Duplicate(run) => return Ok(started(&run)),
+    };
+    let request = RunRequest {
+        detached: true,
+        history: start.history,
+        caller: "http".to_owned(),
+        plan_only: start.plan_only,
+        dry_run: start.dry_run,
+        ..runs.config.agents.request(name, start.question)
+    };
+    let run = runs.start(agent, request, Some(reservation), |runs, agent, run| {
+        runs.spawn(agent, &run);
+        run
+    });
+    Ok(started(&run.await?))
+}
+
+fn started(run: &RunId) -> RouteResponse {
+    json_response(StatusCode::ACCEPTED, &json!({"run": run, "events": format!("/runs/{run}/events")}))
+}
+
+/// `GET /runs/ID`.
+pub(super) async fn show(runs: &ActiveRuns, run: &RunId) -> Result<RouteResponse, ApiError> {
+    let record = runs.config.log.run(run).await?;
+    let updates = logged_updates(runs.config.log.as_ref(), run).await?;
+    let (mut usage, mut end, mut request, mut plan) = (Usage::default(), Value::Null, None, Value::Null);
+    for update in &updates {
+        add_usage(&mut usage, update);
+        let RunUpdate::Event { event, .. } = update else { continue };
+        match event {
+            RunEvent::Requested { request: requested } => request = Some(requested),
+            RunEvent::Planned { plan: latest, .. } => plan = json!(latest),
+            RunEvent::Ended { end: ended } => end = json!(ended),
+            RunEvent::Resumed { .. } => end = Value::Null,
+            _ => {}
+        }
+    }
+    let approvals: Vec<Value> = pending_approvals(runs, run)
+        .await?
+        .iter()
+        .map(|approval| json!({"approval": approval.id, "step": approval.step, "text": approval.text}))
+        .collect();
+    let state = json!({
+        "run": run,
+        "state": record.state,
+        "created_at": record.created_at,
+        "driven_here": runs.find(run).is_some(),
+        "agent": request.map(|request| &request.agent),
+        "question": request.map(|request| &request.question),
+        "plan": plan,
+        "pending_approvals": approvals,
+        "usage": usage,
+        "end": end,
+        "event_count": updates.len(),
+    });
+    Ok(json_response(StatusCode::OK, &state))
+}
+
+/// `GET /runs/ID/events`, from the event after `Last-Event-ID` on.
+pub(super) async fn follow(
+    runs: &Arc<ActiveRuns>,
+    run: &RunId,
+    headers: &HeaderMap,
+) -> Result<RouteResponse, ApiError> {
+    logged_updates(runs.config.log.as_ref(), run).await?;
+    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.trim().parse::<i64>().ok());
+    let from = last.map_or(0, |last| last.saturating_add(1).max(0));
+    let stream = Box::pin(run_events(Arc::clone(runs), run.clone(), from));
+    let body = RouteBody::Events { stream, ends_on_shutdown: true };
+    Ok(RouteResponse { status: StatusCode::OK, headers: Vec::new(), body })
+}
+
+/// `POST /runs/ID/approve`: decides on an approval and resumes the run.
+pub(super) async fn decide(
+    runs: &Arc<ActiveRuns>,
+    run: &RunId,
+    body: &str,
+) -> Result<RouteResponse, ApiError> {
+    let decision: Decision = parse(body)?;
+    if decision.allow && !runs.config.clients_may_approve {
+        // A model may read this, so it does not say how to give the approval.
+        let message = "HTTP clients may only deny tool calls; the operator of this hub approves them";
+        return Err(ApiError {
+            status: StatusCode::FORBIDDEN,
+            code: Some("approval_not_permitted"),
+            ..ApiError::invalid_param("allow", message)
+        });
+    }
+    let updates = logged_updates(runs.config.log.as_ref(), run).await?;
+    let mut matching = pending_approvals(runs, run).await?;
+    matching.retain(|approval| {
+        decision.approval.is_none_or(|id| approval.id == id)
+            && decision.step.as_deref().is_none_or(|step| approval.step.as_deref() == Some(step))
+    });
+    let approval = match matching.as_slice() {
+        [] => {
+            let message = format!("run {run} has no such pending approval");
+            return Err(ApiError::not_found("approval_not_found", message));
+        }
+        [approval] => approval.id,
+        several => {
+            let message =
+                format!("run {run} has {} pending approvals; set `approval` or `step`", several.len());
+            return Err(ApiError::invalid_param("approval", message));
+        }
+    };
+    let (log, approvals) = (runs.config.log.as_ref(), runs.config.approvals.as_ref());
+    decide_approval(log, approvals, approval, decision.allow, "http").await?;
+    let name = updates.iter().find_map(|update| match update {
+        RunUpdate::Event { event: RunEvent::Requested { request }, .. } => Some(request.agent.as_str()),
+        _ => None,
+    });
+    runs.spawn(runs.agent(name.unwrap_or_default())?, run);
+    let decided = json!({"run": run, "approval": approval, "allowed": decision.allow});
+    Ok(json_response(StatusCode::ACCEPTED, &decided))
+}
+
+/// `POST /runs/ID/cancel`, whichever process drives the run.
+pub(super) async fn cancel(runs: &ActiveRuns, run: &RunId) -> Result<RouteResponse, ApiError> {
+    let log = runs.config.log.as_ref();
+    logged_updates(log, run).await?;
+    let cancelled = |status| Ok(json_response(status, &json!({"run": run, "cancelled": true})));
+    if let Some(active) = runs.find(run) {
+        active.cancel.cancel();
+        let mut updates = active.subscribe();
+        drop(active);
+        let ended = async { while !matches!(updates.recv().await, Err(RecvError::Closed)) {} };
+        if tokio::time::timeout(CANCEL_GRACE, ended).await.is_err() {
+            return cancelled(StatusCode::ACCEPTED);
+        }
+        if matches!(
+            logged_updates(log, run).await?.last(),
+            Some(RunUpdate::Event { event: RunEvent::Ended { end: RunEnd::Cancelled }, .. })
+        ) {
+            return cancelled(StatusCode::OK);
+        }
+        // The run was being released or had finished.
+    }
+    let owner = format!("{}-cancels", runs.config.owner);
+    match cancel_run(log, run, &owner).await {
+        Ok(()) => cancelled(StatusCode::OK),
+        Err(AgentError::Journal(JournalError::Leased { .. })) => {
+            request_cancellation(runs.config.approvals.as_ref(), run, "http").await?;
+            cancelled(StatusCode::ACCEPTED)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn parse<'a, T: Deserialize<'a>>(body: &'a str) -> Result<T, ApiError> {
+    serde_json::from_str(body).map_err(|error| ApiError::bad_request(format!("invalid body: {error}")))
+}
+
+async fn pending_approvals(runs: &ActiveRuns, run: &RunId) -> Result<Vec<ApprovalRecord>, ApiError> {
+    let mut approvals = runs
+        .config
+        .approvals
+        .approvals_of_run(run)
+        .await
+        .map_err(|error| ApiError::failed("approvals_unavailable", error.to_string()))?;
+    approvals.retain(|approval| approval.outcome.is_none());
+    Ok(approvals)
+}

@@ -1,0 +1,245 @@
+//! The tool `ask_agent`: runs an agent, reports progress, and forwards approval and input requests to the client.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
+use toolyard_agent::{ApprovalDecision, ApprovalRequest, DEFAULT_AGENT, RunEnd, RunRequest, RunUpdate};
+use toolyard_core::{
+    CallInputError, CallInputKind, CallInputRequest, CallProgress, Caller, ErrorKind, RawJson, RunId,
+    ServiceCall, ToolError, ToolOutput,
+};
+
+use super::{
+    active_runs::{ActiveRun, ActiveRuns},
+    run_observer::{RunClient, RunMessage},
+    run_text::{progress_line, suspended_notice},
+    service::AgentService,
+};
+
+/// Name of the tool.
+pub(super) const ASK_AGENT: &str = "ask_agent";
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    question: String,
+    #[serde(default)]
+    agent: Option<String>,
+}
+
+/// The tool `ask_agent`.
+#[derive(Debug)]
+pub(crate) struct AskAgent {
+    runs: Arc<ActiveRuns>,
+}
+
+impl AskAgent {
+    pub(crate) fn new(service: AgentService) -> Self {
+        Self { runs: service.0 }
+    }
+
+    /// The tool definition.
+    pub(super) fn definition(&self) -> RawJson {
+        let names = self.runs.config.agents.names();
+        json!({
+            "name": ASK_AGENT,
+            "title": "Ask an agent",
+            "description": "Give a question or task to an agent that plans, calls the tools behind this server, checks their \
+                            results and answers. Good for work of several steps. Steps that change something are asked about.",
+            "inputSchema": {
+                "type": "object",
+                "properties": {
+                    "question": {"type": "string", "description": "The question or task, with everything that must be known for it"},
+                    "agent": {
+                        "type": "string", "enum": names,
+                        "description": format!("Which agent; {DEFAULT_AGENT} if none is named"),
+                    },
+                },
+                "required": ["question"],
+                "additionalProperties": false,
+            },
+            "annotations": {"readOnlyHint": false, "openWorldHint": true},
+        })
+        .into()
+    }
+
+    /// Runs the agent. The run has a task of its own, so that it stays active while the client decides on an approval.
+    pub(super) async fn call(&self, call: &ServiceCall) -> Result<ToolOutput, ToolError> {
+        let arguments: Arguments =
+            call.request.arguments.read().map_err(|error| {
+                failure(ErrorKind::InvalidArguments, format!("invalid arguments: {error}"))
+            })?;
+        let name = arguments.agent.as_deref().unwrap_or(DEFAULT_AGENT);
+        let agent =
+            self.runs.agent(name).map_err(|error| failure(ErrorKind::InvalidArguments, error.to_string()))?;
+        let request = self.runs.config.agents.request(name, arguments.question);
+        let request = RunRequest { caller: call.caller_name.to_string(), ..request };
+        let client = call
+            .caller
+            .as_deref()
+            .map(|caller| RunClient { capabilities: caller.capabilities(), session_id: caller.session_id() });
+        let started = self.runs.start(agent, request, None, |runs, agent, run| {
+            let (active, messages) = runs.spawn_observed(agent, &run, client);
+            DelegatedRun { run, active, messages, progress: 0.0, pending_approval: None }
+        });
+        let mut delegated = started.await.map_err(|error| failure(error.kind(), error.to_string()))?;
+        delegated.wait(call.caller.as_deref()).await
+    }
+}
+
+/// A run that a client waits for.
+struct DelegatedRun {
+    run: RunId,
+    active: ActiveRun,
+    messages: mpsc::UnboundedReceiver<RunMessage>,
+    progress: f64,
+    /// Set while the client decides on an approval.
+    pending_approval: Option<oneshot::Sender<Option<ApprovalDecision>>>,
+}
+
+impl DelegatedRun {
+    async fn wait(&mut self, caller: Option<&dyn Caller>) -> Result<ToolOutput, ToolError> {
+        while let Some(message) = self.messages.recv().await {
+            match message {
+                RunMessage::Update(update) => self.report_progress(&update, caller),
+                RunMessage::ApprovalRequest(request, sender) => {
+                    self.pending_approval = Some(sender);
+                    let decision = match caller {
+                        Some(caller) => request_approval(caller, &request).await,
+                        None => None,
+                    };
+                    if let Some(sender) = self.pending_approval.take() {
+                        // The run may be over.
+                        let _ = sender.send(decision);
+                    }
+                }
+                RunMessage::InputRequest(requests, sender) => request_input(caller, &requests, sender).await,
+                RunMessage::Ended(ended) => {
+                    let end = ended.map_err(|error| failure(ErrorKind::Failed, error.to_string()))?;
+                    return tool_output(&self.run, end);
+                }
+            }
+        }
+        Err(failure(ErrorKind::Failed, format!("run {} stopped before it finished", self.run)))
+    }
+
+    fn report_progress(&mut self, update: &RunUpdate, caller: Option<&dyn Caller>) {
+        let Some(caller) = caller.filter(|caller| caller.wants_progress()) else { return };
+        let line = match update {
+            RunUpdate::ReasoningDelta { .. } => None,
+            update => progress_line(update),
+        };
+        if let Some(line) = line {
+            self.progress += 1.0;
+            let message = Some(line.trim_end().to_owned());
+            caller.progress(&CallProgress { progress: self.progress, total: None, message });
+        }
+    }
+}
+
+impl Drop for DelegatedRun {
+    fn drop(&mut self) {
+        // A client that disconnects during an approval leaves the run suspended; otherwise the run is cancelled.
+        if self.pending_approval.is_none() {
+            self.active.cancel.cancel();
+        }
+    }
+}
+
+fn tool_output(run: &RunId, end: RunEnd) -> Result<ToolOutput, ToolError> {
+    match end {
+        RunEnd::Answered { answer, .. } => Ok(ToolOutput::text(answer)),
+        RunEnd::Planned => Ok(ToolOutput::text("The run has a plan; no tool was called.")),
+        RunEnd::Suspended { waiting_for } => Ok(ToolOutput::text(suspended_notice(run, &waiting_for))),
+        RunEnd::Failed { message, hint } => {
+            let error = failure(ErrorKind::Failed, format!("{message} (run {run})"));
+            Err(match hint {
+                Some(hint) => error.with_hint(hint),
+                None => error,
+            })
+        }
+        RunEnd::LimitReached { message, .. } => {
+            Err(failure(ErrorKind::Failed, format!("{message} (run {run})")))
+        }
+        RunEnd::Cancelled => Err(failure(ErrorKind::Failed, format!("run {run} was cancelled"))),
+    }
+}
+
+fn failure(kind: ErrorKind, message: String) -> ToolError {
+    ToolError::new(kind, message).on_tool(ASK_AGENT)
+}
+
+/// Forwards input requests of a tool to the client, until the tool gives up.
+async fn request_input(
+    caller: Option<&dyn Caller>,
+    requests: &[CallInputRequest],
+    mut sender: oneshot::Sender<Result<Vec<RawJson>, CallInputError>>,
+) {
+    let Some(caller) = caller else { return };
+    tokio::select! {
+        responses = caller.request_input(requests) => drop(sender.send(responses)),
+        () = sender.closed() => {}
+    }
+}
+
+/// Asks the client's user for an approval.
+async fn request_approval(caller: &dyn Caller, request: &ApprovalRequest) -> Option<ApprovalDecision> {
+    let input_request = CallInputRequest {
+        key: format!("approval-{}", request.id),
+        source: "toolyard".into(),
+        kind: CallInputKind::Elicitation,
+        params: Some(elicitation(request).into()),
+    };
+    let responses = caller.request_input(std::slice::from_ref(&input_request)).await.ok()?;
+    decision(&responses.first()?.to_value())
+}
+
+fn elicitation(request: &ApprovalRequest) -> Value {
+    let ApprovalRequest { step, tool, source, arguments, effects, notes, .. } = request;
+    let notes: String = notes.iter().map(|note| format!(". Note: {note}")).collect();
+    json!({
+        "mode": "form",
+        "message": format!("May the agent call {tool} of {source}? It {effects}. Step {step}, with {arguments}{notes}"),
+        "requestedSchema": {
+            "type": "object",
+            "properties": {"decision": {
+                "type": "string", "title": "Decision", "enum": ["allow", "always", "deny"],
+                "description": "allow this call, every call of this tool in this run, or none",
+            }},
+            "required": ["decision"],
+        },
+    })
+}
+
+/// The decision in an elicitation result; `None` if the user made none.
+fn decision(result: &Value) -> Option<ApprovalDecision> {
+    match (
+        result.get("action").and_then(Value::as_str),
+        result.pointer("/content/decision").and_then(Value::as_str),
+    ) {
+        (Some("accept"), Some("allow")) => Some(ApprovalDecision::Allow),
+        (Some("accept"), Some("always")) => Some(ApprovalDecision::AllowAlways),
+        (Some("accept"), Some("deny")) | (Some("decline"), _) => Some(ApprovalDecision::Deny),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_unambiguous_result_is_a_decision() {
+        let accept = |word: &str| json!({"action": "accept", "content": {"decision": word}});
+        assert_eq!(decision(&accept("allow")), Some(ApprovalDecision::Allow));
+        assert_eq!(decision(&accept("always")), Some(ApprovalDecision::AllowAlways));
+        assert_eq!(decision(&accept("deny")), Some(ApprovalDecision::Deny));
+        assert_eq!(decision(&json!({"action": "decline"})), Some(ApprovalDecision::Deny));
+        for unclear in [accept("yes"), json!({"action": "accept"}), json!({"action": "cancel"}), json!(null)]
+        {
+            assert_eq!(decision(&unclear), None, "{unclear}");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! What an [`AgentService`](super::AgentService) is made of: the agents, where their runs are stored, what clients may do.
+
+use std::{fmt, sync::Arc};
+
+use toolyard_agent::{AgentParts, RunRequest};
+use toolyard_core::{Approvals, RunLog};
+use toolyard_hub::Profile;
+
+/// Knows the configured agents.
+pub trait AgentProvider: Send + Sync + fmt::Debug {
+    /// The names of all agents.
+    fn names(&self) -> Vec<String>;
+
+    /// What the agent of this name is built from.
+    fn parts(&self, name: &str) -> Result<AgentParts, AgentLookupError>;
+
+    /// A request to the agent of this name, with the limits configured for it.
+    fn request(&self, name: &str, question: String) -> RunRequest;
+}
+
+/// Why an agent cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AgentLookupError {
+    /// No agent has this name.
+    #[error("agent `{name}` does not exist; there are {}", .known.join(", "))]
+    Unknown {
+        /// The name.
+        name: String,
+        /// The names of all agents.
+        known: Vec<String>,
+    },
+    /// The agent has no usable model.
+    #[error(transparent)]
+    Model(Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// What an `AgentService` is made of.
+#[derive(Clone)]
+pub struct AgentServiceConfig {
+    /// The agents.
+    pub agents: Arc<dyn AgentProvider>,
+    /// Stores runs.
+    pub log: Arc<dyn RunLog>,
+    /// Stores approval requests.
+    pub approvals: Arc<dyn Approvals>,
+    /// Identifies this process as the owner of run leases.
+    pub owner: String,
+    /// Agents see and call only the tools of this profile.
+    pub profile: Profile,
+    /// Whether HTTP clients may approve tool calls of agents. If not, they may only deny them: a client that starts runs
+    /// and approves their calls decides alone.
+    pub clients_may_approve: bool,
+}
+
+impl fmt::Debug for AgentServiceConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentServiceConfig").field("agents", &self.agents).finish_non_exhaustive()
+    }
+}

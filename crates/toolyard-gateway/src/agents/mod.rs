@@ -1,0 +1,33 @@
+//! Agents for clients: an OpenAI-compatible API, runs over HTTP, and the tool `ask_agent`.
+//!
+//! ```text
+//! config.rs          the agents, where their runs are stored, what clients may do
+//! service.rs         AgentService: the agents that clients can use; shutdown of their runs
+//! active_runs.rs     the runs that this process drives, one task each
+//! idempotency.rs     which request started which run, so that a repeated one starts no second run
+//! run_observer.rs    forwards updates, approval requests and input requests of a run
+//! orphaned_runs.rs   resumes detached runs whose process died
+//! ask_agent.rs       the tool `ask_agent`; with_ask_agent.rs adds it to a tool service
+//! run_text.rs        what clients read about a run
+//! api/               HTTP: /v1 (OpenAI-compatible) and /runs
+//! ```
+
+mod active_runs;
+mod api;
+mod ask_agent;
+mod config;
+mod idempotency;
+mod orphaned_runs;
+mod run_observer;
+mod run_text;
+mod service;
+#[cfg(test)]
+mod testing;
+mod unix_time;
+mod with_ask_agent;
+
+pub use api::AgentApi;
+pub use config::{AgentLookupError, AgentProvider, AgentServiceConfig};
+pub use orphaned_runs::OrphanedRuns;
+pub use service::AgentService;
+pub(crate) use {ask_agent::AskAgent, with_ask_agent::WithAskAgent};

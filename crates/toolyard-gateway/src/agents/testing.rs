@@ -1,0 +1,89 @@
+//! Agents with a scripted model, for tests.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use toolyard_agent::{
+    AgentConfig, AgentParts, ApprovalRules, DEFAULT_AGENT, MemoryRunLog, O200k, RunRequest,
+};
+use toolyard_core::{Approvals, RunLog};
+use toolyard_hub::{Profile, ToolHub};
+use toolyard_model::{ScriptedModel, ToolCalling};
+use toolyard_store::{Location, Store};
+
+use super::{AgentLookupError, AgentProvider, AgentService, AgentServiceConfig};
+
+/// Answers every question with "done".
+#[derive(Debug, Clone)]
+pub(super) struct TestAgents {
+    parts: AgentParts,
+    agents: BTreeMap<String, Arc<AgentConfig>>,
+}
+
+impl TestAgents {
+    pub(super) fn in_memory() -> Self {
+        let log = Arc::new(MemoryRunLog::default());
+        Self::new(Arc::clone(&log) as _, log)
+    }
+
+    pub(super) async fn in_folder(folder: &tempfile::TempDir) -> Self {
+        let store = Store::open(Location::Sqlite(folder.path().join("toolyard.db"))).await.unwrap();
+        Self::new(Arc::new(store.clone()), Arc::new(store))
+    }
+
+    fn new(log: Arc<dyn RunLog>, approvals: Arc<dyn Approvals>) -> Self {
+        let config = Arc::new(AgentConfig::new(DEFAULT_AGENT));
+        let parts = AgentParts {
+            config: Arc::clone(&config),
+            hub: Arc::new(ToolHub::default()),
+            model: Arc::new(ScriptedModel::with_replies(ToolCalling::Schema, [r#"{"answer": "done"}"#])),
+            log,
+            approvals,
+            rules: ApprovalRules::default(),
+            result_shapes: None,
+            counter: Arc::new(O200k),
+            owner: "test".to_owned(),
+        };
+        Self { parts, agents: BTreeMap::from([(DEFAULT_AGENT.to_owned(), config)]) }
+    }
+
+    pub(super) fn with_agent(mut self, name: &str, tools: &[&str]) -> Self {
+        let tools = tools.iter().map(|tool| (*tool).to_owned()).collect();
+        self.agents.insert(name.to_owned(), Arc::new(AgentConfig { tools, ..AgentConfig::new(name) }));
+        self
+    }
+
+    pub(super) fn log(&self) -> &Arc<dyn RunLog> {
+        &self.parts.log
+    }
+
+    pub(super) fn service(&self) -> AgentService {
+        self.service_with(Profile::default(), false)
+    }
+
+    pub(super) fn service_with(&self, profile: Profile, clients_may_approve: bool) -> AgentService {
+        AgentService::new(AgentServiceConfig {
+            agents: Arc::new(self.clone()),
+            log: Arc::clone(&self.parts.log),
+            approvals: Arc::clone(&self.parts.approvals),
+            owner: self.parts.owner.clone(),
+            profile,
+            clients_may_approve,
+        })
+    }
+}
+
+impl AgentProvider for TestAgents {
+    fn names(&self) -> Vec<String> {
+        self.agents.keys().cloned().collect()
+    }
+
+    fn parts(&self, name: &str) -> Result<AgentParts, AgentLookupError> {
+        let unknown = || AgentLookupError::Unknown { name: name.to_owned(), known: self.names() };
+        let config = Arc::clone(self.agents.get(name).ok_or_else(unknown)?);
+        Ok(AgentParts { config, ..self.parts.clone() })
+    }
+
+    fn request(&self, name: &str, question: String) -> RunRequest {
+        RunRequest { question, agent: name.to_owned(), caller: name.to_owned(), ..RunRequest::default() }
+    }
+}

@@ -1,0 +1,73 @@
+//! [`WithAskAgent`] adds `ask_agent` to a tool service. Agents call the hub directly and never see this tool.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use toolyard_core::{
+    BoxFuture, Catalogue, ClientInfo, OfferedTool, RawJson, ServiceCall, ToolError, ToolOutput, ToolService,
+};
+
+use super::ask_agent::{ASK_AGENT, AskAgent};
+
+/// A service has two catalogues, full and search; of each, an outdated one may still be in use.
+const MAX_CACHED_CATALOGUES: usize = 4;
+
+/// A tool service with `ask_agent`. If the service has a tool of that name itself, that one is served.
+#[derive(Debug)]
+pub(crate) struct WithAskAgent<S> {
+    inner: S,
+    ask_agent: AskAgent,
+    definition: RawJson,
+    /// Catalogues of the inner service, each with the extended one.
+    catalogues: Mutex<Vec<(Arc<Catalogue>, Arc<Catalogue>)>>,
+}
+
+impl<S: ToolService> WithAskAgent<S> {
+    pub(crate) fn new(inner: S, ask_agent: AskAgent) -> Self {
+        Self { inner, definition: ask_agent.definition(), ask_agent, catalogues: Mutex::default() }
+    }
+
+    fn is_shadowed(&self) -> bool {
+        self.inner.describe(ASK_AGENT).is_some()
+    }
+}
+
+impl<S: ToolService> ToolService for WithAskAgent<S> {
+    fn catalogue(&self, client: &ClientInfo) -> Arc<Catalogue> {
+        let inner = self.inner.catalogue(client);
+        if self.is_shadowed() {
+            return inner;
+        }
+        let mut catalogues = self.catalogues.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, extended)) = catalogues.iter().find(|(known, _)| Arc::ptr_eq(known, &inner)) {
+            return Arc::clone(extended);
+        }
+        let mut tools = inner.tools.clone();
+        let position = tools.partition_point(|tool| &*tool.name < ASK_AGENT);
+        tools.insert(
+            position,
+            OfferedTool { name: Arc::from(ASK_AGENT), definition: self.definition.clone() },
+        );
+        let extended = Arc::new(Catalogue { version: inner.version, tools });
+        if catalogues.len() >= MAX_CACHED_CATALOGUES {
+            catalogues.remove(0);
+        }
+        catalogues.push((inner, Arc::clone(&extended)));
+        extended
+    }
+
+    fn changed(&self, seen: u64) -> BoxFuture<'_, u64> {
+        self.inner.changed(seen)
+    }
+
+    fn describe(&self, name: &str) -> Option<RawJson> {
+        let inner = self.inner.describe(name);
+        inner.or_else(|| (name == ASK_AGENT).then(|| self.definition.clone()))
+    }
+
+    fn call<'a>(&'a self, call: &'a ServiceCall) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        if call.request.tool_name == ASK_AGENT && !self.is_shadowed() {
+            return Box::pin(self.ask_agent.call(call));
+        }
+        self.inner.call(call)
+    }
+}

@@ -1,0 +1,23 @@
+//! Content of all servers as one: prompts, resources and skills, and the input requests of servers.
+//!
+//! ```text
+//! server_content.rs  ServerContentBridge: lists and forwards the content of all servers of an endpoint
+//! content_index.rs   which server owns which prompt, resource and skill
+//! uri_template.rs    matches URIs against resource templates
+//! local_skills.rs    LocalSkills: skills of this machine as MCP skills; local_skill.rs reads one
+//! caller_input.rs    ForwardToCaller: input requests of servers go to the caller
+//! ```
+
+mod caller_input;
+mod content_index;
+mod local_skill;
+mod local_skills;
+mod server_content;
+mod uri_template;
+
+pub use caller_input::ForwardToCaller;
+pub use local_skills::LocalSkills;
+pub use server_content::ServerContentBridge;
+
+/// Longer names and URIs in requests and lists are ignored.
+const MAX_URI_BYTES: usize = 8 << 10;

@@ -1,0 +1,126 @@
+//! Builds the MCP server of a gateway: one endpoint for the main profile, and one for each named profile.
+
+mod stored_results;
+
+use std::{fmt, path::PathBuf, sync::Arc};
+
+use toolyard_core::{Journal, SourceId};
+use toolyard_hub::{Profile, ToolHub};
+use toolyard_mcp_client::McpManager;
+use toolyard_mcp_server::{ContentService, Endpoint, McpServer, ServerConfig};
+
+use self::stored_results::StoredResults;
+use crate::{
+    agents::{AgentService, AskAgent, WithAskAgent},
+    bridge::{LocalSkills, ServerContentBridge},
+    surface::HubService,
+};
+
+/// Instructions for the model of a client.
+const INSTRUCTIONS: &str = "Tools of several servers behind one door. Where a result says that only a part is shown, read the \
+                            rest with read_result or at the linked address.";
+/// The ids of skills start with this.
+const SKILL_SOURCE_PREFIX: &str = "skill:";
+
+/// What a gateway serves.
+pub struct GatewayConfig {
+    /// The tools.
+    pub hub: Arc<ToolHub>,
+    /// The upstream servers, whose prompts, resources and skills are served too.
+    pub servers: Option<Arc<McpManager>>,
+    /// The profile of the main endpoint.
+    pub main_profile: Profile,
+    /// Profiles with an endpoint of their own, under their names.
+    pub profiles: Vec<Profile>,
+    /// Folders of skills that are served as MCP skills.
+    pub skill_folders: Vec<PathBuf>,
+    /// Where every tool call is journaled.
+    pub journal: Option<Arc<dyn Journal>>,
+    /// The agents that clients of the main endpoint can use. Their profile must be no wider than `main_profile`.
+    pub agents: Option<AgentService>,
+}
+
+impl GatewayConfig {
+    /// Serves all tools of a hub and nothing else.
+    pub fn new(hub: Arc<ToolHub>) -> Self {
+        Self {
+            hub,
+            servers: None,
+            main_profile: Profile::default(),
+            profiles: Vec::new(),
+            skill_folders: Vec::new(),
+            journal: None,
+            agents: None,
+        }
+    }
+
+    /// Builds the server. From now on the upstream servers are kept running: unknown ones are started once to learn their
+    /// tools, and failed ones are restarted.
+    pub fn build(self, mut config: ServerConfig) -> McpServer {
+        config.instructions.get_or_insert_with(|| INSTRUCTIONS.to_owned());
+        let skill_folders = self.skill_folders;
+        let builder = EndpointBuilder {
+            results: Arc::new(StoredResults::new(Arc::clone(self.hub.results()))),
+            skills: (!skill_folders.is_empty()).then(|| Arc::new(LocalSkills::new(skill_folders))),
+            hub: self.hub,
+            servers: self.servers,
+            journal: self.journal,
+        };
+        let server = McpServer::new(config, builder.endpoint(self.main_profile, self.agents));
+        // Agents are limited to the main profile, so a narrower one must not reach them.
+        self.profiles.into_iter().fold(server, |server, profile| {
+            server.with_endpoint(profile.name.to_string(), builder.endpoint(profile, None))
+        })
+    }
+}
+
+impl fmt::Debug for GatewayConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GatewayConfig")
+            .field("main_profile", &self.main_profile)
+            .field("profiles", &self.profiles)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What all endpoints share.
+struct EndpointBuilder {
+    hub: Arc<ToolHub>,
+    servers: Option<Arc<McpManager>>,
+    journal: Option<Arc<dyn Journal>>,
+    results: Arc<StoredResults>,
+    skills: Option<Arc<LocalSkills>>,
+}
+
+impl EndpointBuilder {
+    fn endpoint(&self, profile: Profile, agents: Option<AgentService>) -> Endpoint {
+        let includes_content = profile.includes_content();
+        let skills = self.skills.clone().filter(|_| includes_content && profile.reaches(SKILL_SOURCE_PREFIX));
+        let servers = self.servers.as_ref().map(|manager| {
+            let profile = profile.clone();
+            let filter = move |id: &SourceId| profile.reaches(id.as_str());
+            Arc::new(ServerContentBridge::new(Arc::clone(manager), filter, skills.clone()))
+        });
+        let tools = self.hub_service(profile);
+        let mut endpoint = match agents {
+            Some(agents) => Endpoint::new(Arc::new(WithAskAgent::new(tools, AskAgent::new(agents)))),
+            None => Endpoint::new(Arc::new(tools)),
+        };
+        let results = Some(Arc::clone(&self.results) as Arc<dyn ContentService>);
+        let skills = skills.map(|skills| skills as _);
+        let content = servers.clone().filter(|_| includes_content).map(|servers| servers as _);
+        endpoint.content = [results, skills, content].into_iter().flatten().collect();
+        endpoint.readiness = servers.map(|servers| servers as _);
+        endpoint
+    }
+
+    fn hub_service(&self, profile: Profile) -> HubService {
+        let service = HubService::new(Arc::clone(&self.hub), profile);
+        match &self.journal {
+            Some(journal) => {
+                service.with_journal(Arc::clone(journal), format!("serve-{}", std::process::id()))
+            }
+            None => service,
+        }
+    }
+}

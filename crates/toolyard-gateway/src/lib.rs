@@ -1,0 +1,39 @@
+//! What clients see of a hub: endpoints, profiles, exposed names, surfaces, the content of all servers, and agents.
+//!
+//! [`GatewayConfig`] says what is served and builds the MCP server:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use toolyard_gateway::GatewayConfig;
+//! use toolyard_hub::{Profile, Surface, ToolHub};
+//! use toolyard_mcp_server::{McpServer, ServerConfig, SessionKeys};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut config = GatewayConfig::new(Arc::new(ToolHub::default()));
+//! config.profiles.push(Profile { name: "search".into(), surface: Surface::Search, ..Profile::default() });
+//! let server: McpServer = config.build(ServerConfig::new("example", "1.0", SessionKeys::random()?));
+//! // Serve it with `toolyard_mcp_server::serve_http` or `serve_stdio`.
+//! # drop(server);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | module | contents |
+//! |---|---|
+//! | `endpoint` | one endpoint per profile, built from the parts below |
+//! | `surface` | [`HubService`]: the tools of a profile, all of them or behind a search |
+//! | `naming` | unique names of tools, prompts and skills |
+//! | `bridge` | [`ServerContentBridge`] and [`LocalSkills`]: prompts, resources and skills |
+//! | `agents` | [`AgentService`]: the OpenAI-compatible API, runs over HTTP, and the tool `ask_agent` |
+
+mod agents;
+mod bridge;
+mod endpoint;
+mod naming;
+mod surface;
+
+pub use agents::{AgentApi, AgentLookupError, AgentProvider, AgentService, AgentServiceConfig, OrphanedRuns};
+pub use bridge::{ForwardToCaller, LocalSkills, ServerContentBridge};
+pub use endpoint::GatewayConfig;
+pub use surface::HubService;

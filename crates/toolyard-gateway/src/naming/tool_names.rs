@@ -1,0 +1,159 @@
+//! Assigns exposed names to tools: unique, stable, and valid for every client.
+//!
+//! A tool keeps its own name. A tool that shares its name with a preferred one and is not equivalent to it becomes
+//! `server.tool`. A name that is too long, has characters that clients reject, or clashes with another name is shortened,
+//! cleaned and ends in a dot and eight letters that depend on the tool and its source alone. Every assigned name contains a
+//! dot, so a name without one needs no lookup. A name that two tools could have goes to neither: names are never
+//! reassigned to another tool.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use toolyard_core::{ContentHash, SourceId};
+
+/// Many clients reject longer names.
+pub(crate) const MAX_NAME_BYTES: usize = 64;
+/// Names of the search surface's own tools; no other tool is exposed under them.
+pub(crate) const RESERVED_NAMES: [&str; 3] = [SEARCH_TOOLS, DESCRIBE_TOOL, CALL_TOOL];
+/// Finds tools.
+pub(crate) const SEARCH_TOOLS: &str = "search_tools";
+/// Shows the definition of a tool.
+pub(crate) const DESCRIBE_TOOL: &str = "describe_tool";
+/// Calls a tool.
+pub(crate) const CALL_TOOL: &str = "call_tool";
+
+/// Length of the suffix that tells clashing names apart.
+const SUFFIX_LETTERS: usize = 8;
+const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+/// After so many rounds the names clash on purpose, and are numbered instead.
+const MAX_ROUNDS: u8 = 16;
+
+/// A tool that needs an exposed name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ToolToName {
+    /// Its name at its source.
+    pub(crate) tool: Arc<str>,
+    /// Its source; none for the preferred tool of its name.
+    pub(crate) source: Option<SourceId>,
+    /// The source of the preferred tool of its name, which prefixes a reserved name.
+    pub(crate) preferred_source: SourceId,
+}
+
+/// Whether every client accepts the name.
+pub(crate) fn is_portable(name: &str) -> bool {
+    (1..=MAX_NAME_BYTES).contains(&name.len()) && name.bytes().all(is_portable_byte)
+}
+
+fn is_portable_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')
+}
+
+/// A name for each tool, in the same order. The names depend neither on the order nor on tools with unrelated names.
+pub(crate) fn assign_tool_names(tools: &[ToolToName]) -> Vec<Arc<str>> {
+    let mut names: Vec<Arc<str>> = tools.iter().map(first_choice).collect();
+    let mut rejected: HashSet<Arc<str>> = HashSet::new();
+    let mut rounds = vec![0_u8; tools.len()];
+    while let Some(clashing) = clashes(&names, &mut rejected) {
+        for at in clashing {
+            let (Some(name), Some(tool), Some(round)) =
+                (names.get_mut(at), tools.get(at), rounds.get_mut(at))
+            else {
+                continue;
+            };
+            *round = round.saturating_add(1);
+            if *round >= MAX_ROUNDS {
+                return numbered_names(sorted_by_name(&names), &rejected);
+            }
+            *name = with_suffix_letters(tool, *round);
+        }
+    }
+    names
+}
+
+/// Indices of names that occur twice or were rejected before. These names are rejected from now on.
+fn clashes(names: &[Arc<str>], rejected: &mut HashSet<Arc<str>>) -> Option<Vec<usize>> {
+    let mut first: HashMap<&Arc<str>, usize> = HashMap::with_capacity(names.len());
+    let mut clashing: HashSet<usize> = HashSet::new();
+    for (at, name) in names.iter().enumerate() {
+        if rejected.contains(name) {
+            clashing.insert(at);
+        }
+        if let Some(before) = first.insert(name, at) {
+            clashing.extend([before, at]);
+        }
+    }
+    if clashing.is_empty() {
+        return None;
+    }
+    rejected.extend(clashing.iter().filter_map(|at| names.get(*at)).map(Arc::clone));
+    Some(clashing.into_iter().collect())
+}
+
+fn sorted_by_name(names: &[Arc<str>]) -> Vec<(usize, Arc<str>)> {
+    let mut numbered: Vec<(usize, Arc<str>)> = names.iter().map(Arc::clone).enumerate().collect();
+    numbered.sort_by(|one, other| one.1.cmp(&other.1));
+    numbered
+}
+
+/// Appends numbers to clashing names.
+fn numbered_names(sorted: Vec<(usize, Arc<str>)>, rejected: &HashSet<Arc<str>>) -> Vec<Arc<str>> {
+    let own: HashSet<Arc<str>> = sorted.iter().map(|(_, name)| Arc::clone(name)).collect();
+    let mut used: HashSet<Arc<str>> = HashSet::with_capacity(sorted.len());
+    let mut names: Vec<(usize, Arc<str>)> = Vec::with_capacity(sorted.len());
+    for (at, name) in sorted {
+        let mut chosen = Arc::clone(&name);
+        let mut count = 0_usize;
+        while rejected.contains(&chosen) || used.contains(&chosen) || (count > 0 && own.contains(&chosen)) {
+            count += 1;
+            chosen = with_suffix(&name, &count.to_string());
+        }
+        used.insert(Arc::clone(&chosen));
+        names.push((at, chosen));
+    }
+    names.sort_by_key(|(at, _)| *at);
+    names.into_iter().map(|(_, name)| name).collect()
+}
+
+/// The tool's own name or `server.tool`, if every client accepts it.
+fn first_choice(tool: &ToolToName) -> Arc<str> {
+    let is_reserved = RESERVED_NAMES.contains(&&*tool.tool);
+    match &tool.source {
+        None if !is_reserved && is_portable(&tool.tool) => Arc::clone(&tool.tool),
+        None if !is_reserved => with_suffix_letters(tool, 0),
+        source => {
+            let name = format!("{}.{}", source.as_ref().unwrap_or(&tool.preferred_source), tool.tool);
+            if is_portable(&name) { name.into() } else { with_suffix_letters(tool, 0) }
+        }
+    }
+}
+
+/// As much of the name as fits, and letters derived from the tool and its source.
+fn with_suffix_letters(tool: &ToolToName, round: u8) -> Arc<str> {
+    let source = tool.source.as_ref().map_or("", SourceId::as_str);
+    let hash = ContentHash::of_parts([tool.tool.as_bytes(), source.as_bytes(), &[round]]);
+    let letter = |byte: &u8| ALPHABET.get(usize::from(byte % 32)).map(|letter| char::from(*letter));
+    let letters: String = hash.as_bytes().iter().filter_map(letter).take(SUFFIX_LETTERS).collect();
+    match source {
+        "" => with_suffix(&tool.tool, &letters),
+        source => with_suffix(&format!("{source}.{}", tool.tool), &letters),
+    }
+}
+
+/// The start of a name with unsupported characters replaced, a dot, and the suffix.
+fn with_suffix(name: &str, suffix: &str) -> Arc<str> {
+    let available = MAX_NAME_BYTES.saturating_sub(suffix.len() + 1);
+    let portable = |letter: char| match u8::try_from(letter) {
+        Ok(byte) if is_portable_byte(byte) => letter,
+        _ => '_',
+    };
+    let mut shortened: String = name.chars().map(portable).take(available).collect();
+    shortened.push('.');
+    shortened.push_str(suffix);
+    shortened.into()
+}
+
+#[cfg(test)]
+#[path = "tool_names_tests.rs"]
+mod tests;

@@ -1,0 +1,113 @@
+//! [`ExposedTools`]: the tools of a profile under their exposed names.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+};
+
+use toolyard_core::{OfferedTool, SourceId, ToolCallRequest};
+use toolyard_hub::{Profile, Snapshot, ToolCandidate};
+
+use super::{
+    definition::{definition, definition_size},
+    surface_choice::ToolListSize,
+};
+use crate::naming::tool_names::{ToolToName, assign_tool_names};
+
+/// A tool name and, unless it is the preferred tool of that name, its source.
+type ToolKey = (Arc<str>, Option<SourceId>);
+
+/// The tools that a profile exposes at one moment.
+#[derive(Debug)]
+pub(crate) struct ExposedTools {
+    pub(crate) snapshot: Arc<Snapshot>,
+    /// Sorted by exposed name.
+    pub(crate) tools: Vec<ExposedTool>,
+    pub(crate) size: ToolListSize,
+    by_tool: OnceLock<HashMap<ToolKey, usize>>,
+}
+
+/// A tool under its exposed name.
+#[derive(Debug)]
+pub(crate) struct ExposedTool {
+    pub(crate) name: Arc<str>,
+    /// The source to call; none if the tool's own name is enough.
+    pub(crate) source: Option<SourceId>,
+    /// The candidate whose definition is shown.
+    pub(crate) candidate: Arc<ToolCandidate>,
+}
+
+impl ExposedTools {
+    pub(crate) fn new(snapshot: Arc<Snapshot>, profile: &Profile) -> Self {
+        let (to_name, candidates) = tools_to_name(&snapshot, profile);
+        let names = assign_tool_names(&to_name);
+        let bytes = candidates.iter().map(|candidate| definition_size(candidate.spec())).sum();
+        let mut tools: Vec<ExposedTool> = names
+            .into_iter()
+            .zip(to_name)
+            .zip(candidates)
+            .map(|((name, tool), candidate)| ExposedTool { name, source: tool.source, candidate })
+            .collect();
+        tools.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        Self { snapshot, size: ToolListSize { tools: tools.len(), bytes }, tools, by_tool: OnceLock::new() }
+    }
+
+    /// The tool with this exposed name.
+    pub(crate) fn find(&self, name: &str) -> Option<&ExposedTool> {
+        let at = self.tools.binary_search_by(|known| (*known.name).cmp(name)).ok()?;
+        self.tools.get(at)
+    }
+
+    /// How a candidate is exposed: by itself, or as an equivalent of the preferred tool of its name.
+    pub(crate) fn find_candidate(&self, tool: &ToolCandidate) -> Option<&ExposedTool> {
+        let by_tool = self.by_tool.get_or_init(|| {
+            let key = |known: &ExposedTool| (Arc::clone(&known.candidate.name), known.source.clone());
+            self.tools.iter().enumerate().map(|(at, known)| (key(known), at)).collect()
+        });
+        let find = |source| by_tool.get(&(Arc::clone(&tool.name), source)).and_then(|at| self.tools.get(*at));
+        let is_equivalent = |known: &&ExposedTool| {
+            std::ptr::eq(Arc::as_ptr(&known.candidate), tool) || known.candidate.equivalent_to(tool)
+        };
+        find(Some(tool.source_id().clone())).or_else(|| find(None).filter(is_equivalent))
+    }
+
+    /// All tools with their definitions.
+    pub(crate) fn definitions(&self) -> Vec<OfferedTool> {
+        self.tools.iter().map(ExposedTool::definition).collect()
+    }
+}
+
+impl ExposedTool {
+    pub(crate) fn definition(&self) -> OfferedTool {
+        let definition = definition(self.candidate.spec(), &self.name);
+        OfferedTool { name: Arc::clone(&self.name), definition }
+    }
+
+    /// The call of exactly this tool.
+    pub(crate) fn resolve(&self, request: &ToolCallRequest) -> ToolCallRequest {
+        ToolCallRequest {
+            id: request.id.clone(),
+            tool_name: self.candidate.name.to_string(),
+            arguments: request.arguments.clone(),
+            source: self.source.as_ref().map(ToString::to_string).or_else(|| request.source.clone()),
+        }
+    }
+}
+
+/// Of each tool name, the preferred candidate, which stands for its equivalents, and every other candidate.
+fn tools_to_name(snapshot: &Snapshot, profile: &Profile) -> (Vec<ToolToName>, Vec<Arc<ToolCandidate>>) {
+    let (mut tools, mut candidates) = (Vec::new(), Vec::new());
+    for (tool, found) in snapshot.all() {
+        let used = found.used.iter().find(|candidate| profile.offers(candidate));
+        let mut others = profile.others(found);
+        let Some(preferred) = used.or_else(|| others.next()) else { continue };
+        let mut add = |candidate: &Arc<ToolCandidate>, source| {
+            let (tool, preferred_source) = (Arc::clone(tool), preferred.source_id().clone());
+            tools.push(ToolToName { tool, source, preferred_source });
+            candidates.push(Arc::clone(candidate));
+        };
+        add(preferred, None);
+        others.for_each(|other| add(other, Some(other.source_id().clone())));
+    }
+    (tools, candidates)
+}

@@ -1,0 +1,318 @@
+//! [`HubService`]: one profile of a hub as a tool service.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use arc_swap::ArcSwapOption;
+use toolyard_core::{
+    BoxFuture, Catalogue, ClientInfo, ErrorKind, Journal, OfferedTool, RawJson, ServiceCall, ToolCallRequest,
+    ToolError, ToolOutput, ToolService,
+};
+
+use toolyard_hub::{
+    CallOptions, Profile, Snapshot, Surface, ToolHub,
+    suggest::{NameSignature, did_you_mean, join_names},
+};
+
+use super::{
+    exposed_tools::{ExposedTool, ExposedTools},
+    search_calls::{self, SearchQuery},
+    search_tools,
+    surface_choice::prefers_search,
+};
+use crate::naming::tool_names::{CALL_TOOL, DESCRIBE_TOOL, RESERVED_NAMES, SEARCH_TOOLS};
+
+/// A search is not widened beyond this many hits.
+const MAX_SEARCHED_HITS: usize = 1_000;
+
+/// Serves the tools of one profile of a hub.
+pub struct HubService {
+    hub: Arc<ToolHub>,
+    profile: Arc<Profile>,
+    exposed: ArcSwapOption<ExposedTools>,
+    /// The latest catalogues. Versions of the full one are even, those of the search one odd, so that a version tells
+    /// which one a client has seen.
+    full: ArcSwapOption<CachedCatalogue>,
+    search: ArcSwapOption<CachedCatalogue>,
+    /// Records every call, under this owner.
+    journal: Option<(Arc<dyn Journal>, String)>,
+    /// Held while `exposed` or a catalogue is rebuilt; not needed to read them.
+    rebuild: Mutex<()>,
+}
+
+/// A catalogue and the snapshot of the hub it was built from.
+struct CachedCatalogue {
+    snapshot: Arc<Snapshot>,
+    catalogue: Arc<Catalogue>,
+}
+
+/// A surface after `auto` is resolved.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ResolvedSurface {
+    Full,
+    Search,
+}
+
+impl HubService {
+    /// Serves a profile of a hub.
+    pub fn new(hub: Arc<ToolHub>, profile: Profile) -> Self {
+        Self {
+            hub,
+            profile: Arc::new(profile),
+            exposed: ArcSwapOption::empty(),
+            full: ArcSwapOption::empty(),
+            search: ArcSwapOption::empty(),
+            journal: None,
+            rebuild: Mutex::default(),
+        }
+    }
+
+    /// Journals every call before and after it is made. A call that cannot be journaled is not made.
+    #[must_use]
+    pub fn with_journal(mut self, journal: Arc<dyn Journal>, owner: impl Into<String>) -> Self {
+        self.journal = Some((journal, owner.into()));
+        self
+    }
+
+    /// The profile.
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// The hub.
+    pub fn hub(&self) -> &Arc<ToolHub> {
+        &self.hub
+    }
+
+    /// How many tools the profile exposes now, on whichever surface.
+    pub fn tool_count(&self) -> usize {
+        self.exposed().tools.len()
+    }
+
+    fn exposed(&self) -> Arc<ExposedTools> {
+        if let Some(exposed) = self.current_exposed() {
+            return exposed;
+        }
+        let _rebuild = self.rebuild.lock().unwrap_or_else(PoisonError::into_inner);
+        self.rebuild_exposed()
+    }
+
+    fn current_exposed(&self) -> Option<Arc<ExposedTools>> {
+        let exposed = self.exposed.load();
+        let exposed = exposed.as_ref().filter(|exposed| self.hub.is_current(&exposed.snapshot))?;
+        Some(Arc::clone(exposed))
+    }
+
+    /// The caller holds `rebuild`.
+    fn rebuild_exposed(&self) -> Arc<ExposedTools> {
+        // Another thread may have done it while this one waited for the lock.
+        if let Some(exposed) = self.current_exposed() {
+            return exposed;
+        }
+        let exposed = Arc::new(ExposedTools::new(self.hub.snapshot(), &self.profile));
+        self.exposed.store(Some(Arc::clone(&exposed)));
+        exposed
+    }
+
+    /// The catalogue of a surface. Pointer and version stay the same until a tool changes.
+    fn surface_catalogue(&self, surface: ResolvedSurface) -> Arc<Catalogue> {
+        let cache = match surface {
+            ResolvedSurface::Full => &self.full,
+            ResolvedSurface::Search => &self.search,
+        };
+        if let Some(cached) = cache.load().as_ref().filter(|cached| self.hub.is_current(&cached.snapshot)) {
+            return Arc::clone(&cached.catalogue);
+        }
+        let _rebuild = self.rebuild.lock().unwrap_or_else(PoisonError::into_inner);
+        let exposed = self.rebuild_exposed();
+        let before = cache.load();
+        let version = match before.as_ref() {
+            Some(cached) if Arc::ptr_eq(&cached.snapshot, &exposed.snapshot) => {
+                return Arc::clone(&cached.catalogue);
+            }
+            Some(cached) => cached.catalogue.version + 2,
+            None => surface.first_version(),
+        };
+        let tools = surface.tools(&exposed);
+        let catalogue = match before.as_ref() {
+            Some(cached) if cached.catalogue.tools == tools => Arc::clone(&cached.catalogue),
+            _ => Arc::new(Catalogue { version, tools }),
+        };
+        let snapshot = Arc::clone(&exposed.snapshot);
+        cache.store(Some(Arc::new(CachedCatalogue { snapshot, catalogue: Arc::clone(&catalogue) })));
+        catalogue
+    }
+
+    fn options(&self, call: &ServiceCall) -> CallOptions {
+        let mut options = CallOptions::for_caller(Arc::clone(&call.caller_name));
+        options.timeout = self.profile.timeout;
+        options.budget = self.profile.budget;
+        options.caller = call.caller.clone();
+        options.keep_form = true;
+        options.profile = (!self.profile.is_open()).then(|| Arc::clone(&self.profile));
+        options
+    }
+
+    async fn execute(&self, request: &ToolCallRequest, call: &ServiceCall) -> Result<ToolOutput, ToolError> {
+        let options = self.options(call);
+        // A name without a dot is the tool's own name, which the hub resolves.
+        if !request.tool_name.contains('.') {
+            return self.execute_in_hub(request, &options).await;
+        }
+        let exposed = self.exposed();
+        let tool =
+            exposed.find(&request.tool_name).ok_or_else(|| unknown_tool(&request.tool_name, &exposed))?;
+        self.execute_in_hub(&tool.resolve(request), &options).await
+    }
+
+    async fn execute_in_hub(
+        &self,
+        request: &ToolCallRequest,
+        options: &CallOptions,
+    ) -> Result<ToolOutput, ToolError> {
+        match &self.journal {
+            None => self.hub.execute(request, options).await,
+            Some((journal, owner)) => {
+                Box::pin(self.hub.execute_journalled(&**journal, owner, request, options)).await
+            }
+        }
+    }
+
+    async fn search(&self, request: &ToolCallRequest) -> Result<ToolOutput, ToolError> {
+        let query = search_calls::search_query(request)?;
+        self.hub.wait_until_searchable().await;
+        let (hub, exposed) = (Arc::clone(&self.hub), self.exposed());
+        let search = tokio::task::spawn_blocking(move || {
+            let found = search_exposed(&hub, &exposed, &query);
+            search_calls::search_results(&query.query, &found, &exposed)
+        });
+        search.await.map_err(|_| ToolError::new(ErrorKind::Internal, "the search panicked"))
+    }
+
+    fn describe_tool(&self, request: &ToolCallRequest) -> Result<ToolOutput, ToolError> {
+        let name = search_calls::described_name(request)?;
+        let exposed = self.exposed();
+        let tool = exposed.find(&name).ok_or_else(|| unknown_tool(&name, &exposed))?;
+        Ok(ToolOutput::text(tool.definition().definition.get()).exempt_from_budget())
+    }
+}
+
+impl ToolService for HubService {
+    fn catalogue(&self, client: &ClientInfo) -> Arc<Catalogue> {
+        let surface = match self.profile.surface {
+            Surface::Full => ResolvedSurface::Full,
+            Surface::Search => ResolvedSurface::Search,
+            Surface::Auto if prefers_search(client.name.as_deref(), self.exposed().size) => {
+                ResolvedSurface::Search
+            }
+            Surface::Auto => ResolvedSurface::Full,
+        };
+        self.surface_catalogue(surface)
+    }
+
+    fn changed(&self, seen: u64) -> BoxFuture<'_, u64> {
+        let mut changes = self.hub.changes();
+        Box::pin(async move {
+            loop {
+                changes.borrow_and_update();
+                let now = self.surface_catalogue(ResolvedSurface::of_version(seen)).version;
+                if now != seen {
+                    return now;
+                }
+                if changes.changed().await.is_err() {
+                    // The hub is gone: nothing changes any more.
+                    return std::future::pending().await;
+                }
+            }
+        })
+    }
+
+    fn describe(&self, name: &str) -> Option<RawJson> {
+        let exposed = self.exposed();
+        let tool = search_tools::search_surface_tool(name, &exposed)
+            .or_else(|| exposed.find(name).map(ExposedTool::definition))?;
+        Some(tool.definition)
+    }
+
+    fn call<'a>(&'a self, call: &'a ServiceCall) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            match call.request.tool_name.as_str() {
+                SEARCH_TOOLS => self.search(&call.request).await,
+                DESCRIBE_TOOL => self.describe_tool(&call.request),
+                CALL_TOOL => {
+                    let inner = search_calls::inner_call(&call.request)?;
+                    if RESERVED_NAMES.contains(&inner.tool_name.as_str()) {
+                        return Err(unknown_tool(&inner.tool_name, &self.exposed()));
+                    }
+                    self.execute(&inner, call).await
+                }
+                _ => self.execute(&call.request, call).await,
+            }
+        })
+    }
+}
+
+impl ResolvedSurface {
+    fn of_version(version: u64) -> Self {
+        if version.is_multiple_of(2) { Self::Full } else { Self::Search }
+    }
+
+    fn first_version(self) -> u64 {
+        match self {
+            Self::Full => 2,
+            Self::Search => 1,
+        }
+    }
+
+    fn tools(self, exposed: &ExposedTools) -> Vec<OfferedTool> {
+        match self {
+            Self::Full => exposed.definitions(),
+            Self::Search => search_tools::search_surface(exposed),
+        }
+    }
+}
+
+impl fmt::Debug for HubService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HubService").field("profile", &self.profile).finish_non_exhaustive()
+    }
+}
+
+/// Exposed tools among the search results of the hub. Searches further if too many results are not exposed.
+fn search_exposed<'a>(hub: &ToolHub, exposed: &'a ExposedTools, query: &SearchQuery) -> Vec<&'a ExposedTool> {
+    let mut limit = query.limit;
+    loop {
+        let hits = hub.search(&query.query, limit);
+        let mut tools: Vec<&ExposedTool> = Vec::with_capacity(query.limit);
+        for hit in &hits {
+            // A hit stands for all equal tools; the first exposed one is shown.
+            let equals = std::iter::once(&hit.tool).chain(&hit.same);
+            let tool = equals.into_iter().find_map(|tool| exposed.find_candidate(tool));
+            let is_new = |tool: &&ExposedTool| !tools.iter().any(|known| std::ptr::eq(*known, *tool));
+            tools.extend(tool.filter(is_new));
+        }
+        if tools.len() >= query.limit || hits.len() < limit || limit > MAX_SEARCHED_HITS {
+            tools.truncate(query.limit);
+            return tools;
+        }
+        limit *= 4;
+    }
+}
+
+/// The error for an unknown name, with similar names as a hint.
+fn unknown_tool(name: &str, exposed: &ExposedTools) -> ToolError {
+    let error = ToolError::new(ErrorKind::UnknownTool, format!("tool `{name}` does not exist"));
+    let similar =
+        did_you_mean(exposed.tools.iter().map(|tool| (&*tool.name, NameSignature::of(&tool.name))), name);
+    if similar.is_empty() {
+        error
+    } else {
+        error.with_hint(format!("did you mean {}?", join_names(&similar)))
+    }
+}
+
+#[cfg(test)]
+#[path = "hub_service_tests.rs"]
+mod tests;

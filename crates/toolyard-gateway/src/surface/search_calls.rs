@@ -1,0 +1,152 @@
+//! Arguments and results of the search surface's tools: `search_tools`, `describe_tool` and `call_tool`.
+
+use std::fmt::Write as _;
+
+use serde::Deserialize;
+use toolyard_core::{
+    ArgumentProblem, Param, RawJson, ToolCallRequest, ToolError, ToolOutput, group_digits, sanitize,
+};
+
+use super::{
+    exposed_tools::{ExposedTool, ExposedTools},
+    search_tools::{DEFAULT_RESULTS, MAX_RESULTS},
+};
+
+/// Descriptions and choices are shortened to this length.
+const MAX_LINE_CHARS: usize = 160;
+const MAX_PARAMS: usize = 12;
+const MAX_CHOICES: usize = 6;
+
+/// The arguments of `search_tools`.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct SearchQuery {
+    pub(super) query: String,
+    pub(super) limit: usize,
+}
+
+#[derive(Deserialize)]
+struct SearchArguments {
+    query: String,
+    limit: Option<f64>,
+}
+
+#[derive(Deserialize)]
+struct DescribeArguments {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct CallArguments {
+    name: String,
+    #[serde(default = "RawJson::empty_object")]
+    arguments: RawJson,
+}
+
+pub(super) fn search_query(request: &ToolCallRequest) -> Result<SearchQuery, ToolError> {
+    let SearchArguments { query, limit } = arguments(request)?;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the value is between 1 and 25"
+    )]
+    let limit = limit.map_or(DEFAULT_RESULTS, |limit| limit.clamp(1.0, MAX_RESULTS as f64) as usize);
+    Ok(SearchQuery { query, limit })
+}
+
+pub(super) fn described_name(request: &ToolCallRequest) -> Result<String, ToolError> {
+    arguments(request).map(|DescribeArguments { name }| name)
+}
+
+/// The call that `call_tool` makes. Some models write the arguments as a string of JSON.
+pub(super) fn inner_call(request: &ToolCallRequest) -> Result<ToolCallRequest, ToolError> {
+    let CallArguments { name, arguments } = arguments(request)?;
+    let unquoted = arguments.read::<String>().ok().and_then(|text| RawJson::parse(text).ok());
+    Ok(ToolCallRequest {
+        id: request.id.clone(),
+        tool_name: name,
+        arguments: unquoted.unwrap_or(arguments),
+        source: request.source.clone(),
+    })
+}
+
+fn arguments<'a, T: Deserialize<'a>>(request: &'a ToolCallRequest) -> Result<T, ToolError> {
+    serde_json::from_str(request.arguments.get()).map_err(|error| {
+        let problem = ArgumentProblem { path: String::new(), message: error.to_string() };
+        ToolError::invalid_arguments(vec![problem]).on_tool(&request.tool_name)
+    })
+}
+
+/// Search results, one line per tool.
+pub(super) fn search_results(query: &str, tools: &[&ExposedTool], exposed: &ExposedTools) -> ToolOutput {
+    if tools.is_empty() {
+        let (number, query) = (group_digits(exposed.tools.len()), one_line(query, MAX_LINE_CHARS));
+        return ToolOutput::text(format!(
+            "Nothing found for: {query}. Say it in other words; there are {number} tools."
+        ));
+    }
+    let mut text = String::new();
+    for tool in tools {
+        let params = signature(tool.candidate.params());
+        let _ = writeln!(
+            text,
+            "{}({params}): {}",
+            tool.name,
+            one_line(&tool.candidate.spec().description, MAX_LINE_CHARS)
+        );
+    }
+    text.truncate(text.trim_end().len());
+    ToolOutput::text(text).exempt_from_budget()
+}
+
+/// Parameters in one line: `path: string, lines?: integer, mode?: read|write`.
+fn signature(params: &[Param]) -> String {
+    let mut shown: Vec<String> = params.iter().take(MAX_PARAMS).map(parameter).collect();
+    if params.len() > MAX_PARAMS {
+        shown.push("…".to_owned());
+    }
+    shown.join(", ")
+}
+
+fn parameter(param: &Param) -> String {
+    let mark = if param.required { "" } else { "?" };
+    let name = one_line(&param.name, 64);
+    format!("{name}{mark}: {}", kind(param))
+}
+
+fn kind(param: &Param) -> String {
+    let choices = param.choices.iter().take(MAX_CHOICES).map(ToString::to_string).collect::<Vec<_>>();
+    match (&param.items, param.fields.as_slice()) {
+        _ if !choices.is_empty() => {
+            let more = if param.choices.len() > MAX_CHOICES { "|…" } else { "" };
+            one_line(&format!("{}{more}", choices.join("|")), MAX_LINE_CHARS)
+        }
+        (Some(items), _) => format!("{}[]", kind(items)),
+        (None, [_, ..]) => format!("{{{}}}", signature(&param.fields)),
+        _ => param.kind.to_string(),
+    }
+}
+
+/// The first sentence of a text, as one line of at max_chars `max_chars` without unsafe characters.
+fn one_line(text: &str, max_chars: usize) -> String {
+    let (sanitized, _) = sanitize(text);
+    let mut line = String::new();
+    for word in sanitized.split_whitespace() {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+        let ends_sentence =
+            word.ends_with(['.', '。', '!', '！', '?', '？']) && line.chars().nth(20).is_some();
+        if ends_sentence || line.chars().nth(max_chars).is_some() {
+            break;
+        }
+    }
+    if line.chars().nth(max_chars).is_none() {
+        return line;
+    }
+    line.chars().take(max_chars.saturating_sub(1)).chain(['…']).collect()
+}
+
+#[cfg(test)]
+#[path = "search_calls_tests.rs"]
+mod tests;

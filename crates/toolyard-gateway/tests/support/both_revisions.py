@@ -1,0 +1,227 @@
+"""A server with the official Python SDK that offers the same in both revision families: elicitation, progress, log
+messages, changing lists, resource updates, and skills.
+
+    python both_revisions.py stdio
+    python both_revisions.py http PORT
+"""
+
+import asyncio
+import hashlib
+import sys
+from typing import Annotated
+
+from mcp.server.extension import Extension, MethodBinding
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.resolve import Elicit, ListRoots, Resolve, Sample
+from mcp.shared.exceptions import MCPError
+from mcp_types import Completion, CreateMessageResult, ListRootsResult, RequestParams, SamplingMessage, TextContent
+from pydantic import BaseModel
+
+MANIFEST = "---\nname: juggling\ndescription: How to juggle with three balls\n---\n\nThrow, throw, catch.\n"
+
+
+class Skills(Extension):
+    identifier = "io.modelcontextprotocol/skills"
+
+    def methods(self):
+        async def listed(_context, _params):
+            return {"skills": [skill()], "ttlMs": 1000, "cacheScope": "public"}
+
+        async def one(_context, params):
+            if params.uri != skill()["uri"]:
+                raise MCPError(-32602, "there is no such skill")
+            return {"skill": skill()}
+
+        class Which(RequestParams):
+            uri: str
+
+        return [
+            MethodBinding("skills/list", RequestParams, listed),
+            MethodBinding("skills/get", Which, one),
+        ]
+
+
+def skill():
+    digest = hashlib.sha256(MANIFEST.encode()).hexdigest()
+    uri = "skill://juggling/SKILL.md"
+    return {
+        "uri": uri,
+        "frontmatter": {"name": "juggling", "description": "How to juggle with three balls"},
+        "resources": [{"uri": uri, "digest": f"sha256:{digest}", "size": len(MANIFEST)}],
+    }
+
+
+server = MCPServer("both-revisions", extensions=[Skills()], log_level="WARNING")
+tasks = set()
+
+
+class Name(BaseModel):
+    name: str
+
+
+class Place(BaseModel):
+    place: str
+
+
+def who() -> Elicit[Name]:
+    return Elicit("Who are you?", Name)
+
+
+def where() -> Elicit[Place]:
+    return Elicit("Where are you?", Place)
+
+
+def words() -> Sample:
+    return Sample([SamplingMessage(role="user", content=TextContent(type="text", text="hello"))], max_tokens=5)
+
+
+def folders() -> ListRoots:
+    return ListRoots()
+
+
+@server.tool()
+async def greet(name: Annotated[Name, Resolve(who)]) -> str:
+    return f"hello {name.name}"
+
+
+@server.tool()
+async def find(name: Annotated[Name, Resolve(who)], place: Annotated[Place, Resolve(where)]) -> str:
+    return f"{name.name} is in {place.place}"
+
+
+@server.tool()
+async def think(said: Annotated[CreateMessageResult, Resolve(words)]) -> str:
+    return f"a model said {said.content.text}"
+
+
+@server.tool()
+async def look(roots: Annotated[ListRootsResult, Resolve(folders)]) -> str:
+    return " ".join(str(root.uri) for root in roots.roots)
+
+
+given_up = 0
+
+
+@server.tool()
+async def count(steps: int, pause: float, context: Context) -> str:
+    global given_up
+    try:
+        for step in range(1, steps + 1):
+            await asyncio.sleep(pause)
+            await context.report_progress(step, steps, f"step {step}")
+    except asyncio.CancelledError:
+        given_up += 1
+        raise
+    return f"{steps} steps"
+
+
+@server.tool()
+async def cancelled() -> str:
+    """How many calls of count were given up."""
+    return str(given_up)
+
+
+@server.tool()
+async def say(words: str, context: Context) -> str:
+    await context.log("warning", words)
+    return "said"
+
+
+@server.tool()
+async def fail() -> str:
+    raise ToolError("it does not work")
+
+
+@server.tool()
+async def refuse() -> str:
+    raise MCPError(-32055, "never", {"reason": "because"})
+
+
+@server.tool()
+async def meta(context: Context) -> dict:
+    """What the request said about itself."""
+    found = dict(context.request_context.meta or {})
+    return {"meta": {key: value for key, value in found.items() if key in ("traceparent", "tracestate", "baggage")}}
+
+
+def later(seconds, work):
+    async def run():
+        await asyncio.sleep(seconds)
+        await work()
+
+    task = asyncio.create_task(run())
+    tasks.add(task)
+    task.add_done_callback(tasks.discard)
+
+
+def is_modern(context):
+    return (context.protocol_version or "") >= "2026-07-28"
+
+
+@server.tool()
+async def grow(name: str, after: float, context: Context) -> str:
+    """Has one more tool, prompt and resource of this name, a while after this was answered."""
+    modern, session = is_modern(context), context.session
+
+    async def work():
+        server.add_tool(lambda: name, name=name, description="new")
+        server.prompt(name=name)(lambda: "a new prompt")
+        server.resource(f"note://{name}", name=name)(lambda: "a new note")
+        if modern:
+            await context.notify_tools_changed()
+            await context.notify_prompts_changed()
+            await context.notify_resources_changed()
+        else:
+            await session.send_tool_list_changed()
+            await session.send_prompt_list_changed()
+            await session.send_resource_list_changed()
+
+    later(after, work)
+    return "soon"
+
+
+@server.tool()
+async def touch(uri: str, after: float, context: Context) -> str:
+    """Says that a resource changed, a while after this was answered."""
+    modern, session = is_modern(context), context.session
+
+    async def work():
+        if modern:
+            await context.notify_resource_updated(uri)
+        else:
+            await session.send_resource_updated(uri)
+
+    later(after, work)
+    return "soon"
+
+
+@server.prompt()
+def hello(name: str) -> str:
+    return f"Say hello to {name}."
+
+
+@server.resource("note://first", name="first")
+def first() -> str:
+    return "the first note"
+
+
+@server.resource("note://numbered/{number}", name="numbered")
+def numbered(number: str) -> str:
+    return f"note number {number}"
+
+
+@server.resource("skill://juggling/SKILL.md", name="juggling", mime_type="text/markdown")
+def manifest() -> str:
+    return MANIFEST
+
+
+@server.completion()
+async def complete(ref, argument, context):
+    return Completion(values=[f"{argument.value}-{argument.name}"], has_more=False)
+
+
+if sys.argv[1] == "stdio":
+    server.run("stdio")
+else:
+    server.run("streamable-http", host="127.0.0.1", port=int(sys.argv[2]))

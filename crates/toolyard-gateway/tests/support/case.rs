@@ -1,0 +1,145 @@
+//! [`ServerCase`]: a real server, its transport and MCP revision, and what tests know about it.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use toolyard_core::RevisionFamily;
+
+use super::installed::installed_path;
+
+/// A case of the matrix.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ServerCase {
+    pub(crate) kind: ServerKind,
+    pub(crate) transport: Transport,
+    /// The revision family that the client must detect.
+    pub(crate) family: RevisionFamily,
+    /// The revision family in the configuration.
+    pub(crate) configured_family: Option<RevisionFamily>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ServerKind {
+    /// excel-mcp-server 0.1.8.
+    OldExcel,
+    /// excel-mcp-server 2.2.2.
+    NewExcel,
+    /// The official server that uses every feature.
+    Everything,
+    /// mcp-server-time.
+    Time,
+    /// A server with the official Python SDK that offers the same in both revision families.
+    BothRevisions,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Transport {
+    Stdio,
+    Http,
+    Sse,
+}
+
+/// A case whose revision is detected.
+pub(crate) fn case(kind: ServerKind, transport: Transport) -> ServerCase {
+    let family = match kind {
+        ServerKind::OldExcel | ServerKind::Everything => RevisionFamily::Legacy,
+        ServerKind::NewExcel | ServerKind::Time | ServerKind::BothRevisions => RevisionFamily::Modern,
+    };
+    ServerCase { kind, transport, family, configured_family: None }
+}
+
+/// A case whose revision family is configured.
+pub(crate) fn pinned_case(kind: ServerKind, transport: Transport, family: RevisionFamily) -> ServerCase {
+    ServerCase { kind, transport, family, configured_family: Some(family) }
+}
+
+impl ServerCase {
+    /// The command that starts it.
+    pub(crate) fn command(self, folder: &Path, port: u16) -> (String, Vec<String>) {
+        let words = |list: &[&str]| list.iter().map(|&word| word.to_owned()).collect();
+        let folder = folder.to_str().unwrap();
+        match (self.kind, self.transport) {
+            (ServerKind::OldExcel, transport) => {
+                let word = [("stdio"), ("streamable-http"), ("sse")][transport as usize];
+                (installed_path("excel-0.1.8/bin/excel-mcp-server"), words(&[word]))
+            }
+            (ServerKind::NewExcel, Transport::Stdio) => {
+                (installed_path("excel-2.2.2/bin/excel-mcp-server"), words(&["stdio", "--allow-dir", folder]))
+            }
+            (ServerKind::NewExcel, _) => {
+                let port = port.to_string();
+                let args = ["streamable-http", "--allow-dir", folder, "--host", "127.0.0.1", "--port", &port];
+                (installed_path("excel-2.2.2/bin/excel-mcp-server"), words(&args))
+            }
+            (ServerKind::Everything, transport) => {
+                let script =
+                    installed_path("node/node_modules/@modelcontextprotocol/server-everything/dist/index.js");
+                let word = ["stdio", "streamableHttp", "sse"][transport as usize];
+                (installed_path("node/node_modules/.bin/node"), words(&[&script, word]))
+            }
+            (ServerKind::Time, _) => (installed_path("time/bin/mcp-server-time"), Vec::new()),
+            (ServerKind::BothRevisions, transport) => {
+                let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/both_revisions.py");
+                let word = if transport == Transport::Stdio { "stdio" } else { "http" };
+                (installed_path("excel-2.2.2/bin/python"), words(&[script, word, &port.to_string()]))
+            }
+        }
+    }
+
+    pub(crate) fn environment(self, folder: &Path, port: u16) -> Vec<(String, String)> {
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let port = port.to_string();
+        match self.kind {
+            ServerKind::OldExcel => vec![
+                pair("EXCEL_FILES_PATH", folder.to_str().unwrap()),
+                pair("FASTMCP_HOST", "127.0.0.1"),
+                pair("FASTMCP_PORT", &port),
+            ],
+            ServerKind::Everything => vec![pair("PORT", &port)],
+            ServerKind::NewExcel | ServerKind::Time | ServerKind::BothRevisions => Vec::new(),
+        }
+    }
+
+    /// The path of its endpoint.
+    pub(crate) fn path(self) -> &'static str {
+        if self.transport == Transport::Sse { "/sse" } else { "/mcp" }
+    }
+
+    /// Its tools for a client without capabilities, counted by an independent client.
+    pub(crate) fn tools(self) -> usize {
+        match self.kind {
+            ServerKind::OldExcel => 25,
+            ServerKind::NewExcel => 46,
+            ServerKind::Everything => 13,
+            ServerKind::Time => 2,
+            ServerKind::BothRevisions => 12,
+        }
+    }
+
+    /// The path of a workbook as the server expects it.
+    pub(crate) fn workbook(self, folder: &Path) -> String {
+        match (self.kind, self.transport) {
+            (ServerKind::OldExcel, Transport::Stdio) => folder.join("book.xlsx").to_str().unwrap().to_owned(),
+            _ => "book.xlsx".to_owned(),
+        }
+    }
+
+    /// A call that changes nothing, and succeeds after the writing calls.
+    pub(crate) fn read_only_call(self, folder: &Path) -> (&'static str, Value) {
+        let book = self.workbook(folder);
+        match self.kind {
+            ServerKind::OldExcel => {
+                ("read_data_from_excel", json!({"filepath": book, "sheet_name": "Sheet1"}))
+            }
+            ServerKind::NewExcel => ("read_range", json!({"path": book, "sheet": "Sheet1"})),
+            ServerKind::Everything => ("echo", json!({"message": "ä \u{1f600} \"quoted\" \\ \u{7}"})),
+            ServerKind::Time => ("convert_time", conversion("UTC")),
+            ServerKind::BothRevisions => ("count", json!({"steps": 1, "pause": 0})),
+        }
+    }
+}
+
+/// Arguments that convert noon to the time in Tokyo.
+pub(crate) fn conversion(from: &str) -> Value {
+    json!({"source_timezone": from, "time": "12:00", "target_timezone": "Asia/Tokyo"})
+}

@@ -1,0 +1,207 @@
+//! Calls as journaled steps of a run: recorded before and after, so that a crash never repeats them.
+
+use std::time::Duration;
+
+use serde_json::json;
+use toolyard_core::{
+    Capability, ContentHash, ErrorKind, Journal, JournalError, Lease, RawJson, RunState, StepIntent,
+    StepOutcome, StepRecord, StepResult, StepStart, StepState, ToolCallRequest, ToolError, ToolOutput,
+    ToolSpec, idempotency_key, redact, redact_json,
+};
+
+use crate::{
+    execution::{attempt::Call, failure::CallFailure, options::CallOptions},
+    hub::{AuditGuard, PreparedCall, ToolHub, allows_capability_fallback},
+};
+
+/// How much longer the lease of a run lasts than the call it covers.
+const OUTCOME_WRITE_GRACE: Duration = Duration::from_secs(60);
+/// Larger arguments are recorded as a preview of this size.
+const MAX_ARGUMENT_PREVIEW_BYTES: usize = 16 << 10;
+
+impl ToolHub {
+    /// Executes one call as a run with a single step. If the intent cannot be recorded, the tool is not called.
+    pub async fn execute_journalled(
+        &self,
+        journal: &dyn Journal,
+        owner: &str,
+        request: &ToolCallRequest,
+        options: &CallOptions,
+    ) -> Result<ToolOutput, ToolError> {
+        let detail = RawJson::from(json!({"tool": request.tool_name}));
+        let unwritable = |error| journal_start_failed(&error, request);
+        let run = journal.create_run("call", &detail).await.map_err(unwritable)?;
+        let lease = options.timeout.saturating_add(OUTCOME_WRITE_GRACE);
+        let lease = journal.claim(&run, owner, lease).await.map_err(unwritable)?;
+        let outcome = self.execute_step(journal, &lease, "call", request, options).await;
+        let state = match &outcome {
+            Ok(_) => RunState::Done,
+            Err(error) if error.kind() == ErrorKind::OutcomeUnknown => RunState::Open,
+            Err(_) => RunState::Failed,
+        };
+        if let Err(error) = journal.release(&lease, state).await {
+            tracing::warn!(%error, "failed to close the run");
+        }
+        outcome
+    }
+
+    /// Executes one step of a run unless the journal has its outcome, which is then returned. A step with an unknown
+    /// outcome is never repeated automatically.
+    pub async fn execute_step(
+        &self,
+        journal: &dyn Journal,
+        lease: &Lease,
+        step: &str,
+        request: &ToolCallRequest,
+        options: &CallOptions,
+    ) -> Result<ToolOutput, ToolError> {
+        self.execute_step_or_by_capability(journal, lease, step, request, None, options).await
+    }
+
+    /// Like [`execute_step`](Self::execute_step), with the capability fallback of [`execute_or_by_capability`](Self::execute_or_by_capability).
+    pub async fn execute_step_or_by_capability(
+        &self,
+        journal: &dyn Journal,
+        lease: &Lease,
+        step: &str,
+        request: &ToolCallRequest,
+        capability: Option<&Capability>,
+        options: &CallOptions,
+    ) -> Result<ToolOutput, ToolError> {
+        let mut call = self.call(request, options);
+        call.idempotency_key = Some(idempotency_key(&lease.run, step).into());
+        let prepared = match self.prepare(&call) {
+            Err(failed) if capability.is_none() || !allows_capability_fallback(request, &failed) => {
+                return Err(failed.error);
+            }
+            prepared => prepared,
+        };
+        let intent = intent(step, prepared.as_ref().ok(), request);
+        if let (Ok(prepared), Some(judged)) = (&prepared, &options.judged)
+            && !prepared
+                .candidates
+                .iter()
+                .all(|candidate| judged.contains(&definition_hash(candidate.spec())))
+        {
+            let message = "the tool definition changed while the call awaited approval";
+            return Err(ToolError::new(ErrorKind::Refused, message).on_tool(&request.tool_name));
+        }
+        match journal.begin(lease, &intent).await {
+            Ok(StepStart::Call) => {}
+            Ok(StepStart::Reuse(known)) => return reuse_recorded(&known, &intent),
+            Ok(StepStart::Unknown(known)) => return Err(outcome_unknown(&known)),
+            Err(error) => return Err(journal_start_failed(&error, request)),
+        }
+        let watched = AuditGuard { hub: self, call: &call, options, open: true };
+        let outcome = self.execute_with_intent(&call, prepared, capability, options).await;
+        let outcome = watched.record(outcome);
+        match journal.finish(lease, step, &step_outcome(&outcome)).await {
+            Ok(()) => outcome,
+            Err(error) => Err(journal_finish_failed(&error, request, intent.repeatable)),
+        }
+    }
+
+    async fn execute_with_intent(
+        &self,
+        call: &Call<'_>,
+        prepared: Result<PreparedCall, CallFailure>,
+        capability: Option<&Capability>,
+        options: &CallOptions,
+    ) -> Result<ToolOutput, ToolError> {
+        let outcome = match prepared {
+            Ok(prepared) => self.answered(call, &prepared, options).await,
+            Err(failed) => Err(failed),
+        };
+        match capability {
+            Some(capability) => self.or_by_capability(call, capability, options, outcome).await,
+            None => outcome.map_err(|failed| failed.error),
+        }
+    }
+}
+
+/// Hash of a tool definition.
+pub fn definition_hash(spec: &ToolSpec) -> ContentHash {
+    ContentHash::of(serde_json::to_vec(spec).unwrap_or_default())
+}
+
+/// The intent to record before the call. Without a candidate of that name only read-only tools can serve the call, so it
+/// is safe to repeat.
+fn intent(step: &str, prepared: Option<&PreparedCall>, request: &ToolCallRequest) -> StepIntent {
+    let candidates = prepared.map(|prepared| prepared.candidates.as_slice()).unwrap_or_default();
+    let first = candidates.first();
+    StepIntent {
+        step: step.to_owned(),
+        tool: request.tool_name.clone(),
+        source: first.map(|candidate| candidate.source_id().clone()),
+        definition: first.map_or_else(|| ContentHash::of(""), |candidate| definition_hash(candidate.spec())),
+        arguments: ContentHash::of(request.arguments.get()),
+        redacted_arguments: preview_arguments(&request.arguments),
+        repeatable: candidates.iter().all(|candidate| candidate.hints.repeatable()),
+    }
+}
+
+/// Redacted arguments for display; large ones are truncated.
+fn preview_arguments(arguments: &RawJson) -> String {
+    let text = arguments.get();
+    if text.len() <= MAX_ARGUMENT_PREVIEW_BYTES {
+        return redact_json(arguments).0.get().to_owned();
+    }
+    let beginning = text.get(..text.floor_char_boundary(MAX_ARGUMENT_PREVIEW_BYTES)).unwrap_or_default();
+    format!("{}… ({} bytes)", redact(beginning), text.len())
+}
+
+/// The recorded outcome of a step. Fails if the step was recorded with other arguments.
+fn reuse_recorded(known: &StepRecord, intent: &StepIntent) -> Result<ToolOutput, ToolError> {
+    if known.arguments != intent.arguments {
+        let message = format!("step {} was executed before with other arguments", known.step);
+        return Err(ToolError::new(ErrorKind::Refused, message)
+            .on_tool(&intent.tool)
+            .with_hint("use another step name for other arguments"));
+    }
+    if known.definition != intent.definition {
+        tracing::warn!(run = %known.run, step = known.step, tool = intent.tool, "the tool definition changed since this step was executed");
+    }
+    let kept = known.outcome.as_ref().map(RawJson::read::<StepResult>);
+    match kept {
+        Some(Ok(answer)) => answer.into_outcome().map_err(|error| error.on_tool(&intent.tool)),
+        Some(Err(error)) => {
+            Err(ToolError::new(ErrorKind::Internal, format!("failed to parse a journal entry: {error}")))
+        }
+        None => Ok(ToolOutput::default()),
+    }
+}
+
+fn outcome_unknown(known: &StepRecord) -> ToolError {
+    let message =
+        format!("step {} of run {} was started before and its outcome is unknown", known.step, known.run);
+    ToolError::new(ErrorKind::ResponseLost, message)
+        .outcome_unknown()
+        .on_tool(&known.tool)
+        .with_hint("check what happened, then record it: toolyard runs resolve")
+}
+
+/// The intent could not be recorded, so the tool was not called.
+fn journal_start_failed(error: &JournalError, request: &ToolCallRequest) -> ToolError {
+    ToolError::new(ErrorKind::Refused, format!("not called: {error}")).on_tool(&request.tool_name)
+}
+
+/// The tool was called but its outcome could not be recorded.
+fn journal_finish_failed(error: &JournalError, request: &ToolCallRequest, repeatable: bool) -> ToolError {
+    let lost = ToolError::new(
+        ErrorKind::ResponseLost,
+        format!("the outcome of the call could not be recorded in the journal: {error}"),
+    );
+    let lost = lost.on_tool(&request.tool_name);
+    if repeatable { lost } else { lost.outcome_unknown() }
+}
+
+fn step_outcome(outcome: &Result<ToolOutput, ToolError>) -> StepOutcome {
+    let state = match outcome {
+        Ok(_) => StepState::Done,
+        Err(error) if error.kind() == ErrorKind::OutcomeUnknown => StepState::Unknown,
+        Err(_) => StepState::Failed,
+    };
+    let answer =
+        RawJson::from_serialize(&StepResult::of(outcome)).unwrap_or_else(|_| RawJson::empty_object());
+    StepOutcome { state, outcome: answer }
+}

@@ -1,0 +1,17 @@
+//! Executes one call on the candidates that routing chose.
+//!
+//! - `dispatch`: carries out the strategy; `race` and `gather` call several candidates at once.
+//! - `attempt`: one candidate with breaker, concurrency limit, deadline and retries; `failure` combines errors.
+//! - `validate`: arguments against the tool's JSON Schema; `schema_patterns` drops patterns that do not compile.
+//! - `journaled`: a call as a step of a run; `audit`: a call as an audit record; `options`: settings of one call.
+
+pub(crate) mod attempt;
+pub(crate) mod audit;
+pub(crate) mod dispatch;
+pub(crate) mod failure;
+pub(crate) mod gather;
+pub(crate) mod journaled;
+pub(crate) mod options;
+pub(crate) mod race;
+pub(crate) mod schema_patterns;
+pub(crate) mod validate;

@@ -1,0 +1,139 @@
+//! Validates arguments against a tool's JSON Schema before the call.
+
+use jsonschema::PatternOptions;
+use serde_json::Value;
+use toolyard_core::{ArgumentProblem, RawJson, ToolError};
+
+use crate::execution::schema_patterns::drop_invalid_patterns;
+
+/// A larger schema is not compiled; its tool validates the arguments itself.
+const MAX_SCHEMA: usize = 1 << 20;
+/// Problems reported per call.
+const MAX_PROBLEMS: usize = 8;
+
+/// A compiled schema; `None` if the schema is too large or invalid.
+#[derive(Debug)]
+pub(crate) struct Validator(Option<jsonschema::Validator>);
+
+/// Parses the arguments, once for all candidates.
+pub(crate) fn read(arguments: &RawJson) -> Result<Value, ToolError> {
+    match serde_json::from_str(arguments.get()) {
+        Ok(value @ Value::Object(_)) => Ok(value),
+        Ok(_) => Err(one_problem("arguments must be a JSON object")),
+        Err(error) => Err(one_problem(&format!("arguments are not valid JSON: {error}"))),
+    }
+}
+
+impl Validator {
+    /// Compiles a schema. Remote references are never fetched. Patterns that cannot be matched in linear time are removed.
+    pub(crate) fn compile(schema: &RawJson) -> Self {
+        if schema.get().len() > MAX_SCHEMA {
+            tracing::warn!(bytes = schema.get().len(), "schema too large: arguments are not validated");
+            return Self(None);
+        }
+        let mut schema = schema.to_value();
+        let mut compiled = compile(&schema);
+        if compiled.is_err() && drop_invalid_patterns(&mut schema, |part| compile(part).is_ok()) {
+            tracing::warn!("schema patterns that cannot be matched in linear time are ignored");
+            compiled = compile(&schema);
+        }
+        if let Err(error) = &compiled {
+            tracing::warn!(%error, "invalid schema: arguments are not validated");
+        }
+        Self(compiled.ok())
+    }
+
+    /// All validation problems by path. Messages omit values, which may be secrets.
+    pub(crate) fn check(&self, arguments: &Value) -> Result<(), ToolError> {
+        let Some(validator) = &self.0 else { return Ok(()) };
+        if validator.is_valid(arguments) {
+            return Ok(());
+        }
+        let problem = |error: jsonschema::ValidationError<'_>| ArgumentProblem {
+            path: error.instance_path().to_string(),
+            message: error.masked().to_string(),
+        };
+        let problems = validator.iter_errors(arguments).take(MAX_PROBLEMS).map(problem).collect();
+        Err(ToolError::invalid_arguments(problems))
+    }
+}
+
+fn compile(schema: &Value) -> Result<jsonschema::Validator, String> {
+    jsonschema::options()
+        .with_pattern_options(PatternOptions::regex().size_limit(1 << 20).dfa_size_limit(1 << 20))
+        .build(schema)
+        .map_err(|error| error.to_string())
+}
+
+fn one_problem(message: &str) -> ToolError {
+    ToolError::invalid_arguments(vec![ArgumentProblem { path: String::new(), message: message.to_owned() }])
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(schema: Value, arguments: Value) -> Result<(), String> {
+        let checked =
+            read(&arguments.into()).and_then(|read| Validator::compile(&schema.into()).check(&read));
+        checked.map_err(|error| error.message().to_owned())
+    }
+
+    #[test]
+    fn problems_name_their_path_and_keep_values_to_themselves() {
+        let schema = json!({"type": "object", "properties": {"user": {"type": "object",
+            "properties": {"age": {"type": "integer"}}}}, "required": ["user", "key"]});
+        let error = check(schema, json!({"user": {"age": "secret-4711"}})).unwrap_err();
+        assert!(error.contains("/user/age: "), "{error}");
+        assert!(error.contains("\"key\" is a required property"), "{error}");
+        assert!(!error.contains("secret"), "{error}");
+    }
+
+    #[test]
+    fn arguments_are_an_object() {
+        assert!(check(json!({}), json!([1])).unwrap_err().contains("must be a JSON object"));
+        let deep = RawJson::parse(format!("{}{}", "[".repeat(100), "]".repeat(100))).unwrap();
+        assert!(read(&deep).is_err());
+    }
+
+    #[test]
+    fn a_schema_that_is_none_is_not_held_against_the_call() {
+        assert_eq!(check(json!({"type": 7}), json!({})), Ok(()));
+        assert_eq!(check(json!({"$ref": "https://nowhere.example/schema"}), json!({})), Ok(()));
+    }
+
+    #[test]
+    fn a_regex_bomb_ends_at_once() {
+        let schema = json!({"properties": {"s": {"pattern": "^(a+)+$"}}});
+        let started = std::time::Instant::now();
+        assert!(check(schema, json!({"s": format!("{}!", "a".repeat(100_000))})).is_err());
+        assert!(started.elapsed() < std::time::Duration::from_secs(5), "{:?}", started.elapsed());
+    }
+
+    #[test]
+    fn one_bad_pattern_does_not_switch_the_check_off() {
+        let name = json!({"type": "string", "maxLength": 9, "pattern": "^(?!admin).*$"});
+        let schema = json!({"type": "object", "required": ["name"], "properties": {
+            "name": name, "code": {"pattern": "^[a-z]+$"}, "pattern": {"type": "integer"}}});
+        assert_eq!(check(schema.clone(), json!({"name": "admin", "code": "a"})), Ok(()), "not checked");
+        let wrong = [
+            json!({}),
+            json!({"name": 7}),
+            json!({"name": "0123456789"}),
+            json!({"name": "a", "code": "A"}),
+            json!({"name": "a", "pattern": "x"}),
+        ];
+        for arguments in wrong {
+            assert!(check(schema.clone(), arguments.clone()).is_err(), "{arguments} does not fit");
+        }
+    }
+
+    #[test]
+    fn a_reference_cycle_ends() {
+        let schema =
+            json!({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}});
+        let _either_is_fine = check(schema, json!({}));
+    }
+}

@@ -1,0 +1,107 @@
+//! In-memory [`Results`] store with a size limit; drops the oldest first.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use toolyard_core::{BoxFuture, ResultPage, ResultRef, Results, ResultsError};
+
+/// Default size limit.
+const MAX_STORED_BYTES: usize = 64 << 20;
+/// Characters of a reference: no vowels, no look-alikes.
+const REFERENCE_ALPHABET: &[u8] = b"23456789bcdfghjkmnpqrstvwxyz";
+
+/// Stored results of this process.
+#[derive(Debug)]
+pub struct MemoryResults {
+    room: usize,
+    kept: Mutex<StoredTexts>,
+}
+
+#[derive(Debug, Default)]
+struct StoredTexts {
+    by_reference: HashMap<ResultRef, Arc<str>>,
+    oldest_first: VecDeque<ResultRef>,
+    bytes: usize,
+}
+
+impl Default for MemoryResults {
+    fn default() -> Self {
+        Self::with_room(MAX_STORED_BYTES)
+    }
+}
+
+impl MemoryResults {
+    /// Creates a store of at most `room` bytes.
+    pub fn with_room(room: usize) -> Self {
+        Self { room, kept: Mutex::default() }
+    }
+
+    fn store_now(&self, whole: &str) -> Result<ResultRef, ResultsError> {
+        if whole.len() > self.room {
+            return Err(ResultsError::Storage(format!(
+                "a result of {} bytes exceeds the in-memory limit",
+                whole.len()
+            )));
+        }
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        while kept.bytes + whole.len() > self.room {
+            let Some(oldest) = kept.oldest_first.pop_front() else { break };
+            if let Some(dropped) = kept.by_reference.remove(&oldest) {
+                kept.bytes -= dropped.len();
+            }
+        }
+        let reference = new_result_ref();
+        kept.bytes += whole.len();
+        kept.oldest_first.push_back(reference.clone());
+        kept.by_reference.insert(reference.clone(), whole.into());
+        Ok(reference)
+    }
+}
+
+/// A random reference: 12 characters out of 28.
+pub fn new_result_ref() -> ResultRef {
+    let letters =
+        (0..12).filter_map(|_| fastrand::choice(REFERENCE_ALPHABET)).map(|letter| char::from(*letter));
+    ResultRef::new(format!("r_{}", letters.collect::<String>()))
+}
+
+impl Results for MemoryResults {
+    fn store<'a>(&'a self, whole: &'a str) -> BoxFuture<'a, Result<ResultRef, ResultsError>> {
+        Box::pin(async move { self.store_now(whole) })
+    }
+
+    fn read<'a>(
+        &'a self,
+        reference: &'a ResultRef,
+        offset: usize,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<ResultPage, ResultsError>> {
+        Box::pin(async move {
+            let whole = {
+                let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+                kept.by_reference.get(reference).map(Arc::clone)
+            };
+            let whole = whole.ok_or_else(|| ResultsError::NotFound(reference.clone()))?;
+            Ok(ResultPage::of(&whole, offset, limit))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_oldest_makes_room() {
+        let results = MemoryResults::with_room(10);
+        let first = results.store("12345").await.unwrap();
+        let second = results.store("67890").await.unwrap();
+        let third = results.store("abc").await.unwrap();
+        assert_eq!(results.read(&first, 0, 9).await, Err(ResultsError::NotFound(first)));
+        assert_eq!(results.read(&second, 1, 3).await.unwrap().text, "789");
+        assert_eq!(results.read(&third, 0, 9).await.unwrap().next, None);
+        assert!(results.store("more than ten bytes").await.is_err());
+    }
+}

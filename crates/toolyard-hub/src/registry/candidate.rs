@@ -1,0 +1,172 @@
+//! One tool of one source, with everything that decides whether and how it is called.
+
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
+
+use serde_json::Value;
+use toolyard_core::{
+    Capability, CapabilityTable, EffectiveHints, Param, SourceId, SourceInfo, SourceKind, Tool, ToolError,
+    ToolKind, ToolSpec, are_compatible,
+};
+
+use crate::{
+    execution::validate::Validator,
+    resilience::{
+        concurrency_gate::Gate,
+        health::{Health, SourceState},
+    },
+    routing::rules::RoutingRules,
+};
+
+/// A registered tool of one source (`ToolCandidate` in the specification).
+pub struct ToolCandidate {
+    /// Tool name without the source.
+    pub name: Arc<str>,
+    /// The source that provides it.
+    pub source: Arc<RegisteredSource>,
+    /// The implementation.
+    pub tool: Arc<dyn Tool>,
+    /// 0, 1 or 2 by the operator's preference; smaller is preferred.
+    pub priority: u8,
+    /// Capabilities: declared, then found in the name, then in the description.
+    pub capabilities: Vec<Capability>,
+    /// Tool kind; decides strategy and output limit.
+    pub kind: ToolKind,
+    /// Effective hints about its effects.
+    pub hints: EffectiveHints,
+    /// Whether the operator pinned it for its name.
+    pub pinned: bool,
+    is_declared_equivalent: bool,
+    pub(crate) health: Arc<Health>,
+    params: OnceLock<Vec<Param>>,
+    validator: OnceLock<Validator>,
+}
+
+/// A registered source; its health state survives the replacement of its tools.
+#[derive(Debug)]
+pub struct RegisteredSource {
+    /// As given at registration.
+    pub info: SourceInfo,
+    pub(crate) state: Arc<SourceState>,
+}
+
+/// Static sort key of a candidate among all of its name; smaller is preferred.
+pub(crate) type PreferenceKey = (bool, u8, u64);
+
+impl ToolCandidate {
+    pub(crate) fn new(
+        source: &Arc<RegisteredSource>,
+        tool: Arc<dyn Tool>,
+        rules: &RoutingRules,
+        table: &CapabilityTable,
+    ) -> Self {
+        let spec = tool.spec();
+        let info = &source.info;
+        let (capabilities, kind) = capabilities_and_kind(spec, table);
+        let health = match info.kind {
+            SourceKind::Native => source.state.of_tool(&spec.name),
+            SourceKind::Skill | SourceKind::Mcp => Arc::clone(&source.state.shared),
+        };
+        Self {
+            name: Arc::clone(&spec.name),
+            priority: rules.prefer.priority(info.kind),
+            capabilities,
+            kind,
+            hints: EffectiveHints::of(spec.hints, info.trusted, rules.hints_for(&spec.name, &info.id)),
+            pinned: rules.is_pinned(&spec.name, &info.id),
+            is_declared_equivalent: rules.is_declared_equivalent(&spec.name, &info.id),
+            health,
+            params: OnceLock::new(),
+            validator: OnceLock::new(),
+            source: Arc::clone(source),
+            tool,
+        }
+    }
+
+    /// The tool definition.
+    pub fn spec(&self) -> &ToolSpec {
+        self.tool.spec()
+    }
+
+    /// The source's id.
+    pub fn source_id(&self) -> &SourceId {
+        &self.source.info.id
+    }
+
+    /// Parameters, parsed from the schema once.
+    pub fn params(&self) -> &[Param] {
+        self.params.get_or_init(|| self.spec().params())
+    }
+
+    /// Whether the two are equivalent: declared by the operator, or both trusted with compatible schemas.
+    pub fn equivalent_to(&self, other: &Self) -> bool {
+        let trusted = self.source.info.trusted && other.source.info.trusted;
+        (self.is_declared_equivalent && other.is_declared_equivalent)
+            || (trusted && self.name == other.name && are_compatible(self.params(), other.params()))
+    }
+
+    /// Validates the arguments.
+    pub(crate) fn check(&self, arguments: &Value) -> Result<(), ToolError> {
+        self.validator
+            .get_or_init(|| Validator::compile(&self.spec().input_schema))
+            .check(arguments)
+            .map_err(|error| self.locate(error))
+    }
+
+    /// Adds this tool and source to an error that does not name them yet.
+    pub(crate) fn locate(&self, error: ToolError) -> ToolError {
+        error.on_tool(&self.name).on_source(self.source_id())
+    }
+
+    /// The concurrency gate; exclusive calls exclude calls to all tools of the source.
+    pub(crate) fn gate(&self) -> &Gate {
+        if self.source.info.exclusive { &self.source.state.shared.gate } else { &self.health.gate }
+    }
+
+    /// Pinned first, then by priority, then by registration order.
+    pub(crate) fn standing(&self) -> PreferenceKey {
+        (!self.pinned, self.priority, self.sequence())
+    }
+
+    pub(crate) fn sequence(&self) -> u64 {
+        self.source.state.sequence
+    }
+}
+
+/// Declared capabilities, then those found in the name, then in the description; the first two groups decide the kind.
+fn capabilities_and_kind(spec: &ToolSpec, table: &CapabilityTable) -> (Vec<Capability>, ToolKind) {
+    let mut named = spec.capabilities.clone();
+    let mut described = Vec::new();
+    if !spec.untagged {
+        named.extend(table.extract(&spec.name, ""));
+        described = table.tags_in(&spec.description);
+    }
+    let kind = ToolKind::of(&named);
+    let mut capabilities: Vec<Capability> = Vec::with_capacity(named.len());
+    for capability in named.into_iter().chain(described) {
+        if !capabilities.contains(&capability) {
+            capabilities.push(capability);
+        }
+    }
+    (capabilities, kind)
+}
+
+impl fmt::Debug for ToolCandidate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}", self.name, self.source_id())
+    }
+}
+
+impl fmt::Display for ToolCandidate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let info = &self.source.info;
+        let trust = if info.trusted { "trusted" } else { "not trusted" };
+        if info.id.as_str() == info.kind.to_string() {
+            write!(f, "{} ({trust})", info.id)
+        } else {
+            write!(f, "{} ({}, {trust})", info.id, info.kind)
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Replacing, removing and colliding sources, held against a plain model of the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+use toolyard_core::{BoxFuture, CallContext, SourceKind, ToolCallRequest, ToolError, ToolOutput, ToolSpec};
+
+use super::*;
+
+struct Named(ToolSpec);
+
+impl Tool for Named {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn call<'a>(
+        &'a self,
+        _request: &'a ToolCallRequest,
+        _context: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async { Ok(ToolOutput::text("")) })
+    }
+}
+
+fn registry() -> Registry {
+    Registry::new(RoutingRules::default(), CapabilityTable::built_in().clone(), BreakerSettings::default())
+}
+
+fn tools(names: &[&str]) -> Vec<Arc<dyn Tool>> {
+    names.iter().map(|name| Arc::new(Named(ToolSpec::new(*name, ""))) as Arc<dyn Tool>).collect()
+}
+
+fn server(id: &str) -> SourceInfo {
+    SourceInfo::new(id, SourceKind::Mcp)
+}
+
+#[test]
+fn a_name_twice_in_one_source_is_listed() {
+    let registration = registry().replace(server("a"), tools(&["x", "x", ""]));
+    assert_eq!(registration.tools, 1);
+    let rejected: Vec<&str> = registration.rejected.iter().map(|(name, _)| name.as_ref()).collect();
+    assert_eq!(rejected, ["x", ""]);
+}
+
+#[test]
+fn a_collision_is_listed_until_one_of_both_goes() {
+    let registry = registry();
+    registry.replace(server("a"), tools(&["x", "y"]));
+    assert_eq!(registry.replace(server("b"), tools(&["x"])).collisions, ["x".into()]);
+    let names = |registry: &Registry| -> Vec<String> {
+        registry.snapshot().collisions().iter().map(|collision| collision.name.to_string()).collect()
+    };
+    assert_eq!(names(&registry), ["x"]);
+    registry.replace(server("b"), tools(&["z"]));
+    assert!(names(&registry).is_empty());
+}
+
+#[test]
+fn who_holds_a_snapshot_is_not_disturbed() {
+    let registry = registry();
+    registry.replace(server("a"), tools(&["x"]));
+    let before = Arc::clone(&registry.snapshot());
+    registry.remove(&"a".into());
+    assert!(before.find("x").is_some());
+    assert!(registry.snapshot().find("x").is_none());
+    assert!(!registry.snapshot().has_source("a"));
+}
+
+#[test]
+fn a_replaced_source_keeps_its_place_and_its_health() {
+    let registry = registry();
+    registry.replace(server("a"), tools(&["x"]));
+    registry.replace(server("b"), tools(&["x"]));
+    let state =
+        |registry: &Registry| Arc::clone(&registry.snapshot().find("x").unwrap().used[0].source.state);
+    let before = state(&registry);
+    registry.replace(server("a"), tools(&["x", "more"]));
+    assert!(Arc::ptr_eq(&before, &state(&registry)));
+}
+
+#[test]
+fn a_name_that_very_many_share_is_found_in_each_of_them() {
+    let registry = registry();
+    let id = |at: usize| format!("s{at}");
+    for at in 0..200 {
+        registry.replace(server(&id(at)).trusted(at % 2 == 0), tools(&["x"]));
+    }
+    let snapshot = registry.snapshot();
+    let found = snapshot.find("x").unwrap();
+    assert_eq!((found.used.len(), found.skipped.len(), found.beyond()), (32, 32, 136));
+    for at in 0..200 {
+        let selected = snapshot.find_in("x", &id(at)).unwrap();
+        assert_eq!(selected.source_id().as_str(), id(at));
+    }
+    assert!(snapshot.find_in("x", "nobody").is_none());
+    let request = ToolCallRequest::new("x", serde_json::json!({}));
+    let route = crate::route(&snapshot, &request).unwrap();
+    assert_eq!((route.skipped.len(), route.skipped_more), (32, 136));
+    let hint = crate::routing::explain::other_sources_hint(&route).unwrap();
+    assert!(hint.ends_with("`s15` and 160 more; to use one, name its source"), "{hint}");
+}
+
+#[test]
+fn whoever_stands_behind_moves_up_when_there_is_room() {
+    let registry = registry();
+    for at in 0..100 {
+        registry.replace(server(&format!("s{at}")), tools(&["x"]));
+    }
+    for at in 0..90 {
+        registry.remove(&format!("s{at}").into());
+    }
+    let ids = |registry: &Registry| -> Vec<String> {
+        registry.snapshot().find("x").unwrap().all().map(|tool| tool.source_id().to_string()).collect()
+    };
+    assert_eq!(ids(&registry), (90..100).map(|at| format!("s{at}")).collect::<Vec<_>>());
+    // The same source as another kind stands elsewhere; the old place must not stay taken.
+    registry.replace(SourceInfo::new("s99", SourceKind::Skill), tools(&["x"]));
+    assert_eq!(ids(&registry)[0], "s99");
+    assert_eq!(ids(&registry).len(), 10);
+}
+
+#[derive(Debug, Clone)]
+enum Change {
+    Replace(u8, Vec<u8>),
+    Remove(u8),
+}
+
+fn any_change() -> impl Strategy<Value = Change> {
+    prop_oneof![
+        3 => (0..6_u8, proptest::collection::vec(0..12_u8, 0..6)).prop_map(|(source, tools)| Change::Replace(source, tools)),
+        1 => (0..6_u8).prop_map(Change::Remove),
+    ]
+}
+
+/// Twelve names; those with the same remainder share a capability.
+fn name(tool: u8) -> String {
+    let word = ["search", "time", "excel"][usize::from(tool) % 3];
+    format!("{word}_{tool}")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// One name, so many sources that most stand behind the first 64, of all kinds, coming, changing and going.
+    #[test]
+    fn a_popular_name_stays_in_order(changes in proptest::collection::vec((0..120_u8, 0..4_u8), 0..400)) {
+        let rules = RoutingRules { pins: [("x".to_owned(), "s7".into())].into(), ..RoutingRules::default() };
+        let registry = Registry::new(rules, CapabilityTable::built_in().clone(), BreakerSettings::default());
+        let mut model: BTreeMap<u8, (bool, u8, usize)> = BTreeMap::new();
+        for (at, (source, kind)) in changes.into_iter().enumerate() {
+            let id = format!("s{source}");
+            let kind = match kind {
+                0 => { registry.remove(&id.as_str().into()); model.remove(&source); continue }
+                1 => SourceKind::Native,
+                2 => SourceKind::Skill,
+                _ => SourceKind::Mcp,
+            };
+            registry.replace(SourceInfo::new(id.as_str(), kind), tools(&["x"]));
+            let sequence = model.get(&source).map_or(at, |(_, _, sequence)| *sequence);
+            model.insert(source, (source != 7, kind.priority(), sequence));
+        }
+        let mut expected: Vec<(&(bool, u8, usize), String)> =
+            model.iter().map(|(source, place)| (place, format!("s{source}"))).collect();
+        expected.sort();
+        let snapshot = registry.snapshot();
+        let found: Vec<_> = snapshot.find("x").into_iter().flat_map(NameMatches::all).collect();
+        prop_assert_eq!(found.len(), expected.len());
+        // Equals are moved to the front of the first 64; all else keeps its order.
+        let (first, behind) = found.split_at(found.len().min(64));
+        let ids: BTreeSet<&str> = first.iter().map(|tool| tool.source_id().as_str()).collect();
+        prop_assert_eq!(ids, expected.iter().take(64).map(|(_, id)| id.as_str()).collect::<BTreeSet<_>>());
+        let behind: Vec<&str> = behind.iter().map(|tool| tool.source_id().as_str()).collect();
+        prop_assert_eq!(behind, expected.iter().skip(64).map(|(_, id)| id.as_str()).collect::<Vec<_>>());
+        for (_, id) in &expected {
+            prop_assert_eq!(snapshot.find_in("x", id).map(|tool| tool.source_id().as_str()), Some(id.as_str()));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn every_index_agrees_with_a_plain_list(changes in proptest::collection::vec(any_change(), 0..20)) {
+        let registry = registry();
+        let mut model: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for change in changes {
+            match change {
+                Change::Replace(source, listed) => {
+                    let names: Vec<String> = listed.into_iter().map(name).collect();
+                    let source = format!("s{source}");
+                    registry.replace(server(&source), tools(&names.iter().map(String::as_str).collect::<Vec<_>>()));
+                    model.insert(source, names.into_iter().collect());
+                }
+                Change::Remove(source) => {
+                    let source = format!("s{source}");
+                    prop_assert_eq!(registry.remove(&source.as_str().into()), model.remove(&source).is_some());
+                }
+            }
+        }
+        let snapshot = registry.snapshot();
+        for tool in 0..12 {
+            let expected: BTreeSet<&String> =
+                model.iter().filter(|(_, names)| names.contains(&name(tool))).map(|(source, _)| source).collect();
+            let found: Vec<_> = snapshot.find(&name(tool)).into_iter().flat_map(NameMatches::all).collect();
+            let sources: BTreeSet<String> = found.iter().map(|candidate| candidate.source_id().to_string()).collect();
+            prop_assert_eq!(sources.iter().collect::<BTreeSet<_>>(), expected.clone());
+            prop_assert_eq!(found.len(), expected.len());
+            let collides = snapshot.collisions().iter().any(|collision| *collision.name == *name(tool));
+            prop_assert_eq!(collides, expected.len() > 1);
+        }
+        for (capability, remainder) in [("search", 0), ("time", 1), ("spreadsheet", 2)] {
+            let expected = model.values().flatten().filter(|known| (0..12).any(|t| t % 3 == remainder && **known == name(t))).count();
+            prop_assert_eq!(snapshot.find_by_capability(capability).len(), expected);
+        }
+    }
+}

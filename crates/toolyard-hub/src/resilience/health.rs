@@ -1,0 +1,70 @@
+//! Health state of a source that survives tool changes: breaker, gate and retry budget.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use toolyard_core::SourceId;
+
+use crate::resilience::{
+    breaker::{Breaker, BreakerSettings},
+    concurrency_gate::Gate,
+    retry::RetryBudget,
+};
+
+/// State of a source that survives tool changes.
+#[derive(Debug)]
+pub(crate) struct SourceState {
+    /// Registration order; breaks ties.
+    pub(crate) sequence: u64,
+    /// Shared by all its tools.
+    pub(crate) shared: Arc<Health>,
+    source: SourceId,
+    settings: BreakerSettings,
+    /// Native tools are independent of each other: each has its own health.
+    by_tool: Mutex<HashMap<Arc<str>, Arc<Health>>>,
+}
+
+/// Breaker, gate and retry budget.
+#[derive(Debug)]
+pub(crate) struct Health {
+    pub(crate) breaker: Arc<Breaker>,
+    pub(crate) gate: Gate,
+    pub(crate) retries: RetryBudget,
+}
+
+impl Health {
+    fn new(settings: BreakerSettings, source: &SourceId, tool: Option<&Arc<str>>) -> Arc<Self> {
+        Arc::new(Self {
+            breaker: Arc::new(Breaker::new(settings, source.clone(), tool.map(Arc::clone))),
+            gate: Gate::default(),
+            retries: RetryBudget::default(),
+        })
+    }
+}
+
+impl SourceState {
+    pub(crate) fn new(sequence: u64, source: &SourceId, settings: BreakerSettings) -> Self {
+        Self {
+            sequence,
+            shared: Health::new(settings, source, None),
+            source: source.clone(),
+            settings,
+            by_tool: Mutex::default(),
+        }
+    }
+
+    /// The health of one tool; kept as long as the source has a tool of this name.
+    pub(crate) fn of_tool(&self, tool: &Arc<str>) -> Arc<Health> {
+        let mut by_tool = self.by_tool.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = by_tool.entry(Arc::clone(tool));
+        Arc::clone(known.or_insert_with(|| Health::new(self.settings, &self.source, Some(tool))))
+    }
+
+    /// Drops the health of removed tools.
+    pub(crate) fn retain_tools(&self, has: impl Fn(&str) -> bool) {
+        let mut by_tool = self.by_tool.lock().unwrap_or_else(PoisonError::into_inner);
+        by_tool.retain(|tool, _| has(tool));
+    }
+}

@@ -1,0 +1,110 @@
+//! Retry policy and the retry budget that keeps retries from multiplying load.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+/// How calls that are safe to repeat are retried.
+#[derive(Debug, Clone, Copy)]
+pub struct RetryPolicy {
+    /// Total attempts, including the first.
+    pub attempts: u32,
+    /// Maximum backoff before the second attempt; doubles for each further one.
+    pub pause: Duration,
+    /// Maximum backoff.
+    pub longest_pause: Duration,
+    /// Timeout of one attempt at a repeatable tool. Without it, an attempt may use up the whole time of the call and leave
+    /// none for a retry.
+    pub attempt_timeout: Option<Duration>,
+}
+
+/// Upper bound on any backoff.
+const MAX_BACKOFF: Duration = Duration::from_hours(24);
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self {
+            attempts: 3,
+            pause: Duration::from_millis(200),
+            longest_pause: Duration::from_secs(5),
+            attempt_timeout: None,
+        }
+    }
+}
+
+impl RetryPolicy {
+    /// Backoff after `attempt` failed; `chance` in 0..1 adds jitter.
+    pub fn pause_after(&self, attempt: u32, chance: f64) -> Duration {
+        let doubled = self.pause.saturating_mul(1 << attempt.saturating_sub(1).min(16));
+        doubled.min(self.longest_pause).min(MAX_BACKOFF).mul_f64(0.5 + chance.clamp(0.0, 1.0) / 2.0)
+    }
+}
+
+/// Tokens earned per call, in thousandths of a retry: ten calls pay for one retry.
+const TOKENS_PER_SUCCESS: u64 = 100;
+/// Tokens spent per retry.
+const TOKENS_PER_RETRY: u64 = 1_000;
+/// Initial tokens, so that the first calls after a start can be retried.
+const INITIAL_TOKENS: u64 = 10 * TOKENS_PER_RETRY;
+/// Maximum tokens.
+const MAX_TOKENS: u64 = 100 * TOKENS_PER_RETRY;
+
+/// Retry budget of one source: ten retries, and one more for every ten calls.
+#[derive(Debug)]
+pub(crate) struct RetryBudget(AtomicU64);
+
+impl Default for RetryBudget {
+    fn default() -> Self {
+        Self(AtomicU64::new(INITIAL_TOKENS))
+    }
+}
+
+impl RetryBudget {
+    /// Adds the tokens of one call.
+    pub(crate) fn deposit(&self) {
+        self.update(|balance| Some((balance + TOKENS_PER_SUCCESS).min(MAX_TOKENS)));
+    }
+
+    /// Spends the tokens of one retry; returns false if there are too few.
+    pub(crate) fn withdraw(&self) -> bool {
+        self.update(|balance| balance.checked_sub(TOKENS_PER_RETRY))
+    }
+
+    fn update(&self, change: impl FnMut(u64) -> Option<u64>) -> bool {
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn pauses_double_and_are_spread() {
+        let policy = RetryPolicy::default();
+        assert_eq!(policy.pause_after(1, 1.0), Duration::from_millis(200));
+        assert_eq!(policy.pause_after(2, 1.0), Duration::from_millis(400));
+        assert_eq!(policy.pause_after(2, 0.0), Duration::from_millis(200));
+        assert_eq!(policy.pause_after(30, 1.0), Duration::from_secs(5));
+        let endless = RetryPolicy { pause: Duration::MAX, longest_pause: Duration::MAX, ..policy };
+        assert_eq!(endless.pause_after(3, 1.0), Duration::from_hours(24), "and no panic");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+        /// Whatever the order of calls and wishes to retry, extra traffic stays within a tenth and the reserve.
+        #[test]
+        fn extra_traffic_is_bounded(wishes in proptest::collection::vec(any::<bool>(), 0..500)) {
+            let budget = RetryBudget::default();
+            let (mut calls, mut retries) = (0_u64, 0_u64);
+            for wish in wishes {
+                if wish { retries += u64::from(budget.withdraw()) } else { budget.deposit(); calls += 1 }
+            }
+            prop_assert!(retries <= 10 + calls / 10);
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Profiles: which tools an endpoint offers, in which form, within which limits.
+
+use std::{sync::Arc, time::Duration};
+
+use toolyard_core::{SourceId, ToolPattern, matches_wildcards};
+
+use crate::{
+    output::budget::Budget,
+    registry::{candidate::ToolCandidate, name_entry::NameMatches},
+};
+
+/// Default output budget for MCP clients, in characters. Most clients truncate or ask the user at about 25,000 tokens;
+/// this is about half of that.
+pub const CLIENT_OUTPUT_BUDGET_CHARS: usize = 50_000;
+/// Default idle timeout for calls of MCP clients; progress restarts it. Clients have limits of their own and cancel.
+pub const CLIENT_IDLE_TIMEOUT: Duration = Duration::from_mins(2);
+/// The tool that reads stored results; offered wherever outputs may be truncated.
+const READ_RESULT: &str = "read_result";
+
+/// What one endpoint offers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Profile {
+    /// Name; empty for the default profile.
+    pub name: Arc<str>,
+    /// How tools are listed.
+    pub surface: Surface,
+    /// Offered sources, with `*` as wildcard; empty means all.
+    pub servers: Vec<String>,
+    /// Offered tools, as [`ToolPattern`]s; empty means all.
+    pub tools: Vec<String>,
+    /// Denied tools; takes precedence.
+    pub deny: Vec<String>,
+    /// Output budget.
+    pub budget: Budget,
+    /// Idle timeout of a call.
+    pub timeout: Duration,
+    /// Enclosing profile: nothing is offered that it does not offer.
+    pub within: Option<Arc<Self>>,
+}
+
+/// How tools are listed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Surface {
+    /// All tools.
+    Full,
+    /// Three tools that find and call the others.
+    Search,
+    /// Whichever costs fewer tokens.
+    #[default]
+    Auto,
+}
+
+impl Default for Profile {
+    fn default() -> Self {
+        Self {
+            name: Arc::from(""),
+            surface: Surface::default(),
+            servers: Vec::new(),
+            tools: Vec::new(),
+            deny: Vec::new(),
+            budget: Budget::Characters(CLIENT_OUTPUT_BUDGET_CHARS),
+            timeout: CLIENT_IDLE_TIMEOUT,
+            within: None,
+        }
+    }
+}
+
+impl Profile {
+    /// Whether every tool of every source is offered.
+    pub fn is_open(&self) -> bool {
+        let within = self.within.as_ref().is_none_or(|whole| whole.is_open());
+        within && self.servers.is_empty() && self.tools.is_empty() && self.deny.is_empty()
+    }
+
+    /// Whether a tool of this source is offered.
+    pub fn allows(&self, tool: &str, source: &str) -> bool {
+        let fits =
+            |patterns: &[String]| patterns.iter().any(|text| ToolPattern::parse(text).matches(tool, source));
+        let of_servers =
+            || self.servers.is_empty() || self.servers.iter().any(|server| matches_wildcards(server, source));
+        let within = || self.within.as_ref().is_none_or(|whole| whole.allows(tool, source));
+        !fits(&self.deny) && of_servers() && (self.tools.is_empty() || fits(&self.tools)) && within()
+    }
+
+    /// Whether tools of this source may be offered.
+    pub fn reaches(&self, source: &str) -> bool {
+        let within = self.within.as_ref().is_none_or(|whole| whole.reaches(source));
+        let fits = || self.servers.iter().any(|server| matches_wildcards(server, source));
+        within && (self.servers.is_empty() || fits())
+    }
+
+    /// Whether prompts and resources of its sources are offered too; not if only individual tools are.
+    pub fn includes_content(&self) -> bool {
+        let within = self.within.as_ref().is_none_or(|whole| whole.includes_content());
+        within && (self.tools.is_empty() || !self.servers.is_empty())
+    }
+
+    /// Whether a candidate is offered.
+    pub fn offers(&self, candidate: &ToolCandidate) -> bool {
+        self.is_open()
+            || self.allows(&candidate.name, candidate.source_id().as_str())
+            || self.reads_results(candidate)
+    }
+
+    /// The candidates to call for a name: the offered equivalents, else the first other offered candidate.
+    pub fn chosen(&self, found: NameMatches<'_>) -> Vec<Arc<ToolCandidate>> {
+        let used: Vec<_> =
+            found.used.iter().filter(|candidate| self.offers(candidate)).map(Arc::clone).collect();
+        if !used.is_empty() {
+            return used;
+        }
+        self.others(found).next().map(Arc::clone).into_iter().collect()
+    }
+
+    /// Offered candidates of a name that are not equivalent to the preferred one. A native tool that is not preferred cannot
+    /// be named, so it is not offered.
+    pub fn others<'a>(&'a self, found: NameMatches<'a>) -> impl Iterator<Item = &'a Arc<ToolCandidate>> {
+        let can_be_named =
+            |other: &&Arc<ToolCandidate>| !SourceId::is_native_hint(other.source_id().as_str());
+        found.not_used().filter(can_be_named).filter(|other| self.offers(other))
+    }
+
+    fn reads_results(&self, candidate: &ToolCandidate) -> bool {
+        let source = candidate.source_id().as_str();
+        let denied = || self.deny.iter().any(|text| ToolPattern::parse(text).matches(READ_RESULT, source));
+        *candidate.name == *READ_RESULT
+            && source == SourceId::NATIVE
+            && self.budget != Budget::Unlimited
+            && !denied()
+            && self.within.as_ref().is_none_or(|whole| whole.offers(candidate))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn profile(servers: &[&str], tools: &[&str], deny: &[&str]) -> Profile {
+        let texts = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        Profile { servers: texts(servers), tools: texts(tools), deny: texts(deny), ..Profile::default() }
+    }
+
+    #[test]
+    fn everything_is_offered_unless_something_is_said() {
+        assert!(Profile::default().is_open() && Profile::default().allows("any", "where"));
+    }
+
+    #[test]
+    fn servers_tools_and_what_is_denied_all_count() {
+        let office = profile(&["excel", "word*"], &["read_*", "write_*@word2"], &["*_secret"]);
+        assert!(office.allows("read_cells", "excel") && office.allows("write_page", "word2"));
+        assert!(!office.allows("write_page", "word1") && !office.allows("read_cells", "files"));
+        assert!(!office.allows("read_secret", "excel"));
+        assert!(office.reaches("excel") && !office.reaches("files") && office.includes_content());
+        assert!(!profile(&[], &["read_*"], &[]).includes_content());
+    }
+
+    #[test]
+    fn a_part_offers_nothing_that_the_whole_does_not() {
+        let office = Arc::new(profile(&["excel"], &[], &["delete_*"]));
+        let all = Profile { within: Some(Arc::clone(&office)), ..Profile::default() };
+        assert!(!all.is_open() && all.allows("read_cells", "excel") && all.reaches("excel"));
+        assert!(
+            !all.allows("delete_row", "excel") && !all.allows("read_cells", "files") && !all.reaches("files")
+        );
+        let readers = Profile { within: Some(office), ..profile(&[], &["read_*", "delete_*"], &[]) };
+        assert!(readers.allows("read_cells", "excel") && !readers.allows("write_cells", "excel"));
+        assert!(!readers.allows("delete_row", "excel") && !readers.includes_content());
+    }
+}

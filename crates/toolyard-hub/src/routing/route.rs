@@ -1,0 +1,145 @@
+//! Routes a call to its candidates: no source, a native hint, or a named source (see docs/specification.md).
+
+use std::sync::Arc;
+
+use toolyard_core::{ErrorKind, SourceId, ToolCallRequest, ToolError};
+
+use crate::{
+    registry::{candidate::ToolCandidate, name_suggestions::join_names, snapshot::Snapshot},
+    routing::profile::Profile,
+};
+
+/// Sources listed in a hint.
+pub(crate) const MAX_NAMED_CANDIDATES: usize = 8;
+
+/// The candidates of a call.
+#[derive(Debug)]
+pub struct Route {
+    /// How the request named its source.
+    pub case: RouteCase,
+    /// Equivalent candidates; never empty.
+    pub candidates: Vec<Arc<ToolCandidate>>,
+    /// Sources of the same name that are not equivalent and are not called; limited in number.
+    pub skipped: Vec<SourceId>,
+    /// Number of further skipped sources.
+    pub skipped_more: usize,
+}
+
+/// How a request named its source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RouteCase {
+    /// No source: the normal case.
+    Automatic,
+    /// `native` or `appflowy`: a hint that does not restrict the candidates.
+    NativeHint,
+    /// A source id.
+    Named,
+}
+
+impl RouteCase {
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Self::Automatic => "source not given: automatic",
+            Self::NativeHint => "source is only a hint: automatic",
+            Self::Named => "source named by the caller",
+        }
+    }
+}
+
+/// Routes a request on a snapshot.
+pub fn route(snapshot: &Snapshot, request: &ToolCallRequest) -> Result<Route, ToolError> {
+    route_within(snapshot, request, None)
+}
+
+/// Routes a request within a profile: tools that it does not offer do not exist.
+pub fn route_within(
+    snapshot: &Snapshot,
+    request: &ToolCallRequest,
+    profile: Option<&Profile>,
+) -> Result<Route, ToolError> {
+    let profile = profile.filter(|profile| !profile.is_open());
+    match request.source.as_deref() {
+        None => automatic(snapshot, request, RouteCase::Automatic, profile),
+        Some(source) if SourceId::is_native_hint(source) => {
+            automatic(snapshot, request, RouteCase::NativeHint, profile)
+        }
+        Some(source) => named(snapshot, request, source, profile),
+    }
+}
+
+fn automatic(
+    snapshot: &Snapshot,
+    request: &ToolCallRequest,
+    case: RouteCase,
+    profile: Option<&Profile>,
+) -> Result<Route, ToolError> {
+    let unknown = || unknown_tool(snapshot, &request.tool_name, profile);
+    let found = snapshot.find(&request.tool_name).ok_or_else(unknown)?;
+    if let Some(profile) = profile {
+        let candidates = profile.chosen(found);
+        if candidates.is_empty() {
+            return Err(unknown());
+        }
+        return Ok(Route { case, candidates, skipped: Vec::new(), skipped_more: 0 });
+    }
+    Ok(Route {
+        case,
+        candidates: found.used.to_vec(),
+        skipped: found.skipped.iter().map(|other| other.source_id().clone()).collect(),
+        skipped_more: found.beyond(),
+    })
+}
+
+fn named(
+    snapshot: &Snapshot,
+    request: &ToolCallRequest,
+    source: &str,
+    profile: Option<&Profile>,
+) -> Result<Route, ToolError> {
+    let offered = |candidate: &&Arc<ToolCandidate>| profile.is_none_or(|profile| profile.offers(candidate));
+    let known = snapshot.find_in(&request.tool_name, source);
+    if profile.is_some() && known.filter(offered).is_none() {
+        return Err(unknown_tool(snapshot, &request.tool_name, profile));
+    }
+    if !snapshot.has_source(source) {
+        return Err(unknown_source(snapshot, request, source));
+    }
+    if let Some(selected) = known {
+        let candidates = vec![Arc::clone(selected)];
+        return Ok(Route { case: RouteCase::Named, candidates, skipped: Vec::new(), skipped_more: 0 });
+    }
+    let Some(found) = snapshot.find(&request.tool_name) else {
+        return Err(unknown_tool(snapshot, &request.tool_name, None));
+    };
+    let having: Vec<&str> =
+        found.all().take(MAX_NAMED_CANDIDATES).map(|candidate| candidate.source_id().as_str()).collect();
+    let more = match found.count().saturating_sub(having.len()) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let error = ToolError::new(ErrorKind::UnknownSource, format!("source `{source}` has no such tool"));
+    Err(error.on_tool(&request.tool_name).with_hint(format!(
+        "the tool is in {}{more}; omit the source to route automatically",
+        join_names(&having)
+    )))
+}
+
+/// Suggests only tools that the profile offers.
+fn unknown_tool(snapshot: &Snapshot, name: &str, profile: Option<&Profile>) -> ToolError {
+    let error = ToolError::new(ErrorKind::UnknownTool, format!("tool `{name}` does not exist"));
+    let mut near = snapshot.similar_names(name);
+    if let Some(profile) = profile {
+        near.retain(|name| snapshot.find(name).is_some_and(|found| !profile.chosen(found).is_empty()));
+    }
+    if near.is_empty() { error } else { error.with_hint(format!("did you mean {}?", join_names(&near))) }
+}
+
+fn unknown_source(snapshot: &Snapshot, request: &ToolCallRequest, source: &str) -> ToolError {
+    let error = ToolError::new(ErrorKind::UnknownSource, format!("source `{source}` does not exist"))
+        .on_tool(&request.tool_name);
+    let near = snapshot.similar_sources(source);
+    if !near.is_empty() {
+        return error.with_hint(format!("did you mean {}?", join_names(&near)));
+    }
+    error.with_hint("omit the source to route automatically")
+}

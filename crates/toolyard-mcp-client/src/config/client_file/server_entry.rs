@@ -1,0 +1,237 @@
+//! The fields of one server entry. Problems are reported without values.
+
+use std::collections::BTreeMap;
+
+use super::document::Node;
+use crate::config::{
+    ConfigError, DurationSetting, OauthSettings, ServerSettings, TransportSetting, redacted::safe_preview,
+};
+
+/// Why a server entry is invalid.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EntryError {
+    /// A field has the wrong type.
+    #[error("`{field}` must be {expected}, not {found}")]
+    WrongType {
+        /// The field.
+        field: String,
+        /// The expected type.
+        expected: &'static str,
+        /// The actual type.
+        found: &'static str,
+    },
+    /// The entry is not a table.
+    #[error("the entry must be a table, not {0}")]
+    NotATable(&'static str),
+    /// The entry requires something unsupported.
+    #[error("{0}")]
+    Unsupported(&'static str),
+    /// The settings are invalid.
+    #[error("{0}")]
+    Config(#[from] ConfigError),
+    /// A later entry has the same name.
+    #[error("a later entry has the same name")]
+    Duplicate,
+}
+
+/// An invalid server of a file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{server}` is skipped: {reason}")]
+pub struct InvalidServer {
+    /// A safe preview of its name.
+    pub server: String,
+    /// Why it is invalid.
+    pub reason: EntryError,
+}
+
+/// A server entry that is being parsed.
+pub(in crate::config) struct ServerEntry<'a> {
+    node: &'a Node,
+    known: Vec<&'static str>,
+    pub(in crate::config) notes: Vec<String>,
+}
+
+type FieldNames = &'static [&'static str];
+
+impl<'a> ServerEntry<'a> {
+    pub(in crate::config) fn new(node: &'a Node) -> Result<Self, EntryError> {
+        match node {
+            Node::Map(_) => Ok(Self { node, known: Vec::new(), notes: Vec::new() }),
+            other => Err(EntryError::NotATable(other.kind())),
+        }
+    }
+
+    /// The value of the first of these fields that exists.
+    pub(in crate::config) fn node(&mut self, names: FieldNames) -> Option<&'a Node> {
+        self.known.extend(names);
+        self.node.get_any(names)
+    }
+
+    pub(in crate::config) fn text(&mut self, names: FieldNames) -> Result<Option<String>, EntryError> {
+        let text = |node: &Node| match node {
+            Node::Text(text) => Ok(text.clone()),
+            other => Err(wrong(first(names), "a text", other)),
+        };
+        self.node(names).map(text).transpose()
+    }
+
+    /// A list of texts; accepts numbers, booleans and a single text.
+    pub(in crate::config) fn texts(&mut self, names: FieldNames) -> Result<Option<Vec<String>>, EntryError> {
+        self.node(names).map(|node| texts(first(names), node)).transpose()
+    }
+
+    /// A table of texts.
+    pub(in crate::config) fn map(
+        &mut self,
+        names: FieldNames,
+    ) -> Result<BTreeMap<String, String>, EntryError> {
+        let field = first(names);
+        let Some(node) = self.node(names) else { return Ok(BTreeMap::new()) };
+        let Node::Map(entries) = node else { return Err(wrong(field, "a table of texts", node)) };
+        let entries = entries.iter().filter(|(_, value)| *value != Node::Null);
+        let text = |(name, value): &(String, Node)| match value.plain() {
+            Some(text) => Ok((name.clone(), text)),
+            None => Err(wrong(&format!("{field}.{}", safe_preview(name)), "a text", value)),
+        };
+        entries.map(text).collect()
+    }
+
+    pub(in crate::config) fn flag(&mut self, names: FieldNames) -> Result<Option<bool>, EntryError> {
+        let flag = |node: &Node| match node {
+            Node::Flag(flag) => Ok(*flag),
+            other => Err(wrong(first(names), "true or false", other)),
+        };
+        self.node(names).map(flag).transpose()
+    }
+
+    /// A duration in a unit of `unit` milliseconds.
+    pub(in crate::config) fn duration(&mut self, names: FieldNames, unit: f64) -> Option<DurationSetting> {
+        let Node::Number(number) = self.node(names)? else {
+            self.notes.push(format!("`{}` is not a number and was ignored", first(names)));
+            return None;
+        };
+        let time = std::time::Duration::try_from_secs_f64((number * unit / 1_000.0).min(1e9)).ok();
+        time.filter(|time| time.as_millis() > 0).map(DurationSetting)
+    }
+
+    /// Ignores fields; each that exists is noted with the reason, if given.
+    pub(in crate::config) fn ignore_fields(&mut self, names: FieldNames, reason: Option<&str>) {
+        for name in names {
+            self.known.push(name);
+            if let Some(reason) = reason.filter(|_| self.node.get(name).is_some()) {
+                self.notes.push(format!("`{name}` was ignored: {reason}"));
+            }
+        }
+    }
+
+    /// The notes, including unknown fields.
+    pub(in crate::config) fn into_notes(mut self) -> Vec<String> {
+        let is_unknown = |name: &&String| !self.known.contains(&name.as_str());
+        let names = self.node.entries().iter().map(|(name, _)| name);
+        let unknown: Vec<String> =
+            names.filter(is_unknown).take(8).map(|name| format!("`{}`", safe_preview(name))).collect();
+        if !unknown.is_empty() {
+            self.notes.push(format!("ignored unknown fields: {}", unknown.join(", ")));
+        }
+        self.notes
+    }
+}
+
+fn first(names: FieldNames) -> &'static str {
+    names.first().copied().unwrap_or_default()
+}
+
+fn wrong(field: &str, expected: &'static str, found: &Node) -> EntryError {
+    EntryError::WrongType { field: field.to_owned(), expected, found: found.kind() }
+}
+
+fn texts(field: &str, node: &Node) -> Result<Vec<String>, EntryError> {
+    match node {
+        Node::Text(text) => Ok(vec![text.clone()]),
+        Node::List(items) => {
+            let text = |item: &Node| item.plain().ok_or_else(|| wrong(field, "a list of texts", item));
+            items.iter().map(text).collect()
+        }
+        other => Err(wrong(field, "a list of texts", other)),
+    }
+}
+
+/// The fields that most clients share.
+pub(in crate::config) fn parse_common_fields(
+    entry: &mut ServerEntry<'_>,
+) -> Result<ServerSettings, EntryError> {
+    if let Some(node @ Node::Map(_)) = entry.node(&["command"]) {
+        return Err(wrong("command", "a text", node));
+    }
+    let mut words = entry.texts(&["command"])?.unwrap_or_default().into_iter();
+    let command = words.next();
+    let args = words.chain(entry.texts(&["args", "arguments"])?.unwrap_or_default()).collect();
+    let kind = entry.text(&["type", "transport", "transportType", "transport_type"])?;
+    let is_disabled = entry.flag(&["disabled"])?.unwrap_or(false);
+    let settings = ServerSettings {
+        command,
+        args,
+        cwd: entry.text(&["cwd"])?,
+        env: entry.map(&["env", "environment"])?,
+        url: entry.text(&["url", "serverUrl"])?,
+        headers: entry.map(&["headers"])?,
+        transport: kind.as_deref().map(|kind| transport(kind, entry)).transpose()?.flatten(),
+        enabled: entry.flag(&["enabled", "active", "is_active", "isActive"])?.unwrap_or(true) && !is_disabled,
+        oauth: oauth(entry)?,
+        ..ServerSettings::default()
+    };
+    entry.ignore_fields(&["envFile"], Some("environment files are not supported; set the variables"));
+    entry.ignore_fields(
+        &["headersHelper"],
+        Some("header programs are not supported; use `${VAR}` in `headers`"),
+    );
+    entry.ignore_fields(&["alwaysAllow", "autoApprove", "trust"], Some("set `trusted = true` instead"));
+    entry.ignore_fields(&["name", "id", "description", "gallery", "version", "dev", "icon"], None);
+    Ok(settings)
+}
+
+/// Parses the transport names of clients.
+pub(in crate::config) fn transport(
+    kind: &str,
+    entry: &mut ServerEntry<'_>,
+) -> Result<Option<TransportSetting>, EntryError> {
+    let plain: String = kind.chars().filter(char::is_ascii_alphanumeric).take(40).collect();
+    Ok(match plain.to_ascii_lowercase().as_str() {
+        "stdio" | "local" => Some(TransportSetting::Stdio),
+        "http" | "streamablehttp" | "streamable" => Some(TransportSetting::Http),
+        "sse" | "httpsse" => Some(TransportSetting::Sse),
+        "remote" | "auto" => None,
+        "ws" | "websocket" => {
+            return Err(EntryError::Unsupported("WebSocket is not an MCP transport; use an `http` URL"));
+        }
+        _ => {
+            entry.notes.push("unknown `type`; the transport is detected".to_owned());
+            None
+        }
+    })
+}
+
+fn oauth(entry: &mut ServerEntry<'_>) -> Result<Option<OauthSettings>, EntryError> {
+    let Some(node) = entry.node(&["oauth", "auth"]) else { return Ok(None) };
+    if !matches!(node, Node::Map(_)) {
+        return Ok(None);
+    }
+    let text = |names: &[&str]| node.get_any(names).and_then(Node::text).map(str::to_owned);
+    let scopes = match node.get("scopes") {
+        Some(Node::Text(text)) => text.split_whitespace().map(str::to_owned).collect(),
+        Some(other) => texts("oauth.scopes", other)?,
+        None => Vec::new(),
+    };
+    let port = node
+        .get_any(&["callbackPort", "callback_port"])
+        .and_then(Node::plain)
+        .and_then(|text| text.parse().ok());
+    let settings = OauthSettings {
+        client_id: text(&["clientId", "client_id", "CLIENT_ID"]),
+        client_secret: text(&["clientSecret", "client_secret", "CLIENT_SECRET"]),
+        scopes,
+        callback_port: port,
+    };
+    Ok(Some(settings).filter(|settings| *settings != OauthSettings::default()))
+}

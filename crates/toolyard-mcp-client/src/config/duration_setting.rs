@@ -1,0 +1,121 @@
+//! Durations in settings.
+
+use std::{borrow::Cow, str::FromStr, time::Duration};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A positive duration, written like `30s`, `1m 30s` or `500ms`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct DurationSetting(pub Duration);
+
+/// Not a duration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a duration; write for example `30s`, `2m` or `500ms`")]
+pub struct InvalidDuration;
+
+impl FromStr for DurationSetting {
+    type Err = InvalidDuration;
+
+    fn from_str(text: &str) -> Result<Self, InvalidDuration> {
+        let parsed: Result<jiff::SignedDuration, _> = text.trim().parse();
+        let time = parsed.ok().and_then(|time| Duration::try_from(time).ok()).filter(|time| !time.is_zero());
+        time.map(Self).ok_or(InvalidDuration)
+    }
+}
+
+impl TryFrom<String> for DurationSetting {
+    type Error = InvalidDuration;
+
+    fn try_from(text: String) -> Result<Self, InvalidDuration> {
+        text.parse()
+    }
+}
+
+impl From<DurationSetting> for String {
+    fn from(span: DurationSetting) -> Self {
+        // Only durations of more than 292 billion years do not fit.
+        format!("{:#}", jiff::SignedDuration::try_from(span.0).unwrap_or(jiff::SignedDuration::MAX))
+    }
+}
+
+impl JsonSchema for DurationSetting {
+    fn schema_name() -> Cow<'static, str> {
+        "DurationSetting".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": "string", "examples": ["30s", "2m", "500ms"]})
+    }
+}
+
+/// When an idle server is stopped: after a duration, or `never`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum IdleStop {
+    /// Never.
+    Never,
+    /// After this time.
+    After(DurationSetting),
+}
+
+impl TryFrom<String> for IdleStop {
+    type Error = InvalidDuration;
+
+    fn try_from(text: String) -> Result<Self, InvalidDuration> {
+        if text.trim() == "never" { Ok(Self::Never) } else { text.parse().map(Self::After) }
+    }
+}
+
+impl From<IdleStop> for String {
+    fn from(stop: IdleStop) -> Self {
+        match stop {
+            IdleStop::Never => "never".to_owned(),
+            IdleStop::After(span) => span.into(),
+        }
+    }
+}
+
+impl JsonSchema for IdleStop {
+    fn schema_name() -> Cow<'static, str> {
+        "IdleStop".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": "string", "examples": ["5m", "never"]})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn durations_are_parsed_and_formatted() {
+        assert_eq!("60s".parse(), Ok(DurationSetting(Duration::from_secs(60))));
+        assert_eq!(String::from(DurationSetting(Duration::from_secs(300))), "5m");
+        assert_eq!(String::from(DurationSetting(Duration::from_millis(1_500))), "1s 500ms");
+        assert_eq!(IdleStop::try_from("never".to_owned()), Ok(IdleStop::Never));
+        for wrong in ["", "0s", "-5s", "soon", "30", "1e99s", "never"] {
+            assert_eq!(wrong.parse::<DurationSetting>(), Err(InvalidDuration), "{wrong}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        #[test]
+        fn durations_round_trip(millis in 1_u64..1 << 50) {
+            let span = DurationSetting(Duration::from_millis(millis));
+            prop_assert_eq!(String::from(span).parse(), Ok(span));
+        }
+
+        #[test]
+        fn parsing_never_panics(text in ".{0,40}") {
+            let _ = text.parse::<DurationSetting>();
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Merges the servers of several files: equal ones once, different ones under different names.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use toolyard_core::ContentHash;
+
+use super::{ExtractedSecret, ImportedServer};
+use crate::config::{
+    ServerSettings,
+    client_file::parsed_servers::templates_mut,
+    server_name::unique_name,
+    template::{Piece, Template},
+    value_syntax::variable_name,
+};
+
+/// A server and the files it was found in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MergedServer {
+    /// The server, under a unique name.
+    pub server: ImportedServer,
+    /// The caller's names of the files: `Claude Code`.
+    pub sources: Vec<String>,
+}
+
+/// Merges servers. Servers with the same transport and the same secrets are equal; the first one's settings are used.
+/// Different servers with the same name get a number.
+pub fn merge_servers(files: impl IntoIterator<Item = (String, Vec<ImportedServer>)>) -> Vec<MergedServer> {
+    let mut merged: Vec<MergedServer> = Vec::new();
+    let mut by_identity: HashMap<Vec<String>, usize> = HashMap::new();
+    let mut taken: HashSet<String> = HashSet::new();
+    for (from, servers) in files {
+        for mut server in servers {
+            let found = by_identity.get(&identity_key(&server)).and_then(|number| merged.get_mut(*number));
+            if let Some(same) = found {
+                if !same.sources.contains(&from) {
+                    same.sources.push(from.clone());
+                }
+                continue;
+            }
+            by_identity.insert(identity_key(&server), merged.len());
+            server.name = unique_name(&server.name, |name| taken.contains(name));
+            taken.insert(server.name.clone());
+            merged.push(MergedServer { server, sources: vec![from.clone()] });
+        }
+    }
+    rename_conflicting_variables(merged.iter_mut().map(|merged| &mut merged.server));
+    merged
+}
+
+/// The transport of a server, with fingerprints in place of secrets.
+fn identity_key(server: &ImportedServer) -> Vec<String> {
+    let mut settings = server.settings.clone();
+    for secret in &server.secrets {
+        rename_variable(&mut settings, &secret.variable, &format!("_{}", secret.fingerprint));
+    }
+    let ServerSettings { command, args, cwd, env, url, headers, .. } = settings;
+    let map = |map: BTreeMap<String, String>| map.into_iter().map(|(name, value)| format!("{name}={value}"));
+    let url = url.map(|url| url.trim_end_matches('/').to_owned());
+    let lengths = format!("{} {} {}", args.len(), env.len(), headers.len());
+    [command, cwd, url]
+        .into_iter()
+        .map(|text| format!("{text:?}"))
+        .chain([lengths])
+        .chain(args)
+        .chain(map(env))
+        .chain(map(headers))
+        .collect()
+}
+
+/// Renames variables that would stand for two secrets, or that another server references already: the later one gets the
+/// name of its server as a prefix.
+pub(super) fn rename_conflicting_variables<'a>(servers: impl Iterator<Item = &'a mut ImportedServer>) {
+    let servers: Vec<&mut ImportedServer> = servers.collect();
+    let referred: HashSet<String> = servers.iter().flat_map(|server| referenced_variables(server)).collect();
+    let mut known: HashMap<String, ContentHash> = HashMap::new();
+    for server in servers {
+        let ImportedServer { name, settings, notes, secrets } = server;
+        for number in 0..secrets.len() {
+            let Some(ExtractedSecret { variable, fingerprint, .. }) = secrets.get(number).cloned() else {
+                continue;
+            };
+            let is_other = |name: &str| {
+                referred.contains(name) || known.get(name).is_some_and(|known| *known != fingerprint)
+            };
+            if !is_other(&variable) {
+                known.insert(variable, fingerprint);
+                continue;
+            }
+            let own = variable_name(&[name, &variable]);
+            let numbered = (2_u32..).map(|number| format!("{own}_{number}"));
+            let free = std::iter::once(own.clone()).chain(numbered).find(|name| !is_other(name));
+            let free = free.unwrap_or(own);
+            rename_variable(settings, &variable, &free);
+            let (old, new) = (format!("`{variable}`"), format!("`{free}`"));
+            notes.iter_mut().for_each(|note| *note = note.replace(&old, &new));
+            known.insert(free.clone(), fingerprint);
+            for secret in secrets.iter_mut().filter(|secret| secret.variable == variable) {
+                secret.variable.clone_from(&free);
+            }
+        }
+    }
+}
+
+/// The variables that a server references itself.
+fn referenced_variables(server: &ImportedServer) -> impl Iterator<Item = String> {
+    let is_extracted = |name: &String| server.secrets.iter().any(|secret| secret.variable == *name);
+    server.settings.variables().into_iter().filter(move |name| !is_extracted(name))
+}
+
+fn rename_variable(settings: &mut ServerSettings, old: &str, new: &str) {
+    for text in templates_mut(settings) {
+        let Ok(mut template) = Template::parse(text) else { continue };
+        for piece in &mut template.pieces {
+            if let Piece::Reference { variable, .. } = piece
+                && variable == old
+            {
+                new.clone_into(variable);
+            }
+        }
+        *text = template.to_string();
+    }
+}

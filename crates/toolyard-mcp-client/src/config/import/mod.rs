@@ -1,0 +1,236 @@
+//! Imports servers from the files of other clients, without their secrets.
+//!
+//! One module per client parses its file; `merge` combines several files; `client_file_edit` changes a client's file.
+
+mod claude_code;
+mod claude_desktop;
+mod client_file_edit;
+mod codex;
+mod cursor;
+mod gemini;
+mod merge;
+mod registry;
+mod registry_package;
+mod vs_code;
+
+pub use client_file_edit::{
+    ClientFileEdit, ClientFileError, InputEdit, client_servers, edit_client_file, single_server_document,
+};
+pub use merge::{MergedServer, merge_servers};
+
+use super::{
+    DocumentError, ExtractedSecret, FileContext, InvalidServer, ServerSettings,
+    client_file::parsed_servers::{ParsedServer, ParsedServers},
+    secrets,
+};
+
+/// A client whose configuration can be imported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Client {
+    /// Claude Desktop.
+    ClaudeDesktop,
+    /// Claude Code.
+    ClaudeCode,
+    /// Cursor.
+    Cursor,
+    /// Visual Studio Code.
+    VsCode,
+    /// Codex.
+    Codex,
+    /// Gemini CLI.
+    Gemini,
+    /// A `server.json` of the official registry.
+    Registry,
+}
+
+/// The base of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PathRoot {
+    /// The user's home folder.
+    Home,
+    /// The project folder.
+    Project,
+}
+
+/// The operating system of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names are those of the systems")]
+pub enum OperatingSystem {
+    Linux,
+    MacOs,
+    Windows,
+}
+
+/// The path of a client's configuration file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConfigPath {
+    /// The base of the path.
+    pub root: PathRoot,
+    /// The operating system; all when absent.
+    pub system: Option<OperatingSystem>,
+    /// The path, with `/` as separator.
+    pub path: &'static str,
+}
+
+impl ConfigPath {
+    const fn home(path: &'static str) -> Self {
+        Self { root: PathRoot::Home, system: None, path }
+    }
+
+    const fn project(path: &'static str) -> Self {
+        Self { root: PathRoot::Project, system: None, path }
+    }
+
+    const fn home_on(system: OperatingSystem, path: &'static str) -> Self {
+        Self { root: PathRoot::Home, system: Some(system), path }
+    }
+}
+
+impl Client {
+    /// All clients.
+    pub const ALL: [Self; 7] = [
+        Self::ClaudeCode,
+        Self::ClaudeDesktop,
+        Self::Cursor,
+        Self::VsCode,
+        Self::Codex,
+        Self::Gemini,
+        Self::Registry,
+    ];
+
+    /// The product name.
+    pub fn display_name(self) -> &'static str {
+        match self {
+            Self::ClaudeDesktop => "Claude Desktop",
+            Self::ClaudeCode => "Claude Code",
+            Self::Cursor => "Cursor",
+            Self::VsCode => "VS Code",
+            Self::Codex => "Codex",
+            Self::Gemini => "Gemini CLI",
+            Self::Registry => "registry",
+        }
+    }
+
+    /// The name on the command line: `claude-code`.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::ClaudeDesktop => "claude-desktop",
+            Self::ClaudeCode => "claude-code",
+            Self::Cursor => "cursor",
+            Self::VsCode => "vscode",
+            Self::Codex => "codex",
+            Self::Gemini => "gemini",
+            Self::Registry => "registry",
+        }
+    }
+
+    /// The configuration files on all systems; several may exist.
+    pub fn config_paths(self) -> &'static [ConfigPath] {
+        match self {
+            Self::ClaudeDesktop => claude_desktop::CONFIG_PATHS,
+            Self::ClaudeCode => claude_code::CONFIG_PATHS,
+            Self::Cursor => cursor::CONFIG_PATHS,
+            Self::VsCode => vs_code::CONFIG_PATHS,
+            Self::Codex => codex::CONFIG_PATHS,
+            Self::Gemini => gemini::CONFIG_PATHS,
+            Self::Registry => registry::CONFIG_PATHS,
+        }
+    }
+
+    /// The configuration files on this system.
+    pub fn config_paths_on(self, system: OperatingSystem) -> impl Iterator<Item = ConfigPath> {
+        let is_for = move |path: &ConfigPath| path.system.is_none_or(|only| only == system);
+        self.config_paths().iter().copied().filter(is_for)
+    }
+}
+
+/// The servers of one file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ImportedFile {
+    /// Valid servers, without secrets.
+    pub servers: Vec<ImportedServer>,
+    /// Invalid servers.
+    pub invalid: Vec<InvalidServer>,
+}
+
+/// One imported server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImportedServer {
+    /// A valid name.
+    pub name: String,
+    /// Its settings; it is not trusted.
+    pub settings: ServerSettings,
+    /// Notes for the user.
+    pub notes: Vec<String>,
+    /// The secrets of the client's file, and the variables that replace them.
+    pub secrets: Vec<ExtractedSecret>,
+}
+
+/// Imports the servers of a client's file.
+///
+/// ```
+/// use toolyard_mcp_client::config::{Place, import::{Client, import_servers}};
+///
+/// let text = r#"{"mcpServers": {"GitHub": {"url": "https://example.org/mcp",
+///     "headers": {"Authorization": "Bearer hunter2"}}}}"#;
+/// let imported = import_servers(Client::Cursor, text, Place::default())?;
+/// let server = &imported.servers[0];
+/// assert_eq!(server.name, "github");
+/// assert_eq!(server.settings.headers["Authorization"], "Bearer ${GITHUB_TOKEN}");
+/// # Ok::<(), toolyard_mcp_client::config::DocumentError>(())
+/// ```
+pub fn import_servers(
+    client: Client,
+    text: &str,
+    context: FileContext<'_>,
+) -> Result<ImportedFile, DocumentError> {
+    let parsed = match client {
+        Client::ClaudeDesktop => claude_desktop::parse(text, context),
+        Client::ClaudeCode => claude_code::parse(text, context),
+        Client::Cursor => cursor::parse(text, context),
+        Client::VsCode => vs_code::parse(text, context),
+        Client::Codex => codex::parse(text, context),
+        Client::Gemini => gemini::parse(text, context),
+        Client::Registry => registry::parse(text),
+    }?;
+    Ok(imported(parsed))
+}
+
+fn imported(parsed: ParsedServers) -> ImportedFile {
+    let mut servers: Vec<ImportedServer> = parsed.servers.into_iter().map(extract).collect();
+    merge::rename_conflicting_variables(servers.iter_mut());
+    for server in &mut servers {
+        server.note_secrets();
+    }
+    ImportedFile { servers, invalid: parsed.invalid }
+}
+
+fn extract(server: ParsedServer) -> ImportedServer {
+    let ParsedServer { name, mut settings, notes, .. } = server;
+    let secrets = secrets::extract_secrets(&mut settings, &name);
+    ImportedServer { name, settings, notes, secrets }
+}
+
+impl ImportedServer {
+    fn note_secrets(&mut self) {
+        for secret in &self.secrets {
+            let ExtractedSecret { field, variable, .. } = secret;
+            let note =
+                format!("the secret in {field} was not copied: set the environment variable `{variable}`");
+            if !self.notes.contains(&note) {
+                self.notes.push(note);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod malicious_file_tests;
+#[cfg(test)]
+mod merge_tests;
+#[cfg(test)]
+mod registry_tests;
+#[cfg(test)]
+#[path = "import_tests.rs"]
+mod tests;

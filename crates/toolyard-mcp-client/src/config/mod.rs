@@ -1,0 +1,46 @@
+//! Server configurations: how a server is reached and which rights it has.
+//!
+//! Everything here is a function of texts; the caller reads files and looks up variables.
+//!
+//! - `settings`, `server`: `[servers.NAME]` of `toolyard.toml` and the configuration it describes.
+//! - `template`: `${VAR}` references in configured values.
+//! - `secrets`: replaces secrets in settings with references.
+//! - `settings_file`: edits `toolyard.toml` and preserves its formatting.
+//! - `client_file`: parses mcp.json and the files of other clients.
+//! - `import`, `import_plan`: imports the servers of other clients.
+
+mod client_file;
+mod duration_setting;
+mod error;
+pub mod import;
+mod import_plan;
+mod redacted;
+mod secrets;
+mod server;
+mod server_name;
+mod settings;
+mod settings_file;
+mod summary;
+mod template;
+mod value_syntax;
+
+pub use client_file::{
+    document::{DocumentError, MAX_FILE_BYTES},
+    mcp_json::{FileServer, FileServers, read_mcp_json},
+    server_entry::{EntryError, InvalidServer},
+    variable_dialect::FileContext,
+};
+pub use duration_setting::{DurationSetting, IdleStop, InvalidDuration};
+pub use error::ConfigError;
+pub use import_plan::{
+    ConflictPolicy, ConflictingServer, ImportPlan, PlannedServer, SkippedServer, plan_import,
+};
+pub use secrets::ExtractedSecret;
+pub use server::{HttpKind, McpServerConfig, OauthConfig, ToolFilter, TransportConfig};
+pub use server_name::{MAX_NAME_LENGTH, NameError, check_server_name, suggest_server_name, unique_name};
+pub use settings::{OauthSettings, RevisionSetting, ServerSettings, TransportSetting};
+pub use settings_file::{EditError, add_server, remove_server};
+pub use template::{
+    ReferenceError, Template, UnsetVariable,
+    resolve::{ResolveError, ResolvedServer},
+};

@@ -1,0 +1,173 @@
+//! Secrets of many formats in every field are replaced; ordinary values stay.
+
+use serde_json::Value;
+
+use super::*;
+use crate::config::OauthSettings;
+
+/// The example secrets of the redaction rules that are recognized without context.
+fn canaries() -> Vec<String> {
+    let rules: Value =
+        serde_json::from_str(include_str!("../../../toolyard-core/src/redact/rules.json")).unwrap();
+    let example = |format: &Value| {
+        let is_alone = format["example"].get("left").is_none() && format["example"].get("right").is_none();
+        let parts = format["example"]["secret"].as_array()?;
+        is_alone.then(|| parts.iter().filter_map(Value::as_str).collect::<String>())
+    };
+    rules["formats"].as_array().unwrap().iter().filter_map(example).collect()
+}
+
+fn extracted(mut settings: ServerSettings) -> (String, Vec<ExtractedSecret>) {
+    let found = extract_secrets(&mut settings, "github");
+    (toml::to_string(&settings).unwrap(), found)
+}
+
+fn program(args: &[&str]) -> ServerSettings {
+    ServerSettings {
+        command: Some("npx".to_owned()),
+        args: args.iter().map(|&text| text.to_owned()).collect(),
+        ..ServerSettings::default()
+    }
+}
+
+/// Settings with the secret in each possible field.
+fn settings_with(secret: &str) -> Vec<ServerSettings> {
+    let escaped = Template::escape(secret);
+    let web = |url: &str, headers: &[(&str, String)]| ServerSettings {
+        url: Some(url.to_owned()),
+        headers: headers.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect(),
+        ..ServerSettings::default()
+    };
+    let env =
+        |name: &str, value: String| ServerSettings { env: [(name.to_owned(), value)].into(), ..program(&[]) };
+    vec![
+        env("VALUE", escaped.clone()),
+        env("API_KEY", escaped.clone()),
+        env("VALUE", format!("${{TOKEN:-{escaped}}}")),
+        env("VALUE", format!("${{A}} {escaped} ${{B}}")),
+        web("https://example.org/mcp", &[("Authorization", format!("Bearer {escaped}"))]),
+        web("https://example.org/mcp", &[("X-Custom", escaped.clone())]),
+        web(&format!("https://example.org/mcp?key={escaped}&x=1"), &[]),
+        web(&format!("https://example.org/mcp/{escaped}/sse"), &[]),
+        web(&format!("https://ann:{escaped}@example.org/mcp"), &[]),
+        program(&["-y", "server", "--api-key", &escaped]),
+        program(&["-y", "server", &format!("--api-key={escaped}")]),
+        program(&["run", "-e", &format!("VALUE={escaped}"), "image"]),
+        program(&[
+            "mcp-remote",
+            "https://example.org",
+            "--header",
+            &format!("Authorization: Bearer {escaped}"),
+        ]),
+        program(&["mcp-remote", "https://example.org", "--header", &format!("X-Thing:{escaped}")]),
+        program(&["server", &escaped]),
+        program(&["-c", &format!("export VALUE={escaped}; exec server")]),
+        ServerSettings {
+            oauth: Some(OauthSettings { client_secret: Some(escaped), ..OauthSettings::default() }),
+            ..web("https://example.org", &[])
+        },
+    ]
+}
+
+#[test]
+fn no_secret_remains_in_any_field() {
+    let canaries = canaries();
+    assert!(canaries.len() >= 50, "{}", canaries.len());
+    for secret in canaries.iter().filter(|secret| !secret.contains('}')) {
+        let tail: String = secret.lines().max_by_key(|line| line.len()).unwrap_or_default().to_owned();
+        for (number, settings) in settings_with(secret).into_iter().enumerate() {
+            let debug = format!("{settings:?} {:?}", settings.warnings("github"));
+            let (text, found) = extracted(settings);
+            let all = format!("{text}{found:?}{debug}");
+            assert!(!all.contains(&tail), "{number}: {tail} is left in {all}");
+            assert!(!found.is_empty(), "{number}: {secret}");
+            let again: ServerSettings = toml::from_str(&text).unwrap();
+            assert_eq!(extracted(again).1, [], "{number}: {text}");
+        }
+    }
+}
+
+#[test]
+fn values_of_secret_keys_are_extracted() {
+    let settings = ServerSettings {
+        env: [
+            ("DB_PASSWORD", "secret"),
+            ("GITHUB_TOKEN", "<your token>"),
+            ("PLAIN", "value"),
+            ("MODEL", "claude-3-5-sonnet-20241022"),
+            ("AUTH_TOKEN_ENABLED", "true"),
+            ("REGION", "eu-central-1"),
+            ("DEPLOYMENT", "a8f5f167f44f4964e6c998dee827110c"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into(),
+        ..program(&[
+            "-y",
+            "@scope/server-name@1.2.3",
+            "--port",
+            "8080",
+            "--token",
+            "${TOKEN}",
+            "--password",
+            "swordfish",
+            "/nix/store/9k2mz8x7v6b5n4m3l2k1j0h9g8f7d6s5-server/bin",
+        ])
+    };
+    let (text, found) = extracted(settings);
+    insta::assert_snapshot!(text, @r#"
+    command = "npx"
+    args = ["-y", "@scope/server-name@1.2.3", "--port", "8080", "--token", "${TOKEN}", "--password", "${GITHUB_PASSWORD}", "/nix/store/9k2mz8x7v6b5n4m3l2k1j0h9g8f7d6s5-server/bin"]
+
+    [env]
+    AUTH_TOKEN_ENABLED = "true"
+    DB_PASSWORD = "${DB_PASSWORD}"
+    DEPLOYMENT = "${DEPLOYMENT}"
+    GITHUB_TOKEN = "${GITHUB_TOKEN}"
+    MODEL = "claude-3-5-sonnet-20241022"
+    PLAIN = "value"
+    REGION = "eu-central-1"
+    "#);
+    insta::assert_snapshot!(format!("{found:#?}"), @r#"
+    [
+        ExtractedSecret {
+            field: "env.DB_PASSWORD",
+            variable: "DB_PASSWORD",
+            ..
+        },
+        ExtractedSecret {
+            field: "env.DEPLOYMENT",
+            variable: "DEPLOYMENT",
+            ..
+        },
+        ExtractedSecret {
+            field: "env.GITHUB_TOKEN",
+            variable: "GITHUB_TOKEN",
+            ..
+        },
+        ExtractedSecret {
+            field: "args[7]",
+            variable: "GITHUB_PASSWORD",
+            ..
+        },
+    ]
+    "#);
+}
+
+#[test]
+fn schemes_and_references_are_kept() {
+    let value = |name: &str, value: &str| {
+        let headers = [(name.to_owned(), value.to_owned())].into();
+        let url = Some("https://example.org/v1/mcp?toolset=all&page=2".to_owned());
+        let mut settings = ServerSettings { url, headers, ..ServerSettings::default() };
+        extract_secrets(&mut settings, "github");
+        assert_eq!(settings.url.as_deref(), Some("https://example.org/v1/mcp?toolset=all&page=2"));
+        settings.headers.into_values().next().unwrap()
+    };
+    assert_eq!(value("Authorization", "Bearer swordfish"), "Bearer ${GITHUB_TOKEN}");
+    assert_eq!(value("Authorization", "Bearer ${MINE}"), "Bearer ${MINE}");
+    assert_eq!(value("Authorization", "${MINE}"), "${MINE}");
+    assert_eq!(value("Authorization", "Bearer ${MINE:-swordfish}"), "Bearer ${MINE}");
+    assert_eq!(value("X-Api-Key", "swordfish"), "${GITHUB_X_API_KEY}");
+    assert_eq!(value("Accept", "application/json"), "application/json");
+    assert_eq!(value("X-MCP-Toolsets", "repos,issues"), "repos,issues");
+}

@@ -1,0 +1,193 @@
+//! The configuration of one server.
+
+use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
+
+use toolyard_core::{ContentHash, RevisionFamily, SourceId};
+
+use super::redacted::{RedactedMap, RedactedUrl, safe_preview};
+
+/// One configured server. Values may contain `${VAR}` references, which are resolved when the server is started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct McpServerConfig {
+    /// The configured name, not the name the server reports.
+    pub id: SourceId,
+    /// The transport.
+    pub transport: TransportConfig,
+    /// The program to start when the URL does not respond; always [`TransportConfig::Stdio`].
+    pub program: Option<TransportConfig>,
+    /// Whether the server is used.
+    pub enabled: bool,
+    /// Whether its hints are trusted and it may substitute other trusted sources.
+    pub trusted: bool,
+    /// Whether calls that are not read-only are exclusive.
+    pub exclusive: bool,
+    /// Whether new tool definitions need approval.
+    pub strict: bool,
+    /// The family of MCP revisions; detected when absent.
+    pub revision_family: Option<RevisionFamily>,
+    /// How long the first response may take.
+    pub startup_timeout: Duration,
+    /// The idle timeout of a call; progress resets it.
+    pub call_timeout: Option<Duration>,
+    /// Idle time after which the server is stopped; never when absent.
+    pub idle_stop: Option<Duration>,
+    /// Which tools are used.
+    pub tools: ToolFilter,
+    /// OAuth settings.
+    pub oauth: Option<OauthConfig>,
+}
+
+/// OAuth settings of a server.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct OauthConfig {
+    /// The id of a manually registered client.
+    pub client_id: Option<String>,
+    /// The client secret.
+    pub client_secret: Option<String>,
+    /// The scopes to request.
+    pub scopes: Vec<String>,
+    /// The port of the loopback redirect.
+    pub callback_port: Option<u16>,
+}
+
+/// The transport of a server. `Debug` shows no values, which may be secrets.
+#[derive(Clone, PartialEq, Eq)]
+pub enum TransportConfig {
+    /// A program with MCP on stdin and stdout.
+    Stdio {
+        /// The program.
+        command: String,
+        /// Its arguments.
+        args: Vec<String>,
+        /// Environment variables to set.
+        env: BTreeMap<String, String>,
+        /// Environment variables to inherit, besides the default ones.
+        inherit: Vec<String>,
+        /// The working directory.
+        cwd: Option<PathBuf>,
+    },
+    /// An HTTP server.
+    Http {
+        /// The URL.
+        url: String,
+        /// Additional headers, such as `Authorization = "Bearer ${TOKEN}"`.
+        headers: BTreeMap<String, String>,
+        /// Which of the HTTP transports.
+        kind: HttpKind,
+    },
+}
+
+/// The HTTP transports.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum HttpKind {
+    /// Detected.
+    #[default]
+    Auto,
+    /// Streamable HTTP.
+    Streamable,
+    /// The HTTP+SSE of 2024-11-05.
+    Sse,
+}
+
+/// Selects tools of a server.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolFilter {
+    /// Only these; all when absent.
+    pub only: Option<Vec<String>>,
+    /// Not these.
+    pub without: Vec<String>,
+}
+
+impl ToolFilter {
+    /// Whether a tool is used.
+    pub fn allows(&self, tool: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| only.iter().any(|name| name == tool))
+            && !self.without.iter().any(|name| name == tool)
+    }
+}
+
+impl McpServerConfig {
+    /// A server with default settings.
+    pub fn new(id: impl Into<SourceId>, transport: TransportConfig) -> Self {
+        Self {
+            id: id.into(),
+            transport,
+            program: None,
+            enabled: true,
+            trusted: false,
+            exclusive: false,
+            strict: false,
+            revision_family: None,
+            startup_timeout: Duration::from_secs(60),
+            call_timeout: None,
+            idle_stop: Some(Duration::from_secs(300)),
+            tools: ToolFilter::default(),
+            oauth: None,
+        }
+    }
+
+    /// The name and a prefix of the fingerprint, for the process list.
+    pub fn label(&self) -> String {
+        let fingerprint = self.fingerprint().to_string();
+        format!("{}#{}", self.id, fingerprint.get(..12).unwrap_or(&fingerprint))
+    }
+
+    /// The hash of the transport, with unresolved references. It identifies the server.
+    pub fn fingerprint(&self) -> ContentHash {
+        let parts = self.transport.fingerprint_parts().into_iter();
+        let parts: Vec<String> =
+            parts.chain(self.program.iter().flat_map(TransportConfig::fingerprint_parts)).collect();
+        ContentHash::of_parts(parts.iter().map(String::as_bytes))
+    }
+}
+
+impl TransportConfig {
+    /// All values in order. Maps and lists start with their length, so that no value can move between them unnoticed.
+    fn fingerprint_parts(&self) -> Vec<String> {
+        let list = |items: &[String]| [items.len().to_string()].into_iter().chain(items.to_vec());
+        let map = |items: &BTreeMap<String, String>| {
+            let pairs = items.iter().flat_map(|(name, value)| [name.clone(), value.clone()]);
+            [items.len().to_string()].into_iter().chain(pairs).collect::<Vec<_>>()
+        };
+        match self {
+            Self::Stdio { command, args, env, inherit, cwd } => ["stdio".to_owned(), command.clone()]
+                .into_iter()
+                .chain(list(args))
+                .chain(map(env))
+                .chain(list(inherit))
+                .chain(cwd.iter().map(|cwd| cwd.to_string_lossy().into_owned()))
+                .collect(),
+            Self::Http { url, headers, kind } => ["http".to_owned(), format!("{kind:?}"), url.clone()]
+                .into_iter()
+                .chain(map(headers))
+                .collect(),
+        }
+    }
+}
+
+impl fmt::Debug for TransportConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stdio { command, args, env, inherit, cwd } => f
+                .debug_struct("Stdio")
+                .field("command", &safe_preview(command))
+                .field("args", &args.len())
+                .field("env", &RedactedMap(env))
+                .field("inherit", inherit)
+                .field("cwd", cwd)
+                .finish(),
+            Self::Http { url, headers, kind } => f
+                .debug_struct("Http")
+                .field("url", &RedactedUrl(url))
+                .field("headers", &RedactedMap(headers))
+                .field("kind", kind)
+                .finish(),
+        }
+    }
+}
+
+impl fmt::Debug for OauthConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OauthConfig").field("scopes", &self.scopes.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,368 @@
+//! `[servers.NAME]` of `toolyard.toml`.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    path::{Path, PathBuf},
+};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolyard_core::RevisionFamily;
+
+use super::{
+    ConfigError, DurationSetting, HttpKind, IdleStop, McpServerConfig, OauthConfig, ToolFilter,
+    TransportConfig,
+    redacted::{RedactedMap, RedactedUrl, safe_preview},
+    server_name::{check_server_name, suggest_server_name},
+    template::Template,
+    value_syntax::{is_environment_name, is_header_name, is_http_url},
+};
+
+/// Linux passes no longer value to a program.
+const MAX_VALUE_BYTES: usize = 128 << 10;
+
+/// One server: a program (`command`), a URL (`url`), or a program that serves a URL (both).
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ServerSettings {
+    /// The program to start; if `url` is also set, the program is started when the URL does not respond.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// Arguments; `${VAR}` and `${VAR:-default}` are resolved at start, `$$` is a dollar sign.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    /// The working directory, relative to this file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// Environment variables to inherit, besides the default ones.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub inherit: Vec<String>,
+    /// The URL of the server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// The transport; detected when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transport: Option<TransportSetting>,
+    /// Whether the server is used.
+    #[serde(skip_serializing_if = "is_on")]
+    pub enabled: bool,
+    /// Whether its hints are trusted and it may substitute other trusted sources.
+    #[serde(skip_serializing_if = "is_off")]
+    pub trusted: bool,
+    /// Whether calls that are not read-only are exclusive.
+    #[serde(skip_serializing_if = "is_off")]
+    pub exclusive: bool,
+    /// Whether new tool definitions need approval.
+    #[serde(skip_serializing_if = "is_off")]
+    pub strict: bool,
+    /// The family of MCP revisions; detected when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revision: Option<RevisionSetting>,
+    /// How long the first response may take; 60 seconds when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub startup_timeout: Option<DurationSetting>,
+    /// The idle timeout of a call; progress resets it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call_timeout: Option<DurationSetting>,
+    /// Idle time after which the server is stopped, or `never`; 5 minutes when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_stop: Option<IdleStop>,
+    /// Use only these tools.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+    /// Do not use these tools.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub without_tools: Vec<String>,
+    /// Environment variables to set: `TOKEN = "${TOKEN}"`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// Headers of every request: `Authorization = "Bearer ${TOKEN}"`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+    /// OAuth settings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oauth: Option<OauthSettings>,
+}
+
+/// The transport of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum TransportSetting {
+    /// Detected.
+    Auto,
+    /// Streamable HTTP.
+    Http,
+    /// The HTTP+SSE of 2024-11-05.
+    Sse,
+    /// Standard input and output of a program.
+    Stdio,
+}
+
+/// A family of MCP revisions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RevisionSetting {
+    /// With `initialize` handshake: 2025-11-25 and earlier.
+    Legacy,
+    /// Stateless: 2026-07-28 and later.
+    Modern,
+}
+
+/// OAuth settings of a server.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct OauthSettings {
+    /// The id of a manually registered client.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_id: Option<String>,
+    /// The client secret, as a reference: `${CLIENT_SECRET}`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_secret: Option<String>,
+    /// The scopes to request; those the server requires when empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub scopes: Vec<String>,
+    /// The registered port of the loopback redirect.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub callback_port: Option<u16>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_on(flag: &bool) -> bool {
+    *flag
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_off(flag: &bool) -> bool {
+    !flag
+}
+
+impl Default for ServerSettings {
+    fn default() -> Self {
+        Self {
+            command: None,
+            args: Vec::new(),
+            cwd: None,
+            inherit: Vec::new(),
+            url: None,
+            transport: None,
+            enabled: true,
+            trusted: false,
+            exclusive: false,
+            strict: false,
+            revision: None,
+            startup_timeout: None,
+            call_timeout: None,
+            idle_stop: None,
+            tools: None,
+            without_tools: Vec::new(),
+            env: BTreeMap::new(),
+            headers: BTreeMap::new(),
+            oauth: None,
+        }
+    }
+}
+
+impl ServerSettings {
+    /// The configuration; a relative `cwd` is relative to `base`. References are not resolved.
+    pub fn into_config(self, name: &str, base: &Path) -> Result<McpServerConfig, ConfigError> {
+        check_server_name(name).map_err(|problem| ConfigError::InvalidName {
+            name: safe_preview(name),
+            problem,
+            suggestion: suggest_server_name(name),
+        })?;
+        let defaults = McpServerConfig::new(name, self.transport_config(name, base)?);
+        let program = self.url.as_ref().and_then(|_| self.program(base));
+        Ok(McpServerConfig {
+            program,
+            enabled: self.enabled,
+            trusted: self.trusted,
+            exclusive: self.exclusive,
+            strict: self.strict,
+            revision_family: self.revision.map(RevisionSetting::family),
+            startup_timeout: self.startup_timeout.map_or(defaults.startup_timeout, |setting| setting.0),
+            call_timeout: self.call_timeout.map(|setting| setting.0),
+            idle_stop: match self.idle_stop {
+                None => defaults.idle_stop,
+                Some(IdleStop::Never) => None,
+                Some(IdleStop::After(setting)) => Some(setting.0),
+            },
+            tools: ToolFilter { only: self.tools, without: self.without_tools },
+            oauth: self.oauth.map(OauthSettings::config),
+            ..defaults
+        })
+    }
+
+    /// The referenced variables.
+    pub fn variables(&self) -> BTreeSet<String> {
+        self.referenced_variables(|_| true)
+    }
+
+    /// The referenced variables without a default.
+    pub fn required_variables(&self) -> BTreeSet<String> {
+        self.referenced_variables(|has_default| !has_default)
+    }
+
+    fn referenced_variables(&self, is_selected: impl Fn(bool) -> bool) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        for template in self.texts().filter_map(|(_, text)| Template::parse(text).ok()) {
+            let found = template.variables().filter(|(_, has_default)| is_selected(*has_default));
+            names.extend(found.map(|(name, _)| name.to_owned()));
+        }
+        names
+    }
+
+    /// The transport, checked as far as possible without resolving references.
+    fn transport_config(&self, server: &str, base: &Path) -> Result<TransportConfig, ConfigError> {
+        self.check_conflicts(server)?;
+        self.check_values(server)?;
+        match (self.program(base), &self.url) {
+            (Some(program), None) => Ok(program),
+            (_, Some(url)) => Ok(TransportConfig::Http {
+                url: url.clone(),
+                headers: self.headers.clone(),
+                kind: match self.transport {
+                    Some(TransportSetting::Http) => HttpKind::Streamable,
+                    Some(TransportSetting::Sse) => HttpKind::Sse,
+                    _ => HttpKind::Auto,
+                },
+            }),
+            (None, None) => Err(ConfigError::NoTransport { server: server.to_owned() }),
+        }
+    }
+
+    fn program(&self, base: &Path) -> Option<TransportConfig> {
+        Some(TransportConfig::Stdio {
+            command: self.command.clone()?,
+            args: self.args.clone(),
+            env: self.env.clone(),
+            inherit: self.inherit.clone(),
+            cwd: self.cwd.as_deref().map(|cwd| folder(cwd, base)),
+        })
+    }
+
+    fn check_conflicts(&self, server: &str) -> Result<(), ConfigError> {
+        let beside = match (&self.command, &self.url) {
+            (Some(_), None) => "command",
+            (None, Some(_)) => "url",
+            _ => return Ok(()),
+        };
+        let wrong: &[(&'static str, bool)] = if beside == "url" {
+            &[
+                ("`args`", !self.args.is_empty()),
+                ("`env`", !self.env.is_empty()),
+                ("`inherit`", !self.inherit.is_empty()),
+                ("`cwd`", self.cwd.is_some()),
+                ("`transport = \"stdio\"`", self.transport == Some(TransportSetting::Stdio)),
+            ]
+        } else {
+            &[
+                ("`headers`", !self.headers.is_empty()),
+                ("`oauth`", self.oauth.is_some()),
+                ("`transport = \"http\"`", self.transport == Some(TransportSetting::Http)),
+                ("`transport = \"sse\"`", self.transport == Some(TransportSetting::Sse)),
+            ]
+        };
+        match wrong.iter().find(|(_, is_wrong)| *is_wrong) {
+            Some((field, _)) => Err(ConfigError::Conflict { server: server.to_owned(), field, beside }),
+            None => Ok(()),
+        }
+    }
+
+    fn check_values(&self, server: &str) -> Result<(), ConfigError> {
+        let value =
+            |field: String, problem| ConfigError::InvalidValue { server: server.to_owned(), field, problem };
+        if self.command.as_deref().is_some_and(|command| command.trim().is_empty()) {
+            return Err(value("`command`".to_owned(), "is empty: set the program to start"));
+        }
+        if let Some(name) = self.env.keys().chain(&self.inherit).find(|name| !is_environment_name(name)) {
+            return Err(value(
+                format!("`{}`", safe_preview(name)),
+                "is not a valid environment variable name",
+            ));
+        }
+        if let Some(name) = self.headers.keys().find(|name| !is_header_name(name)) {
+            return Err(value(format!("`{}`", safe_preview(name)), "is not a valid header name"));
+        }
+        for (field, text) in self.texts() {
+            if text.len() > MAX_VALUE_BYTES {
+                return Err(value(field, "is longer than 128 KiB"));
+            }
+            let template = Template::parse(text).map_err(|problem| ConfigError::InvalidReference {
+                server: server.to_owned(),
+                field: field.clone(),
+                problem,
+            })?;
+            if field == "url" && template.leading_text().is_some_and(|text| !is_http_url(text)) {
+                return Err(value("`url`".to_owned(), "must start with `http://` or `https://`"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Every value that may contain references, with its field.
+    fn texts(&self) -> impl Iterator<Item = (String, &String)> {
+        let one = |field: &str, text: &'_ Option<String>| text.as_ref().map(|_| field.to_owned());
+        let oauth = self.oauth.iter().flat_map(|oauth| {
+            let id = oauth.client_id.iter().map(|text| ("oauth.client_id".to_owned(), text));
+            id.chain(oauth.client_secret.iter().map(|text| ("oauth.client_secret".to_owned(), text)))
+        });
+        (one("command", &self.command).into_iter().zip(&self.command))
+            .chain(one("cwd", &self.cwd).into_iter().zip(&self.cwd))
+            .chain(one("url", &self.url).into_iter().zip(&self.url))
+            .chain(self.args.iter().enumerate().map(|(number, text)| (format!("args[{number}]"), text)))
+            .chain(self.env.iter().map(|(name, text)| (format!("env.{name}"), text)))
+            .chain(self.headers.iter().map(|(name, text)| (format!("headers.{name}"), text)))
+            .chain(oauth)
+    }
+}
+
+/// A folder relative to `base`, unless it is absolute or starts with a reference.
+fn folder(cwd: &str, base: &Path) -> PathBuf {
+    if cwd.starts_with("${") || Path::new(cwd).is_absolute() {
+        return PathBuf::from(cwd);
+    }
+    Path::new(&Template::escape(&base.to_string_lossy())).join(cwd)
+}
+
+impl RevisionSetting {
+    fn family(self) -> RevisionFamily {
+        match self {
+            Self::Legacy => RevisionFamily::Legacy,
+            Self::Modern => RevisionFamily::Modern,
+        }
+    }
+}
+
+impl OauthSettings {
+    fn config(self) -> OauthConfig {
+        let Self { client_id, client_secret, scopes, callback_port } = self;
+        OauthConfig { client_id, client_secret, scopes, callback_port }
+    }
+}
+
+impl fmt::Debug for ServerSettings {
+    /// Shows names only; any value may be a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerSettings")
+            .field("command", &self.command.as_deref().map(safe_preview))
+            .field("args", &self.args.len())
+            .field("env", &RedactedMap(&self.env))
+            .field("url", &self.url.as_deref().map(RedactedUrl))
+            .field("headers", &RedactedMap(&self.headers))
+            .field("enabled", &self.enabled)
+            .field("trusted", &self.trusted)
+            .field("oauth", &self.oauth)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for OauthSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OauthSettings").field("scopes", &self.scopes.len()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+#[path = "settings_tests.rs"]
+mod tests;

@@ -1,0 +1,144 @@
+//! Edits `toolyard.toml` and preserves order, comments and formatting.
+
+use toml_edit::{DocumentMut, Item, Table, TableLike, Value};
+
+use super::{
+    ConfigError, DocumentError, ServerSettings, check_server_name,
+    client_file::document::{checked, toml_error},
+    redacted::safe_preview,
+    suggest_server_name,
+};
+
+/// Why `toolyard.toml` cannot be changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EditError {
+    /// The file does not parse.
+    #[error(transparent)]
+    Unreadable(#[from] DocumentError),
+    /// The settings are invalid.
+    #[error(transparent)]
+    Invalid(#[from] ConfigError),
+    /// `servers` has another type.
+    #[error("`servers` is not a table: write `[servers.NAME]`")]
+    NotATable,
+    /// A server with this name exists.
+    #[error("server `{0}` exists already: remove it first, or choose another name")]
+    NameTaken(String),
+}
+
+/// The text with a server added.
+pub fn add_server(text: &str, name: &str, settings: &ServerSettings) -> Result<String, EditError> {
+    let mut document = parse(text)?;
+    if servers(&document).is_some_and(|servers| servers.contains_key(name)) {
+        return Err(EditError::NameTaken(safe_preview(name)));
+    }
+    put_server(&mut document, name, settings)?;
+    Ok(document.to_string())
+}
+
+/// The text without a server; `None` if it does not exist.
+pub fn remove_server(text: &str, name: &str) -> Result<Option<String>, EditError> {
+    let mut document = parse(text)?;
+    let Some(servers) = document.get_mut("servers") else { return Ok(None) };
+    let servers = servers.as_table_like_mut().ok_or(EditError::NotATable)?;
+    if servers.remove(name).is_none() {
+        return Ok(None);
+    }
+    if servers.is_empty() {
+        document.remove("servers");
+    }
+    Ok(Some(document.to_string()))
+}
+
+pub(super) fn parse(text: &str) -> Result<DocumentMut, DocumentError> {
+    let text = checked(text)?;
+    text.parse().map_err(|error: toml_edit::TomlError| toml_error(text, error.message(), error.span()))
+}
+
+pub(super) fn servers(document: &DocumentMut) -> Option<&dyn TableLike> {
+    document.get("servers").and_then(Item::as_table_like)
+}
+
+/// Inserts or replaces a server.
+pub(super) fn put_server(
+    document: &mut DocumentMut,
+    name: &str,
+    settings: &ServerSettings,
+) -> Result<(), EditError> {
+    check_server_name(name).map_err(|problem| ConfigError::InvalidName {
+        name: safe_preview(name),
+        problem,
+        suggestion: suggest_server_name(name),
+    })?;
+    settings.clone().into_config(name, std::path::Path::new("/"))?;
+    let servers = document.entry("servers").or_insert_with(|| {
+        let mut table = Table::new();
+        table.set_implicit(true);
+        Item::Table(table)
+    });
+    let table = server_table(settings);
+    if let Some(inline) = servers.as_inline_table_mut() {
+        inline.insert(name, Value::InlineTable(table.into_inline_table()));
+        return Ok(());
+    }
+    let servers = servers.as_table_mut().ok_or(EditError::NotATable)?;
+    match servers.get_mut(name) {
+        Some(Item::Table(old)) => replace(old, table),
+        Some(other) => *other = Item::Table(table),
+        None => {
+            servers.insert(name, Item::Table(table));
+        }
+    }
+    Ok(())
+}
+
+/// Replaces the contents of a table, keeping its position and the comments of unchanged items.
+fn replace(old: &mut Table, new: Table) {
+    let gone: Vec<String> =
+        old.iter().map(|(key, _)| key.to_owned()).filter(|key| !new.contains_key(key)).collect();
+    for key in gone {
+        old.remove(&key);
+    }
+    for (key, item) in new {
+        match (old.get_mut(&key), item) {
+            (Some(Item::Table(old)), Item::Table(new)) => replace(old, new),
+            (Some(old), item) if plain(old) == plain(&item) => {}
+            (Some(Item::Value(old)), Item::Value(mut new)) => {
+                *new.decor_mut() = old.decor().clone();
+                *old = new;
+            }
+            (_, item) => {
+                old.insert(&key, item);
+            }
+        }
+    }
+}
+
+/// The value of an item, without formatting.
+fn plain(item: &Item) -> Option<toml::Value> {
+    let text = match item {
+        Item::Value(value) => value.clone().decorated("", "").to_string(),
+        Item::Table(table) => table.clone().into_inline_table().to_string(),
+        Item::None | Item::ArrayOfTables(_) => return None,
+    };
+    toml::from_str::<toml::Table>(&format!("v = {}", text.trim())).ok()?.remove("v")
+}
+
+/// Settings as a table: plain fields first, then `env`, `headers` and `oauth` as tables of their own.
+pub(super) fn server_table(settings: &ServerSettings) -> Table {
+    let text = toml::to_string(settings).unwrap_or_default();
+    let document: DocumentMut = text.parse().unwrap_or_default();
+    without_positions(document.as_table())
+}
+
+/// A copy without positions in the source document, which would scatter its subtables over the target.
+pub(super) fn without_positions(table: &Table) -> Table {
+    let mut copy = Table::new();
+    for (key, item) in table {
+        let item =
+            item.as_table().map_or_else(|| item.clone(), |inner| Item::Table(without_positions(inner)));
+        copy.insert(key, item);
+    }
+    copy
+}

@@ -1,0 +1,164 @@
+//! References to variables in configured values, resolved when a server is started.
+//!
+//! `${VAR}` is the value of a variable, `${VAR:-default}` has a default for an unset or empty one, and `$$` is a dollar
+//! sign. A `$` before anything else stands for itself.
+
+pub(super) mod resolve;
+
+use std::fmt;
+
+use super::value_syntax::is_variable_name;
+use crate::SecretText;
+
+/// Why a reference is invalid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReferenceError {
+    /// `}` is missing.
+    #[error("`${{` without `}}`; write `$$` for a dollar sign before a brace")]
+    Unclosed,
+    /// Not a variable name.
+    #[error(
+        "only `${{VAR}}` and `${{VAR:-default}}` are supported; write `$$` for a dollar sign before a brace"
+    )]
+    NotAVariable,
+    /// A default contains a reference.
+    #[error("a default cannot contain a reference")]
+    Nested,
+    /// An input of VS Code.
+    #[error("`${{input:…}}` works only in VS Code: set an environment variable and write `${{VAR}}`")]
+    Input,
+    /// The syntax of editors.
+    #[error("write `${{VAR}}` for `${{env:VAR}}`")]
+    Environment,
+    /// A folder variable of editors.
+    #[error("write `${{HOME}}` for `${{userHome}}`, and a path for `${{workspaceFolder}}`")]
+    Folder,
+}
+
+/// A variable without a default that is not set.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the environment variable `{0}` is not set")]
+pub struct UnsetVariable(pub String);
+
+/// A parsed value: text and references.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Template {
+    pub(in crate::config) pieces: Vec<Piece>,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+pub(in crate::config) enum Piece {
+    Text(String),
+    Reference { variable: String, default: Option<String> },
+}
+
+impl Template {
+    /// Parses a configured value.
+    pub fn parse(text: &str) -> Result<Self, ReferenceError> {
+        let mut template = Self::default();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once('$') {
+            template.push_text(before);
+            if let Some(after) = after.strip_prefix('$') {
+                template.push_text("$");
+                rest = after;
+            } else if let Some(after) = after.strip_prefix('{') {
+                let (inner, after) = after.split_once('}').ok_or(ReferenceError::Unclosed)?;
+                template.pieces.push(reference(inner)?);
+                rest = after;
+            } else {
+                template.push_text("$");
+                rest = after;
+            }
+        }
+        template.push_text(rest);
+        Ok(template)
+    }
+
+    /// Escapes a literal text as a configured value.
+    pub fn escape(text: &str) -> String {
+        text.replace('$', "$$")
+    }
+
+    /// The referenced variables, and whether each has a default.
+    pub fn variables(&self) -> impl Iterator<Item = (&str, bool)> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Reference { variable, default } => Some((variable.as_str(), default.is_some())),
+            Piece::Text(_) => None,
+        })
+    }
+
+    /// Expands the references.
+    pub fn expand(&self, lookup: impl Fn(&str) -> Option<String>) -> Result<SecretText, UnsetVariable> {
+        let mut text = String::new();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(piece) => text.push_str(piece),
+                Piece::Reference { variable, default } => match (lookup(variable), default) {
+                    (Some(value), Some(default)) if value.is_empty() => text.push_str(default),
+                    (Some(value), _) => text.push_str(&value),
+                    (None, Some(default)) => text.push_str(default),
+                    (None, None) => return Err(UnsetVariable(variable.clone())),
+                },
+            }
+        }
+        Ok(SecretText::new(text))
+    }
+
+    pub(in crate::config) fn push_text(&mut self, text: &str) {
+        match self.pieces.last_mut() {
+            _ if text.is_empty() => {}
+            Some(Piece::Text(last)) => last.push_str(text),
+            _ => self.pieces.push(Piece::Text(text.to_owned())),
+        }
+    }
+
+    /// The leading text; `None` if the value starts with a reference.
+    pub(in crate::config) fn leading_text(&self) -> Option<&str> {
+        match self.pieces.first() {
+            None => Some(""),
+            Some(Piece::Text(text)) => Some(text),
+            Some(Piece::Reference { .. }) => None,
+        }
+    }
+}
+
+impl fmt::Display for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.pieces.iter().try_for_each(|piece| match piece {
+            Piece::Text(text) => f.write_str(&Self::escape(text)),
+            Piece::Reference { variable, default: None } => write!(f, "${{{variable}}}"),
+            Piece::Reference { variable, default: Some(default) } => write!(f, "${{{variable}:-{default}}}"),
+        })
+    }
+}
+
+impl fmt::Debug for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.variables().map(|(variable, _)| variable)).finish()
+    }
+}
+
+fn reference(inner: &str) -> Result<Piece, ReferenceError> {
+    let (variable, default) = match inner.split_once(":-") {
+        Some((variable, default)) => (variable, Some(default)),
+        None => (inner, None),
+    };
+    if default.is_some_and(|default| default.contains("${")) {
+        return Err(ReferenceError::Nested);
+    }
+    match variable {
+        "userHome" | "workspaceFolder" => Err(ReferenceError::Folder),
+        _ if is_variable_name(variable) => {
+            Ok(Piece::Reference { variable: variable.to_owned(), default: default.map(str::to_owned) })
+        }
+        _ if inner.starts_with("input:") => Err(ReferenceError::Input),
+        _ if inner.starts_with("env:") => Err(ReferenceError::Environment),
+        _ => Err(ReferenceError::NotAVariable),
+    }
+}
+
+#[cfg(test)]
+#[path = "template_tests.rs"]
+mod tests;

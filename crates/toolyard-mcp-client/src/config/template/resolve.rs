@@ -1,0 +1,187 @@
+//! Resolves the references of a server's configuration, just before the server is started.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
+
+use super::{ReferenceError, Template, UnsetVariable};
+use crate::config::{McpServerConfig, OauthConfig, TransportConfig, value_syntax::is_http_url};
+
+/// Why the references of a configuration cannot be resolved. Contains no values.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResolveError {
+    /// A variable without a default is not set.
+    #[error("server `{server}` needs the environment variable `{variable}` ({field}), which is not set")]
+    UnsetVariable {
+        /// The server.
+        server: String,
+        /// The variable.
+        variable: String,
+        /// The field: `headers.Authorization`.
+        field: String,
+    },
+    /// An invalid reference.
+    #[error("server `{server}`: {field}: {problem}")]
+    InvalidReference {
+        /// The server.
+        server: String,
+        /// The field.
+        field: String,
+        /// What is wrong.
+        problem: ReferenceError,
+    },
+    /// A value that is invalid once resolved.
+    #[error("server `{server}`: {field} {problem}")]
+    InvalidValue {
+        /// The server.
+        server: String,
+        /// The field.
+        field: String,
+        /// What is wrong.
+        problem: &'static str,
+    },
+}
+
+/// A transport without references. `Debug` shows no values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResolvedServer {
+    /// The transport.
+    pub transport: TransportConfig,
+    /// The program to start when the URL does not respond.
+    pub program: Option<TransportConfig>,
+    /// OAuth settings.
+    pub oauth: Option<OauthConfig>,
+}
+
+impl McpServerConfig {
+    /// The environment variables whose values this server receives.
+    pub fn variables(&self) -> BTreeSet<String> {
+        let mut texts: Vec<&str> = Vec::new();
+        let mut inherited: &[String] = &[];
+        for transport in std::iter::once(&self.transport).chain(&self.program) {
+            match transport {
+                TransportConfig::Stdio { command, args, env, inherit, cwd } => {
+                    texts.push(command);
+                    texts.extend(args.iter().chain(env.values()).map(String::as_str));
+                    texts.extend(cwd.as_deref().and_then(Path::to_str));
+                    inherited = inherit;
+                }
+                TransportConfig::Http { url, headers, .. } => {
+                    texts.push(url);
+                    texts.extend(headers.values().map(String::as_str));
+                }
+            }
+        }
+        let oauth = self.oauth.iter().flat_map(|oauth| [&oauth.client_id, &oauth.client_secret]);
+        texts.extend(oauth.flatten().map(String::as_str));
+        let templates = texts.into_iter().filter_map(|text| Template::parse(text).ok());
+        let names =
+            |template: Template| template.variables().map(|(name, _)| name.to_owned()).collect::<Vec<_>>();
+        templates.flat_map(names).chain(inherited.iter().cloned()).collect()
+    }
+
+    /// Resolves the references, before every start of the server.
+    pub fn resolve(&self, lookup: impl Fn(&str) -> Option<String>) -> Result<ResolvedServer, ResolveError> {
+        let resolver = Resolver { server: self.id.as_str(), lookup };
+        let transport = resolver.transport(&self.transport)?;
+        let program = self.program.as_ref().map(|program| resolver.transport(program)).transpose()?;
+        let oauth = self.oauth.as_ref().map(|oauth| resolver.oauth(oauth)).transpose()?;
+        Ok(ResolvedServer { transport, program, oauth })
+    }
+}
+
+struct Resolver<'a, F> {
+    server: &'a str,
+    lookup: F,
+}
+
+impl<F: Fn(&str) -> Option<String>> Resolver<'_, F> {
+    fn transport(&self, transport: &TransportConfig) -> Result<TransportConfig, ResolveError> {
+        Ok(match transport {
+            TransportConfig::Stdio { command, args, env, inherit, cwd } => TransportConfig::Stdio {
+                command: self.argument("command", command)?,
+                args: (args.iter().enumerate())
+                    .map(|(number, text)| self.argument(&format!("args[{number}]"), text))
+                    .collect::<Result<_, _>>()?,
+                env: self.map("env", env, |value| !value.contains('\0'))?,
+                inherit: inherit.clone(),
+                cwd: cwd.as_ref().map(|cwd| self.folder(cwd)).transpose()?,
+            },
+            TransportConfig::Http { url, headers, kind } => TransportConfig::Http {
+                url: self.url(url)?,
+                headers: self.map("headers", headers, is_header_value)?,
+                kind: *kind,
+            },
+        })
+    }
+
+    fn text(&self, field: &str, text: &str) -> Result<String, ResolveError> {
+        let template = Template::parse(text).map_err(|problem| ResolveError::InvalidReference {
+            server: self.server.to_owned(),
+            field: field.to_owned(),
+            problem,
+        })?;
+        let value = template.expand(&self.lookup).map_err(|UnsetVariable(variable)| {
+            ResolveError::UnsetVariable { server: self.server.to_owned(), variable, field: field.to_owned() }
+        })?;
+        Ok(value.into_exposed())
+    }
+
+    fn wrong<T>(&self, field: &str, problem: &'static str) -> Result<T, ResolveError> {
+        Err(ResolveError::InvalidValue { server: self.server.to_owned(), field: field.to_owned(), problem })
+    }
+
+    fn argument(&self, field: &str, text: &str) -> Result<String, ResolveError> {
+        let value = self.text(field, text)?;
+        if value.contains('\0') { self.wrong(field, "contains a zero byte") } else { Ok(value) }
+    }
+
+    fn map(
+        &self,
+        field: &str,
+        map: &BTreeMap<String, String>,
+        is_fine: impl Fn(&str) -> bool,
+    ) -> Result<BTreeMap<String, String>, ResolveError> {
+        let mut values = BTreeMap::new();
+        for (name, text) in map {
+            let field = format!("{field}.{name}");
+            let value = self.text(&field, text)?;
+            if !is_fine(&value) {
+                return self.wrong(&field, "contains a line break or another invalid character");
+            }
+            values.insert(name.clone(), value);
+        }
+        Ok(values)
+    }
+
+    fn folder(&self, cwd: &Path) -> Result<PathBuf, ResolveError> {
+        let Some(text) = cwd.to_str() else { return Ok(cwd.to_owned()) };
+        let folder = PathBuf::from(self.argument("cwd", text)?);
+        if folder.is_absolute() { Ok(folder) } else { self.wrong("cwd", "is not an absolute path") }
+    }
+
+    fn url(&self, text: &str) -> Result<String, ResolveError> {
+        let value = self.text("url", text)?;
+        if !is_http_url(&value) || url::Url::parse(&value).is_err() {
+            return self.wrong("url", "is not a URL that starts with `http://` or `https://`");
+        }
+        Ok(value)
+    }
+
+    fn oauth(&self, oauth: &OauthConfig) -> Result<OauthConfig, ResolveError> {
+        let text =
+            |field, text: &Option<String>| text.as_ref().map(|text| self.text(field, text)).transpose();
+        Ok(OauthConfig {
+            client_id: text("oauth.client_id", &oauth.client_id)?,
+            client_secret: text("oauth.client_secret", &oauth.client_secret)?,
+            ..oauth.clone()
+        })
+    }
+}
+
+/// Whether a header value contains no control characters except tabs.
+fn is_header_value(value: &str) -> bool {
+    value.bytes().all(|byte| byte == b'\t' || byte >= b' ' && byte != 0x7f)
+}

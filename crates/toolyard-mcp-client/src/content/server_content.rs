@@ -1,0 +1,207 @@
+//! Prompts, resources and skills of a server, read while it is connected and cached.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use toolyard_core::{RawJson, find_unsafe};
+use toolyard_mcp::{error_code::METHOD_NOT_FOUND, raw_field, text_field};
+
+use crate::{
+    content::skills::{SKILLS_EXTENSION, SkillEntry},
+    session::{error::RequestError, handle::Session},
+};
+
+/// Entries with longer names or URIs are ignored.
+const MAX_NAME_BYTES: usize = 8 << 10;
+
+/// What a server offers besides tools, each entry as it was sent.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ServerContent {
+    /// Prompts.
+    pub prompts: Vec<RawJson>,
+    /// Resources.
+    pub resources: Vec<RawJson>,
+    /// Resource templates.
+    pub templates: Vec<RawJson>,
+    /// Skills.
+    pub skills: Vec<RawJson>,
+    /// Whether the server has resources, even if it lists none.
+    pub has_resources: bool,
+    /// Whether the server completes arguments.
+    pub completions: bool,
+    /// Whether resources can be subscribed to.
+    pub subscriptions: bool,
+    /// Whether the server sends log messages.
+    pub logging: bool,
+    /// Whether directories of skills can be read.
+    pub reads_skill_directories: bool,
+}
+
+/// Which lists to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ContentLists {
+    pub(crate) prompts: bool,
+    /// Resources, templates and skills.
+    pub(crate) resources: bool,
+}
+
+impl ContentLists {
+    pub(crate) const ALL: Self = Self { prompts: true, resources: true };
+}
+
+impl Session {
+    /// Reads the content of the server. A list that is not in `lists` or cannot be read stays as in `before`.
+    pub(crate) async fn read_content(
+        &self,
+        before: &ServerContent,
+        lists: ContentLists,
+        idle_timeout: Duration,
+    ) -> ServerContent {
+        let capabilities = &self.about().capabilities;
+        let prompts =
+            self.read_entries(lists.prompts, capabilities.prompts, PROMPTS, &before.prompts, idle_timeout);
+        let resources = self.read_entries(
+            lists.resources,
+            capabilities.resources,
+            RESOURCES,
+            &before.resources,
+            idle_timeout,
+        );
+        let templates = self.read_entries(
+            lists.resources,
+            capabilities.resources,
+            TEMPLATES,
+            &before.templates,
+            idle_timeout,
+        );
+        let skills =
+            self.read_entries(lists.resources, self.offers_skills(), SKILLS, &before.skills, idle_timeout);
+        let (prompts, resources, templates, skills) = tokio::join!(prompts, resources, templates, skills);
+        ServerContent {
+            prompts,
+            resources,
+            templates,
+            skills,
+            has_resources: capabilities.resources,
+            completions: capabilities.completions,
+            subscriptions: capabilities.subscriptions,
+            logging: capabilities.logging,
+            reads_skill_directories: self.reads_skill_directories(),
+        }
+    }
+
+    async fn read_entries(
+        &self,
+        is_requested: bool,
+        is_supported: bool,
+        (method, key, is_usable): List,
+        before: &[RawJson],
+        idle_timeout: Duration,
+    ) -> Vec<RawJson> {
+        if !is_supported {
+            return Vec::new();
+        }
+        if !is_requested {
+            return before.to_vec();
+        }
+        match self.list(method, key, idle_timeout).await {
+            Ok(mut entries) => {
+                let total = entries.len();
+                entries.retain(|entry| is_usable(entry) && !has_unsafe_text(&entry.to_value()));
+                if entries.len() < total {
+                    let (server, ignored) = (&self.inner.server, total - entries.len());
+                    tracing::warn!(%server, method, ignored, "invalid entries of a list are ignored");
+                }
+                entries
+            }
+            // Some servers have resources but no templates.
+            Err(RequestError::Rpc(error)) if error.code == METHOD_NOT_FOUND => Vec::new(),
+            Err(error) => {
+                tracing::warn!(server = %self.inner.server, method, %error, "failed to read a list");
+                before.to_vec()
+            }
+        }
+    }
+
+    fn reads_skill_directories(&self) -> bool {
+        let capabilities = self.about().capabilities.raw.as_ref();
+        let extensions = capabilities.and_then(|all| raw_field(all, "extensions"));
+        let skills = extensions.and_then(|all| raw_field(&all, SKILLS_EXTENSION));
+        skills.and_then(|skills| raw_field(&skills, "directoryRead")).is_some_and(|said| said.get() == "true")
+    }
+}
+
+/// A list method, the key of its entries, and which entries are usable.
+type List = (&'static str, &'static str, fn(&RawJson) -> bool);
+
+const PROMPTS: List = ("prompts/list", "prompts", |entry| has_text(entry, "name"));
+const RESOURCES: List = ("resources/list", "resources", |entry| has_text(entry, "uri"));
+const TEMPLATES: List =
+    ("resources/templates/list", "resourceTemplates", |entry| has_text(entry, "uriTemplate"));
+const SKILLS: List =
+    ("skills/list", "skills", |entry| SkillEntry::read(entry).is_ok() || is_dynamic_skill(entry));
+
+fn has_text(entry: &RawJson, key: &str) -> bool {
+    text_field(entry, key, MAX_NAME_BYTES).is_some_and(|text| !text.is_empty())
+}
+
+/// Whether any text of an entry contains unsafe characters.
+fn has_unsafe_text(value: &Value) -> bool {
+    match value {
+        Value::String(text) => !find_unsafe(text).is_empty(),
+        Value::Array(items) => items.iter().any(has_unsafe_text),
+        Value::Object(fields) => {
+            fields.iter().any(|(key, value)| !find_unsafe(key).is_empty() || has_unsafe_text(value))
+        }
+        _ => false,
+    }
+}
+
+/// Whether an entry is a skill without a list of its files.
+fn is_dynamic_skill(entry: &RawJson) -> bool {
+    let dynamic = raw_field(entry, "resources").is_some_and(|said| said.get() == "\"dynamic\"");
+    let name = raw_field(entry, "frontmatter").and_then(|said| text_field(&said, "name", MAX_NAME_BYTES));
+    let uri = text_field(entry, "uri", MAX_NAME_BYTES);
+    dynamic && name.zip(uri).is_some_and(|(name, uri)| uri.ends_with(&format!("/{name}/SKILL.md")))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn cached_content_is_read_back_unchanged() {
+        let content = ServerContent {
+            prompts: vec![RawJson::parse(r#"{"name":"a","x":1.50}"#.to_owned()).unwrap()],
+            completions: true,
+            ..ServerContent::default()
+        };
+        let cached = RawJson::from_serialize(&content).unwrap();
+        assert_eq!(cached.read::<ServerContent>().unwrap(), content);
+        assert_eq!(RawJson::empty_object().read::<ServerContent>().unwrap(), ServerContent::default());
+    }
+
+    #[test]
+    fn entries_without_an_identifier_are_ignored() {
+        let (.., prompts) = PROMPTS;
+        assert!(prompts(&json!({"name": "a"}).into()));
+        for unusable in [json!({}), json!({"name": ""}), json!({"name": 1}), json!(["name"]), json!(null)] {
+            assert!(!prompts(&unusable.into()));
+        }
+        let (.., skills) = SKILLS;
+        let skill = |uri: &str| {
+            json!({"uri": uri, "frontmatter": {"name": "a", "description": "d"}, "resources": "dynamic"})
+                .into()
+        };
+        assert!(skills(&skill("skill://x/a/SKILL.md")));
+        assert!(!skills(&skill("skill://x/b/SKILL.md")));
+        assert!(
+            has_unsafe_text(&json!({"name": "a", "description": ["\u{202e}txt"]}))
+                && !has_unsafe_text(&json!({"name": "ä"}))
+        );
+    }
+}

@@ -1,0 +1,78 @@
+//! Why there is no session.
+
+use std::time::Duration;
+
+use toolyard_mcp::{RpcError, WireError};
+
+use crate::{session::error::RequestError, transport::error::TransportError};
+
+/// Why there is no session.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The server could not be reached, or the connection failed.
+    #[error(transparent)]
+    Transport(#[from] TransportError),
+    /// The server did not respond in time.
+    #[error("the server did not respond within {} s of its start{}", .after.as_secs_f64(), stderr_suffix(.stderr))]
+    TimedOut {
+        /// The limit.
+        after: Duration,
+        /// The end of the server's stderr.
+        stderr: String,
+    },
+    /// The server responded with an error.
+    #[error("the server refused the connection: {0}")]
+    Refused(RpcError),
+    /// The server speaks only revisions that we do not.
+    #[error("unsupported protocol revision {0}")]
+    UnsupportedRevision(String),
+    /// A response is not what its method promises.
+    #[error(transparent)]
+    Malformed(#[from] WireError),
+    /// Any other failure of a request.
+    #[error(transparent)]
+    Request(RequestError),
+    /// The server failed a moment ago and waits for its next retry.
+    #[error("{reason}; retry in {} s", .retry_in.as_secs_f64().ceil())]
+    TemporarilyUnavailable {
+        /// The failure.
+        reason: String,
+        /// The time until the next retry.
+        retry_in: Duration,
+    },
+    /// The operator disabled the server.
+    #[error("the server is disabled")]
+    Disabled,
+    /// The server was stopped while it was starting.
+    #[error("the server was stopped while it was starting")]
+    Cancelled,
+    /// The server was removed from the configuration.
+    #[error("the server is not configured any more")]
+    NotConfigured,
+    /// No server has this name.
+    #[error("no server is named `{0}`")]
+    UnknownServer(String),
+    /// The cache of tools failed.
+    #[error("failed to access the cached tools of the server: {0}")]
+    Cache(String),
+    /// The configuration cannot be resolved, for example because a variable is not set.
+    #[error("{0}")]
+    Configuration(String),
+}
+
+fn stderr_suffix(stderr: &str) -> String {
+    if stderr.is_empty() { String::new() } else { format!("; stderr: {stderr}") }
+}
+
+impl From<RequestError> for ConnectError {
+    fn from(error: RequestError) -> Self {
+        match error {
+            RequestError::Transport(error) => Self::Transport(error),
+            RequestError::Rpc(error) => Self::Refused(error),
+            RequestError::Malformed(error) => Self::Malformed(error),
+            RequestError::IdleTimeout(after) => Self::TimedOut { after, stderr: String::new() },
+            other => Self::Request(other),
+        }
+    }
+}

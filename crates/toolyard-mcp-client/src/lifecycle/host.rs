@@ -1,0 +1,156 @@
+//! What servers need from the embedder. The library looks nothing up by itself.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+};
+
+use toolyard_core::{SourceId, SourceInfo, Tool};
+use toolyard_mcp::WireLimits;
+
+use crate::{
+    config::{McpServerConfig, TransportConfig},
+    lifecycle::{connect::ConnectTarget, connect_error::ConnectError},
+    pinning::ServerCache,
+    process_guard::guard::GuardProgram,
+    session::input_handler::InputHandler,
+    transport::{
+        error::TransportError,
+        http::{
+            client::http_client,
+            target::{Authorizer, HttpTarget},
+        },
+        stdio::{
+            environment::{INHERITED_VARIABLES, server_environment},
+            launch::StdioLaunch,
+            stderr_tail::StderrTail,
+        },
+    },
+};
+
+/// Shorter values are too likely to be ordinary words to be redacted.
+const MIN_SECRET_BYTES: usize = 6;
+
+/// Takes the tools of servers and routes calls to them.
+pub trait ToolRegistrar: Send + Sync {
+    /// Replaces all tools of a source.
+    fn replace(&self, source: SourceInfo, tools: Vec<Arc<dyn Tool>>);
+
+    /// Removes a source.
+    fn remove(&self, source: &SourceId);
+}
+
+/// Looks up what only the embedder knows.
+pub trait HostEnvironment: Send + Sync {
+    /// The value of a variable that a configuration refers to.
+    fn variable(&self, name: &str) -> Option<String>;
+
+    /// Gets tokens for a server that requires authorization.
+    fn authorizer(&self, server: &McpServerConfig) -> Option<Arc<dyn Authorizer>> {
+        let _ = server;
+        None
+    }
+}
+
+/// What servers need from the embedder.
+pub struct Host {
+    /// The variables that processes may inherit.
+    pub environment: Vec<(String, String)>,
+    /// The default working directory of processes.
+    pub working_directory: PathBuf,
+    /// The program that ends servers with everything they started.
+    pub guard: Option<GuardProgram>,
+    /// The cache of tools, revisions and approvals.
+    pub cache: ServerCache,
+    /// Takes the tools.
+    pub registrar: Arc<dyn ToolRegistrar>,
+    /// Answers input requests that belong to no caller.
+    pub input: Arc<dyn InputHandler>,
+    /// Looks up variables and authorizers.
+    pub host_environment: Arc<dyn HostEnvironment>,
+    /// How much servers may send.
+    pub limits: WireLimits,
+    /// The HTTP client of all servers, created on first use.
+    pub http: OnceLock<reqwest::Client>,
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Host").field("working_directory", &self.working_directory).finish_non_exhaustive()
+    }
+}
+
+impl Host {
+    /// How to reach a server. Variables are resolved at every start.
+    pub(super) fn connect_target(
+        &self,
+        config: &McpServerConfig,
+        stderr_tail: &Arc<StderrTail>,
+    ) -> Result<ConnectTarget, ConnectError> {
+        let resolved = config
+            .resolve(|name| self.host_environment.variable(name))
+            .map_err(|error| ConnectError::Configuration(error.to_string()))?;
+        let target = self.transport_target(config, resolved.transport, stderr_tail)?;
+        let Some(process) = resolved.program else { return Ok(target) };
+        match (target, self.transport_target(config, process, stderr_tail)?) {
+            (ConnectTarget::Http(target, kind), ConnectTarget::Stdio(launch)) => {
+                Ok(ConnectTarget::HttpWithProcess(launch, target, kind))
+            }
+            (target, _) => Ok(target),
+        }
+    }
+
+    fn transport_target(
+        &self,
+        config: &McpServerConfig,
+        transport: TransportConfig,
+        stderr_tail: &Arc<StderrTail>,
+    ) -> Result<ConnectTarget, ConnectError> {
+        match transport {
+            TransportConfig::Stdio { command, args, env, inherit, cwd } => {
+                let mut launch = StdioLaunch::new(command);
+                launch.args = args;
+                launch.environment = self.process_environment(&inherit, &env);
+                launch.working_directory = Some(cwd.unwrap_or_else(|| self.working_directory.clone()));
+                launch.guard = self.guard.clone().map(|guard| guard.with_label(&config.label()));
+                launch.stderr_tail = Arc::clone(stderr_tail);
+                Ok(ConnectTarget::Stdio(launch))
+            }
+            TransportConfig::Http { url, headers, kind } => {
+                let mut target = HttpTarget::new(&url, headers)?;
+                if let Some(authorizer) = self.host_environment.authorizer(config) {
+                    target = target.with_authorizer(authorizer);
+                }
+                Ok(ConnectTarget::Http(target, kind))
+            }
+        }
+    }
+
+    /// The values that must be redacted in the output of a server: those that its configuration refers to.
+    pub(super) fn secrets_of(&self, config: &McpServerConfig) -> Vec<String> {
+        let names = config.variables().into_iter();
+        let secret_names = names.filter(|name| !INHERITED_VARIABLES.contains(&name.as_str()));
+        let values = secret_names.filter_map(|name| self.host_environment.variable(&name));
+        values.filter(|value| value.len() >= MIN_SECRET_BYTES).collect()
+    }
+
+    pub(super) fn http_client(&self) -> Result<reqwest::Client, TransportError> {
+        if let Some(client) = self.http.get() {
+            return Ok(client.clone());
+        }
+        let client = http_client()?;
+        Ok(self.http.get_or_init(|| client).clone())
+    }
+
+    fn process_environment(
+        &self,
+        inherit: &[String],
+        extra: &BTreeMap<String, String>,
+    ) -> Vec<(String, String)> {
+        let lookup = |name: &String| Some((name.clone(), self.host_environment.variable(name)?));
+        let named = inherit.iter().filter_map(lookup);
+        server_environment(self.environment.iter().cloned().chain(named), inherit, extra)
+    }
+}

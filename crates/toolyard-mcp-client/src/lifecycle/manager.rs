@@ -1,0 +1,162 @@
+//! All configured servers: known without being started, started on demand, and reconfigured one by one.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
+
+use futures_util::{StreamExt as _, future::join_all, stream};
+use tokio::sync::broadcast;
+use toolyard_core::SourceId;
+
+use crate::{
+    config::McpServerConfig,
+    lifecycle::{
+        connect_error::ConnectError,
+        host::Host,
+        server::ManagedServer,
+        shared::{ManagerShared, ServerEvent},
+        state::{ServerState, StartReason},
+    },
+    pinning::CacheError,
+    session::handle::Session,
+    sync::lock,
+};
+
+/// Servers that are started at a time when many are requested at once.
+const MAX_CONCURRENT_STARTS: usize = 8;
+
+/// All configured servers.
+#[derive(Debug)]
+pub struct McpManager {
+    host: Arc<Host>,
+    shared: Arc<ManagerShared>,
+    servers: Mutex<BTreeMap<SourceId, Arc<ManagedServer>>>,
+    /// Serializes changes of the configuration.
+    applying: tokio::sync::Mutex<()>,
+}
+
+/// What a new configuration changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ConfigChanges {
+    /// New servers.
+    pub added: Vec<SourceId>,
+    /// Servers with a changed configuration.
+    pub changed: Vec<SourceId>,
+    /// Removed servers.
+    pub removed: Vec<SourceId>,
+}
+
+impl McpManager {
+    /// A manager without servers.
+    pub fn new(host: Host) -> Self {
+        Self {
+            host: Arc::new(host),
+            shared: Arc::default(),
+            servers: Mutex::default(),
+            applying: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// Reconnects servers that are down without a limit, not only while they are in use.
+    pub fn keep_reconnecting(&self) {
+        self.shared.keep_reconnecting();
+    }
+
+    /// Changes of prompts, resources and skills from now on.
+    pub fn events(&self) -> broadcast::Receiver<ServerEvent> {
+        self.shared.events()
+    }
+
+    /// Sets the level from which on legacy servers send log messages, for running and future sessions.
+    pub async fn set_log_level(&self, level: &str) {
+        self.shared.set_log_level(level);
+        let sessions = self.servers().into_iter().filter_map(|server| server.live_session());
+        join_all(sessions.map(|session| async move { session.set_log_level(level).await })).await;
+    }
+
+    /// Applies a configuration. Nothing is started: tools come from the cache. Servers that did not change are not
+    /// disturbed.
+    pub async fn apply(&self, configs: Vec<McpServerConfig>) -> Result<ConfigChanges, CacheError> {
+        let _applying = self.applying.lock().await;
+        let mut cached = self.host.cached_servers(&configs).await?;
+        let mut changes = ConfigChanges::default();
+        let mut new: BTreeMap<SourceId, McpServerConfig> =
+            configs.into_iter().map(|config| (config.id.clone(), config)).collect();
+        let mut retired = Vec::new();
+        lock(&self.servers).retain(|id, server| match new.get(id) {
+            Some(config) if config == server.config() => {
+                new.remove(id);
+                true
+            }
+            replaced => {
+                let list = if replaced.is_some() { &mut changes.changed } else { &mut changes.removed };
+                list.push(id.clone());
+                retired.push(Arc::clone(server));
+                false
+            }
+        });
+        join_all(retired.iter().map(ManagedServer::retire)).await;
+        for (id, config) in new {
+            if !changes.changed.contains(&id) {
+                changes.added.push(id.clone());
+            }
+            let (host, shared) = (Arc::clone(&self.host), Arc::clone(&self.shared));
+            let server = ManagedServer::new(config, host, shared, cached.remove(&id));
+            lock(&self.servers).insert(id, server);
+        }
+        for id in changes.added.iter().chain(&changes.changed).chain(&changes.removed) {
+            self.shared.publish(ServerEvent::PromptsChanged(id.clone()));
+            self.shared.publish(ServerEvent::ResourcesChanged(id.clone()));
+        }
+        Ok(changes)
+    }
+
+    /// All servers, by id.
+    pub fn servers(&self) -> Vec<Arc<ManagedServer>> {
+        lock(&self.servers).values().cloned().collect()
+    }
+
+    /// One server.
+    pub fn server(&self, id: &str) -> Option<Arc<ManagedServer>> {
+        lock(&self.servers).get(id).cloned()
+    }
+
+    /// Whether a server has a live session (`is_server_connected` in the specification).
+    pub fn is_connected(&self, id: &str) -> bool {
+        self.server(id).is_some_and(|server| server.live_session().is_some())
+    }
+
+    /// The live session of a server, which is started if necessary (`connect_server_from_config` in the specification).
+    pub async fn connect(&self, id: &str) -> Result<Arc<Session>, ConnectError> {
+        let server = self.server(id).ok_or_else(|| ConnectError::UnknownServer(id.to_owned()))?;
+        server.session(StartReason::Explicit).await
+    }
+
+    /// Starts every server whose tools are unknown. Failures are isolated per server.
+    pub async fn discover(&self) -> Vec<(SourceId, Result<Arc<Session>, ConnectError>)> {
+        let unknown = self.servers().into_iter().filter(|server| server.state() == ServerState::Configured);
+        let starts = unknown.map(|server| async move {
+            let outcome = server.session(StartReason::Explicit).await;
+            (server.config().id.clone(), outcome)
+        });
+        stream::iter(starts).buffer_unordered(MAX_CONCURRENT_STARTS).collect().await
+    }
+
+    /// Starts every selected server whose tools are unknown and waits for starts that are under way. The outcome is in the
+    /// state of each server.
+    pub async fn discover_matching(&self, is_selected: impl Fn(&SourceId) -> bool) {
+        let unknown = self.servers().into_iter().filter(|server| {
+            let config = server.config();
+            is_selected(&config.id) && config.enabled && !server.has_known_tools()
+        });
+        let starts = unknown.map(|server| async move { drop(server.session(StartReason::Explicit).await) });
+        stream::iter(starts).buffer_unordered(MAX_CONCURRENT_STARTS).collect::<()>().await;
+    }
+
+    /// Stops all servers and waits until nothing of them is left.
+    pub async fn close(&self) {
+        let servers = std::mem::take(&mut *lock(&self.servers));
+        join_all(servers.values().map(ManagedServer::retire)).await;
+    }
+}

@@ -1,0 +1,23 @@
+//! From configured servers to live sessions and tools.
+//!
+//! - [`manager`]: all configured servers. [`server`]: one of them.
+//! - [`state`]: its lifecycle as a state machine. [`supervisor`]: acts on changes, failures and idleness.
+//! - [`connect`]: opens a transport. [`handshake`]: negotiates the revision. [`negotiation`]: its decisions.
+//! - [`host`]: what servers need from the embedder. [`cached_server`]: what is known without connecting.
+//! - [`refresh`]: reads lists of a running server. [`tool`]: its tools. [`content_request`]: its prompts and resources.
+
+pub(crate) mod cached_server;
+pub(crate) mod connect;
+pub(crate) mod connect_error;
+pub(crate) mod content_request;
+mod handshake;
+pub(crate) mod host;
+pub(crate) mod manager;
+mod negotiation;
+mod refresh;
+pub(crate) mod server;
+pub(crate) mod shared;
+pub(crate) mod state;
+mod subscriptions;
+mod supervisor;
+pub(crate) mod tool;

@@ -1,0 +1,299 @@
+//! One configured server: started on demand, once for all callers, and supervised while it runs.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout},
+};
+use toolyard_core::{ContentHash, RevisionFamily, ToolDefinition, ToolError};
+
+use crate::{
+    config::McpServerConfig,
+    content::server_content::{ContentLists, ServerContent},
+    lifecycle::{
+        cached_server::CachedServer,
+        connect::{ConnectOptions, ConnectTarget, connect},
+        connect_error::ConnectError,
+        host::Host,
+        shared::ManagerShared,
+        state::{Lifecycle, ServerState, SessionAccess, Start, StartReason, StartSender, StopTarget},
+        subscriptions::ResourceSubscriptions,
+    },
+    pinning::{CacheError, ToolApprovals},
+    session::{handle::Session, server_messages::SessionStatus},
+    sync::lock,
+    transport::stdio::stderr_tail::StderrTail,
+};
+
+const STDERR_TAIL_BYTES: usize = 16 << 10;
+/// How long the first call waits for prompts, resources and skills.
+const CONTENT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// One configured server.
+#[derive(Debug)]
+pub struct ManagedServer {
+    pub(super) config: McpServerConfig,
+    pub(super) host: Arc<Host>,
+    pub(super) shared: Arc<ManagerShared>,
+    stderr_tail: Arc<StderrTail>,
+    pub(super) state: Mutex<ManagedState>,
+    /// Serializes reading and recording of lists.
+    pub(super) refreshing: tokio::sync::Mutex<()>,
+}
+
+/// Everything about a server that changes.
+#[derive(Debug)]
+pub(super) struct ManagedState {
+    pub(super) lifecycle: Lifecycle<Session>,
+    /// Sessions that are being closed; each becomes true when nothing of it is left.
+    closing: Vec<watch::Receiver<bool>>,
+    pub(super) revision_family: Option<RevisionFamily>,
+    pub(super) approvals: Arc<ToolApprovals>,
+    pub(super) content: Arc<ServerContent>,
+    pub(super) subscriptions: ResourceSubscriptions,
+}
+
+impl ManagedState {
+    /// Closes a session in the background. The next start waits for that.
+    pub(super) fn close_session(&mut self, session: Arc<Session>) {
+        let (sender, closed) = watch::channel(false);
+        self.closing.retain(|closed| !*closed.borrow());
+        self.closing.push(closed);
+        tokio::spawn(async move {
+            session.close().await;
+            sender.send_replace(true);
+        });
+    }
+}
+
+impl ManagedServer {
+    pub(super) fn new(
+        config: McpServerConfig,
+        host: Arc<Host>,
+        shared: Arc<ManagerShared>,
+        cached: Option<CachedServer>,
+    ) -> Arc<Self> {
+        let lifecycle = Lifecycle::new(config.enabled, cached.is_some(), Instant::now());
+        let (family, approvals, content) = match cached {
+            Some(cached) => (cached.revision_family, cached.approvals, cached.content),
+            None => Default::default(),
+        };
+        let state = ManagedState {
+            lifecycle,
+            closing: Vec::new(),
+            revision_family: config.revision_family.or(family),
+            approvals: Arc::new(approvals),
+            content: Arc::new(content),
+            subscriptions: ResourceSubscriptions::default(),
+        };
+        let stderr_tail = Arc::new(StderrTail::new(STDERR_TAIL_BYTES, host.secrets_of(&config)));
+        let refreshing = tokio::sync::Mutex::default();
+        let server =
+            Arc::new(Self { config, host, shared, stderr_tail, state: Mutex::new(state), refreshing });
+        server.register_tools();
+        server
+    }
+
+    /// The state of the server.
+    pub fn state(&self) -> ServerState {
+        lock(&self.state).lifecycle.state()
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &McpServerConfig {
+        &self.config
+    }
+
+    /// The tools: approved, waiting for approval, and invalid.
+    pub fn tool_approvals(&self) -> Arc<ToolApprovals> {
+        Arc::clone(&lock(&self.state).approvals)
+    }
+
+    /// Prompts, resources and skills.
+    pub fn content(&self) -> Arc<ServerContent> {
+        Arc::clone(&lock(&self.state).content)
+    }
+
+    /// Whether the tools are known, from now or from earlier.
+    pub fn has_known_tools(&self) -> bool {
+        lock(&self.state).lifecycle.has_known_tools()
+    }
+
+    /// The family of revisions that the server spoke last, or that is configured.
+    pub fn revision_family(&self) -> Option<RevisionFamily> {
+        lock(&self.state).revision_family
+    }
+
+    /// The end of the server's stderr.
+    pub fn stderr_tail(&self) -> &StderrTail {
+        &self.stderr_tail
+    }
+
+    /// The live session, if there is one.
+    pub fn live_session(&self) -> Option<Arc<Session>> {
+        lock(&self.state).lifecycle.session().filter(|session| session.closed().is_none()).cloned()
+    }
+
+    /// The live session, which is started if necessary. Fails at once while the server waits for its next retry.
+    pub async fn connect(self: &Arc<Self>) -> Result<Arc<Session>, ConnectError> {
+        self.session(StartReason::Call).await
+    }
+
+    /// The live session, the one that is being started, or a new one.
+    pub(super) async fn session(self: &Arc<Self>, reason: StartReason) -> Result<Arc<Session>, ConnectError> {
+        let start = {
+            let mut state = lock(&self.state);
+            let is_open = |session: &Session| session.closed().is_none();
+            match state.lifecycle.access(reason, Instant::now(), is_open)? {
+                SessionAccess::Running(session) => return Ok(session),
+                SessionAccess::Pending(start) => start,
+                SessionAccess::MustStart { start, sender, replaced } => {
+                    if let Some(replaced) = replaced {
+                        state.close_session(replaced);
+                    }
+                    // A task of its own, because the first caller may give up while others wait.
+                    tokio::spawn(Arc::clone(self).run_start(start.clone(), sender));
+                    start
+                }
+            }
+        };
+        start.outcome().await
+    }
+
+    async fn run_start(self: Arc<Self>, start: Start<Session>, sender: StartSender<Session>) {
+        let outcome = tokio::select! {
+            outcome = self.start_session() => outcome,
+            () = start.cancelled() => Err(ConnectError::Cancelled),
+        };
+        let outcome = match outcome {
+            Ok((session, status)) => {
+                if lock(&self.state).lifecycle.finish_start(&start, &session, Instant::now()) {
+                    let family = session.revision_family();
+                    tracing::info!(server = %self.config.id, ?family, "server ready");
+                    tokio::spawn(Arc::clone(&self).supervise(Arc::clone(&session), status));
+                    Ok(session)
+                } else {
+                    session.close().await;
+                    Err(ConnectError::Cancelled)
+                }
+            }
+            Err(error) => {
+                let reason = error.to_string();
+                let is_current = {
+                    let lifecycle = &mut lock(&self.state).lifecycle;
+                    lifecycle.fail_start(&start, &reason, Instant::now(), fastrand::f64())
+                };
+                if is_current {
+                    self.handle_failure(&reason);
+                }
+                Err(error)
+            }
+        };
+        // There may be no receiver.
+        let _ = sender.send(Some(outcome));
+    }
+
+    /// Connects and reads all lists. No tool is called before its definition is compared with the approved one. The status
+    /// is from before the lists were read, because some servers announce changes at once.
+    async fn start_session(self: &Arc<Self>) -> Result<(Arc<Session>, SessionStatus), ConnectError> {
+        // Two instances of a server could conflict, and the old one may still respond at the URL.
+        self.wait_until_closed().await;
+        let target = self.host.connect_target(&self.config, &self.stderr_tail)?;
+        let options = ConnectOptions {
+            server: self.config.id.clone(),
+            revision_family: self.revision_family(),
+            startup_timeout: self.config.startup_timeout,
+            limits: self.host.limits,
+            input: Arc::clone(&self.host.input),
+            client: match &target {
+                ConnectTarget::Http(..) | ConnectTarget::HttpWithProcess(..) => {
+                    Some(self.host.http_client()?)
+                }
+                ConnectTarget::Stdio(_) => None,
+            },
+        };
+        let session = Arc::new(connect(target, &options).await?);
+        let status = session.status().borrow().clone();
+        let before = self.content();
+        let content = session.read_content(
+            &before,
+            ContentLists::ALL,
+            self.config.startup_timeout.min(CONTENT_TIMEOUT),
+        );
+        match tokio::join!(self.refresh_tools(&session), timeout(CONTENT_TIMEOUT, content)) {
+            (Ok(()), content) => {
+                if let Ok(content) = content {
+                    self.set_content(content).await;
+                }
+                Ok((session, status))
+            }
+            (Err(error), _) => {
+                session.close().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Stops the server. Its tools stay known.
+    pub async fn stop(self: &Arc<Self>) {
+        let start = {
+            let mut state = lock(&self.state);
+            match state.lifecycle.stop() {
+                StopTarget::Session(session) => {
+                    state.close_session(session);
+                    None
+                }
+                StopTarget::Start(start) => Some(start),
+                StopTarget::Nothing => None,
+            }
+        };
+        if let Some(start) = start {
+            start.cancel();
+            let _ = start.outcome().await;
+        }
+        self.wait_until_closed().await;
+        lock(&self.state).lifecycle.finish_stop();
+    }
+
+    /// Stops a server that is not configured any more and removes its tools.
+    pub(super) async fn retire(self: &Arc<Self>) {
+        {
+            let mut state = lock(&self.state);
+            state.lifecycle.retire();
+            self.host.registrar.remove(&self.config.id);
+        }
+        self.stop().await;
+    }
+
+    /// Waits until nothing is left of sessions that are being closed.
+    pub(super) async fn wait_until_closed(&self) {
+        let closing = lock(&self.state).closing.clone();
+        for mut closed in closing {
+            // An error means that the runtime is shutting down.
+            let _ = closed.wait_for(|closed| *closed).await;
+        }
+    }
+
+    /// Approves tools as the server sent them last, each named with the hash of the definition that the approver saw.
+    pub async fn approve(self: &Arc<Self>, tools: &[(String, ContentHash)]) -> Result<(), CacheError> {
+        let _refreshing = self.refreshing.lock().await;
+        let approvals = self.host.approve_tools(&self.config, tools).await?;
+        lock(&self.state).approvals = Arc::new(approvals);
+        self.register_tools();
+        Ok(())
+    }
+
+    /// Every definition the server ever sent, by tool and oldest first.
+    pub async fn definitions(&self) -> Result<Vec<ToolDefinition>, CacheError> {
+        self.host.cache.definitions(&self.config).await
+    }
+
+    /// Checks that a tool may be called with this definition.
+    pub(super) fn check_tool(&self, tool: &str, pin: ContentHash) -> Result<(), ToolError> {
+        self.tool_approvals().check(tool, pin).map_err(|error| error.on_source(&self.config.id))
+    }
+}

@@ -1,0 +1,174 @@
+//! Supervises a running server: refreshes changed lists, handles its failure, stops it when idle, and reconnects.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::{
+    content::server_content::ContentLists,
+    lifecycle::{server::ManagedServer, shared::ServerEvent, state::StartReason},
+    session::{handle::Session, server_messages::SessionStatus},
+    sync::lock,
+};
+
+/// How often a replaced session is checked for its last request.
+const LINGER_INTERVAL: Duration = Duration::from_millis(100);
+/// Changes of a list within this time are read together.
+const CHANGE_DEBOUNCE: Duration = Duration::from_millis(200);
+
+impl ManagedServer {
+    /// Supervises a session until it ends. `handled` is the status that is already taken into account.
+    pub(super) async fn supervise(self: Arc<Self>, session: Arc<Session>, mut handled: SessionStatus) {
+        let (mut status, mut updates) = (session.status(), session.resource_updates());
+        self.restore_session_settings(&session);
+        loop {
+            let idle_at = self.config.idle_stop.map(|limit| lock(&self.state).lifecycle.last_used() + limit);
+            tokio::select! {
+                changed = status.changed() => {
+                    let current = status.borrow_and_update().clone();
+                    if let Some(error) = current.closed.or_else(|| changed.err().and(session.closed())) {
+                        return self.session_failed(&session, &error.to_string());
+                    }
+                    if self.is_current(&session) {
+                        sleep(CHANGE_DEBOUNCE).await;
+                        let current = status.borrow_and_update().clone();
+                        self.refresh_changed(&session, &handled, &current).await;
+                        handled = current;
+                    }
+                }
+                updated = updates.recv() => {
+                    // An error means that updates came too fast; some are lost.
+                    if let Ok(uri) = updated {
+                        self.shared.publish(ServerEvent::ResourceUpdated(self.config.id.clone(), uri));
+                    }
+                }
+                () = until(idle_at) => {
+                    if !self.is_current(&session) {
+                        return;
+                    }
+                    if self.stop_if_idle(&session) {
+                        tracing::info!(server = %self.config.id, "idle server stopped");
+                        self.wait_until_closed().await;
+                        lock(&self.state).lifecycle.finish_stop();
+                        return;
+                    }
+                    // A call that takes longer than the limit counts as use.
+                    lock(&self.state).lifecycle.touch(Instant::now());
+                }
+            }
+        }
+    }
+
+    /// Reads the lists that changed between two statuses.
+    async fn refresh_changed(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        before: &SessionStatus,
+        now: &SessionStatus,
+    ) {
+        if now.tools_changed != before.tools_changed {
+            let refreshed = self.refresh_tools(session).await;
+            if let (Err(error), true) = (refreshed, self.is_current(session) && session.closed().is_none()) {
+                let problem = format!("failed to read the changed list of tools: {error}");
+                lock(&self.state).lifecycle.tools_read(Some(problem));
+            }
+        }
+        let lists = ContentLists {
+            prompts: now.prompts_changed != before.prompts_changed,
+            resources: now.resources_changed != before.resources_changed,
+        };
+        if lists.prompts || lists.resources {
+            self.refresh_content(session, lists).await;
+        }
+    }
+
+    fn is_current(&self, session: &Arc<Session>) -> bool {
+        lock(&self.state).lifecycle.is_current(session)
+    }
+
+    /// Begins to stop a session that nobody uses. Returns whether it does.
+    fn stop_if_idle(&self, session: &Arc<Session>) -> bool {
+        let Some(limit) = self.config.idle_stop else { return false };
+        let mut state = lock(&self.state);
+        let is_used = session.in_flight_requests() > 0 || !state.subscriptions.is_empty();
+        let is_idle = !is_used && state.lifecycle.stop_if_idle(session, limit, Instant::now());
+        if is_idle {
+            state.close_session(Arc::clone(session));
+        }
+        is_idle
+    }
+
+    /// Closes a session that failed; the next call gets another one.
+    pub(super) fn session_failed(self: &Arc<Self>, session: &Arc<Session>, reason: &str) {
+        {
+            let mut state = lock(&self.state);
+            if !state.lifecycle.fail(session, reason, Instant::now(), fastrand::f64()) {
+                return;
+            }
+            state.close_session(Arc::clone(session));
+        }
+        self.handle_failure(reason);
+    }
+
+    /// A request did not reach the URL of the server: the next call gets another session, and requests in flight may still
+    /// complete. If we started the process behind the URL, the session is closed at once.
+    pub(super) fn session_unreachable(self: &Arc<Self>, session: &Arc<Session>, reason: &str) {
+        if session.owns_process() {
+            return self.session_failed(session, reason);
+        }
+        if !lock(&self.state).lifecycle.fail(session, reason, Instant::now(), fastrand::f64()) {
+            return;
+        }
+        let replaced = Arc::clone(session);
+        tokio::spawn(async move {
+            while replaced.in_flight_requests() > 0 && replaced.closed().is_none() {
+                sleep(LINGER_INTERVAL).await;
+            }
+            replaced.close().await;
+        });
+        self.handle_failure(reason);
+    }
+
+    /// Closes a session that ended in good order; the next call gets another one at once.
+    pub(super) fn session_expired(&self, session: &Arc<Session>) {
+        let mut state = lock(&self.state);
+        if state.lifecycle.expire(session) {
+            state.close_session(Arc::clone(session));
+        }
+    }
+
+    /// Logs a failure and reconnects in the background.
+    pub(super) fn handle_failure(self: &Arc<Self>, reason: &str) {
+        if lock(&self.state).lifecycle.is_retired() {
+            return;
+        }
+        tracing::warn!(server = %self.config.id, reason, "server down");
+        if lock(&self.state).lifecycle.needs_reconnect_task() {
+            tokio::spawn(Arc::clone(self).reconnect());
+        }
+    }
+
+    /// Starts the server again and again, ever more slowly, while anyone uses it.
+    async fn reconnect(self: Arc<Self>) {
+        loop {
+            let now = Instant::now();
+            let retry_at = {
+                let lifecycle = &mut lock(&self.state).lifecycle;
+                lifecycle.reconnect_at(now, self.shared.keeps_reconnecting())
+            };
+            match retry_at {
+                None => return,
+                Some(retry_at) if retry_at > now => sleep_until(retry_at).await,
+                // The lifecycle records a failure.
+                Some(_) => drop(self.session(StartReason::Reconnect).await),
+            }
+        }
+    }
+}
+
+async fn until(instant: Option<Instant>) {
+    match instant {
+        Some(instant) => sleep_until(instant).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,147 @@
+//! A tool of a server. Before its first call it is the specification's `ConfigOnlyMcpTool`: a definition without a
+//! connection.
+
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use tokio::time::{Instant, timeout_at};
+use toolyard_core::{
+    BoxFuture, CallContext, ErrorKind, SourceId, SourceInfo, SourceKind, Tool, ToolCallRequest, ToolError,
+    ToolOutput, ToolSpec,
+};
+use toolyard_mcp::{
+    CallResult,
+    definition::{MirroredParameter, mirrored_parameters},
+};
+
+use crate::{
+    lifecycle::{connect_error::ConnectError, server::ManagedServer},
+    pinning::ApprovedTool,
+    session::{error::RequestError, handle::Session, tool_call::ToolCall},
+    sync::lock,
+    transport::http::headers::mirrored_headers,
+};
+
+/// How long before the deadline of a call a slow start is reported, so that the error can say that nothing was sent.
+const START_MARGIN: Duration = Duration::from_millis(50);
+
+/// A tool of a server.
+#[derive(Debug)]
+pub struct McpTool {
+    tool: ApprovedTool,
+    /// Parameters that are repeated in headers, determined at the first call because most tools are never called.
+    mirrored: OnceLock<Vec<MirroredParameter>>,
+    server: Arc<ManagedServer>,
+}
+
+impl McpTool {
+    fn new(tool: ApprovedTool, server: Arc<ManagedServer>) -> Self {
+        Self { tool, mirrored: OnceLock::new(), server }
+    }
+
+    async fn execute(
+        &self,
+        request: &ToolCallRequest,
+        context: &CallContext,
+    ) -> Result<ToolOutput, ToolError> {
+        // Invalid parameters are quarantined where headers are used; elsewhere they have no meaning.
+        let mirrored = self
+            .mirrored
+            .get_or_init(|| mirrored_parameters(&self.tool.spec.input_schema).unwrap_or_default());
+        let headers = mirrored_headers(mirrored, &request.arguments);
+        let call = ToolCall {
+            name: &self.tool.spec.name,
+            arguments: &request.arguments,
+            headers: &headers,
+            idle_timeout: self.server.config.call_timeout,
+            caller: context.caller.as_ref(),
+            deadline: context.extendable_deadline.as_ref(),
+        };
+        let session = self.session(context).await?;
+        let result = match self.call_in(&session, call).await {
+            // The call was not processed, so it may be sent again in a new session.
+            Err(error)
+                if error.is_session_expired() || (error.had_no_effect() && session.closed().is_some()) =>
+            {
+                self.server.session_expired(&session);
+                let session = self.session(context).await?;
+                self.call_in(&session, call).await
+            }
+            result => result,
+        };
+        let result = result.map_err(|error| error.into_tool_error(&self.server.config.id))?;
+        result.into_output().map_err(|error| error.on_source(&self.server.config.id))
+    }
+
+    async fn session(&self, context: &CallContext) -> Result<Arc<Session>, ToolError> {
+        let id = &self.server.config.id;
+        let deadline = Instant::from_std(context.deadline);
+        let deadline = deadline.checked_sub(START_MARGIN).unwrap_or(deadline);
+        let session = match timeout_at(deadline, self.server.connect()).await {
+            Ok(session) => session.map_err(|error| unavailable(&error, id))?,
+            Err(_elapsed) => {
+                let message = "the server is still starting; nothing was sent";
+                let error = ToolError::new(ErrorKind::Unavailable, message);
+                return Err(error.with_hint("raise the limit with --timeout").on_source(id));
+            }
+        };
+        self.server.check_tool(&self.tool.spec.name, self.tool.pin)?;
+        Ok(session)
+    }
+
+    async fn call_in(&self, session: &Arc<Session>, call: ToolCall<'_>) -> Result<CallResult, RequestError> {
+        let result = session.call_tool(call).await;
+        self.server.note_unreachable(session, result.as_ref().err());
+        result
+    }
+}
+
+fn unavailable(error: &ConnectError, server: &SourceId) -> ToolError {
+    let hint = match error {
+        ConnectError::Configuration(_) | ConnectError::NotConfigured | ConnectError::Disabled => {
+            format!("see `toolyard servers show {server}`")
+        }
+        ConnectError::TemporarilyUnavailable { .. } | ConnectError::Cancelled => {
+            format!("retry now: toolyard servers test {server}")
+        }
+        _ => format!("try `toolyard servers test {server}` · logs: toolyard servers logs {server}"),
+    };
+    ToolError::new(ErrorKind::Unavailable, error.to_string()).with_hint(hint).on_source(server)
+}
+
+impl Tool for McpTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.tool.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        request: &'a ToolCallRequest,
+        context: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(self.execute(request, context))
+    }
+}
+
+impl ManagedServer {
+    /// Registers the approved tools, all at once.
+    pub(super) fn register_tools(self: &Arc<Self>) {
+        let approvals = self.tool_approvals();
+        let tools = approvals
+            .approved()
+            .iter()
+            .filter(|tool| self.config.tools.allows(&tool.spec.name))
+            .map(|tool| Arc::new(McpTool::new(tool.clone(), Arc::clone(self))) as Arc<dyn Tool>)
+            .collect();
+        let source = SourceInfo::new(self.config.id.clone(), SourceKind::Mcp)
+            .trusted(self.config.trusted)
+            .exclusive(self.config.exclusive);
+        // Under the lock, so that a retired server does not come back.
+        let state = lock(&self.state);
+        if state.lifecycle.is_active() {
+            self.host.registrar.replace(source, tools);
+        }
+    }
+}

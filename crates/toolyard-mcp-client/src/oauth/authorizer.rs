@@ -1,0 +1,476 @@
+//! Provides the tokens of one server: renews them before they expire and obtains new ones when the server refuses them.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use rmcp::transport::auth::WWWAuthenticateParams;
+use tokio::{sync::Mutex as AsyncMutex, time::Instant};
+use toolyard_core::BoxFuture;
+use url::Url;
+
+use super::{
+    Browser, ClientIdentity, OAuthError, OAuthServer, TokenStore, TokenStoreError,
+    address_policy::AddressPolicy,
+    dpop::{DpopKey, valid_nonce},
+    flow::{Flow, unix_seconds},
+    token_store::{Account, ServerTokens},
+};
+use crate::{Authorizer, ChallengeError, SecretHeader, sanitize::sanitize_line, sync::lock};
+
+/// Tokens are renewed this long before they expire, or after nine tenths of their lifetime if that is later.
+const RENEW_AHEAD_SECS: u64 = 60;
+/// The delay after a failed renewal, while the token is still valid.
+const RENEWAL_RETRY_DELAY: Duration = Duration::from_secs(30);
+/// Renewals within a period for a server that refuses fresh tokens; after that, the user must log in.
+const MAX_RENEWALS: (usize, Duration) = (2, Duration::from_mins(1));
+/// Logins within a period.
+const MAX_LOGINS: (usize, Duration) = (3, Duration::from_mins(10));
+/// Client credentials grants within a period; these tokens may be short-lived and need no user.
+const MAX_CLIENT_CREDENTIAL_GRANTS: (usize, Duration) = (5, Duration::from_mins(1));
+
+/// The `Authorization` scheme of tokens that are bound to a key.
+const DPOP_SCHEME: &str = "DPoP ";
+
+/// The [`Authorizer`] of one server. Renewals and logins are exclusive; concurrent callers wait for the result. They run to
+/// completion even if the caller is cancelled, because the refresh token may be spent or the user may be logging in.
+#[derive(Debug)]
+pub struct OAuthAuthorizer(Arc<TokenManager>);
+
+struct TokenManager {
+    server: OAuthServer,
+    policy: AddressPolicy,
+    store: TokenStore,
+    browser: Option<Arc<dyn Browser>>,
+    active: Mutex<Option<ActiveToken>>,
+    /// The nonce for the next DPoP proof.
+    nonce: Mutex<Option<String>>,
+    state: AsyncMutex<RenewalState>,
+}
+
+/// The login of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoginState {
+    /// The issuer of the token.
+    pub issuer: String,
+    /// The granted scopes.
+    pub scopes: Vec<String>,
+    /// When the token expires, in seconds since the Unix epoch.
+    pub expires_at: Option<u64>,
+    /// Whether the token can be renewed without the user.
+    pub is_renewable: bool,
+}
+
+/// The token in use.
+#[derive(Clone)]
+struct ActiveToken {
+    header: SecretHeader,
+    renew_at: Option<u64>,
+    expires_at: Option<u64>,
+    /// The key that the token is bound to.
+    key: Option<Arc<DpopKey>>,
+}
+
+/// State of renewals and logins.
+#[derive(Default)]
+struct RenewalState {
+    loaded: bool,
+    account: Option<Account>,
+    renewals: Vec<Instant>,
+    consents: Vec<Instant>,
+    retry_at: Option<Instant>,
+}
+
+impl OAuthAuthorizer {
+    /// An authorizer that renews stored tokens. Fails for an address over which tokens would be sent unencrypted.
+    pub fn new(server: OAuthServer, store: TokenStore) -> Result<Self, OAuthError> {
+        let policy = AddressPolicy::new(&server.url, server.private_network);
+        let mut address = server.url.clone();
+        // User information in the URL is allowed here, but never sent.
+        let _ = address.set_username("");
+        let _ = address.set_password(None);
+        policy.check(&address)?;
+        Ok(Self(Arc::new(TokenManager::new(server, policy, store, None))))
+    }
+
+    /// The same authorizer with a browser in which the user can log in.
+    #[must_use]
+    pub fn with_browser(self, browser: Arc<dyn Browser>) -> Self {
+        let TokenManager { server, policy, store, .. } = &*self.0;
+        Self(Arc::new(TokenManager::new(server.clone(), policy.clone(), store.clone(), Some(browser))))
+    }
+
+    /// Lets the user log in, with the scopes that the server needs and these. Ignores stored tokens.
+    pub async fn login(&self, scopes: &[String]) -> Result<(), OAuthError> {
+        let mut state = self.0.state.lock().await;
+        let account = Box::pin(self.0.obtain(None, None, scopes)).await?;
+        self.0.store_account(&mut state, account).await?;
+        Ok(())
+    }
+
+    /// Removes the stored tokens. Returns whether there were any.
+    pub async fn logout(&self) -> Result<bool, OAuthError> {
+        let mut state = self.0.state.lock().await;
+        let existed = self.0.store.remove(&self.0.server.id)?;
+        *state = RenewalState::default();
+        self.0.set_active_token(None);
+        Ok(existed)
+    }
+
+    /// The current login, if there is one.
+    pub async fn state(&self) -> Result<Option<LoginState>, OAuthError> {
+        let mut state = self.0.state.lock().await;
+        self.0.load(&mut state)?;
+        Ok(state.account.as_ref().map(|account| LoginState {
+            issuer: account.issuer.clone(),
+            scopes: account.granted_scopes.clone(),
+            expires_at: account.expires_at(),
+            is_renewable: account.refresh_token.is_some() || self.0.uses_client_credentials(),
+        }))
+    }
+}
+
+impl Authorizer for OAuthAuthorizer {
+    fn token(&self) -> BoxFuture<'_, Option<SecretHeader>> {
+        Box::pin(async {
+            if let Some(header) = self.0.fresh_token() {
+                return Some(header);
+            }
+            let manager = Arc::clone(&self.0);
+            tokio::spawn(async move { manager.current_token().await }).await.unwrap_or_default()
+        })
+    }
+
+    fn proof(&self, token: &SecretHeader, method: &str, url: &Url) -> Option<SecretHeader> {
+        let key = self.0.active_token().filter(|active| active.header == *token)?.key?;
+        let token = token.value.to_str().ok()?.strip_prefix(DPOP_SCHEME)?;
+        let nonce = lock(&self.0.nonce).clone();
+        let proof = key.proof(method, url, Some(token), nonce.as_deref(), unix_seconds()).ok()?;
+        SecretHeader::new("dpop", &proof)
+    }
+
+    fn set_nonce(&self, nonce: &str) {
+        if let Some(nonce) = valid_nonce(nonce) {
+            *lock(&self.0.nonce) = Some(nonce);
+        }
+    }
+
+    fn handle_challenge<'a>(
+        &'a self,
+        sent: Option<&'a SecretHeader>,
+        status: u16,
+        www_authenticate: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<bool, ChallengeError>> {
+        let (manager, sent) = (Arc::clone(&self.0), sent.cloned());
+        let challenge = www_authenticate.unwrap_or_default().to_owned();
+        Box::pin(async move {
+            let handled =
+                tokio::spawn(async move { manager.handle_refusal(sent.as_ref(), status, &challenge).await });
+            match handled.await {
+                Ok(handled) => handled.map_err(|error| ChallengeError(error.to_string())),
+                Err(_) => Err(ChallengeError("authorization ended unexpectedly".to_owned())),
+            }
+        })
+    }
+}
+
+impl TokenManager {
+    fn new(
+        server: OAuthServer,
+        policy: AddressPolicy,
+        store: TokenStore,
+        browser: Option<Arc<dyn Browser>>,
+    ) -> Self {
+        Self {
+            server,
+            policy,
+            store,
+            browser,
+            active: Mutex::default(),
+            nonce: Mutex::default(),
+            state: AsyncMutex::default(),
+        }
+    }
+
+    fn flow(&self) -> Flow<'_> {
+        Flow { server: &self.server, policy: &self.policy }
+    }
+
+    fn uses_client_credentials(&self) -> bool {
+        matches!(self.server.identity, ClientIdentity::ClientCredentials { .. })
+    }
+
+    fn active_token(&self) -> Option<ActiveToken> {
+        lock(&self.active).clone()
+    }
+
+    fn set_active_token(&self, active: Option<ActiveToken>) {
+        *lock(&self.active) = active;
+    }
+
+    /// Loads the stored tokens once.
+    fn load(&self, state: &mut RenewalState) -> Result<(), TokenStoreError> {
+        if !state.loaded {
+            let stored = self.store.load(&self.server.id)?;
+            state.loaded = true;
+            if let Some(account) = stored.as_ref().and_then(|stored| stored.account(&self.server.resource()))
+            {
+                self.activate(state, account.clone());
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a token the active one.
+    fn activate(&self, state: &mut RenewalState, account: Account) {
+        let is_renewable = account.refresh_token.is_some() || self.uses_client_credentials();
+        let renew_at = account.lifetime.filter(|_| is_renewable).map(|lifetime| {
+            let ahead = RENEW_AHEAD_SECS.min(lifetime / 10);
+            account.obtained_at.saturating_add(lifetime.saturating_sub(ahead))
+        });
+        let key = account.proof_key.as_ref().and_then(|key| DpopKey::restore(key).ok()).map(Arc::new);
+        let token = account.access_token.expose();
+        let header = match &key {
+            Some(_) => SecretHeader::new("authorization", &format!("{DPOP_SCHEME}{token}")),
+            None => SecretHeader::bearer(token),
+        };
+        self.set_active_token(header.map(|header| ActiveToken {
+            header,
+            renew_at,
+            expires_at: account.expires_at(),
+            key,
+        }));
+        state.account = Some(account);
+        state.loaded = true;
+        state.retry_at = None;
+    }
+
+    /// Makes a token the active one and stores it.
+    async fn store_account(&self, state: &mut RenewalState, account: Account) -> Result<(), TokenStoreError> {
+        self.activate(state, account.clone());
+        let locked = self.store.lock(&self.server.id).await?;
+        let mut stored = locked.load()?;
+        stored.put(&self.server.resource(), account);
+        locked.save(stored)
+    }
+
+    /// The active token, if it is not due for renewal.
+    fn fresh_token(&self) -> Option<SecretHeader> {
+        self.active_token()
+            .filter(|active| active.renew_at.is_none_or(|at| unix_seconds() < at))
+            .map(|active| active.header)
+    }
+
+    /// The token to send, renewed if that is due. While another task renews, a token that is still valid is returned.
+    async fn current_token(&self) -> Option<SecretHeader> {
+        let valid =
+            self.active_token().filter(|active| active.expires_at.is_some_and(|at| unix_seconds() < at));
+        let mut state = match (self.state.try_lock(), valid) {
+            (Ok(state), _) => state,
+            (Err(_), Some(active)) => return Some(active.header),
+            (Err(_), None) => self.state.lock().await,
+        };
+        if let Err(error) = self.load(&mut state) {
+            tracing::warn!(server = self.server.id, %error, "failed to load stored tokens");
+        }
+        if let Some(header) = self.fresh_token() {
+            return Some(header);
+        }
+        let resting = state.retry_at.is_some_and(|until| Instant::now() < until);
+        if state.account.is_some()
+            && !resting
+            && let Err(error) = Box::pin(self.renew(&mut state, None)).await
+        {
+            // The server may still accept the old token; if not, its challenge triggers a login.
+            tracing::warn!(server = self.server.id, %error, "failed to renew a token");
+            state.retry_at = Some(Instant::now() + RENEWAL_RETRY_DELAY);
+        }
+        self.active_token().map(|active| active.header)
+    }
+
+    /// Renews the active token under the file lock. Another process may have renewed it already, and a refresh token may be
+    /// valid only once, so the stored tokens are checked first.
+    async fn renew(&self, state: &mut RenewalState, challenge: Option<&str>) -> Result<(), OAuthError> {
+        let locked = self.store.lock(&self.server.id).await?;
+        let mut stored = locked.load()?;
+        if self.activate_newer(state, stored.account(&self.server.resource())) {
+            return Ok(());
+        }
+        let login_needed = || OAuthError::LoginRequired { server: self.server.id.clone() };
+        let account = state.account.clone().ok_or_else(login_needed)?;
+        let flow = self.flow();
+        let authorization_server = flow.discover(challenge).await?;
+        flow.check_issuer(&authorization_server, Some(&stored))?;
+        let renewed = match &self.server.identity {
+            ClientIdentity::ClientCredentials { client_id, authentication } => {
+                flow.request_client_credentials(
+                    authorization_server,
+                    client_id,
+                    authentication,
+                    &account.requested_scopes,
+                )
+                .await?
+            }
+            _ => flow.renew(authorization_server, &account).await?,
+        };
+        self.activate(state, renewed.clone());
+        stored.put(&self.server.resource(), renewed);
+        if let Err(error) = locked.save(stored) {
+            tracing::warn!(server = self.server.id, %error, "failed to store a token");
+        }
+        Ok(())
+    }
+
+    /// Activates a token that another process stored in the meantime.
+    fn activate_newer(&self, state: &mut RenewalState, stored: Option<&Account>) -> bool {
+        let ours = state.account.as_ref().map(|account| &account.access_token);
+        match stored {
+            Some(stored) if ours != Some(&stored.access_token) => {
+                self.activate(state, stored.clone());
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Obtains a new token by client credentials or by a login of the user.
+    async fn obtain(
+        &self,
+        challenge: Option<&str>,
+        stored: Option<&ServerTokens>,
+        scopes: &[String],
+    ) -> Result<Account, OAuthError> {
+        let flow = self.flow();
+        if self.browser.is_none() && !self.uses_client_credentials() {
+            return Err(OAuthError::LoginRequired { server: self.server.id.clone() });
+        }
+        let authorization_server = flow.discover(challenge).await?;
+        flow.check_issuer(&authorization_server, stored)?;
+        if let ClientIdentity::ClientCredentials { client_id, authentication } = &self.server.identity {
+            return flow
+                .request_client_credentials(authorization_server, client_id, authentication, scopes)
+                .await;
+        }
+        let Some(browser) = &self.browser else {
+            return Err(OAuthError::LoginRequired { server: self.server.id.clone() });
+        };
+        tracing::info!(
+            server = self.server.id,
+            issuer = authorization_server.issuer,
+            "requesting a login from the user"
+        );
+        let known = stored
+            .and_then(|stored| stored.account_from(&self.server.resource(), &authorization_server.issuer));
+        flow.login(authorization_server, browser.as_ref(), known, scopes).await
+    }
+
+    /// Handles a 401 or 403 response. Returns whether to send the request again.
+    async fn handle_refusal(
+        &self,
+        sent: Option<&SecretHeader>,
+        status: u16,
+        challenge: &str,
+    ) -> Result<bool, OAuthError> {
+        let mut state = self.state.lock().await;
+        self.load(&mut state)?;
+        if self.active_token().is_some_and(|active| Some(&active.header) != sent) {
+            return Ok(true);
+        }
+        let stored = self.store.load(&self.server.id)?;
+        let stored = stored.as_ref().and_then(|stored| stored.account(&self.server.resource()));
+        if self.activate_newer(&mut state, stored) {
+            return Ok(true);
+        }
+        match status {
+            401 => self.handle_unauthorized(&mut state, challenge).await?,
+            403 => {
+                let refusal = WWWAuthenticateParams::parse(challenge, &self.server.url);
+                if !refusal.is_insufficient_scope() {
+                    return Ok(false);
+                }
+                self.handle_insufficient_scope(&mut state, challenge, &refusal.scope.unwrap_or_default())
+                    .await?;
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    async fn handle_unauthorized(&self, state: &mut RenewalState, challenge: &str) -> Result<(), OAuthError> {
+        let is_renewable = state.account.as_ref().is_some_and(|account| account.refresh_token.is_some());
+        if is_renewable && is_within_limit(&mut state.renewals, MAX_RENEWALS, Instant::now()) {
+            match Box::pin(self.renew(state, Some(challenge))).await {
+                Err(OAuthError::LoginRequired { .. }) => {}
+                outcome => return outcome,
+            }
+        }
+        self.obtain_for_request(state, challenge, &[]).await
+    }
+
+    async fn handle_insufficient_scope(
+        &self,
+        state: &mut RenewalState,
+        challenge: &str,
+        wanted: &str,
+    ) -> Result<(), OAuthError> {
+        let scopes: Vec<String> = wanted.split_whitespace().map(str::to_owned).collect();
+        let asked =
+            state.account.as_ref().map(|account| account.requested_scopes.clone()).unwrap_or_default();
+        let wanted = if wanted.is_empty() { asked.join(" ") } else { sanitize_line(wanted) };
+        if scopes.iter().all(|scope| asked.contains(scope)) {
+            return Err(OAuthError::ScopeRefused { server: self.server.id.clone(), scopes: wanted });
+        }
+        if self.browser.is_none() && !self.uses_client_credentials() {
+            return Err(OAuthError::InsufficientScope { server: self.server.id.clone(), scopes: wanted });
+        }
+        self.obtain_for_request(state, challenge, &scopes).await
+    }
+
+    /// Obtains a token for a pending request.
+    async fn obtain_for_request(
+        &self,
+        state: &mut RenewalState,
+        challenge: &str,
+        scopes: &[String],
+    ) -> Result<(), OAuthError> {
+        if self.browser.is_none() && !self.uses_client_credentials() {
+            return Err(OAuthError::LoginRequired { server: self.server.id.clone() });
+        }
+        let limit = if self.uses_client_credentials() { MAX_CLIENT_CREDENTIAL_GRANTS } else { MAX_LOGINS };
+        if !is_within_limit(&mut state.consents, limit, Instant::now()) {
+            return Err(OAuthError::TooManyAttempts { server: self.server.id.clone(), times: limit.0 });
+        }
+        let stored = self.store.load(&self.server.id)?;
+        let account = Box::pin(self.obtain(Some(challenge), stored.as_ref(), scopes)).await?;
+        if let Err(error) = self.store_account(state, account).await {
+            tracing::warn!(server = self.server.id, %error, "failed to store a token");
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for TokenManager {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("TokenManager")
+            .field("server", &self.server.id)
+            .field("browser", &self.browser.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Whether another attempt is allowed within the period; if so, records it.
+fn is_within_limit(
+    times: &mut Vec<Instant>,
+    (max, period): (usize, Duration),
+    unix_seconds: Instant,
+) -> bool {
+    times.retain(|time| unix_seconds.saturating_duration_since(*time) < period);
+    let is_allowed = times.len() < max;
+    if is_allowed {
+        times.push(unix_seconds);
+    }
+    is_allowed
+}

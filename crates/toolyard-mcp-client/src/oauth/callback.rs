@@ -1,0 +1,241 @@
+//! The loopback redirect: accepts one valid authorization response and rejects all other requests.
+
+use std::{
+    fmt,
+    net::{Ipv4Addr, SocketAddr},
+    time::Duration,
+};
+
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    time::timeout,
+};
+use url::form_urlencoded;
+
+use crate::SecretText;
+use crate::sanitize::sanitize_line;
+
+const PATH: &str = "/callback";
+/// Browsers send the cookies of everything on 127.0.0.1.
+const MAX_HEAD_BYTES: usize = 32 * 1024;
+const MAX_VALUE_BYTES: usize = 8 * 1024;
+const MAX_CONNECTIONS: usize = 16;
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Why there is no authorization response.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CallbackError {
+    /// Listening failed.
+    #[error("failed to listen on port {port} ({reason}): free it or set another `oauth.callback_port`")]
+    Listen {
+        /// The port; 0 for any.
+        port: u16,
+        /// The I/O error.
+        reason: std::io::ErrorKind,
+    },
+    /// The authorization server sent an error.
+    #[error("the authorization server refused: {0}")]
+    Refused(String),
+    /// The user did not finish the login in time.
+    #[error("the login was not completed within {0:?}")]
+    TimedOut(Duration),
+}
+
+/// Listens on 127.0.0.1 for the redirect.
+#[derive(Debug)]
+pub struct LoopbackCallback {
+    listener: TcpListener,
+    port: u16,
+}
+
+/// The authorization response.
+pub struct AuthorizationResponse {
+    /// The authorization code.
+    pub code: SecretText,
+    /// The `iss` parameter (RFC 9207).
+    pub issuer: Option<String>,
+}
+
+impl fmt::Debug for AuthorizationResponse {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("AuthorizationResponse").field("issuer", &self.issuer).finish_non_exhaustive()
+    }
+}
+
+/// A request to the loopback listener.
+#[derive(Debug)]
+enum CallbackRequest {
+    /// The authorization response.
+    Code(AuthorizationResponse),
+    /// An error response.
+    Denied(String),
+    /// Any other request, with the HTTP status to return.
+    Unrelated(&'static str),
+}
+
+impl LoopbackCallback {
+    /// Listens on a port, or on any free port.
+    pub async fn listen(port: Option<u16>) -> Result<Self, CallbackError> {
+        let port = port.unwrap_or(0);
+        let failed = |error: std::io::Error| CallbackError::Listen { port, reason: error.kind() };
+        let listener =
+            TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await.map_err(failed)?;
+        let port = listener.local_addr().map_err(failed)?.port();
+        Ok(Self { listener, port })
+    }
+
+    /// The redirect URI to register.
+    pub fn redirect_uri(&self) -> String {
+        redirect_uri(self.port)
+    }
+
+    /// Waits for the request that carries `state`. All others are answered with an error.
+    pub async fn wait(
+        self,
+        state: &SecretText,
+        limit: Duration,
+    ) -> Result<AuthorizationResponse, CallbackError> {
+        match timeout(limit, self.parse_query(state)).await {
+            Ok(parse_query) => parse_query,
+            Err(_) => Err(CallbackError::TimedOut(limit)),
+        }
+    }
+
+    async fn parse_query(&self, state: &SecretText) -> Result<AuthorizationResponse, CallbackError> {
+        // Browsers open connections early and leave them idle, so connections are served concurrently.
+        let mut requests = FuturesUnordered::new();
+        loop {
+            tokio::select! {
+                accepted = self.listener.accept(), if requests.len() < MAX_CONNECTIONS => {
+                    if let Ok((stream, _)) = accepted {
+                        requests.push(timeout(REQUEST_TIMEOUT, receive(stream, self.port, state)));
+                    }
+                }
+                Some(request) = requests.next() => match request {
+                    Ok(CallbackRequest::Code(redirected)) => return Ok(redirected),
+                    Ok(CallbackRequest::Denied(reason)) => return Err(CallbackError::Refused(reason)),
+                    Ok(CallbackRequest::Unrelated(_)) | Err(_) => {}
+                },
+            }
+        }
+    }
+}
+
+pub(super) fn redirect_uri(port: u16) -> String {
+    format!("http://127.0.0.1:{port}{PATH}")
+}
+
+/// The port of a URI made by [`redirect_uri`].
+pub(super) fn redirect_port(uri: &str) -> Option<u16> {
+    uri.strip_prefix("http://127.0.0.1:")?.strip_suffix(PATH)?.parse().ok()
+}
+
+/// Reads, classifies and answers one request.
+async fn receive(mut stream: TcpStream, port: u16, state: &SecretText) -> CallbackRequest {
+    let mut head = Vec::new();
+    let mut buffer = [0; 2048];
+    while !head.windows(4).any(|window| window == b"\r\n\r\n") && head.len() < MAX_HEAD_BYTES {
+        match stream.read(&mut buffer).await {
+            Ok(0) | Err(_) => break,
+            Ok(count) => head.extend(buffer.iter().take(count)),
+        }
+    }
+    let request = parse_request(&head, port, state);
+    let (status, text) = match &request {
+        CallbackRequest::Code(_) => ("200 OK", "Login complete. You can close this page."),
+        CallbackRequest::Denied(_) => ("200 OK", "Access was denied. You can close this page."),
+        CallbackRequest::Unrelated(status) => (*status, "Not found."),
+    };
+    // The response counts even if the browser does not read the page.
+    let _ = stream.write_all(page(status, text).as_bytes()).await;
+    let _ = stream.shutdown().await;
+    request
+}
+
+/// A static page that contains nothing from the request.
+fn page(status: &str, text: &str) -> String {
+    let body = format!(
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Toolyard</title><p>{text}</p></html>\n"
+    );
+    format!(
+        "HTTP/1.1 {status}\r\ncontent-type: text/html; charset=utf-8\r\ncontent-length: {}\r\nconnection: close\r\n\
+         cache-control: no-store\r\nreferrer-policy: no-referrer\r\nx-content-type-options: nosniff\r\n\
+         content-security-policy: default-src 'none'; frame-ancestors 'none'\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+/// Classifies a request head of arbitrary bytes.
+fn parse_request(head: &[u8], port: u16, state: &SecretText) -> CallbackRequest {
+    const BAD: CallbackRequest = CallbackRequest::Unrelated("400 Bad Request");
+    let Ok(head) = std::str::from_utf8(head) else { return BAD };
+    let Some((head, _)) = head.split_once("\r\n\r\n") else { return BAD };
+    let mut lines = head.split("\r\n");
+    let Some([method, target, version]) = lines
+        .next()
+        .map(|line| line.split(' ').collect::<Vec<_>>())
+        .and_then(|parts| <[&str; 3]>::try_from(parts).ok())
+    else {
+        return BAD;
+    };
+    if !version.starts_with("HTTP/1.") || !has_local_host(lines, port) {
+        return BAD;
+    }
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    match (method, path) {
+        ("GET", PATH) => parse_query(query, state),
+        (_, PATH) => CallbackRequest::Unrelated("405 Method Not Allowed"),
+        _ => CallbackRequest::Unrelated("404 Not Found"),
+    }
+}
+
+/// Whether the `Host` header is local, which protects against DNS rebinding.
+fn has_local_host<'a>(headers: impl Iterator<Item = &'a str>, port: u16) -> bool {
+    let mut hosts = headers
+        .filter_map(|line| line.split_once(':'))
+        .filter(|(name, _)| name.eq_ignore_ascii_case("host"))
+        .map(|(_, value)| value.trim());
+    let host = hosts.next();
+    hosts.next().is_none()
+        && host.is_some_and(|host| host == format!("127.0.0.1:{port}") || host == format!("localhost:{port}"))
+}
+
+/// Parses the query of a redirect with the expected `state`.
+fn parse_query(query: &str, state: &SecretText) -> CallbackRequest {
+    const BAD: CallbackRequest = CallbackRequest::Unrelated("400 Bad Request");
+    let find = |parameter: &str| -> Result<Option<String>, ()> {
+        let mut values = form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == parameter);
+        match (values.next(), values.next()) {
+            (Some((_, value)), None) if value.len() <= MAX_VALUE_BYTES => Ok(Some(value.into_owned())),
+            (None, _) => Ok(None),
+            // A duplicate or oversized parameter.
+            _ => Err(()),
+        }
+    };
+    let (Ok(Some(received)), Ok(code), Ok(error), Ok(issuer)) =
+        (find("state"), find("code"), find("error"), find("iss"))
+    else {
+        return BAD;
+    };
+    if verify_slices_are_equal(received.as_bytes(), state.expose().as_bytes()).is_err() {
+        return BAD;
+    }
+    match (code.filter(|code| !code.is_empty()), error) {
+        (Some(code), None) => {
+            CallbackRequest::Code(AuthorizationResponse { code: SecretText::new(code), issuer })
+        }
+        (None, Some(error)) => {
+            let description = find("error_description").ok().flatten().unwrap_or_default();
+            CallbackRequest::Denied(sanitize_line(&format!("{error} {description}")))
+        }
+        _ => BAD,
+    }
+}
+
+#[cfg(test)]
+#[path = "callback_tests.rs"]
+mod tests;

@@ -1,0 +1,460 @@
+//! One authorization flow: discover the authorization server, identify the client, obtain a token.
+
+use std::{sync::Arc, time::SystemTime};
+
+use rmcp::transport::auth::{
+    AuthError, AuthorizationManager, AuthorizationMetadata, CredentialStore, InMemoryCredentialStore,
+    OAuthClientConfig, OAuthTokenResponse, StoredCredentials,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tracing::{Dispatch, instrument::WithSubscriber};
+use url::Url;
+
+use super::{
+    AuthorizationResponse, Browser, BrowserUrl, CallbackError, ClientIdentity, LoopbackCallback, OAuthError,
+    OAuthServer,
+    address_policy::AddressPolicy,
+    callback::redirect_port,
+    dpop::{DpopKey, negotiate_key},
+    http_client::OAuthHttp,
+    token_store::{Account, ServerTokens},
+};
+use crate::{SecretText, sanitize::sanitize_line};
+
+const MAX_SCOPES: usize = 100;
+
+pub(super) struct Flow<'a> {
+    pub(super) server: &'a OAuthServer,
+    pub(super) policy: &'a AddressPolicy,
+}
+
+/// A discovered authorization server.
+pub(super) struct AuthorizationServer {
+    pub(super) manager: AuthorizationManager,
+    pub(super) metadata: AuthorizationMetadata,
+    pub(super) http: Arc<OAuthHttp>,
+    /// The key that tokens are bound to, where the server requests DPoP.
+    key: Option<Arc<DpopKey>>,
+    /// The issuer; a server of revision 2025-03-26 that names none is its own issuer.
+    pub(super) issuer: String,
+}
+
+/// The client as the authorization server knows it.
+pub(super) struct OAuthClient {
+    pub(super) id: String,
+    pub(super) secret: Option<SecretText>,
+    /// Set if the client was registered dynamically.
+    pub(super) redirect_uri: Option<String>,
+}
+
+/// The fields of a token response that are stored.
+#[derive(Deserialize)]
+struct TokenResponse {
+    access_token: SecretText,
+    token_type: String,
+    refresh_token: Option<SecretText>,
+    expires_in: Option<u64>,
+    scope: Option<String>,
+}
+
+impl Flow<'_> {
+    /// Discovers the authorization server from the challenge or from well-known documents.
+    pub(super) async fn discover(&self, challenge: Option<&str>) -> Result<AuthorizationServer, OAuthError> {
+        let http = Arc::new(OAuthHttp::new(self.policy.clone())?);
+        let resource = self.server.resource();
+        let mut manager =
+            AuthorizationManager::new_with_oauth_http_client(resource.as_str(), Arc::clone(&http) as _)
+                .await
+                .map_err(|error| oauth_error(error, &[]))?;
+        let resolution = without_logs(manager.resolve_metadata_from_challenge(challenge))
+            .await
+            .map_err(|error| oauth_error(error, &[]))?;
+        if challenge.is_none() && !resolution.source.is_discovered() {
+            return Err(OAuthError::Discovery("the server publishes no authorization metadata".to_owned()));
+        }
+        let metadata = resolution.metadata;
+        let registration = metadata.registration_endpoint.as_deref();
+        for endpoint in
+            [Some(metadata.authorization_endpoint.as_str()), Some(&metadata.token_endpoint), registration]
+                .into_iter()
+                .flatten()
+        {
+            let url = Url::parse(endpoint)
+                .map_err(|_| OAuthError::Discovery("the metadata contains invalid URLs".to_owned()))?;
+            self.policy.check(&url)?;
+        }
+        let issuer =
+            metadata.issuer.clone().unwrap_or_else(|| self.server.url.origin().ascii_serialization());
+        if self.server.issuer.as_ref().is_some_and(|wanted| *wanted != issuer) {
+            return Err(self.other_issuer(&issuer));
+        }
+        manager.set_metadata(metadata.clone());
+        let key =
+            negotiate_key(challenge, metadata.additional_fields.get("dpop_signing_alg_values_supported"))?;
+        let mut auth_server = AuthorizationServer { manager, metadata, http, key: None, issuer };
+        if let Some(key) = key {
+            auth_server.bind_tokens_to(key)?;
+        }
+        Ok(auth_server)
+    }
+
+    /// Renews a token at its issuer.
+    pub(super) async fn renew(
+        &self,
+        mut auth_server: AuthorizationServer,
+        account: &Account,
+    ) -> Result<Account, OAuthError> {
+        let login_needed = || OAuthError::LoginRequired { server: self.server.id.clone() };
+        let refresh_token = account.refresh_token.as_ref().ok_or_else(login_needed)?;
+        if account.issuer != auth_server.issuer || !self.belongs_to_client(account) {
+            return Err(login_needed());
+        }
+        let secret = match &self.server.identity {
+            ClientIdentity::Registered { client_secret, .. } => client_secret.clone(),
+            _ => account.client_secret.clone(),
+        };
+        if let Some(key) = &account.proof_key {
+            auth_server.bind_tokens_to(Arc::new(DpopKey::restore(key)?))?;
+        }
+        // The redirect URI is required by the configuration but not used here.
+        let redirect_uri = account.redirect_uri.clone().unwrap_or_else(|| self.server.resource());
+        auth_server.configure(
+            &OAuthClient { id: account.client_id.clone(), secret: secret.clone(), redirect_uri: None },
+            redirect_uri,
+        )?;
+        let credentials = InMemoryCredentialStore::new();
+        let old = serde_json::from_value(json!({
+            "access_token": account.access_token,
+            "token_type": "bearer",
+            "refresh_token": refresh_token,
+        }));
+        let old: OAuthTokenResponse = old.map_err(|_| login_needed())?;
+        let stored = StoredCredentials::new(
+            account.client_id.clone(),
+            Some(old),
+            account.granted_scopes.clone(),
+            None,
+        );
+        credentials.save(stored).await.map_err(|error| oauth_error(error, &[]))?;
+        auth_server.manager.set_credential_store(credentials);
+        let secrets = [Some(refresh_token), secret.as_ref()];
+        let issued =
+            without_logs(auth_server.manager.refresh_token()).await.map_err(|error| match error {
+                AuthError::TokenRefreshRejected(_) | AuthError::AuthorizationRequired => login_needed(),
+                other => oauth_error(other, &secrets),
+            })?;
+        let client = OAuthClient {
+            id: account.client_id.clone(),
+            secret: account.client_secret.clone(),
+            redirect_uri: account.redirect_uri.clone(),
+        };
+        let mut renewed = account_from(&issued, &auth_server, client, account.granted_scopes.clone())?;
+        renewed.requested_scopes.clone_from(&account.requested_scopes);
+        Ok(renewed)
+    }
+
+    /// Obtains a token by a login of the user.
+    pub(super) async fn login(
+        &self,
+        mut auth_server: AuthorizationServer,
+        browser: &dyn Browser,
+        known: Option<&Account>,
+        more_scopes: &[String],
+    ) -> Result<Account, OAuthError> {
+        let initial = auth_server.manager.select_initial_scopes(&[]).await;
+        let known = known.filter(|account| self.belongs_to_client(account));
+        let scopes = scopes_to_request(
+            if self.server.scopes.is_empty() { &initial } else { &self.server.scopes },
+            known.map_or(&[][..], |account| &account.requested_scopes),
+            more_scopes,
+            auth_server.metadata.scopes_supported.as_deref().unwrap_or_default(),
+        );
+        let callback = self.listen(known).await?;
+        let client = self.client(&mut auth_server, known, &callback, &scopes).await?;
+        let names: Vec<&str> = scopes.iter().map(String::as_str).collect();
+        let page = without_logs(auth_server.manager.get_authorization_url(&names))
+            .await
+            .map_err(|error| oauth_error(error, &[]))?;
+        let page = BrowserUrl::new(&page, self.policy)?;
+        let state = state_parameter(&page)?;
+        let redirected = self.consent(browser, &page, callback, &state).await?;
+        let secrets = [Some(&redirected.code), client.secret.as_ref()];
+        let issued = without_logs(auth_server.manager.exchange_code_for_token_with_issuer(
+            redirected.code.expose(),
+            state.expose(),
+            redirected.issuer.as_deref(),
+        ))
+        .await
+        .map_err(|error| oauth_error(error, &secrets))?;
+        account_from(&issued, &auth_server, client, scopes)
+    }
+
+    /// Refuses to present a client to another issuer than the one it is registered with, unless the operator configured that
+    /// issuer: a compromised server could collect the client secret.
+    pub(super) fn check_issuer(
+        &self,
+        auth_server: &AuthorizationServer,
+        stored: Option<&ServerTokens>,
+    ) -> Result<(), OAuthError> {
+        let (
+            ClientIdentity::Registered { client_id, .. }
+            | ClientIdentity::ClientCredentials { client_id, .. },
+            None,
+        ) = (&self.server.identity, &self.server.issuer)
+        else {
+            return Ok(());
+        };
+        let mut known = stored
+            .iter()
+            .flat_map(|stored| &stored.accounts)
+            .filter(|account| account.client_id == *client_id)
+            .map(|account| &account.issuer)
+            .peekable();
+        if known.peek().is_none() || known.any(|issuer| *issuer == auth_server.issuer) {
+            return Ok(());
+        }
+        Err(self.other_issuer(&auth_server.issuer))
+    }
+
+    fn other_issuer(&self, issuer: &str) -> OAuthError {
+        OAuthError::IssuerMismatch { server: self.server.id.clone(), issuer: sanitize_line(issuer) }
+    }
+
+    /// Whether stored tokens belong to the configured client.
+    fn belongs_to_client(&self, account: &Account) -> bool {
+        match &self.server.identity {
+            ClientIdentity::Unregistered { .. } => true,
+            ClientIdentity::Registered { client_id, .. }
+            | ClientIdentity::ClientCredentials { client_id, .. } => account.client_id == *client_id,
+        }
+    }
+
+    /// Listens on the registered port, if it is free; on any port otherwise.
+    async fn listen(&self, known: Option<&Account>) -> Result<LoopbackCallback, CallbackError> {
+        let registered = known.and_then(|account| account.redirect_uri.as_deref()).and_then(redirect_port);
+        match (self.server.callback_port, registered) {
+            (Some(port), _) => LoopbackCallback::listen(Some(port)).await,
+            (None, Some(port)) => match LoopbackCallback::listen(Some(port)).await {
+                Err(_) => LoopbackCallback::listen(None).await,
+                listening => listening,
+            },
+            (None, None) => LoopbackCallback::listen(None).await,
+        }
+    }
+
+    /// Identifies the client: as configured, by a metadata document, as registered before, or by registration.
+    async fn client(
+        &self,
+        auth_server: &mut AuthorizationServer,
+        known: Option<&Account>,
+        callback: &LoopbackCallback,
+        scopes: &[String],
+    ) -> Result<OAuthClient, OAuthError> {
+        let redirect_uri = callback.redirect_uri();
+        let client = match &self.server.identity {
+            ClientIdentity::Registered { client_id, client_secret } => {
+                OAuthClient { id: client_id.clone(), secret: client_secret.clone(), redirect_uri: None }
+            }
+            ClientIdentity::ClientCredentials { client_id, .. } => {
+                OAuthClient { id: client_id.clone(), secret: None, redirect_uri: None }
+            }
+            ClientIdentity::Unregistered { metadata_url: Some(url) }
+                if auth_server.accepts_metadata_documents() =>
+            {
+                if !Url::parse(url).is_ok_and(|url| url.scheme() == "https" && url.path() != "/") {
+                    return Err(OAuthError::Registration(
+                        "the metadata document has no https URL".to_owned(),
+                    ));
+                }
+                OAuthClient { id: url.clone(), secret: None, redirect_uri: None }
+            }
+            ClientIdentity::Unregistered { .. } => match known {
+                Some(account) if account.redirect_uri.as_deref() == Some(&redirect_uri) => OAuthClient {
+                    id: account.client_id.clone(),
+                    secret: account.client_secret.clone(),
+                    redirect_uri: account.redirect_uri.clone(),
+                },
+                _ => auth_server.register(&self.server.client_name, redirect_uri.clone(), scopes).await?,
+            },
+        };
+        auth_server.configure(&client, redirect_uri)?;
+        Ok(client)
+    }
+
+    /// Opens the login page and waits for the redirect.
+    async fn consent(
+        &self,
+        browser: &dyn Browser,
+        page: &BrowserUrl,
+        callback: LoopbackCallback,
+        state: &SecretText,
+    ) -> Result<AuthorizationResponse, OAuthError> {
+        let opening = browser.open(&self.server.id, page);
+        let waiting = callback.wait(state, self.server.login_timeout);
+        tokio::pin!(opening, waiting);
+        // Opening may return at once or only after the redirect.
+        tokio::select! {
+            redirected = &mut waiting => Ok(redirected?),
+            opened = &mut opening => match opened {
+                Ok(()) => Ok(waiting.await?),
+                Err(reason) => Err(OAuthError::Browser(sanitize_line(&reason.to_string()))),
+            },
+        }
+    }
+}
+
+impl AuthorizationServer {
+    /// Binds new tokens to this key.
+    fn bind_tokens_to(&mut self, key: Arc<DpopKey>) -> Result<(), OAuthError> {
+        self.http.bind_tokens_to(&self.metadata.token_endpoint, Arc::clone(&key))?;
+        self.key = Some(key);
+        Ok(())
+    }
+
+    fn accepts_metadata_documents(&self) -> bool {
+        self.metadata.additional_fields.get("client_id_metadata_document_supported") == Some(&json!(true))
+    }
+
+    /// Some servers issue a secret at registration and then do not accept it.
+    fn accepts_client_secrets(&self) -> bool {
+        let methods = self.metadata.additional_fields.get("token_endpoint_auth_methods_supported");
+        methods.and_then(Value::as_array).is_none_or(|methods| {
+            methods.contains(&json!("client_secret_basic")) || methods.contains(&json!("client_secret_post"))
+        })
+    }
+
+    async fn register(
+        &mut self,
+        name: &str,
+        redirect_uri: String,
+        scopes: &[String],
+    ) -> Result<OAuthClient, OAuthError> {
+        if self.metadata.registration_endpoint.is_none() {
+            return Err(OAuthError::Registration(
+                "the authorization server does not support registration".to_owned(),
+            ));
+        }
+        let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
+        let registered = without_logs(self.manager.register_client(name, &redirect_uri, &scopes))
+            .await
+            .map_err(|error| oauth_error(error, &[]))?;
+        Ok(OAuthClient {
+            id: registered.client_id,
+            secret: registered.client_secret.map(SecretText::new).filter(|_| self.accepts_client_secrets()),
+            redirect_uri: Some(redirect_uri),
+        })
+    }
+
+    fn configure(&mut self, client: &OAuthClient, redirect_uri: String) -> Result<(), OAuthError> {
+        let mut config = OAuthClientConfig::new(client.id.clone(), redirect_uri);
+        if let Some(secret) = &client.secret {
+            config = config.with_client_secret(secret.expose());
+        }
+        self.manager.configure_client(config).map_err(|error| oauth_error(error, &[client.secret.as_ref()]))
+    }
+}
+
+/// The scopes to request: configured, requested before and missing ones, without duplicates; plus `offline_access`, if
+/// supported.
+pub(super) fn scopes_to_request(
+    base: &[String],
+    before: &[String],
+    more: &[String],
+    supported: &[String],
+) -> Vec<String> {
+    let mut scopes: Vec<String> = Vec::new();
+    let offline = "offline_access".to_owned();
+    for scope in before.iter().chain(base).chain(more) {
+        if !scope.is_empty() && !scopes.contains(scope) && scopes.len() < MAX_SCOPES {
+            scopes.push(scope.clone());
+        }
+    }
+    if !scopes.is_empty() && supported.contains(&offline) && !scopes.contains(&offline) {
+        scopes.push(offline);
+    }
+    scopes
+}
+
+/// Runs rmcp without its logs, which contain codes and token responses at the lowest levels.
+pub(super) async fn without_logs<T>(work: impl Future<Output = T>) -> T {
+    work.with_subscriber(Dispatch::none()).await
+}
+
+/// Converts an error of rmcp, without secrets and sanitized.
+pub(super) fn oauth_error(error: AuthError, secrets: &[Option<&SecretText>]) -> OAuthError {
+    let safe = |text: &str| {
+        let mut text = sanitize_line(text);
+        for secret in secrets.iter().flatten().filter(|secret| !secret.expose().is_empty()) {
+            text = text.replace(secret.expose(), "…");
+        }
+        text
+    };
+    match error {
+        AuthError::MetadataError(text) => OAuthError::Discovery(safe(&text)),
+        AuthError::AuthorizationServerMismatch { .. }
+        | AuthError::AuthorizationServerMissingIssuer { .. } => OAuthError::Refused(safe(&error.to_string())),
+        AuthError::RegistrationFailed(text) => OAuthError::Registration(safe(&text)),
+        AuthError::TokenExchangeFailed(text)
+        | AuthError::TokenRefreshFailed(text)
+        | AuthError::TokenRefreshRejected(text)
+        | AuthError::ClientCredentialsError(text) => {
+            match text.split_once("Server returned error response: ") {
+                Some((_, reason)) => OAuthError::Refused(safe(reason)),
+                // Any other text may quote the response, which may contain a token.
+                None if text.contains("Request failed") => {
+                    OAuthError::Unavailable("the connection failed".to_owned())
+                }
+                None => invalid_token_response(),
+            }
+        }
+        other => OAuthError::Unavailable(safe(&other.to_string())),
+    }
+}
+
+pub(super) fn invalid_token_response() -> OAuthError {
+    OAuthError::Unavailable("the response contains no valid token".to_owned())
+}
+
+fn state_parameter(page: &BrowserUrl) -> Result<SecretText, OAuthError> {
+    let url = Url::parse(page.as_str()).ok();
+    url.and_then(|url| {
+        url.query_pairs().find(|(name, _)| name == "state").map(|(_, state)| SecretText::new(state))
+    })
+    .ok_or_else(|| OAuthError::Discovery("the authorization URL has no state".to_owned()))
+}
+
+pub(super) fn account_from(
+    issued: &OAuthTokenResponse,
+    auth_server: &AuthorizationServer,
+    client: OAuthClient,
+    requested: Vec<String>,
+) -> Result<Account, OAuthError> {
+    let value = serde_json::to_value(issued).map_err(|_| invalid_token_response())?;
+    let issued: TokenResponse = serde_json::from_value(value).map_err(|_| invalid_token_response())?;
+    // The token is bound to the key only if the response says so.
+    let bound = auth_server.key.as_ref().filter(|_| issued.token_type.eq_ignore_ascii_case("dpop"));
+    let usable = bound.is_some() || issued.token_type.eq_ignore_ascii_case("bearer");
+    if !usable || issued.access_token.expose().is_empty() {
+        return Err(invalid_token_response());
+    }
+    let granted = issued.scope.map(|scope| scope.split_whitespace().map(str::to_owned).collect());
+    Ok(Account {
+        issuer: auth_server.issuer.clone(),
+        client_id: client.id,
+        client_secret: client.secret.filter(|_| client.redirect_uri.is_some()),
+        redirect_uri: client.redirect_uri,
+        access_token: issued.access_token,
+        refresh_token: issued.refresh_token,
+        obtained_at: unix_seconds(),
+        lifetime: issued.expires_in,
+        granted_scopes: granted.unwrap_or_else(|| requested.clone()),
+        requested_scopes: requested,
+        proof_key: bound.map(|key| key.pkcs8().clone()),
+    })
+}
+
+/// Seconds since the Unix epoch; tokens outlive processes, so their age is measured by the wall clock.
+pub(super) fn unix_seconds() -> u64 {
+    SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_secs()
+}

@@ -1,0 +1,170 @@
+//! The HTTP client of authorization flows: bounded responses, allowed addresses only.
+
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use reqwest::{
+    Body, Client, Request, Response, StatusCode,
+    dns::{Addrs, Name, Resolve, Resolving},
+    header::{ACCEPT, CONTENT_TYPE, HeaderValue},
+    redirect::Policy,
+};
+use rmcp::transport::auth::{OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRequest};
+use serde_json::Value;
+use url::{Url, form_urlencoded};
+
+use super::{
+    OAuthError,
+    address_policy::AddressPolicy,
+    dpop::{DpopKey, USE_DPOP_NONCE, valid_nonce},
+    flow::unix_seconds,
+};
+use crate::{
+    SecretText,
+    sanitize::sanitize_line,
+    sync::lock,
+    transport::http::headers::{DPOP, DPOP_NONCE},
+};
+
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
+
+/// Sends the requests of a flow. Follows no redirects: rmcp follows those of discovery within one origin, and a redirected
+/// registration or token request would leak secrets.
+#[derive(Debug)]
+pub(super) struct OAuthHttp {
+    client: Client,
+    policy: AddressPolicy,
+    /// The token endpoint that requires DPoP proofs, and the key.
+    token_binding: Mutex<Option<(Url, Arc<DpopKey>)>>,
+}
+
+impl OAuthHttp {
+    pub(super) fn new(policy: AddressPolicy) -> Result<Self, OAuthError> {
+        let client = Client::builder()
+            .redirect(Policy::none())
+            .referer(false)
+            .no_proxy()
+            .timeout(REQUEST_TIMEOUT)
+            .dns_resolver(FilteredResolver(policy.clone()))
+            .build()
+            .map_err(|error| OAuthError::Unavailable(error.to_string()))?;
+        Ok(Self { client, policy, token_binding: Mutex::default() })
+    }
+
+    /// Sends DPoP proofs with this key to the token endpoint.
+    pub(super) fn bind_tokens_to(&self, token_endpoint: &str, key: Arc<DpopKey>) -> Result<(), OAuthError> {
+        let url = Url::parse(token_endpoint)
+            .map_err(|_| OAuthError::Discovery("the metadata contains invalid URLs".to_owned()))?;
+        *lock(&self.token_binding) = Some((url, key));
+        Ok(())
+    }
+
+    /// Posts a form to a token endpoint and returns the response body.
+    pub(super) async fn post_form(
+        &self,
+        url: &str,
+        form: &[(&str, &str)],
+        account: Option<(&str, &SecretText)>,
+    ) -> Result<Vec<u8>, OAuthError> {
+        let url = Url::parse(url)
+            .map_err(|_| OAuthError::Discovery("the metadata contains invalid URLs".to_owned()))?;
+        let mut request = self
+            .client
+            .post(url)
+            .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+            .header(ACCEPT, "application/json")
+            .body(form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish());
+        if let Some((name, secret)) = account {
+            // RFC 6749 requires form encoding of both.
+            let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
+            request = request.basic_auth(encoded(name), Some(encoded(secret.expose())));
+        }
+        let request =
+            request.build().map_err(|_| OAuthError::Unavailable("the request is invalid".to_owned()))?;
+        let unreachable = |_| OAuthError::Unavailable("the connection failed".to_owned());
+        let (response, body) = self.send(request).await.map_err(unreachable)?;
+        if response.status().is_success() {
+            return Ok(body);
+        }
+        let error_field = |name: &str| {
+            let value: Value = serde_json::from_slice(&body).ok()?;
+            value.get(name)?.as_str().map(sanitize_line)
+        };
+        let error =
+            error_field("error").unwrap_or_else(|| format!("HTTP status {}", response.status().as_u16()));
+        Err(OAuthError::Refused(format!("{error} {}", error_field("error_description").unwrap_or_default())))
+    }
+
+    /// Sends a request, with a DPoP proof if required, and again if the server requires a nonce.
+    async fn send(&self, mut request: Request) -> Result<(Response, Vec<u8>), OAuthHttpClientError> {
+        self.policy.check(request.url())?;
+        let token_binding = lock(&self.token_binding).clone();
+        let Some((_, key)) = token_binding.filter(|(url, _)| url == request.url()) else {
+            return self.send_once(request).await;
+        };
+        let proof = |request: &Request, nonce: Option<&str>| {
+            let proof = key.proof(request.method().as_str(), request.url(), None, nonce, unix_seconds())?;
+            Ok::<_, OAuthHttpClientError>(HeaderValue::from_str(&proof)?)
+        };
+        let first = proof(&request, None)?;
+        request.headers_mut().insert(DPOP, first);
+        let Some(mut again) = request.try_clone() else { return self.send_once(request).await };
+        let (response, body) = self.send_once(request).await?;
+        let nonce = response.headers().get(DPOP_NONCE).and_then(|nonce| valid_nonce(nonce.to_str().ok()?));
+        let wants_nonce = response.status() == StatusCode::BAD_REQUEST
+            && serde_json::from_slice::<Value>(&body)
+                .is_ok_and(|body| body.get("error") == Some(&USE_DPOP_NONCE.into()));
+        match nonce {
+            Some(nonce) if wants_nonce => {
+                let second = proof(&again, Some(&nonce))?;
+                again.headers_mut().insert(DPOP, second);
+                self.send_once(again).await
+            }
+            _ => Ok((response, body)),
+        }
+    }
+
+    async fn send_once(&self, request: Request) -> Result<(Response, Vec<u8>), OAuthHttpClientError> {
+        let mut response = self.client.execute(request).await?;
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await? {
+            if chunk.len() > MAX_RESPONSE_BYTES - body.len() {
+                return Err(format!("the response is longer than {MAX_RESPONSE_BYTES} bytes").into());
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok((response, body))
+    }
+}
+
+impl OAuthHttpClient for OAuthHttp {
+    fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
+        Box::pin(async move {
+            let (response, body) = self.send(Request::try_from(request.request)?).await?;
+            Ok(http::Response::<Body>::from(response).map(|_| body))
+        })
+    }
+}
+
+/// Resolves names to allowed addresses only: a public name may point into a private network.
+struct FilteredResolver(AddressPolicy);
+
+impl Resolve for FilteredResolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let policy = self.0.clone();
+        Box::pin(async move {
+            let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0))
+                .await?
+                .filter(|address| policy.allows_address(name.as_str(), address.ip()))
+                .collect();
+            if found.is_empty() {
+                return Err(format!("{} resolves to no allowed address", name.as_str()).into());
+            }
+            Ok(Box::new(found.into_iter()) as Addrs)
+        })
+    }
+}

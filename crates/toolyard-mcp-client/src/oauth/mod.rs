@@ -1,0 +1,39 @@
+//! OAuth 2.1 for HTTP servers: obtains, stores and renews tokens.
+//!
+//! [`OAuthAuthorizer`] is the [`Authorizer`](crate::Authorizer) of one server. rmcp implements the protocol (discovery by
+//! RFC 9728, RFC 8414 and OpenID, registration, PKCE, the check of `iss`). This module adds the rest:
+//!
+//! - `authorizer`: when tokens are renewed and when the user is asked to log in.
+//! - `flow`, `client_credentials`, `client_assertion`: the grants.
+//! - `dpop`: tokens bound to a key.
+//! - `address_policy`, `http_client`: which addresses a flow may call.
+//! - `browser`, `callback`: the login page and the redirect back.
+//! - `token_store`, `token_encryption`: tokens on disk.
+//!
+//! The library opens no browser: the program provides a [`Browser`]. Without one, a required login is an error that names
+//! the command to run.
+
+mod address_policy;
+mod authorizer;
+mod browser;
+mod callback;
+mod client_assertion;
+mod client_credentials;
+mod dpop;
+mod error;
+mod flow;
+mod http_client;
+mod server_registration;
+mod token_encryption;
+mod token_store;
+
+pub use authorizer::{LoginState, OAuthAuthorizer};
+pub use browser::{Browser, BrowserError, BrowserUrl};
+pub use callback::{AuthorizationResponse, CallbackError, LoopbackCallback};
+pub use error::OAuthError;
+pub use server_registration::{ClientAuthentication, ClientIdentity, OAuthServer};
+pub use token_encryption::{EncryptionError, EncryptionKey};
+pub use token_store::{TokenStore, TokenStoreError};
+
+#[cfg(test)]
+mod tests;

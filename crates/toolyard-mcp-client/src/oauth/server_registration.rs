@@ -1,0 +1,109 @@
+//! How the client is registered for one server.
+
+use std::time::Duration;
+
+use url::Url;
+
+use crate::SecretText;
+
+/// A server that requires tokens, and the identity of the client.
+#[derive(Debug, Clone)]
+pub struct OAuthServer {
+    /// The operator's name for the server, as in `toolyard servers login NAME`.
+    pub id: String,
+    /// The URL of the server: the resource that tokens are issued for.
+    pub url: Url,
+    /// The identity of the client.
+    pub identity: ClientIdentity,
+    /// The only accepted issuer, if configured: the client is then presented to no other.
+    pub issuer: Option<String>,
+    /// The client name on the consent page.
+    pub client_name: String,
+    /// The scopes to request; those the server requires when empty.
+    pub scopes: Vec<String>,
+    /// The registered port of the loopback redirect; any free port when absent.
+    pub callback_port: Option<u16>,
+    /// Whether the authorization server may be in a private network other than the server's own.
+    pub private_network: bool,
+    /// How long a login may take.
+    pub login_timeout: Duration,
+}
+
+/// The identity of the client at the authorization server.
+#[derive(Debug, Clone)]
+pub enum ClientIdentity {
+    /// Identified by a metadata document where supported, registered dynamically otherwise.
+    Unregistered {
+        /// The https URL of a client id metadata document.
+        metadata_url: Option<String>,
+    },
+    /// Registered manually; the user logs in.
+    Registered {
+        /// The client's id.
+        client_id: String,
+        /// Its secret, if it has one.
+        client_secret: Option<SecretText>,
+    },
+    /// A program that authenticates itself; no user is involved.
+    ClientCredentials {
+        /// The client's id.
+        client_id: String,
+        /// How the client authenticates.
+        authentication: ClientAuthentication,
+    },
+}
+
+/// How a program authenticates.
+#[derive(Debug, Clone)]
+pub enum ClientAuthentication {
+    /// A shared secret.
+    Secret(SecretText),
+    /// A signed JWT (`private_key_jwt`).
+    PrivateKey {
+        /// The private key, PKCS#8 in PEM.
+        pem: SecretText,
+        /// `ES256` or `RS256`.
+        algorithm: String,
+    },
+    /// An assertion that the authorization server trusts (RFC 7523).
+    Assertion(SecretText),
+    /// An assertion of an identity provider (enterprise-managed authorization).
+    IdentityProvider {
+        /// The client's secret at the authorization server.
+        client_secret: SecretText,
+        /// The identity provider's token endpoint.
+        token_endpoint: Url,
+        /// The client's id at the identity provider.
+        client_id: String,
+        /// The id token of the user.
+        id_token: SecretText,
+    },
+}
+
+impl OAuthServer {
+    /// A server without a registered client.
+    pub fn new(id: impl Into<String>, url: Url) -> Self {
+        Self {
+            id: id.into(),
+            url,
+            identity: ClientIdentity::Unregistered { metadata_url: None },
+            issuer: None,
+            client_name: "Toolyard".to_owned(),
+            scopes: Vec::new(),
+            callback_port: None,
+            private_network: false,
+            login_timeout: Duration::from_mins(5),
+        }
+    }
+
+    /// The resource that tokens are issued for; they are sent to no other.
+    pub(super) fn resource(&self) -> String {
+        let mut url = self.url.clone();
+        url.set_fragment(None);
+        url.set_query(None);
+        // Neither fails: `OAuthAuthorizer::new` requires a host.
+        let _ = url.set_username("");
+        let _ = url.set_password(None);
+        url.into()
+    }
+}

@@ -1,0 +1,5 @@
+//! Whole flows against a test authorization server and a test MCP server.
+
+mod attacks;
+mod flow;
+mod test_servers;

@@ -1,0 +1,149 @@
+//! Authenticated encryption of token files (AES-256-GCM).
+
+use std::fmt;
+
+use aws_lc_rs::{
+    aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey},
+    rand,
+};
+
+const FILE_HEADER: &[u8] = b"toolyard-encrypted-1\n";
+const KEY_BYTES: usize = 32;
+
+/// The key of token files.
+#[derive(Clone)]
+pub struct EncryptionKey([u8; KEY_BYTES]);
+
+/// Why a file cannot be encrypted or decrypted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EncryptionError {
+    /// The key is not 64 hexadecimal digits.
+    #[error("a key has 64 hexadecimal digits: `openssl rand -hex 32` generates one")]
+    InvalidKey,
+    /// The file was not encrypted by Toolyard.
+    #[error("not an encrypted Toolyard file")]
+    NotEncrypted,
+    /// The file is damaged, or was encrypted with another key or for another context.
+    #[error("the file is damaged, or was encrypted with another key or for another server")]
+    Corrupt,
+    /// No random numbers are available.
+    #[error("no random numbers available")]
+    NoRandomness,
+}
+
+impl EncryptionKey {
+    /// A new key.
+    pub fn generate() -> Result<Self, EncryptionError> {
+        let mut key = [0; KEY_BYTES];
+        rand::fill(&mut key).map_err(|_| EncryptionError::NoRandomness)?;
+        Ok(Self(key))
+    }
+
+    /// Parses a key of 64 hexadecimal digits.
+    pub fn from_hex(text: &str) -> Result<Self, EncryptionError> {
+        let digits: Option<Vec<u8>> = text
+            .trim()
+            .chars()
+            .map(|digit| digit.to_digit(16).and_then(|digit| u8::try_from(digit).ok()))
+            .collect();
+        let digits = digits.ok_or(EncryptionError::InvalidKey)?;
+        let (pairs, rest) = digits.as_chunks::<2>();
+        let bytes: Vec<u8> = pairs.iter().map(|[high, low]| high << 4 | low).collect();
+        match <[u8; KEY_BYTES]>::try_from(bytes) {
+            Ok(key) if rest.is_empty() => Ok(Self(key)),
+            _ => Err(EncryptionError::InvalidKey),
+        }
+    }
+
+    /// The hexadecimal digits of the key.
+    pub(super) fn to_hex(&self) -> String {
+        hex(&self.0)
+    }
+
+    /// Encrypts bytes, bound to a context.
+    pub(super) fn encrypt(&self, context: &str, mut bytes: Vec<u8>) -> Result<Vec<u8>, EncryptionError> {
+        let nonce = self
+            .cipher()?
+            .seal_in_place_append_tag(Aad::from(context.as_bytes()), &mut bytes)
+            .map_err(|_| EncryptionError::NoRandomness)?;
+        Ok([FILE_HEADER, nonce.as_ref(), &bytes].concat())
+    }
+
+    /// Decrypts bytes that were encrypted with the same context.
+    pub(super) fn decrypt(&self, context: &str, encrypted: &[u8]) -> Result<Vec<u8>, EncryptionError> {
+        let rest = encrypted.strip_prefix(FILE_HEADER).ok_or(EncryptionError::NotEncrypted)?;
+        let (nonce, encrypted) = rest.split_at_checked(NONCE_LEN).ok_or(EncryptionError::Corrupt)?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| EncryptionError::Corrupt)?;
+        let mut bytes = encrypted.to_vec();
+        let length = self
+            .cipher()?
+            .open_in_place(nonce, Aad::from(context.as_bytes()), &mut bytes)
+            .map_err(|_| EncryptionError::Corrupt)?
+            .len();
+        bytes.truncate(length);
+        Ok(bytes)
+    }
+
+    fn cipher(&self) -> Result<RandomizedNonceKey, EncryptionError> {
+        RandomizedNonceKey::new(&AES_256_GCM, &self.0).map_err(|_| EncryptionError::InvalidKey)
+    }
+}
+
+impl fmt::Debug for EncryptionKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("EncryptionKey(…)")
+    }
+}
+
+pub(super) fn hex(bytes: &[u8]) -> String {
+    let digit = |value: u8| char::from_digit(u32::from(value), 16).unwrap_or('0');
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn keys_round_trip_through_hex_and_are_never_shown() {
+        let key = EncryptionKey::generate().unwrap();
+        assert_eq!(EncryptionKey::from_hex(&format!(" {}\n", key.to_hex())).unwrap().0, key.0);
+        assert!(!format!("{key:?}").contains(&key.to_hex()));
+        for text in
+            ["", "00", &"0".repeat(63), &"0".repeat(65), &"0".repeat(66), &"g".repeat(64), &"é".repeat(64)]
+        {
+            assert_eq!(EncryptionKey::from_hex(text).unwrap_err(), EncryptionError::InvalidKey, "{text}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+        #[test]
+        fn only_unchanged_bytes_with_the_same_context_decrypt(
+            bytes in proptest::collection::vec(any::<u8>(), 0..300),
+            at in any::<prop::sample::Index>(),
+            bit in 0_u8..8,
+        ) {
+            let key = EncryptionKey::generate().unwrap();
+            let encrypted = key.encrypt("a", bytes.clone()).unwrap();
+            prop_assert_eq!(key.decrypt("a", &encrypted).unwrap(), bytes);
+            prop_assert!(key.decrypt("b", &encrypted).is_err());
+            prop_assert!(EncryptionKey::generate().unwrap().decrypt("a", &encrypted).is_err());
+            let at = at.index(encrypted.len());
+            let mut changed = encrypted.clone();
+            changed[at] ^= 1 << bit;
+            prop_assert!(key.decrypt("a", &changed).is_err());
+            prop_assert!(key.decrypt("a", &encrypted[..at]).is_err());
+        }
+
+        #[test]
+        fn arbitrary_bytes_do_not_decrypt(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
+            prop_assert!(EncryptionKey([7; KEY_BYTES]).decrypt("a", &bytes).is_err());
+            prop_assert!(EncryptionKey([7; KEY_BYTES]).decrypt("a", &[FILE_HEADER, &bytes].concat()).is_err());
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! Tokens on disk: one encrypted file per server, readable by its owner only and replaced atomically.
+//!
+//! `docs/design/0007-oauth.md` explains why this is not the system keychain. The key is in a file beside the tokens or comes
+//! from the caller. A key file protects copies of single files (backups, synchronized folders), not the whole folder; a
+//! key from the caller protects that, too.
+
+use std::{
+    collections::HashMap,
+    fs::{self, DirBuilder, File, OpenOptions, TryLockError},
+    io::{ErrorKind, Read, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use aws_lc_rs::digest::{SHA256, digest};
+use serde::{Deserialize, Serialize};
+use tokio::time::{Instant, sleep};
+
+use crate::{SecretText, sync::lock};
+
+use super::{EncryptionError, EncryptionKey, token_encryption::hex};
+
+const VERSION: u32 = 1;
+const KEY_FILE: &str = "token-key";
+const MAX_FILE_BYTES: u64 = 1024 * 1024;
+const LOCK_TIMEOUT: Duration = Duration::from_secs(40);
+const LOCK_RETRY_DELAY: Duration = Duration::from_millis(50);
+
+/// Why tokens could not be loaded or stored. An invalid file is never overwritten; `toolyard servers logout NAME` removes it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TokenStoreError {
+    /// An I/O error.
+    #[error("{path} could not be {what}: {reason}", path = .path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The operation, such as `read`.
+        what: &'static str,
+        /// The error.
+        reason: std::io::Error,
+    },
+    /// Other users can read the file.
+    #[error("{path} is readable by other users: run `chmod 600` on it, and log in again if it may have leaked", path = .path.display())]
+    InsecurePermissions {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file cannot be encrypted or decrypted.
+    #[error("{path} cannot be used: {reason}", path = .path.display())]
+    Undecryptable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: EncryptionError,
+    },
+    /// A later version wrote the file, or it belongs to another server.
+    #[error("{path} was written by another version of Toolyard", path = .path.display())]
+    UnsupportedFile {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Another process holds the lock for too long.
+    #[error("{path} is locked by another process", path = .path.display())]
+    Locked {
+        /// The file that is locked.
+        path: PathBuf,
+    },
+}
+
+/// Stores tokens. Clones share them.
+#[derive(Debug, Clone)]
+pub struct TokenStore(Backend);
+
+#[derive(Debug, Clone)]
+enum Backend {
+    Folder { folder: PathBuf, key: EncryptionKey },
+    Memory(Arc<Mutex<HashMap<String, ServerTokens>>>),
+}
+
+/// The stored tokens of one server.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct ServerTokens {
+    version: u32,
+    /// The operator's name for the server.
+    server: String,
+    /// The resource that the tokens are issued for.
+    pub(super) resource: String,
+    /// The issuer of the token in use.
+    pub(super) current: Option<String>,
+    /// One account per issuer. No issuer sees the account of another.
+    pub(super) accounts: Vec<Account>,
+}
+
+/// Tokens and client registration at one issuer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Account {
+    pub(super) issuer: String,
+    pub(super) client_id: String,
+    pub(super) client_secret: Option<SecretText>,
+    /// Set if the client was registered dynamically.
+    pub(super) redirect_uri: Option<String>,
+    pub(super) access_token: SecretText,
+    pub(super) refresh_token: Option<SecretText>,
+    /// In seconds since the Unix epoch.
+    pub(super) obtained_at: u64,
+    /// In seconds.
+    pub(super) lifetime: Option<u64>,
+    pub(super) requested_scopes: Vec<String>,
+    pub(super) granted_scopes: Vec<String>,
+    /// The DPoP key that the token is bound to (PKCS#8 in Base64).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) proof_key: Option<SecretText>,
+}
+
+impl Account {
+    /// When the token expires, in seconds since the Unix epoch, if known.
+    pub(super) fn expires_at(&self) -> Option<u64> {
+        self.lifetime.map(|lifetime| self.obtained_at.saturating_add(lifetime))
+    }
+}
+
+impl ServerTokens {
+    /// The account in use, if it is for this resource.
+    pub(super) fn account(&self, resource: &str) -> Option<&Account> {
+        let current = self.current.as_ref().filter(|_| self.resource == resource)?;
+        self.accounts.iter().find(|account| account.issuer == *current)
+    }
+
+    /// The account at an issuer for this resource.
+    pub(super) fn account_from(&self, resource: &str, issuer: &str) -> Option<&Account> {
+        self.accounts.iter().find(|account| self.resource == resource && account.issuer == issuer)
+    }
+
+    /// Makes an account the current one. Accounts for another resource are removed.
+    pub(super) fn put(&mut self, resource: &str, account: Account) {
+        if self.resource != resource {
+            self.accounts.clear();
+            resource.clone_into(&mut self.resource);
+        }
+        self.accounts.retain(|other| other.issuer != account.issuer);
+        self.current = Some(account.issuer.clone());
+        self.accounts.push(account);
+    }
+}
+
+/// The lock on the tokens of one server, across processes, until dropped.
+#[derive(Debug)]
+pub(super) struct LockedTokens<'a> {
+    store: &'a TokenStore,
+    server: &'a str,
+    _lock: Option<File>,
+}
+
+impl TokenStore {
+    /// Tokens in a folder, encrypted with this key. The folder is created when first needed.
+    pub fn in_folder(folder: impl Into<PathBuf>, key: EncryptionKey) -> Self {
+        Self(Backend::Folder { folder: folder.into(), key })
+    }
+
+    /// Tokens in a folder, encrypted with a key file in it, which is created if missing.
+    pub fn with_key_file(folder: impl Into<PathBuf>) -> Result<Self, TokenStoreError> {
+        let folder = folder.into();
+        let key = load_or_create_key(&folder)?;
+        Ok(Self::in_folder(folder, key))
+    }
+
+    /// Tokens that last until the process ends.
+    pub fn in_memory() -> Self {
+        Self(Backend::Memory(Arc::default()))
+    }
+
+    /// Removes the tokens of a server, valid or not. Returns whether there were any.
+    pub fn remove(&self, server: &str) -> Result<bool, TokenStoreError> {
+        match &self.0 {
+            Backend::Memory(tokens) => Ok(lock(tokens).remove(server).is_some()),
+            Backend::Folder { folder, .. } => {
+                let path = token_file(folder, server);
+                match fs::remove_file(&path) {
+                    Ok(()) => Ok(true),
+                    Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+                    Err(reason) => Err(TokenStoreError::Io { path, what: "removed", reason }),
+                }
+            }
+        }
+    }
+
+    /// The tokens of a server. Blocks; the files are small.
+    pub(super) fn load(&self, server: &str) -> Result<Option<ServerTokens>, TokenStoreError> {
+        let (folder, key) = match &self.0 {
+            Backend::Memory(tokens) => return Ok(lock(tokens).get(server).cloned()),
+            Backend::Folder { folder, key } => (folder, key),
+        };
+        let path = token_file(folder, server);
+        let Some(encrypted) = read_private_file(&path)? else { return Ok(None) };
+        let decrypted = key
+            .decrypt(&encryption_context(server), &encrypted)
+            .map_err(|reason| TokenStoreError::Undecryptable { path: path.clone(), reason })?;
+        match serde_json::from_slice::<ServerTokens>(&decrypted) {
+            Ok(tokens) if tokens.version == VERSION && tokens.server == server => Ok(Some(tokens)),
+            _ => Err(TokenStoreError::UnsupportedFile { path }),
+        }
+    }
+
+    /// Locks the tokens of a server.
+    pub(super) async fn lock<'a>(&'a self, server: &'a str) -> Result<LockedTokens<'a>, TokenStoreError> {
+        let lock = match &self.0 {
+            Backend::Memory(_) => None,
+            Backend::Folder { folder, .. } => Some(acquire_file_lock(folder, server).await?),
+        };
+        Ok(LockedTokens { store: self, server, _lock: lock })
+    }
+}
+
+impl LockedTokens<'_> {
+    /// The current tokens.
+    pub(super) fn load(&self) -> Result<ServerTokens, TokenStoreError> {
+        Ok(self.store.load(self.server)?.unwrap_or_default())
+    }
+
+    /// Replaces the tokens. Fails if the existing file is invalid.
+    pub(super) fn save(&self, mut tokens: ServerTokens) -> Result<(), TokenStoreError> {
+        tokens.version = VERSION;
+        self.server.clone_into(&mut tokens.server);
+        let (folder, key) = match &self.store.0 {
+            Backend::Memory(place) => {
+                lock(place).insert(self.server.to_owned(), tokens);
+                return Ok(());
+            }
+            Backend::Folder { folder, key } => (folder, key),
+        };
+        self.store.load(self.server)?;
+        let path = token_file(folder, self.server);
+        let text = serde_json::to_vec(&tokens).map_err(|error| TokenStoreError::Io {
+            path: path.clone(),
+            what: "written",
+            reason: error.into(),
+        })?;
+        let encrypted = key
+            .encrypt(&encryption_context(self.server), text)
+            .map_err(|reason| TokenStoreError::Undecryptable { path: path.clone(), reason })?;
+        write_private_file(&path, &encrypted, |new, path| fs::rename(new, path))
+    }
+}
+
+/// Binds a file to its server: a copy does not decrypt for another one.
+fn encryption_context(server: &str) -> String {
+    format!("tokens of {server}")
+}
+
+/// Server names may contain anything, so file names are hashes.
+fn token_file(folder: &Path, server: &str) -> PathBuf {
+    let name = digest(&SHA256, server.as_bytes());
+    folder.join(format!("{}.tokens", hex(name.as_ref()).get(..32).unwrap_or_default()))
+}
+
+fn load_or_create_key(folder: &Path) -> Result<EncryptionKey, TokenStoreError> {
+    let path = folder.join(KEY_FILE);
+    let unusable = |reason| TokenStoreError::Undecryptable { path: path.clone(), reason };
+    if read_private_file(&path)?.is_none() {
+        let key = EncryptionKey::generate().map_err(unusable)?;
+        // Linking fails if the file exists, so concurrent processes end up with one key.
+        let link = |new: &Path, path: &Path| match fs::hard_link(new, path) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
+            _ => fs::remove_file(new),
+        };
+        write_private_file(&path, format!("{}\n", key.to_hex()).as_bytes(), link)?;
+    }
+    let text = read_private_file(&path)?.unwrap_or_default();
+    EncryptionKey::from_hex(&String::from_utf8_lossy(&text)).map_err(unusable)
+}
+
+/// Reads a file that only its owner can read; `None` if it is missing.
+fn read_private_file(path: &Path) -> Result<Option<Vec<u8>>, TokenStoreError> {
+    let failed = |reason| TokenStoreError::Io { path: path.to_owned(), what: "read", reason };
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    };
+    if file.metadata().map_err(failed)?.permissions().mode() & 0o077 != 0 {
+        return Err(TokenStoreError::InsecurePermissions { path: path.to_owned() });
+    }
+    let mut bytes = Vec::new();
+    file.take(MAX_FILE_BYTES).read_to_end(&mut bytes).map_err(failed)?;
+    Ok(Some(bytes))
+}
+
+/// Writes a file that only its owner can read, under a temporary name, then puts it in place.
+fn write_private_file(
+    path: &Path,
+    bytes: &[u8],
+    put: impl FnOnce(&Path, &Path) -> std::io::Result<()>,
+) -> Result<(), TokenStoreError> {
+    let failed = |reason| TokenStoreError::Io { path: path.to_owned(), what: "written", reason };
+    create_parent_folder(path).map_err(failed)?;
+    let new = path.with_extension(format!("{:016x}.new", fastrand::u64(..)));
+    let write = || {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        put(&new, path)
+    };
+    write().map_err(|error| {
+        // The first error is reported.
+        let _ = fs::remove_file(&new);
+        failed(error)
+    })
+}
+
+fn create_parent_folder(path: &Path) -> std::io::Result<()> {
+    match path.parent() {
+        Some(folder) => DirBuilder::new().recursive(true).mode(0o700).create(folder),
+        None => Ok(()),
+    }
+}
+
+/// Locks a file beside the token file, because the token file itself is replaced.
+async fn acquire_file_lock(folder: &Path, server: &str) -> Result<File, TokenStoreError> {
+    let path = token_file(folder, server).with_extension("lock");
+    let failed = |reason| TokenStoreError::Io { path: path.clone(), what: "locked", reason };
+    create_parent_folder(&path).map_err(failed)?;
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(&path)
+        .map_err(failed)?;
+    let end = Instant::now() + LOCK_TIMEOUT;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::Error(reason)) => return Err(failed(reason)),
+            Err(TryLockError::WouldBlock) if Instant::now() >= end => {
+                return Err(TokenStoreError::Locked { path });
+            }
+            Err(TryLockError::WouldBlock) => sleep(LOCK_RETRY_DELAY).await,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "token_store_tests.rs"]
+mod tests;

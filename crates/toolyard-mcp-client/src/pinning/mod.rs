@@ -1,0 +1,14 @@
+//! Approved tool definitions of servers, cached between processes.
+//!
+//! - `server_cache`: stores tool lists and pins, and approves definitions.
+//! - `tool_approvals`: which tools of a server may be called.
+//! - `memory_store`: a store that lives as long as the process.
+
+mod memory_store;
+mod server_cache;
+mod tool_approvals;
+
+pub use memory_store::MemoryServerStore;
+pub(crate) use server_cache::CachedRecord;
+pub use server_cache::{CacheError, ServerCache, ServerPins};
+pub use tool_approvals::{ApprovedTool, QuarantinedTool, RejectedTool, ToolApprovals};

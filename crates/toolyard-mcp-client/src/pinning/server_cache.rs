@@ -1,0 +1,233 @@
+//! Caches the tool lists and pins of servers between processes.
+//!
+//! A server is stored under its name and the hash of how it is reached: a server with a changed configuration counts as
+//! new and inherits no approvals.
+
+use std::{collections::HashMap, sync::Arc};
+
+use futures_util::future::try_join_all;
+use toolyard_core::{
+    ContentHash, RawJson, RevisionFamily, ServerRecord, Servers, SourceId, StorageError, ToolDefinition,
+};
+use toolyard_mcp::definition::{
+    NewToolPolicy, NotQuarantined, PinDecision, ValidationRules, decide_pins, validate_tools,
+};
+
+use super::{memory_store::MemoryServerStore, tool_approvals::ToolApprovals};
+use crate::config::{HttpKind, McpServerConfig, TransportConfig};
+
+/// Separates a server's name from its fingerprint; no name contains it.
+const KEY_SEPARATOR: char = '#';
+
+/// Why the cache could not be read or changed.
+#[derive(Debug, thiserror::Error)]
+pub enum CacheError {
+    /// The store failed.
+    #[error("failed to access the cache of server {server}: {message}")]
+    Store {
+        /// The server; `all` for the list of servers.
+        server: String,
+        /// The error of the store.
+        message: String,
+    },
+    /// The server has no cached tool list.
+    #[error("server {0} has no cached tools for its current configuration; connect it first")]
+    UnknownServer(SourceId),
+    /// The tool does not await approval.
+    #[error(transparent)]
+    NotQuarantined(#[from] NotQuarantined),
+    /// The definition is no longer the one that was shown.
+    #[error("{0} changed again since it was shown; review it once more")]
+    DefinitionChanged(String),
+}
+
+/// The cached record of a server, and the decision on its tools.
+#[derive(Debug, Clone)]
+pub struct ServerPins {
+    /// The stored record.
+    pub record: ServerRecord,
+    /// Which of its tools are approved, quarantined or rejected.
+    pub decision: PinDecision,
+}
+
+/// What is needed of a server that is not running.
+#[derive(Debug)]
+pub(crate) struct CachedRecord {
+    pub(crate) revision_family: Option<RevisionFamily>,
+    pub(crate) approvals: ToolApprovals,
+    pub(crate) content: Option<RawJson>,
+}
+
+/// Caches servers in a store.
+#[derive(Clone)]
+pub struct ServerCache {
+    servers: Arc<dyn Servers>,
+}
+
+impl std::fmt::Debug for ServerCache {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServerCache").finish_non_exhaustive()
+    }
+}
+
+impl ServerCache {
+    /// A cache in this store.
+    pub fn new(servers: Arc<dyn Servers>) -> Self {
+        Self { servers }
+    }
+
+    /// A cache that lasts until the process ends.
+    pub fn in_memory() -> Self {
+        Self::new(Arc::<MemoryServerStore>::default())
+    }
+
+    /// The cached records of these servers, by server. Servers that were never seen as configured now are missing.
+    pub(crate) async fn load(
+        &self,
+        configs: &[McpServerConfig],
+    ) -> Result<HashMap<SourceId, CachedRecord>, CacheError> {
+        let records = self.servers.servers().await.map_err(store_error("all"))?;
+        let by_key: HashMap<SourceId, &McpServerConfig> =
+            configs.iter().map(|config| (key(config), config)).collect();
+        let mut cached = HashMap::new();
+        for record in records {
+            let Some(config) = by_key.get(&record.id) else { continue };
+            let stored = record.tool_approvals.as_ref();
+            let stored = stored.and_then(|stored| ToolApprovals::from_stored(stored, &record.cached_tools));
+            let approvals = match stored {
+                Some(approvals) => approvals,
+                // Another version wrote the record.
+                None => match self.pins(config).await? {
+                    Some(pins) => ToolApprovals::from_decision(pins.decision),
+                    None => continue,
+                },
+            };
+            let (revision_family, content) = (record.revision_family, record.content);
+            cached.insert(config.id.clone(), CachedRecord { revision_family, approvals, content });
+        }
+        Ok(cached)
+    }
+
+    /// The pins of a server; `None` if it was never seen as configured now.
+    pub async fn pins(&self, config: &McpServerConfig) -> Result<Option<ServerPins>, CacheError> {
+        let Some(record) = self.servers.server(&key(config)).await.map_err(store_error(&config.id))? else {
+            return Ok(None);
+        };
+        let history = self.definitions(config).await?;
+        let tools = validate_tools(&record.cached_tools, validation_rules(config, record.revision_family));
+        let decision = decide_pins(&history, tools, new_tool_policy(config), record.seen_at);
+        Ok(Some(ServerPins { record, decision }))
+    }
+
+    /// Decides on the tools that a server sent, and stores both. Pins are written before the list, so that even after a
+    /// crash no tool is approved without a stored definition.
+    pub async fn update_tools(
+        &self,
+        config: &McpServerConfig,
+        revision_family: Option<RevisionFamily>,
+        tools: Vec<RawJson>,
+        now: i64,
+    ) -> Result<PinDecision, CacheError> {
+        let history = self.definitions(config).await?;
+        let valid = validate_tools(&tools, validation_rules(config, revision_family));
+        let decision = decide_pins(&history, valid, new_tool_policy(config), now);
+        self.put_definitions(&key(config), &decision.records).await?;
+        let before = self.servers.server(&key(config)).await.map_err(store_error(&config.id))?;
+        let record = ServerRecord {
+            tool_approvals: ToolApprovals::to_stored(&decision, &tools),
+            content: before.and_then(|before| before.content),
+            id: key(config),
+            configuration: config.fingerprint(),
+            revision_family,
+            cached_tools: tools,
+            seen_at: now,
+        };
+        self.servers.put_server(&record).await.map_err(store_error(&config.id))?;
+        Ok(decision)
+    }
+
+    /// Stores the prompts, resources and skills of a server; does nothing if the server is not cached.
+    pub async fn update_content(&self, config: &McpServerConfig, content: RawJson) -> Result<(), CacheError> {
+        let record = self.servers.server(&key(config)).await.map_err(store_error(&config.id))?;
+        let Some(mut record) = record else { return Ok(()) };
+        record.content = Some(content);
+        self.servers.put_server(&record).await.map_err(store_error(&config.id))
+    }
+
+    /// Approves quarantined tools of the cached list: all, or these if their definitions are still the ones that were
+    /// shown. Returns the pins after the approval.
+    pub async fn approve(
+        &self,
+        config: &McpServerConfig,
+        tools: Option<&[(String, ContentHash)]>,
+        now: i64,
+    ) -> Result<ServerPins, CacheError> {
+        let unknown = || CacheError::UnknownServer(config.id.clone());
+        let before = self.pins(config).await?.ok_or_else(unknown)?;
+        let is_unchanged = |name: &str, pin: ContentHash| {
+            let mut quarantined = before.decision.quarantined.iter().map(|quarantined| &quarantined.tool);
+            quarantined.find(|tool| *tool.spec.name == *name).is_none_or(|tool| tool.hash == pin)
+        };
+        if let Some((name, _)) =
+            tools.unwrap_or_default().iter().find(|(name, pin)| !is_unchanged(name, *pin))
+        {
+            return Err(CacheError::DefinitionChanged(name.clone()));
+        }
+        let names: Option<Vec<String>> =
+            tools.map(|tools| tools.iter().map(|(name, _)| name.clone()).collect());
+        self.put_definitions(&key(config), &before.decision.approval_records(names.as_deref(), now)?).await?;
+        let mut after = self.pins(config).await?.ok_or_else(unknown)?;
+        after.record.tool_approvals = ToolApprovals::to_stored(&after.decision, &after.record.cached_tools);
+        self.servers.put_server(&after.record).await.map_err(store_error(&config.id))?;
+        Ok(after)
+    }
+
+    /// Every definition that a server ever sent as configured now, by tool, oldest first.
+    pub async fn definitions(&self, config: &McpServerConfig) -> Result<Vec<ToolDefinition>, CacheError> {
+        self.servers.definitions(&key(config)).await.map_err(store_error(&config.id))
+    }
+
+    /// Removes a server and its pins, for all its configurations. Returns whether there was one.
+    pub async fn remove(&self, server: &SourceId) -> Result<bool, CacheError> {
+        let prefix = format!("{server}{KEY_SEPARATOR}");
+        let mut removed = false;
+        for record in self.servers.servers().await.map_err(store_error(server))? {
+            if record.id.as_str().starts_with(&prefix) {
+                removed |= self.servers.forget_server(&record.id).await.map_err(store_error(server))?;
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Concurrently, so that the store can group them into one commit.
+    async fn put_definitions(&self, server: &SourceId, records: &[ToolDefinition]) -> Result<(), CacheError> {
+        let writes = records.iter().map(|record| self.servers.put_definition(server, record));
+        try_join_all(writes).await.map_err(store_error(server)).map(drop)
+    }
+}
+
+/// The key of a server: its name and how it is reached. Two projects may use one name for two servers; their approvals
+/// are separate.
+fn key(config: &McpServerConfig) -> SourceId {
+    format!("{}{KEY_SEPARATOR}{}", config.id, config.fingerprint()).into()
+}
+
+/// Mirrored headers exist only in modern revisions over Streamable HTTP.
+fn validation_rules(config: &McpServerConfig, family: Option<RevisionFamily>) -> ValidationRules {
+    let streamable =
+        matches!(config.transport, TransportConfig::Http { kind: HttpKind::Auto | HttpKind::Streamable, .. });
+    ValidationRules { mirrored_headers: streamable && family == Some(RevisionFamily::Modern) }
+}
+
+fn new_tool_policy(config: &McpServerConfig) -> NewToolPolicy {
+    if config.strict { NewToolPolicy::Quarantine } else { NewToolPolicy::Approve }
+}
+
+fn store_error(server: &(impl ToString + ?Sized)) -> impl FnOnce(StorageError) -> CacheError {
+    let server = server.to_string();
+    move |error| CacheError::Store { server, message: error.to_string() }
+}
+
+#[cfg(test)]
+#[path = "server_cache_tests.rs"]
+mod tests;

@@ -1,0 +1,148 @@
+//! What one process caches for the next.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use super::*;
+
+fn config(command: &str) -> McpServerConfig {
+    let transport = TransportConfig::Stdio {
+        command: command.to_owned(),
+        args: Vec::new(),
+        env: BTreeMap::new(),
+        inherit: Vec::new(),
+        cwd: None,
+    };
+    McpServerConfig::new("files", transport)
+}
+
+fn tools(descriptions: &[(&str, &str)]) -> Vec<RawJson> {
+    let tool = |(name, description): &(&str, &str)| {
+        RawJson::from_value(&json!({
+            "name": name, "description": description, "inputSchema": {"type": "object"},
+        }))
+    };
+    descriptions.iter().map(tool).collect()
+}
+
+fn approved_names(decision: &PinDecision) -> Vec<&str> {
+    decision.approved.iter().map(|tool| tool.spec.name.as_ref()).collect()
+}
+
+#[tokio::test]
+async fn a_cached_list_keeps_its_decision() {
+    let cache = ServerCache::in_memory();
+    let server = config("files-server");
+    assert!(cache.pins(&server).await.unwrap().is_none());
+    let list = tools(&[("read", "Reads"), ("write", "Writes")]);
+    let first = cache.update_tools(&server, Some(RevisionFamily::Legacy), list.clone(), 1).await.unwrap();
+    assert_eq!(first.newly_approved, ["read", "write"]);
+    let found = cache.pins(&server).await.unwrap().unwrap();
+    assert_eq!(
+        (approved_names(&found.decision), found.record.revision_family),
+        (vec!["read", "write"], Some(RevisionFamily::Legacy))
+    );
+    assert_eq!(found.record.cached_tools, list);
+    assert!(found.decision.newly_approved.is_empty(), "new tools are reported once");
+}
+
+#[tokio::test]
+async fn a_changed_tool_is_quarantined_in_every_process_until_it_is_approved() {
+    let cache = ServerCache::in_memory();
+    let server = config("files-server");
+    cache.update_tools(&server, None, tools(&[("read", "Reads"), ("write", "Writes")]), 1).await.unwrap();
+    let list = tools(&[("read", "Reads and sends"), ("write", "Writes all")]);
+    assert_eq!(approved_names(&cache.update_tools(&server, None, list, 2).await.unwrap()), [""; 0]);
+    assert_eq!(approved_names(&cache.pins(&server).await.unwrap().unwrap().decision), [""; 0]);
+    let waiting = cache.pins(&server).await.unwrap().unwrap().decision.quarantined;
+    let pin = waiting.iter().find(|quarantined| &*quarantined.tool.spec.name == "read").unwrap().tool.hash;
+    let unknown = cache.approve(&server, Some(&[("delete".to_owned(), pin)]), 3).await;
+    assert!(matches!(unknown, Err(CacheError::NotQuarantined(_))));
+    let other = ContentHash::of("what was shown before");
+    let changed = cache.approve(&server, Some(&[("read".to_owned(), other)]), 3).await;
+    assert!(matches!(changed, Err(CacheError::DefinitionChanged(_))), "only what was shown is approved");
+    let after = cache.approve(&server, Some(&[("read".to_owned(), pin)]), 3).await.unwrap();
+    assert_eq!((approved_names(&after.decision), after.decision.quarantined.len()), (vec!["read"], 1));
+    let after = cache.approve(&server, None, 3).await.unwrap();
+    assert_eq!(approved_names(&after.decision), ["read", "write"]);
+    let history = cache.definitions(&server).await.unwrap();
+    let dates: Vec<_> =
+        history.iter().map(|one| (one.tool.as_str(), one.first_seen_at, one.approved)).collect();
+    assert_eq!(dates, [("read", 1, true), ("read", 2, true), ("write", 1, true), ("write", 2, true)]);
+}
+
+#[tokio::test]
+async fn a_server_with_another_transport_is_new() {
+    let cache = ServerCache::in_memory();
+    cache.update_tools(&config("one"), None, tools(&[("read", "Reads")]), 1).await.unwrap();
+    let other = config("other");
+    assert!(cache.pins(&other).await.unwrap().is_none());
+    assert!(matches!(cache.approve(&other, None, 2).await, Err(CacheError::UnknownServer(_))));
+    let strict = McpServerConfig { strict: true, ..other };
+    let decision = cache.update_tools(&strict, None, tools(&[("read", "Reads")]), 2).await.unwrap();
+    assert_eq!(approved_names(&decision), [""; 0], "the approval_records was for the other one");
+    let first =
+        cache.update_tools(&config("one"), None, tools(&[("read", "Reads and sends")]), 3).await.unwrap();
+    assert_eq!(approved_names(&first), [""; 0], "another server of the same name undoes no pin");
+}
+
+#[tokio::test]
+async fn only_servers_with_these_configurations_are_loaded() {
+    let cache = ServerCache::in_memory();
+    for id in ["a", "b", "c"] {
+        let server = McpServerConfig { id: id.into(), ..config(id) };
+        cache.update_tools(&server, None, tools(&[(id, "T")]), 1).await.unwrap();
+    }
+    let configs = ["a", "b", "z"].map(|id| McpServerConfig { id: id.into(), ..config(id) });
+    let all = cache.load(&configs).await.unwrap();
+    let mut names: Vec<&str> = all.keys().map(SourceId::as_str).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["a", "b"]);
+    assert!(cache.remove(&"a".into()).await.unwrap());
+    assert!(cache.definitions(&configs[0]).await.unwrap().is_empty());
+    assert!(!cache.definitions(&configs[1]).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn stored_approvals_equal_a_new_validation() {
+    let cache = ServerCache::in_memory();
+    let server = config("files-server");
+    cache.update_tools(&server, None, tools(&[("moved", "Moves"), ("same", "Stays")]), 1).await.unwrap();
+    let mut list = tools(&[("moved", "Moves elsewhere"), ("same", "Stays"), ("new", "Comes")]);
+    for text in [
+        r#"{"name":"hidden","description":"zero\u200bwidth","inputSchema":{"type":"object"}}"#,
+        r#"{"name":"bare","title":7,"annotations":{"title":"Bare","readOnlyHint":true,"idempotentHint":"yes"}}"#,
+        r#"{"name":"bad","inputSchema":true}"#,
+        r#"{"name":"twice","inputSchema":{"type":"object"}}"#,
+        r#"{"name":"twice","inputSchema":{"type":"object","required":["a"]}}"#,
+        r#"{"name":"out","outputSchema":[1],"inputSchema":{"type":"object","properties":{"b":{},"a":{}}},"x":1.50}"#,
+    ] {
+        list.push(RawJson::parse(text.to_owned()).unwrap());
+    }
+    cache.update_tools(&server, None, list, 2).await.unwrap();
+    let validated = ToolApprovals::from_decision(cache.pins(&server).await.unwrap().unwrap().decision);
+    let CachedRecord { approvals: cached, .. } =
+        cache.load(std::slice::from_ref(&server)).await.unwrap().remove(&server.id).unwrap();
+    assert_eq!(cached, validated);
+    assert_eq!((cached.approved().len(), cached.quarantined.len(), cached.rejected.len()), (5, 1, 2));
+    let after = cache.approve(&server, None, 3).await.unwrap();
+    let CachedRecord { approvals: cached, .. } =
+        cache.load(std::slice::from_ref(&server)).await.unwrap().remove(&server.id).unwrap();
+    assert_eq!(cached, ToolApprovals::from_decision(after.decision));
+    assert_eq!(cached.approved().len(), 6);
+}
+
+#[tokio::test]
+async fn cached_content_survives_a_change_of_tools() {
+    let cache = ServerCache::in_memory();
+    let server = config("files-server");
+    let content = RawJson::parse(r#"{"prompts":[{"name":"p","x":1.50}]}"#.to_owned()).unwrap();
+    cache.update_content(&server, content.clone()).await.unwrap();
+    assert!(cache.pins(&server).await.unwrap().is_none(), "nothing is cached for an unknown server");
+    cache.update_tools(&server, None, tools(&[("read", "Reads")]), 1).await.unwrap();
+    cache.update_content(&server, content.clone()).await.unwrap();
+    cache.update_tools(&server, None, tools(&[("write", "Writes")]), 2).await.unwrap();
+    let cached = cache.load(std::slice::from_ref(&server)).await.unwrap().remove(&server.id).unwrap();
+    assert_eq!(cached.content, Some(content));
+}

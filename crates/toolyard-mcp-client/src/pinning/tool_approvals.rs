@@ -1,0 +1,177 @@
+//! Which tools of one server may be called.
+
+use std::{collections::HashMap, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+use toolyard_core::{ContentHash, ErrorKind, RawJson, ToolError, ToolSpec};
+use toolyard_mcp::definition::{PinDecision, ValidTool, diff_definitions, parse_validated_spec};
+
+/// A tool that may be called.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ApprovedTool {
+    /// The tool.
+    pub spec: ToolSpec,
+    /// The hash of the approved definition.
+    pub pin: ContentHash,
+    /// What was ignored in the definition or removed from it.
+    pub notes: Vec<String>,
+}
+
+/// A tool that may not be called until a user approves its definition.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QuarantinedTool {
+    /// Its name.
+    pub name: String,
+    /// The hash of the definition that awaits approval.
+    pub pin: ContentHash,
+    /// Why it is quarantined.
+    pub reason: String,
+    /// How the definition differs from the approved one, as lines.
+    pub difference: Vec<String>,
+}
+
+/// A tool whose definition is invalid.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RejectedTool {
+    /// Its name, if it has one.
+    pub name: Option<String>,
+    /// Why the definition is invalid.
+    pub reason: String,
+}
+
+/// The tools of one server: approved, quarantined or rejected.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ToolApprovals {
+    approved: Vec<ApprovedTool>,
+    /// The pins of `approved` by tool name.
+    pins: HashMap<Arc<str>, ContentHash>,
+    /// Tools that await approval.
+    pub quarantined: Vec<QuarantinedTool>,
+    /// Tools with invalid definitions.
+    pub rejected: Vec<RejectedTool>,
+    /// Names of tools that were approved because they are new.
+    pub newly_approved: Vec<String>,
+}
+
+impl ToolApprovals {
+    fn new(approved: Vec<ApprovedTool>) -> Self {
+        let pins = approved.iter().map(|tool| (Arc::clone(&tool.spec.name), tool.pin)).collect();
+        Self { approved, pins, ..Self::default() }
+    }
+
+    /// Tools that may be called, in the order of the server.
+    pub fn approved(&self) -> &[ApprovedTool] {
+        &self.approved
+    }
+
+    /// How many tools are quarantined or rejected, as a phrase; `None` if none are.
+    pub fn concern(&self) -> Option<String> {
+        let count = |number: usize, one: &str, many: &str| match number {
+            0 => None,
+            1 => Some(format!("1 {one}")),
+            more => Some(format!("{more} {many}")),
+        };
+        let quarantined = count(self.quarantined.len(), "tool awaits approval", "tools await approval");
+        let rejected = count(self.rejected.len(), "invalid definition", "invalid definitions");
+        let all: Vec<String> = [quarantined, rejected].into_iter().flatten().collect();
+        (!all.is_empty()).then(|| all.join(", "))
+    }
+
+    /// Checks that a tool is approved with this pin.
+    pub(crate) fn check(&self, tool: &str, pin: ContentHash) -> Result<(), ToolError> {
+        if self.pins.get(tool) == Some(&pin) {
+            return Ok(());
+        }
+        let error = match self.quarantined.iter().find(|quarantined| quarantined.name == tool) {
+            Some(quarantined) => ToolError::new(ErrorKind::Refused, quarantined.reason.clone())
+                .with_hint("see what changed, then approve it: toolyard servers approve"),
+            None => ToolError::new(
+                ErrorKind::Refused,
+                "the server no longer offers this tool, or offers another definition of it",
+            )
+            .with_hint("list the available tools: toolyard tools list"),
+        };
+        Err(error.on_tool(tool))
+    }
+
+    /// The approvals of a decision.
+    pub(crate) fn from_decision(decision: PinDecision) -> Self {
+        let approved = decision.approved.into_iter().map(|tool| ApprovedTool {
+            spec: tool.spec,
+            pin: tool.hash,
+            notes: tool.notes,
+        });
+        let quarantined = decision.quarantined.into_iter().map(|quarantined| QuarantinedTool {
+            name: quarantined.tool.spec.name.to_string(),
+            pin: quarantined.tool.hash,
+            reason: quarantined.reason.to_string(),
+            difference: match quarantined.difference.as_slice() {
+                // There is nothing to compare with: show the whole definition.
+                [] => describe_definition(&quarantined.tool),
+                _ => quarantined.difference,
+            },
+        });
+        let rejected = decision.rejected.into_iter();
+        let rejected = rejected.map(|tool| RejectedTool { name: tool.name, reason: tool.reason.to_string() });
+        Self {
+            quarantined: quarantined.collect(),
+            rejected: rejected.collect(),
+            newly_approved: decision.newly_approved,
+            ..Self::new(approved.collect())
+        }
+    }
+
+    /// The stored form of a decision on this tool list.
+    pub(crate) fn to_stored(decision: &PinDecision, list: &[RawJson]) -> Option<RawJson> {
+        let approved = decision.approved.iter().filter_map(|tool| {
+            let index = list.iter().position(|sent| *sent == tool.definition)?;
+            let sanitized = tool.spec.raw.clone().filter(|raw| *raw != tool.definition);
+            Some(StoredTool { index, pin: tool.hash, notes: tool.notes.clone(), sanitized })
+        });
+        let Self { quarantined, rejected, .. } =
+            Self::from_decision(PinDecision { approved: Vec::new(), ..decision.clone() });
+        let stored = StoredApprovals { approved: approved.collect(), quarantined, rejected };
+        RawJson::from_serialize(&stored).ok()
+    }
+
+    /// The approvals stored with this tool list; `None` if the two do not fit together.
+    pub(crate) fn from_stored(stored: &RawJson, list: &[RawJson]) -> Option<Self> {
+        let stored: StoredApprovals = stored.read().ok()?;
+        let tool = |tool: StoredTool| {
+            let raw = tool.sanitized.or_else(|| list.get(tool.index).cloned())?;
+            Some(ApprovedTool { spec: parse_validated_spec(&raw)?, pin: tool.pin, notes: tool.notes })
+        };
+        Some(Self {
+            quarantined: stored.quarantined,
+            rejected: stored.rejected,
+            ..Self::new(stored.approved.into_iter().map(tool).collect::<Option<_>>()?)
+        })
+    }
+}
+
+/// A whole definition as lines: its difference from an empty one.
+fn describe_definition(tool: &ValidTool) -> Vec<String> {
+    let empty = RawJson::from(serde_json::json!({"name": tool.spec.name}));
+    diff_definitions(&empty, &tool.definition).unwrap_or_default()
+}
+
+/// Approvals as stored beside the tool list; approved tools refer to it by index.
+#[derive(Debug, Serialize, Deserialize)]
+struct StoredApprovals {
+    approved: Vec<StoredTool>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    quarantined: Vec<QuarantinedTool>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    rejected: Vec<RejectedTool>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct StoredTool {
+    index: usize,
+    pin: ContentHash,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
+    /// The definition without unsafe characters, where it differs from the one in the list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sanitized: Option<RawJson>,
+}

@@ -1,0 +1,126 @@
+//! Why a request failed, and what that means for the tool call it belongs to.
+
+use std::time::Duration;
+
+use toolyard_core::{ErrorKind, RawToolError, SourceId, ToolError};
+use toolyard_mcp::{RpcError, WireError};
+
+use crate::transport::error::TransportError;
+
+/// Why a request has no result.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// The request or its response was not delivered.
+    #[error(transparent)]
+    Transport(#[from] TransportError),
+    /// The server responded with an error.
+    #[error("MCP error: {0}")]
+    Rpc(#[from] RpcError),
+    /// The connection failed after the server had started to process the call.
+    #[error("the call was interrupted after the server had asked for input: {0}")]
+    Interrupted(TransportError),
+    /// Neither a response nor progress arrived in time.
+    #[error("no response or progress from the server for {} s", .0.as_secs_f64())]
+    IdleTimeout(Duration),
+    /// The response is not what the method promises.
+    #[error(transparent)]
+    Malformed(#[from] WireError),
+    /// The server keeps asking for input.
+    #[error("the server asked for input {0} times without completing the call")]
+    TooManyInputRounds(usize),
+    /// The call continues an earlier one, which the server cannot do any more.
+    #[error("the server asked for input in an earlier call and cannot take the answers now")]
+    CannotResume,
+    /// The server needs input that nobody can give.
+    #[error("the server needs input, but {0}")]
+    InputUnavailable(String),
+}
+
+impl RequestError {
+    /// Marks the failure of a call that the server has started to process: even if the last request was not sent, the
+    /// first one was.
+    pub(crate) fn into_interrupted(self) -> Self {
+        match self {
+            Self::Transport(error) => Self::Interrupted(error),
+            other => other,
+        }
+    }
+
+    /// In an established session, a JSON-RPC error with an HTTP status is the server's response, unless the status is
+    /// about authorization.
+    pub(crate) fn into_session_error(self) -> Self {
+        match self {
+            Self::Transport(TransportError::Status { status, error: Some(error), .. })
+                if !matches!(status, 401 | 403 | 407 | 429 | 500..) =>
+            {
+                Self::Rpc(error)
+            }
+            other => other,
+        }
+    }
+
+    /// Whether the server certainly did not process the request.
+    pub fn had_no_effect(&self) -> bool {
+        matches!(self, Self::Transport(error) if error.had_no_effect())
+    }
+
+    /// Whether the session expired before the request was processed; it may be sent again in a new one.
+    pub fn is_session_expired(&self) -> bool {
+        matches!(self, Self::Transport(TransportError::SessionExpired))
+    }
+
+    /// The error of a tool call to `server`.
+    pub fn into_tool_error(self, server: &SourceId) -> ToolError {
+        let logs = format!("logs: toolyard servers logs {server}");
+        let error = match &self {
+            Self::Transport(TransportError::Status { status: 401 | 403, .. }) => {
+                ToolError::new(ErrorKind::Unavailable, self.to_string())
+                    .with_hint(format!("log in with `toolyard servers login {server}` or set its headers"))
+                    .with_retryable(false)
+            }
+            Self::Transport(failure) if failure.had_no_effect() => {
+                ToolError::new(ErrorKind::Unavailable, self.to_string()).with_hint(logs)
+            }
+            Self::Transport(TransportError::Exited { stderr, .. }) => {
+                let stderr = if stderr.is_empty() { String::new() } else { format!(": {stderr}") };
+                ToolError::new(ErrorKind::ResponseLost, format!("{self} during the call{stderr}"))
+                    .with_hint(logs)
+            }
+            Self::Transport(_) | Self::Interrupted(_) => {
+                ToolError::new(ErrorKind::ResponseLost, self.to_string()).with_hint(logs)
+            }
+            Self::IdleTimeout(_) => ToolError::new(ErrorKind::Timeout, self.to_string()).with_hint(logs),
+            Self::Rpc(error) => {
+                let failed = ToolError::failed(self.to_string()).with_retryable(false);
+                failed.with_raw(RawToolError::Protocol(error.to_raw()))
+            }
+            // The call was executed, but its result cannot be read.
+            Self::Malformed(_) => {
+                ToolError::new(ErrorKind::ResponseLost, self.to_string()).with_retryable(false)
+            }
+            Self::CannotResume => ToolError::new(ErrorKind::OutcomeUnknown, self.to_string())
+                .with_hint("call the tool again if it had no effect yet"),
+            Self::TooManyInputRounds(_) | Self::InputUnavailable(_) => {
+                ToolError::failed(self.to_string()).with_retryable(false)
+            }
+        };
+        error.on_source(server)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interrupted_call_is_never_taken_for_not_sent() {
+        let unreachable = || TransportError::Unreachable("refused".to_owned());
+        assert!(RequestError::Transport(unreachable()).had_no_effect());
+        for failure in [unreachable(), TransportError::SessionExpired] {
+            let later = RequestError::Transport(failure).into_interrupted();
+            assert!(!later.had_no_effect() && !later.is_session_expired());
+            assert_eq!(later.into_tool_error(&"excel".into()).kind(), ErrorKind::ResponseLost);
+        }
+    }
+}

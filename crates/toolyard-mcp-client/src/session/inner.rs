@@ -1,0 +1,179 @@
+//! What a session shares with its background tasks: sending requests, notifications and responses.
+
+use std::{sync::Arc, time::Duration};
+
+use arc_swap::ArcSwap;
+use tokio::{sync::broadcast, time::timeout};
+use toolyard_core::{Caller, ExtendableDeadline, RawJson, RevisionFamily, SourceId};
+use toolyard_mcp::{JsonObject, WireLimits, jsonrpc};
+
+use crate::{
+    session::{error::RequestError, input_handler::InputHandler, protocol_context::ProtocolContext},
+    transport::{
+        error::TransportError,
+        message::{OutgoingMessage, Transport},
+        requests::{in_flight::RequestOrigin, pending::PendingRequests},
+    },
+};
+
+/// The request that stays open for as long as a modern session lives.
+pub(super) const LISTEN_METHOD: &str = "subscriptions/listen";
+/// How long a server may take to accept a message that needs no response.
+const NOTIFY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What a session shares with its background tasks.
+#[derive(Debug)]
+pub(crate) struct SessionInner {
+    pub(crate) server: SourceId,
+    pub(crate) requests: Arc<PendingRequests>,
+    pub(crate) transport: Box<dyn Transport>,
+    pub(crate) protocol: ArcSwap<ProtocolContext>,
+    pub(crate) input: Arc<dyn InputHandler>,
+    pub(crate) limits: WireLimits,
+    /// URIs of resources that changed.
+    pub(crate) resource_updates: broadcast::Sender<String>,
+}
+
+/// A request to the server.
+pub(crate) struct OutgoingRequest<'a> {
+    pub(crate) method: &'static str,
+    pub(crate) fields: JsonObject,
+    /// The name or URI it is about, which modern HTTP requests repeat in a header.
+    pub(crate) subject: Option<&'a str>,
+    pub(crate) headers: &'a [(String, String)],
+    pub(crate) idle_timeout: Option<Duration>,
+    pub(super) origin: RequestOrigin,
+}
+
+impl OutgoingRequest<'_> {
+    pub(crate) fn new(method: &'static str, fields: JsonObject) -> Self {
+        Self {
+            method,
+            fields,
+            subject: None,
+            headers: &[],
+            idle_timeout: None,
+            origin: RequestOrigin::Internal,
+        }
+    }
+
+    /// Makes the request on behalf of a caller; without one, nobody can answer its input requests.
+    pub(super) fn on_behalf_of(
+        mut self,
+        caller: Option<&Arc<dyn Caller>>,
+        deadline: Option<&Arc<ExtendableDeadline>>,
+    ) -> Self {
+        self.origin = match caller {
+            Some(caller) => RequestOrigin::Caller(Arc::clone(caller), deadline.cloned()),
+            None => RequestOrigin::Detached,
+        };
+        self
+    }
+
+    fn into_message(self, protocol: &ProtocolContext, id: u64) -> OutgoingMessage {
+        let mut headers = protocol.headers(self.method, self.subject);
+        if protocol.family == RevisionFamily::Modern {
+            headers.extend(self.headers.iter().cloned());
+        }
+        let caller = match &self.origin {
+            RequestOrigin::Caller(caller, _) => Some(&**caller),
+            RequestOrigin::Internal | RequestOrigin::Detached => None,
+        };
+        let has_progress = self.method == "tools/call" || caller.is_some_and(Caller::wants_progress);
+        let params = protocol.params(self.fields, has_progress.then_some(id), caller);
+        let body = jsonrpc::request(id, self.method, &params);
+        OutgoingMessage { id: Some(id), method: self.method, body, headers }
+    }
+}
+
+impl SessionInner {
+    /// Sends a request and waits for its result. Dropping the future cancels the request.
+    pub(crate) async fn request(
+        self: &Arc<Self>,
+        request: OutgoingRequest<'_>,
+    ) -> Result<RawJson, RequestError> {
+        let protocol = self.protocol.load_full();
+        self.request_with(&protocol, request).await.map_err(RequestError::into_session_error)
+    }
+
+    /// Sends a request in another revision than the negotiated one.
+    pub(crate) async fn request_with(
+        self: &Arc<Self>,
+        protocol: &ProtocolContext,
+        request: OutgoingRequest<'_>,
+    ) -> Result<RawJson, RequestError> {
+        let mut pending = self.requests.register().map_err(not_sent)?;
+        let (id, method, idle_timeout) = (pending.id, request.method, request.idle_timeout);
+        let mut guard = RequestGuard { session: Arc::clone(self), id, method, is_answered: false };
+        // A listen request does not make a session busy.
+        let in_flight =
+            (method != LISTEN_METHOD).then(|| self.requests.in_flight.insert(id, request.origin.clone()));
+        let message = request.into_message(protocol, id);
+        let response = pending.response_to(self.transport.send(message));
+        let response = match (idle_timeout, in_flight) {
+            (Some(limit), Some(in_flight)) => {
+                let response = in_flight.with_idle_timeout(limit, response).await;
+                response.ok_or(RequestError::IdleTimeout(limit))?
+            }
+            _ => response.await,
+        };
+        guard.is_answered = true;
+        Ok(response??)
+    }
+
+    pub(crate) async fn notify(&self, method: &'static str, fields: JsonObject) {
+        let headers = self.protocol.load().headers(method, None);
+        let body = jsonrpc::notification(method, &fields);
+        self.send_oneway(OutgoingMessage { id: None, method, body, headers }).await;
+    }
+
+    /// Sends a response to a request of the server.
+    pub(super) async fn respond(&self, body: Vec<u8>) {
+        self.send_oneway(OutgoingMessage { id: None, method: "", body, headers: Vec::new() }).await;
+    }
+
+    /// Sends a message without a response. Failures are only logged.
+    async fn send_oneway(&self, message: OutgoingMessage) {
+        let method = message.method;
+        match timeout(NOTIFY_TIMEOUT, self.transport.send(message)).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => tracing::debug!(server = %self.server, method, %error, "message was not sent"),
+            Err(_elapsed) => tracing::debug!(server = %self.server, method, "sending a message timed out"),
+        }
+    }
+}
+
+/// Nothing is sent on a closed connection.
+fn not_sent(error: TransportError) -> TransportError {
+    match error {
+        TransportError::TooManyRequests(_) => error,
+        closed => TransportError::Unreachable(closed.to_string()),
+    }
+}
+
+/// Removes a request, and tells the server that it is cancelled if it was dropped before its response.
+struct RequestGuard {
+    session: Arc<SessionInner>,
+    id: u64,
+    method: &'static str,
+    is_answered: bool,
+}
+
+impl Drop for RequestGuard {
+    fn drop(&mut self) {
+        let SessionInner { requests, transport, .. } = &*self.session;
+        requests.in_flight.remove(self.id, self.is_answered);
+        let was_pending = requests.remove(self.id);
+        if self.is_answered || !was_pending || transport.cancels_on_drop() || self.method == "initialize" {
+            return;
+        }
+        // Without a runtime nothing can be sent any more.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let (session, id) = (Arc::clone(&self.session), self.id);
+            runtime.spawn(async move {
+                let fields = JsonObject::new().with_value("requestId", &id.into());
+                session.notify("notifications/cancelled", fields).await;
+            });
+        }
+    }
+}

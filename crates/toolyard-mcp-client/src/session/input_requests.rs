@@ -1,0 +1,189 @@
+//! Input requests of a server: finds who can answer them and passes them on.
+
+use std::{sync::Arc, time::Duration};
+
+use toolyard_core::{CallInputRequest, Caller, ExtendableDeadline, RawJson};
+use toolyard_mcp::{
+    InputRequired, JsonObject, RpcError, WireError,
+    error_code::INTERNAL_ERROR,
+    input_method::{input_error_code, input_kind, input_method},
+    raw_field,
+};
+
+use crate::{
+    session::{
+        client_capabilities::check_supported,
+        error::RequestError,
+        inner::SessionInner,
+        input_handler::{InputRequest, unsupported_method},
+    },
+    transport::requests::in_flight::Recipient,
+};
+
+/// Where a gateway in front of the server names an input request.
+const KEY_FIELD: &str = "toolyard/key";
+const MAX_KEY_BYTES: usize = 256;
+/// The delay before an unsupported request is declined. Supported requests that the server sends at the same time reach
+/// the client before the server gives up.
+const DECLINE_DELAY: Duration = Duration::from_millis(200);
+
+/// An input request inside an `input_required` result.
+#[derive(serde::Deserialize)]
+struct EmbeddedRequest {
+    method: String,
+    #[serde(default)]
+    params: Option<RawJson>,
+}
+
+impl SessionInner {
+    /// Answers an input request of a legacy server, which came on the stream of a request or on a shared stream.
+    pub(super) async fn answer_input_request(
+        &self,
+        method: String,
+        params: Option<RawJson>,
+        related: Option<u64>,
+    ) -> Result<RawJson, RpcError> {
+        const FINISHED: &str = "the call that this request belongs to is finished";
+        let (caller, call) = match self.requests.in_flight.recipient(related) {
+            Recipient::Caller(caller, call) => (caller, call),
+            Recipient::Handler => {
+                let request = InputRequest { server: &self.server, method: &method, params: params.as_ref() };
+                return self.input.answer(request).await;
+            }
+            Recipient::Finished => return Err(failure(FINISHED)),
+            Recipient::Ambiguous => {
+                return Err(failure(
+                    "several clients use this server, and the request does not say which of them it is for",
+                ));
+            }
+        };
+        let finished = call.finished();
+        if call.is_finished() {
+            return Err(failure(FINISHED));
+        }
+        let kind = input_kind(&method).ok_or_else(|| unsupported_method(&method))?;
+        let key = request_key(&method, params.as_ref());
+        let request = CallInputRequest { key, source: self.server.clone(), kind, params };
+        if let Err(unsupported) = check_caller(&*caller, &request) {
+            tokio::time::sleep(DECLINE_DELAY).await;
+            return Err(unsupported);
+        }
+        let _pause = call.pause_for_input();
+        tokio::select! {
+            answers = caller.request_input(std::slice::from_ref(&request)) => {
+                let answers = answers.map_err(|error| {
+                    RpcError { code: input_error_code(&error), message: error.to_string(), data: None }
+                })?;
+                answers.into_iter().next().ok_or_else(|| failure("the client sent no answer"))
+            }
+            () = finished => Err(failure(FINISHED)),
+        }
+    }
+
+    /// Answers the input requests of an `input_required` result. Returns the fields to repeat the request with; none if
+    /// the caller accepts the result as it is.
+    pub(super) async fn collect_input(
+        &self,
+        input: &InputRequired,
+        caller: Option<&Arc<dyn Caller>>,
+        deadline: Option<&Arc<ExtendableDeadline>>,
+    ) -> Result<Option<JsonObject>, RequestError> {
+        let requests = input.requests.iter().map(|(key, request)| self.parse_request(key, request));
+        let requests = requests.collect::<Result<Vec<_>, _>>()?;
+        let answers = match caller {
+            None => self.ask_handler(&requests).await?,
+            Some(caller) => {
+                for request in &requests {
+                    check_caller(&**caller, request)
+                        .map_err(|error| RequestError::InputUnavailable(error.message))?;
+                }
+                if caller.accepts_input_required() {
+                    return Ok(None);
+                }
+                let _pause = deadline.map(|deadline| DeadlinePause::new(deadline));
+                let answers = caller.request_input(&requests).await;
+                answers.map_err(|error| RequestError::InputUnavailable(error.to_string()))?
+            }
+        };
+        let mut responses = JsonObject::new();
+        for (request, answer) in requests.iter().zip(&answers) {
+            responses = responses.with_raw(&request.key, answer);
+        }
+        let fields = JsonObject::new().with_object("inputResponses", &responses);
+        Ok(Some(match &input.state {
+            Some(state) => fields.with_text("requestState", state),
+            None => fields,
+        }))
+    }
+
+    fn parse_request(&self, key: &str, request: &RawJson) -> Result<CallInputRequest, RequestError> {
+        let EmbeddedRequest { method, params } =
+            request.read().map_err(|error| WireError::InvalidResult {
+                method: "tools/call",
+                problem: format!("invalid input request `{key}`: {error}"),
+            })?;
+        let kind = input_kind(&method)
+            .ok_or_else(|| RequestError::InputUnavailable(unsupported_method(&method).message))?;
+        Ok(CallInputRequest { key: key.to_owned(), source: self.server.clone(), kind, params })
+    }
+
+    async fn ask_handler(&self, requests: &[CallInputRequest]) -> Result<Vec<RawJson>, RequestError> {
+        let mut answers = Vec::with_capacity(requests.len());
+        for CallInputRequest { kind, params, .. } in requests {
+            let method = input_method(*kind);
+            let request = InputRequest { server: &self.server, method, params: params.as_ref() };
+            let answer = self.input.answer(request).await;
+            answers.push(answer.map_err(|error| RequestError::InputUnavailable(error.message))?);
+        }
+        Ok(answers)
+    }
+}
+
+/// The name of an input request of a legacy server: the method, unless a gateway names it.
+fn request_key(method: &str, params: Option<&RawJson>) -> String {
+    let meta = params.and_then(|params| raw_field(params, "_meta"));
+    let key = meta.and_then(|meta| raw_field(&meta, KEY_FIELD)?.read::<String>().ok());
+    key.filter(|key| !key.is_empty() && key.len() <= MAX_KEY_BYTES).unwrap_or_else(|| method.to_owned())
+}
+
+/// Pauses the deadline of a call while it waits for input.
+struct DeadlinePause<'a>(&'a ExtendableDeadline);
+
+impl<'a> DeadlinePause<'a> {
+    fn new(deadline: &'a ExtendableDeadline) -> Self {
+        deadline.pause();
+        Self(deadline)
+    }
+}
+
+impl Drop for DeadlinePause<'_> {
+    fn drop(&mut self) {
+        self.0.resume(tokio::time::Instant::now().into_std());
+    }
+}
+
+/// Checks that the caller supports a request; otherwise the caller is told, too.
+fn check_caller(caller: &dyn Caller, request: &CallInputRequest) -> Result<(), RpcError> {
+    check_supported(&caller.capabilities(), request.kind, request.params.as_ref())
+        .inspect_err(|_| caller.note_unsupported(request))
+}
+
+fn failure(message: &str) -> RpcError {
+    RpcError { code: INTERNAL_ERROR, message: message.to_owned(), data: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn a_gateway_can_name_an_input_request() {
+        let key = |params: Value| request_key("elicitation/create", Some(&params.into()));
+        assert_eq!(key(json!({"_meta": {"toolyard/key": "user_name"}})), "user_name");
+        for unnamed in [json!({}), json!({"_meta": 7}), json!({"_meta": {"toolyard/key": "x".repeat(257)}})] {
+            assert_eq!(key(unnamed), "elicitation/create");
+        }
+    }
+}

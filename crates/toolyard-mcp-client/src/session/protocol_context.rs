@@ -1,0 +1,96 @@
+//! What every request says about us, in the negotiated revision.
+
+use std::sync::LazyLock;
+
+use serde_json::json;
+use toolyard_core::{Caller, RawJson, RevisionFamily};
+use toolyard_mcp::{JsonObject, versions::MODERN_REVISION};
+
+use crate::{session::client_capabilities::input_capabilities, transport::http::headers};
+
+/// The keys of a trace context.
+const TRACE_KEYS: [&str; 3] = ["traceparent", "tracestate", "baggage"];
+/// Room for the metadata of a request besides the constant part.
+const META_CAPACITY_BYTES: usize = 256;
+
+/// The revision that is spoken, and our capabilities.
+#[derive(Debug, Clone)]
+pub(crate) struct ProtocolContext {
+    pub(crate) family: RevisionFamily,
+    pub(crate) revision: &'static str,
+    capabilities: RawJson,
+}
+
+impl ProtocolContext {
+    pub(crate) fn modern(capabilities: RawJson) -> Self {
+        Self { family: RevisionFamily::Modern, revision: MODERN_REVISION, capabilities }
+    }
+
+    pub(crate) fn legacy(revision: &'static str, capabilities: RawJson) -> Self {
+        Self { family: RevisionFamily::Legacy, revision, capabilities }
+    }
+
+    /// The parameters of `initialize`.
+    pub(crate) fn initialize_params(&self) -> JsonObject {
+        JsonObject::new()
+            .with_text("protocolVersion", self.revision)
+            .with_raw("capabilities", &self.capabilities)
+            .with_object("clientInfo", &CLIENT_INFO)
+    }
+
+    /// The parameters of a request, with the id under which its progress is reported. A request for a caller carries the
+    /// capabilities of that caller.
+    pub(super) fn params(
+        &self,
+        fields: JsonObject,
+        progress_token: Option<u64>,
+        caller: Option<&dyn Caller>,
+    ) -> JsonObject {
+        const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+        let mut meta = JsonObject::new();
+        if self.family == RevisionFamily::Modern {
+            meta = MODERN_META.clone_with_capacity(META_CAPACITY_BYTES);
+            meta = match caller {
+                Some(caller) => meta.with_object(CAPABILITIES, &input_capabilities(&caller.capabilities())),
+                None => meta.with_raw(CAPABILITIES, &self.capabilities),
+            };
+            if let Some(level) = caller.and_then(Caller::log_level) {
+                meta = meta.with_text("io.modelcontextprotocol/logLevel", level);
+            }
+        }
+        for (key, value) in caller.map(Caller::trace_context).unwrap_or_default() {
+            if TRACE_KEYS.contains(&key.as_str()) {
+                meta = meta.with_text(key, value);
+            }
+        }
+        if let Some(token) = progress_token {
+            meta = meta.with_value("progressToken", &json!(token));
+        }
+        if meta.is_empty() { fields } else { fields.with_object("_meta", &meta) }
+    }
+
+    /// The headers in which modern requests repeat the method and the name they are about.
+    pub(super) fn headers(&self, method: &str, name: Option<&str>) -> Vec<(String, String)> {
+        if self.family == RevisionFamily::Legacy {
+            return Vec::new();
+        }
+        let mut headers = Vec::with_capacity(2);
+        headers.push((headers::METHOD.to_owned(), method.to_owned()));
+        headers.extend(name.map(|name| (headers::NAME.to_owned(), headers::encode_value(name))));
+        headers
+    }
+}
+
+/// The constant metadata of every modern request.
+static MODERN_META: LazyLock<JsonObject> = LazyLock::new(|| {
+    JsonObject::new()
+        .with_text("io.modelcontextprotocol/protocolVersion", MODERN_REVISION)
+        .with_object("io.modelcontextprotocol/clientInfo", &CLIENT_INFO)
+});
+
+static CLIENT_INFO: LazyLock<JsonObject> = LazyLock::new(|| {
+    JsonObject::new()
+        .with_text("name", "toolyard")
+        .with_text("title", "Toolyard")
+        .with_text("version", env!("CARGO_PKG_VERSION"))
+});

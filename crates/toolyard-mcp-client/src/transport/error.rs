@@ -1,0 +1,71 @@
+//! Why a message was not delivered, or its response did not arrive.
+
+use toolyard_mcp::{RpcError, WireError};
+
+/// Why a message was not delivered, or its response did not arrive.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TransportError {
+    /// The server could not be started or reached; nothing was sent.
+    #[error("cannot reach the server: {0}")]
+    Unreachable(String),
+    /// The server process exited.
+    #[error("the server exited ({status})")]
+    Exited {
+        /// Exit code or signal.
+        status: String,
+        /// The end of the server's stderr.
+        stderr: String,
+    },
+    /// The connection was lost after something was sent.
+    #[error("the connection was lost: {0}")]
+    ConnectionLost(String),
+    /// We closed the connection.
+    #[error("the connection was closed")]
+    Closed,
+    /// A message exceeds a limit or is not JSON-RPC.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    /// An HTTP error status.
+    #[error("the server responded with HTTP status {status}{}", .excerpt.as_deref().map(|text| format!(": {text}")).unwrap_or_default())]
+    Status {
+        /// Such as 404.
+        status: u16,
+        /// The JSON-RPC error in the body, if there is one.
+        error: Option<RpcError>,
+        /// The beginning of the body, sanitized.
+        excerpt: Option<String>,
+        /// The header `WWW-Authenticate`.
+        challenge: Option<String>,
+    },
+    /// A redirect that is not followed.
+    #[error("the server redirects to {0}, which is not followed")]
+    Redirect(String),
+    /// An HTTP response that is neither JSON nor an event stream, or is compressed.
+    #[error("the server responded with {0} instead of an MCP message")]
+    UnexpectedResponse(String),
+    /// The server does not know the session any more. The message was not processed; it may be sent again in a new
+    /// session.
+    #[error("the server does not know this session any more")]
+    SessionExpired,
+    /// The server asks for messages to be posted to another origin.
+    #[error("the server names an endpoint at another origin, which is refused: {0}")]
+    CrossOriginEndpoint(String),
+    /// The limit of requests that await a response is reached.
+    #[error("{0} requests to the server are in flight already")]
+    TooManyRequests(usize),
+}
+
+impl TransportError {
+    /// Whether the server certainly did not process the request.
+    pub fn had_no_effect(&self) -> bool {
+        match self {
+            Self::Unreachable(_)
+            | Self::TooManyRequests(_)
+            | Self::SessionExpired
+            | Self::CrossOriginEndpoint(_) => true,
+            Self::Status { status, .. } => matches!(status, 401 | 403 | 404 | 405 | 406 | 415 | 429),
+            _ => false,
+        }
+    }
+}

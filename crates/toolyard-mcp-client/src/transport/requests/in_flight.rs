@@ -1,0 +1,296 @@
+//! Tracks in-flight requests: resets their idle timeouts on progress and finds the caller that a server message
+//! belongs to.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    future::Future,
+    pin::pin,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    sync::{Notify, futures::Notified},
+    time::{Instant, sleep},
+};
+use toolyard_core::{CallProgress, Caller, ExtendableDeadline, RawJson};
+use toolyard_mcp::Progress;
+
+use crate::{
+    sync::lock,
+    transport::requests::recipient::{Originator, RecipientDecision, decide_recipient},
+};
+
+/// For how long a server may send messages about a call that was abandoned.
+const CANCEL_GRACE: Duration = Duration::from_secs(60);
+/// Abandoned calls that are remembered.
+const MAX_ABANDONED_CALLS: usize = 64;
+
+/// The in-flight requests of one connection.
+#[derive(Debug, Default)]
+pub(crate) struct InFlightRequests(Mutex<InFlightState>);
+
+#[derive(Debug, Default)]
+struct InFlightState {
+    requests: HashMap<u64, Arc<InFlightRequest>>,
+    /// Sessions whose calls were abandoned, and when.
+    abandoned: VecDeque<(u64, Instant)>,
+}
+
+/// On whose behalf a request is made.
+#[derive(Debug, Clone)]
+pub(crate) enum RequestOrigin {
+    /// The connection itself.
+    Internal,
+    /// A caller that cannot be reached.
+    Detached,
+    /// A caller that takes progress and answers input requests, and the deadline that its progress extends.
+    Caller(Arc<dyn Caller>, Option<Arc<ExtendableDeadline>>),
+}
+
+/// One in-flight request.
+#[derive(Debug)]
+pub(crate) struct InFlightRequest {
+    origin: RequestOrigin,
+    activity: Notify,
+    /// Input requests of the server that await an answer.
+    open_inputs: AtomicU32,
+    finished: Notify,
+    is_finished: AtomicBool,
+}
+
+/// Who a server message is for.
+#[derive(Debug)]
+pub(crate) enum Recipient {
+    /// The caller of this request.
+    Caller(Arc<dyn Caller>, Arc<InFlightRequest>),
+    /// The input handler of the connection.
+    Handler,
+    /// The caller of a request that is finished.
+    Finished,
+    /// One of several callers, and nothing tells which.
+    Ambiguous,
+}
+
+impl InFlightRequests {
+    /// Starts to track a request.
+    pub(crate) fn insert(&self, id: u64, origin: RequestOrigin) -> Arc<InFlightRequest> {
+        let request = Arc::new(InFlightRequest::new(origin));
+        lock(&self.0).requests.insert(id, Arc::clone(&request));
+        request
+    }
+
+    /// Ends a request that was answered or abandoned.
+    pub(crate) fn remove(&self, id: u64, answered: bool) {
+        let mut state = lock(&self.0);
+        let Some(request) = state.requests.remove(&id) else { return };
+        if let (Originator::Caller(session), false) = (request.origin.originator(), answered) {
+            if state.abandoned.len() == MAX_ABANDONED_CALLS {
+                state.abandoned.pop_front();
+            }
+            state.abandoned.push_back((session, Instant::now()));
+        }
+        drop(state);
+        request.is_finished.store(true, Ordering::Release);
+        request.finished.notify_waiters();
+    }
+
+    /// Passes progress and log messages to their caller. Returns whether there is one.
+    pub(crate) fn handle_notification(&self, method: &str, params: &RawJson, related: Option<u64>) -> bool {
+        match method {
+            "notifications/progress" => {
+                let progress = Progress::read(params);
+                let request = progress.token.and_then(|id| lock(&self.0).requests.get(&id).cloned());
+                request.inspect(|request| request.handle_progress(progress)).is_some()
+            }
+            "notifications/message" => match self.recipient(related) {
+                Recipient::Caller(caller, _) => {
+                    caller.log(params);
+                    true
+                }
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
+    /// Who a message is for that came on the stream of a request, or on a stream shared by all.
+    pub(crate) fn recipient(&self, related: Option<u64>) -> Recipient {
+        let mut state = lock(&self.0);
+        while state.abandoned.front().is_some_and(|(_, since)| since.elapsed() > CANCEL_GRACE) {
+            state.abandoned.pop_front();
+        }
+        let in_flight: Vec<(u64, Originator)> =
+            state.requests.iter().map(|(id, request)| (*id, request.origin.originator())).collect();
+        let abandoned: Vec<u64> = state.abandoned.iter().map(|(session, _)| *session).collect();
+        match decide_recipient(related, &in_flight, &abandoned) {
+            RecipientDecision::Request(id) => match state.requests.get(&id) {
+                Some(request) => match &request.origin {
+                    RequestOrigin::Caller(caller, _) => {
+                        Recipient::Caller(Arc::clone(caller), Arc::clone(request))
+                    }
+                    RequestOrigin::Internal | RequestOrigin::Detached => Recipient::Handler,
+                },
+                None => Recipient::Finished,
+            },
+            RecipientDecision::Handler => Recipient::Handler,
+            RecipientDecision::Finished => Recipient::Finished,
+            RecipientDecision::Ambiguous => Recipient::Ambiguous,
+        }
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        lock(&self.0).requests.len()
+    }
+}
+
+impl RequestOrigin {
+    fn originator(&self) -> Originator {
+        match self {
+            Self::Internal => Originator::Internal,
+            Self::Detached => Originator::Detached,
+            Self::Caller(caller, _) => Originator::Caller(caller.session_id()),
+        }
+    }
+
+    fn deadline(&self) -> Option<&Arc<ExtendableDeadline>> {
+        match self {
+            Self::Caller(_, deadline) => deadline.as_ref(),
+            Self::Internal | Self::Detached => None,
+        }
+    }
+}
+
+impl InFlightRequest {
+    fn new(origin: RequestOrigin) -> Self {
+        Self {
+            origin,
+            activity: Notify::new(),
+            open_inputs: AtomicU32::new(0),
+            finished: Notify::new(),
+            is_finished: AtomicBool::new(false),
+        }
+    }
+
+    fn handle_progress(&self, progress: Progress) {
+        self.activity.notify_one();
+        if let Some(deadline) = self.origin.deadline() {
+            deadline.record_activity(Instant::now().into_std());
+        }
+        if let RequestOrigin::Caller(caller, _) = &self.origin
+            && caller.wants_progress()
+        {
+            let Progress { progress, total, message, .. } = progress;
+            caller.progress(&CallProgress { progress, total, message });
+        }
+    }
+
+    /// The output of `work`, or `None` after `limit` without activity. Time in which the server waits for our input does
+    /// not count.
+    pub(crate) async fn with_idle_timeout<T>(
+        &self,
+        limit: Duration,
+        work: impl Future<Output = T>,
+    ) -> Option<T> {
+        let mut work = pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                outcome = &mut work => return Some(outcome),
+                () = self.activity.notified() => {}
+                () = sleep(limit), if self.open_inputs.load(Ordering::Acquire) == 0 => return None,
+            }
+        }
+    }
+
+    /// Suspends the idle timeout and the deadline until the returned guard is dropped.
+    pub(crate) fn pause_for_input(&self) -> InputPause<'_> {
+        self.open_inputs.fetch_add(1, Ordering::AcqRel);
+        // Wakes the timeout, so that it notices the pause.
+        self.activity.notify_one();
+        self.origin.deadline().inspect(|deadline| deadline.pause());
+        InputPause(self)
+    }
+
+    /// Waits for the end of the request, from now on.
+    pub(crate) fn finished(&self) -> Notified<'_> {
+        self.finished.notified()
+    }
+
+    pub(crate) fn is_finished(&self) -> bool {
+        self.is_finished.load(Ordering::Acquire)
+    }
+}
+
+/// Suspends the timeouts of a request that waits for input.
+#[derive(Debug)]
+pub(crate) struct InputPause<'a>(&'a InFlightRequest);
+
+impl Drop for InputPause<'_> {
+    fn drop(&mut self) {
+        self.0.open_inputs.fetch_sub(1, Ordering::AcqRel);
+        self.0.activity.notify_one();
+        self.0.origin.deadline().inspect(|deadline| deadline.resume(Instant::now().into_std()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use serde_json::json;
+
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(10);
+
+    fn progress(requests: &InFlightRequests, token: u64) {
+        let params = json!({"progressToken": token, "progress": 1}).into();
+        assert!(requests.handle_notification("notifications/progress", &params, None));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn progress_resets_the_idle_timeout() {
+        let requests = Arc::new(InFlightRequests::default());
+        let request = requests.insert(1, RequestOrigin::Internal);
+        let server = Arc::clone(&requests);
+        tokio::spawn(async move {
+            for _ in 0..5 {
+                sleep(Duration::from_secs(8)).await;
+                progress(&server, 1);
+            }
+        });
+        let started = Instant::now();
+        assert_eq!(request.with_idle_timeout(LIMIT, pending::<()>()).await, None);
+        assert_eq!(started.elapsed(), Duration::from_secs(50));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_waits_for_input_is_not_idle() {
+        let requests = InFlightRequests::default();
+        let request = requests.insert(1, RequestOrigin::Detached);
+        let user = Arc::clone(&request);
+        tokio::spawn(async move {
+            sleep(Duration::from_secs(5)).await;
+            let _pause = user.pause_for_input();
+            sleep(Duration::from_secs(300)).await;
+        });
+        let started = Instant::now();
+        assert_eq!(request.with_idle_timeout(LIMIT, pending::<()>()).await, None);
+        assert_eq!(started.elapsed(), Duration::from_secs(315));
+    }
+
+    #[tokio::test]
+    async fn notifications_about_unknown_requests_have_no_recipient() {
+        let requests = InFlightRequests::default();
+        requests.insert(1, RequestOrigin::Internal);
+        for params in [json!({"progressToken": 2, "progress": 1}), json!({}), json!([])] {
+            assert!(!requests.handle_notification("notifications/progress", &params.into(), None));
+        }
+        let log = json!({"level": "info", "data": 1}).into();
+        assert!(!requests.handle_notification("notifications/message", &log, Some(1)));
+    }
+}

@@ -1,0 +1,147 @@
+//! Finds the executable of a command before it is started, so that errors name what is missing.
+
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, access};
+
+/// The search path if the environment has no `PATH`.
+const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// Why a command has no executable.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum ExecutableError {
+    #[error("the working directory `{}` does not exist", .0.display())]
+    NoWorkingDirectory(PathBuf),
+    #[error("no command is configured")]
+    NoCommand,
+    #[error("the command `{}` does not exist", .0.display())]
+    Missing(PathBuf),
+    #[error("the command `{}` is a directory", .0.display())]
+    Directory(PathBuf),
+    #[error("the command `{path}` is not executable; run: chmod +x {path}", path = .0.display())]
+    NotExecutable(PathBuf),
+    #[error(
+        "the command `{command}` was not found in PATH ({path}); install it, or give its full path in the server's \
+         configuration"
+    )]
+    NotInPath { command: String, path: String },
+}
+
+/// What is at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PathKind {
+    Missing,
+    Directory,
+    NotExecutable,
+    Executable,
+}
+
+pub(super) fn probe_path(path: &Path) -> PathKind {
+    match path.metadata() {
+        Err(_) => PathKind::Missing,
+        Ok(metadata) if metadata.is_dir() => PathKind::Directory,
+        Ok(_) if access(path, Access::EXEC_OK).is_err() => PathKind::NotExecutable,
+        Ok(_) => PathKind::Executable,
+    }
+}
+
+/// The executable of a command.
+pub(super) fn find(
+    command: &str,
+    environment: &[(String, String)],
+    working_directory: Option<&Path>,
+    probe: impl Fn(&Path) -> PathKind,
+) -> Result<PathBuf, ExecutableError> {
+    if let Some(directory) = working_directory
+        && probe(directory) != PathKind::Directory
+    {
+        return Err(ExecutableError::NoWorkingDirectory(directory.to_owned()));
+    }
+    if command.is_empty() {
+        return Err(ExecutableError::NoCommand);
+    }
+    if command.contains('/') {
+        let path =
+            working_directory.map_or_else(|| PathBuf::from(command), |directory| directory.join(command));
+        return match probe(&path) {
+            PathKind::Executable => Ok(path),
+            PathKind::Missing => Err(ExecutableError::Missing(path)),
+            PathKind::Directory => Err(ExecutableError::Directory(path)),
+            PathKind::NotExecutable => Err(ExecutableError::NotExecutable(path)),
+        };
+    }
+    find_in_path(command, environment, probe)
+}
+
+fn find_in_path(
+    command: &str,
+    environment: &[(String, String)],
+    probe: impl Fn(&Path) -> PathKind,
+) -> Result<PathBuf, ExecutableError> {
+    let path =
+        environment.iter().rev().find(|(name, _)| name == "PATH").map_or(DEFAULT_PATH, |(_, value)| value);
+    let mut not_executable = None;
+    // An empty entry would mean the current directory, which is never searched.
+    for directory in path.split(':').filter(|directory| !directory.is_empty()) {
+        let candidate = Path::new(directory).join(command);
+        match probe(&candidate) {
+            PathKind::Executable => return Ok(candidate),
+            PathKind::NotExecutable => drop(not_executable.get_or_insert(candidate)),
+            PathKind::Missing | PathKind::Directory => {}
+        }
+    }
+    Err(match not_executable {
+        Some(candidate) => ExecutableError::NotExecutable(candidate),
+        None => ExecutableError::NotInPath { command: command.to_owned(), path: path.to_owned() },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn probe(path: &Path) -> PathKind {
+        match path.to_str().unwrap() {
+            "/usr/bin/npx" | "/opt/bin/npx" | "/home/me/./server" | "/bin/true" => PathKind::Executable,
+            "/opt/bin/readme" => PathKind::NotExecutable,
+            "/home/me" | "/opt/bin/folder" => PathKind::Directory,
+            _ => PathKind::Missing,
+        }
+    }
+
+    fn search(
+        command: &str,
+        path: Option<&str>,
+        directory: Option<&str>,
+    ) -> Result<PathBuf, ExecutableError> {
+        let environment: Vec<_> = path.map(|path| ("PATH".to_owned(), path.to_owned())).into_iter().collect();
+        find(command, &environment, directory.map(Path::new), probe)
+    }
+
+    #[test]
+    fn the_first_executable_in_path_is_used() {
+        assert_eq!(search("npx", Some("/opt/bin:/usr/bin"), None), Ok("/opt/bin/npx".into()));
+        assert_eq!(search("npx", Some("::/nowhere:/usr/bin"), None), Ok("/usr/bin/npx".into()));
+        assert_eq!(search("true", None, None), Ok("/bin/true".into()));
+        assert_eq!(search("./server", None, Some("/home/me")), Ok("/home/me/./server".into()));
+        assert_eq!(search("/bin/true", None, Some("/home/me")), Ok("/bin/true".into()));
+    }
+
+    #[test]
+    fn errors_name_what_is_missing() {
+        let fails = |result: Result<PathBuf, ExecutableError>, expected: &str| {
+            let message = result.unwrap_err().to_string();
+            assert!(message.contains(expected), "{message}");
+        };
+        fails(
+            search("uvx", Some("/opt/bin:/usr/bin"), None),
+            "`uvx` was not found in PATH (/opt/bin:/usr/bin)",
+        );
+        fails(search("readme", Some("/opt/bin"), None), "`/opt/bin/readme` is not executable");
+        fails(search("folder", Some("/opt/bin"), None), "not found in PATH");
+        fails(search("/opt/bin/folder", None, None), "is a directory");
+        fails(search("/opt/bin/uvx", None, None), "does not exist");
+        fails(search("npx", None, Some("/nowhere")), "the working directory `/nowhere` does not exist");
+        fails(search("", None, None), "no command");
+    }
+}

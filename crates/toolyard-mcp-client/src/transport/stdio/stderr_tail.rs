@@ -1,0 +1,156 @@
+//! The end of a server's stderr, kept in a fixed amount of memory and sanitized when read.
+
+use std::{collections::VecDeque, fmt, iter::Peekable, str::Chars, sync::Mutex};
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+use toolyard_core::{redact, sanitize};
+
+use crate::sync::lock;
+
+const DEFAULT_TAIL_BYTES: usize = 16 << 10;
+const READ_CHUNK_BYTES: usize = 4 << 10;
+/// Shorter values are too likely to be ordinary words.
+const MIN_SECRET_BYTES: usize = 6;
+const REDACTED: &str = "[redacted:environment]";
+
+/// The end of a server's stderr, and of lines on stdout that are not messages. Several connections of a server may write
+/// to the same tail, one after the other.
+pub struct StderrTail {
+    limit: usize,
+    secrets: Vec<String>,
+    buffer: Mutex<TailBuffer>,
+}
+
+#[derive(Default)]
+struct TailBuffer {
+    bytes: VecDeque<u8>,
+    /// Whether earlier bytes were dropped.
+    is_truncated: bool,
+    /// Complete lines ever written.
+    lines: u64,
+}
+
+impl Default for StderrTail {
+    fn default() -> Self {
+        Self::new(DEFAULT_TAIL_BYTES, Vec::new())
+    }
+}
+
+impl StderrTail {
+    /// Keeps `limit` bytes. Values in `secrets` are redacted on reading.
+    pub fn new(limit: usize, mut secrets: Vec<String>) -> Self {
+        secrets.retain(|secret| secret.len() >= MIN_SECRET_BYTES);
+        // Longest first, because one may contain another.
+        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        Self { limit, secrets, buffer: Mutex::default() }
+    }
+
+    /// The text, without control characters and secrets.
+    pub fn text(&self) -> String {
+        let (bytes, _) = self.snapshot();
+        self.sanitized(&bytes).trim().to_owned()
+    }
+
+    /// The complete lines after the first `known` ones, as far as they are still kept, and the total number of lines.
+    pub fn lines_after(&self, known: u64) -> (u64, Vec<String>) {
+        let (bytes, total) = self.snapshot();
+        let text = self.sanitized(&bytes);
+        let mut lines: Vec<&str> = text.split('\n').collect();
+        // The last one is not complete.
+        lines.pop();
+        let new = usize::try_from(total.saturating_sub(known)).unwrap_or(usize::MAX);
+        let skipped = lines.len().saturating_sub(new);
+        (total, lines.into_iter().skip(skipped).map(|line| line.trim_end().to_owned()).collect())
+    }
+
+    pub(super) fn push_line(&self, line: &str) {
+        let mut buffer = lock(&self.buffer);
+        buffer.push(line.as_bytes(), self.limit);
+        buffer.push(b"\n", self.limit);
+    }
+
+    /// Reads until the end of the stream.
+    pub(super) async fn fill(&self, mut reader: impl AsyncRead + Unpin) {
+        let mut chunk = vec![0_u8; READ_CHUNK_BYTES];
+        while let Ok(count @ 1..) = reader.read(&mut chunk).await {
+            lock(&self.buffer).push(chunk.get(..count).unwrap_or_default(), self.limit);
+        }
+    }
+
+    /// The bytes from the start of a line, and the total number of lines.
+    fn snapshot(&self) -> (Vec<u8>, u64) {
+        let buffer = lock(&self.buffer);
+        let mut bytes: Vec<u8> = buffer.bytes.iter().copied().collect();
+        if buffer.is_truncated {
+            // A partial line may be the second half of a secret, which would not be recognized.
+            let start = memchr::memchr(b'\n', &bytes).map_or(bytes.len(), |end| end + 1);
+            bytes.drain(..start);
+        }
+        (bytes, buffer.lines)
+    }
+
+    fn sanitized(&self, bytes: &[u8]) -> String {
+        // Most servers write nothing; do not build the redaction rules for them.
+        if bytes.is_empty() {
+            return String::new();
+        }
+        let text = strip_terminal_sequences(&String::from_utf8_lossy(bytes));
+        let mut text = sanitize(&text).0.into_owned();
+        for secret in &self.secrets {
+            if text.contains(secret.as_str()) {
+                text = text.replace(secret.as_str(), REDACTED);
+            }
+        }
+        redact(&text).into_owned()
+    }
+}
+
+impl TailBuffer {
+    fn push(&mut self, bytes: &[u8], limit: usize) {
+        self.lines += memchr::memchr_iter(b'\n', bytes).count() as u64;
+        let excess = (self.bytes.len() + bytes.len()).saturating_sub(limit);
+        self.is_truncated |= excess > 0;
+        self.bytes.drain(..excess.min(self.bytes.len()));
+        let start = bytes.len().saturating_sub(limit);
+        self.bytes.extend(bytes.get(start..).unwrap_or_default());
+    }
+}
+
+impl fmt::Debug for StderrTail {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let buffer = lock(&self.buffer);
+        formatter
+            .debug_struct("StderrTail")
+            .field("bytes", &buffer.bytes.len())
+            .field("lines", &buffer.lines)
+            .finish()
+    }
+}
+
+/// The text without terminal escape sequences, titles that they set included, and without carriage returns.
+fn strip_terminal_sequences(text: &str) -> String {
+    let mut stripped = String::with_capacity(text.len());
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\u{1b}' => skip_sequence(&mut letters),
+            '\r' => {}
+            _ => stripped.push(letter),
+        }
+    }
+    stripped
+}
+
+/// Skips the rest of a terminal sequence: `ESC [ 31 m`, or `ESC ] … BEL` up to the end of its line.
+fn skip_sequence(letters: &mut Peekable<Chars<'_>>) {
+    if letters.next_if_eq(&'[').is_some() {
+        while letters.next_if(|letter| matches!(letter, ' '..='?')).is_some() {}
+        letters.next_if(|letter| matches!(letter, '@'..='~'));
+    } else if letters.next_if_eq(&']').is_some() {
+        while letters.next_if(|letter| !matches!(letter, '\u{7}' | '\u{1b}' | '\n')).is_some() {}
+    }
+}
+
+#[cfg(test)]
+#[path = "stderr_tail_tests.rs"]
+mod tests;

@@ -1,0 +1,79 @@
+//! Output of all kinds, friendly and hostile.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn tail_of(limit: usize, chunks: &[&str]) -> StderrTail {
+    let tail = StderrTail::new(limit, vec!["zebra-42-crossing".to_owned(), "abc".to_owned()]);
+    for chunk in chunks {
+        lock(&tail.buffer).push(chunk.as_bytes(), limit);
+    }
+    tail
+}
+
+#[test]
+fn colours_titles_and_invisible_text_are_removed() {
+    let tail =
+        tail_of(1_000, &["\u{1b}[31;1merror\u{1b}[0m: \u{1b}]0;evil title\u{7}no\u{202e} file\r\n\u{0}done"]);
+    assert_eq!(tail.text(), "error: no file\ndone");
+}
+
+#[test]
+fn secrets_are_redacted() {
+    let tail = tail_of(1_000, &["key is zebra-42-", "crossing, abc\npassword=hunter2\n"]);
+    assert_eq!(tail.text(), "key is [redacted:environment], abc\npassword=[redacted:assignment]");
+}
+
+#[test]
+fn a_partial_first_line_is_not_shown() {
+    let tail = tail_of(12, &["password=hunter2\nnext\nlast"]);
+    assert_eq!(tail.text(), "next\nlast");
+    assert_eq!(tail_of(12, &["one endless line without an end"]).text(), "");
+}
+
+#[test]
+fn lines_are_numbered() {
+    let tail = tail_of(20, &["one\ntwo\nthr"]);
+    assert_eq!(tail.lines_after(0), (2, vec!["one".to_owned(), "two".to_owned()]));
+    assert_eq!(tail.lines_after(1), (2, vec!["two".to_owned()]));
+    assert_eq!(tail.lines_after(2), (2, Vec::new()));
+    tail.push_line("ee");
+    tail.push_line("four and more");
+    assert_eq!(tail.lines_after(2), (4, vec!["four and more".to_owned()]));
+    assert_eq!(tail.lines_after(9), (4, Vec::new()));
+}
+
+#[tokio::test]
+async fn a_flood_does_not_grow_the_buffer() {
+    let tail = StderrTail::default();
+    let flood = "a line of a flood\n".repeat(200_000);
+    tail.fill(flood.as_bytes()).await;
+    assert!(
+        lock(&tail.buffer).bytes.capacity() <= 2 * DEFAULT_TAIL_BYTES,
+        "{}",
+        lock(&tail.buffer).bytes.capacity()
+    );
+    assert_eq!(tail.lines_after(199_999), (200_000, vec!["a line of a flood".to_owned()]));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    /// The tail is the end of all bytes, without anything that controls a terminal.
+    #[test]
+    fn the_tail_does_not_depend_on_chunk_boundaries(
+        pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..20),
+        limit in 1_usize..200,
+    ) {
+        let (pieced, whole) = (StderrTail::new(limit, Vec::new()), StderrTail::new(limit, Vec::new()));
+        for piece in &pieces {
+            lock(&pieced.buffer).push(piece, limit);
+        }
+        lock(&whole.buffer).push(&pieces.concat(), limit);
+        prop_assert!(lock(&pieced.buffer).bytes.len() <= limit);
+        prop_assert_eq!(pieced.text(), whole.text());
+        prop_assert_eq!(pieced.lines_after(0), whole.lines_after(0));
+        prop_assert!(!pieced.text().chars().any(|letter| letter.is_control() && !matches!(letter, '\n' | '\t')));
+    }
+}

@@ -1,0 +1,158 @@
+//! [`IncomingRequest`]: a request and its client. Also suspends, resumes and completes its task.
+
+use std::sync::Arc;
+
+use toolyard_core::RevisionFamily;
+use toolyard_mcp::{JsonObject, RequestId, error_code, input_method::input_method};
+
+use crate::{
+    dispatch::{
+        outcome::{Outcome, invalid_request_state},
+        params::Params,
+        served_endpoint::ServedEndpoint,
+    },
+    interaction::{
+        request_channel::{NotificationPreferences, RequestChannel},
+        request_task::{RequestTask, TaskEvent},
+    },
+    server::McpServer,
+    session::{
+        peer::Peer,
+        request_state::{RequestFingerprint, RequestState},
+        session_id::SessionScope,
+    },
+};
+
+/// A request with its client and endpoint.
+#[derive(Debug)]
+pub(crate) struct IncomingRequest {
+    pub(crate) endpoint: Arc<ServedEndpoint>,
+    pub(crate) principal: [u8; 32],
+    pub(crate) peer: Arc<Peer>,
+    pub(crate) id: RequestId,
+    pub(crate) method: String,
+    pub(crate) params: Params,
+    /// Whether messages can be sent before the response.
+    pub(crate) can_notify: bool,
+}
+
+impl IncomingRequest {
+    pub(crate) fn scope(&self) -> SessionScope<'_> {
+        SessionScope { profile: &self.endpoint.profile, principal: &self.principal }
+    }
+
+    /// Which notifications the client wants while its request runs.
+    fn preferences(&self, server: &McpServer) -> NotificationPreferences {
+        let meta = self.params.meta.as_ref();
+        let log_level = match self.peer.family() {
+            RevisionFamily::Modern => meta.and_then(|meta| meta.log_level),
+            RevisionFamily::Legacy => Some(server.clients.log_level(self.peer.session_key)),
+        };
+        NotificationPreferences {
+            progress_token: meta.and_then(|meta| meta.progress_token.clone()),
+            log_level,
+        }
+    }
+
+    /// What sealed state of this request is bound to.
+    pub(crate) fn fingerprint(&self) -> RequestFingerprint {
+        let params = &self.params;
+        let target = params.name.as_deref().or(params.uri.as_deref()).unwrap_or_default().to_owned();
+        RequestFingerprint { method: self.method.clone(), target, arguments: params.arguments.clone() }
+    }
+}
+
+impl McpServer {
+    /// The channel to the client that sent a request.
+    pub(crate) fn open_channel(&self, incoming: &IncomingRequest) -> RequestChannel {
+        let (peer, input_requests) = (Arc::clone(&incoming.peer), Arc::clone(&self.input_requests));
+        let mut channel = RequestChannel::new(peer, input_requests, incoming.preferences(self));
+        channel.can_notify = incoming.can_notify;
+        channel.can_request_input =
+            matches!(incoming.method.as_str(), "tools/call" | "prompts/get" | "resources/read");
+        channel.max_queued_messages = self.config.limits.queued_messages;
+        channel.trace_context =
+            incoming.params.meta.as_ref().map(|meta| meta.trace_context.clone()).unwrap_or_default();
+        // A client without capabilities never gets input requests.
+        let may_wait = incoming.peer.family() == RevisionFamily::Modern && channel.can_request_input;
+        channel.fingerprint =
+            (may_wait && incoming.peer.capabilities != Default::default()).then(|| incoming.fingerprint());
+        channel
+    }
+
+    /// Opens state that was sealed for this request.
+    pub(crate) fn open_state(&self, incoming: &IncomingRequest, sealed: &str) -> Option<RequestState> {
+        let (keys, age) = (&self.config.session_keys, self.config.limits.suspended_call_timeout);
+        RequestState::open(keys, &incoming.scope(), &incoming.fingerprint(), sealed, age)
+    }
+
+    /// Resumes a suspended call with the client's responses.
+    pub(crate) fn resume(
+        &self,
+        incoming: &IncomingRequest,
+        instance: u64,
+        number: u64,
+    ) -> Result<RequestTask, Outcome> {
+        let suspended = if instance == self.instance { self.suspended_calls.take(number) } else { None };
+        let task = suspended.ok_or_else(invalid_request_state)?;
+        task.channel.set_preferences(incoming.preferences(self));
+        if let Some(responses) = &incoming.params.input_responses {
+            task.channel.provide_responses(responses);
+        }
+        Ok(task)
+    }
+
+    /// Suspends a call until its client provides input, and returns the input requests.
+    pub(crate) fn suspend(&self, scope: &SessionScope<'_>, task: RequestTask) -> Outcome {
+        let mut requests = JsonObject::new();
+        for (key, input) in task.channel.pending_requests() {
+            let mut request = JsonObject::new().with_text("method", input_method(input.kind));
+            request = match &input.params {
+                Some(params) => request.with_raw("params", params),
+                None => request.with_object("params", &JsonObject::new()),
+            };
+            requests = requests.with_object(&key, &request);
+        }
+        let limits = &self.config.limits;
+        let Some(request) = task.channel.fingerprint.clone() else {
+            return Outcome::error(error_code::INTERNAL_ERROR, "this request cannot request input");
+        };
+        let Some(number) =
+            self.suspended_calls.insert(task, limits.suspended_calls, limits.suspended_call_timeout)
+        else {
+            return Outcome::error(
+                error_code::INTERNAL_ERROR,
+                "too many suspended calls; the outcome of this call is unknown",
+            );
+        };
+        let state = RequestState::Suspended { instance: self.instance, number };
+        let Some(sealed) = state.seal(&self.config.session_keys, scope, &request) else {
+            return Outcome::error(error_code::INTERNAL_ERROR, "failed to seal requestState");
+        };
+        let result = JsonObject::new()
+            .with_text("resultType", "input_required")
+            .with_object("inputRequests", &requests)
+            .with_text("requestState", &sealed);
+        Outcome::result(result.to_string())
+    }
+
+    /// Runs a task to its end and passes messages for the client to `send`. None if the request was cancelled.
+    pub(crate) async fn complete<F>(
+        &self,
+        scope: &SessionScope<'_>,
+        mut task: RequestTask,
+        mut send: impl FnMut(bytes::Bytes) -> F,
+    ) -> Option<Outcome>
+    where
+        F: Future<Output = ()>,
+    {
+        loop {
+            match task.next_event().await {
+                TaskEvent::Message(message) => send(message).await,
+                TaskEvent::InputRequired => return Some(self.suspend(scope, task)),
+                TaskEvent::Completed(outcome) => return Some(outcome),
+                TaskEvent::Cancelled => return None,
+            }
+        }
+    }
+}

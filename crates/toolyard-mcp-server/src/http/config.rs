@@ -1,0 +1,108 @@
+//! [`HttpConfig`]: access control, timeouts and limits of the HTTP server.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use aws_lc_rs::{constant_time::verify_slices_are_equal, digest};
+
+use crate::http::routes::HttpRoutes;
+
+/// How a server is reached over HTTP.
+#[derive(Debug, Clone)]
+pub struct HttpConfig {
+    /// Who may send requests.
+    pub access: Access,
+    /// Allowed names and addresses in the `Host` header, without port, besides those of this machine; `*` for any. Protects
+    /// against DNS rebinding.
+    pub hosts: Vec<String>,
+    /// Allowed origins of web pages, such as `https://example.com`, besides those of this machine; `*` for any.
+    pub origins: Vec<String>,
+    /// Whether to serve the HTTP+SSE transport of 2024-11-05 at `/sse` and `/messages`.
+    pub legacy_sse: bool,
+    /// Concurrent connections; further ones wait to be accepted.
+    pub max_connections: usize,
+    /// Connections close after this time without a complete request head, an in-flight request or a successful write. Idle
+    /// connections may live up to twice as long.
+    pub idle_timeout: Duration,
+    /// How long the body of a request may take to arrive.
+    pub body_timeout: Duration,
+    /// How long an event stream may be silent before a keep-alive comment is sent.
+    pub keep_alive_interval: Duration,
+    /// How long an idle connection stays open after shutdown begins. A request that arrives meanwhile is answered with
+    /// `Connection: close`. Closing at once could lose a request that is on its way, and neither client nor proxy may repeat
+    /// it.
+    pub shutdown_grace: Duration,
+    /// How long in-flight requests may run after shutdown begins.
+    pub drain_timeout: Duration,
+    /// Handlers for other paths.
+    pub routes: Option<Arc<dyn HttpRoutes>>,
+}
+
+impl HttpConfig {
+    /// A configuration with default limits.
+    pub fn new(access: Access) -> Self {
+        Self {
+            access,
+            hosts: Vec::new(),
+            origins: Vec::new(),
+            legacy_sse: false,
+            max_connections: 16_384,
+            idle_timeout: Duration::from_secs(60),
+            body_timeout: Duration::from_secs(30),
+            keep_alive_interval: Duration::from_secs(20),
+            shutdown_grace: Duration::from_millis(500),
+            drain_timeout: Duration::from_secs(30),
+            routes: None,
+        }
+    }
+}
+
+/// Who may send requests.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Access {
+    /// Clients with this bearer token.
+    Token(AccessToken),
+    /// All clients.
+    Open,
+}
+
+/// A bearer token; never printed.
+#[derive(Clone)]
+pub struct AccessToken {
+    text: String,
+    hash: [u8; 32],
+}
+
+impl AccessToken {
+    /// A token, without surrounding whitespace.
+    pub fn new(text: &str) -> Self {
+        let text = text.trim().to_owned();
+        Self { hash: sha256(&text), text }
+    }
+
+    /// Whether a client presented the token; compared in constant time.
+    pub(crate) fn matches(&self, presented: &str) -> bool {
+        !self.text.is_empty() && verify_slices_are_equal(self.text.as_bytes(), presented.as_bytes()).is_ok()
+    }
+}
+
+impl fmt::Debug for AccessToken {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("AccessToken(***)")
+    }
+}
+
+impl Access {
+    /// A hash of the credential, to which sessions are bound.
+    pub(crate) fn principal(&self) -> [u8; 32] {
+        match self {
+            Self::Token(token) => token.hash,
+            Self::Open => [0; 32],
+        }
+    }
+}
+
+fn sha256(text: &str) -> [u8; 32] {
+    let hash = digest::digest(&digest::SHA256, text.as_bytes());
+    hash.as_ref().try_into().unwrap_or_default()
+}

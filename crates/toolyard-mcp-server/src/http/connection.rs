@@ -1,0 +1,388 @@
+//! [`Connection`]: routes the requests of one connection and handles them in its task.
+
+use std::{
+    net::IpAddr,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use toolyard_mcp::error_code;
+
+use crate::{
+    config::ServedRevisions,
+    dispatch::served_endpoint::ServedEndpoint,
+    http::{
+        activity_stream::ConnectionActivity,
+        body::{KeepAlive, ResponseBody, TaskEventStream},
+        config::HttpConfig,
+        guard::{check_host_and_origin, check_token},
+        legacy_sse::LegacySessions,
+        response,
+        routes::{HttpRoutes, RouteRequest},
+    },
+    interaction::request_channel::{NotificationPreferences, RequestChannel},
+    server::McpServer,
+    session::{
+        peer::Peer,
+        session_id::{SessionScope, open_session_id},
+    },
+};
+
+/// The health check of load balancers.
+const HEALTH_PATH: &str = "/healthz";
+
+static REVISION_HEADER: HeaderName = HeaderName::from_static("mcp-protocol-version");
+
+/// What all connections share.
+#[derive(Debug)]
+pub(crate) struct HttpServer {
+    pub(crate) server: Arc<McpServer>,
+    pub(crate) config: HttpConfig,
+    pub(crate) principal: [u8; 32],
+    pub(crate) legacy: Arc<LegacySessions>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) http: Arc<HttpServer>,
+    /// The local address of the connection.
+    local: Option<IpAddr>,
+    pub(crate) activity: Arc<ConnectionActivity>,
+    /// The last opened session: most connections have one.
+    session: Mutex<Option<CachedSession>>,
+}
+
+/// A session id, its endpoint and its client.
+type CachedSession = (HeaderValue, Arc<ServedEndpoint>, Arc<Peer>);
+
+/// The content types that a client accepts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct AcceptedTypes {
+    pub(crate) json: bool,
+    pub(crate) events: bool,
+}
+
+impl Connection {
+    pub(crate) fn new(http: Arc<HttpServer>, local: Option<IpAddr>) -> Self {
+        Self { http, local, activity: Arc::default(), session: Mutex::default() }
+    }
+
+    /// Handles one request.
+    pub(crate) async fn respond(&self, request: Request<Incoming>) -> Response<ResponseBody> {
+        let _in_flight = self.activity.begin_request();
+        // Health checks have no token and arbitrary host names, and reveal nothing.
+        if request.uri().path() == HEALTH_PATH && matches!(*request.method(), Method::GET | Method::HEAD) {
+            return response::health(self.http.server.shutdown_signal().is_triggered());
+        }
+        let (config, headers) = (&self.http.config, request.headers());
+        let authority = request.uri().authority().map(http::uri::Authority::as_str);
+        if let Err(denied) = check_host_and_origin(config, headers, authority, self.local) {
+            tracing::debug!(?denied, "access denied");
+            return response::access_denied(denied);
+        }
+        let origin = headers.get(header::ORIGIN).cloned();
+        let mut response = if request.method() == Method::OPTIONS {
+            response::preflight(headers.get(header::ACCESS_CONTROL_REQUEST_HEADERS))
+        } else {
+            match check_token(&config.access, headers) {
+                Ok(()) => self.route(request).await,
+                Err(denied) => response::access_denied(denied),
+            }
+        };
+        if let Some(origin) = origin {
+            response::add_cors_headers(&mut response, origin);
+        }
+        response
+    }
+
+    async fn route(&self, request: Request<Incoming>) -> Response<ResponseBody> {
+        if let Some(routes) =
+            self.http.config.routes.as_ref().filter(|routes| routes.matches(request.uri().path()))
+        {
+            return self.handle_route(&**routes, request).await;
+        }
+        let (path, method) = (request.uri().path(), request.method());
+        let route = Route::parse(path, self.http.config.legacy_sse);
+        let Some((kind, endpoint)) =
+            route.and_then(|(kind, profile)| Some((kind, Arc::clone(self.http.server.endpoint(profile)?))))
+        else {
+            return response::error(
+                StatusCode::NOT_FOUND,
+                error_code::SERVER_ERROR,
+                "not found: the MCP endpoint is /mcp",
+            );
+        };
+        let has_legacy = self.http.server.config.revisions != ServedRevisions::Modern;
+        match (kind, method) {
+            (Route::Mcp, &Method::POST) => self.post(request, &endpoint).await,
+            (Route::Mcp, &Method::GET) if has_legacy => self.open_stream(request.headers(), &endpoint),
+            (Route::Mcp, &Method::DELETE) if has_legacy => self.end_session(request.headers(), &endpoint),
+            (Route::Mcp, _) if has_legacy => response::method_not_allowed("GET, POST, DELETE, OPTIONS"),
+            (Route::Mcp, _) => response::method_not_allowed("POST, OPTIONS"),
+            (Route::LegacyStream, &Method::GET) => self.open_legacy_stream(&endpoint),
+            (Route::LegacyStream, _) => response::method_not_allowed("GET, OPTIONS"),
+            (Route::LegacyMessages, &Method::POST) => self.legacy_message(request, &endpoint).await,
+            (Route::LegacyMessages, _) => response::method_not_allowed("POST, OPTIONS"),
+        }
+    }
+
+    /// Handles a request with a configured route.
+    async fn handle_route(
+        &self,
+        routes: &dyn HttpRoutes,
+        mut request: Request<Incoming>,
+    ) -> Response<ResponseBody> {
+        let headers = std::mem::take(request.headers_mut());
+        let (method, uri) = (request.method().clone(), request.uri().clone());
+        let body = match self.read_text(request).await {
+            Ok(body) => body,
+            Err(response) => return response,
+        };
+        let query = uri.query().unwrap_or_default().to_owned();
+        let request = RouteRequest { method, path: uri.path().to_owned(), query, headers, body };
+        let response = routes.handle(request).await;
+        let mut stopped = self.http.server.shutdown_signal();
+        response.respond(
+            KeepAlive::new(self.http.config.keep_alive_interval),
+            async move { stopped.wait().await },
+        )
+    }
+
+    /// Opens the stream of change notifications of a legacy client.
+    fn open_stream(&self, headers: &HeaderMap, endpoint: &Arc<ServedEndpoint>) -> Response<ResponseBody> {
+        if !accepted_types(headers).events {
+            let text = "not acceptable: a stream needs Accept: text/event-stream";
+            return response::error(StatusCode::NOT_ACCEPTABLE, error_code::SERVER_ERROR, text);
+        }
+        let peer = match self.require_session(headers, endpoint) {
+            Ok(peer) => peer,
+            Err(response) => return *response,
+        };
+        let session_key = peer.session_key;
+        let server = &self.http.server;
+        let channel =
+            RequestChannel::new(peer, Arc::clone(&server.input_requests), NotificationPreferences::default());
+        let task = server.notify_legacy_client(endpoint, channel);
+        server.clients.open_stream(session_key, &task.channel, server.config.limits.tracked_clients);
+        let events = TaskEventStream {
+            server: Arc::clone(server),
+            endpoint: Arc::clone(endpoint),
+            principal: self.http.principal,
+            id: None,
+            task: Some(task),
+            // Some clients consider a stream open after its first byte.
+            first: Some(bytes::Bytes::from_static(b":\n\n")),
+            keep_alive: KeepAlive::new(self.http.config.keep_alive_interval),
+        };
+        response::stream(ResponseBody::Task(Box::new(events)))
+    }
+
+    fn end_session(&self, headers: &HeaderMap, endpoint: &Arc<ServedEndpoint>) -> Response<ResponseBody> {
+        let peer = match self.require_session(headers, endpoint) {
+            Ok(peer) => peer,
+            Err(response) => return *response,
+        };
+        let server = &self.http.server;
+        let subscribed = server.clients.end_session(peer.session_key, server.config.limits.tracked_clients);
+        server.release_subscriptions(endpoint, subscribed);
+        response::status(StatusCode::NO_CONTENT)
+    }
+
+    fn open_legacy_stream(&self, endpoint: &Arc<ServedEndpoint>) -> Response<ResponseBody> {
+        let http = &self.http;
+        match http.legacy.open_stream(&http.server, endpoint, http.principal, &http.config) {
+            Some(events) => response::stream(ResponseBody::LegacySse(Box::new(events))),
+            None => response::status(StatusCode::SERVICE_UNAVAILABLE),
+        }
+    }
+
+    async fn legacy_message(
+        &self,
+        request: Request<Incoming>,
+        endpoint: &Arc<ServedEndpoint>,
+    ) -> Response<ResponseBody> {
+        let query = request.uri().query().unwrap_or_default();
+        let name = query.split('&').find_map(|pair| pair.strip_prefix("sessionId=")).unwrap_or_default();
+        let Some(legacy_session) = self.http.legacy.find(name, endpoint) else { return session_not_found() };
+        match self.read_text(request).await {
+            Ok(text) => {
+                legacy_session.receive(text).await;
+                response::status(StatusCode::ACCEPTED)
+            }
+            Err(response) => response,
+        }
+    }
+
+    /// The client of the session of a request, or the error response.
+    fn require_session(
+        &self,
+        headers: &HeaderMap,
+        endpoint: &Arc<ServedEndpoint>,
+    ) -> Result<Arc<Peer>, Box<Response<ResponseBody>>> {
+        match self.lookup_session(headers, endpoint) {
+            SessionLookup::Found(peer) => Ok(peer),
+            SessionLookup::Missing => {
+                let text = "missing header Mcp-Session-Id";
+                Err(Box::new(response::error(StatusCode::BAD_REQUEST, error_code::SERVER_ERROR, text)))
+            }
+            SessionLookup::Unknown => Err(Box::new(session_not_found())),
+        }
+    }
+
+    /// Looks up the session of a request.
+    pub(crate) fn lookup_session(
+        &self,
+        headers: &HeaderMap,
+        endpoint: &Arc<ServedEndpoint>,
+    ) -> SessionLookup {
+        let Some(id) = headers.get(&response::SESSION_HEADER) else { return SessionLookup::Missing };
+        let server = &self.http.server;
+        let mut last = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = match &*last {
+            Some((known, at, peer)) if known == id && Arc::ptr_eq(at, endpoint) => Some(Arc::clone(peer)),
+            _ => {
+                let scope = SessionScope { profile: &endpoint.profile, principal: &self.http.principal };
+                let opened =
+                    id.to_str().ok().and_then(|id| open_session_id(&server.config.session_keys, &scope, id));
+                let peer = opened.map(Arc::new);
+                if let Some(peer) = &peer {
+                    // Keeps the id out of debug output.
+                    let mut id = id.clone();
+                    id.set_sensitive(true);
+                    *last = Some((id, Arc::clone(endpoint), Arc::clone(peer)));
+                }
+                peer
+            }
+        };
+        match known {
+            Some(peer) if !server.clients.has_ended(peer.session_key) => SessionLookup::Found(peer),
+            _ => SessionLookup::Unknown,
+        }
+    }
+
+    /// Reads the body of a request as text, within its limits of size and time.
+    pub(crate) async fn read_text(
+        &self,
+        request: Request<Incoming>,
+    ) -> Result<String, Response<ResponseBody>> {
+        let limit = self.http.server.config.limits.message_bytes;
+        let collected = tokio::time::timeout(
+            self.http.config.body_timeout,
+            Limited::new(request.into_body(), limit).collect(),
+        );
+        let bytes = match collected.await {
+            Ok(Ok(collected)) => collected.to_bytes(),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => {
+                let text = format!("the body is longer than {limit} bytes");
+                return Err(response::error(
+                    StatusCode::PAYLOAD_TOO_LARGE,
+                    error_code::INVALID_REQUEST,
+                    &text,
+                ));
+            }
+            Ok(Err(_)) => return Err(response::status(StatusCode::BAD_REQUEST)),
+            Err(_) => {
+                let mut response = response::status(StatusCode::REQUEST_TIMEOUT);
+                response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+                return Err(response);
+            }
+        };
+        String::from_utf8(bytes.into()).map_err(|_| {
+            response::error(StatusCode::BAD_REQUEST, error_code::PARSE_ERROR, "the body is not UTF-8")
+        })
+    }
+
+    /// The header `MCP-Protocol-Version`; an invalid revision if it is repeated or unreadable.
+    pub(crate) fn revision_header(headers: &HeaderMap) -> Option<&str> {
+        let mut all = headers.get_all(&REVISION_HEADER).iter();
+        let first = all.next()?.to_str().ok().filter(|_| all.next().is_none());
+        Some(first.unwrap_or("unreadable").trim())
+    }
+}
+
+/// The session of a request.
+#[derive(Debug)]
+pub(crate) enum SessionLookup {
+    Missing,
+    Found(Arc<Peer>),
+    /// Forged, for another client or endpoint, expired or ended.
+    Unknown,
+}
+
+/// The response that makes clients initialize again.
+pub(crate) fn session_not_found() -> Response<ResponseBody> {
+    let text = "unknown session: send initialize to start a new one";
+    response::error(StatusCode::NOT_FOUND, error_code::SESSION_NOT_FOUND, text)
+}
+
+/// What a path addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Route {
+    Mcp,
+    LegacyStream,
+    LegacyMessages,
+}
+
+impl Route {
+    /// The route and the profile of a path.
+    fn parse(path: &str, legacy_sse: bool) -> Option<(Self, &str)> {
+        let routes = [("/mcp", Self::Mcp), ("/sse", Self::LegacyStream), ("/messages", Self::LegacyMessages)];
+        let (rest, route) =
+            routes.into_iter().find_map(|(prefix, route)| Some((path.strip_prefix(prefix)?, route)))?;
+        let profile = match rest.strip_prefix('/') {
+            Some(profile) => profile.strip_suffix('/').unwrap_or(profile),
+            None if rest.is_empty() => "",
+            None => return None,
+        };
+        (route == Self::Mcp || legacy_sse).then_some((route, profile))
+    }
+}
+
+/// Reads the `Accept` header. Without one, a client gets JSON.
+pub(crate) fn accepted_types(headers: &HeaderMap) -> AcceptedTypes {
+    let mut accepted = AcceptedTypes { json: false, events: false };
+    let mut has_header = false;
+    for value in headers.get_all(header::ACCEPT) {
+        let Ok(value) = value.to_str() else { continue };
+        for range in value.split(',') {
+            has_header = true;
+            let kind = range.split(';').next().unwrap_or_default().trim();
+            let is = |media_type: &str| kind.eq_ignore_ascii_case(media_type);
+            accepted.json |= is("application/json") || is("application/*") || is("*/*");
+            accepted.events |= is("text/event-stream") || is("text/*") || is("*/*");
+        }
+    }
+    if has_header { accepted } else { AcceptedTypes { json: true, events: false } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_select_transport_and_profile() {
+        assert_eq!(Route::parse("/mcp", false), Some((Route::Mcp, "")));
+        assert_eq!(Route::parse("/mcp/", false), Some((Route::Mcp, "")));
+        assert_eq!(Route::parse("/mcp/work", false), Some((Route::Mcp, "work")));
+        assert_eq!(Route::parse("/sse", true), Some((Route::LegacyStream, "")));
+        for path in ["/", "/mcpx", "/sse", "/messages", ""] {
+            assert_eq!(Route::parse(path, false), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_accept_header_selects_content_types() {
+        let of = |value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT, value.parse().unwrap());
+            accepted_types(&headers)
+        };
+        assert_eq!(of("application/json, text/event-stream"), AcceptedTypes { json: true, events: true });
+        assert_eq!(of("TEXT/event-stream;q=0.5"), AcceptedTypes { json: false, events: true });
+        assert_eq!(of("*/*"), AcceptedTypes { json: true, events: true });
+        assert_eq!(of("text/html"), AcceptedTypes { json: false, events: false });
+        assert_eq!(accepted_types(&HeaderMap::new()), AcceptedTypes { json: true, events: false });
+    }
+}

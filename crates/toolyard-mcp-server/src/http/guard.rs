@@ -1,0 +1,214 @@
+//! Checks the host, origin and token of a request.
+
+use std::net::IpAddr;
+
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+
+use crate::http::config::{Access, HttpConfig};
+
+/// Why a request is denied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AccessError {
+    /// The `Host` header names another server.
+    ForbiddenHost,
+    /// The web page has no access.
+    ForbiddenOrigin,
+    /// The request has no token.
+    MissingToken,
+    /// The token is wrong.
+    InvalidToken,
+}
+
+impl AccessError {
+    pub(crate) fn status(self) -> StatusCode {
+        match self {
+            Self::ForbiddenHost | Self::ForbiddenOrigin => StatusCode::FORBIDDEN,
+            Self::MissingToken | Self::InvalidToken => StatusCode::UNAUTHORIZED,
+        }
+    }
+
+    pub(crate) fn message(self) -> &'static str {
+        match self {
+            Self::ForbiddenHost => "forbidden Host header: add the name to the allowed hosts of this server",
+            Self::ForbiddenOrigin => "forbidden origin: add it to the allowed origins of this server",
+            Self::MissingToken => "missing bearer token: send Authorization: Bearer TOKEN",
+            Self::InvalidToken => "invalid bearer token",
+        }
+    }
+
+    /// The value of `WWW-Authenticate`.
+    pub(crate) fn challenge(self) -> Option<HeaderValue> {
+        match self {
+            Self::ForbiddenHost | Self::ForbiddenOrigin => None,
+            Self::MissingToken => Some(HeaderValue::from_static(r#"Bearer realm="toolyard""#)),
+            Self::InvalidToken => {
+                Some(HeaderValue::from_static(r#"Bearer realm="toolyard", error="invalid_token""#))
+            }
+        }
+    }
+}
+
+/// Checks the `Host` and `Origin` headers, each by itself.
+pub(crate) fn check_host_and_origin(
+    config: &HttpConfig,
+    headers: &HeaderMap,
+    authority: Option<&str>,
+    local: Option<IpAddr>,
+) -> Result<(), AccessError> {
+    let mut hosts = headers.get_all(header::HOST).iter();
+    let host = match (hosts.next(), hosts.next()) {
+        (Some(host), None) => host.to_str().ok(),
+        (None, _) => authority,
+        // A proxy may have checked the other of two hosts.
+        (Some(_), Some(_)) => None,
+    };
+    let is_ours = |host: &str| {
+        is_loopback_name(host)
+            || local.is_some_and(|local| host.trim_matches(['[', ']']).parse() == Ok(local))
+            || config.hosts.iter().any(|known| known == "*" || known.eq_ignore_ascii_case(host))
+    };
+    if !host.and_then(without_port).is_some_and(is_ours) {
+        return Err(AccessError::ForbiddenHost);
+    }
+    let mut origins = headers.get_all(header::ORIGIN).iter();
+    let is_allowed = |origin: &HeaderValue| {
+        let Ok(origin) = origin.to_str() else { return false };
+        let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        host.and_then(without_port).is_some_and(is_loopback_name)
+            || config.origins.iter().any(|known| known == "*" || known.eq_ignore_ascii_case(origin))
+    };
+    if origins.all(is_allowed) { Ok(()) } else { Err(AccessError::ForbiddenOrigin) }
+}
+
+/// Checks the bearer token.
+pub(crate) fn check_token(access: &Access, headers: &HeaderMap) -> Result<(), AccessError> {
+    let Access::Token(token) = access else { return Ok(()) };
+    let presented = headers.get(header::AUTHORIZATION).ok_or(AccessError::MissingToken)?;
+    let presented = presented.to_str().map_err(|_| AccessError::InvalidToken)?;
+    let (scheme, presented) = presented.split_once(' ').ok_or(AccessError::InvalidToken)?;
+    let is_right = scheme.eq_ignore_ascii_case("bearer") && token.matches(presented.trim());
+    if is_right { Ok(()) } else { Err(AccessError::InvalidToken) }
+}
+
+/// A host without its port; none if malformed.
+fn without_port(host: &str) -> Option<&str> {
+    let (name, port) = match host.strip_prefix('[') {
+        Some(rest) => {
+            let end = rest.find(']')? + 2;
+            host.split_at_checked(end)?
+        }
+        None => host.split_at_checked(host.find(':').unwrap_or(host.len()))?,
+    };
+    let port = match port.strip_prefix(':') {
+        Some(port) => port,
+        None if port.is_empty() => "",
+        None => return None,
+    };
+    (!name.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())).then_some(name)
+}
+
+fn is_loopback_name(host: &str) -> bool {
+    host.eq_ignore_ascii_case("localhost") || host == "127.0.0.1" || host == "[::1]"
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{super::AccessToken, *};
+
+    fn place(hosts: &[&str], origin: Option<&str>) -> Result<(), AccessError> {
+        let mut headers = HeaderMap::new();
+        for host in hosts {
+            headers.append(header::HOST, HeaderValue::from_str(host).unwrap());
+        }
+        if let Some(origin) = origin {
+            headers.insert(header::ORIGIN, HeaderValue::from_str(origin).unwrap());
+        }
+        let mut config = HttpConfig::new(Access::Open);
+        config.hosts.push("yard.example".to_owned());
+        config.origins.push("https://app.example".to_owned());
+        check_host_and_origin(&config, &headers, None, "192.168.1.5".parse().ok())
+    }
+
+    #[test]
+    fn allowed_hosts_and_local_origins_pass() {
+        for host in [
+            "localhost",
+            "LOCALHOST:80",
+            "127.0.0.1:8080",
+            "[::1]:1",
+            "[::1]",
+            "yard.example:9",
+            "192.168.1.5:2",
+        ] {
+            assert_eq!(place(&[host], None), Ok(()), "{host}");
+        }
+        for origin in ["http://localhost:3000", "https://127.0.0.1", "http://[::1]:5", "https://app.example"]
+        {
+            assert_eq!(place(&["localhost"], Some(origin)), Ok(()), "{origin}");
+        }
+    }
+
+    #[test]
+    fn host_and_origin_are_checked_independently() {
+        for host in [
+            "evil.example",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "localhost:80@evil",
+            "",
+            ":80",
+            "[::1]x",
+            "192.168.1.6",
+        ] {
+            assert_eq!(place(&[host], Some("http://localhost")), Err(AccessError::ForbiddenHost), "{host}");
+        }
+        assert_eq!(place(&[], None), Err(AccessError::ForbiddenHost));
+        assert_eq!(place(&["localhost", "evil.example"], None), Err(AccessError::ForbiddenHost));
+        for origin in [
+            "null",
+            "http://evil.example",
+            "http://localhost.evil.example",
+            "file://",
+            "http://localhost@evil.example",
+            "http://app.example",
+        ] {
+            assert_eq!(place(&["localhost"], Some(origin)), Err(AccessError::ForbiddenOrigin), "{origin}");
+        }
+    }
+
+    #[test]
+    fn only_the_right_token_passes() {
+        let access = Access::Token(AccessToken::new("s3cret"));
+        let presented = |value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::AUTHORIZATION, HeaderValue::from_str(value).unwrap());
+            check_token(&access, &headers)
+        };
+        assert_eq!(presented("Bearer s3cret"), Ok(()));
+        assert_eq!(presented("bearer  s3cret "), Ok(()));
+        for wrong in ["Bearer s3cre", "Bearer s3cret2", "Basic s3cret", "s3cret", "Bearer", "Bearer "] {
+            assert_eq!(presented(wrong), Err(AccessError::InvalidToken), "{wrong}");
+        }
+        assert_eq!(check_token(&access, &HeaderMap::new()), Err(AccessError::MissingToken));
+        let empty = Access::Token(AccessToken::new(" "));
+        let mut headers = HeaderMap::new();
+        headers.insert(header::AUTHORIZATION, HeaderValue::from_static("Bearer "));
+        assert_eq!(check_token(&empty, &headers), Err(AccessError::InvalidToken));
+        assert!(!format!("{access:?}").contains("s3cret"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_name_that_is_not_ours_comes_in(host in "[ -~]{0,40}") {
+            let known = ["localhost", "127.0.0.1", "[::1]", "yard.example", "192.168.1.5"];
+            let is_known = known.iter().any(|known| {
+                host.to_ascii_lowercase().strip_prefix(known).is_some_and(|rest| {
+                    rest.is_empty() || rest.strip_prefix(':').is_some_and(|port| port.bytes().all(|b| b.is_ascii_digit()))
+                })
+            });
+            prop_assert_eq!(place(&[&host], None).is_ok(), is_known);
+        }
+    }
+}

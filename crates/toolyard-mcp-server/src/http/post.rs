@@ -1,0 +1,341 @@
+//! Handles POST requests: messages of all revisions.
+
+use std::sync::Arc;
+
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
+use hyper::body::Incoming;
+use toolyard_core::RevisionFamily;
+use toolyard_mcp::{Message, RequestId, WireError, WireLimits, error_code};
+
+use crate::{
+    config::ServedRevisions,
+    dispatch::{
+        incoming_request::IncomingRequest,
+        methods::Dispatch,
+        outcome::{MessageChunks, Outcome},
+        params::Params,
+        revision::{DeclaredRevision, anonymous_peer, modern_peer, revision_family},
+        served_endpoint::ServedEndpoint,
+    },
+    http::{
+        body::{KeepAlive, ResponseBody, TaskEventStream, sse_event, sse_event_of},
+        connection::{AcceptedTypes, Connection, SessionLookup, accepted_types, session_not_found},
+        header_validation::validate_headers,
+        response,
+    },
+    interaction::request_task::{RequestTask, TaskEvent},
+    json_fields::each_field,
+    session::{
+        peer::Peer,
+        session_id::{SessionScope, seal_session_id},
+    },
+};
+
+/// The only revision with batches.
+const BATCH_REVISION: &str = "2025-03-26";
+
+impl Connection {
+    /// Handles a POST request.
+    pub(crate) async fn post(
+        &self,
+        mut request: Request<Incoming>,
+        endpoint: &Arc<ServedEndpoint>,
+    ) -> Response<ResponseBody> {
+        let headers = std::mem::take(request.headers_mut());
+        let accepted = accepted_types(&headers);
+        if !is_json(&headers) {
+            let text = "unsupported media type: send Content-Type: application/json";
+            return response::error(StatusCode::UNSUPPORTED_MEDIA_TYPE, error_code::SERVER_ERROR, text);
+        }
+        if headers.get(header::CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
+            let text = "unsupported Content-Encoding: send messages uncompressed";
+            return response::error(StatusCode::UNSUPPORTED_MEDIA_TYPE, error_code::SERVER_ERROR, text);
+        }
+        if !accepted.json && !accepted.events {
+            let text = "not acceptable: send Accept: application/json, text/event-stream";
+            return response::error(StatusCode::NOT_ACCEPTABLE, error_code::SERVER_ERROR, text);
+        }
+        let text = match self.read_text(request).await {
+            Ok(text) => text,
+            Err(response) => return response,
+        };
+        let is_batch = text.trim_ascii_start().starts_with('[');
+        let limits = &self.http.server.config.limits;
+        let wire =
+            WireLimits { message_bytes: limits.message_bytes, depth: limits.depth, ..WireLimits::default() };
+        match Message::read(text, &wire) {
+            Ok(messages) if is_batch => self.handle_batch(&headers, endpoint, messages).await,
+            Ok(mut messages) => match messages.pop() {
+                Some(Message::Request { id, method, params }) => {
+                    self.handle_request(&headers, endpoint, accepted, id, method, Params::read(params)).await
+                }
+                Some(message) => self.handle_unanswered(&headers, endpoint, message),
+                None => response::status(StatusCode::BAD_REQUEST),
+            },
+            Err(error) => invalid_message(&error),
+        }
+    }
+
+    /// Handles notifications and responses to input requests.
+    fn handle_unanswered(
+        &self,
+        headers: &HeaderMap,
+        endpoint: &Arc<ServedEndpoint>,
+        message: Message,
+    ) -> Response<ResponseBody> {
+        let session_key = match self.lookup_session(headers, endpoint) {
+            SessionLookup::Found(peer) => Some(peer.session_key),
+            SessionLookup::Missing => None,
+            SessionLookup::Unknown => return session_not_found(),
+        };
+        let server = &self.http.server;
+        match (message, session_key) {
+            (Message::Response { id: Some(id), outcome }, Some(session_key)) => {
+                if server.input_requests.resolve(session_key, id, outcome) {
+                    response::status(StatusCode::ACCEPTED)
+                } else {
+                    no_pending_request(Some(id))
+                }
+            }
+            (Message::Response { id, .. }, _) => no_pending_request(id),
+            (Message::Notification { method, params: Some(params) }, Some(session_key))
+                if method == "notifications/cancelled" =>
+            {
+                // Fields before a syntax error count.
+                let _ = each_field(params.get(), |key, value| {
+                    if key == "requestId" {
+                        server.cancellations.cancel(session_key, value.get());
+                    }
+                    Ok(())
+                });
+                response::status(StatusCode::ACCEPTED)
+            }
+            _ => response::status(StatusCode::ACCEPTED),
+        }
+    }
+
+    async fn handle_request(
+        &self,
+        headers: &HeaderMap,
+        endpoint: &Arc<ServedEndpoint>,
+        accepted: AcceptedTypes,
+        id: RequestId,
+        method: String,
+        mut params: Params,
+    ) -> Response<ResponseBody> {
+        let peer = match self.peer(headers, endpoint, &method, &mut params) {
+            Ok(peer) => peer,
+            Err(PeerError::Rejected(outcome)) => return response::outcome(&id, outcome),
+            Err(PeerError::SessionNotFound) => return session_not_found(),
+        };
+        let family = peer.family();
+        if method == "initialize" && family == RevisionFamily::Legacy {
+            return self.initialize(endpoint, accepted, &id, &params);
+        }
+        let (endpoint, principal) = (Arc::clone(endpoint), self.http.principal);
+        let can_notify = accepted.events;
+        let incoming = IncomingRequest { endpoint, principal, peer, id, method, params, can_notify };
+        if family == RevisionFamily::Modern
+            && let Err(outcome) = validate_headers(headers, &incoming)
+        {
+            return response::outcome(&incoming.id, outcome);
+        }
+        let (id, endpoint) = (incoming.id.clone(), Arc::clone(&incoming.endpoint));
+        match self.http.server.dispatch(incoming) {
+            Dispatch::Completed(outcome) => complete_response(accepted, &id, outcome),
+            Dispatch::Pending(task) if family == RevisionFamily::Legacy => {
+                let task = task.cancellable(&self.http.server.cancellations, &id, true);
+                self.drive_task(accepted, endpoint, id, task).await
+            }
+            Dispatch::Pending(task) => self.drive_task(accepted, endpoint, id, task).await,
+        }
+    }
+
+    /// The client of a request; a modern request declares it in its parameters.
+    fn peer(
+        &self,
+        headers: &HeaderMap,
+        endpoint: &Arc<ServedEndpoint>,
+        method: &str,
+        params: &mut Params,
+    ) -> Result<Arc<Peer>, PeerError> {
+        let meta = params.meta.as_ref().and_then(|meta| meta.revision.as_deref());
+        let header = Self::revision_header(headers);
+        let declared = DeclaredRevision { method, header, meta, over_http: true };
+        match revision_family(self.http.server.config.revisions, declared)? {
+            RevisionFamily::Modern => {
+                let (peer, meta) = modern_peer(params.meta.take(), None)?;
+                params.meta = Some(meta);
+                Ok(Arc::new(peer))
+            }
+            // A client that initializes again has no session, even if it still sends the id of one.
+            RevisionFamily::Legacy if method == "initialize" => Ok(anonymous_peer(header, fastrand::u64(..))),
+            RevisionFamily::Legacy => match self.lookup_session(headers, endpoint) {
+                SessionLookup::Found(peer) => Ok(peer),
+                SessionLookup::Missing => Ok(anonymous_peer(header, fastrand::u64(..))),
+                SessionLookup::Unknown => Err(PeerError::SessionNotFound),
+            },
+        }
+    }
+
+    /// Responds to `initialize` with a new session.
+    fn initialize(
+        &self,
+        endpoint: &Arc<ServedEndpoint>,
+        accepted: AcceptedTypes,
+        id: &RequestId,
+        params: &Params,
+    ) -> Response<ResponseBody> {
+        let server = &self.http.server;
+        let (outcome, peer) = server.initialize_peer(endpoint, params);
+        let scope = SessionScope { profile: &endpoint.profile, principal: &self.http.principal };
+        let session = seal_session_id(&server.config.session_keys, &scope, &peer);
+        let Some(session) = session.and_then(|session| HeaderValue::try_from(session).ok()) else {
+            return response::outcome(
+                id,
+                Outcome::error(error_code::INTERNAL_ERROR, "failed to create a session"),
+            );
+        };
+        let mut response = complete_response(accepted, id, outcome);
+        response.headers_mut().insert(&response::SESSION_HEADER, session);
+        response
+    }
+
+    /// Runs a task to its response. The first message turns the response into an event stream that runs the rest.
+    async fn drive_task(
+        &self,
+        accepted: AcceptedTypes,
+        endpoint: Arc<ServedEndpoint>,
+        id: RequestId,
+        mut task: RequestTask,
+    ) -> Response<ResponseBody> {
+        let server = &self.http.server;
+        loop {
+            match task.next_event().await {
+                TaskEvent::Message(message) if accepted.events => {
+                    let events = TaskEventStream {
+                        server: Arc::clone(server),
+                        endpoint,
+                        principal: self.http.principal,
+                        id: Some(id),
+                        task: Some(task),
+                        first: Some(sse_event(&message)),
+                        keep_alive: KeepAlive::new(self.http.config.keep_alive_interval),
+                    };
+                    return response::stream(ResponseBody::Task(Box::new(events)));
+                }
+                TaskEvent::Message(_) => {}
+                TaskEvent::InputRequired => {
+                    let scope = SessionScope { profile: &endpoint.profile, principal: &self.http.principal };
+                    return complete_response(accepted, &id, server.suspend(&scope, task));
+                }
+                TaskEvent::Completed(outcome) => return complete_response(accepted, &id, outcome),
+                // No response is expected.
+                TaskEvent::Cancelled => return response::status(StatusCode::ACCEPTED),
+            }
+        }
+    }
+
+    /// Handles a batch.
+    async fn handle_batch(
+        &self,
+        headers: &HeaderMap,
+        endpoint: &Arc<ServedEndpoint>,
+        messages: Vec<Message>,
+    ) -> Response<ResponseBody> {
+        let peer = match self.lookup_session(headers, endpoint) {
+            SessionLookup::Found(peer) => peer,
+            SessionLookup::Missing => anonymous_peer(Self::revision_header(headers), fastrand::u64(..)),
+            SessionLookup::Unknown => return session_not_found(),
+        };
+        // Messages of a batch get no header checks, which other revisions promise.
+        let other = Self::revision_header(headers).is_some_and(|version| version != BATCH_REVISION);
+        if other
+            || peer.revision != BATCH_REVISION
+            || self.http.server.config.revisions == ServedRevisions::Modern
+        {
+            let text = "only revision 2025-03-26 has batches: send messages one by one";
+            return response::error(StatusCode::BAD_REQUEST, error_code::INVALID_REQUEST, text);
+        }
+        let mut responses = Vec::new();
+        for message in messages {
+            let Message::Request { id, method, params } = message else {
+                self.handle_unanswered(headers, endpoint, message);
+                continue;
+            };
+            let (endpoint, principal, peer) = (Arc::clone(endpoint), self.http.principal, Arc::clone(&peer));
+            let params = Params::read(params);
+            let incoming = IncomingRequest {
+                endpoint: Arc::clone(&endpoint),
+                principal,
+                peer,
+                id: id.clone(),
+                method,
+                params,
+                can_notify: false,
+            };
+            responses.push(async move {
+                let outcome = match self.http.server.dispatch(incoming) {
+                    Dispatch::Completed(outcome) => Some(outcome),
+                    Dispatch::Pending(task) => {
+                        let task = task.cancellable(&self.http.server.cancellations, &id, true);
+                        let scope = SessionScope { profile: &endpoint.profile, principal: &principal };
+                        self.http.server.complete(&scope, task, |_| std::future::ready(())).await
+                    }
+                };
+                outcome.map(|outcome| outcome.into_chunks(&id).to_line(b"", b""))
+            });
+        }
+        if responses.is_empty() {
+            return response::status(StatusCode::ACCEPTED);
+        }
+        let responses = futures_util::future::join_all(responses).await;
+        let texts: Vec<bytes::Bytes> = responses.into_iter().flatten().collect();
+        let body = [b"[".as_slice(), &texts.join(b",".as_slice()), b"]"].concat();
+        response::message(StatusCode::OK, MessageChunks { head: body.into(), ..MessageChunks::default() })
+    }
+}
+
+/// Why a request has no client.
+enum PeerError {
+    Rejected(Outcome),
+    SessionNotFound,
+}
+
+impl From<Outcome> for PeerError {
+    fn from(outcome: Outcome) -> Self {
+        Self::Rejected(outcome)
+    }
+}
+
+/// A complete response in a content type that the client accepts.
+fn complete_response(accepted: AcceptedTypes, id: &RequestId, outcome: Outcome) -> Response<ResponseBody> {
+    if accepted.json {
+        return response::outcome(id, outcome);
+    }
+    let only = MessageChunks { head: sse_event_of(&outcome.into_chunks(id)), ..MessageChunks::default() };
+    response::stream(ResponseBody::complete(only))
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
+}
+
+/// The error for a response to no pending request of this client and process.
+fn no_pending_request(id: Option<u64>) -> Response<ResponseBody> {
+    let text = match id {
+        Some(id) => format!("no pending request has id {id}"),
+        None => "a response needs the id of a pending request".to_owned(),
+    };
+    response::error(StatusCode::BAD_REQUEST, error_code::INVALID_REQUEST, &text)
+}
+
+fn invalid_message(error: &WireError) -> Response<ResponseBody> {
+    let code = if matches!(error, WireError::NotJson(_)) {
+        error_code::PARSE_ERROR
+    } else {
+        error_code::INVALID_REQUEST
+    };
+    response::error(StatusCode::BAD_REQUEST, code, &error.to_string())
+}

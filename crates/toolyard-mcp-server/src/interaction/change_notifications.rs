@@ -1,0 +1,341 @@
+//! Notifies clients of changed tools, prompts and resources: once per change, and only of what they subscribed to.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use futures_util::{
+    StreamExt,
+    stream::{BoxStream, SelectAll, unfold},
+};
+use serde_json::json;
+use tokio::sync::broadcast::error::RecvError;
+use toolyard_core::{BoxFuture, RawJson};
+use toolyard_mcp::{JsonObject, RequestId, jsonrpc::notification};
+
+use crate::{
+    content_service::{ContentEvent, ContentRequest},
+    dispatch::{incoming_request::IncomingRequest, outcome::Outcome, served_endpoint::ServedEndpoint},
+    interaction::{request_channel::RequestChannel, request_task::RequestTask},
+    json_fields::each_field,
+    server::McpServer,
+};
+
+/// The changes that a client wants to be notified of.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ChangeFilter {
+    tools: bool,
+    prompts: bool,
+    resources: bool,
+    /// The resources to watch; none for those in the client's subscriptions.
+    updates: Option<BTreeSet<String>>,
+}
+
+/// The `_meta` key for the id of a subscription.
+const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
+const PROMPTS_CHANGED: &str = "notifications/prompts/list_changed";
+const RESOURCES_CHANGED: &str = "notifications/resources/list_changed";
+/// Resources that one request may subscribe to.
+const MAX_RESOURCE_SUBSCRIPTIONS: usize = 1_000;
+
+/// A change.
+enum Change {
+    Tools,
+    Content(ContentEvent),
+    /// Events were lost: any content may have changed.
+    Missed,
+}
+
+impl ChangeFilter {
+    /// All changes, and updates of the resources that the client subscribed to.
+    pub(crate) fn everything() -> Self {
+        Self { tools: true, prompts: true, resources: true, updates: None }
+    }
+
+    /// The filter of a `subscriptions/listen` request.
+    fn read(params: &RawJson) -> Self {
+        let mut filter = Self { updates: Some(BTreeSet::new()), ..Self::default() };
+        // Fields before a syntax error count.
+        let _ = each_field(params.get(), |key, value| {
+            if key == "notifications" {
+                each_field(value.get(), |key, value| {
+                    let yes = value.boolean() == Some(true);
+                    match key {
+                        "toolsListChanged" => filter.tools = yes,
+                        "promptsListChanged" => filter.prompts = yes,
+                        "resourcesListChanged" => filter.resources = yes,
+                        "resourceSubscriptions" => {
+                            let uris: Vec<String> = serde_json::from_str(value.get()).unwrap_or_default();
+                            filter.updates =
+                                Some(uris.into_iter().take(MAX_RESOURCE_SUBSCRIPTIONS).collect());
+                        }
+                        _ => {}
+                    }
+                    Ok(())
+                })?;
+            }
+            Ok(())
+        });
+        filter
+    }
+
+    /// Drops what the endpoint does not have.
+    fn limited_to(mut self, endpoint: &ServedEndpoint) -> Self {
+        let (kinds, changes) = (endpoint.content_kinds(), endpoint.has_content_changes());
+        self.prompts &= kinds.prompts && changes;
+        self.resources &= (kinds.resources || kinds.skills) && changes;
+        if !kinds.subscriptions {
+            self.updates = Some(BTreeSet::new());
+        }
+        self
+    }
+
+    fn to_json(&self) -> serde_json::Value {
+        let mut fields = serde_json::Map::new();
+        let flags = [
+            ("toolsListChanged", self.tools),
+            ("promptsListChanged", self.prompts),
+            ("resourcesListChanged", self.resources),
+        ];
+        for (key, _) in flags.iter().filter(|(_, filter)| *filter) {
+            fields.insert((*key).to_owned(), true.into());
+        }
+        if let Some(updates) = self.updates.as_ref().filter(|updates| !updates.is_empty()) {
+            fields.insert("resourceSubscriptions".to_owned(), json!(updates));
+        }
+        fields.into()
+    }
+}
+
+impl McpServer {
+    /// `subscriptions/listen`: notifies a modern client of changes until the server shuts down.
+    pub(crate) fn listen(self: &Arc<Self>, incoming: IncomingRequest) -> RequestTask {
+        let params = incoming.params.raw.clone().unwrap_or_else(RawJson::empty_object);
+        let filter = ChangeFilter::read(&params).limited_to(&incoming.endpoint);
+        let channel = Arc::new(self.open_channel(&incoming));
+        let sender = Arc::clone(&channel);
+        let meta = JsonObject::new().with_raw(SUBSCRIPTION_ID, &incoming.id.0);
+        let ended = JsonObject::new().with_text("resultType", "complete").with_object("_meta", &meta);
+        let notifier = ChangeNotifier {
+            server: Arc::clone(self),
+            endpoint: Arc::clone(&incoming.endpoint),
+            seen: incoming.endpoint.services.tools.catalogue(&incoming.peer.client).version,
+            filter,
+            subscription: Some(incoming.id),
+        };
+        let mut stopped = self.shutdown_signal();
+        let future: BoxFuture<'static, Outcome> = Box::pin(async move {
+            tokio::select! {
+                () = notifier.run(sender) => {}
+                () = stopped.wait() => {}
+            }
+            Outcome::result(ended.to_string())
+        });
+        RequestTask::new(channel, future)
+    }
+
+    /// Notifies a legacy client of changes of lists and of its subscriptions.
+    pub(crate) fn notify_legacy_client(
+        self: &Arc<Self>,
+        endpoint: &Arc<ServedEndpoint>,
+        channel: RequestChannel,
+    ) -> RequestTask {
+        let channel = Arc::new(channel);
+        let seen = self.clients.last_catalogue(channel.peer.session_key);
+        let sender = Arc::clone(&channel);
+        let notifier = ChangeNotifier {
+            server: Arc::clone(self),
+            endpoint: Arc::clone(endpoint),
+            seen: seen.unwrap_or_else(|| endpoint.services.tools.catalogue(&channel.peer.client).version),
+            filter: ChangeFilter::everything().limited_to(endpoint),
+            subscription: None,
+        };
+        // A client that initialized with another process may have listed other catalogues.
+        let is_foreign = seen.is_none() && channel.peer.initialized_at.is_some_and(|at| at < self.started_at);
+        let mut stopped = self.shutdown_signal();
+        let future: BoxFuture<'static, Outcome> = Box::pin(async move {
+            if is_foreign {
+                notifier.notify_if(notifier.filter.tools, &sender, TOOLS_CHANGED);
+                notifier.notify_content_lists(&sender);
+            }
+            tokio::select! {
+                () = notifier.run(sender) => {}
+                () = stopped.wait() => {}
+            }
+            Outcome::result("{}")
+        });
+        RequestTask::new(channel, future)
+    }
+}
+
+/// Notifies one client of changes.
+struct ChangeNotifier {
+    server: Arc<McpServer>,
+    endpoint: Arc<ServedEndpoint>,
+    /// The version of the catalogue that the client listed last.
+    seen: u64,
+    filter: ChangeFilter,
+    subscription: Option<RequestId>,
+}
+
+impl ChangeNotifier {
+    async fn run(self, channel: Arc<RequestChannel>) {
+        // Listen before acknowledging, so that no change is lost.
+        let mut events = self.events();
+        let _subscriptions = self.subscribe().await;
+        if self.subscription.is_some() {
+            let granted = JsonObject::new().with_value("notifications", &self.filter.to_json());
+            self.notify(&channel, "notifications/subscriptions/acknowledged", granted);
+        }
+        while let Some(event) = events.next().await {
+            match event {
+                Change::Tools => self.notify_if(self.filter.tools, &channel, TOOLS_CHANGED),
+                Change::Content(ContentEvent::PromptsChanged) => {
+                    self.notify_if(self.filter.prompts, &channel, PROMPTS_CHANGED);
+                }
+                Change::Content(ContentEvent::ResourcesChanged) => {
+                    self.notify_if(self.filter.resources, &channel, RESOURCES_CHANGED);
+                }
+                Change::Content(ContentEvent::ResourceUpdated(uri)) => {
+                    let is_wanted = match &self.filter.updates {
+                        Some(updates) => updates.contains(&uri),
+                        None => self.server.clients.is_subscribed(channel.peer.session_key, &uri),
+                    };
+                    if is_wanted {
+                        let params = JsonObject::new().with_text("uri", &uri);
+                        self.notify(&channel, "notifications/resources/updated", params);
+                    }
+                }
+                Change::Missed => self.notify_content_lists(&channel),
+            }
+        }
+        // Nothing will change any more, but the stream stays open.
+        std::future::pending::<()>().await;
+    }
+
+    /// Reports all lists of content as changed.
+    fn notify_content_lists(&self, channel: &RequestChannel) {
+        self.notify_if(self.filter.prompts, channel, PROMPTS_CHANGED);
+        self.notify_if(self.filter.resources, channel, RESOURCES_CHANGED);
+    }
+
+    fn notify_if(&self, filter: bool, channel: &RequestChannel, method: &str) {
+        if filter {
+            self.notify(channel, method, JsonObject::new());
+        }
+    }
+
+    fn notify(&self, channel: &RequestChannel, method: &str, mut params: JsonObject) {
+        if let Some(id) = &self.subscription {
+            let meta = JsonObject::new().with_raw(SUBSCRIPTION_ID, &id.0);
+            params = params.with_object("_meta", &meta);
+        }
+        channel.send(notification(method, &params));
+    }
+
+    fn events(&self) -> SelectAll<BoxStream<'static, Change>> {
+        let mut all = SelectAll::new();
+        let tools = Arc::clone(&self.endpoint.services.tools);
+        if self.filter.tools {
+            all.push(
+                unfold((tools, self.seen), |(tools, seen)| async move {
+                    let seen = tools.changed(seen).await;
+                    Some((Change::Tools, (tools, seen)))
+                })
+                .boxed(),
+            );
+        }
+        for receiver in self.endpoint.services.content.iter().filter_map(|content| content.events()) {
+            all.push(
+                unfold(receiver, |mut receiver| async move {
+                    match receiver.recv().await {
+                        Ok(event) => Some((Change::Content(event), receiver)),
+                        Err(RecvError::Lagged(_)) => Some((Change::Missed, receiver)),
+                        Err(RecvError::Closed) => None,
+                    }
+                })
+                .boxed(),
+            );
+        }
+        all
+    }
+
+    /// Subscribes to the resources that the client named.
+    async fn subscribe(&self) -> SubscriptionGuard {
+        let uris = self.filter.updates.clone().unwrap_or_default();
+        for uri in &uris {
+            self.server.subscribe(&self.endpoint, uri).await;
+        }
+        SubscriptionGuard { server: Arc::clone(&self.server), endpoint: Arc::clone(&self.endpoint), uris }
+    }
+}
+
+/// Releases subscriptions when dropped.
+struct SubscriptionGuard {
+    server: Arc<McpServer>,
+    endpoint: Arc<ServedEndpoint>,
+    uris: BTreeSet<String>,
+}
+
+impl Drop for SubscriptionGuard {
+    fn drop(&mut self) {
+        let uris = std::mem::take(&mut self.uris);
+        self.server.release_subscriptions(&self.endpoint, uris);
+    }
+}
+
+impl McpServer {
+    /// Adds a subscriber to a resource. Returns whether a service has the resource.
+    pub(crate) async fn subscribe(&self, endpoint: &ServedEndpoint, uri: &str) -> bool {
+        endpoint.subscribe(uri);
+        forward_subscription(endpoint, "resources/subscribe", uri).await
+    }
+
+    /// Removes a subscriber from these resources.
+    pub(crate) fn release_subscriptions(&self, endpoint: &Arc<ServedEndpoint>, uris: BTreeSet<String>) {
+        let last: Vec<String> = uris.into_iter().filter(|uri| endpoint.unsubscribe(uri)).collect();
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        if !last.is_empty() {
+            let endpoint = Arc::clone(endpoint);
+            runtime.spawn(async move {
+                for uri in last {
+                    forward_subscription(&endpoint, "resources/unsubscribe", &uri).await;
+                }
+            });
+        }
+    }
+}
+
+/// Forwards a subscription to the service that has the resource. Returns whether it accepted.
+async fn forward_subscription(endpoint: &ServedEndpoint, method: &str, uri: &str) -> bool {
+    let params = RawJson::from_value(&json!({"uri": uri}));
+    for content in &endpoint.services.content {
+        let request = ContentRequest { method, params: &params, caller: None };
+        if let Some(response) = content.request(request).await {
+            return response.is_ok();
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> ChangeFilter {
+        ChangeFilter::read(&RawJson::parse(text.to_owned()).unwrap())
+    }
+
+    #[test]
+    fn only_requested_changes_are_notified() {
+        assert_eq!(read("{}").to_json(), json!({}));
+        assert_eq!(
+            read(r#"{"notifications":{"toolsListChanged":1,"promptsListChanged":true}}"#).to_json(),
+            json!({"promptsListChanged": true})
+        );
+        assert_eq!(
+            read(r#"{"notifications":{"resourceSubscriptions":["b","a"]}}"#).to_json(),
+            json!({"resourceSubscriptions": ["a", "b"]})
+        );
+        assert_eq!(read(r#"{"notifications":{"resourceSubscriptions":[1]}}"#).to_json(), json!({}));
+    }
+}

@@ -1,0 +1,172 @@
+//! [`RequestTask`]: a running request, polled by the connection that sends its response.
+
+use std::{
+    fmt,
+    future::poll_fn,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use tokio::time::Sleep;
+use toolyard_core::{BoxFuture, RevisionFamily};
+use toolyard_mcp::RequestId;
+
+use crate::{
+    dispatch::outcome::Outcome,
+    interaction::{
+        cancellation::{CancellationGuard, CancellationRegistry},
+        request_channel::RequestChannel,
+    },
+};
+
+/// Input requests within this time of each other are sent together: legacy upstream servers send them one by one.
+const INPUT_BATCH_WINDOW: Duration = Duration::from_millis(25);
+
+/// A running request. It makes progress only while [`RequestTask::poll_event`] is called.
+pub(crate) struct RequestTask {
+    pub(crate) channel: Arc<RequestChannel>,
+    future: Option<BoxFuture<'static, Outcome>>,
+    /// The outcome, until all earlier messages have been sent.
+    outcome: Option<Outcome>,
+    /// Whether the request continues when its client disconnects.
+    survives_disconnect: bool,
+    cancellation: Option<CancellationGuard>,
+    /// The number of batches so far, and the end of the batching window.
+    settling: Option<(usize, Pin<Box<Sleep>>)>,
+}
+
+/// What a task needs from its connection.
+#[derive(Debug)]
+pub(crate) enum TaskEvent {
+    /// Send this message.
+    Message(Bytes),
+    /// The task needs input, which the client provides with another request.
+    InputRequired,
+    /// The task has ended.
+    Completed(Outcome),
+    /// The request was cancelled.
+    Cancelled,
+}
+
+impl RequestTask {
+    pub(crate) fn new(channel: Arc<RequestChannel>, future: BoxFuture<'static, Outcome>) -> Self {
+        Self {
+            channel,
+            future: Some(future),
+            outcome: None,
+            survives_disconnect: false,
+            cancellation: None,
+            settling: None,
+        }
+    }
+
+    /// Makes the task cancellable by its id; it continues after a disconnect if `survives_disconnect`.
+    pub(crate) fn cancellable(
+        mut self,
+        registry: &Arc<CancellationRegistry>,
+        id: &RequestId,
+        survives_disconnect: bool,
+    ) -> Self {
+        self.cancellation = Some(registry.register(&self.channel, id));
+        self.survives_disconnect = survives_disconnect;
+        self
+    }
+
+    /// Makes the task end with its owner, and no longer cancellable by its id.
+    pub(crate) fn without_cancellation(mut self) -> Self {
+        self.cancellation = None;
+        self.survives_disconnect = false;
+        self
+    }
+
+    /// Polls the task for the next event.
+    pub(crate) fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<TaskEvent> {
+        match self.poll_running(context) {
+            Poll::Pending if self.channel.peer.family() == RevisionFamily::Modern => {
+                self.poll_input_batch(context).map(|()| TaskEvent::InputRequired)
+            }
+            event => event,
+        }
+    }
+
+    /// Ready when the batching window of input requests has passed.
+    fn poll_input_batch(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let batches = self.channel.pending_batches();
+        if batches == 0 {
+            return Poll::Pending;
+        }
+        let settling = self.settling.take().filter(|(before, _)| *before == batches);
+        let (_, window) = self
+            .settling
+            .insert(settling.unwrap_or_else(|| (batches, Box::pin(tokio::time::sleep(INPUT_BATCH_WINDOW)))));
+        let settled = window.as_mut().poll(context);
+        if settled.is_ready() {
+            self.settling = None;
+        }
+        settled
+    }
+
+    /// Polls the task without batching input requests.
+    pub(crate) fn poll_running(&mut self, context: &mut Context<'_>) -> Poll<TaskEvent> {
+        self.channel.register_waker(context);
+        if self.channel.is_cancelled() {
+            self.future = None;
+            return Poll::Ready(TaskEvent::Cancelled);
+        }
+        if let Some(message) = self.channel.next_message() {
+            return Poll::Ready(TaskEvent::Message(message));
+        }
+        if let Some(future) = &mut self.future
+            && let Poll::Ready(outcome) = future.as_mut().poll(context)
+        {
+            self.future = None;
+            self.outcome = Some(outcome);
+        }
+        if let Some(message) = self.channel.next_message() {
+            return Poll::Ready(TaskEvent::Message(message));
+        }
+        if let Some(outcome) = self.outcome.take() {
+            return Poll::Ready(TaskEvent::Completed(outcome));
+        }
+        Poll::Pending
+    }
+
+    pub(crate) async fn next_event(&mut self) -> TaskEvent {
+        poll_fn(|context| self.poll_event(context)).await
+    }
+
+    /// Stores the outcome for a later poll.
+    pub(crate) fn store_outcome(&mut self, outcome: Outcome) {
+        self.outcome = Some(outcome);
+    }
+}
+
+impl Drop for RequestTask {
+    fn drop(&mut self) {
+        let Some(mut future) =
+            self.future.take().filter(|_| self.survives_disconnect && !self.channel.is_cancelled())
+        else {
+            return;
+        };
+        // Legacy revisions: a disconnect does not cancel a request.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let (channel, cancellation) = (Arc::clone(&self.channel), self.cancellation.take());
+        runtime.spawn(async move {
+            let _cancellation = cancellation;
+            poll_fn(|context| {
+                channel.register_waker(context);
+                if channel.is_cancelled() { Poll::Ready(()) } else { future.as_mut().poll(context).map(drop) }
+            })
+            .await;
+        });
+    }
+}
+
+impl fmt::Debug for RequestTask {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("RequestTask").field("channel", &self.channel).finish_non_exhaustive()
+    }
+}

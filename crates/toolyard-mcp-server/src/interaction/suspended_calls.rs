@@ -1,0 +1,107 @@
+//! [`SuspendedCalls`]: calls that wait for input from their clients, limited in number and time.
+
+use std::{
+    collections::HashMap,
+    future::poll_fn,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::Poll,
+    time::Duration,
+};
+
+use tokio::sync::Notify;
+
+use crate::interaction::request_task::{RequestTask, TaskEvent};
+
+/// All suspended calls.
+#[derive(Debug, Default)]
+pub(crate) struct SuspendedCalls {
+    calls: Mutex<HashMap<u64, Arc<SuspendedCall>>>,
+}
+
+/// A suspended call.
+#[derive(Debug)]
+struct SuspendedCall {
+    task: Mutex<Option<RequestTask>>,
+    taken: Notify,
+}
+
+impl SuspendedCalls {
+    /// Suspends a call and returns its id; none if there are too many.
+    pub(crate) fn insert(
+        self: &Arc<Self>,
+        task: RequestTask,
+        limit: usize,
+        timeout: Duration,
+    ) -> Option<u64> {
+        let call = Arc::new(SuspendedCall {
+            task: Mutex::new(Some(task.without_cancellation())),
+            taken: Notify::new(),
+        });
+        let id = {
+            let mut calls = self.lock();
+            if calls.len() >= limit {
+                return None;
+            }
+            let id = loop {
+                let id = fastrand::u64(..);
+                if !calls.contains_key(&id) {
+                    break id;
+                }
+            };
+            calls.insert(id, Arc::clone(&call));
+            id
+        };
+        let calls = Arc::clone(self);
+        tokio::spawn(async move {
+            tokio::select! {
+                () = call.taken.notified() => {}
+                () = tokio::time::sleep(timeout) => {}
+                () = async {
+                    call.run_until_complete().await;
+                    std::future::pending::<()>().await;
+                } => {}
+            }
+            calls.lock().remove(&id);
+        });
+        Some(id)
+    }
+
+    /// Takes a call to resume it.
+    pub(crate) fn take(&self, id: u64) -> Option<RequestTask> {
+        let call = self.lock().remove(&id)?;
+        let task = call.lock().take();
+        call.taken.notify_one();
+        task
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<SuspendedCall>>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SuspendedCall {
+    /// Polls the call, which may still end by itself, for example at its deadline. The outcome is stored.
+    async fn run_until_complete(&self) {
+        poll_fn(|context| {
+            let mut call = self.lock();
+            let Some(task) = call.as_mut() else { return Poll::Ready(()) };
+            loop {
+                match task.poll_running(context) {
+                    // No client is connected to receive messages.
+                    Poll::Ready(TaskEvent::Message(_) | TaskEvent::InputRequired) => {}
+                    Poll::Ready(TaskEvent::Completed(outcome)) => {
+                        task.store_outcome(outcome);
+                        return Poll::Ready(());
+                    }
+                    Poll::Ready(TaskEvent::Cancelled) => return Poll::Ready(()),
+                    Poll::Pending => return Poll::Pending,
+                }
+            }
+        })
+        .await;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<RequestTask>> {
+        self.task.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,143 @@
+//! [`RequestState`]: the sealed `requestState` of a call that awaits input. Clients store it; it is valid for that call only.
+
+use std::time::{Duration, SystemTime};
+
+use aws_lc_rs::digest;
+use toolyard_core::RawJson;
+
+use crate::session::{
+    sealing::SessionKeys,
+    session_id::{SessionScope, unix_seconds},
+};
+
+const SEAL_PURPOSE: &[u8] = b"toolyard mcp state 1";
+
+/// The content of `requestState`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum RequestState {
+    /// The call is suspended in a server process.
+    Suspended {
+        /// The process.
+        instance: u64,
+        /// The id of the suspended call.
+        number: u64,
+    },
+    /// An upstream server requested input without keeping the call; the call is made again with the responses.
+    Upstream {
+        /// The source to call.
+        source: String,
+        /// The `requestState` of that server.
+        state: Option<String>,
+    },
+}
+
+/// Identifies a request: sealed state opens only for the request it was created for.
+#[derive(Debug, Clone)]
+pub(crate) struct RequestFingerprint {
+    pub(crate) method: String,
+    /// The name of the tool or prompt, or the URI of the resource.
+    pub(crate) target: String,
+    pub(crate) arguments: Option<RawJson>,
+}
+
+impl RequestFingerprint {
+    pub(crate) fn hash(&self) -> [u8; 32] {
+        let arguments = self.arguments.as_ref().map_or("{}", RawJson::get);
+        let mut hash = digest::Context::new(&digest::SHA256);
+        for part in [self.method.as_str(), &self.target, arguments] {
+            // Length prefixes keep the parts distinct.
+            hash.update(&part.len().to_be_bytes());
+            hash.update(part.as_bytes());
+        }
+        hash.finish().as_ref().try_into().unwrap_or_default()
+    }
+}
+
+impl RequestState {
+    pub(crate) fn seal(
+        &self,
+        keys: &SessionKeys,
+        scope: &SessionScope<'_>,
+        request: &RequestFingerprint,
+    ) -> Option<String> {
+        let mut payload = unix_seconds(SystemTime::now()).to_be_bytes().to_vec();
+        match self {
+            Self::Suspended { instance, number } => {
+                payload.push(0);
+                payload.extend(instance.to_be_bytes());
+                payload.extend(number.to_be_bytes());
+            }
+            Self::Upstream { source, state } => {
+                payload.push(if state.is_some() { 2 } else { 1 });
+                payload.extend(u16::try_from(source.len()).ok()?.to_be_bytes());
+                payload.extend(source.as_bytes());
+                payload.extend(state.as_deref().unwrap_or_default().as_bytes());
+            }
+        }
+        keys.seal(&[scope.purpose(SEAL_PURPOSE).as_slice(), &request.hash()].concat(), payload)
+    }
+
+    /// None if the state was not sealed for this scope and request, or is older than `age`.
+    pub(crate) fn open(
+        keys: &SessionKeys,
+        scope: &SessionScope<'_>,
+        request: &RequestFingerprint,
+        sealed: &str,
+        age: Duration,
+    ) -> Option<Self> {
+        let payload =
+            keys.open(&[scope.purpose(SEAL_PURPOSE).as_slice(), &request.hash()].concat(), sealed)?;
+        let (issued, payload) = payload.split_first_chunk()?;
+        if unix_seconds(SystemTime::now()) > u64::from_be_bytes(*issued).saturating_add(age.as_secs()) {
+            return None;
+        }
+        let (kind, payload) = payload.split_first()?;
+        if *kind == 0 {
+            let (instance, payload) = payload.split_first_chunk()?;
+            let number = payload.first_chunk()?;
+            return Some(Self::Suspended {
+                instance: u64::from_be_bytes(*instance),
+                number: u64::from_be_bytes(*number),
+            });
+        }
+        let (length, payload) = payload.split_first_chunk()?;
+        let (source, state) = payload.split_at_checked(usize::from(u16::from_be_bytes(*length)))?;
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
+        let state = if *kind == 2 { Some(text(state)?) } else { None };
+        Some(Self::Upstream { source: text(source)?, state })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const HOUR: Duration = Duration::from_hours(1);
+
+    proptest! {
+        #[test]
+        fn a_state_is_good_for_one_request_of_one_client(
+            source in "[a-z]{0,20}", state in proptest::option::of(".{0,40}"), number in any::<u64>()
+        ) {
+            let keys = SessionKeys::random().unwrap();
+            let scope = SessionScope { profile: "p", principal: &[1; 32] };
+            let mark = |method: &str, target: &str, arguments: &str| RequestFingerprint {
+                method: method.to_owned(),
+                target: target.to_owned(),
+                arguments: Some(RawJson::parse(arguments.to_owned()).unwrap()),
+            };
+            let request = mark("tools/call", "echo", "{}");
+            for state in [RequestState::Upstream { source, state }, RequestState::Suspended { instance: 1, number }] {
+                let sealed = state.seal(&keys, &scope, &request).unwrap();
+                let open = |scope: &SessionScope<'_>, request: &RequestFingerprint, age| RequestState::open(&keys, scope, request, &sealed, age);
+                prop_assert_eq!(open(&scope, &request, HOUR), Some(state));
+                prop_assert_eq!(open(&scope, &mark("tools/call", "echo", r#"{"a":1}"#), HOUR), None);
+                prop_assert_eq!(open(&scope, &mark("tools/calle", "cho", "{}"), HOUR), None);
+                prop_assert_eq!(open(&SessionScope { principal: &[2; 32], ..scope.clone() }, &request, HOUR), None);
+                prop_assert_eq!(open(&SessionScope { profile: "", ..scope.clone() }, &request, HOUR), None);
+            }
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! The MCP server over real sockets and pipes: sessions, input requests, cancellation, notifications, hostile clients.
+
+#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+
+mod calls;
+mod cancellation;
+mod change_notifications;
+mod client;
+mod fast_path;
+mod hostile;
+mod input_requests;
+mod legacy_sse;
+mod lists;
+mod modern_input_requests;
+mod routes;
+mod sessions;
+mod shutdown;
+mod stdio;
+mod test_server;
+mod tools;

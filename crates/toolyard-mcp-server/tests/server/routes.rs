@@ -1,0 +1,82 @@
+//! Routes besides MCP: access, requests and event streams.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::stream;
+use http::StatusCode;
+use toolyard_core::BoxFuture;
+use toolyard_mcp_server::{HttpRoutes, RouteBody, RouteRequest, RouteResponse};
+
+use crate::test_server::{ServerBuilder, TestServer};
+
+/// Echoes requests, and streams nothing.
+#[derive(Debug)]
+struct Echo;
+
+impl HttpRoutes for Echo {
+    fn matches(&self, path: &str) -> bool {
+        path.starts_with("/echo") || path == "/news"
+    }
+
+    fn handle(&self, request: RouteRequest) -> BoxFuture<'_, RouteResponse> {
+        Box::pin(async move {
+            if request.path == "/news" {
+                let stream = Box::pin(stream::pending());
+                let body = RouteBody::Events { stream, ends_on_shutdown: true };
+                return RouteResponse { status: StatusCode::OK, headers: Vec::new(), body };
+            }
+            let said = format!("{:?}", (request.method.as_str(), request.path, request.query, request.body));
+            RouteResponse::json(StatusCode::ACCEPTED, said)
+        })
+    }
+}
+
+async fn server(token: Option<&str>) -> TestServer {
+    let mut builder = match token {
+        Some(token) => ServerBuilder::default().with_token(token),
+        None => ServerBuilder::default(),
+    };
+    builder.http.routes = Some(Arc::new(Echo));
+    builder.http.keep_alive_interval = Duration::from_millis(50);
+    builder.config.limits.message_bytes = 1_000;
+    builder.build().await
+}
+
+#[tokio::test]
+async fn requests_arrive_complete() {
+    let server = server(None).await;
+    let url = format!("http://{}/echo/a?b=c", server.address);
+    let answer = reqwest::Client::new().put(&url).body("hello").send().await.unwrap();
+    assert_eq!(answer.status(), 202);
+    assert_eq!(answer.text().await.unwrap(), r#"("PUT", "/echo/a", "b=c", "hello")"#);
+    let long = reqwest::Client::new().post(&url).body("x".repeat(1_001)).send().await.unwrap();
+    assert_eq!(long.status(), 413);
+    let elsewhere = reqwest::get(format!("http://{}/elsewhere", server.address)).await.unwrap();
+    assert_eq!(elsewhere.status(), 404);
+    server.close().await;
+}
+
+#[tokio::test]
+async fn routes_need_authentication() {
+    let server = server(Some("s3cret")).await;
+    let url = format!("http://{}/echo", server.address);
+    let request = || reqwest::Client::new().get(&url);
+    assert_eq!(request().send().await.unwrap().status(), 401);
+    assert_eq!(request().bearer_auth("s3cret").send().await.unwrap().status(), 202);
+    let by_another_name = request().bearer_auth("s3cret").header("Host", "evil.example");
+    assert_eq!(by_another_name.send().await.unwrap().status(), 403);
+    let from_a_page = request().bearer_auth("s3cret").header("Origin", "https://evil.example");
+    assert_eq!(from_a_page.send().await.unwrap().status(), 403);
+    server.close().await;
+}
+
+#[tokio::test]
+async fn a_stream_sends_keep_alives_and_ends_on_shutdown() {
+    let server = server(None).await;
+    let mut news = reqwest::get(format!("http://{}/news", server.address)).await.unwrap();
+    assert_eq!(news.headers()["content-type"], "text/event-stream");
+    assert_eq!(news.chunk().await.unwrap().unwrap(), ":\n\n");
+    let closing = tokio::spawn(server.close());
+    while news.chunk().await.unwrap().is_some() {}
+    closing.await.unwrap();
+}

@@ -1,0 +1,147 @@
+//! A server on a free port, with adjustable configuration.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::json;
+use tokio::{
+    net::TcpListener,
+    sync::{broadcast, oneshot},
+    task::JoinHandle,
+};
+use toolyard_core::{BoxFuture, RawJson};
+use toolyard_mcp::RpcError;
+use toolyard_mcp_server::{
+    Access, AccessToken, ContentEvent, ContentKind, ContentKinds, ContentRequest, ContentService, Endpoint,
+    HttpConfig, McpServer, Readiness, ServeError, ServerConfig, SessionKeys, serve_http,
+};
+
+use crate::tools::TestTools;
+
+pub(crate) const KEY: [u8; 32] = [7; 32];
+
+/// A running server.
+#[derive(Debug)]
+pub(crate) struct TestServer {
+    pub(crate) tools: Arc<TestTools>,
+    pub(crate) content: Arc<TestContent>,
+    pub(crate) address: String,
+    stop: Option<oneshot::Sender<()>>,
+    serving: JoinHandle<Result<(), ServeError>>,
+}
+
+/// The configuration of a server.
+#[derive(Debug)]
+pub(crate) struct ServerBuilder {
+    pub(crate) config: ServerConfig,
+    pub(crate) http: HttpConfig,
+    pub(crate) readiness: Option<Arc<dyn Readiness>>,
+}
+
+impl Default for ServerBuilder {
+    fn default() -> Self {
+        let config = ServerConfig::new("yard", "1.2.3", SessionKeys::new(KEY, None).unwrap());
+        let mut http = HttpConfig::new(Access::Open);
+        http.drain_timeout = Duration::from_secs(5);
+        http.shutdown_grace = Duration::from_millis(50);
+        Self { config, http, readiness: None }
+    }
+}
+
+impl ServerBuilder {
+    pub(crate) fn with_token(mut self, token: &str) -> Self {
+        self.http.access = Access::Token(AccessToken::new(token));
+        self
+    }
+
+    pub(crate) fn with_keys(mut self, current: [u8; 32], former: Option<[u8; 32]>) -> Self {
+        self.config.session_keys = SessionKeys::new(current, former).unwrap();
+        self
+    }
+
+    /// The server without a listener.
+    pub(crate) fn server(self) -> (Arc<McpServer>, Arc<TestTools>, Arc<TestContent>) {
+        let (tools, content) = (Arc::new(TestTools::default()), Arc::new(TestContent::default()));
+        let endpoint = Endpoint {
+            tools: Arc::clone(&tools) as _,
+            content: vec![Arc::clone(&content) as _],
+            readiness: self.readiness,
+        };
+        let other = Endpoint::new(Arc::new(TestTools::default()));
+        (Arc::new(McpServer::new(self.config, endpoint).with_endpoint("other", other)), tools, content)
+    }
+
+    pub(crate) async fn build(self) -> TestServer {
+        let http = self.http.clone();
+        let (server, tools, content) = self.server();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let stopped = async move {
+            let _ = stopped.await;
+        };
+        let serving = tokio::spawn(serve_http(server, listener, http, stopped));
+        TestServer { tools, content, address, stop: Some(stop), serving }
+    }
+}
+
+impl TestServer {
+    pub(crate) async fn new() -> Self {
+        ServerBuilder::default().build().await
+    }
+
+    /// Shuts the server down.
+    pub(crate) async fn close(mut self) {
+        let _ = self.stop.take().unwrap().send(());
+        self.serving.await.unwrap().unwrap();
+    }
+}
+
+/// Three prompts, one resource, and change events.
+#[derive(Debug)]
+pub(crate) struct TestContent {
+    pub(crate) events: broadcast::Sender<ContentEvent>,
+}
+
+impl Default for TestContent {
+    fn default() -> Self {
+        Self { events: broadcast::Sender::new(16) }
+    }
+}
+
+impl ContentService for TestContent {
+    fn kinds(&self) -> ContentKinds {
+        ContentKinds { prompts: true, resources: true, subscriptions: true, ..ContentKinds::default() }
+    }
+
+    fn list(&self, kind: ContentKind) -> BoxFuture<'_, Vec<RawJson>> {
+        let entries = match kind {
+            ContentKind::Prompts => vec![json!({"name": "a"}), json!({"name": "b"}), json!({"name": "c"})],
+            ContentKind::Resources => vec![json!({"uri": "test://one", "name": "one"})],
+            _ => Vec::new(),
+        };
+        Box::pin(std::future::ready(entries.iter().map(RawJson::from_value).collect()))
+    }
+
+    fn request<'a>(
+        &'a self,
+        request: ContentRequest<'a>,
+    ) -> BoxFuture<'a, Option<Result<RawJson, RpcError>>> {
+        Box::pin(async move {
+            let params = request.params.to_value();
+            match (request.method, params["name"].as_str(), params["uri"].as_str()) {
+                ("prompts/get", Some("a"), _) => Some(Ok(RawJson::from(json!({"messages": []})))),
+                ("resources/read", _, Some("test://one")) => {
+                    Some(Ok(RawJson::from(json!({"contents": [{"uri": "test://one", "text": "one"}]}))))
+                }
+                ("resources/subscribe" | "resources/unsubscribe", _, Some("test://one")) => {
+                    Some(Ok(RawJson::empty_object()))
+                }
+                _ => None,
+            }
+        })
+    }
+
+    fn events(&self) -> Option<broadcast::Receiver<ContentEvent>> {
+        Some(self.events.subscribe())
+    }
+}

@@ -1,0 +1,11 @@
+//! Reads and writes JSON objects field by field, without building value trees.
+
+mod edit;
+mod fields;
+mod object;
+
+pub use edit::{FieldEdit, edit_fields};
+pub(crate) use fields::{each_field, truncate, truncated_text, unsigned_number};
+pub use fields::{raw_field, text_field};
+pub use object::JsonObject;
+pub(crate) use object::{push_quoted, quoted};

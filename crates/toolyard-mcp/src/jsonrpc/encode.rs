@@ -1,0 +1,51 @@
+//! Encodes JSON-RPC messages, each on one line; raw payloads are copied unchanged.
+
+use toolyard_core::{RawJson, text::join_json_lines};
+
+use super::RequestId;
+use crate::json::{JsonObject, push_quoted, quoted};
+
+/// A request.
+pub fn request(id: u64, method: &str, params: &JsonObject) -> Vec<u8> {
+    let mut head = format!(r#""id":{id},"method":"#);
+    push_quoted(&mut head, method);
+    message(&head, Some(("params", "{", params.fields(), "}")))
+}
+
+/// A notification; empty parameters are omitted.
+pub fn notification(method: &str, params: &JsonObject) -> Vec<u8> {
+    let params = (!params.is_empty()).then_some(("params", "{", params.fields(), "}"));
+    message(&format!(r#""method":{}"#, quoted(method)), params)
+}
+
+/// A response with a result.
+pub fn response(id: &RequestId, result: &RawJson) -> Vec<u8> {
+    message(&format!(r#""id":{}"#, id.0.get()), Some(("result", "", result.get(), "")))
+}
+
+/// A response with an error.
+pub fn error_response(id: &RequestId, code: i64, text: &str) -> Vec<u8> {
+    let inside = format!(r#""code":{code},"message":{}"#, quoted(text));
+    message(&format!(r#""id":{}"#, id.0.get()), Some(("error", "{", &inside, "}")))
+}
+
+/// A message with one optional field, whose JSON comes in three pieces so that it is copied once.
+fn message(head: &str, field: Option<(&str, &str, &str, &str)>) -> Vec<u8> {
+    let length = field.map_or(0, |(key, _, json, _)| key.len() + json.len());
+    let mut text = String::with_capacity(head.len() + length + 32);
+    text.push_str(r#"{"jsonrpc":"2.0","#);
+    text.push_str(head);
+    if let Some((key, before, json, after)) = field {
+        for piece in [",\"", key, "\":", before, json, after] {
+            text.push_str(piece);
+        }
+    }
+    text.push('}');
+    let mut line = text.into_bytes();
+    join_json_lines(&mut line);
+    line
+}
+
+#[cfg(test)]
+#[path = "encode_tests.rs"]
+mod tests;

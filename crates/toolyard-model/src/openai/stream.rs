@@ -1,0 +1,222 @@
+//! One request to an OpenAI-compatible server: sends it, retries it and streams the reply.
+
+use std::{collections::VecDeque, time::Duration};
+
+use futures_util::stream;
+use reqwest::{Response, header};
+use tokio::time::{Instant, timeout_at};
+
+use super::{
+    OpenAiModel, read_small_body,
+    request_body::request_body,
+    response_reader::{ReadError, ResponseReader},
+    root_cause,
+};
+use crate::{
+    ModelError, ModelErrorKind, ModelEvent, ModelRequest, ModelStream, Usage,
+    provider::{ServerError, TokenEstimate, parse_retry_after, retry_delay},
+};
+
+/// Limits the model names in a hint.
+const MAX_LISTED_MODELS: usize = 12;
+
+/// Sends the request and streams the reply.
+pub(super) fn generate<'a>(model: &'a OpenAiModel, request: &'a ModelRequest) -> ModelStream<'a> {
+    let generation = Generation { model, request, events: VecDeque::new(), state: State::Idle, attempt: 0 };
+    Box::pin(stream::unfold(generation, |mut generation| async move {
+        let event = generation.next().await?;
+        Some((event, generation))
+    }))
+}
+
+struct Generation<'a> {
+    model: &'a OpenAiModel,
+    request: &'a ModelRequest,
+    events: VecDeque<ModelEvent>,
+    state: State,
+    attempt: u32,
+}
+
+enum State {
+    /// The next attempt has not started.
+    Idle,
+    Reading(Box<ResponseReader>),
+    Done,
+}
+
+/// Why an attempt failed.
+enum AttemptError {
+    /// Another attempt may succeed, after the delay that the server asks for.
+    Transient(ModelError, Option<Duration>),
+    Permanent(ModelError),
+}
+
+impl Generation<'_> {
+    async fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                return Some(Ok(event));
+            }
+            let progress = match &mut self.state {
+                State::Done => return None,
+                State::Idle => self.start_attempt().await.map(|reader| self.state = State::Reading(reader)),
+                State::Reading(reader) => match reader.read(&self.model.config, &mut self.events).await {
+                    Ok(true) => Ok(()),
+                    Ok(false) => {
+                        self.state = State::Done;
+                        Ok(())
+                    }
+                    Err(error) => {
+                        let has_started = reader.has_started();
+                        Err(self.classify(error, has_started).await)
+                    }
+                },
+            };
+            if let Err(error) = progress {
+                let usage = self.usage();
+                if let Err(error) = self.prepare_retry(error).await {
+                    self.state = State::Done;
+                    return Some(Err(error.with_usage(usage)));
+                }
+            }
+        }
+    }
+
+    /// The usage of the reply so far.
+    fn usage(&self) -> Usage {
+        match &self.state {
+            State::Reading(reader) => reader.usage(&self.model.config.prices),
+            State::Idle | State::Done => Usage::default(),
+        }
+    }
+
+    /// Waits before another attempt, or returns the error.
+    async fn prepare_retry(&mut self, error: AttemptError) -> Result<(), ModelError> {
+        let has_started = matches!(&self.state, State::Reading(reader) if reader.has_started());
+        let config = &self.model.config;
+        let (error, retry_after) = match error {
+            AttemptError::Permanent(error) => return Err(error),
+            AttemptError::Transient(error, retry_after) => (error, retry_after),
+        };
+        if has_started || self.attempt >= config.max_attempts.max(1) {
+            return Err(error);
+        }
+        let Some(delay) = retry_delay(self.attempt, retry_after, config.max_retry_delay, fastrand::f64())
+        else {
+            return Err(error);
+        };
+        tracing::debug!(model = %config.name, attempt = self.attempt, ?delay, %error, "retrying model request");
+        self.state = State::Idle;
+        tokio::time::sleep(delay).await;
+        Ok(())
+    }
+
+    /// Sends the request and waits for the head of the response.
+    async fn start_attempt(&mut self) -> Result<Box<ResponseReader>, AttemptError> {
+        self.attempt += 1;
+        let model = self.model;
+        loop {
+            let dialect = model.dialect();
+            let body = request_body(&model.config, self.request, dialect);
+            let text = body.to_string();
+            let input = TokenEstimate::of(&text);
+            let deadline = Instant::now() + model.config.first_token_timeout;
+            let sending = model
+                .client
+                .post(model.base_url.join("chat/completions"))
+                .headers(model.headers.clone())
+                .header(header::CONTENT_TYPE, "application/json")
+                .body(text)
+                .send();
+            let response = timeout_at(deadline, sending)
+                .await
+                .map_err(|_| AttemptError::Permanent(timeout_error(model, false)))?
+                .map_err(|error| AttemptError::Transient(model.unreachable(&error), None))?;
+            if response.status().is_success() {
+                return Ok(Box::new(ResponseReader::new(response, input, deadline)));
+            }
+            let error = read_server_error(model, response, deadline).await?;
+            match dialect.adapt(&error.message, &body).filter(|_| error.status == Some(400)) {
+                Some(adapted) => model.set_dialect(adapted),
+                None => return Err(self.classify_server_error(error).await),
+            }
+        }
+    }
+
+    async fn classify(&self, error: ReadError, has_started: bool) -> AttemptError {
+        let reporter = &self.model.reporter;
+        match error {
+            ReadError::Server(error) => self.classify_server_error(error).await,
+            ReadError::TooLong => AttemptError::Permanent(self.model.too_long()),
+            ReadError::Timeout => AttemptError::Permanent(timeout_error(self.model, has_started)),
+            ReadError::Connection(error) => {
+                let message = format!("lost its connection during the reply: {}", root_cause(&error));
+                AttemptError::Transient(reporter.error(ModelErrorKind::Unreachable, message), None)
+            }
+            ReadError::Incomplete => {
+                let message = "ended its response before the reply was complete";
+                AttemptError::Transient(reporter.error(ModelErrorKind::InvalidResponse, message), None)
+            }
+        }
+    }
+
+    async fn classify_server_error(&self, error: ServerError) -> AttemptError {
+        let model = self.model;
+        let reported = model.reporter.server_error(&error);
+        if error.is_transient() {
+            return AttemptError::Transient(reported, error.retry_after);
+        }
+        let is_unknown_model =
+            error.status == Some(404) && error.message.to_ascii_lowercase().contains("model");
+        if !is_unknown_model {
+            return AttemptError::Permanent(reported);
+        }
+        // Boxed, because this future is as large as all the others together.
+        let list = Box::pin(model.models());
+        let (url, name) = (&model.base_url, &model.config.model);
+        AttemptError::Permanent(reported.with_hint(match list.await {
+            Ok(names) if !names.is_empty() => {
+                let more = if names.len() > MAX_LISTED_MODELS { ", …" } else { "" };
+                let names: Vec<&str> = names.iter().take(MAX_LISTED_MODELS).map(String::as_str).collect();
+                format!("{url} has no model `{name}`; available: {}{more}", names.join(", "))
+            }
+            _ => format!("{url} has no model `{name}`; look up the names of its models"),
+        }))
+    }
+}
+
+/// Reads a response with an error status.
+async fn read_server_error(
+    model: &OpenAiModel,
+    response: Response,
+    deadline: Instant,
+) -> Result<ServerError, AttemptError> {
+    let status = response.status();
+    if status.is_redirection() {
+        let location = response.headers().get(header::LOCATION).and_then(|value| value.to_str().ok());
+        let error = model.reporter.error(ModelErrorKind::Rejected, "was redirected to another URL");
+        return Err(AttemptError::Permanent(error.with_hint(match location {
+            Some(location) => format!(
+                "redirects are not followed; set the base URL for {}",
+                model.reporter.sanitize(location)
+            ),
+            None => "redirects are not followed; check the base URL".to_owned(),
+        })));
+    }
+    let retry_after = parse_retry_after(response.headers());
+    let body = timeout_at(deadline, read_small_body(response)).await.ok().flatten().unwrap_or_default();
+    Ok(ServerError { retry_after, ..ServerError::from_response(status.as_u16(), &body) })
+}
+
+fn timeout_error(model: &OpenAiModel, has_started: bool) -> ModelError {
+    let config = &model.config;
+    let message = if has_started {
+        format!("sent nothing for {} s during its reply", config.idle_timeout.as_secs_f32())
+    } else {
+        format!("did not start to reply within {} s", config.first_token_timeout.as_secs_f32())
+    };
+    model
+        .reporter
+        .error(ModelErrorKind::Timeout, message)
+        .with_hint("slow machines and long prompts need a longer timeout")
+}

@@ -1,0 +1,18 @@
+//! What the clients for model servers (`openai`, `genai`) share.
+
+mod error_reporter;
+mod http_client;
+mod prices;
+mod retry;
+mod secret;
+mod server_error;
+mod token_estimate;
+
+pub(crate) use self::{
+    error_reporter::{ApiKeyInfo, ErrorReporter},
+    http_client::build_http_client,
+    retry::{parse_retry_after, retry_delay},
+    server_error::ServerError,
+    token_estimate::TokenEstimate,
+};
+pub use self::{prices::Prices, secret::SecretString};

@@ -1,0 +1,123 @@
+//! Turns failures of a model server into [`ModelError`]s with hints and without secrets.
+
+use std::fmt;
+
+use toolyard_core::{escape_unsafe, redact};
+
+use super::server_error::ServerError;
+use crate::{ModelError, ModelErrorKind};
+
+/// The quoted part of a server's message.
+const MAX_QUOTED_CHARS: usize = 300;
+
+/// Reports errors of one model.
+#[derive(Debug, Clone)]
+pub(crate) struct ErrorReporter {
+    model: String,
+    endpoint: String,
+    api_key: ApiKeyInfo,
+    secrets: Secrets,
+}
+
+/// What hints may say about the API key.
+#[derive(Debug, Clone)]
+pub(crate) struct ApiKeyInfo {
+    /// The variable that holds the key.
+    pub source: Option<String>,
+    pub is_configured: bool,
+}
+
+/// Strings to redact.
+#[derive(Clone)]
+struct Secrets(Vec<String>);
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "[{} redacted]", self.0.len())
+    }
+}
+
+impl ErrorReporter {
+    /// Reports errors of `model` at `endpoint` and redacts `secrets`.
+    pub(crate) fn new(model: &str, endpoint: String, api_key: ApiKeyInfo, secrets: Vec<String>) -> Self {
+        Self { model: model.to_owned(), endpoint, api_key, secrets: Secrets(secrets) }
+    }
+
+    /// An error of this model.
+    pub(crate) fn error(&self, kind: ModelErrorKind, message: impl AsRef<str>) -> ModelError {
+        ModelError::new(&self.model, kind, self.sanitize(message.as_ref()))
+    }
+
+    /// Text of a server as one line, without secrets and unsafe characters, limited in length.
+    pub(crate) fn sanitize(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for secret in &self.secrets.0 {
+            text = text.replace(secret.as_str(), "[redacted:key]");
+        }
+        let text = redact(&text);
+        let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let line = escape_unsafe(&line);
+        if line.chars().count() <= MAX_QUOTED_CHARS {
+            return line.into_owned();
+        }
+        line.chars().take(MAX_QUOTED_CHARS).chain(['…']).collect()
+    }
+
+    /// The error for what a server returned.
+    pub(crate) fn server_error(&self, error: &ServerError) -> ModelError {
+        let kind = error.kind();
+        let reason = if error.message.is_empty() { &error.code } else { &error.message };
+        let reason = if reason.is_empty() { String::new() } else { format!(": {}", self.sanitize(reason)) };
+        let message = match error.status {
+            _ if error.is_malformed => format!("returned an invalid response{reason}"),
+            Some(status) => format!("returned HTTP {status}{reason}"),
+            None => format!("returned an error{reason}"),
+        };
+        let reported = self.error(kind, message);
+        match self.hint(error, kind) {
+            Some(hint) => reported.with_hint(hint),
+            None => reported,
+        }
+    }
+
+    fn hint(&self, error: &ServerError, kind: ModelErrorKind) -> Option<String> {
+        let endpoint = &self.endpoint;
+        Some(match kind {
+            ModelErrorKind::Unauthorized => match (&self.api_key.source, self.api_key.is_configured) {
+                (Some(source), true) => format!("{endpoint} rejected the key in {source}"),
+                (Some(source), false) => format!("set {source} to an API key for {endpoint}"),
+                (None, true) => format!("{endpoint} rejected the API key"),
+                (None, false) => format!("{endpoint} requires an API key, and none is configured"),
+            },
+            ModelErrorKind::Busy if error.status == Some(429) => match error.retry_after {
+                Some(delay) => format!("rate limit reached; retry in {} s", delay.as_secs().max(1)),
+                None => "rate limit reached; retry later".to_owned(),
+            },
+            ModelErrorKind::Unsupported if error.mentions(&["response_format", "json_schema", "grammar"]) => {
+                "the server does not support this schema; set tool_calling = \"native\" or \"text\""
+                    .to_owned()
+            }
+            ModelErrorKind::Unsupported
+                if error.mentions(&["context", "too long", "maximum length", "exceed", "too large"]) =>
+            {
+                "the conversation exceeds the model's context window; shorten it or start a new one"
+                    .to_owned()
+            }
+            ModelErrorKind::Unsupported if error.mentions(&["tool", "function"]) => {
+                "the server does not support native tool calls; set tool_calling = \"text\" or \"schema\""
+                    .to_owned()
+            }
+            ModelErrorKind::Rejected if error.mentions(&["quota", "billing", "balance", "arrearage"]) => {
+                "the account at this provider has no credit left".to_owned()
+            }
+            ModelErrorKind::Rejected if error.status == Some(404) && !error.mentions(&["model"]) => {
+                format!("{endpoint}/chat/completions does not exist; the base URL usually ends in /v1")
+            }
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+#[path = "error_reporter_tests.rs"]
+mod tests;

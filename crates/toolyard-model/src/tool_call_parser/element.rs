@@ -1,0 +1,76 @@
+//! The elements that the parser finds in a text.
+
+use std::cell::Cell;
+
+use serde_json::{Map, Value};
+
+use super::{
+    ParsedToolCall,
+    call_object::{Interpretation, interpret_named_call},
+};
+
+/// The element at the front of a text, with its length in bytes.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Element {
+    /// More text is needed to decide.
+    Incomplete,
+    Text(usize),
+    /// Text that shows a call as an example.
+    Example(usize),
+    /// Text set off from its paragraph: a code block.
+    Block(usize),
+    /// Markup or reasoning, which is removed from the text.
+    Hidden(usize),
+    Calls(usize, Vec<ParsedToolCall>),
+    /// A call that cannot be parsed.
+    Malformed(usize),
+    /// A call that the end of the text cuts off.
+    Truncated(usize),
+    /// The end of reasoning whose start was not marked: calls before it do not count.
+    EndOfReasoning(usize),
+    /// Nothing counts from here on.
+    EndOfTurn,
+}
+
+impl Element {
+    /// A tagged call of `used` bytes whose name stands outside of its arguments.
+    pub(super) fn named_call(
+        used: usize,
+        name: &str,
+        arguments: Map<String, Value>,
+        context: ParseContext<'_>,
+    ) -> Self {
+        match interpret_named_call(name, arguments, context.is_tool) {
+            Interpretation::Calls(calls) => Self::Calls(used, calls),
+            Interpretation::Example => Self::Example(used),
+            Interpretation::Other => Self::Malformed(used),
+        }
+    }
+
+    /// Turns a call into an example.
+    pub(super) fn into_example(self) -> Self {
+        match self {
+            Self::Hidden(used) | Self::Calls(used, _) | Self::Malformed(used) | Self::Truncated(used) => {
+                Self::Example(used)
+            }
+            other => other,
+        }
+    }
+}
+
+/// What the parser knows besides the text.
+#[derive(Clone, Copy)]
+pub(super) struct ParseContext<'a> {
+    pub is_tool: &'a dyn Fn(&str) -> bool,
+    /// Whether the text is complete.
+    pub is_final: bool,
+    /// The calls without an end so far; limited, because each is parsed up to the end of the text.
+    pub unterminated_calls: &'a Cell<u32>,
+}
+
+impl ParseContext<'_> {
+    /// The element to report where the text ends: `at_end`, unless more text may follow.
+    pub(super) fn at_end(self, at_end: Element) -> Element {
+        if self.is_final { at_end } else { Element::Incomplete }
+    }
+}

@@ -1,0 +1,53 @@
+//! Errors of embedding models.
+
+use std::fmt::Display;
+use std::path::PathBuf;
+
+/// A model folder cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EmbeddingError {
+    /// A file of the folder could not be read.
+    #[error(
+        "failed to read {}: {source}; a model folder holds config.json, model.safetensors and tokenizer.json or vocab.txt",
+        path.display()
+    )]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// A file exceeds its size limit.
+    #[error("{file} is larger than {limit} bytes; use a smaller model")]
+    TooLarge {
+        /// The file's name.
+        file: &'static str,
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// A file has invalid content.
+    #[error("{file} is damaged: {reason}; download the model again")]
+    Damaged {
+        /// The file's name.
+        file: &'static str,
+        /// The reason.
+        reason: String,
+    },
+    /// The type of model is not supported.
+    #[error("{what} is not supported; use a model2vec or BERT folder with a WordPiece tokenizer")]
+    Unsupported {
+        /// The unsupported feature.
+        what: String,
+    },
+}
+
+impl EmbeddingError {
+    pub(super) fn damaged(file: &'static str, reason: impl Display) -> Self {
+        Self::Damaged { file, reason: format!("{reason}") }
+    }
+
+    pub(super) fn unsupported(what: impl Into<String>) -> Self {
+        Self::Unsupported { what: what.into() }
+    }
+}

@@ -1,0 +1,144 @@
+//! Turns tool definitions into terms with impacts, by the BM25F formula.
+
+use crate::{
+    analysis::{
+        bigram::{bigram_hash, term_hash},
+        stemmer::{TextStemmer, is_stop_term},
+        tokenizer::{TokenKind, is_cjk, tokenize},
+    },
+    document::{ServerText, ToolText},
+    index::{
+        field::Field,
+        vocabulary::{Impact, TermId, Vocabulary},
+    },
+    lexicon::Lexicon,
+};
+
+/// BM25's `k1`: how soon further occurrences of a term stop counting.
+const SATURATION: f32 = 1.2;
+/// Impact of every term that occurs at all.
+const BASE_IMPACT: f32 = 0.21;
+/// Glosses of a translated word that are indexed.
+const MAX_GLOSSES: usize = 2;
+
+/// The terms of one text: every occurrence with its field, and the number of tokens per field.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TermOccurrences {
+    occurrences: Vec<(TermId, Field)>,
+    field_lengths: [usize; Field::ALL.len()],
+    bigrams: Vec<u32>,
+}
+
+/// The terms of a tool, sorted by number, and the hashes of its bigrams, sorted.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct AnalyzedTool {
+    pub(crate) terms: Vec<(TermId, Impact)>,
+    pub(crate) bigrams: Vec<u32>,
+}
+
+/// Analyzes the text of a server, which all its tools share.
+pub(crate) fn analyze_server(
+    server: &ServerText,
+    lexicon: Option<&dyn Lexicon>,
+    vocabulary: &mut Vocabulary,
+) -> TermOccurrences {
+    let mut found = TermOccurrences::default();
+    found.add(Field::Server, &server.id, vocabulary);
+    found.add(Field::ServerDescription, &server.description, vocabulary);
+    found.add_translation(&server.description, lexicon, vocabulary);
+    found
+}
+
+impl TermOccurrences {
+    /// Analyzes a tool of the server whose occurrences these are.
+    pub(crate) fn analyze_tool(
+        &self,
+        tool: &ToolText,
+        lexicon: Option<&dyn Lexicon>,
+        vocabulary: &mut Vocabulary,
+    ) -> AnalyzedTool {
+        let mut found = self.clone();
+        found.add(Field::Name, &tool.name, vocabulary);
+        if tool.title != tool.name {
+            found.add(Field::Name, &tool.title, vocabulary);
+        }
+        found.add(Field::Description, &tool.description, vocabulary);
+        for param in &tool.params {
+            found.add(Field::ParamName, &param.name, vocabulary);
+            found.add(Field::ParamDescription, &param.description, vocabulary);
+        }
+        for capability in &tool.capabilities {
+            found.add(Field::Capability, capability, vocabulary);
+        }
+        found.add_translation(&tool.description, lexicon, vocabulary);
+        found.finish()
+    }
+
+    fn add(&mut self, field: Field, text: &str, vocabulary: &mut Vocabulary) {
+        if text.is_empty() {
+            return;
+        }
+        let stemmer = TextStemmer::for_text(text);
+        let max_tokens = field.weight().max_tokens;
+        let has_bigrams = matches!(field, Field::Name | Field::Description | Field::Server);
+        let mut previous: Option<u32> = None;
+        tokenize(text, |token, kind| {
+            if self.field_length(field) >= max_tokens {
+                return;
+            }
+            if let Some(length) = self.field_lengths.get_mut(field as usize) {
+                *length += 1;
+            }
+            stemmer.each_term(token, |term| {
+                if has_bigrams && matches!(kind, TokenKind::Word | TokenKind::Part) && !is_stop_term(term) {
+                    let hash = term_hash(term);
+                    self.bigrams.extend(previous.map(|previous| bigram_hash(previous, hash)));
+                    previous = Some(hash);
+                }
+                self.occurrences.push((vocabulary.intern(term), field));
+            });
+        });
+    }
+
+    /// Adds the English translation of a text in another language.
+    fn add_translation(&mut self, text: &str, lexicon: Option<&dyn Lexicon>, vocabulary: &mut Vocabulary) {
+        let Some(lexicon) = lexicon else { return };
+        if !text.chars().any(is_cjk) {
+            return;
+        }
+        for word in lexicon.translate(text) {
+            for gloss in word.glosses.iter().take(MAX_GLOSSES) {
+                self.add(Field::Translation, &gloss.join(" "), vocabulary);
+            }
+        }
+    }
+
+    fn field_length(&self, field: Field) -> usize {
+        self.field_lengths.get(field as usize).copied().unwrap_or(usize::MAX)
+    }
+
+    /// Sums the occurrences of every term over all fields.
+    fn finish(mut self) -> AnalyzedTool {
+        self.occurrences.sort_unstable();
+        let field_weights = Field::ALL.map(|field| self.occurrence_weight(field));
+        let mut terms = Vec::new();
+        for same in self.occurrences.chunk_by(|(one, _), (other, _)| one == other) {
+            let weights = same.iter().filter_map(|(_, field)| field_weights.get(*field as usize));
+            let weight: f32 = weights.sum();
+            let Some((term, _)) = same.first() else { continue };
+            let impact = weight * (SATURATION + 1.0) / (SATURATION + weight) + BASE_IMPACT;
+            terms.push((*term, Impact::new(impact)));
+        }
+        self.bigrams.sort_unstable();
+        self.bigrams.dedup();
+        AnalyzedTool { terms, bigrams: self.bigrams }
+    }
+
+    /// Weight of one occurrence in a field, normalized by the length of the field.
+    #[expect(clippy::cast_precision_loss, reason = "field lengths are bounded by `max_tokens`")]
+    fn occurrence_weight(&self, field: Field) -> f32 {
+        let weight = field.weight();
+        let length = self.field_length(field) as f32 / weight.typical_tokens;
+        weight.boost / (1.0 - weight.length_normalization + weight.length_normalization * length)
+    }
+}

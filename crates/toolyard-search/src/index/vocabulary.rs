@@ -1,0 +1,215 @@
+//! The vocabulary: every term with its postings.
+
+use std::{collections::HashMap, sync::Arc};
+
+use crate::{accumulator::DocumentId, analysis::noise::noise_penalty};
+
+/// The number of a term.
+pub(crate) type TermId = u32;
+
+/// Impacts are stored in units of one over this number.
+const IMPACT_STEPS: f32 = 8192.0;
+/// Terms that share a prefix of this many bytes may be related.
+const RELATED_PREFIX_BYTES: usize = 4;
+
+/// The documents in which a term occurs, by ascending number.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Postings {
+    documents: Vec<DocumentId>,
+    impacts: Vec<Impact>,
+}
+
+/// How much a term says about a document, independent of the rest of the catalogue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Impact(u16);
+
+impl Impact {
+    pub(crate) fn new(value: f32) -> Self {
+        let steps = (value * IMPACT_STEPS).round().clamp(0.0, f32::from(u16::MAX));
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "clamped to the range of u16"
+        )]
+        Self(steps as u16)
+    }
+
+    pub(crate) fn value(self) -> f32 {
+        f32::from(self.0) / IMPACT_STEPS
+    }
+}
+
+impl Postings {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (DocumentId, Impact)> {
+        self.documents.iter().copied().zip(self.impacts.iter().copied())
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.documents.len()
+    }
+
+    fn push(&mut self, document: DocumentId, impact: Impact) {
+        self.documents.push(document);
+        self.impacts.push(impact);
+    }
+
+    /// Removes the documents from `first` to `end` (exclusive).
+    fn remove(&mut self, first: DocumentId, end: DocumentId) {
+        let from = self.documents.partition_point(|document| *document < first);
+        let to = self.documents.partition_point(|document| *document < end);
+        self.documents.drain(from..to);
+        self.impacts.drain(from..to);
+    }
+
+    fn renumber_documents(&mut self, new_id: impl Fn(DocumentId) -> DocumentId) {
+        for document in &mut self.documents {
+            *document = new_id(*document);
+        }
+        self.documents.shrink_to_fit();
+        self.impacts.shrink_to_fit();
+    }
+}
+
+/// A term and its postings.
+#[derive(Debug, Clone)]
+pub(crate) struct Term {
+    pub(crate) text: Arc<str>,
+    pub(crate) postings: Postings,
+    /// See [`noise_penalty`]; never above 0.
+    pub(crate) noise_penalty: f32,
+}
+
+/// All terms of an index.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Vocabulary {
+    ids: HashMap<Arc<str>, TermId>,
+    terms: Vec<Term>,
+    terms_by_prefix: HashMap<[u8; RELATED_PREFIX_BYTES], Vec<TermId>>,
+}
+
+impl Vocabulary {
+    /// The number of a term; assigns one to a new term.
+    pub(crate) fn intern(&mut self, text: &str) -> TermId {
+        if let Some(id) = self.ids.get(text) {
+            return *id;
+        }
+        // Memory runs out before 4 billion terms do.
+        let id = TermId::try_from(self.terms.len()).unwrap_or(TermId::MAX);
+        let text: Arc<str> = text.into();
+        if let Some(related_prefix) = related_prefix(&text) {
+            self.terms_by_prefix.entry(related_prefix).or_default().push(id);
+        }
+        self.terms.push(Term {
+            text: Arc::clone(&text),
+            postings: Postings::default(),
+            noise_penalty: noise_penalty(&text),
+        });
+        self.ids.insert(text, id);
+        id
+    }
+
+    /// The number of a term that occurs in some document.
+    pub(crate) fn id(&self, text: &str) -> Option<TermId> {
+        let id = *self.ids.get(text)?;
+        self.get(id).filter(|term| term.postings.len() > 0).map(|_| id)
+    }
+
+    pub(crate) fn get(&self, id: TermId) -> Option<&Term> {
+        self.terms.get(usize::try_from(id).ok()?)
+    }
+
+    pub(crate) fn push_posting(&mut self, id: TermId, document: DocumentId, impact: Impact) {
+        if let Some(term) = usize::try_from(id).ok().and_then(|id| self.terms.get_mut(id)) {
+            term.postings.push(document, impact);
+        }
+    }
+
+    /// Removes the documents from `first` to `end` (exclusive) from the given terms.
+    pub(crate) fn remove_postings(
+        &mut self,
+        ids: impl Iterator<Item = TermId>,
+        first: DocumentId,
+        end: DocumentId,
+    ) {
+        for id in ids {
+            if let Some(term) = usize::try_from(id).ok().and_then(|id| self.terms.get_mut(id)) {
+                term.postings.remove(first, end);
+            }
+        }
+    }
+
+    pub(crate) fn renumber_documents(&mut self, new_id: impl Fn(DocumentId) -> DocumentId) {
+        for term in &mut self.terms {
+            term.postings.renumber_documents(&new_id);
+        }
+    }
+
+    /// Number of distinct terms.
+    pub(crate) fn len(&self) -> usize {
+        self.terms.len()
+    }
+
+    /// Vocabulary with the same root, which taking off endings did not bring together: `analysi` and `analyz`.
+    pub(crate) fn related_terms(&self, text: &str) -> impl Iterator<Item = TermId> {
+        let same_prefix = related_prefix(text)
+            .and_then(|related_prefix| self.terms_by_prefix.get(&related_prefix))
+            .map(Vec::as_slice);
+        let known = |id: &TermId| {
+            self.get(*id).is_some_and(|term| term.postings.len() > 0 && are_related(text, &term.text))
+        };
+        same_prefix.unwrap_or_default().iter().copied().filter(known)
+    }
+}
+
+/// The prefix under which related terms are looked up; `None` for short and non-ASCII words.
+fn related_prefix(text: &str) -> Option<[u8; RELATED_PREFIX_BYTES]> {
+    if !text.bytes().all(|byte| byte.is_ascii_lowercase()) {
+        return None;
+    }
+    text.as_bytes().first_chunk().copied()
+}
+
+/// Whether two different terms share enough of a prefix to be likely of one root.
+fn are_related(one: &str, other: &str) -> bool {
+    if one == other || one.len() <= RELATED_PREFIX_BYTES || other.len() < RELATED_PREFIX_BYTES {
+        return false;
+    }
+    let shared = one.bytes().zip(other.bytes()).take_while(|(one, other)| one == other).count();
+    let (shorter, longer) = (one.len().min(other.len()), one.len().max(other.len()));
+    shared >= shorter.min(5) && shared + 2 >= shorter && longer - shared <= 4 && shared * 10 >= longer * 6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relatives_share_a_root() {
+        assert!(are_related("analysi", "analyz"));
+        assert!(are_related("summari", "summar"));
+        assert!(!are_related("contact", "contract"));
+        assert!(!are_related("inter", "internationalis"));
+        assert!(!are_related("file", "filer"));
+    }
+
+    #[test]
+    fn removed_documents_leave_the_postings() {
+        let mut terms = Vocabulary::default();
+        let id = terms.intern("deploy");
+        for document in 0..6 {
+            terms.push_posting(id, document, Impact::new(1.5));
+        }
+        terms.remove_postings([id].into_iter(), 2, 4);
+        let left: Vec<_> = terms.get(id).unwrap().postings.iter().map(|(document, _)| document).collect();
+        assert_eq!(left, [0, 1, 4, 5]);
+        terms.remove_postings([id].into_iter(), 0, 9);
+        assert_eq!(terms.id("deploy"), None);
+    }
+
+    #[test]
+    fn impacts_are_stored_precisely() {
+        for value in [0.0, 0.01, 1.0, 2.2] {
+            assert!((Impact::new(value).value() - value).abs() < 0.0002);
+        }
+    }
+}

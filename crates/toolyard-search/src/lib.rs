@@ -1,0 +1,55 @@
+//! Finds the tools that a request needs, among thousands and in any language, without a model.
+//!
+//! A [`SearchIndex`] is an in-memory catalogue. Servers are added and removed at the cost of their own tools. A search
+//! takes the text of a request and returns [`Hit`]s, each with the words that matched and why.
+//!
+//! ```
+//! use toolyard_search::{MatchKind, SearchIndex, ServerText, ToolText};
+//!
+//! let tool = |name: &str, description: &str| ToolText {
+//!     key: name.into(),
+//!     name: name.to_owned(),
+//!     description: description.to_owned(),
+//!     ..ToolText::default()
+//! };
+//! let mut index = SearchIndex::default();
+//! index.put(
+//!     &ServerText { id: "mail".into(), description: String::new() },
+//!     &[tool("send_message", "Send an email message"), tool("delete_message", "Delete a message from the mailbox")],
+//! );
+//!
+//! let hits = index.search("get rid of that mail", 5);
+//! assert_eq!(&*hits[0].key, "delete_message");
+//! assert!(hits[0].matches.iter().any(|found| found.kind == MatchKind::Synonym));
+//! ```
+//!
+//! How a request becomes hits:
+//!
+//! 1. `analysis` splits text into tokens and stems them. `index` stores the terms of every tool with BM25F impacts.
+//! 2. `query` parses the request into terms and expands each: other words of the same root, synonyms, types of values,
+//!    and translations from a [`lexicon`]. Only the best expansion of a word counts.
+//! 3. The impacts of all terms are summed per tool. Of the best tools, those are selected that together cover the request.
+//! 4. Past requests ([`SearchIndex::record_use`]) and, with the feature `embedding`, a local model
+//!    ([`SearchIndex::with_model`]) add bounded scores of their own.
+//!
+//! docs/search.md describes how the quality is measured; `bench/search-eval` measures it.
+
+mod accumulator;
+mod analysis;
+mod document;
+#[cfg(feature = "embedding")]
+pub mod embedding;
+mod history;
+mod index;
+pub mod lexicon;
+mod query;
+#[cfg(test)]
+mod testing;
+
+pub use document::{ParamText, ServerText, ToolText};
+pub use history::MAX_PAST_REQUESTS;
+pub use index::search_index::SearchIndex;
+pub use query::{
+    parsed_query::MatchKind,
+    search::{Hit, TermMatch},
+};

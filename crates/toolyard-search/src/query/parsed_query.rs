@@ -1,0 +1,97 @@
+//! A request as searched for: weighted terms, each with its expansions.
+
+use crate::{accumulator::DocumentId, index::vocabulary::TermId};
+
+/// Weight of a term of the whole task when one of its steps is searched for.
+const TASK_TERM_WEIGHT: f32 = 0.25;
+
+/// How a word of the request matches a term of a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MatchKind {
+    /// The same term.
+    Exact,
+    /// Two words of the request, written as one in the tool.
+    Compound,
+    /// Another word of the same root.
+    SameRoot,
+    /// A synonym.
+    Synonym,
+    /// An English translation.
+    Translation,
+    /// The type of a value, such as `url` for `https://example.com`.
+    Value,
+}
+
+/// Terms that a word of the request may appear as in a tool definition.
+#[derive(Debug, Clone)]
+pub(crate) struct Expansion {
+    /// Usually one term; several share the weight.
+    pub(crate) terms: Vec<TermId>,
+    pub(crate) weight: f32,
+    pub(crate) kind: MatchKind,
+}
+
+impl Expansion {
+    /// Weight of each of its terms.
+    #[expect(clippy::cast_precision_loss, reason = "a phrase has few words")]
+    pub(crate) fn weight_per_term(&self) -> f32 {
+        self.weight / self.terms.len().max(1) as f32
+    }
+
+    /// Whether this is exactly the given term.
+    #[cfg(feature = "embedding")]
+    pub(crate) fn is_exact(&self, term: TermId) -> bool {
+        self.kind == MatchKind::Exact && self.terms == [term]
+    }
+}
+
+/// One word or phrase of the request. Only the best matching expansion counts.
+#[derive(Debug, Clone)]
+pub(crate) struct QueryTerm {
+    /// Unique within the query.
+    pub(crate) key: String,
+    /// As written in the request.
+    pub(crate) word: String,
+    pub(crate) expansions: Vec<Expansion>,
+    pub(crate) weight: f32,
+    /// Number of the sentence.
+    pub(crate) sentence: usize,
+}
+
+/// Two adjacent terms of the request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct QueryBigram {
+    pub(crate) hash: u32,
+    pub(crate) terms: [TermId; 2],
+}
+
+/// A parsed request.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Query {
+    pub(crate) terms: Vec<QueryTerm>,
+    pub(crate) bigrams: Vec<QueryBigram>,
+    pub(crate) sentence_count: usize,
+    /// Lowercase names of tools that the request mentions.
+    pub(crate) tool_names: Vec<String>,
+    /// Tools that served similar requests, best first, with scores from 0 to 1.
+    pub(crate) past_uses: Vec<(DocumentId, f32)>,
+    /// The tools nearest in meaning, with scores relative to the nearest.
+    #[cfg(feature = "embedding")]
+    pub(crate) nearest: Vec<(DocumentId, f32)>,
+}
+
+impl Query {
+    /// Adds the terms of the task of which this request is a step, at a lower weight.
+    pub(crate) fn within_task(mut self, task: &Self) -> Self {
+        for term in &task.terms {
+            if self.terms.iter().all(|own| own.key != term.key) {
+                self.terms.push(QueryTerm {
+                    weight: term.weight * TASK_TERM_WEIGHT,
+                    sentence: 0,
+                    ..term.clone()
+                });
+            }
+        }
+        self
+    }
+}

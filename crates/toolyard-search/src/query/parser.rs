@@ -1,0 +1,305 @@
+//! Parses a request: its words, and the terms under which tools may mention them.
+
+use std::collections::HashMap;
+
+use crate::{
+    analysis::{
+        bigram::{bigram_hash, term_hash},
+        stemmer::{TextStemmer, is_stop_term, stem_english},
+        tokenizer::{MAX_TOKEN_BYTES, TokenKind, is_cjk, tokenize},
+    },
+    index::{search_index::SearchIndex, vocabulary::TermId},
+    query::{
+        parsed_query::{Expansion, MatchKind, Query, QueryBigram, QueryTerm},
+        synonyms::{MAX_PHRASE_WORDS, synonyms},
+        value_types::value_type_names,
+    },
+};
+
+/// Further words of a request are ignored.
+const MAX_QUERY_WORDS: usize = 400;
+/// Further bytes of a request are ignored.
+const MAX_QUERY_BYTES: usize = 16 << 10;
+/// Weight of a word with a digit.
+const NUMBER_WEIGHT: f32 = 0.6;
+/// Weight of the type of a value.
+const VALUE_WEIGHT: f32 = 0.38;
+/// Weight that the repetition of a word adds.
+const REPETITION_WEIGHT: f32 = 0.74;
+
+impl Query {
+    /// Parses a request against the vocabulary of an index.
+    pub(crate) fn parse(index: &SearchIndex, text: &str) -> Self {
+        let text = text.get(..text.floor_char_boundary(MAX_QUERY_BYTES)).unwrap_or_default();
+        let mut parser = QueryParser {
+            index,
+            query: Self::default(),
+            positions: HashMap::new(),
+            stop_words: Vec::new(),
+            words_left: MAX_QUERY_WORDS,
+        };
+        let stemmer = TextStemmer::for_text(text);
+        for sentence in sentences(text) {
+            parser.add_words(sentence, &stemmer);
+            parser.add_values(sentence);
+            parser.add_phrases(sentence);
+            parser.query.sentence_count += 1;
+        }
+        parser.add_translations(text);
+        parser.add_tool_names(text);
+        parser.query.past_uses = index.history.similar_tools(text);
+        #[cfg(feature = "embedding")]
+        {
+            parser.query.nearest = index.nearest_by_embedding(text);
+        }
+        // A request of stop words only is searched for by its stop words.
+        if parser.query.terms.is_empty() {
+            parser.query.terms = parser.stop_words;
+        }
+        parser.query
+    }
+}
+
+struct QueryParser<'a> {
+    index: &'a SearchIndex,
+    query: Query,
+    /// Position of a query term by key; `usize::MAX` for stop words.
+    positions: HashMap<String, usize>,
+    /// Used only if the request has no other words.
+    stop_words: Vec<QueryTerm>,
+    words_left: usize,
+}
+
+impl QueryParser<'_> {
+    fn add_words(&mut self, sentence: &str, stemmer: &TextStemmer) {
+        let mut previous: Option<(TermId, u32)> = None;
+        let mut tokens: Vec<(String, Vec<String>, TokenKind)> = Vec::new();
+        tokenize(sentence, |token, kind| {
+            if self.words_left > 0 {
+                self.words_left -= 1;
+                let mut terms = Vec::new();
+                stemmer.each_term(token, |term| terms.push(term.to_owned()));
+                tokens.push((token.to_owned(), terms, kind));
+            }
+        });
+        for (word, terms, kind) in tokens {
+            let Some(first) = terms.first() else { continue };
+            let is_stop_word = terms.iter().all(|term| is_stop_term(term));
+            if !is_stop_word && matches!(kind, TokenKind::Word | TokenKind::Part) {
+                previous = self.add_bigram(previous, first);
+            }
+            self.add_word(&word, &terms, is_stop_word);
+        }
+    }
+
+    fn add_bigram(&mut self, previous: Option<(TermId, u32)>, term: &str) -> Option<(TermId, u32)> {
+        let current = (self.index.vocabulary.id(term)?, term_hash(term));
+        if let Some((other, hash)) = previous {
+            let hash = bigram_hash(hash, current.1);
+            self.query.bigrams.push(QueryBigram { hash, terms: [other, current.0] });
+        }
+        Some(current)
+    }
+
+    fn add_word(&mut self, word: &str, terms: &[String], is_stop_word: bool) {
+        let Some(first) = terms.first() else { return };
+        if let Some(term) = self.positions.get(first).and_then(|at| self.query.terms.get_mut(*at)) {
+            term.weight += REPETITION_WEIGHT / (1.0 + term.weight);
+            return;
+        }
+        let own = terms.iter().filter_map(|term| self.index.vocabulary.id(term));
+        let mut expansions: Vec<Expansion> =
+            own.map(|term| expansion(vec![term], MatchKind::Exact, true)).collect();
+        let is_indexed = !expansions.is_empty();
+        if !is_stop_word {
+            let related = self.index.vocabulary.related_terms(first);
+            expansions.extend(related.map(|term| expansion(vec![term], MatchKind::SameRoot, is_indexed)));
+            self.expand(&mut expansions, synonyms(first), MatchKind::Synonym, is_indexed);
+        }
+        let weight = if word.bytes().any(|byte| byte.is_ascii_digit()) { NUMBER_WEIGHT } else { 1.0 };
+        self.add_term(first.clone(), word, expansions, weight, is_stop_word);
+    }
+
+    /// Adds the phrases all of whose terms are indexed.
+    fn expand(&self, to: &mut Vec<Expansion>, phrases: &[Vec<String>], kind: MatchKind, is_indexed: bool) {
+        for phrase in phrases {
+            let terms: Option<Vec<TermId>> =
+                phrase.iter().map(|term| self.index.vocabulary.id(term)).collect();
+            to.extend(
+                terms.filter(|terms| !terms.is_empty()).map(|terms| expansion(terms, kind, is_indexed)),
+            );
+        }
+    }
+
+    fn add_term(
+        &mut self,
+        key: String,
+        word: &str,
+        expansions: Vec<Expansion>,
+        weight: f32,
+        is_stop_word: bool,
+    ) {
+        if expansions.is_empty()
+            || self.query.terms.len() >= MAX_QUERY_WORDS
+            || self.positions.contains_key(&key)
+        {
+            return;
+        }
+        let sentence = self.query.sentence_count;
+        let term = QueryTerm { key: key.clone(), word: word.to_owned(), expansions, weight, sentence };
+        if is_stop_word {
+            self.positions.insert(key, usize::MAX);
+            self.stop_words.push(term);
+        } else {
+            self.positions.insert(key, self.query.terms.len());
+            self.query.terms.push(term);
+        }
+    }
+
+    fn add_values(&mut self, sentence: &str) {
+        for word in sentence.split_whitespace() {
+            let Some(names) = value_type_names(word) else { continue };
+            let terms = names.iter().filter_map(|name| self.index.vocabulary.id(&stem_english(name)));
+            let expansions = terms.map(|term| expansion(vec![term], MatchKind::Value, true)).collect();
+            let key = format!("value {}", names.first().copied().unwrap_or_default());
+            self.add_term(key, word, expansions, VALUE_WEIGHT, false);
+        }
+    }
+
+    /// Adds compounds (`work book` for `workbook`) and phrases with synonyms.
+    fn add_phrases(&mut self, sentence: &str) {
+        for run in word_runs(sentence) {
+            for two in run.windows(2) {
+                let [first, second] = two else { continue };
+                if is_stop_term(&stem_english(first)) || is_stop_term(&stem_english(second)) {
+                    continue;
+                }
+                let compound = stem_english(&format!("{first}{second}"));
+                let term = self.index.vocabulary.id(&compound);
+                let expansions = term.map(|term| expansion(vec![term], MatchKind::Compound, true));
+                let word = format!("{first} {second}");
+                self.add_term(compound, &word, expansions.into_iter().collect(), 1.0, false);
+            }
+            let terms: Vec<String> = run.iter().map(|word| stem_english(word)).collect();
+            for length in 2..=MAX_PHRASE_WORDS {
+                for phrase in terms.windows(length) {
+                    let key = phrase.join(" ");
+                    let mut expansions = Vec::new();
+                    self.expand(&mut expansions, synonyms(&key), MatchKind::Synonym, false);
+                    let word = key.clone();
+                    self.add_term(key, &word, expansions, 1.0, false);
+                }
+            }
+        }
+    }
+
+    fn add_translations(&mut self, text: &str) {
+        let Some(lexicon) = &self.index.lexicon else { return };
+        if !text.chars().any(is_cjk) {
+            return;
+        }
+        for translation in lexicon.translate(text) {
+            let Some(word) = text.get(translation.range.clone()) else { continue };
+            let glosses: Vec<Vec<String>> =
+                translation.glosses.iter().map(|gloss| gloss_terms(gloss)).collect();
+            let mut expansions = Vec::new();
+            self.expand(&mut expansions, &glosses, MatchKind::Translation, false);
+            self.add_term(format!("gloss {word}"), word, expansions, 1.0, false);
+        }
+    }
+
+    /// Adds identifiers, and the whole request, that are names of tools.
+    fn add_tool_names(&mut self, text: &str) {
+        let trimmed = text.trim();
+        let is_edge = |letter: char| !letter.is_alphanumeric() && letter != '_';
+        let words = text.split_whitespace().map(|word| word.trim_matches(is_edge));
+        let identifiers = words.filter(|word| word.contains('_') || is_camel_case(word));
+        for name in identifiers.chain([trimmed]) {
+            let name = name.to_lowercase();
+            if !self.query.tool_names.contains(&name) && !self.index.documents_named(&name).is_empty() {
+                self.query.tool_names.push(name);
+            }
+        }
+    }
+}
+
+/// Whether a word is written like `readFile`; `API`, `Excel` and `GitHub` are not.
+fn is_camel_case(word: &str) -> bool {
+    word.starts_with(char::is_lowercase)
+        && word
+            .chars()
+            .zip(word.chars().skip(1))
+            .any(|(before, letter)| before.is_lowercase() && letter.is_uppercase())
+}
+
+fn gloss_terms(gloss: &[String]) -> Vec<String> {
+    let mut terms = Vec::new();
+    for part in gloss {
+        tokenize(part, |token, kind| {
+            if kind != TokenKind::Identifier {
+                terms.push(stem_english(token));
+            }
+        });
+    }
+    terms
+}
+
+/// Creates an expansion with its weight. Synonyms of a word that is itself indexed weigh less.
+fn expansion(terms: Vec<TermId>, kind: MatchKind, is_indexed: bool) -> Expansion {
+    let weight = match (kind, is_indexed) {
+        (MatchKind::Exact | MatchKind::Value, _) => 1.0,
+        (MatchKind::Compound, _) => 0.96,
+        (MatchKind::SameRoot, true) => 0.26,
+        (MatchKind::SameRoot, false) => 0.2,
+        (MatchKind::Synonym, true) => 0.34,
+        (MatchKind::Synonym, false) => 0.55,
+        (MatchKind::Translation, _) => 0.7,
+    };
+    Expansion { terms, weight, kind }
+}
+
+/// Splits a text into sentences; a dot ends one only before white space.
+fn sentences(text: &str) -> Vec<&str> {
+    let mut all = Vec::new();
+    let mut start = 0;
+    for (at, letter) in text.char_indices() {
+        let end = at + letter.len_utf8();
+        let ends = match letter {
+            '?' | '!' | ';' | '\n' | '。' | '？' | '！' | '；' => true,
+            '.' => text.get(end..).and_then(|rest| rest.chars().next()).is_none_or(char::is_whitespace),
+            _ => false,
+        };
+        if ends {
+            all.extend(text.get(start..end));
+            start = end;
+        }
+    }
+    all.extend(text.get(start..).filter(|rest| !rest.trim().is_empty()));
+    all
+}
+
+/// Runs of lowercase words with nothing but white space, hyphens, underscores and apostrophes in between.
+fn word_runs(text: &str) -> Vec<Vec<String>> {
+    let mut all = vec![Vec::new()];
+    let mut word = String::new();
+    for letter in text.chars().chain([' ']) {
+        if letter.is_alphanumeric() && !is_cjk(letter) {
+            word.extend(letter.to_lowercase());
+            continue;
+        }
+        // Overlong words are data and end a run like punctuation.
+        if word.len() > MAX_TOKEN_BYTES {
+            word.clear();
+            all.push(Vec::new());
+        }
+        if !word.is_empty()
+            && let Some(run) = all.last_mut()
+        {
+            run.push(std::mem::take(&mut word));
+        }
+        if !(letter.is_whitespace() || matches!(letter, '-' | '_' | '\'')) {
+            all.push(Vec::new());
+        }
+    }
+    all
+}

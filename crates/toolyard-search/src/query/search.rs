@@ -1,0 +1,109 @@
+//! The entry point of a search, and its hits.
+
+use std::{collections::HashSet, sync::Arc};
+
+use crate::{
+    index::search_index::{Document, SearchIndex},
+    query::{
+        parsed_query::{MatchKind, Query},
+        selection::SelectedTool,
+    },
+};
+
+/// Candidates considered for selection.
+const MIN_CANDIDATES: usize = 100;
+
+/// A tool found by a search.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Hit {
+    /// Server of the tool.
+    pub server: Arc<str>,
+    /// [`ToolText::key`](crate::ToolText::key) of the tool.
+    pub key: Arc<str>,
+    /// Relevance; comparable within one search only.
+    pub score: f32,
+    /// Server and key of the same tool elsewhere.
+    pub duplicates: Vec<(Arc<str>, Arc<str>)>,
+    /// Part of the score that comes from past requests.
+    pub history_score: f32,
+    /// Matched words of the request, most significant first.
+    pub matches: Vec<TermMatch>,
+}
+
+/// A word of the request that matches a tool.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TermMatch {
+    /// The word of the request.
+    pub word: String,
+    /// The terms of the tool that it matches.
+    pub terms: Vec<Arc<str>>,
+    /// How the word matches the terms.
+    pub kind: MatchKind,
+    /// Part of the score that comes from this word.
+    pub score: f32,
+}
+
+impl SearchIndex {
+    /// The tools for a request, best first.
+    pub fn search(&self, request: &str, limit: usize) -> Vec<Hit> {
+        self.find(&Query::parse(self, request), limit)
+    }
+
+    /// The tools for a task of several steps: the hits of each step, interleaved. A step such as "save it" says little,
+    /// so the terms of the whole task count too, at a lower weight.
+    pub fn search_steps<'a>(
+        &self,
+        task: &str,
+        steps: impl IntoIterator<Item = &'a str>,
+        limit: usize,
+    ) -> Vec<Hit> {
+        let task = Query::parse(self, task);
+        let search = |step: &str| self.find(&Query::parse(self, step).within_task(&task), limit);
+        interleave(steps.into_iter().map(search).collect(), limit)
+    }
+
+    fn find(&self, query: &Query, limit: usize) -> Vec<Hit> {
+        let candidates = self.top_documents(query, MIN_CANDIDATES.max(limit.saturating_mul(2)));
+        let selected = self.select(query, &candidates, limit);
+        selected.iter().filter_map(|tool| self.hit(query, tool)).collect()
+    }
+
+    fn hit(&self, query: &Query, tool: &SelectedTool) -> Option<Hit> {
+        let document = self.document(tool.document)?;
+        let identity = |document: &Document| (Arc::clone(&document.server), Arc::clone(&document.key));
+        let (server, key) = identity(document);
+        let mut matches: Vec<TermMatch> = Vec::new();
+        for query_term in &query.terms {
+            if let Some((score, expansion)) = self.best_expansion(query_term, document) {
+                let text = |term: &_| self.vocabulary.get(*term).map(|term| Arc::clone(&term.text));
+                let terms = expansion.terms.iter().filter_map(text).collect();
+                matches.push(TermMatch { word: query_term.word.clone(), terms, kind: expansion.kind, score });
+            }
+        }
+        matches.sort_by(|one, other| other.score.total_cmp(&one.score));
+        let duplicates = tool.duplicates.iter().filter_map(|id| self.document(*id)).map(identity).collect();
+        Some(Hit { server, key, score: tool.score, duplicates, history_score: tool.history_score, matches })
+    }
+}
+
+/// Takes the first hit of every list, then the next one of every list that is not taken yet, and so on.
+fn interleave(lists: Vec<Vec<Hit>>, limit: usize) -> Vec<Hit> {
+    let mut lists: Vec<_> = lists.into_iter().map(Vec::into_iter).collect();
+    let mut seen = HashSet::new();
+    let mut hits = Vec::new();
+    loop {
+        let before = hits.len();
+        for list in &mut lists {
+            hits.extend(list.find(|hit| seen.insert((Arc::clone(&hit.server), Arc::clone(&hit.key)))));
+        }
+        if hits.len() == before || hits.len() >= limit {
+            break;
+        }
+    }
+    hits.truncate(limit);
+    hits
+}
+
+#[cfg(test)]
+#[path = "search_tests.rs"]
+mod tests;

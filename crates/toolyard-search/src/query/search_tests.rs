@@ -1,0 +1,209 @@
+//! Searches: exact names first, synonyms, other languages, and the same result for every order of insertion.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::{
+    ParamText, ToolText,
+    lexicon::{Lexicon, WordTranslation},
+    testing::{server, tool},
+};
+
+fn office() -> SearchIndex {
+    let mut index = SearchIndex::default();
+    index.put(
+        &server("excel"),
+        &[
+            tool("read_data_from_excel", "Read data from an Excel worksheet."),
+            tool("write_data_to_excel", "Write data to an Excel worksheet."),
+            tool("create_chart", "Create a chart in a worksheet."),
+        ],
+    );
+    index.put(
+        &server("mail"),
+        &[
+            tool("sendMessage", "Send an email message to somebody."),
+            tool("delete_message", "Delete a message from the mailbox."),
+        ],
+    );
+    index
+}
+
+fn names(index: &SearchIndex, request: &str) -> Vec<String> {
+    index.search(request, 10).iter().map(|hit| hit.key.to_string()).collect()
+}
+
+#[test]
+fn an_exact_name_ranks_first() {
+    let index = office();
+    assert_eq!(names(&index, "create_chart")[0], "create_chart");
+    assert_eq!(names(&index, "how do I read data from excel with create_chart?")[0], "create_chart");
+    assert_eq!(names(&index, "SENDMESSAGE")[0], "sendMessage");
+}
+
+#[test]
+fn a_brand_is_not_an_exact_name() {
+    let mut index = office();
+    index.put(&server("squatter"), &[tool("github", "Does nothing of use.")]);
+    assert_eq!(names(&index, "send an email message to the GitHub office")[0], "sendMessage");
+}
+
+#[test]
+fn overlong_requests_are_truncated() {
+    let index = office();
+    let mut long = "ay".repeat(60_000);
+    assert!(names(&index, &long).is_empty());
+    long.insert_str(0, "send an email ");
+    assert_eq!(names(&index, &long)[0], "sendMessage");
+    assert!(Query::parse(&index, &"mail? a! ".repeat(50_000)).terms.len() < 5);
+    assert!(!index.search("mail", usize::MAX).is_empty());
+}
+
+#[test]
+fn synonyms_match() {
+    let hits = office().search("get rid of that mail", 3);
+    assert_eq!(hits[0].key.as_ref(), "delete_message");
+    assert!(
+        hits[0].matches.iter().any(|found| found.word == "get rid of" && found.kind == MatchKind::Synonym)
+    );
+}
+
+#[test]
+fn inflections_and_identifier_styles_match() {
+    assert_eq!(names(&office(), "reading excel worksheets")[0], "read_data_from_excel");
+    assert_eq!(names(&office(), "send message")[0], "sendMessage");
+}
+
+#[test]
+fn unknown_words_find_nothing() {
+    assert!(names(&office(), "zzz qqq").is_empty());
+    assert!(names(&office(), "").is_empty());
+    assert!(SearchIndex::default().search("anything", 10).is_empty());
+}
+
+#[test]
+fn duplicates_share_one_hit() {
+    let mut index = office();
+    index.put(&server("excel2"), &[tool("create_chart", "Create a chart in a worksheet.")]);
+    let hits = index.search("create a chart", 10);
+    let charts: Vec<_> = hits.iter().filter(|hit| hit.key.as_ref() == "create_chart").collect();
+    assert_eq!(charts.len(), 1);
+    assert_eq!(charts[0].duplicates, [("excel2".into(), "create_chart".into())]);
+}
+
+#[test]
+fn tools_of_a_removed_server_are_not_found() {
+    let mut index = office();
+    assert!(index.remove("mail"));
+    assert!(!index.remove("mail"));
+    assert!(names(&index, "sendMessage").is_empty());
+    assert_eq!(index.len(), 3);
+}
+
+struct ChineseLexicon;
+
+impl Lexicon for ChineseLexicon {
+    fn translate(&self, text: &str) -> Vec<WordTranslation> {
+        let known = [("删除", "delete"), ("邮件", "mail")];
+        let found = known.iter().filter_map(|(word, gloss)| {
+            let at = text.find(word)?;
+            Some(WordTranslation { range: at..at + word.len(), glosses: vec![vec![(*gloss).to_owned()]] })
+        });
+        found.collect()
+    }
+}
+
+#[test]
+fn chinese_and_english_find_each_other() {
+    let mut index = SearchIndex::with_lexicon(Arc::new(ChineseLexicon));
+    index.put(&server("mail"), &[tool("delete_message", "Delete a mail."), tool("send", "Send something.")]);
+    index.put(&server("邮箱"), &[tool("qingli", "删除旧邮件")]);
+    assert_eq!(names(&index, "把这封邮件删除")[0], "qingli", "the language of the request ranks first");
+    assert!(names(&index, "把这封邮件删除").contains(&"delete_message".to_owned()));
+    assert!(names(&index, "delete mail").contains(&"qingli".to_owned()));
+}
+
+#[test]
+fn parameters_are_searched() {
+    let mut index = SearchIndex::default();
+    let mut forecast = tool("forecast", "Tells what comes.");
+    forecast.params =
+        vec![ParamText { name: "zip_code".to_owned(), description: "Postal code of the town".to_owned() }];
+    index.put(&server("sky"), &[forecast, tool("other", "Does something else.")]);
+    assert_eq!(names(&index, "postal code"), ["forecast"]);
+}
+
+#[test]
+fn hits_of_steps_are_interleaved_and_use_the_task() {
+    let index = office();
+    let steps = ["read the worksheet", "send it"];
+    let hits = index.search_steps("read an Excel worksheet and mail it to Bob", steps, 4);
+    let keys: Vec<&str> = hits.iter().map(|hit| hit.key.as_ref()).collect();
+    assert_eq!(&keys[..2], ["read_data_from_excel", "sendMessage"]);
+}
+
+/// A server by number, with new tools (each two word numbers) or removed.
+type Update = (u8, Option<Vec<(u8, u8)>>);
+
+fn updates() -> impl Strategy<Value = Vec<Update>> {
+    let tools = prop::collection::vec((0u8..20, 0u8..20), 1..5);
+    prop::collection::vec((0u8..6, prop::option::weighted(0.7, tools)), 1..40)
+}
+
+fn word(number: u8) -> &'static str {
+    const WORDS: [&str; 20] = [
+        "read", "write", "chart", "mail", "send", "file", "delete", "list", "user", "group", "cluster",
+        "deploy", "weather", "stock", "price", "image", "video", "search", "note", "task",
+    ];
+    WORDS[usize::from(number)]
+}
+
+fn texts(tools: &[(u8, u8)]) -> Vec<ToolText> {
+    let mut seen = HashSet::new();
+    let named = tools.iter().map(|(one, other)| {
+        tool(&format!("{}_{}", word(*one), word(*other)), &format!("{} the {}", word(*other), word(*one)))
+    });
+    named.filter(|tool| seen.insert(Arc::clone(&tool.key))).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn results_do_not_depend_on_the_order_of_updates(all in updates(), request in "[a-z ]{0,20}") {
+        let mut updated = SearchIndex::default();
+        let mut current = std::collections::BTreeMap::new();
+        for (id, tools) in &all {
+            let id = format!("s{id}");
+            match tools {
+                Some(tools) => {
+                    updated.put(&server(&id), &texts(tools));
+                    current.insert(id, texts(tools));
+                }
+                None => {
+                    updated.remove(&id);
+                    current.remove(&id);
+                }
+            }
+        }
+        let mut fresh = SearchIndex::default();
+        for (id, tools) in current.iter().rev() {
+            fresh.put(&server(id), tools);
+        }
+        prop_assert_eq!(updated.len(), fresh.len());
+        for request in [request.as_str(), "read the file", "deploy a cluster and mail the price", "read_write"] {
+            prop_assert_eq!(updated.search(request, 5), fresh.search(request, 5));
+        }
+        updated.compact();
+        prop_assert_eq!(updated.search("read the file", 5), fresh.search("read the file", 5));
+    }
+
+    #[test]
+    fn any_text_can_be_indexed_and_searched_for(name in "\\PC{0,40}", text in "\\PC{0,200}", request in "\\PC{0,200}") {
+        let mut index = office();
+        index.put(&server(&name), &[tool(&name, &text)]);
+        let hits = index.search(&request, 5);
+        prop_assert!(hits.len() <= 5);
+        prop_assert!(hits.iter().all(|hit| hit.score.is_finite()));
+    }
+}

@@ -1,0 +1,228 @@
+//! Selects the hits among the best candidates: exact names first, phrases and whole sentences boosted, and tools
+//! discounted for terms that a selected tool already covers.
+
+use crate::{
+    accumulator::DocumentId,
+    index::search_index::{Document, SearchIndex},
+    query::{
+        parsed_query::{Expansion, Query, QueryTerm},
+        scoring::ScoredDocument,
+    },
+};
+
+/// Boost of a bigram that query and definition share, relative to the weight of its terms.
+const BIGRAM_BOOST: f32 = 0.5;
+/// Boost of the best sentence of the request, relative to its score.
+const SENTENCE_BOOST: f32 = 0.49;
+/// Discount of a query term that a selected tool covers fully.
+const COVERAGE_DISCOUNT: f32 = 0.11;
+/// Upper bound on the score from past requests, relative to the best score without it.
+const MAX_HISTORY_SHARE: f32 = 1.0;
+/// Tools of one name are duplicates if they share at least this part of their terms.
+const MIN_DUPLICATE_OVERLAP: f32 = 0.5;
+/// Lower bound on the number of tools considered for an exact name.
+const MIN_NAMED_CANDIDATES: usize = 16;
+
+/// A selected tool.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct SelectedTool {
+    pub(crate) document: DocumentId,
+    pub(crate) score: f32,
+    /// Part of the score that comes from past requests.
+    pub(crate) history_score: f32,
+    /// The same tool on other servers.
+    pub(crate) duplicates: Vec<DocumentId>,
+}
+
+/// The score of one tool, by query term.
+struct Candidate<'a> {
+    id: DocumentId,
+    document: &'a Document,
+    /// By query term. Where there are past uses their score comes last, so that it is discounted like a term.
+    contributions: Vec<f32>,
+    /// Score of phrases, the best sentence and semantic similarity.
+    bonus: f32,
+    is_named: bool,
+    is_selected: bool,
+}
+
+impl SearchIndex {
+    /// Selects at most `limit` of the candidates, best first.
+    pub(crate) fn select(&self, query: &Query, pool: &[ScoredDocument], limit: usize) -> Vec<SelectedTool> {
+        let mut candidates = self.candidates(query, pool);
+        #[cfg(feature = "embedding")]
+        self.add_semantic_score(query, &mut candidates);
+        add_history_score(query, &mut candidates);
+        let parts = query.terms.len() + usize::from(!query.past_uses.is_empty());
+        let max_contributions: Vec<f32> = (0..parts)
+            .map(|part| {
+                let contributions = candidates.iter().filter_map(|one| one.contributions.get(part));
+                contributions.copied().fold(f32::EPSILON, f32::max)
+            })
+            .collect();
+        let mut remaining = vec![1.0f32; parts];
+        let mut selected: Vec<SelectedTool> = Vec::new();
+        while selected.len() < limit {
+            let Some((at, score)) = self.best_remaining(&candidates, &remaining) else { break };
+            let Some(candidate) = candidates.get_mut(at) else { break };
+            candidate.is_selected = true;
+            if let Some(first) =
+                selected.iter_mut().find(|first| self.is_duplicate(first.document, candidate.document))
+            {
+                first.duplicates.push(candidate.id);
+                continue;
+            }
+            let history = candidate.contributions.iter().zip(&remaining).nth(query.terms.len());
+            let history_score = history.map_or(0.0, |(contribution, remaining)| contribution * remaining);
+            for ((remaining, contribution), max) in
+                remaining.iter_mut().zip(&candidate.contributions).zip(&max_contributions)
+            {
+                *remaining *= 1.0 - COVERAGE_DISCOUNT * contribution / max;
+            }
+            selected.push(SelectedTool {
+                document: candidate.id,
+                score,
+                history_score,
+                duplicates: Vec::new(),
+            });
+        }
+        selected
+    }
+
+    /// Tools that the request names, then the pool, then tools found only by past uses or embeddings.
+    fn candidates(&self, query: &Query, pool: &[ScoredDocument]) -> Vec<Candidate<'_>> {
+        let mut ids: Vec<DocumentId> =
+            query.tool_names.iter().flat_map(|name| self.documents_named(name)).copied().collect();
+        ids.sort_unstable_by(|one, other| self.compare_scored((*one, 0.0), (*other, 0.0)));
+        ids.truncate(pool.len().max(MIN_NAMED_CANDIDATES));
+        let named = ids.len();
+        ids.extend(pool.iter().map(|(id, _)| *id));
+        let past = query.past_uses.iter().map(|(id, _)| *id);
+        ids.extend(past.filter(|past| pool.iter().all(|(id, _)| id != past)));
+        #[cfg(feature = "embedding")]
+        {
+            let known: std::collections::HashSet<DocumentId> = ids.iter().copied().collect();
+            ids.extend(query.nearest.iter().map(|(id, _)| *id).filter(|id| !known.contains(id)));
+        }
+        let mut candidates: Vec<Candidate<'_>> = Vec::with_capacity(ids.len());
+        for (at, id) in ids.into_iter().enumerate() {
+            let Some(document) = self.document(id) else { continue };
+            if at >= named && candidates.iter().take(named).any(|known| known.id == id) {
+                continue;
+            }
+            let contributions: Vec<f32> =
+                query.terms.iter().map(|term| self.contribution(term, document)).collect();
+            let bonus = self.bigram_boost(query, document) + sentence_boost(query, &contributions);
+            let is_named = at < named;
+            candidates.push(Candidate { id, document, contributions, bonus, is_named, is_selected: false });
+        }
+        candidates
+    }
+
+    /// Adds the similarity of embeddings, at the weight that [`SearchIndex::semantic_weight`] allows.
+    #[cfg(feature = "embedding")]
+    fn add_semantic_score(&self, query: &Query, candidates: &mut [Candidate<'_>]) {
+        let best =
+            candidates.iter().max_by(|one, other| one.lexical_score().total_cmp(&other.lexical_score()));
+        let Some(best) = best.filter(|_| !query.nearest.is_empty()) else { return };
+        let best_score = best.lexical_score();
+        let weight = self.semantic_weight(query, (best_score > 0.0).then_some(best.document));
+        let max = weight * if best_score > 0.0 { best_score } else { 1.0 };
+        let nearest: std::collections::HashMap<_, _> = query.nearest.iter().copied().collect();
+        for candidate in candidates {
+            candidate.bonus += max * nearest.get(&candidate.id).copied().unwrap_or(0.0);
+        }
+    }
+
+    /// Score of a query term for a tool, by its best expansion.
+    fn contribution(&self, term: &QueryTerm, document: &Document) -> f32 {
+        self.best_expansion(term, document).map_or(0.0, |(score, _)| score)
+    }
+
+    /// The expansion of a query term with the highest score for a tool.
+    pub(crate) fn best_expansion<'a>(
+        &self,
+        query_term: &'a QueryTerm,
+        document: &Document,
+    ) -> Option<(f32, &'a Expansion)> {
+        let scored = query_term.expansions.iter().map(|expansion| {
+            let of_term =
+                |term: &_| document.impact(*term).map_or(0.0, |impact| impact * self.term_weight(*term));
+            let sum: f32 = expansion.terms.iter().map(of_term).sum();
+            (sum * expansion.weight_per_term() * query_term.weight, expansion)
+        });
+        scored.filter(|(score, _)| *score > 0.0).max_by(|one, other| one.0.total_cmp(&other.0))
+    }
+
+    fn bigram_boost(&self, query: &Query, document: &Document) -> f32 {
+        let shared = query.bigrams.iter().filter(|two| document.bigrams.binary_search(&two.hash).is_ok());
+        shared
+            .map(|two| two.terms.iter().map(|term| self.term_weight(*term)).sum::<f32>() * BIGRAM_BOOST / 2.0)
+            .sum()
+    }
+
+    /// Position and score of the best candidate that is not selected yet.
+    fn best_remaining(&self, candidates: &[Candidate<'_>], remaining: &[f32]) -> Option<(usize, f32)> {
+        let left = candidates.iter().enumerate().filter(|(_, candidate)| !candidate.is_selected);
+        let scored = left.map(|(at, candidate)| {
+            let contributions = candidate.contributions.iter().zip(remaining);
+            let sum: f32 = contributions.map(|(contribution, remaining)| contribution * remaining).sum();
+            (at, candidate, sum + candidate.bonus)
+        });
+        let best = scored.min_by(|(_, one, one_score), (_, other, other_score)| {
+            other
+                .is_named
+                .cmp(&one.is_named)
+                .then_with(|| self.compare_scored((one.id, *one_score), (other.id, *other_score)))
+        });
+        best.map(|(at, _, score)| (at, score))
+    }
+
+    /// Whether two tools are copies or versions of one definition.
+    fn is_duplicate(&self, one: DocumentId, other: &Document) -> bool {
+        let Some(one) = self.document(one) else { return false };
+        one.name == other.name && term_overlap(one, other) >= MIN_DUPLICATE_OVERLAP
+    }
+}
+
+/// Adds the score of past uses, bounded by the best score without it.
+fn add_history_score(query: &Query, candidates: &mut [Candidate<'_>]) {
+    if query.past_uses.is_empty() {
+        return;
+    }
+    let best = candidates.iter().map(Candidate::lexical_score).fold(0.0, f32::max);
+    // Without any lexical match, history alone decides.
+    let max = if best > 0.0 { MAX_HISTORY_SHARE * best } else { MAX_HISTORY_SHARE };
+    for candidate in candidates {
+        let past = query.past_uses.iter().find(|(id, _)| *id == candidate.id);
+        candidate.contributions.push(past.map_or(0.0, |(_, score)| max * score));
+    }
+}
+
+impl Candidate<'_> {
+    fn lexical_score(&self) -> f32 {
+        self.contributions.iter().sum::<f32>() + self.bonus
+    }
+}
+
+/// Jaccard index of the terms of two tools.
+#[expect(clippy::cast_precision_loss, reason = "the number of terms of a definition is small")]
+fn term_overlap(one: &Document, other: &Document) -> f32 {
+    let shared = one.terms.iter().filter(|(term, _)| other.impact(*term).is_some()).count();
+    let all = one.terms.len() + other.terms.len() - shared;
+    if all == 0 { 1.0 } else { shared as f32 / all as f32 }
+}
+
+/// A request of several sentences asks for several tools: each needs to fit one sentence well.
+fn sentence_boost(query: &Query, contributions: &[f32]) -> f32 {
+    if query.sentence_count < 2 {
+        return 0.0;
+    }
+    let mut sums = vec![0.0f32; query.sentence_count];
+    for (term, contribution) in query.terms.iter().zip(contributions) {
+        if let Some(sum) = sums.get_mut(term.sentence) {
+            *sum += contribution;
+        }
+    }
+    SENTENCE_BOOST * sums.into_iter().fold(0.0, f32::max)
+}

@@ -1,0 +1,3 @@
+-- Prompts and resources of a server, so that listing them does not start the server.
+
+ALTER TABLE servers ADD COLUMN content TEXT;

@@ -1,0 +1,11 @@
+-- Shapes of tool results: names and types, never content.
+
+CREATE TABLE result_shapes (
+    source     TEXT NOT NULL,
+    tool       TEXT NOT NULL,
+    shape      TEXT NOT NULL,
+    learned_at INTEGER NOT NULL,
+    PRIMARY KEY (source, tool)
+) STRICT;
+
+PRAGMA user_version = 6;

@@ -1,0 +1,267 @@
+//! The journal in SQL: step intents and outcomes, written under leases with fencing numbers.
+//!
+//! - `claim`: taking, renewing and checking leases
+//! - `steps`: intents, recovery of interrupted steps, manual resolution
+//! - `outcomes`: many step outcomes in one statement
+//! - `held_leases`: what this process knows about its own runs, to skip a database round trip
+//! - `records`: rows as records
+
+mod claim;
+pub(crate) mod held_leases;
+pub(crate) mod outcomes;
+mod records;
+mod steps;
+
+use std::{sync::Arc, time::Duration};
+
+use sqlx::Row as _;
+use toolyard_core::{
+    Journal, JournalError, JournalFuture, Lease, RawJson, Resolution, RunId, RunRecord, RunState, StepIntent,
+    StepOutcome, StepRecord, StepStart, redact_json,
+};
+
+pub(crate) use claim::check_lease;
+
+use self::{
+    claim::{Claim, ClaimTarget, bind_lease, claim, millis},
+    outcomes::OutcomeRow,
+    records::{run_record, select_runs, step_record},
+    steps::{StepResolution, insert_intent, resolve_step, restart_step, write_intent_if_slow},
+};
+use crate::{
+    clock::unix_millis,
+    error::StoreError,
+    sql::{Durability, compress, enum_to_text, statement},
+    store::Store,
+};
+
+impl Journal for Store {
+    fn create_run<'a>(&'a self, kind: &'a str, detail: &'a RawJson) -> JournalFuture<'a, RunId> {
+        Box::pin(async move {
+            let id = RunId::from(ulid::Ulid::new().to_string());
+            let data = (id.clone(), kind.to_owned(), redact_json(detail).0);
+            self.write(Durability::Synced, data, |connection, (id, kind, detail)| {
+                Box::pin(async move {
+                    let sql =
+                        "INSERT INTO runs (id, kind, state, detail, owner, fence, lease_until, created_at)
+                               VALUES ($1, $2, 'open', $3, NULL, 0, 0, $4)";
+                    let query = sqlx::query(sql).bind(id.as_str()).bind(kind.as_str()).bind(detail.get());
+                    query.bind(unix_millis()).execute(connection).await?;
+                    Ok(())
+                })
+            })
+            .await?;
+            Ok(id)
+        })
+    }
+
+    fn claim<'a>(&'a self, run: &'a RunId, owner: &'a str, lease: Duration) -> JournalFuture<'a, Lease> {
+        Box::pin(async move {
+            match self.claim_target(ClaimTarget::Run(run.clone()), owner, lease).await? {
+                Some(lease) => Ok(lease),
+                None => {
+                    let owner = self.run(run).await?.owner.unwrap_or_default();
+                    Err(JournalError::Leased { run: run.clone(), owner })
+                }
+            }
+        })
+    }
+
+    fn claim_next<'a>(
+        &'a self,
+        kind: &'a str,
+        owner: &'a str,
+        lease: Duration,
+    ) -> JournalFuture<'a, Option<Lease>> {
+        Box::pin(async move {
+            Ok(self.claim_target(ClaimTarget::NextOfKind(kind.to_owned()), owner, lease).await?)
+        })
+    }
+
+    fn renew<'a>(&'a self, lease: &'a Lease, time: Duration) -> JournalFuture<'a, ()> {
+        let data = (self.engine(), lease.clone(), millis(time));
+        Box::pin(async move {
+            let renewed =
+                self.write_statement(Durability::Relaxed, data, |connection, (engine, lease, millis)| {
+                    Box::pin(async move {
+                        let sql = format!(
+                            "UPDATE runs SET lease_until = {} + $4 WHERE id = $1 AND owner = $2 AND fence = $3",
+                            engine.now()
+                        );
+                        let query = bind_lease(sqlx::query(statement(sql)), lease).bind(*millis);
+                        Ok(query.execute(connection).await?.rows_affected() == 1)
+                    })
+                });
+            require_lease(renewed.await?, lease)
+        })
+    }
+
+    fn release<'a>(&'a self, lease: &'a Lease, state: RunState) -> JournalFuture<'a, ()> {
+        let data = (lease.clone(), enum_to_text(&state));
+        Box::pin(async move {
+            let released = self.write_statement(Durability::Synced, data, |connection, (lease, state)| {
+                Box::pin(async move {
+                    let sql = "UPDATE runs SET state = $4, owner = NULL, lease_until = 0
+                               WHERE id = $1 AND owner = $2 AND fence = $3";
+                    let query = bind_lease(sqlx::query(sql), lease).bind(state.as_str());
+                    Ok(query.execute(connection).await?.rows_affected() == 1)
+                })
+            });
+            let released = released.await?;
+            self.held_leases().remove(lease);
+            require_lease(released, lease)
+        })
+    }
+
+    fn begin<'a>(&'a self, lease: &'a Lease, intent: &'a StepIntent) -> JournalFuture<'a, StepStart> {
+        Box::pin(async move {
+            // A repeatable call is made again when it left no trace, so its intent need not be stored before the call.
+            if intent.repeatable && self.held_leases().begin_step(lease, intent, unix_millis()) {
+                tokio::spawn(write_intent_if_slow(self.clone(), lease.clone(), intent.step.clone()));
+                return Ok(StepStart::Call);
+            }
+            let durability = if intent.repeatable { Durability::Relaxed } else { Durability::Synced };
+            let data = Arc::new((self.engine(), lease.clone(), intent.clone()));
+            let inserted = self.write_statement(durability, Arc::clone(&data), |connection, data| {
+                Box::pin(insert_intent(connection, data.0, &data.1, &data.2))
+            });
+            if inserted.await? {
+                self.held_leases().add_step(lease, &intent.step);
+                return Ok(StepStart::Call);
+            }
+            let restarted = self.write(durability, data, |connection, data| {
+                Box::pin(restart_step(connection, data.0, &data.1, &data.2))
+            });
+            Ok(restarted.await?)
+        })
+    }
+
+    fn finish<'a>(
+        &'a self,
+        lease: &'a Lease,
+        step: &'a str,
+        outcome: &'a StepOutcome,
+    ) -> JournalFuture<'a, ()> {
+        Box::pin(async move {
+            let (redacted_outcome, redacted) = redact_json(&outcome.outcome);
+            let content = compress(redacted_outcome.get().as_bytes())?;
+            let state = enum_to_text(&outcome.state);
+            let row = OutcomeRow::new(lease, step, state, content, redacted, unix_millis());
+            let row = match self.held_leases().pending_intent(lease, step) {
+                Some(pending) => row.with_intent(pending),
+                None => row,
+            };
+            let written = self.write_outcome(row).await?;
+            if written {
+                self.held_leases().finish_step(lease, step);
+            } else {
+                // Most likely the lease is lost, and with it everything known about the run.
+                self.held_leases().remove(lease);
+            }
+            require_lease(written, lease)
+        })
+    }
+
+    fn run<'a>(&'a self, run: &'a RunId) -> JournalFuture<'a, RunRecord> {
+        Box::pin(async move {
+            let sql = format!("{} WHERE id = $1", select_runs(self.engine()));
+            let row = self.fetch_optional(sqlx::query(statement(sql)).bind(run.as_str())).await?;
+            let row = row.ok_or_else(|| JournalError::UnknownRun(run.clone()))?;
+            Ok(run_record(&row)?)
+        })
+    }
+
+    fn runs<'a>(&'a self, limit: usize) -> JournalFuture<'a, Vec<RunRecord>> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        Box::pin(async move {
+            let sql = format!("{} ORDER BY created_at DESC, id DESC LIMIT $1", select_runs(self.engine()));
+            let rows = self.fetch_all(sqlx::query(statement(sql)).bind(limit)).await?;
+            Ok(rows.iter().map(run_record).collect::<Result<_, _>>()?)
+        })
+    }
+
+    fn runs_since<'a>(&'a self, kind: &'a str, since: i64) -> JournalFuture<'a, Vec<RunRecord>> {
+        Box::pin(async move {
+            let sql = format!(
+                "{} WHERE kind = $1 AND created_at >= $2 ORDER BY created_at DESC, id DESC",
+                select_runs(self.engine())
+            );
+            let rows = self.fetch_all(sqlx::query(statement(sql)).bind(kind).bind(since)).await?;
+            Ok(rows.iter().map(run_record).collect::<Result<_, _>>()?)
+        })
+    }
+
+    fn steps<'a>(&'a self, run: &'a RunId) -> JournalFuture<'a, Vec<StepRecord>> {
+        Box::pin(async move {
+            let query = sqlx::query("SELECT * FROM steps WHERE run = $1 ORDER BY number, step");
+            let rows = self.fetch_all(query.bind(run.as_str())).await?;
+            Ok(rows.iter().map(step_record).collect::<Result<_, _>>()?)
+        })
+    }
+
+    fn step<'a>(&'a self, run: &'a RunId, step: &'a str) -> JournalFuture<'a, Option<StepRecord>> {
+        Box::pin(async move {
+            let query = sqlx::query("SELECT * FROM steps WHERE run = $1 AND step = $2");
+            let row = self.fetch_optional(query.bind(run.as_str()).bind(step)).await?;
+            Ok(row.as_ref().map(step_record).transpose()?)
+        })
+    }
+
+    fn unknown_steps(&self) -> JournalFuture<'_, Vec<StepRecord>> {
+        Box::pin(async move {
+            let sql = format!(
+                "SELECT steps.* FROM steps JOIN runs ON runs.id = steps.run
+                 WHERE steps.state = 'unknown'
+                    OR (steps.state = 'started' AND steps.repeatable = 0 AND runs.lease_until < {})
+                 ORDER BY steps.started_at, steps.step",
+                self.engine().now()
+            );
+            let rows = self.fetch_all(sqlx::query(statement(sql))).await?;
+            Ok(rows.iter().map(step_record).collect::<Result<_, _>>()?)
+        })
+    }
+
+    fn resolve<'a>(
+        &'a self,
+        run: &'a RunId,
+        step: &'a str,
+        resolution: Resolution,
+        by: &'a str,
+    ) -> JournalFuture<'a, ()> {
+        Box::pin(async move {
+            tracing::info!(%run, step, ?resolution, by, "resolving step manually");
+            let data = StepResolution::new(self.engine(), run, step, resolution, by)?;
+            let resolved = self
+                .write(Durability::Synced, data, |connection, data| Box::pin(resolve_step(connection, data)));
+            if resolved.await? {
+                return Ok(());
+            }
+            Err(JournalError::NotResolvable { run: run.clone(), step: step.to_owned() })
+        })
+    }
+}
+
+impl Store {
+    /// Claims a run and loads the names of its steps, so that new steps are recognised without a query.
+    async fn claim_target(
+        &self,
+        target: ClaimTarget,
+        owner: &str,
+        lease: Duration,
+    ) -> Result<Option<Lease>, StoreError> {
+        let data =
+            Claim { engine: self.engine(), target, owner: owner.to_owned(), lease_millis: millis(lease) };
+        let claimed =
+            self.write(Durability::Synced, data, |connection, data| Box::pin(claim(connection, data)));
+        let Some(lease) = claimed.await? else { return Ok(None) };
+        let query = sqlx::query("SELECT step FROM steps WHERE run = $1").bind(lease.run.as_str());
+        let rows = self.fetch_all(query).await?;
+        let steps = rows.iter().map(|row| row.try_get("step")).collect::<Result<_, _>>()?;
+        self.held_leases().insert(&lease, steps);
+        Ok(Some(lease))
+    }
+}
+
+fn require_lease(written: bool, lease: &Lease) -> Result<(), JournalError> {
+    if written { Ok(()) } else { Err(JournalError::LeaseLost(lease.run.clone())) }
+}

@@ -1,0 +1,84 @@
+//! Health check, vacuum and backup.
+
+use std::path::Path;
+
+use serde::Serialize;
+use sqlx::{Executor as _, Row as _};
+
+use crate::{
+    audit::verify::AuditVerification,
+    error::StoreError,
+    results::ResultRetention,
+    sql::{Engine, TABLES, statement},
+    store::Store,
+};
+
+/// The result of checking a store.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HealthReport {
+    /// Problems that the engine reports about its files.
+    pub engine_problems: Vec<String>,
+    /// Whether the audit log is intact.
+    pub audit: AuditVerification,
+    /// The number of rows of each table.
+    pub rows: Vec<(&'static str, i64)>,
+}
+
+impl HealthReport {
+    /// Whether no problem was found.
+    pub fn is_healthy(&self) -> bool {
+        self.engine_problems.is_empty() && matches!(self.audit, AuditVerification::Intact { .. })
+    }
+}
+
+impl Store {
+    /// Checks the engine's files, the audit log and all tables.
+    pub async fn check(&self) -> Result<HealthReport, StoreError> {
+        let mut rows = Vec::new();
+        for table in TABLES {
+            let sql = statement(format!("SELECT COUNT(*) AS count FROM {}", table.name));
+            let row = sqlx::query(sql).fetch_one(self.pool()).await?;
+            rows.push((table.name, row.try_get("count")?));
+        }
+        Ok(HealthReport {
+            engine_problems: self.engine_problems().await?,
+            audit: self.verify_audit(None).await?,
+            rows,
+        })
+    }
+
+    async fn engine_problems(&self) -> Result<Vec<String>, StoreError> {
+        if self.engine() == Engine::Postgres {
+            // PostgreSQL checks its own files; counting the rows has read every page already.
+            return Ok(Vec::new());
+        }
+        let rows = sqlx::query("PRAGMA integrity_check").fetch_all(self.pool()).await?;
+        let messages: Vec<String> = rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?;
+        Ok(messages.into_iter().filter(|message| message != "ok").collect())
+    }
+
+    /// Deletes expired results and returns free space to the file system; returns the number of deleted results.
+    pub async fn vacuum(&self, retention: ResultRetention) -> Result<u64, StoreError> {
+        let deleted = self.expire_results(retention).await?;
+        let sql = match self.engine() {
+            Engine::Sqlite => "VACUUM; PRAGMA wal_checkpoint(TRUNCATE)",
+            Engine::Postgres => "VACUUM",
+        };
+        self.pool().execute(sqlx::raw_sql(sql)).await?;
+        Ok(deleted)
+    }
+
+    /// Copies a SQLite store to a new file while others continue to write.
+    pub async fn backup(&self, target: &Path) -> Result<(), StoreError> {
+        if self.engine() == Engine::Postgres {
+            return Err(StoreError::Database(
+                "a PostgreSQL store is backed up with pg_dump or `toolyard store export`".to_owned(),
+            ));
+        }
+        let target = target
+            .to_str()
+            .ok_or_else(|| StoreError::Database("the backup path is not valid Unicode".to_owned()))?;
+        sqlx::query("VACUUM INTO $1").bind(target).execute(self.pool()).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,57 @@
+//! The shapes of tool results, learned from earlier results: names and types, never content.
+
+use sqlx::Row as _;
+use toolyard_core::{BoxFuture, ResultShape, ResultShapes};
+
+use crate::{
+    clock::unix_millis,
+    error::StoreError,
+    sql::{Durability, read_id},
+    store::Store,
+};
+
+impl ResultShapes for Store {
+    fn recent(&self, limit: usize) -> BoxFuture<'_, Vec<ResultShape>> {
+        Box::pin(async move {
+            recent_shapes(self, limit).await.unwrap_or_else(|error| {
+                tracing::warn!(%error, "failed to read result shapes");
+                Vec::new()
+            })
+        })
+    }
+
+    fn record<'a>(&'a self, shape: &'a ResultShape) -> BoxFuture<'a, ()> {
+        let written = self.write(Durability::Relaxed, shape.clone(), |connection, shape| {
+            Box::pin(async move {
+                let sql =
+                    "INSERT INTO result_shapes (source, tool, shape, learned_at) VALUES ($1, $2, $3, $4)
+                           ON CONFLICT (source, tool) DO UPDATE
+                           SET shape = excluded.shape, learned_at = excluded.learned_at";
+                let query = sqlx::query(sql).bind(shape.source.as_str()).bind(shape.tool.as_str());
+                query.bind(shape.shape.as_str()).bind(unix_millis()).execute(connection).await?;
+                Ok(())
+            })
+        });
+        Box::pin(async move {
+            if let Err(error) = written.await {
+                let error: StoreError = error;
+                tracing::warn!(%error, "failed to write a result shape");
+            }
+        })
+    }
+}
+
+async fn recent_shapes(store: &Store, limit: usize) -> Result<Vec<ResultShape>, StoreError> {
+    let sql = "SELECT source, tool, shape FROM result_shapes ORDER BY learned_at DESC, tool LIMIT $1";
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let rows = store.fetch_all(sqlx::query(sql).bind(limit)).await?;
+    rows.iter()
+        .map(|row| {
+            Ok(ResultShape {
+                source: read_id(row, "source")?,
+                tool: row.try_get("tool")?,
+                shape: row.try_get("shape")?,
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,115 @@
+//! Opens a database and applies pending migrations.
+
+use std::{fmt::Write as _, io, path::Path, time::Duration};
+
+use sqlx::{
+    AnyConnection, AnyPool, Connection as _, Executor as _, Row as _,
+    any::AnyPoolOptions,
+    migrate::{MigrateError, Migrator},
+};
+use tokio::time::timeout;
+
+use super::engine::Engine;
+use crate::{error::StoreError, location::Location};
+
+// SQLite before 3.51.3 can corrupt a database when the write-ahead log is reset during a concurrent write.
+const _: () = assert!(libsqlite3_sys::SQLITE_VERSION_NUMBER >= 3_051_003, "SQLite is too old");
+
+static SQLITE_MIGRATIONS: Migrator = sqlx::migrate!("migrations/sqlite");
+static POSTGRES_MIGRATIONS: Migrator = sqlx::migrate!("migrations/postgres");
+
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Limits the extra connection attempt that finds out why the pool timed out.
+const DIAGNOSIS_TIMEOUT: Duration = Duration::from_secs(2);
+const SQLITE_MAX_CONNECTIONS: u32 = 6;
+const POSTGRES_MAX_CONNECTIONS: u32 = 12;
+const SQLITE_PRAGMAS: &str = "PRAGMA journal_mode = WAL; PRAGMA busy_timeout = 10000; PRAGMA foreign_keys = ON; \
+                              PRAGMA wal_autocheckpoint = 8000";
+
+/// Opens a database, creates it if it is missing, and migrates it to the current schema.
+pub(crate) async fn open(location: &Location) -> Result<AnyPool, StoreError> {
+    sqlx::any::install_default_drivers();
+    let failed = |reason: String| StoreError::Open { location: location.clone(), reason };
+    let (url, max_connections) = match location {
+        Location::Sqlite(path) => {
+            (sqlite_url(path).map_err(|error| failed(error.to_string()))?, SQLITE_MAX_CONNECTIONS)
+        }
+        Location::Postgres(url) => (url.clone(), POSTGRES_MAX_CONNECTIONS),
+    };
+    let engine = location.engine();
+    let options = AnyPoolOptions::new()
+        .max_connections(max_connections)
+        .acquire_timeout(ACQUIRE_TIMEOUT)
+        .after_connect(move |connection, _| {
+            Box::pin(async move {
+                if engine == Engine::Sqlite {
+                    connection.execute(sqlx::raw_sql(SQLITE_PRAGMAS)).await?;
+                }
+                Ok(())
+            })
+        });
+    let pool = match options.connect(&url).await {
+        // The pool retries until its timeout and does not report why; one direct attempt does.
+        Err(error @ sqlx::Error::PoolTimedOut) => {
+            let attempt = timeout(DIAGNOSIS_TIMEOUT, AnyConnection::connect(&url)).await;
+            Err(failed(attempt.ok().and_then(Result::err).unwrap_or(error).to_string()))
+        }
+        other => other.map_err(|error| failed(error.to_string())),
+    }?;
+    migrate(&pool, location).await?;
+    Ok(pool)
+}
+
+async fn migrate(pool: &AnyPool, location: &Location) -> Result<(), StoreError> {
+    let migrations = match location.engine() {
+        Engine::Sqlite => &SQLITE_MIGRATIONS,
+        Engine::Postgres => &POSTGRES_MIGRATIONS,
+    };
+    let latest = migrations.iter().map(|migration| migration.version).max();
+    // Checking every migration takes longer than most commands; SQLite migrations record their number in the file.
+    if location.engine() == Engine::Sqlite && sqlite_user_version(pool).await == latest {
+        return Ok(());
+    }
+    migrations.run(pool).await.map_err(|error| match error {
+        MigrateError::VersionMissing(migration) => {
+            StoreError::NewerSchema { location: location.clone(), migration }
+        }
+        other => StoreError::Open { location: location.clone(), reason: other.to_string() },
+    })
+}
+
+/// The number of the last migration applied to a SQLite file, if it can be read.
+async fn sqlite_user_version(pool: &AnyPool) -> Option<i64> {
+    let row = sqlx::query("PRAGMA user_version").fetch_one(pool).await.ok()?;
+    row.try_get(0).ok()
+}
+
+fn sqlite_url(path: &Path) -> io::Result<String> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    create_private_file(path)?;
+    let text = path.to_str().ok_or_else(|| io::Error::other("the path is not valid Unicode"))?;
+    let mut escaped = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' | b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => {
+                escaped.push(char::from(byte));
+            }
+            other => {
+                // Writing to a string cannot fail.
+                let _ = write!(escaped, "%{other:02X}");
+            }
+        }
+    }
+    Ok(format!("sqlite://{escaped}?mode=rwc"))
+}
+
+/// Creates the file readable by its owner only; SQLite copies these permissions to its -wal and -shm files.
+fn create_private_file(path: &Path) -> io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    options.append(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map(|_| ())
+}

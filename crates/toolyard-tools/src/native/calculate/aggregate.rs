@@ -1,0 +1,290 @@
+//! Aggregate functions over a list: replaces `sum(values)` in an expression with the exact number.
+
+use std::cmp::Ordering;
+
+use serde_json::{Number, Value};
+use toolyard_core::{ToolError, group_digits};
+
+const MAX_VALUES: usize = 1_000_000;
+/// Longer expressions are not searched for lists.
+const MAX_INLINE_LIST_BYTES: usize = 4 << 20;
+/// The name of the list in an expression.
+const LIST_NAME: &str = "values";
+/// Longer numbers are not summed.
+const MAX_DIGITS: usize = 30;
+/// Sums are exact to this many decimal places.
+const DECIMAL_PLACES: usize = 18;
+
+/// An expression whose aggregate functions are replaced by numbers, and how many values these used.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Aggregated {
+    pub(super) expression: String,
+    pub(super) counted: usize,
+    pub(super) ignored: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Aggregate {
+    Sum,
+    Average,
+    Minimum,
+    Maximum,
+    Count,
+    Median,
+}
+
+impl Aggregate {
+    fn from_name(name: &str) -> Option<Self> {
+        Some(match name.to_ascii_lowercase().as_str() {
+            "sum" | "total" | "add" | "sum_of" => Self::Sum,
+            "average" | "avg" | "mean" => Self::Average,
+            "min" | "minimum" | "smallest" => Self::Minimum,
+            "max" | "maximum" | "largest" => Self::Maximum,
+            "count" | "len" | "length" | "number" => Self::Count,
+            "median" => Self::Median,
+            _ => return None,
+        })
+    }
+}
+
+/// Replaces aggregate functions with their results; `None` if the expression has none.
+pub(super) fn expand_aggregates(
+    expression: &str,
+    values: Option<&Value>,
+) -> Result<Option<Aggregated>, ToolError> {
+    match values {
+        Some(values) => expand_named_list(&add_parentheses(expression), values).map(Some),
+        None => expand_inline_lists(expression),
+    }
+}
+
+/// Rewrites `sum`, `sum values` and `sum of values` as `sum(values)`.
+fn add_parentheses(expression: &str) -> String {
+    let mut words = expression.split_whitespace().filter(|word| !["of", "the", "all"].contains(word));
+    let (first, second, third) = (words.next(), words.next(), words.next());
+    let names_list = second.is_none_or(|word| word.eq_ignore_ascii_case(LIST_NAME));
+    match first {
+        Some(name) if Aggregate::from_name(name).is_some() && names_list && third.is_none() => {
+            format!("{name}({LIST_NAME})")
+        }
+        _ => expression.to_owned(),
+    }
+}
+
+/// Replaces every `sum([1, 2])` and `sum(1, 2)` of an expression with its result.
+fn expand_inline_lists(expression: &str) -> Result<Option<Aggregated>, ToolError> {
+    if expression.len() > MAX_INLINE_LIST_BYTES {
+        return Ok(None);
+    }
+    let mut all = Aggregated { expression: String::new(), counted: 0, ignored: 0 };
+    let mut rest = expression.trim().trim_start_matches('=');
+    let mut used = false;
+    while let Some((before, function, values, after)) = next_inline_call(rest) {
+        let (numbers, ignored) = collect_numbers(&values)?;
+        all.expression.push_str(before);
+        all.expression.push_str(&apply(function, &numbers)?);
+        all.counted += numbers.len();
+        all.ignored += ignored;
+        used = true;
+        rest = after;
+    }
+    all.expression.push_str(rest);
+    Ok(used.then_some(all))
+}
+
+/// The next function with a list in parentheses, and the text before and after it.
+fn next_inline_call(text: &str) -> Option<(&str, Aggregate, Value, &str)> {
+    for (at, _) in text.match_indices('(') {
+        let (head, behind) = (text.get(..at)?, text.get(at + 1..)?);
+        let begin = word_start(head);
+        let Some(function) = head.get(begin..).and_then(Aggregate::from_name) else { continue };
+        let Some((values, after)) = parse_list_prefix(behind.trim_start()) else { continue };
+        if let Some(after) = after.trim_start().strip_prefix(')') {
+            return Some((head.get(..begin)?, function, values, after));
+        }
+    }
+    None
+}
+
+/// Where the last word of a text starts.
+fn word_start(text: &str) -> usize {
+    let before =
+        text.char_indices().rev().find(|(_, letter)| !(letter.is_ascii_alphanumeric() || *letter == '_'));
+    before.map_or(0, |(at, letter)| at + letter.len_utf8())
+}
+
+/// Parses a list at the start of a text, in brackets or as comma-separated numbers; returns it and the rest.
+fn parse_list_prefix(text: &str) -> Option<(Value, &str)> {
+    if text.starts_with('[') {
+        let mut stream = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+        let list = stream.next()?.ok()?;
+        return Some((list, text.get(stream.byte_offset()..)?));
+    }
+    let end = text.find(')')?;
+    let list: Value = serde_json::from_str(&format!("[{}]", text.get(..end)?)).ok()?;
+    let is_list =
+        list.as_array().is_some_and(|items| !items.is_empty() && items.iter().all(Value::is_number));
+    is_list.then_some((list, text.get(end..)?))
+}
+
+fn expand_named_list(expression: &str, values: &Value) -> Result<Aggregated, ToolError> {
+    let (numbers, ignored) = collect_numbers(values)?;
+    let mut out = String::new();
+    let mut rest = expression;
+    let mut used = false;
+    while let Some((before, function, after)) = next_named_call(rest) {
+        out.push_str(before);
+        out.push_str(&apply(function, &numbers)?);
+        used = true;
+        rest = after;
+    }
+    out.push_str(rest);
+    if let ([only], true) = (numbers.as_slice(), out.trim().eq_ignore_ascii_case(LIST_NAME)) {
+        (out, used) = (only.digits.clone(), true);
+    }
+    if !used {
+        return Err(ToolError::failed("the expression does not use `values`").with_hint(
+            "use sum(values), average(values), min(values), max(values), median(values) or count(values)",
+        ));
+    }
+    Ok(Aggregated { expression: out, counted: numbers.len(), ignored })
+}
+
+/// The next `name(values)`, and the text before and after it.
+fn next_named_call(text: &str) -> Option<(&str, Aggregate, &str)> {
+    for (at, _) in text.match_indices('(') {
+        let (head, behind) = (text.get(..at)?, text.get(at + 1..)?);
+        let begin = word_start(head);
+        let Some(function) = head.get(begin..).and_then(Aggregate::from_name) else { continue };
+        let Some((inside, after)) = behind.split_once(')') else { continue };
+        if inside.trim().trim_start_matches('$').eq_ignore_ascii_case(LIST_NAME) {
+            return Some((head.get(..begin)?, function, after));
+        }
+    }
+    None
+}
+
+/// A number with its original digits, without separators.
+#[derive(Debug, Clone, PartialEq)]
+struct DecimalNumber {
+    digits: String,
+    magnitude: f64,
+}
+
+/// All numbers of a value, and how many of its other elements were ignored.
+fn collect_numbers(values: &Value) -> Result<(Vec<DecimalNumber>, usize), ToolError> {
+    let mut stack = vec![values];
+    let (mut found, mut ignored) = (Vec::new(), 0_usize);
+    while let Some(value) = stack.pop() {
+        if found.len() + ignored > MAX_VALUES {
+            let limit = group_digits(MAX_VALUES);
+            return Err(ToolError::failed(format!("there are more than {limit} values")));
+        }
+        match value {
+            Value::Array(items) => stack.extend(items.iter().rev()),
+            Value::Number(number) => found.push(DecimalNumber::new(number.to_string())),
+            Value::String(text) => match parse_number(text) {
+                Some(digits) => found.push(DecimalNumber::new(digits)),
+                None => ignored += 1,
+            },
+            // A spreadsheet cell: its value beside its address.
+            Value::Object(cell) if cell.contains_key("value") => stack.extend(cell.get("value")),
+            Value::Null | Value::Bool(_) | Value::Object(_) => ignored += 1,
+        }
+    }
+    Ok((found, ignored))
+}
+
+impl DecimalNumber {
+    fn new(digits: String) -> Self {
+        let magnitude = digits.parse().unwrap_or(f64::NAN);
+        Self { digits, magnitude }
+    }
+}
+
+/// Parses a text that is a number, with or without thousands separators; returns its digits.
+fn parse_number(text: &str) -> Option<String> {
+    let text = text.trim();
+    let plain = if text.contains(',') { remove_thousands_separators(text)? } else { text.to_owned() };
+    let number: Number = serde_json::from_str(plain.strip_prefix('+').unwrap_or(&plain)).ok()?;
+    Some(number.to_string())
+}
+
+/// `18,420.5` as `18420.5`; `None` if the commas do not separate thousands.
+fn remove_thousands_separators(text: &str) -> Option<String> {
+    let (whole, rest) = text.split_once('.').map_or((text, None), |(whole, rest)| (whole, Some(rest)));
+    let mut groups = whole.split(',');
+    let first = groups.next()?.trim_start_matches(['-', '+']);
+    let fits = (1..=3).contains(&first.len()) && groups.all(|group| group.len() == 3);
+    let plain = whole.replace(',', "");
+    fits.then(|| rest.map_or(plain.clone(), |rest| format!("{plain}.{rest}")))
+}
+
+/// The result of an aggregate function, in parentheses for use inside an expression.
+fn apply(function: Aggregate, numbers: &[DecimalNumber]) -> Result<String, ToolError> {
+    if function == Aggregate::Count {
+        return Ok(numbers.len().to_string());
+    }
+    if numbers.is_empty() {
+        return Err(ToolError::failed("`values` contains no number")
+            .with_hint("`values` may be a list of numbers, or a reference to one"));
+    }
+    let sorted = || {
+        let mut sorted: Vec<&DecimalNumber> = numbers.iter().collect();
+        sorted.sort_by(|one, other| one.magnitude.partial_cmp(&other.magnitude).unwrap_or(Ordering::Equal));
+        sorted
+    };
+    let at = |index: usize| sorted().get(index).map(|number| number.digits.clone()).unwrap_or_default();
+    let middle = numbers.len() / 2;
+    Ok(match function {
+        Aggregate::Sum => format!("({})", sum(numbers)?),
+        Aggregate::Average => format!("(({}) / {})", sum(numbers)?, numbers.len()),
+        Aggregate::Minimum => format!("({})", at(0)),
+        Aggregate::Maximum => format!("({})", at(numbers.len() - 1)),
+        Aggregate::Median if numbers.len() % 2 == 1 => format!("({})", at(middle)),
+        Aggregate::Median => format!("(({} + {}) / 2)", at(middle - 1), at(middle)),
+        Aggregate::Count => numbers.len().to_string(),
+    })
+}
+
+/// The exact sum in decimal notation.
+fn sum(numbers: &[DecimalNumber]) -> Result<String, ToolError> {
+    let mut total: i128 = 0;
+    for number in numbers {
+        let units = scaled_integer(&number.digits).and_then(|units| total.checked_add(units));
+        total = units.ok_or_else(|| {
+            ToolError::failed("a number is too large or too precise for an exact sum")
+                .with_hint("round the values first")
+        })?;
+    }
+    let digits = format!("{:0>width$}", total.unsigned_abs(), width = DECIMAL_PLACES + 1);
+    let (whole, fraction) = digits.split_at_checked(digits.len() - DECIMAL_PLACES).unwrap_or((&digits, ""));
+    let sign = if total < 0 { "-" } else { "" };
+    let fraction = fraction.trim_end_matches('0');
+    let point = if fraction.is_empty() { "" } else { "." };
+    Ok(format!("{sign}{whole}{point}{fraction}"))
+}
+
+/// A decimal number times ten to the power of [`DECIMAL_PLACES`].
+fn scaled_integer(digits: &str) -> Option<i128> {
+    let (mantissa, exponent) = match digits.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
+        None => (digits, 0),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let fraction = fraction.trim_end_matches('0');
+    let digits = format!("{whole}{fraction}");
+    if digits.len() > MAX_DIGITS {
+        return None;
+    }
+    let shift = i32::try_from(DECIMAL_PLACES).ok()? - i32::try_from(fraction.len()).ok()? + exponent;
+    let number: i128 = digits.parse().ok()?;
+    if number == 0 {
+        return Some(0);
+    }
+    number.checked_mul(10_i128.checked_pow(u32::try_from(shift).ok()?)?)
+}
+
+#[cfg(test)]
+#[path = "aggregate_tests.rs"]
+mod tests;

@@ -1,0 +1,80 @@
+//! Content hashes of skills and programs, so that a changed program is a different program.
+
+use std::{
+    ffi::OsStr,
+    fs, io,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+};
+
+use toolyard_core::ContentHash;
+
+use super::files::{SkillFileError, open_inside};
+
+/// Skills with more files cannot be trusted: no user reviews that many.
+const MAX_FILES: usize = 4_096;
+
+/// The hash that trust in a skill is bound to: every file of its folder, by path, content and executable bit, because
+/// a program may load any of them.
+pub(super) fn skill_fingerprint(folder: &Path) -> Result<ContentHash, SkillFileError> {
+    let mut hasher = blake3::Hasher::new();
+    for path in all_files(folder)? {
+        let name = path.as_os_str().as_encoded_bytes();
+        hasher.update(&(name.len() as u64).to_le_bytes()).update(name);
+        let full_path = folder.join(&path);
+        let metadata = fs::symlink_metadata(&full_path)?;
+        if metadata.is_symlink() {
+            // The link belongs to the folder; its target does not.
+            let target = fs::read_link(&full_path)?;
+            hasher.update(b"link").update(target.as_os_str().as_encoded_bytes());
+        } else {
+            let (length, hash) = hash_file(folder, &path)?;
+            // Setting the executable bit makes a file a program.
+            hasher.update(&[u8::from(metadata.permissions().mode() & 0o111 != 0)]);
+            hasher.update(&length.to_le_bytes()).update(hash.as_bytes());
+        }
+    }
+    Ok(finalize(&hasher))
+}
+
+/// All regular files and links below a folder, including hidden ones, relative and sorted.
+fn all_files(folder: &Path) -> Result<Vec<PathBuf>, SkillFileError> {
+    let mut found = Vec::new();
+    let mut folders = vec![PathBuf::new()];
+    while let Some(relative) = folders.pop() {
+        for entry in fs::read_dir(folder.join(&relative))? {
+            let entry = entry?;
+            let path = relative.join(entry.file_name());
+            let kind = entry.file_type()?;
+            if kind.is_dir() {
+                folders.push(path);
+            } else if kind.is_file() || kind.is_symlink() {
+                found.push(path);
+            }
+            if found.len() + folders.len() > MAX_FILES {
+                return Err(SkillFileError::Unreadable(format!("more than {MAX_FILES} files")));
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// The cache key of a program's description: the whole skill, because the program may wrap another file, and the
+/// program's name, because one file may be several programs.
+pub(super) fn program_fingerprint(skill: &ContentHash, program: &Path) -> ContentHash {
+    let name = program.file_name().map(OsStr::as_encoded_bytes).unwrap_or_default();
+    ContentHash::of_parts([&skill.as_bytes()[..], name])
+}
+
+/// The length and hash of a file, read in chunks.
+fn hash_file(folder: &Path, path: &Path) -> Result<(u64, ContentHash), SkillFileError> {
+    let (mut file, _) = open_inside(folder, path)?;
+    let mut hasher = blake3::Hasher::new();
+    let length = io::copy(&mut file, &mut hasher)?;
+    Ok((length, finalize(&hasher)))
+}
+
+fn finalize(hasher: &blake3::Hasher) -> ContentHash {
+    ContentHash::from(*hasher.finalize().as_bytes())
+}

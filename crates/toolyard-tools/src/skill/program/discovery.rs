@@ -1,0 +1,111 @@
+//! Runs `--describe` of all programs within one time limit, and at most once per content of a skill.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures_util::{StreamExt, stream};
+use toolyard_core::{ContentHash, SkillDescriptionCache};
+
+use super::{
+    description::{CachedDescription, Description},
+    program_tool::Program,
+};
+
+const MAX_CONCURRENT_PROGRAMS: usize = 8;
+const RETRIED_ON_CHANGE: &str = "retried when the skill changes";
+const RETRIED_ON_LOAD: &str = "retried at the next load";
+
+/// A program whose tools are needed.
+pub(in crate::skill) struct DescribeRequest {
+    pub(in crate::skill) program: Arc<Program>,
+    /// The key in the description cache; without one, the program runs at every load.
+    pub(in crate::skill) cache_key: Option<ContentHash>,
+    /// The program's index within its skill: the first programs of all skills run before the second ones, so that a
+    /// skill with many programs does not delay the others.
+    pub(in crate::skill) index: usize,
+}
+
+/// The tools of a program, or what is wrong with it.
+pub(in crate::skill) type DescribeResult = Result<Description, String>;
+
+/// The descriptions of all programs, in the order of the requests. Takes hardly longer than `limit`.
+pub(in crate::skill) async fn describe_all(
+    requests: Vec<DescribeRequest>,
+    cache: Arc<dyn SkillDescriptionCache>,
+    limit: Duration,
+) -> Vec<DescribeResult> {
+    let lookups = requests.into_iter().map(|request| {
+        let cache = Arc::clone(&cache);
+        async move { (look_up(&request, &*cache).await, request) }
+    });
+    let cached: Vec<(Option<DescribeResult>, DescribeRequest)> =
+        stream::iter(lookups).buffered(MAX_CONCURRENT_PROGRAMS).collect().await;
+    let (mut results, mut uncached) = (Vec::new(), Vec::new());
+    for (position, (result, request)) in cached.into_iter().enumerate() {
+        if result.is_none() {
+            uncached.push((position, request));
+        }
+        results.push(result);
+    }
+    uncached.sort_by_key(|(_, request)| request.index);
+    let deadline = Instant::now() + limit;
+    let runs = uncached.into_iter().map(|(position, request)| {
+        let cache = Arc::clone(&cache);
+        async move { (position, describe(&request, &*cache, deadline, limit).await) }
+    });
+    // Unordered, so that a program that hangs does not delay those after it.
+    let mut runs = stream::iter(runs).buffer_unordered(MAX_CONCURRENT_PROGRAMS);
+    while let Some((position, result)) = runs.next().await {
+        if let Some(slot) = results.get_mut(position) {
+            *slot = Some(result);
+        }
+    }
+    let not_run = || Err("the program was not run".to_owned());
+    results.into_iter().map(|result| result.unwrap_or_else(not_run)).collect()
+}
+
+/// The cached description for the current content of the skill.
+async fn look_up(request: &DescribeRequest, cache: &dyn SkillDescriptionCache) -> Option<DescribeResult> {
+    let entry = cache.description(request.cache_key.as_ref()?).await?;
+    let Some(cached) = CachedDescription::parse(&entry) else {
+        let program = request.program.path.display();
+        tracing::warn!(%program, "ignoring an invalid cached description");
+        return None;
+    };
+    Some(match cached {
+        CachedDescription::Tools(description) => Ok(description),
+        CachedDescription::Failed(message) => Err(format!("{message}; {RETRIED_ON_CHANGE}")),
+    })
+}
+
+/// Runs the program and caches its description or its failure.
+async fn describe(
+    request: &DescribeRequest,
+    cache: &dyn SkillDescriptionCache,
+    deadline: Instant,
+    limit: Duration,
+) -> DescribeResult {
+    let time_left = deadline.saturating_duration_since(Instant::now());
+    if time_left.is_zero() {
+        return Err(format!("no time left after describing other programs; {RETRIED_ON_LOAD}"));
+    }
+    match request.program.describe(deadline).await {
+        Ok(description) => {
+            if let (Some(key), Some(entry)) = (&request.cache_key, description.to_cache_entry()) {
+                cache.put_description(key, &entry).await;
+            }
+            Ok(description)
+        }
+        Err(failure) => {
+            // A timeout is the program's fault only if it did not have to wait long for others.
+            let is_permanent = failure.is_permanent && (!failure.timed_out || time_left >= limit / 2);
+            let Some(key) = request.cache_key.filter(|_| is_permanent) else {
+                return Err(format!("{}; {RETRIED_ON_LOAD}", failure.message));
+            };
+            cache.put_description(&key, &CachedDescription::failure_entry(&failure.message)).await;
+            Err(format!("{}; {RETRIED_ON_CHANGE}", failure.message))
+        }
+    }
+}

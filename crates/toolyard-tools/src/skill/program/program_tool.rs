@@ -1,0 +1,239 @@
+//! A program of a skill, and the tools it provides.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Instant,
+};
+
+use serde_json::Value;
+use toolyard_core::{
+    BoxFuture, CallContext, ContentHash, ErrorKind, RawJson, Tool, ToolCallRequest, ToolError, ToolOutput,
+    ToolSpec, sanitize,
+};
+
+use super::{
+    description::{Description, parse_description},
+    process::{ProcessError, ProcessOutput, ProcessSpec, run_process},
+};
+use crate::{
+    skill::fingerprint::skill_fingerprint,
+    text::{one_line, truncate},
+};
+
+const MAX_OUTPUT_BYTES: usize = 10 << 20;
+const MAX_DESCRIPTION_BYTES: usize = 1 << 20;
+/// Lines of stderr in an error message.
+const MAX_STDERR_LINES: usize = 10;
+
+/// The environment of programs; nothing is inherited from this process.
+#[derive(Debug, Clone)]
+pub(in crate::skill) struct ProgramEnvironment {
+    pub(in crate::skill) variables: Vec<(String, String)>,
+    pub(in crate::skill) working_directory: PathBuf,
+}
+
+/// An executable file directly in a skill's folder.
+#[derive(Debug)]
+pub(in crate::skill) struct Program {
+    pub(in crate::skill) path: PathBuf,
+    pub(in crate::skill) skill_folder: PathBuf,
+    pub(in crate::skill) environment: Arc<ProgramEnvironment>,
+    /// The trusted content; the program does not run if the skill differs. Absent for the user's own skills.
+    pub(in crate::skill) trusted_content: Option<ContentHash>,
+}
+
+/// Why `--describe` of a program failed.
+#[derive(Debug)]
+pub(super) struct DescribeError {
+    pub(super) message: String,
+    /// Whether the same program would fail again.
+    pub(super) is_permanent: bool,
+    pub(super) timed_out: bool,
+}
+
+/// Why a program did not run to completion.
+#[derive(Debug, thiserror::Error)]
+enum RunError {
+    #[error("the skill changed since it was trusted")]
+    SkillChanged,
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+}
+
+impl From<RunError> for ToolError {
+    fn from(error: RunError) -> Self {
+        let failure = |kind| Self::new(kind, error.to_string());
+        match &error {
+            RunError::SkillChanged => {
+                failure(ErrorKind::Refused).with_hint("review the skill, then trust it again")
+            }
+            RunError::Process(ProcessError::Start(_)) => failure(ErrorKind::Unavailable),
+            RunError::Process(ProcessError::DeadlineExceeded) => failure(ErrorKind::Timeout),
+            // The program may have taken effect, and a retry would write as much again.
+            RunError::Process(ProcessError::TooMuchOutput { .. }) => {
+                failure(ErrorKind::ResponseLost).with_retryable(false)
+            }
+            RunError::Process(ProcessError::Io(_) | ProcessError::Cancelled) => {
+                failure(ErrorKind::ResponseLost)
+            }
+        }
+    }
+}
+
+impl Program {
+    /// Runs `--describe`. A description without a valid tool is an error.
+    pub(super) async fn describe(&self, deadline: Instant) -> Result<Description, DescribeError> {
+        let failed = |message| DescribeError { message, is_permanent: true, timed_out: false };
+        let result = self.run("--describe", Vec::new(), MAX_DESCRIPTION_BYTES, deadline).await;
+        let output = result.map_err(|error| {
+            let timed_out = matches!(error, RunError::Process(ProcessError::DeadlineExceeded));
+            let too_much = matches!(error, RunError::Process(ProcessError::TooMuchOutput { .. }));
+            DescribeError { message: error.to_string(), is_permanent: timed_out || too_much, timed_out }
+        })?;
+        let text = output_text(&output).map_err(|error| failed(error.message().to_owned()))?;
+        let description = parse_description(&text).map_err(|error| failed(error.to_string()))?;
+        if description.tools.is_empty() {
+            return Err(failed(description.problems.join("; ")));
+        }
+        Ok(description)
+    }
+
+    async fn run(
+        &self,
+        argument: &str,
+        input: Vec<u8>,
+        max_output_bytes: usize,
+        deadline: Instant,
+    ) -> Result<ProcessOutput, RunError> {
+        self.check_content().await?;
+        let spec = ProcessSpec {
+            program: &self.path,
+            argument,
+            environment: &self.environment.variables,
+            skill_folder: &self.skill_folder,
+            working_directory: &self.environment.working_directory,
+            input,
+            max_output_bytes,
+            deadline,
+        };
+        Ok(run_process(spec).await?)
+    }
+
+    /// Fails if the skill changed since it was trusted.
+    async fn check_content(&self) -> Result<(), RunError> {
+        let Some(trusted) = self.trusted_content else { return Ok(()) };
+        let folder = self.skill_folder.clone();
+        let current = tokio::task::spawn_blocking(move || skill_fingerprint(&folder)).await;
+        if matches!(current, Ok(Ok(current)) if current == trusted) {
+            Ok(())
+        } else {
+            Err(RunError::SkillChanged)
+        }
+    }
+}
+
+/// One tool of a program.
+#[derive(Debug)]
+pub(in crate::skill) struct ProgramTool {
+    spec: ToolSpec,
+    program: Arc<Program>,
+}
+
+impl ProgramTool {
+    pub(in crate::skill) fn new(spec: ToolSpec, program: Arc<Program>) -> Self {
+        Self { spec, program }
+    }
+}
+
+impl Tool for ProgramTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        request: &'a ToolCallRequest,
+        context: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            let input = request.arguments.get().as_bytes().to_vec();
+            let output = self.program.run(&self.spec.name, input, MAX_OUTPUT_BYTES, context.deadline).await?;
+            let text = output_text(&output)?;
+            let result = RawJson::parse(text).map_err(|_| {
+                let printed = String::from_utf8_lossy(&output.stdout);
+                invalid_output(format!("the program printed no JSON: {}", truncate(&one_line(&printed), 200)))
+            })?;
+            to_tool_output(result)
+        })
+    }
+}
+
+/// The text that a successful program printed.
+fn output_text(output: &ProcessOutput) -> Result<String, ToolError> {
+    let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    if !output.status.success() {
+        let message = serde_json::from_str(&text).ok().and_then(|value: Value| error_message(&value));
+        let message = message.unwrap_or_else(|| last_lines(&output.stderr_tail));
+        let exit = describe_exit(output);
+        // With an exit code the program itself reports failure; a signal may arrive after it took effect.
+        let kind = if output.status.code().is_some() { ErrorKind::Failed } else { ErrorKind::ResponseLost };
+        return Err(ToolError::new(
+            kind,
+            if message.is_empty() { exit } else { format!("{exit}: {message}") },
+        ));
+    }
+    if text.is_empty() {
+        let stderr = last_lines(&output.stderr_tail);
+        let stderr = if stderr.is_empty() { String::new() } else { format!(": {stderr}") };
+        return Err(invalid_output(format!("the program printed nothing{stderr}")));
+    }
+    Ok(text)
+}
+
+/// The program succeeded but its result is lost; a retry would not help.
+fn invalid_output(message: String) -> ToolError {
+    ToolError::new(ErrorKind::ResponseLost, message).with_retryable(false)
+}
+
+/// A JSON string becomes text, an object whose only key is `error` a failure, everything else JSON output.
+fn to_tool_output(result: RawJson) -> Result<ToolOutput, ToolError> {
+    if !result.get().starts_with(['"', '{']) {
+        return Ok(ToolOutput::json(result));
+    }
+    match result.to_value() {
+        Value::String(text) => Ok(ToolOutput::text(text)),
+        value => match error_message(&value) {
+            Some(message) => Err(ToolError::failed(message)),
+            None => Ok(ToolOutput::json(result)),
+        },
+    }
+}
+
+fn error_message(value: &Value) -> Option<String> {
+    let object = value.as_object().filter(|object| object.len() == 1)?;
+    Some(truncate(&sanitize(object.get("error")?.as_str()?).0, 2_000))
+}
+
+fn describe_exit(output: &ProcessOutput) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    match (output.status.code(), output.status.signal()) {
+        (Some(code), _) => format!("the program exited with code {code}"),
+        (None, Some(signal)) => format!("the program was killed by signal {signal}"),
+        (None, None) => "the program did not succeed".to_owned(),
+    }
+}
+
+fn last_lines(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    lines.get(lines.len().saturating_sub(MAX_STDERR_LINES)..).unwrap_or_default().join("\n")
+}
+
+/// The file name of a program, for messages.
+pub(in crate::skill) fn file_name(path: &Path) -> String {
+    path.file_name().map(|name| one_line(&name.to_string_lossy())).unwrap_or_default()
+}
+
+#[cfg(test)]
+#[path = "program_tests.rs"]
+mod tests;

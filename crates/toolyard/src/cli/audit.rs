@@ -1,0 +1,47 @@
+//! Arguments of `toolyard audit`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuditCommand {
+    /// Show the latest records
+    Tail {
+        /// Number of records
+        #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+        limit: i64,
+    },
+    /// Show the latest records that match
+    Search {
+        #[command(flatten)]
+        filter: AuditFilter,
+        /// Maximum number of records
+        #[arg(short = 'n', long, value_name = "N", default_value_t = 100)]
+        limit: i64,
+    },
+    /// Verify the hash chain: no record is missing or altered
+    Verify {
+        /// Checkpoint printed by an earlier `verify`; detects a log that was rewritten as a whole
+        #[arg(long, value_name = "NUMBER:HASH")]
+        expect: Option<String>,
+    },
+    /// Export all records as JSON lines
+    Export {
+        /// Output file
+        file: PathBuf,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AuditFilter {
+    /// Only calls of this tool
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tool: Option<String>,
+    /// Only calls of this caller
+    #[arg(long, value_name = "NAME")]
+    pub(crate) caller: Option<String>,
+    /// Only calls with this outcome: ok, failed, timeout, …
+    #[arg(long)]
+    pub(crate) outcome: Option<String>,
+}

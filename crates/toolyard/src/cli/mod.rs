@@ -1,0 +1,137 @@
+//! The command line: one file per command or command group.
+
+mod ask;
+mod audit;
+mod call;
+mod connect;
+mod import;
+mod lexicon;
+mod models;
+mod prompt;
+mod runs;
+mod serve;
+mod servers;
+mod skills;
+mod store;
+mod tools;
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+pub(crate) use ask::{AskArgs, ChatArgs};
+pub(crate) use audit::{AuditCommand, AuditFilter};
+pub(crate) use call::CallArgs;
+pub(crate) use connect::ConnectArgs;
+pub(crate) use import::ImportArgs;
+pub(crate) use lexicon::{AddLexicon, Language, LexiconCommand};
+pub(crate) use models::{AddModel, ModelsCommand};
+pub(crate) use prompt::{PromptArgs, PromptFormat};
+pub(crate) use runs::{ApprovalArgs, ResumeArgs, RunsCommand, StepOutcome};
+pub(crate) use serve::{ServeArgs, SurfaceArg};
+pub(crate) use servers::{AddServer, ServersCommand};
+pub(crate) use skills::SkillsCommand;
+pub(crate) use store::StoreCommand;
+pub(crate) use tools::{ToolsCommand, ToolsSearch};
+
+const EXAMPLES: &str = "\
+Examples:
+  toolyard import                                            import MCP servers from your editors
+  toolyard connect claude                                    point Claude Code at Toolyard
+  toolyard serve --http                                      serve all tools over MCP
+  toolyard servers list                                      list MCP servers and their status
+  toolyard tools search \"read a spreadsheet\"                 find tools
+  toolyard call calculate --args '{\"expression\":\"2^10\"}'     call a tool
+  toolyard call --capability time                            call any tool with a capability
+  toolyard models add local --url http://127.0.0.1:11434/v1 --model qwen2.5:7b
+  toolyard ask \"what is 2^10, and what time is it in Tokyo?\"  ask an agent
+  toolyard chat                                              chat with an agent
+  toolyard doctor                                            check settings, servers and models
+
+Data goes to stdout, messages go to stderr.
+Exit codes: 0 success · 1 failed · 2 usage error · 3 unreachable · 4 denied by policy or user · 5 outcome unknown · \
+6 awaiting approval · 130 interrupted";
+
+/// A gateway that gives AI agents one endpoint for all their tools
+#[derive(Debug, Parser)]
+#[command(name = "toolyard", version, about, after_help = EXAMPLES, max_term_width = 110)]
+pub(crate) struct Cli {
+    /// Settings file to use instead of the nearest toolyard.toml
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Print data as JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Log decisions to stderr; -vv logs everything
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List, show and search tools
+    #[command(subcommand)]
+    Tools(ToolsCommand),
+    /// Call a tool
+    Call(CallArgs),
+    /// Ask an agent, which plans, calls tools, verifies results and answers
+    Ask(AskArgs),
+    /// Chat with an agent
+    Chat(ChatArgs),
+    /// List, add, remove and test language models
+    #[command(subcommand)]
+    Models(ModelsCommand),
+    /// Print the prompt and tool definitions that a model would receive
+    Prompt(PromptArgs),
+    /// List, show and trust skills
+    #[command(subcommand)]
+    Skills(SkillsCommand),
+    /// List, add, test and approve MCP servers
+    #[command(subcommand)]
+    Servers(ServersCommand),
+    /// Import MCP servers from Claude, Cursor, VS Code, Codex, Gemini or a registry's server.json
+    Import(ImportArgs),
+    /// Serve all tools over MCP, on stdio or HTTP
+    Serve(ServeArgs),
+    /// Point Claude, Cursor, VS Code, Codex or Gemini at Toolyard instead of their own servers
+    Connect(ConnectArgs),
+    /// Show, search, verify and export the audit log of tool calls
+    #[command(subcommand)]
+    Audit(AuditCommand),
+    /// List, show, resume, approve and cancel agent runs
+    #[command(subcommand)]
+    Runs(RunsCommand),
+    /// Check, back up, export, import and vacuum the store
+    #[command(subcommand)]
+    Store(StoreCommand),
+    /// Manage dictionaries for searching tools in other languages
+    #[command(subcommand)]
+    Lexicon(LexiconCommand),
+    /// Trust this project's settings files with their current content
+    Trust {
+        /// Skip the confirmation prompt
+        #[arg(short, long)]
+        yes: bool,
+    },
+    /// Check settings, tools, servers and models, and suggest fixes
+    Doctor,
+    /// Print a shell completion script, for example: source <(toolyard completions bash)
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,90 @@
+//! Arguments of `toolyard servers`.
+
+use clap::{Args, Subcommand};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ServersCommand {
+    /// List servers and their status, without starting any
+    List,
+    /// Show a server's endpoint, tools and problems
+    Show {
+        /// Name of the server
+        name: String,
+    },
+    /// Add a server to your settings, for example: toolyard servers add time -- uvx mcp-server-time
+    Add(AddServer),
+    /// Remove a server from your settings, with its cached tools
+    Remove {
+        /// Name of the server
+        name: String,
+    },
+    /// Stop a server in all running Toolyard processes
+    Stop {
+        /// Name of the server
+        name: String,
+    },
+    /// Start servers, read their tools and stop them again; all servers by default
+    Test {
+        /// Names of the servers
+        names: Vec<String>,
+    },
+    /// Show changed tool definitions and approve them
+    Approve {
+        /// Name of the server
+        name: String,
+        /// Names of the tools; all changed ones by default
+        tools: Vec<String>,
+        /// Skip the confirmation prompt
+        #[arg(short, long)]
+        yes: bool,
+    },
+    /// Show a server's stderr output
+    Logs {
+        /// Name of the server
+        name: String,
+        /// Number of lines
+        #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
+        lines: usize,
+    },
+    /// Sign in to a server in the browser (OAuth)
+    Login {
+        /// Name of the server
+        name: String,
+    },
+    /// Delete the stored OAuth tokens of a server
+    Logout {
+        /// Name of the server
+        name: String,
+    },
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  toolyard servers add time -- uvx mcp-server-time
+  toolyard servers add excel --env EXCEL_FILES_PATH=/data -- excel-mcp-server stdio
+  toolyard servers add github --url https://api.example.com/mcp --header 'Authorization=Bearer ${GITHUB_TOKEN}'")]
+pub(crate) struct AddServer {
+    /// Name of the server
+    pub(crate) name: String,
+    /// URL of an HTTP server
+    #[arg(long, conflicts_with = "command")]
+    pub(crate) url: Option<String>,
+    /// HTTP header; values may reference environment variables: ${TOKEN}
+    #[arg(long = "header", value_name = "NAME=VALUE", requires = "url")]
+    pub(crate) headers: Vec<String>,
+    /// Environment variable of the server; values may reference environment variables: ${TOKEN}
+    #[arg(long = "env", value_name = "NAME=VALUE")]
+    pub(crate) env: Vec<String>,
+    /// Working directory of the server
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) cwd: Option<String>,
+    /// Trust the server's tool hints, and treat its tools as equivalent to those of other trusted sources
+    #[arg(long)]
+    pub(crate) trusted: bool,
+    /// Require approval of all tools, even on the first connection
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Command of a stdio server, after --
+    #[arg(last = true, required_unless_present = "url")]
+    pub(crate) command: Vec<String>,
+}

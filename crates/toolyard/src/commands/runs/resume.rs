@@ -1,0 +1,247 @@
+//! `toolyard runs resume`, `approve`, `deny` and `cancel`.
+
+use std::time::{Duration, Instant};
+
+use toolyard::Toolyard;
+use toolyard_agent::{
+    AGENT_RUN_KIND, AgentError, CancelToken, RunEnd, RunEvent, RunRequest, RunUpdate, cancel_run,
+    decide_approval, load_run, replay_updates, request_cancellation,
+};
+use toolyard_core::{
+    ApprovalRecord, Approvals as _, Journal as _, JournalError, RunId, RunLog as _, RunRecord, RunState,
+};
+use toolyard_store::Store;
+
+use super::{MAX_SEARCHED_RUNS, find};
+use crate::{
+    cli::{ApprovalArgs, ResumeArgs},
+    commands::{
+        agent_run::{drive, load_agent, report_end},
+        servers::discovery::discover,
+        setup::{build, builder, close, interactive_servers_setup, process_owner, require_store},
+    },
+    config::CliContext,
+    error::{CliError, ExitStatus},
+    terminal::{
+        Output,
+        run_view::{ApprovalMode, RunView, effects_and_arguments},
+    },
+};
+
+/// How long to wait for the lease of a dead process to expire; longer than any lease that Toolyard takes.
+const MAX_LEASE_WAIT: Duration = Duration::from_secs(40);
+
+/// Resumes one run, or all unfinished runs that no process is working on.
+pub(super) async fn resume(
+    arguments: ResumeArgs,
+    context: &CliContext,
+    output: &Output,
+) -> Result<(), CliError> {
+    let store = require_store(context)?;
+    let toolyard = open_interactive(context, arguments.yes, output).await?;
+    let resumer = Resumer {
+        toolyard: &toolyard,
+        store,
+        approve_all: arguments.yes,
+        model: arguments.model.as_deref(),
+        output,
+    };
+    let outcome = match &arguments.run {
+        Some(run) => resumer.resume(&find(run, store).await?).await,
+        None => resumer.resume_all().await,
+    };
+    close(&toolyard, context).await?;
+    outcome
+}
+
+/// Approves or denies the calls that a run is waiting for, and resumes the run.
+pub(super) async fn decide(
+    arguments: ApprovalArgs,
+    approve: bool,
+    context: &CliContext,
+    output: &Output,
+) -> Result<(), CliError> {
+    let store = require_store(context)?;
+    let run = find(&arguments.run, store).await?;
+    let pending = pending_approvals(&run, arguments.step.as_deref(), store).await?;
+    if pending.is_empty() {
+        return Err(CliError::usage(format!("run {run} is not waiting for this approval"))
+            .with_hint(format!("show its state: toolyard runs show {run}")));
+    }
+    let command = if approve { "approve" } else { "deny" };
+    if pending.len() > 1 && arguments.step.is_none() {
+        for approval in &pending {
+            let step = approval.step.as_deref().unwrap_or_default();
+            output.message(&format!("{step}: {}", approval.text));
+        }
+        let message = format!("run {run} is waiting for {} approvals: decide on each", pending.len());
+        return Err(CliError::usage(message).with_hint(format!("toolyard runs {command} {run} STEP")));
+    }
+    for approval in &pending {
+        decide_approval(store, store, approval.id, approve, "cli").await?;
+        let decision = if approve { "Approved" } else { "Denied" };
+        let step = approval.step.as_deref().unwrap_or_default();
+        let call = match effects_and_arguments(&approval.text) {
+            Some((effects, arguments)) => format!("`{step}` ({effects}): {arguments}"),
+            None => format!("`{step}`: {}", approval.text),
+        };
+        output.message(&format!("{decision} {call}"));
+    }
+    if arguments.no_resume {
+        return Ok(());
+    }
+    let toolyard = open_interactive(context, false, output).await?;
+    let resumer = Resumer { toolyard: &toolyard, store, approve_all: false, model: None, output };
+    let outcome = resumer.resume(&run).await;
+    close(&toolyard, context).await?;
+    outcome
+}
+
+/// Cancels a run; a process that is working on it is asked to.
+pub(super) async fn cancel(run: &RunId, store: &Store, output: &Output) -> Result<(), CliError> {
+    match cancel_run(store, run, &process_owner()).await {
+        Ok(()) => {
+            output.message(&format!("cancelled run {run}; completed steps are not undone"));
+            Ok(())
+        }
+        // The owner sees the request when it renews its lease.
+        Err(AgentError::Journal(JournalError::Leased { owner, .. })) => {
+            request_cancellation(store, run, "cli").await?;
+            output.message(&format!("asked {owner} to cancel run {run}"));
+            Ok(())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn pending_approvals(
+    run: &RunId,
+    step: Option<&str>,
+    store: &Store,
+) -> Result<Vec<ApprovalRecord>, CliError> {
+    let mut pending = store.pending_approvals().await?;
+    pending.retain(|approval| {
+        approval.run == *run && step.is_none_or(|step| approval.step.as_deref() == Some(step))
+    });
+    Ok(pending)
+}
+
+/// A Toolyard that prompts at the terminal, with the tools of all servers known.
+async fn open_interactive(
+    context: &CliContext,
+    approve_all: bool,
+    output: &Output,
+) -> Result<Toolyard, CliError> {
+    let toolyard = build(builder(context, interactive_servers_setup(context, approve_all))).await?;
+    discover(&toolyard, context, output).await?;
+    Ok(toolyard)
+}
+
+struct Resumer<'a> {
+    toolyard: &'a Toolyard,
+    store: &'a Store,
+    approve_all: bool,
+    model: Option<&'a str>,
+    output: &'a Output,
+}
+
+impl Resumer<'_> {
+    async fn resume(&self, run: &RunId) -> Result<(), CliError> {
+        let Some(request) = run_request(run, self.store).await? else {
+            return Err(CliError::usage(format!("run {run} is not an agent run"))
+                .with_hint(format!("show its steps: toolyard runs show {run}")));
+        };
+        let (agent, model) = load_agent(self.toolyard, &request.agent, self.model)?;
+        self.wait_until_free(run).await?;
+        let stop = CancelToken::default();
+        let view = RunView::new(self.output, &model, ApprovalMode::new(self.approve_all, &stop));
+        view.restore(&load_run(self.store, run).await?.1);
+        let end = drive(&agent, run, &view, &stop).await?;
+        report_end(run, &end, view, self.output)
+    }
+
+    /// Waits for the lease of a dead process to expire; fails if a live process holds it.
+    async fn wait_until_free(&self, run: &RunId) -> Result<(), CliError> {
+        let started = Instant::now();
+        let mut is_reported = false;
+        while let Some(owner) = lease_owner(run, self.store).await? {
+            if is_alive(&owner) || started.elapsed() > MAX_LEASE_WAIT {
+                let leased = JournalError::Leased { run: run.clone(), owner };
+                return Err(CliError::from(leased)
+                    .with_hint(format!("retry shortly, or cancel it: toolyard runs cancel {run}")));
+            }
+            if !std::mem::replace(&mut is_reported, true) {
+                let message = format!("{owner} is gone; waiting for its lease on the run to expire");
+                self.output.message(&message);
+            }
+            tokio::time::sleep(Duration::from_millis(250)).await;
+        }
+        Ok(())
+    }
+
+    /// Resumes one run after the other. The exit code is that of the last failure.
+    async fn resume_all(&self) -> Result<(), CliError> {
+        let runs = self.store.runs(MAX_SEARCHED_RUNS).await?;
+        let unfinished = runs.into_iter().filter(|run| run.state == RunState::Open).rev();
+        let (mut outcome, mut found) = (Ok(()), 0);
+        for record in unfinished {
+            let Some(request) = run_request(&record.id, self.store).await? else { continue };
+            found += 1;
+            self.output.message(&format!("run {}   {}", record.id, request.question));
+            match self.resume(&record.id).await {
+                Ok(()) => {}
+                Err(failure) if failure.status() == ExitStatus::Interrupted => return Err(failure),
+                Err(failure) => {
+                    failure.print(self.output);
+                    outcome = Err(failure.without_message());
+                }
+            }
+        }
+        if found == 0 {
+            self.output.message("No unfinished runs.");
+        }
+        outcome
+    }
+}
+
+/// The owner of an unexpired lease on a run.
+async fn lease_owner(run: &RunId, store: &Store) -> Result<Option<String>, CliError> {
+    if store.run(run).await?.state != RunState::Open {
+        return Ok(None);
+    }
+    match store.claim(run, &process_owner(), Duration::from_secs(1)).await {
+        Ok(lease) => {
+            store.release(&lease, RunState::Open).await?;
+            Ok(None)
+        }
+        Err(JournalError::Leased { owner, .. }) => Ok(Some(owner)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether a run can be resumed and no live process of this machine is working on it.
+pub(super) fn is_orphaned(record: &RunRecord, end: Option<&RunEnd>) -> bool {
+    record.kind == AGENT_RUN_KIND
+        && record.state == RunState::Open
+        && !matches!(end, Some(RunEnd::Suspended { .. }))
+        && !record.owner.as_deref().is_some_and(is_alive)
+}
+
+/// Whether the owner of a lease is a live process of this machine; its name contains the process id.
+fn is_alive(owner: &str) -> bool {
+    let pid = owner.split('-').nth(1).and_then(|pid| pid.parse().ok());
+    let process = pid.and_then(rustix::process::Pid::from_raw);
+    process.is_some_and(|process| {
+        // A permission error means that the process exists.
+        !matches!(rustix::process::test_kill_process(process), Err(rustix::io::Errno::SRCH))
+    })
+}
+
+/// The request that started a run; `None` if it is not an agent's.
+async fn run_request(run: &RunId, store: &Store) -> Result<Option<RunRequest>, CliError> {
+    let events = store.events(run, 0).await?;
+    Ok(match replay_updates(&events).next() {
+        Some(RunUpdate::Event { event: RunEvent::Requested { request }, .. }) => Some(request),
+        _ => None,
+    })
+}

@@ -1,0 +1,144 @@
+//! `toolyard runs show` and `replay`.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use toolyard::describe_end;
+use toolyard_agent::{RunEnd, RunEvent, RunUpdate, RunWatcher as _, load_run, replay_updates};
+use toolyard_core::{Journal as _, LoggedEvent, RunId, RunLog, RunRecord, RunState};
+use toolyard_store::Store;
+
+use super::{step_table, time_of};
+use crate::{
+    error::CliError,
+    terminal::{
+        Output, line_width,
+        run_view::{ApprovalMode, RunProgress, RunView, StepStatus, row_lines, usage_line},
+    },
+};
+
+/// Longer pauses between two events are shortened in a replay.
+const MAX_PAUSE: Duration = Duration::from_secs(3);
+
+/// Shows a run: an agent's with its plan, any other as a table of steps.
+pub(crate) async fn show(run: &RunId, store: &Store, output: &Output) -> Result<(), CliError> {
+    let record = store.run(run).await?;
+    let steps = store.steps(run).await?;
+    let events = store.events(run, 0).await?;
+    if output.is_json() {
+        let events: Vec<Value> = events.iter().map(logged).collect();
+        output.json(&json!({"run": record, "steps": steps, "events": events}));
+        return Ok(());
+    }
+    if events.is_empty() {
+        output.line(&format!("{}   {}, {}", record.id, record.kind, state_label(&record, None)));
+        step_table(&steps, output);
+        return Ok(());
+    }
+    let progress = progress(&events);
+    let state = state_label(&record, progress.end.as_ref());
+    output.line(&format!("{}   {state}, started {}", record.id, time_of(record.created_at)));
+    if let Some(request) = &progress.request {
+        output.line(&format!("  {}: {}", request.agent, request.question));
+    }
+    row_lines(&progress, line_width().min(110)).iter().for_each(|line| output.line(line));
+    output.line(&format!("  {}", usage_line(&progress)));
+    if let Some(end) = &progress.end {
+        let approvals: Vec<&str> = progress.ids_with(StepStatus::AwaitingApproval).collect();
+        output.line(&match (end, approvals.as_slice()) {
+            (RunEnd::Suspended { .. }, [_, ..]) => {
+                format!("waiting for your approval: {}", approvals.join(", "))
+            }
+            _ => describe_end(end),
+        });
+    }
+    print_hint(run, &record, progress.end.as_ref(), output);
+    Ok(())
+}
+
+/// How to continue an unfinished run.
+fn print_hint(run: &RunId, record: &RunRecord, end: Option<&RunEnd>, output: &Output) {
+    match (record.state, end) {
+        (RunState::Open, Some(RunEnd::Suspended { .. })) => {
+            output.message(&format!("  hint: toolyard runs approve {run} · toolyard runs deny {run}"));
+        }
+        (RunState::Open, _) => output.message(&format!("  hint: resume it: toolyard runs resume {run}")),
+        _ => {}
+    }
+}
+
+/// A run's state in a word or two.
+pub(super) fn state_label(record: &RunRecord, end: Option<&RunEnd>) -> String {
+    match (record.state, end) {
+        (RunState::Open, Some(RunEnd::Suspended { .. })) => "awaiting approval".to_owned(),
+        (RunState::Open, _) => match &record.owner {
+            Some(owner) => format!("in use by {owner}"),
+            None => "unfinished".to_owned(),
+        },
+        (RunState::Done, Some(RunEnd::Planned)) => "planned".to_owned(),
+        (RunState::Done, _) => "done".to_owned(),
+        (RunState::Failed, Some(RunEnd::LimitReached { .. })) => "limit reached".to_owned(),
+        (RunState::Failed, _) => "failed".to_owned(),
+        (RunState::Cancelled, _) => "cancelled".to_owned(),
+    }
+}
+
+/// Replays a run from its log.
+pub(super) async fn replay(run: &RunId, speed: f64, store: &Store, output: &Output) -> Result<(), CliError> {
+    let (_, events) = load_run(store, run).await?;
+    let view = RunView::new(output, "", ApprovalMode::Suspend);
+    let mut last = None;
+    let mut end = None;
+    for (update, logged) in replay_updates(&events).zip(&events) {
+        if view.is_live() {
+            pause(&view, last.map(|last| logged.at - last), speed).await;
+        }
+        last = Some(logged.at);
+        if let RunUpdate::Event { event: RunEvent::Ended { end: ended }, .. } = &update {
+            end = Some(ended.clone());
+        }
+        view.on_update(&update);
+    }
+    view.finish();
+    if let (Some(end), false) = (end, output.is_json()) {
+        match &end {
+            RunEnd::Answered { answer, .. } => output.untrusted(answer),
+            end => output.message(&describe_end(end)),
+        }
+    }
+    Ok(())
+}
+
+/// Waits as long as the event took, up to a maximum, while the spinner turns.
+async fn pause(view: &RunView<'_>, milliseconds: Option<i64>, speed: f64) {
+    let elapsed = Duration::from_millis(milliseconds.and_then(|time| u64::try_from(time).ok()).unwrap_or(0));
+    let pause = elapsed.as_secs_f64() / speed.max(0.001);
+    let until = tokio::time::Instant::now() + Duration::from_secs_f64(pause.min(MAX_PAUSE.as_secs_f64()));
+    while tokio::time::Instant::now() < until {
+        tokio::time::sleep(Duration::from_millis(80)).await;
+        view.tick();
+    }
+}
+
+/// Prints the latest plan of a run as JSON.
+pub(crate) async fn print_plan(log: &dyn RunLog, run: &RunId, output: &Output) -> Result<(), CliError> {
+    let (_, events) = load_run(log, run).await?;
+    let plan = replay_updates(&events).filter_map(|update| match update {
+        RunUpdate::Event { event: RunEvent::Planned { plan, .. }, .. } => Some(plan),
+        _ => None,
+    });
+    if let Some(plan) = plan.last() {
+        output.json(&plan);
+    }
+    Ok(())
+}
+
+fn progress(events: &[LoggedEvent]) -> RunProgress {
+    let mut progress = RunProgress::default();
+    replay_updates(events).for_each(|update| progress.apply(&update, Duration::ZERO));
+    progress
+}
+
+fn logged(event: &LoggedEvent) -> Value {
+    json!({"number": event.number, "at": event.at, "event": event.event.to_value()})
+}

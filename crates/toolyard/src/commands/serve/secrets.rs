@@ -1,0 +1,106 @@
+//! The gateway's bearer token and session keys: from the settings, or generated once and stored.
+
+use std::path::{Path, PathBuf};
+
+use toolyard::settings::{ServeSettings, SessionKeyPair};
+use toolyard_core::{ContentHash, InvalidHash};
+use toolyard_mcp_server::SessionKeys;
+
+use crate::{
+    commands::connect::entry::TOKEN_VARIABLE,
+    config::{CliContext, files},
+    error::CliError,
+};
+
+/// The bearer token and session keys.
+pub(super) struct Secrets {
+    token: String,
+    /// The file of a generated token.
+    token_file: Option<PathBuf>,
+    keys: SessionKeyPair,
+}
+
+impl Secrets {
+    /// The secrets of the settings; missing ones are read from files or generated.
+    pub(super) fn load(serve: &ServeSettings, context: &CliContext) -> Result<Self, CliError> {
+        let variable = |name: &str| std::env::var(name).ok();
+        let folder = context.data_folder.join("serve");
+        let (token, token_file) = match serve.token(variable)? {
+            Some(token) => (token, None),
+            None => {
+                let file = folder.join("token");
+                (load_or_generate(&file)?.to_string(), Some(file))
+            }
+        };
+        let keys = match serve.session_keys(variable)? {
+            Some(keys) => keys,
+            None => (*load_or_generate(&folder.join("session-key"))?.as_bytes(), None),
+        };
+        Ok(Self { token, token_file, keys })
+    }
+
+    pub(super) fn token(&self) -> &str {
+        &self.token
+    }
+
+    pub(super) fn session_keys(&self) -> Result<SessionKeys, CliError> {
+        let (current, previous) = self.keys;
+        SessionKeys::new(current, previous).map_err(|error| CliError::failed(error.to_string()))
+    }
+
+    /// The token itself on a terminal; in a log, only where it is stored.
+    pub(super) fn token_hint(&self, is_terminal: bool) -> String {
+        match &self.token_file {
+            Some(file) if is_terminal => format!("{} (stored in {})", self.token, file.display()),
+            Some(file) => format!("stored in {}", file.display()),
+            None => "from your settings".to_owned(),
+        }
+    }
+
+    /// A shell command that sets the token variable.
+    pub(super) fn export_command(&self) -> String {
+        match &self.token_file {
+            Some(file) => format!("export {TOKEN_VARIABLE}=$(cat '{}')", file.display()),
+            None => format!("export {TOKEN_VARIABLE}=…"),
+        }
+    }
+}
+
+/// 256 random bits in an owner-only file. Of several processes that start at once, one generates them.
+fn load_or_generate(file: &Path) -> Result<ContentHash, CliError> {
+    let failed = |what: &str, error: &dyn std::fmt::Display| {
+        CliError::failed(format!("failed to {what} {}: {error}", file.display()))
+    };
+    if !file.try_exists().map_err(|error| failed("read", &error))? {
+        let mut bytes = [0; 32];
+        getrandom::fill(&mut bytes).map_err(|error| failed("generate", &error))?;
+        let secret = ContentHash::from(bytes);
+        files::create_if_absent(file, &format!("{secret}\n")).map_err(|error| failed("write", &error))?;
+    }
+    let text = std::fs::read_to_string(file).map_err(|error| failed("read", &error))?;
+    text.trim().parse().map_err(|error: InvalidHash| {
+        failed("parse", &error).with_hint("delete the file to generate a new one")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_that_start_at_once_share_the_secret() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("serve").join("token");
+        let barrier = std::sync::Barrier::new(16);
+        let all: Vec<ContentHash> = std::thread::scope(|scope| {
+            let start = || {
+                barrier.wait();
+                load_or_generate(&file).unwrap_or_else(|failure| panic!("{failure:?}"))
+            };
+            let started: Vec<_> = (0..16).map(|_| scope.spawn(start)).collect();
+            started.into_iter().map(|one| one.join().unwrap()).collect()
+        });
+        assert!(all.iter().all(|secret| *secret == all[0]));
+        assert_eq!(std::fs::read_dir(file.parent().unwrap()).unwrap().count(), 1, "no draft is left");
+    }
+}

@@ -1,0 +1,43 @@
+//! Prints a line for every state change of a server while serving.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use toolyard::Toolyard;
+use toolyard_core::redact;
+use toolyard_mcp_client::{ManagedServer, ServerState};
+
+use crate::terminal::{Output, counted};
+
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Prints state changes. Never completes.
+pub(super) async fn watch(toolyard: &Toolyard, output: &Output) {
+    let mut known: BTreeMap<String, String> = BTreeMap::new();
+    loop {
+        for server in toolyard.servers().iter().flat_map(|manager| manager.servers()) {
+            let (id, now) = (server.config().id.to_string(), describe(&server));
+            let previous = known.insert(id.clone(), now.clone());
+            let is_initial =
+                previous.is_none() && matches!(server.state(), ServerState::Known | ServerState::Disabled);
+            if previous.as_deref() != Some(&now) && !is_initial {
+                let time = jiff::Timestamp::now().strftime("%H:%M:%SZ");
+                output.message(&redact(&format!("{time} {id}: {now}")));
+            }
+        }
+        tokio::time::sleep(POLL_INTERVAL).await;
+    }
+}
+
+fn describe(server: &ManagedServer) -> String {
+    let tools = counted(server.tool_approvals().approved().len(), "tool");
+    match server.state() {
+        ServerState::Disabled => "disabled".to_owned(),
+        ServerState::Configured => "tools not known yet; retrying".to_owned(),
+        ServerState::Known => format!("not running, {tools} known"),
+        ServerState::Starting { .. } => "starting".to_owned(),
+        ServerState::Ready { .. } => format!("ready, {tools}"),
+        ServerState::Degraded { reason, .. } => format!("ready, {tools}, but {reason}"),
+        ServerState::Down { reason, .. } => format!("down: {reason}"),
+        _ => "unknown state".to_owned(),
+    }
+}

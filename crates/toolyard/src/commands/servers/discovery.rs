@@ -1,0 +1,123 @@
+//! Starts servers whose tools are not known yet, except those that recently failed slowly.
+
+use std::{
+    cell::RefCell,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures_util::{StreamExt as _, stream};
+use toolyard::Toolyard;
+use toolyard_mcp_client::{ConnectError, ManagedServer, McpManager, ServerState};
+
+use super::failure_cache::{ServerFailure, ServerFailures};
+use crate::{
+    config::CliContext,
+    error::CliError,
+    terminal::{Output, counted, progress::with_progress},
+};
+
+const MAX_CONCURRENT_STARTS: usize = 8;
+
+/// The outcome of starting a server.
+struct StartOutcome {
+    server: Arc<ManagedServer>,
+    error: Option<ConnectError>,
+    duration: Duration,
+}
+
+impl StartOutcome {
+    fn failure(&self) -> Option<ServerFailure> {
+        self.error.as_ref().map(|error| ServerFailure::new(&error.to_string(), self.duration))
+    }
+}
+
+/// Starts servers whose tools are not known yet, and reports their tools or failures. If the user interrupts it, the command
+/// ends, and the servers that were still starting are skipped for a while.
+pub(crate) async fn discover(
+    toolyard: &Toolyard,
+    context: &CliContext,
+    output: &Output,
+) -> Result<(), CliError> {
+    let Some(manager) = toolyard.servers() else { return Ok(()) };
+    let mut failures = ServerFailures::read(context);
+    let unknown = manager.servers().into_iter().filter(|server| server.state() == ServerState::Configured);
+    let is_skipped =
+        |server: &Arc<ManagedServer>| failures.get(server.config()).is_some_and(ServerFailure::is_skipped);
+    let (skipped, selected): (Vec<_>, Vec<_>) = unknown.partition(is_skipped);
+    let mut skipped: Vec<String> = skipped.iter().map(|server| server.config().id.to_string()).collect();
+    if !selected.is_empty() {
+        let (outcomes, waited) = start(&selected, manager).await;
+        for outcome in &outcomes {
+            skipped.extend(report(outcome, &failures, output));
+            failures.record(outcome.server.config(), outcome.failure());
+        }
+        if let Err((_, duration)) = &waited {
+            let is_missing =
+                |server: &&Arc<ManagedServer>| !outcomes.iter().any(|one| Arc::ptr_eq(&one.server, server));
+            for server in selected.iter().filter(is_missing) {
+                let failure = ServerFailure::new("interrupted while starting", *duration);
+                failures.record(server.config(), Some(failure));
+            }
+        }
+        failures.write(context);
+        waited.map_err(|(interrupted, _)| interrupted)?;
+    }
+    if !skipped.is_empty() {
+        skipped.sort();
+        output.message(&format!(
+            "note: skipped {}: {}. Details: toolyard servers list; retry: toolyard servers test",
+            counted(skipped.len(), "unavailable server"),
+            skipped.join(", ")
+        ));
+    }
+    Ok(())
+}
+
+/// Starts servers concurrently until all have answered or the user interrupts, which is an error with the time waited.
+async fn start(
+    servers: &[Arc<ManagedServer>],
+    manager: &McpManager,
+) -> (Vec<StartOutcome>, Result<(), (CliError, Duration)>) {
+    let (outcomes, started): (RefCell<Vec<StartOutcome>>, _) = (RefCell::default(), Instant::now());
+    let starts = stream::iter(servers).for_each_concurrent(MAX_CONCURRENT_STARTS, |server| {
+        let outcomes = &outcomes;
+        async move {
+            let started = Instant::now();
+            let error = manager.connect(server.config().id.as_str()).await.err();
+            let server = Arc::clone(server);
+            outcomes.borrow_mut().push(StartOutcome { server, error, duration: started.elapsed() });
+        }
+    });
+    let names: Vec<&str> = servers.iter().map(|server| server.config().id.as_str()).collect();
+    let waited = with_progress(&names.join(", "), starts).await;
+    (outcomes.into_inner(), waited.map_err(|interrupted| (interrupted, started.elapsed())))
+}
+
+/// Reports an outcome. A failure that was reported before is returned as the server's name instead.
+fn report(outcome: &StartOutcome, failures: &ServerFailures, output: &Output) -> Option<String> {
+    let config = outcome.server.config();
+    let Some(failure) = outcome.failure() else {
+        output.message(&new_tools_note(&outcome.server));
+        return None;
+    };
+    if failures.get(config).is_some_and(|known| known.reason == failure.reason) {
+        return Some(config.id.to_string());
+    }
+    output.message(&format!("note: {} failed to start: {}", config.id, failure.reason));
+    None
+}
+
+fn new_tools_note(server: &ManagedServer) -> String {
+    let (id, approvals) = (&server.config().id, server.tool_approvals());
+    let names: Vec<&str> = approvals.approved().iter().map(|tool| &*tool.spec.name).collect();
+    let concern = approvals
+        .concern()
+        .map(|concern| format!("; {concern}: toolyard servers show {id}"))
+        .unwrap_or_default();
+    let tools = match names.as_slice() {
+        [] => "no tools enabled".to_owned(),
+        names => format!("{} enabled: {}", counted(names.len(), "tool"), names.join(", ")),
+    };
+    format!("note: new server {id}, {tools}{concern}")
+}

@@ -1,0 +1,79 @@
+//! `toolyard servers add` and `remove`: edits the user's settings file and preserves the rest of it.
+
+use std::{collections::BTreeMap, path::Path, sync::Arc};
+
+use serde_json::json;
+use toolyard_core::SourceId;
+use toolyard_mcp_client::{
+    ServerCache,
+    config::{ServerSettings, add_server, remove_server},
+};
+
+use crate::{
+    cli::AddServer,
+    config::{CliContext, operator_file},
+    error::CliError,
+    terminal::Output,
+};
+
+/// Adds a server to the user's settings.
+pub(super) fn add(server: AddServer, context: &CliContext, output: &Output) -> Result<(), CliError> {
+    let mut command = server.command.into_iter();
+    let settings = ServerSettings {
+        command: command.next(),
+        args: command.collect(),
+        cwd: server.cwd,
+        url: server.url,
+        headers: parse_pairs(&server.headers)?,
+        env: parse_pairs(&server.env)?,
+        trusted: server.trusted,
+        strict: server.strict,
+        ..ServerSettings::default()
+    };
+    let (file, text) = operator_file::read(context)?;
+    let invalid = |error: &dyn std::fmt::Display| CliError::usage(error.to_string());
+    settings.clone().into_config(&server.name, &context.config_folder).map_err(|error| invalid(&error))?;
+    let text = add_server(&text, &server.name, &settings).map_err(|error| invalid(&error))?;
+    for warning in settings.warnings(&server.name) {
+        output.message(&format!("note: {warning}"));
+    }
+    operator_file::write(&file, &text)?;
+    print_change(output, "server", &server.name, "added", &file);
+    output.message(&format!("  hint: test it: toolyard servers test {}", server.name));
+    Ok(())
+}
+
+/// Removes a server from the user's settings and from the cache.
+pub(super) async fn remove(name: &str, context: &CliContext, output: &Output) -> Result<(), CliError> {
+    let (file, text) = operator_file::read(context)?;
+    let without = remove_server(&text, name)
+        .map_err(|error| CliError::failed(format!("{}: {error}", file.display())))?;
+    let Some(without) = without else {
+        return Err(CliError::usage(format!("{} has no server `{name}`", file.display()))
+            .with_hint("remove servers of a project or an mcp.json from that file"));
+    };
+    operator_file::write(&file, &without)?;
+    if let Some(store) = &context.store {
+        let forgotten = ServerCache::new(Arc::new(store.clone())).remove(&SourceId::from(name)).await;
+        forgotten.map_err(|error| CliError::failed(error.to_string()))?;
+    }
+    print_change(output, "server", name, "removed", &file);
+    Ok(())
+}
+
+/// Reports a change of the settings file.
+pub(crate) fn print_change(output: &Output, kind: &str, name: &str, action: &str, file: &Path) {
+    if output.is_json() {
+        output.json(&json!({kind: name, "action": action, "file": file}));
+    } else {
+        output.message(&format!("{action} {name}: {}", file.display()));
+    }
+}
+
+fn parse_pairs(pairs: &[String]) -> Result<BTreeMap<String, String>, CliError> {
+    let pair = |text: &String| {
+        let split = text.split_once('=').map(|(name, value)| (name.trim().to_owned(), value.to_owned()));
+        split.ok_or_else(|| CliError::usage("headers and variables must be written as NAME=VALUE"))
+    };
+    pairs.iter().map(pair).collect()
+}

@@ -1,0 +1,82 @@
+//! `toolyard servers login` and `logout`: OAuth tokens of HTTP servers.
+
+use std::{process::Stdio, sync::Arc};
+
+use serde_json::json;
+use toolyard_core::BoxFuture;
+use toolyard_mcp_client::{
+    config::McpServerConfig,
+    oauth::{Browser, BrowserError, BrowserUrl, OAuthError},
+};
+
+use crate::{
+    config::CliContext,
+    config::ServerCredentials,
+    error::CliError,
+    terminal::{Output, progress::with_progress},
+};
+
+/// Signs in to a server, with the user's consent in the browser.
+pub(super) async fn login(name: &str, context: &CliContext, output: &Output) -> Result<(), CliError> {
+    let config = find(name, context)?;
+    let sign_in = ServerCredentials::new(context).oauth(config).ok_or_else(|| {
+        CliError::usage(format!("`{name}` is a stdio server, which has no OAuth sign-in"))
+            .with_hint("pass credentials in its environment: `env` in toolyard.toml")
+    })?;
+    let sign_in = sign_in.map_err(|error| failed(&error))?.with_browser(Arc::new(DesktopBrowser));
+    with_progress("your consent in the browser", sign_in.login(&[]))
+        .await?
+        .map_err(|error| failed(&error))?;
+    let state = sign_in.state().await.map_err(|error| failed(&error))?;
+    let (issuer, scopes) = state.map(|state| (state.issuer, state.scopes)).unwrap_or_default();
+    if output.is_json() {
+        output.json(&json!({"server": name, "issuer": issuer, "scopes": scopes}));
+    } else {
+        output.message(&format!("signed in to {name} at {issuer}"));
+    }
+    Ok(())
+}
+
+/// Deletes the stored tokens of a server.
+pub(super) fn logout(name: &str, context: &CliContext, output: &Output) -> Result<(), CliError> {
+    find(name, context)?;
+    let tokens = ServerCredentials::new(context).token_store().map_err(|error| failed(&error))?;
+    let deleted = tokens.remove(name).map_err(|error| failed(&error.into()))?;
+    output.message(&if deleted {
+        format!("deleted the tokens of {name}")
+    } else {
+        format!("no tokens are stored for {name}")
+    });
+    Ok(())
+}
+
+fn find<'a>(name: &str, context: &'a CliContext) -> Result<&'a McpServerConfig, CliError> {
+    context.servers.iter().find(|server| server.id.as_str() == name).ok_or_else(|| {
+        CliError::usage(format!("server `{name}` does not exist"))
+            .with_hint("list servers: toolyard servers list")
+    })
+}
+
+fn failed(error: &OAuthError) -> CliError {
+    CliError::unreachable(error.to_string())
+}
+
+/// The desktop's browser. The URL is also printed, for machines without one.
+#[derive(Debug)]
+struct DesktopBrowser;
+
+impl Browser for DesktopBrowser {
+    fn open<'a>(&'a self, server: &'a str, url: &'a BrowserUrl) -> BoxFuture<'a, Result<(), BrowserError>> {
+        Box::pin(async move {
+            Output::new(false).message(&format!("To sign in to {server}, open: {}", url.as_str()));
+            let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+            // One argument and no shell: the URL comes from a server. A missing program is no failure.
+            let mut command = tokio::process::Command::new(program);
+            command.arg(url.as_str()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            if let Ok(mut child) = command.spawn() {
+                tokio::spawn(async move { child.wait().await });
+            }
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,63 @@
+//! `toolyard servers logs`, and the log files with the stderr output of servers.
+
+use std::{
+    fs::{self, OpenOptions},
+    io::Write as _,
+    path::{Path, PathBuf},
+};
+
+use toolyard::Toolyard;
+
+use crate::{config::CliContext, error::CliError, terminal::Output};
+
+/// A longer file is rotated; one old file is kept.
+const MAX_LOG_BYTES: u64 = 1 << 20;
+
+/// Appends the stderr output of all servers during this command. Failures are only logged.
+pub(crate) fn append_all(toolyard: &Toolyard, context: &CliContext) {
+    for server in toolyard.servers().iter().flat_map(|manager| manager.servers()) {
+        let (_, lines) = server.stderr_tail().lines_after(0);
+        if let (false, Err(error)) =
+            (lines.is_empty(), append(&file(context, server.config().id.as_str()), &lines))
+        {
+            tracing::warn!(%error, server = %server.config().id, "failed to write the server's log");
+        }
+    }
+}
+
+fn append(file: &Path, lines: &[String]) -> std::io::Result<()> {
+    if let Some(folder) = file.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    if fs::metadata(file).is_ok_and(|metadata| metadata.len() > MAX_LOG_BYTES) {
+        fs::rename(file, file.with_extension("log.old"))?;
+    }
+    let mut log = OpenOptions::new().create(true).append(true).open(file)?;
+    let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ");
+    let text: String = lines.iter().map(|line| format!("{now} {line}\n")).collect();
+    log.write_all(text.as_bytes())
+}
+
+/// Shows the last lines of a server's log.
+pub(super) fn show(name: &str, lines: usize, context: &CliContext, output: &Output) -> Result<(), CliError> {
+    if !context.servers.iter().any(|server| server.id.as_str() == name) {
+        return Err(CliError::usage(format!("server `{name}` does not exist"))
+            .with_hint("list servers: toolyard servers list"));
+    }
+    let file = file(context, name);
+    let text = fs::read(&file).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+    let all: Vec<&str> = text.lines().collect();
+    let last = all.get(all.len().saturating_sub(lines)..).unwrap_or_default();
+    if output.is_json() {
+        output.json(&last);
+    } else if last.is_empty() {
+        output.message(&format!("the log of {name} is empty"));
+    } else {
+        last.iter().for_each(|line| output.line(line));
+    }
+    Ok(())
+}
+
+fn file(context: &CliContext, name: &str) -> PathBuf {
+    context.data_folder.join("logs").join(format!("{name}.log"))
+}

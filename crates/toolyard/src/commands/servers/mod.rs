@@ -1,0 +1,244 @@
+//! `toolyard servers`: lists, adds, tests, approves and stops MCP servers.
+
+mod approve;
+pub(crate) mod discovery;
+pub(crate) mod edit;
+pub(crate) mod failure_cache;
+mod login;
+pub(crate) mod logs;
+mod test;
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use toolyard::Toolyard;
+use toolyard_core::RevisionFamily;
+use toolyard_mcp_client::{
+    ManagedServer, McpManager, ServerState, ToolApprovals,
+    config::{McpServerConfig, ServerSettings, TransportConfig},
+};
+
+use self::{
+    failure_cache::{ServerFailure, ServerFailures},
+    test::test,
+};
+use crate::{
+    cli::ServersCommand,
+    commands::setup::{close, open},
+    config::CliContext,
+    error::CliError,
+    process_guard,
+    terminal::Output,
+};
+
+pub(super) async fn run(
+    command: ServersCommand,
+    context: &CliContext,
+    output: &Output,
+) -> Result<(), CliError> {
+    match command {
+        ServersCommand::Add(server) => return edit::add(server, context, output),
+        ServersCommand::Remove { name } => return edit::remove(&name, context, output).await,
+        ServersCommand::Stop { name } => return stop(&name, context, output),
+        ServersCommand::Logs { name, lines } => return logs::show(&name, lines, context, output),
+        ServersCommand::Login { name } => return login::login(&name, context, output).await,
+        ServersCommand::Logout { name } => return login::logout(&name, context, output),
+        _ => {}
+    }
+    let toolyard = open(context).await?;
+    let outcome = run_with_toolyard(command, &toolyard, context, output).await;
+    close(&toolyard, context).await?;
+    outcome
+}
+
+async fn run_with_toolyard(
+    command: ServersCommand,
+    toolyard: &Toolyard,
+    context: &CliContext,
+    output: &Output,
+) -> Result<(), CliError> {
+    let Some(manager) = toolyard.servers() else { return Ok(()) };
+    match command {
+        ServersCommand::List => {
+            list(manager, context, output);
+            Ok(())
+        }
+        ServersCommand::Show { name } => {
+            let (server, failures) = (find(manager, &name)?, ServerFailures::read(context));
+            show(&server, failures.get(server.config()), output);
+            Ok(())
+        }
+        ServersCommand::Test { names } => {
+            let servers = match names.as_slice() {
+                [] => manager.servers().into_iter().filter(|server| server.config().enabled).collect(),
+                names => names.iter().map(|name| find(manager, name)).collect::<Result<Vec<_>, _>>()?,
+            };
+            test(manager, &servers, context, output).await
+        }
+        ServersCommand::Approve { name, tools, yes } => {
+            approve::run(manager, &find(manager, &name)?, &tools, yes, output).await
+        }
+        _ => Ok(()),
+    }
+}
+
+fn find(manager: &McpManager, name: &str) -> Result<Arc<ManagedServer>, CliError> {
+    manager.server(name).ok_or_else(|| {
+        let names: Vec<String> =
+            manager.servers().iter().map(|server| server.config().id.to_string()).collect();
+        let hint = match names.as_slice() {
+            [] => "add one with `toolyard servers add`, or run: toolyard import".to_owned(),
+            names => format!("known servers: {}", names.join(", ")),
+        };
+        CliError::usage(format!("server `{name}` does not exist")).with_hint(hint)
+    })
+}
+
+fn list(manager: &McpManager, context: &CliContext, output: &Output) {
+    let (servers, failures) = (manager.servers(), ServerFailures::read(context));
+    if output.is_json() {
+        let entry = |server: &Arc<ManagedServer>| server_json(server, failures.get(server.config()));
+        output.json(&servers.iter().map(entry).collect::<Vec<_>>());
+    } else if servers.is_empty() {
+        output.message("No servers yet. Add one with `toolyard servers add`, or import those of your editors: toolyard import");
+    } else {
+        let row = |server: &Arc<ManagedServer>| {
+            let (approvals, failure) = (server.tool_approvals(), failures.get(server.config()));
+            let note = approvals.concern().or_else(|| failure.map(|failure| failure.reason.clone()));
+            [
+                server.config().id.to_string(),
+                state_label(&server.state(), failure),
+                approvals.approved().len().to_string(),
+                note.unwrap_or_default(),
+                endpoint(server.config()),
+            ]
+        };
+        let rows: Vec<_> = servers.iter().map(row).collect();
+        output.table(["NAME", "STATE", "TOOLS", "NOTE", "ENDPOINT"], rows);
+    }
+    for problem in &context.server_problems {
+        output.message(&format!("ignored: {problem}"));
+    }
+}
+
+fn server_json(server: &ManagedServer, failure: Option<&ServerFailure>) -> Value {
+    let (config, approvals) = (server.config(), server.tool_approvals());
+    json!({
+        "name": config.id,
+        "state": server.state().label(),
+        "last_failure": failure.map(|failure| json!({"at": failure.at, "reason": failure.reason})),
+        "endpoint": endpoint(config),
+        "trusted": config.trusted,
+        "strict": config.strict,
+        "revision_family": server.revision_family(),
+        "tools": approvals.approved().iter().map(|tool| &tool.spec.name).collect::<Vec<_>>(),
+        "awaiting_approval": approvals.quarantined.iter().map(|tool| json!({
+            "name": tool.name, "reason": tool.reason, "difference": tool.difference,
+        })).collect::<Vec<_>>(),
+        "rejected": approvals.rejected.iter().map(|tool| json!({
+            "name": tool.name, "reason": tool.reason,
+        })).collect::<Vec<_>>(),
+    })
+}
+
+fn state_label(state: &ServerState, failure: Option<&ServerFailure>) -> String {
+    if let (ServerState::Configured | ServerState::Known, Some(failure)) = (state, failure) {
+        return format!("failed {}", failure.ago());
+    }
+    match state {
+        ServerState::Disabled => "disabled".to_owned(),
+        ServerState::Configured => "never started".to_owned(),
+        ServerState::Known => "not running".to_owned(),
+        ServerState::Starting { .. } => "starting".to_owned(),
+        ServerState::Ready { .. } => "ready".to_owned(),
+        ServerState::Degraded { reason, .. } => format!("ready, {}", reason),
+        ServerState::Down { reason, .. } => format!("down: {}", reason),
+        _ => state.label().to_owned(),
+    }
+}
+
+/// A server's command or URL, without anything that might be a secret.
+fn endpoint(config: &McpServerConfig) -> String {
+    let settings = match &config.transport {
+        TransportConfig::Stdio { command, args, .. } => {
+            ServerSettings { command: Some(command.clone()), args: args.clone(), ..ServerSettings::default() }
+        }
+        TransportConfig::Http { url, .. } => {
+            ServerSettings { url: Some(url.clone()), ..ServerSettings::default() }
+        }
+    };
+    let line = settings.summary();
+    // Drops the transport, which the rest shows as well.
+    line.split_once(' ').map(|(_, rest)| rest.trim_start().to_owned()).unwrap_or(line)
+}
+
+fn family_label(family: Option<RevisionFamily>) -> &'static str {
+    match family {
+        Some(RevisionFamily::Modern) => "modern",
+        Some(RevisionFamily::Legacy) => "legacy",
+        None => "unknown",
+    }
+}
+
+fn show(server: &ManagedServer, failure: Option<&ServerFailure>, output: &Output) {
+    if output.is_json() {
+        return output.json(&server_json(server, failure));
+    }
+    let (config, approvals) = (server.config(), server.tool_approvals());
+    output.line(&format!("{}   {}", config.id, state_label(&server.state(), failure)));
+    if let Some(failure) = failure {
+        output.line(&format!("  Failed: {}", failure.reason));
+    }
+    output.line(&format!("  Endpoint: {}", endpoint(config)));
+    output.line(&format!("  Protocol: {}", family_label(server.revision_family())));
+    output.line(&format!("  Trusted: {}", if config.trusted { "yes" } else { "no" }));
+    let names: Vec<&str> = approvals.approved().iter().map(|tool| &*tool.spec.name).collect();
+    let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    output.line(&format!("  Tools: {names}"));
+    for tool in approvals.approved() {
+        for note in &tool.notes {
+            output.line(&format!("  Note on {}: {note}", tool.spec.name));
+        }
+    }
+    print_unusable_tools(&approvals, output);
+    print_approve_hint(config, &approvals, output);
+}
+
+fn print_approve_hint(config: &McpServerConfig, approvals: &ToolApprovals, output: &Output) {
+    if !approvals.quarantined.is_empty() {
+        output.message(&format!("  hint: accept the change: toolyard servers approve {}", config.id));
+    }
+}
+
+/// Prints the tools that await approval or were rejected.
+fn print_unusable_tools(approvals: &ToolApprovals, output: &Output) {
+    for tool in &approvals.quarantined {
+        output.line(&format!("  Awaiting approval: {}: {}", tool.name, tool.reason));
+        for line in &tool.difference {
+            output.line(&format!("    {line}"));
+        }
+    }
+    for tool in &approvals.rejected {
+        let name = tool.name.as_deref().unwrap_or("an unnamed tool");
+        output.line(&format!("  Rejected: {name}: {}", tool.reason));
+    }
+}
+
+/// Terminates the guards of a server, in whichever Toolyard process it runs.
+fn stop(name: &str, context: &CliContext, output: &Output) -> Result<(), CliError> {
+    let Some(server) = context.servers.iter().find(|server| server.id.as_str() == name) else {
+        return Err(CliError::usage(format!("server `{name}` does not exist"))
+            .with_hint("list servers: toolyard servers list"));
+    };
+    // By label, not name: another project may have a different server of the same name.
+    let stopped = process_guard::pids_of_server(&server.label())
+        .into_iter()
+        .filter(|pid| process_guard::terminate(*pid))
+        .count();
+    output.message(&match stopped {
+        0 => format!("{name} was not running"),
+        1 => format!("stopping {name}"),
+        processes => format!("stopping {name} in {processes} processes"),
+    });
+    Ok(())
+}

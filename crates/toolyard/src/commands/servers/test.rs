@@ -1,0 +1,106 @@
+//! `toolyard servers test`: starts servers, a few at a time, and reports each outcome as soon as it is known.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures_util::{StreamExt as _, stream};
+use serde_json::{Value, json};
+use toolyard_mcp_client::{ConnectError, ManagedServer, McpManager, Session};
+
+use super::{
+    failure_cache::{ServerFailure, ServerFailures},
+    print_approve_hint, print_unusable_tools, server_json,
+};
+use crate::{
+    config::CliContext,
+    error::CliError,
+    terminal::{Output, counted, progress::with_progress},
+};
+
+const MAX_CONCURRENT_TESTS: usize = 4;
+
+/// The outcome of testing a server.
+struct TestOutcome {
+    server: Arc<ManagedServer>,
+    outcome: Result<Arc<Session>, ConnectError>,
+    duration: Duration,
+}
+
+/// Starts servers and stops them again. Fails if one of them failed, after all were tested.
+pub(super) async fn test(
+    manager: &McpManager,
+    servers: &[Arc<ManagedServer>],
+    context: &CliContext,
+    output: &Output,
+) -> Result<(), CliError> {
+    let report = |tested: &TestOutcome| {
+        if !output.is_json() {
+            print_outcome(tested, output);
+        }
+    };
+    let tests = servers.iter().map(|server| async move {
+        let started = Instant::now();
+        let outcome = manager.connect(server.config().id.as_str()).await;
+        let tested = TestOutcome { server: Arc::clone(server), outcome, duration: started.elapsed() };
+        report(&tested);
+        server.stop().await;
+        tested
+    });
+    let names: Vec<&str> = servers.iter().map(|server| server.config().id.as_str()).collect();
+    let all = stream::iter(tests).buffer_unordered(MAX_CONCURRENT_TESTS).collect::<Vec<_>>();
+    let mut all = with_progress(&names.join(", "), all).await?;
+    all.sort_by(|one, other| one.server.config().id.cmp(&other.server.config().id));
+    let mut failures = ServerFailures::read(context);
+    for TestOutcome { server, outcome, duration } in &all {
+        let error = outcome.as_ref().err();
+        failures
+            .record(server.config(), error.map(|error| ServerFailure::new(&error.to_string(), *duration)));
+    }
+    failures.write(context);
+    if output.is_json() {
+        output.json(&all.iter().map(outcome_json).collect::<Vec<_>>());
+    }
+    let failed: Vec<&str> = (all.iter().filter(|tested| tested.outcome.is_err()))
+        .map(|tested| tested.server.config().id.as_str())
+        .collect();
+    let Some(first) = failed.first() else { return Ok(()) };
+    let message =
+        format!("{} of {} failed: {}", failed.len(), counted(all.len(), "server"), failed.join(", "));
+    let failure =
+        CliError::unreachable(message).with_hint(format!("show the log: toolyard servers logs {first}"));
+    Err(if output.is_json() { failure.without_message() } else { failure })
+}
+
+fn outcome_json(TestOutcome { server, outcome, duration }: &TestOutcome) -> Value {
+    json!({
+        "server": server_json(server, None),
+        "milliseconds": duration.as_millis(),
+        "protocol": outcome.as_ref().ok().map(|session| session.revision()),
+        "server_name": outcome.as_ref().ok().map(|session| session.about().name.clone()),
+        "error": outcome.as_ref().err().map(|error| toolyard_core::redact(&error.to_string()).into_owned()),
+    })
+}
+
+fn print_outcome(TestOutcome { server, outcome, duration }: &TestOutcome, output: &Output) {
+    let (config, approvals, seconds) = (server.config(), server.tool_approvals(), duration.as_secs_f64());
+    match outcome {
+        Ok(session) => {
+            let tools = counted(approvals.approved().len(), "tool");
+            let version = session.revision();
+            output.line(&format!("{}   ready in {seconds:.1} s, protocol {version}, {tools}", config.id));
+            if !approvals.newly_approved.is_empty() {
+                let names = approvals.newly_approved.join(", ");
+                output.message(&format!("  {}: new tools, now enabled: {names}", config.id));
+            }
+            print_unusable_tools(&approvals, output);
+            print_approve_hint(config, &approvals, output);
+        }
+        Err(error) => {
+            let error = error.to_string();
+            let error = toolyard_core::redact(&error);
+            output.line(&format!("{}   failed after {seconds:.1} s: {error}", config.id));
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Builds the [`Toolyard`] that a command works with, and shuts it down.
+
+use std::{
+    path::Path,
+    sync::{Arc, OnceLock},
+};
+
+use toolyard::{ServersSetup, Toolyard, ToolyardBuilder};
+use toolyard_search::lexicon::Lexicons;
+use toolyard_store::Store;
+
+use super::{models::tool_calling_cache, servers::logs};
+use crate::{
+    config::{CliContext, ServerCredentials},
+    error::CliError,
+    process_guard,
+    terminal::{
+        progress::with_progress,
+        run_view::{TerminalElicitation, is_interactive},
+    },
+};
+
+/// The store, for commands that need one.
+pub(crate) fn require_store(context: &CliContext) -> Result<&Store, CliError> {
+    context.store.as_ref().ok_or_else(|| {
+        CliError::failed("no store is available: the default data folder is not writable")
+            .with_hint("set `store` in toolyard.toml")
+    })
+}
+
+/// A Toolyard as the settings describe it.
+pub(crate) async fn open(context: &CliContext) -> Result<Toolyard, CliError> {
+    build(builder(context, servers_setup(context))).await
+}
+
+/// Stops servers and appends their stderr to the log files.
+pub(crate) async fn close(toolyard: &Toolyard, context: &CliContext) -> Result<(), CliError> {
+    logs::append_all(toolyard, context);
+    Ok(toolyard.close().await?)
+}
+
+pub(crate) async fn build(builder: ToolyardBuilder) -> Result<Toolyard, CliError> {
+    Ok(with_progress("skills to load", builder.build()).await??)
+}
+
+/// A builder configured from the settings.
+pub(crate) fn builder(context: &CliContext, servers: ServersSetup) -> ToolyardBuilder {
+    // An unusable search engine disables only its own tool; `toolyard doctor` reports why.
+    let search = context.settings.search_engine(|name| std::env::var(name).ok()).unwrap_or_default();
+    let mut builder = Toolyard::builder()
+        .settings(context.settings.clone())
+        .search(search)
+        .lexicons(Lexicons::with_files(context.lexicon_files()))
+        .skill_environment(context.skill_environment.clone())
+        .models(tool_calling_cache::models(context))
+        .owner(process_owner())
+        .servers(servers);
+    if let Some(store) = &context.store {
+        builder = builder.store(store.clone());
+    }
+    if let Some(folder) = &context.tool_search_model {
+        builder = with_search_model(builder, folder);
+    }
+    builder
+}
+
+/// The name under which this process claims runs.
+pub(crate) fn process_owner() -> String {
+    static NAME: OnceLock<String> = OnceLock::new();
+    let name = || {
+        let mut bytes = [0; 4];
+        // Process ids are reused. If this fails, lease expiry still tells two processes apart.
+        let _ = getrandom::fill(&mut bytes);
+        format!("toolyard-{}-{:08x}", std::process::id(), u32::from_ne_bytes(bytes))
+    };
+    NAME.get_or_init(name).clone()
+}
+
+/// An unreadable model is skipped; search works without it.
+#[cfg(feature = "embedding")]
+fn with_search_model(builder: ToolyardBuilder, folder: &Path) -> ToolyardBuilder {
+    match toolyard_search::embedding::EmbeddingModel::open(folder) {
+        Ok(model) => builder.search_model(model),
+        Err(error) => {
+            tracing::warn!(folder = %folder.display(), %error, "ignoring tool_search_model");
+            builder
+        }
+    }
+}
+
+#[cfg(not(feature = "embedding"))]
+fn with_search_model(builder: ToolyardBuilder, folder: &Path) -> ToolyardBuilder {
+    tracing::warn!(folder = %folder.display(), "ignoring tool_search_model: this build lacks the feature `embedding`");
+    builder
+}
+
+/// Like [`servers_setup`]; servers may also elicit input at an interactive terminal, unless every call is pre-approved.
+pub(crate) fn interactive_servers_setup(context: &CliContext, approve_all: bool) -> ServersSetup {
+    let mut setup = servers_setup(context);
+    if !approve_all && is_interactive() {
+        setup.input = Arc::new(TerminalElicitation);
+    }
+    setup
+}
+
+/// The servers of the settings, with this process's environment and credentials.
+pub(crate) fn servers_setup(context: &CliContext) -> ServersSetup {
+    let mut setup =
+        ServersSetup::new(context.servers.clone(), context.skill_environment.working_directory.clone());
+    setup.environment = std::env::vars().collect();
+    setup.guard = process_guard::guard_program();
+    setup.host_environment = Arc::new(ServerCredentials::new(context));
+    setup
+}

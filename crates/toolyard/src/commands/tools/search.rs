@@ -1,0 +1,72 @@
+//! `toolyard tools search`: finds tools for a request.
+
+use serde_json::{Value, json};
+use toolyard::Toolyard;
+use toolyard_hub::ToolMatch;
+use toolyard_search::{MatchKind, TermMatch};
+
+use super::{list, tool_json};
+use crate::{cli::ToolsSearch, terminal::Output};
+
+pub(super) fn run(arguments: &ToolsSearch, toolyard: &Toolyard, output: &Output) {
+    let request = arguments.words.join(" ");
+    let steps: Vec<&str> = arguments.steps.iter().map(String::as_str).collect();
+    let found = match steps.as_slice() {
+        [] => toolyard.hub().search(&request, arguments.limit),
+        steps => toolyard.hub().search_steps(&request, steps, arguments.limit),
+    };
+    if output.is_json() {
+        output.json(&found.iter().map(match_json).collect::<Vec<_>>());
+    } else if arguments.explain && !found.is_empty() {
+        found.iter().for_each(|found| explain(found, output));
+    } else {
+        let tools: Vec<_> = found.into_iter().map(|found| found.tool).collect();
+        list(&tools, output);
+    }
+}
+
+fn match_json(found: &ToolMatch) -> Value {
+    let mut all = tool_json(&found.tool);
+    let matched_word = |matched: &TermMatch| json!({"word": matched.word, "matches": matched.terms, "via": match_kind(matched.kind), "score": matched.score});
+    if let Value::Object(fields) = &mut all {
+        fields.insert("score".to_owned(), json!(found.score));
+        fields.insert("by_name".to_owned(), json!(found.by_name));
+        fields.insert("history".to_owned(), json!(found.history));
+        let same: Vec<_> = found.same.iter().map(|tool| tool.source_id()).collect();
+        fields.insert("same_on".to_owned(), json!(same));
+        fields
+            .insert("matched".to_owned(), json!(found.matched.iter().map(matched_word).collect::<Vec<_>>()));
+    }
+    all
+}
+
+fn explain(found: &ToolMatch, output: &Output) {
+    let (tool, source) = (&found.tool, found.tool.source_id());
+    let only = if found.by_name { String::new() } else { format!("   (call it with --source {source})") };
+    output.line(&format!("{}   {source}   {:.1}{only}", tool.name, found.score));
+    if found.history > 0.0 {
+        output.line(&format!("  {:5.1}  used for similar requests before", found.history));
+    }
+    for matched in &found.matched {
+        let how = match matched.kind {
+            MatchKind::Exact => String::new(),
+            other => format!(" → {} ({})", matched.terms.join(" "), match_kind(other)),
+        };
+        output.line(&format!("  {:5.1}  {}{how}", matched.score, matched.word));
+    }
+    if let [_, ..] = found.same.as_slice() {
+        let same: Vec<&str> = found.same.iter().map(|tool| tool.source_id().as_str()).collect();
+        output.line(&format!("         same name on {}", same.join(", ")));
+    }
+}
+
+fn match_kind(kind: MatchKind) -> &'static str {
+    match kind {
+        MatchKind::Exact => "exact word",
+        MatchKind::Compound => "compound",
+        MatchKind::SameRoot => "same stem",
+        MatchKind::Synonym => "synonym",
+        MatchKind::Translation => "translation",
+        MatchKind::Value => "value format",
+    }
+}

@@ -1,0 +1,72 @@
+//! Atomic file writes: readers see the old content or the new, never a part.
+
+use std::{
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+};
+
+/// Permissions of a file that is created.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// As the umask says.
+    Default,
+    /// Readable by its owner only.
+    OwnerOnly,
+}
+
+/// Replaces a file's content atomically. A symbolic link and the permissions of an existing file are preserved.
+pub(crate) fn write(file: &Path, text: &str, access: Access) -> io::Result<()> {
+    std::fs::create_dir_all(file.parent().unwrap_or(file))?;
+    let target = link_target(file);
+    let mut name = target.file_name().unwrap_or_default().to_owned();
+    name.push(".new");
+    let draft = target.with_file_name(name);
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    restrict(&mut options, access);
+    let metadata = target.metadata().ok();
+    // A draft left behind by a crash may have wider permissions.
+    let _ = std::fs::remove_file(&draft);
+    let mut written = options.open(&draft)?;
+    if let Some(metadata) = metadata {
+        written.set_permissions(metadata.permissions())?;
+    }
+    written.write_all(text.as_bytes())?;
+    written.sync_all()?;
+    std::fs::rename(&draft, &target)
+}
+
+/// Creates an owner-only file atomically. If it exists by then, the existing file stays.
+pub(crate) fn create_if_absent(file: &Path, text: &str) -> io::Result<()> {
+    let folder = file.parent().unwrap_or(file);
+    std::fs::create_dir_all(folder)?;
+    let mut draft = tempfile::NamedTempFile::new_in(folder)?;
+    draft.write_all(text.as_bytes())?;
+    draft.as_file().sync_all()?;
+    match draft.persist_noclobber(file) {
+        Err(error) if error.error.kind() != io::ErrorKind::AlreadyExists => Err(error.error),
+        _ => Ok(()),
+    }
+}
+
+/// Where a symbolic link leads, even if its target does not exist yet.
+fn link_target(file: &Path) -> PathBuf {
+    if let Ok(target) = file.canonicalize() {
+        return target;
+    }
+    match file.read_link() {
+        Ok(target) => file.parent().unwrap_or(file).join(target),
+        Err(_) => file.to_owned(),
+    }
+}
+
+#[cfg(unix)]
+fn restrict(options: &mut std::fs::OpenOptions, access: Access) {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    if access == Access::OwnerOnly {
+        options.mode(0o600);
+    }
+}
+
+#[cfg(not(unix))]
+fn restrict(_options: &mut std::fs::OpenOptions, _access: Access) {}

@@ -1,0 +1,21 @@
+//! Configuration on this machine: settings files, folders, the store, project trust and credentials.
+//!
+//! ```text
+//! context.rs             finds settings, folders and the store of one invocation
+//! operator_file.rs       the settings file that commands edit
+//! project_trust.rs       decides whether a project's file is trusted
+//! server_files.rs        collects MCP servers from settings and mcp.json files
+//! server_credentials.rs  environment variables and OAuth tokens for MCP servers
+//! files.rs               atomic file writes
+//! ```
+
+mod context;
+pub(crate) mod files;
+pub(crate) mod operator_file;
+mod project_trust;
+mod server_credentials;
+mod server_files;
+
+pub(crate) use context::CliContext;
+pub(crate) use project_trust::{is_trusted, trust_decision};
+pub(crate) use server_credentials::ServerCredentials;

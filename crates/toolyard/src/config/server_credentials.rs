@@ -1,0 +1,63 @@
+//! What MCP servers may use of this machine: environment variables and OAuth tokens.
+
+use std::{path::PathBuf, sync::Arc};
+
+use toolyard_mcp_client::{
+    Authorizer, HostEnvironment, SecretText,
+    config::{McpServerConfig, TransportConfig},
+    oauth::{ClientIdentity, OAuthAuthorizer, OAuthError, OAuthServer, TokenStore},
+};
+
+use super::CliContext;
+
+/// Environment variables and stored OAuth tokens.
+#[derive(Debug)]
+pub(crate) struct ServerCredentials {
+    token_folder: PathBuf,
+}
+
+impl ServerCredentials {
+    pub(crate) fn new(context: &CliContext) -> Self {
+        Self { token_folder: context.data_folder.join("tokens") }
+    }
+
+    /// The token store; created on the first sign-in.
+    pub(crate) fn token_store(&self) -> Result<TokenStore, OAuthError> {
+        Ok(TokenStore::with_key_file(&self.token_folder)?)
+    }
+
+    /// OAuth for an HTTP server; `None` for a stdio server.
+    pub(crate) fn oauth(&self, config: &McpServerConfig) -> Option<Result<OAuthAuthorizer, OAuthError>> {
+        let resolved = config.resolve(|name| std::env::var(name).ok()).ok()?;
+        let TransportConfig::Http { url, .. } = &resolved.transport else { return None };
+        let mut server = OAuthServer::new(config.id.as_str(), url.parse().ok()?);
+        if let Some(oauth) = resolved.oauth {
+            if let Some(client_id) = oauth.client_id {
+                let client_secret = oauth.client_secret.map(SecretText::new);
+                server.identity = ClientIdentity::Registered { client_id, client_secret };
+            }
+            (server.scopes, server.callback_port) = (oauth.scopes, oauth.callback_port);
+        }
+        Some(self.token_store().and_then(|tokens| OAuthAuthorizer::new(server, tokens)))
+    }
+}
+
+impl HostEnvironment for ServerCredentials {
+    fn variable(&self, name: &str) -> Option<String> {
+        std::env::var(name).ok()
+    }
+
+    fn authorizer(&self, server: &McpServerConfig) -> Option<Arc<dyn Authorizer>> {
+        // Without the folder, no sign-in has happened yet.
+        if !self.token_folder.is_dir() {
+            return None;
+        }
+        match self.oauth(server)? {
+            Ok(authorizer) => Some(Arc::new(authorizer)),
+            Err(error) => {
+                tracing::warn!(server = %server.id, %error, "ignoring stored OAuth tokens");
+                None
+            }
+        }
+    }
+}

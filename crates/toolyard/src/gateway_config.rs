@@ -1,0 +1,47 @@
+//! Serves a [`Toolyard`] through the gateway: its tools, servers and agents.
+
+use std::sync::Arc;
+
+use toolyard_agent::{AgentParts, RunRequest};
+use toolyard_gateway::{AgentLookupError, AgentProvider, AgentService, AgentServiceConfig, GatewayConfig};
+use toolyard_hub::Profile;
+
+use crate::{Agents, AgentsError, Toolyard};
+
+impl Toolyard {
+    /// A gateway to all tools and servers, to be restricted to profiles and built.
+    pub fn gateway(&self) -> GatewayConfig {
+        GatewayConfig { servers: self.shared_servers(), ..GatewayConfig::new(self.shared_hub()) }
+    }
+
+    /// The agents for clients of the gateway, limited to the tools of a profile. `clients_may_approve` lets HTTP clients
+    /// approve tool calls of their own runs.
+    pub fn agent_service(&self, profile: Profile, clients_may_approve: bool) -> AgentService {
+        let agents = self.agents();
+        AgentService::new(AgentServiceConfig {
+            agents: Arc::new(agents.clone()),
+            log: Arc::clone(agents.log()),
+            approvals: Arc::clone(agents.approvals()),
+            owner: agents.owner().to_owned(),
+            profile,
+            clients_may_approve,
+        })
+    }
+}
+
+impl AgentProvider for Agents {
+    fn names(&self) -> Vec<String> {
+        Self::names(self)
+    }
+
+    fn parts(&self, name: &str) -> Result<AgentParts, AgentLookupError> {
+        self.agent_parts(name, None).map_err(|error| match error {
+            AgentsError::Unknown { name, known } => AgentLookupError::Unknown { name, known },
+            AgentsError::Models(error) => AgentLookupError::Model(Box::new(error)),
+        })
+    }
+
+    fn request(&self, name: &str, question: String) -> RunRequest {
+        self.question(name, question)
+    }
+}

@@ -1,0 +1,148 @@
+//! Builds models from their settings, by provider.
+
+use std::sync::Arc;
+
+use toolyard_model::{Model, OpenAiConfig, OpenAiModel, SecretString, ToolCalling};
+
+use crate::{
+    SettingsError,
+    settings::{ModelProblem, ModelSecrets, ModelSettings},
+};
+
+/// The prefix of providers that do not speak OpenAI's protocol.
+const GENAI_PREFIX: &str = "genai:";
+
+/// Builds a model. No request is sent yet.
+pub(super) fn build_model(
+    name: &str,
+    settings: &ModelSettings,
+    secrets: ModelSecrets,
+    calling: Option<ToolCalling>,
+) -> Result<Arc<dyn Model>, SettingsError> {
+    let built = match settings.provider.strip_prefix(GENAI_PREFIX) {
+        Some(provider) => genai(name, provider, settings, secrets, calling),
+        None if settings.provider == "openai" => openai(name, settings, secrets, calling),
+        None => Err(ModelProblem::UnknownProvider(settings.provider.clone())),
+    };
+    built.map_err(|problem| SettingsError::Model { model: name.to_owned(), problem })
+}
+
+fn openai(
+    name: &str,
+    settings: &ModelSettings,
+    secrets: ModelSecrets,
+    calling: Option<ToolCalling>,
+) -> Result<Arc<dyn Model>, ModelProblem> {
+    let url = settings.url.as_deref().ok_or(ModelProblem::MissingUrl)?;
+    let mut config = OpenAiConfig::new(name, url, settings.model.as_str());
+    config.api_key_source = settings.variables().into_iter().next();
+    config.api_key = secrets.key.map(|key| SecretString::new(key.into_exposed()));
+    config.headers = secrets
+        .headers
+        .into_iter()
+        .map(|(name, value)| (name, SecretString::new(value.into_exposed())))
+        .collect();
+    // Most servers support it, and small models need it.
+    config.tool_calling = calling.unwrap_or(ToolCalling::Schema);
+    config.prices = settings.price.prices();
+    config.max_tokens = settings.max_tokens;
+    config.extra_body = settings.extra_body.clone();
+    if let Some(temperature) = settings.temperature {
+        config.extra_body.entry("temperature").or_insert_with(|| temperature.into());
+    }
+    config.first_token_timeout =
+        settings.first_token_timeout.map_or(config.first_token_timeout, |span| span.0);
+    config.idle_timeout = settings.between_tokens_timeout.map_or(config.idle_timeout, |span| span.0);
+    config.max_attempts = settings.attempts.unwrap_or(config.max_attempts);
+    let model = OpenAiModel::new(config).map_err(|error| ModelProblem::Client(error.message))?;
+    Ok(Arc::new(model))
+}
+
+#[cfg(feature = "genai")]
+fn genai(
+    name: &str,
+    provider: &str,
+    settings: &ModelSettings,
+    secrets: ModelSecrets,
+    calling: Option<ToolCalling>,
+) -> Result<Arc<dyn Model>, ModelProblem> {
+    use toolyard_model::{GenAiConfig, GenAiModel};
+    if !settings.headers.is_empty() || !settings.extra_body.is_empty() || settings.temperature.is_some() {
+        return Err(ModelProblem::OpenAiOnlyKeys);
+    }
+    let mut config = GenAiConfig::new(name, provider, settings.model.as_str());
+    config.api_key_source = settings.variables().into_iter().next();
+    config.api_key = secrets.key.map(|key| SecretString::new(key.into_exposed()));
+    config.base_url.clone_from(&settings.url);
+    config.tool_calling = calling.unwrap_or(config.tool_calling);
+    config.prices = settings.price.prices();
+    config.max_tokens = settings.max_tokens;
+    config.first_token_timeout =
+        settings.first_token_timeout.map_or(config.first_token_timeout, |span| span.0);
+    config.idle_timeout = settings.between_tokens_timeout.map_or(config.idle_timeout, |span| span.0);
+    config.max_attempts = settings.attempts.unwrap_or(config.max_attempts);
+    let model = GenAiModel::new(config).map_err(|error| ModelProblem::Client(error.message))?;
+    Ok(Arc::new(model))
+}
+
+#[cfg(not(feature = "genai"))]
+fn genai(
+    _name: &str,
+    provider: &str,
+    _settings: &ModelSettings,
+    _secrets: ModelSecrets,
+    _calling: Option<ToolCalling>,
+) -> Result<Arc<dyn Model>, ModelProblem> {
+    Err(ModelProblem::ProviderNotBuilt(provider.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(settings: &ModelSettings) -> String {
+        build_model("m", settings, ModelSecrets::default(), None).unwrap_err().to_string()
+    }
+
+    fn settings(provider: &str, url: Option<&str>) -> ModelSettings {
+        ModelSettings {
+            model: "x".to_owned(),
+            provider: provider.to_owned(),
+            url: url.map(str::to_owned),
+            ..ModelSettings::default()
+        }
+    }
+
+    #[test]
+    fn the_tool_calling_mode_defaults_to_schema_and_can_be_chosen() {
+        let mut openai = settings("openai", Some("http://127.0.0.1:1/v1"));
+        openai.temperature = Some(0.5);
+        let model = build_model("m", &openai, ModelSecrets::default(), None).unwrap();
+        assert_eq!((model.name(), model.tool_calling()), ("m", ToolCalling::Schema));
+        let model = build_model("m", &openai, ModelSecrets::default(), Some(ToolCalling::Text)).unwrap();
+        assert_eq!(model.tool_calling(), ToolCalling::Text);
+    }
+
+    #[test]
+    fn a_missing_url_and_an_unknown_provider_are_reported() {
+        assert_eq!(problem(&settings("openai", None)), "[models.m] `url` is missing");
+        assert!(problem(&settings("anthropic", None)).contains("`genai:NAME`"));
+    }
+
+    #[cfg(not(feature = "genai"))]
+    #[test]
+    fn a_provider_that_is_not_built_in_is_reported() {
+        assert!(problem(&settings("genai:anthropic", None)).contains("feature `genai`"));
+    }
+
+    #[cfg(feature = "genai")]
+    #[test]
+    fn genai_models_call_tools_natively_by_default() {
+        let model =
+            build_model("m", &settings("genai:anthropic", None), ModelSecrets::default(), None).unwrap();
+        assert_eq!(model.tool_calling(), ToolCalling::Native);
+        let mut wrong = settings("genai:anthropic", None);
+        wrong.temperature = Some(0.1);
+        assert!(problem(&wrong).contains("`openai` only"));
+    }
+}

@@ -1,0 +1,245 @@
+//! `toolyard.toml` as plain data, and its conversion into the configuration of the other crates.
+
+mod agents;
+mod approvals;
+mod calls;
+mod error;
+mod models;
+mod serve;
+mod web_search;
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolyard_core::{Capability, CapabilityRule, CapabilityTable, SourceId};
+use toolyard_hub::{OutputLimits, RoutingRules, SourcePreference};
+pub use toolyard_mcp_client::config::DurationSetting;
+use toolyard_mcp_client::config::{McpServerConfig, ServerSettings};
+use toolyard_store::Location;
+
+pub use agents::{AgentCapabilitySettings, AgentSettings, LanguageSetting, LimitSettings};
+pub use approvals::ApprovalSettings;
+pub use calls::{
+    CallSettings, CapabilitySettings, HintSettings, OutputBudgetSettings, PreferSetting, RoutingSettings,
+};
+pub use error::{ModelProblem, SettingsError};
+pub use models::{ModelSecrets, ModelSettings, PriceSettings, ToolCallingSetting};
+pub use serve::{ProfileSettings, ServeSettings, SessionKeyPair, SurfaceSetting};
+pub use web_search::{SearchEngine, WebSearchSettings};
+
+/// All settings. Every key is optional.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(title = "toolyard.toml")]
+pub struct Settings {
+    /// The durable store: the path of a SQLite file (relative to this file), a `postgres://…` URL, or a reference to an
+    /// environment variable that holds either: `${TOOLYARD_STORE}`.
+    pub store: Option<String>,
+    /// Which tool calls are journalled.
+    pub journal: JournalSetting,
+    /// Timeout and retries of tool calls.
+    pub call: CallSettings,
+    /// Which source handles a call when several have a tool of the same name.
+    pub routing: RoutingSettings,
+    /// Sources whose tool of this name is equivalent: `search = ["brave", "tavily"]`.
+    pub equivalent: BTreeMap<String, Vec<String>>,
+    /// Effects of tools, by source and tool name; they override what the tool itself declares.
+    pub hints: BTreeMap<String, BTreeMap<String, HintSettings>>,
+    /// Additional rules that assign capabilities to tools by keyword.
+    pub capability: Vec<CapabilitySettings>,
+    /// Maximum characters of a tool's output that are shown, by kind of tool. `read_result` returns the rest.
+    pub output_budget: OutputBudgetSettings,
+    /// The tool `get_time`.
+    pub time: TimeSettings,
+    /// The search engine of the tool `search_web`.
+    pub web_search: Option<WebSearchSettings>,
+    /// The folder of an embedding model for tool search, relative to this file. Requires a build with the feature
+    /// `embedding`.
+    pub tool_search_model: Option<PathBuf>,
+    /// Skills: folders with a SKILL.md.
+    pub skills: SkillFolderSettings,
+    /// MCP servers by name: a command to start, or a URL.
+    pub servers: BTreeMap<String, ServerSettings>,
+    /// Agents by name: instructions, tools and limits.
+    pub agents: BTreeMap<String, AgentSettings>,
+    /// Language models by name.
+    pub models: BTreeMap<String, ModelSettings>,
+    /// The model of agents that name none. Not needed if there is only one model.
+    pub default_model: Option<String>,
+    /// Which tool calls agents may make without approval.
+    pub approvals: ApprovalSettings,
+    /// What `toolyard serve` offers to clients, and how they authenticate.
+    pub serve: ServeSettings,
+}
+
+/// Which tool calls are journalled: recorded before and after they are made, so that a crash never repeats one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum JournalSetting {
+    /// Calls of agent runs, which Toolyard may resume.
+    #[default]
+    Runs,
+    /// All calls.
+    Always,
+}
+
+/// The tool `get_time`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct TimeSettings {
+    /// The time zone of calls that name none, such as `Europe/Berlin`; UTC by default.
+    pub zone: Option<String>,
+}
+
+/// Skills: folders with a SKILL.md.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SkillFolderSettings {
+    /// Additional folders to search for skills, relative to this file.
+    pub folders: Vec<PathBuf>,
+    /// Additional environment variables that skill programs may see.
+    pub environment: Vec<String>,
+}
+
+impl Settings {
+    /// Parses settings; `path` is only used in error messages.
+    pub fn parse(text: &str, path: &Path) -> Result<Self, SettingsError> {
+        toml::from_str(text)
+            .map_err(|error| SettingsError::Invalid { path: path.to_owned(), error: Box::new(error) })
+    }
+
+    /// These settings without the keys that only the operator may set, and the names of the removed keys. A file that came
+    /// with a project could otherwise send secrets elsewhere, declare a destructive tool read-only, steer a model, or hide
+    /// its calls.
+    #[must_use]
+    pub fn without_privileged_keys(&self) -> (Self, Vec<&'static str>) {
+        let mut unprivileged = self.clone();
+        unprivileged.store = None;
+        unprivileged.journal = JournalSetting::default();
+        unprivileged.routing = RoutingSettings::default();
+        unprivileged.equivalent = BTreeMap::new();
+        unprivileged.hints = BTreeMap::new();
+        unprivileged.web_search = None;
+        unprivileged.tool_search_model = None;
+        unprivileged.skills.environment = Vec::new();
+        unprivileged.servers = BTreeMap::new();
+        unprivileged.agents = BTreeMap::new();
+        unprivileged.models = BTreeMap::new();
+        unprivileged.default_model = None;
+        unprivileged.approvals = ApprovalSettings::default();
+        unprivileged.serve = ServeSettings::default();
+        let removed = [
+            ("store", self.store != unprivileged.store),
+            ("journal", self.journal != unprivileged.journal),
+            ("routing", self.routing != unprivileged.routing),
+            ("equivalent", self.equivalent != unprivileged.equivalent),
+            ("hints", self.hints != unprivileged.hints),
+            ("web_search", self.web_search != unprivileged.web_search),
+            ("tool_search_model", self.tool_search_model != unprivileged.tool_search_model),
+            ("servers", self.servers != unprivileged.servers),
+            ("agents", self.agents != unprivileged.agents),
+            ("models", self.models != unprivileged.models),
+            ("default_model", self.default_model != unprivileged.default_model),
+            ("approvals", self.approvals != unprivileged.approvals),
+            ("serve", self.serve != unprivileged.serve),
+            ("skills.environment", self.skills.environment != unprivileged.skills.environment),
+        ];
+        (unprivileged, removed.into_iter().filter(|(_, changed)| *changed).map(|(key, _)| key).collect())
+    }
+
+    /// Merges the operator's models and approval rules into these settings of a project. Approval rules accumulate.
+    pub fn merge_operator(&mut self, operator: &Self) {
+        for (name, model) in &operator.models {
+            self.models.entry(name.clone()).or_insert_with(|| model.clone());
+        }
+        self.default_model = self.default_model.take().or_else(|| operator.default_model.clone());
+        self.approvals.extend(&operator.approvals);
+    }
+
+    /// The location of the store, if set. Relative paths are resolved against `base`.
+    pub fn store_location(
+        &self,
+        base: &Path,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Option<Location>, SettingsError> {
+        let Some(store) = &self.store else { return Ok(None) };
+        let text = match error::variable_reference(store) {
+            Some(name) => variable(name).ok_or_else(|| SettingsError::unset_variable("store", name))?,
+            None => store.clone(),
+        };
+        let location = Location::parse(&text, base);
+        // A misspelt URL must not silently become the name of a new SQLite file.
+        if matches!(location, Location::Sqlite(_)) && looks_like_url(&text) {
+            return Err(SettingsError::StoreLocation);
+        }
+        Ok(Some(location))
+    }
+
+    /// The servers, with relative paths resolved against `base`, and the problems of invalid ones.
+    pub fn servers(&self, base: &Path) -> (Vec<McpServerConfig>, Vec<String>) {
+        let (mut configs, mut problems) = (Vec::new(), Vec::new());
+        for (name, settings) in &self.servers {
+            match settings.clone().into_config(name, base) {
+                Ok(config) => configs.push(config),
+                Err(error) => problems.push(error.to_string()),
+            }
+        }
+        (configs, problems)
+    }
+
+    /// The routing rules of the hub.
+    pub fn rules(&self) -> RoutingRules {
+        let sources = |names: &Vec<String>| names.iter().map(|name| SourceId::from(name.as_str())).collect();
+        let hints = |tools: &BTreeMap<String, HintSettings>| {
+            tools.iter().map(|(tool, hints)| (tool.clone(), hints.tool_hints())).collect()
+        };
+        RoutingRules {
+            prefer: match self.routing.prefer {
+                PreferSetting::NativeFirst => SourcePreference::NativeFirst,
+                PreferSetting::McpFirst => SourcePreference::McpFirst,
+            },
+            pins: self.routing.pin.iter().map(|(tool, id)| (tool.clone(), id.as_str().into())).collect(),
+            equivalent: self.equivalent.iter().map(|(tool, names)| (tool.clone(), sources(names))).collect(),
+            hints: self.hints.iter().map(|(source, tools)| (source.as_str().into(), hints(tools))).collect(),
+        }
+    }
+
+    /// The capability rules: built-in ones and those of `[[capability]]`.
+    pub fn capabilities(&self) -> CapabilityTable {
+        if self.capability.is_empty() {
+            return CapabilityTable::built_in().clone();
+        }
+        let rule = |row: &CapabilitySettings| CapabilityRule {
+            tags: row.tags.iter().map(|tag| Capability::from(tag.as_str())).collect(),
+            keywords: row.keywords.clone(),
+        };
+        CapabilityTable::with_rules(&self.capability.iter().map(rule).collect::<Vec<_>>())
+    }
+
+    /// The output budgets of the hub.
+    pub fn limits(&self) -> OutputLimits {
+        let OutputBudgetSettings { calculate, time, search, history, other } = self.output_budget;
+        OutputLimits { calculate, time, search, history, other }
+    }
+}
+
+/// Whether a text looks like a URL: `mysql://…`, `postgres:…`, `postgres//…`.
+fn looks_like_url(text: &str) -> bool {
+    let scheme = text.split(['/', ':']).next().unwrap_or_default();
+    let rest = text.get(scheme.len()..).unwrap_or_default();
+    let is_scheme = scheme.len() > 1 && scheme.chars().all(|letter| letter.is_ascii_alphanumeric());
+    is_scheme && (rest.starts_with(':') || rest.starts_with("//"))
+}
+
+/// The JSON Schema of `toolyard.toml`.
+pub fn schema() -> serde_json::Value {
+    schemars::schema_for!(Settings).to_value()
+}
+
+#[cfg(test)]
+#[path = "settings_tests.rs"]
+mod tests;

@@ -1,0 +1,189 @@
+//! Prints data on stdout and messages on stderr, with colour only on a terminal.
+
+use std::{
+    io::{IsTerminal as _, Write as _},
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use anstyle::{AnsiColor, Style};
+use toolyard_core::{escape_unsafe, redact, text::escape_unsafe_chunk};
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+/// Where a command prints.
+#[derive(Debug)]
+pub(crate) struct Output {
+    json: bool,
+    /// Whether writing data to stdout has failed.
+    write_failed: AtomicBool,
+}
+
+const BOLD: Style = Style::new().bold();
+const ERROR: Style = AnsiColor::Red.on_default().bold();
+const HINT: Style = AnsiColor::Cyan.on_default();
+
+impl Output {
+    pub(crate) fn new(json: bool) -> Self {
+        Self { json, write_failed: AtomicBool::new(false) }
+    }
+
+    /// Whether data is printed as JSON.
+    pub(crate) fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// Prints data as indented JSON.
+    pub(crate) fn json(&self, value: &impl serde::Serialize) {
+        if let Ok(text) = serde_json::to_string_pretty(value) {
+            self.verbatim(&text);
+        }
+    }
+
+    /// Prints data as one line of JSON.
+    pub(crate) fn json_line(&self, value: &impl serde::Serialize) {
+        if let Ok(text) = serde_json::to_string(value) {
+            self.verbatim(&text);
+        }
+    }
+
+    /// Prints a line of readable data, sanitized.
+    pub(crate) fn line(&self, text: &str) {
+        self.verbatim(&sanitize(text));
+    }
+
+    /// Prints data as it is.
+    pub(crate) fn verbatim(&self, text: &str) {
+        self.record(writeln!(std::io::stdout(), "{text}"));
+    }
+
+    /// Prints a sanitized fragment of streamed text immediately.
+    pub(crate) fn chunk(&self, text: &str) {
+        let mut stdout = std::io::stdout();
+        self.record(stdout.write_all(escape_unsafe_chunk(text).as_bytes()).and_then(|()| stdout.flush()));
+    }
+
+    /// Prints text from a tool or model: verbatim into a file or pipe, sanitized on a terminal.
+    pub(crate) fn untrusted(&self, text: &str) {
+        if std::io::stdout().is_terminal() { self.line(text) } else { self.verbatim(text) }
+    }
+
+    /// Prints sanitized rows under headings; the last column is truncated to the terminal's width.
+    pub(crate) fn table<const N: usize>(&self, headings: [&str; N], rows: Vec<[String; N]>) {
+        let rows: Vec<_> = rows.into_iter().map(|row| row.map(|cell| sanitize(&cell))).collect();
+        let width = |column: usize| {
+            let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.width());
+            cells.chain(headings.get(column).map(|heading| heading.width())).max().unwrap_or(0)
+        };
+        let widths: [usize; N] = std::array::from_fn(width);
+        let heading = table_row(&widths, &headings.map(str::to_owned));
+        self.record(writeln!(anstream::stdout(), "{BOLD}{heading}{BOLD:#}"));
+        // One write: a system call per row would dominate the cost of a long table.
+        let lines: Vec<String> = rows.iter().map(|cells| table_row(&widths, cells)).collect();
+        if !lines.is_empty() {
+            self.verbatim(&lines.join("\n"));
+        }
+    }
+
+    /// A reader that closes the pipe early is no failure; a full disk is.
+    fn record(&self, written: std::io::Result<()>) {
+        if written.is_err_and(|error| error.kind() != std::io::ErrorKind::BrokenPipe) {
+            self.write_failed.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Flushes stdout and returns whether all data was written.
+    pub(crate) fn flush(&self) -> bool {
+        self.record(std::io::stdout().flush());
+        !self.write_failed.load(Ordering::Relaxed)
+    }
+
+    /// Prints a message for the user, sanitized.
+    pub(crate) fn message(&self, text: &str) {
+        let _ = writeln!(anstream::stderr(), "{}", sanitize(text));
+    }
+
+    /// Prints an error message and its hint, sanitized and redacted.
+    pub(crate) fn error(&self, message: &str, hint: Option<&str>) {
+        let mut stderr = anstream::stderr();
+        let _ = writeln!(stderr, "{ERROR}error:{ERROR:#} {}", sanitize(&redact(message)));
+        if let Some(hint) = hint {
+            let _ = writeln!(stderr, "  {HINT}hint:{HINT:#} {}", sanitize(&redact(hint)));
+        }
+    }
+
+    /// Reports a failed command: as data in JSON mode, otherwise as an error message.
+    pub(crate) fn failure(&self, message: &str, hint: Option<&str>, code: u8) {
+        if self.json {
+            self.json(
+                &serde_json::json!({"error": redact(message), "hint": hint.map(redact), "exit_code": code}),
+            );
+        } else {
+            self.error(message, hint);
+        }
+    }
+}
+
+fn table_row<const N: usize>(widths: &[usize; N], cells: &[String; N]) -> String {
+    let mut line = String::new();
+    for (column, (cell, width)) in cells.iter().zip(widths).enumerate() {
+        if column + 1 == N {
+            line.push_str(&fit_line(cell, line_width().saturating_sub(line.width())));
+        } else {
+            line.push_str(cell);
+            line.extend(std::iter::repeat_n(' ', width.saturating_sub(cell.width()) + 2));
+        }
+    }
+    line.trim_end().to_owned()
+}
+
+/// The width of a line: `COLUMNS` if set, otherwise 120.
+pub(crate) fn line_width() -> usize {
+    std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).unwrap_or(120).max(60)
+}
+
+/// The text as a single line, truncated to this width.
+pub(crate) fn fit_line(text: &str, width: usize) -> String {
+    truncate_to_width(&text.split_whitespace().collect::<Vec<_>>().join(" "), width)
+}
+
+/// A line truncated to this width, whitespace preserved.
+pub(crate) fn truncate_to_width(line: &str, width: usize) -> String {
+    if line.width() <= width {
+        return line.to_owned();
+    }
+    let (mut truncated, mut used) = (String::new(), 1);
+    for letter in line.chars() {
+        used += letter.width().unwrap_or(0);
+        if used > width {
+            break;
+        }
+        truncated.push(letter);
+    }
+    format!("{}…", truncated.trim_end())
+}
+
+/// `1 server`, `2 servers`.
+pub(crate) fn counted(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+/// The text with unsafe characters escaped, so that it cannot control the terminal or hide its content.
+pub(crate) fn sanitize(text: &str) -> String {
+    escape_unsafe(text).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_and_direction_characters_are_escaped() {
+        assert_eq!(sanitize("a\u{1b}[31mred\u{202e}x\n"), "a\\u{1b}[31mred\\u{202e}x\n");
+        assert_eq!(sanitize("中文 👨‍👩‍👧"), "中文 👨‍👩‍👧");
+    }
+
+    #[test]
+    fn lines_are_truncated_by_display_width() {
+        assert_eq!(fit_line("搜索网页并返回", 8), "搜索网…");
+        assert_eq!(fit_line("two\n  lines", 20), "two lines");
+    }
+}

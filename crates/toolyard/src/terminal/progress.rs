@@ -1,0 +1,66 @@
+//! Progress of slow operations on a terminal, and interrupt signals.
+
+use std::{
+    io::{IsTerminal as _, Write as _},
+    time::Duration,
+};
+
+use super::sanitize;
+use crate::error::{CliError, ExitStatus};
+
+/// Awaits `work`, shows the elapsed seconds on a terminal, and drops it when the process is interrupted.
+pub(crate) async fn with_progress<T>(subject: &str, work: impl Future<Output = T>) -> Result<T, CliError> {
+    let mut work = std::pin::pin!(work);
+    let mut interrupt = std::pin::pin!(interrupt_signal());
+    let mut seconds = 0;
+    let is_shown = std::io::stderr().is_terminal();
+    loop {
+        tokio::select! {
+            done = &mut work => {
+                erase_line(is_shown && seconds > 0);
+                return Ok(done);
+            }
+            () = &mut interrupt => {
+                erase_line(is_shown && seconds > 0);
+                return Err(CliError::new(ExitStatus::Interrupted, format!("interrupted while waiting for {subject}")));
+            }
+            () = tokio::time::sleep(Duration::from_secs(1)) => {
+                seconds += 1;
+                if is_shown {
+                    let _ = write!(anstream::stderr(), "\r\u{1b}[Kwaiting for {} … {seconds} s", sanitize(subject));
+                    let _ = anstream::stderr().flush();
+                }
+            }
+        }
+    }
+}
+
+/// Completes on SIGINT, SIGTERM or SIGHUP. Signals count from this call on, even if the future is polled later.
+pub(crate) fn interrupt_signal() -> impl Future<Output = ()> + Send {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let signals =
+            (signal(SignalKind::interrupt()), signal(SignalKind::terminate()), signal(SignalKind::hangup()));
+        async move {
+            let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) = signals else {
+                return std::future::pending().await;
+            };
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+                _ = hangup.recv() => {}
+            }
+        }
+    }
+    #[cfg(not(unix))]
+    async {
+        let _ = tokio::signal::ctrl_c().await;
+    }
+}
+
+fn erase_line(is_shown: bool) {
+    if is_shown {
+        let _ = write!(anstream::stderr(), "\r\u{1b}[K");
+    }
+}

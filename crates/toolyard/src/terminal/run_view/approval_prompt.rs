@@ -1,0 +1,209 @@
+//! Asks the user at the terminal whether a tool call may be made.
+
+use std::{io::IsTerminal as _, sync::Arc};
+
+use toolyard_agent::{ApprovalDecision, ApprovalRequest, CancelToken};
+
+use super::{arguments, screen};
+use crate::terminal::sanitize;
+
+/// Lines of arguments that are shown without `[d]etails`.
+const MAX_ARGUMENT_LINES: usize = 20;
+/// Indentation of arguments.
+const INDENT: &str = "     ";
+
+/// How calls that need approval are decided.
+#[derive(Debug)]
+pub(crate) enum ApprovalMode {
+    /// All calls are approved.
+    ApproveAll,
+    /// The user at the terminal decides.
+    Prompt(Arc<TerminalUser>),
+    /// Nobody can be asked: the run is suspended.
+    Suspend,
+}
+
+/// The user at the terminal, who is asked one question at a time.
+#[derive(Debug, Default)]
+pub(crate) struct TerminalUser {
+    turn: tokio::sync::Mutex<()>,
+    pub(super) stop: CancelToken,
+}
+
+impl ApprovalMode {
+    /// Prompts if there is an interactive terminal, unless all calls are approved.
+    pub(crate) fn new(approve_all: bool, stop: &CancelToken) -> Self {
+        if approve_all {
+            Self::ApproveAll
+        } else if is_interactive() {
+            Self::Prompt(Arc::new(TerminalUser { stop: stop.clone(), ..TerminalUser::default() }))
+        } else {
+            Self::Suspend
+        }
+    }
+}
+
+/// Whether stdin and stderr are terminals, so that the user can be prompted.
+pub(crate) fn is_interactive() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// A line entered at the approval prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PromptInput {
+    Decision(ApprovalDecision),
+    Details,
+    Invalid,
+}
+
+impl TerminalUser {
+    /// Waits for the turn to ask.
+    pub(super) async fn turn(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.turn.lock().await
+    }
+
+    /// Prompts until the input is valid. Returns the decision, `None` at end of input, and the number of lines written.
+    pub(super) async fn decide(
+        &self,
+        question: &ApprovalRequest,
+        is_shown: bool,
+    ) -> (Option<ApprovalDecision>, usize) {
+        let mut lines = 0;
+        let mut show = |text: &[String]| {
+            lines += text.len();
+            if !text.is_empty() {
+                screen::write(&format!("{}\n", text.join("\n")));
+            }
+        };
+        if !is_shown {
+            show(&[summary_line(question)]);
+        }
+        let width = screen::size().0.saturating_sub(INDENT.len() + 1);
+        show(&indented(arguments::preview_lines(&question.arguments, width, MAX_ARGUMENT_LINES)));
+        show(&notes(question));
+        let prompt = format!("   approve {}? [y]es [n]o [a]lways in this run [d]etails ", question.step);
+        loop {
+            let line = self.line(&prompt).await;
+            lines += 1;
+            match line.as_deref().map(parse_input) {
+                None => return (None, lines),
+                Some(PromptInput::Decision(decision)) => return (Some(decision), lines),
+                Some(PromptInput::Details) => {
+                    let text = details(question, width);
+                    lines += text.len();
+                    screen::write(&format!("{}\n", text.join("\n")));
+                }
+                Some(PromptInput::Invalid) => {}
+            }
+        }
+    }
+
+    /// Reads a line; `None` at end of input or when cancelled. Keystrokes typed before the prompt are discarded.
+    pub(super) async fn line(&self, prompt: &str) -> Option<String> {
+        discard_typed_input();
+        screen::write(&sanitize(prompt));
+        let line = read_line(&self.stop).await;
+        if line.is_none() {
+            screen::write("\n");
+        }
+        line
+    }
+}
+
+/// The call in one line.
+fn summary_line(question: &ApprovalRequest) -> String {
+    let ApprovalRequest { step, tool, source, arguments, effects, .. } = question;
+    let (columns, _) = screen::size();
+    let arguments = arguments.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = sanitize(&format!(" ? {step}   {tool}   {source}   {effects}: {arguments}"));
+    crate::terminal::truncate_to_width(&line, columns.saturating_sub(1))
+}
+
+/// The call with all arguments.
+fn details(question: &ApprovalRequest, width: usize) -> Vec<String> {
+    let ApprovalRequest { step, tool, source, arguments, effects, .. } = question;
+    let mut lines = vec![sanitize(&format!("   step {step} calls {tool} of {source}: {effects}"))];
+    lines.extend(indented(arguments::all_lines(arguments, width)));
+    lines.extend(notes(question));
+    lines
+}
+
+/// Notes on arguments that were guessed.
+fn notes(question: &ApprovalRequest) -> Vec<String> {
+    question.notes.iter().map(|note| sanitize(&format!("{INDENT}note: {note}"))).collect()
+}
+
+fn indented(lines: Vec<String>) -> Vec<String> {
+    lines.into_iter().map(|line| format!("{INDENT}{line}")).collect()
+}
+
+fn parse_input(line: &str) -> PromptInput {
+    match line.trim().to_lowercase().as_str() {
+        "y" | "yes" => PromptInput::Decision(ApprovalDecision::Allow),
+        "n" | "no" => PromptInput::Decision(ApprovalDecision::Deny),
+        "a" | "always" => PromptInput::Decision(ApprovalDecision::AllowAlways),
+        "d" | "details" => PromptInput::Details,
+        _ => PromptInput::Invalid,
+    }
+}
+
+/// A line of standard input; `None` at its end or when cancelled.
+async fn read_line(stop: &CancelToken) -> Option<String> {
+    let stop = stop.clone();
+    let reading = tokio::task::spawn_blocking(move || {
+        while !is_readable() {
+            if stop.is_cancelled() {
+                return None;
+            }
+        }
+        let mut line = String::new();
+        let read = std::io::stdin().read_line(&mut line).ok()?;
+        (read > 0).then_some(line)
+    });
+    reading.await.ok().flatten()
+}
+
+/// Discards input that was typed but not read yet.
+fn discard_typed_input() {
+    #[cfg(unix)]
+    {
+        use rustix::termios::{QueueSelector, tcflush};
+        // Fails only if standard input is no terminal.
+        let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
+    }
+}
+
+/// Waits up to 100 ms for input, so that a pending read can be cancelled.
+#[cfg(unix)]
+fn is_readable() -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let input = std::io::stdin();
+    let mut descriptors = [PollFd::new(&input, PollFlags::IN)];
+    let timeout = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+    match poll(&mut descriptors, Some(&timeout)) {
+        Ok(ready) => ready > 0,
+        // Input that cannot be polled is read at once.
+        Err(error) => error != rustix::io::Errno::INTR,
+    }
+}
+
+#[cfg(not(unix))]
+fn is_readable() -> bool {
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_exact_answers_decide() {
+        assert_eq!(parse_input(" Y\n"), PromptInput::Decision(ApprovalDecision::Allow));
+        assert_eq!(parse_input("no"), PromptInput::Decision(ApprovalDecision::Deny));
+        assert_eq!(parse_input("a"), PromptInput::Decision(ApprovalDecision::AllowAlways));
+        assert_eq!(parse_input("d"), PromptInput::Details);
+        for invalid in ["", "yeah, why not", "ye", "\u{1b}[A"] {
+            assert_eq!(parse_input(invalid), PromptInput::Invalid, "{invalid:?}");
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Elicitation at the terminal: the user fills in the form that a tool's server requests during a call.
+
+use std::sync::Arc;
+
+use serde_json::{Map, json};
+use toolyard_core::{BoxFuture, CallInputError, CallInputKind, CallInputRequest, Caller, RawJson};
+use toolyard_mcp::RpcError;
+use toolyard_mcp_client::{
+    ElicitationForm, FormError, FormField, InputHandler, InputRequest, NoInputHandler, declined_elicitation,
+};
+use unicode_width::UnicodeWidthStr as _;
+
+use super::{
+    approval_prompt::TerminalUser,
+    form_input::{FieldInput, parse_input, prompt},
+    screen,
+    view::SharedScreen,
+};
+use crate::terminal::{sanitize, truncate_to_width};
+
+/// Attempts per field before the form is cancelled.
+const MAX_ATTEMPTS: usize = 3;
+
+/// Columns of a prompt's line that are left for input.
+const INPUT_COLUMNS: usize = 16;
+
+/// Advertises elicitation to servers. Requests are answered during a tool call only, by [`StepElicitation`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TerminalElicitation;
+
+fn cancelled() -> RawJson {
+    json!({"action": "cancel"}).into()
+}
+
+fn capabilities() -> RawJson {
+    json!({"elicitation": {"form": {}}}).into()
+}
+
+impl InputHandler for TerminalElicitation {
+    fn capabilities(&self) -> RawJson {
+        capabilities()
+    }
+
+    fn answer<'a>(&'a self, request: InputRequest<'a>) -> BoxFuture<'a, Result<RawJson, RpcError>> {
+        // Outside of a tool call, no prompt can be shown.
+        NoInputHandler.answer(request)
+    }
+}
+
+/// The caller of a step's tool call: prompts the user for elicited input.
+#[derive(Debug)]
+pub(super) struct StepElicitation {
+    pub(super) step: String,
+    pub(super) user: Arc<TerminalUser>,
+    pub(super) screen: Arc<SharedScreen>,
+}
+
+impl Caller for StepElicitation {
+    fn capabilities(&self) -> RawJson {
+        capabilities()
+    }
+
+    fn session_id(&self) -> u64 {
+        u64::from(std::process::id())
+    }
+
+    fn request_input<'a>(
+        &'a self,
+        questions: &'a [CallInputRequest],
+    ) -> BoxFuture<'a, Result<Vec<RawJson>, CallInputError>> {
+        Box::pin(async move {
+            let _turn = self.user.turn().await;
+            let _paused = self.screen.pause();
+            let mut answers = Vec::with_capacity(questions.len());
+            for question in questions {
+                answers.push(self.answer(question).await?);
+            }
+            Ok(answers)
+        })
+    }
+}
+
+impl StepElicitation {
+    async fn answer(&self, question: &CallInputRequest) -> Result<RawJson, CallInputError> {
+        if question.kind != CallInputKind::Elicitation {
+            return Err(CallInputError::unsupported());
+        }
+        let invalid_form = |error: FormError| CallInputError::InvalidRequest(error.to_string());
+        let form = ElicitationForm::read(question.params.as_ref()).map_err(invalid_form)?;
+        self.show(&format!(" ? {}   {} asks: {}", self.step, question.source, form.message));
+        match self.line("   answer? [y]es [n]o ").await.as_deref().map(|line| line.trim().to_lowercase()) {
+            None => return Ok(cancelled()),
+            Some(word) if !matches!(word.as_str(), "y" | "yes") => return Ok(declined_elicitation()),
+            Some(_) => {}
+        }
+        let mut values = Map::new();
+        for field in &form.fields {
+            match self.field(field).await {
+                Some(FieldInput::Value(value)) => drop(values.insert(field.name.clone(), value)),
+                Some(FieldInput::Empty) => {}
+                Some(FieldInput::Invalid(_)) | None => return Ok(cancelled()),
+            }
+        }
+        form.accept(values).map_err(invalid_form)
+    }
+
+    /// Prompts for one field until the input is valid, a few times.
+    async fn field(&self, field: &FormField) -> Option<FieldInput> {
+        for _ in 0..MAX_ATTEMPTS {
+            let line = self.line(&format!("     {}", prompt(field))).await?;
+            match parse_input(field, &line) {
+                FieldInput::Invalid(expected) => self.show(&format!("     {expected}")),
+                input => return Some(input),
+            }
+        }
+        None
+    }
+
+    fn show(&self, text: &str) {
+        // A server's text must neither steer the terminal nor start a line that looks like ours.
+        let text = sanitize(text);
+        let lines: Vec<&str> = text.lines().collect();
+        screen::write(&format!("{}\n", lines.join("\n     ")));
+        self.screen.add_written(lines.len());
+    }
+
+    async fn line(&self, prompt: &str) -> Option<String> {
+        let line = self.user.line(&fit_prompt(prompt, screen::size().0)).await;
+        self.screen.add_written(1);
+        line
+    }
+}
+
+/// A prompt shortened to one line with room for input, so that redrawing leaves no remains. Its end, which lists choices
+/// and the default, is preserved.
+fn fit_prompt(prompt: &str, columns: usize) -> String {
+    let prompt = sanitize(prompt).split('\n').collect::<Vec<_>>().join(" ");
+    let room = columns.saturating_sub(INPUT_COLUMNS);
+    if prompt.width() <= room {
+        return prompt;
+    }
+    let end = suffix(&prompt, room / 2);
+    format!("{}{end}", truncate_to_width(&prompt, room - end.width()))
+}
+
+/// The longest suffix of a text that fits into this many columns.
+fn suffix(text: &str, columns: usize) -> &str {
+    let mut start = text.len();
+    while let Some((at, _)) = text.get(..start).and_then(|rest| rest.char_indices().next_back()) {
+        if text.get(at..).unwrap_or_default().width() > columns {
+            break;
+        }
+        start = at;
+    }
+    text.get(start..).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prompt_fits_into_one_line() {
+        assert_eq!(fit_prompt("   name: ", 100), "   name: ");
+        assert_eq!(fit_prompt("two\nlines: ", 100), "two lines: ");
+        for columns in [21, 40, 100] {
+            for long in ["word ".repeat(100), "字".repeat(100), "x\u{1b}[2J".repeat(100)] {
+                let fitted = fit_prompt(&format!("{long}, default 7: "), columns);
+                assert!(
+                    fitted.width() < columns && fitted.contains('…') && fitted.ends_with(": "),
+                    "{fitted}"
+                );
+                assert!(columns < 100 || fitted.ends_with(", default 7: "), "{fitted}");
+            }
+        }
+    }
+}

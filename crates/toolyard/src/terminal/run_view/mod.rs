@@ -1,0 +1,29 @@
+//! Shows a run while it proceeds and afterwards, and prompts for approvals and elicitations.
+//!
+//! ```text
+//! run_progress.rs     the state of a run, folded from its updates
+//! plan_outline.rs     a plan in one line
+//! render.rs           that state as lines of text
+//! view.rs             the watcher of a run: live on a terminal, plain lines elsewhere, or JSON
+//! screen.rs           lines that are redrawn in place
+//! approval_prompt.rs  asks the user whether a call may be made
+//! arguments.rs        a call's arguments, for the approval prompt
+//! form_input.rs       fields of an elicitation form, and the user's input
+//! elicitation.rs      asks the user for what a tool's server elicits
+//! ```
+
+mod approval_prompt;
+mod arguments;
+mod elicitation;
+mod form_input;
+mod plan_outline;
+mod render;
+mod run_progress;
+mod screen;
+mod view;
+
+pub(crate) use approval_prompt::{ApprovalMode, is_interactive};
+pub(crate) use elicitation::TerminalElicitation;
+pub(crate) use render::{format_duration, row_lines, usage_line};
+pub(crate) use run_progress::{RunProgress, StepStatus, effects_and_arguments};
+pub(crate) use view::RunView;

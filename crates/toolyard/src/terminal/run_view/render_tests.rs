@@ -1,0 +1,156 @@
+//! Renderings of example runs.
+
+use serde_json::{Value, json};
+use toolyard_agent::RunUpdate;
+
+use super::*;
+
+fn event(number: i64, event: &Value) -> RunUpdate {
+    RunUpdate::Event { run: "01J".into(), number, event: serde_json::from_value(event.clone()).unwrap() }
+}
+
+/// An example run: read a column, add it up, write the total.
+fn example_run() -> Vec<RunUpdate> {
+    let planned_tool = |source: &str, read_only: bool, permission: &str| json!({"source": source, "read_only": read_only, "permission": permission});
+    let answered = |task: Value, milliseconds: u64| {
+        let usage = json!({"input": 1200, "output": 80, "cost_micros": 1500});
+        json!({"event": "model_replied", "task": task, "reply": {"text": "", "usage": usage}, "milliseconds": milliseconds})
+    };
+    let done = |step: &str, source: &str, preview: &str, size: usize, milliseconds: u64| {
+        let outcome = json!({"end": "done", "source": source, "preview": preview, "size": size});
+        json!({"event": "step_ended", "step": step, "outcome": outcome, "milliseconds": milliseconds})
+    };
+    let started = |step: &str, arguments: &str| json!({"event": "step_started", "step": step, "arguments_preview": arguments});
+    let fine = |step: &str| {
+        let verification = json!({"verified": true, "confidence": 1.0, "issues": []});
+        json!({"event": "verified", "step": step, "verification": verification})
+    };
+    let ask = json!({"question": "add up the sales column of test.xlsx and write the total into B12", "agent": "assistant"});
+    let plan = json!({"steps": [
+        {"id": "read", "tool_type": "read_data_from_excel", "description": "the sales column"},
+        {"id": "sum", "tool_type": "calculate", "arguments": {"values": "$read.values"}, "description": "the total"},
+        {"id": "write", "tool_type": "write_data_to_excel", "arguments": {"data": [["$sum"]]}, "description": "into B12"},
+    ]});
+    let known = json!([
+        {"step": "read", "tool": planned_tool("excel", true, "allow")}, {"step": "sum", "tool": planned_tool("native", true, "allow")},
+        {"step": "write", "tool": planned_tool("excel", false, "ask")},
+    ]);
+    let events = [
+        json!({"event": "requested", "request": ask}),
+        answered(json!({"for": "plan", "round": 0, "repair": false}), 1_100),
+        json!({"event": "planned", "plan": plan, "tools": known}),
+        started("read", r#"{"filepath":"test.xlsx","sheet_name":"Sheet1"}"#),
+        done("read", "excel", "40 cells", 12_480, 41),
+        fine("read"),
+        started("sum", r#"{"values":"$read.values"}"#),
+        done("sum", "native", "18420", 5, 0),
+        fine("sum"),
+        json!({"event": "approval_requested", "step": "write", "approval_id": 7, "text": "changes test.xlsx: B12 = 18420"}),
+        json!({"event": "approval_decided", "step": "write", "allowed": true, "by": "cli"}),
+        started("write", r#"{"data":[[18420]]}"#),
+        done("write", "excel", "Data written", 12, 35),
+        fine("write"),
+        answered(json!({"for": "answer"}), 800),
+        json!({"event": "ended", "end": {"state": "answered", "answer": "It is 18,420.", "sources": ["excel"]}}),
+    ];
+    events.iter().zip(0..).map(|(one, number)| event(number, one)).collect()
+}
+
+fn frame(seconds: u64) -> Frame {
+    Frame { now: Duration::from_secs(seconds), width: 96, spinner: 0 }
+}
+
+/// The rendering after this many updates.
+fn rendered(count: usize) -> String {
+    let mut progress = RunProgress::default();
+    for (update, seconds) in example_run().iter().take(count).zip(0..) {
+        progress.apply(update, Duration::from_secs(seconds));
+    }
+    progress_lines(&progress, "qwen2.5-coder", &frame(u64::try_from(count).unwrap())).join("\n")
+}
+
+#[test]
+fn a_running_run_shows_its_steps() {
+    insta::assert_snapshot!(rendered(4), @r#"
+    plan     read → sum → write                                                 qwen2.5-coder, 1.1 s
+     ⠋ read    read_data_from_excel  excel   {"filepath":"test.xlsx","sheet_name":"Sheet…        1 s
+     · sum     calculate             native  the total
+     · write   write_data_to_excel   excel   into B12
+    "#);
+    insta::assert_snapshot!(rendered(10), @r"
+    plan     read → sum → write                                                 qwen2.5-coder, 1.1 s
+     ✓ read    read_data_from_excel  excel   40 cells (12,480 characters)                     0.04 s
+     ✓ sum     calculate             native  18420                                            0.00 s
+     ? write   write_data_to_excel   excel   changes test.xlsx: B12 = 18420
+    ");
+}
+
+#[test]
+fn a_finished_run_shows_its_verification() {
+    insta::assert_snapshot!(rendered(16), @r"
+    plan     read → sum → write                                                 qwen2.5-coder, 1.1 s
+     ✓ read    read_data_from_excel  excel   40 cells (12,480 characters)                     0.04 s
+     ✓ sum     calculate             native  18420                                            0.00 s
+     ✓ write   write_data_to_excel   excel   Data written                                     0.04 s
+     ✓ verify  3 of 3 results
+    ");
+}
+
+#[test]
+fn plain_lines_report_completed_steps() {
+    let mut progress = RunProgress::default();
+    let mut lines = Vec::new();
+    for update in example_run() {
+        progress.apply(&update, Duration::ZERO);
+        lines.extend(plain_lines(&progress, &update, "qwen2.5-coder", &frame(0)));
+    }
+    insta::assert_snapshot!(lines.join("\n"), @r"
+    plan     read → sum → write                                                 qwen2.5-coder, 1.1 s
+     ✓ read    read_data_from_excel  excel   40 cells (12,480 characters)                     0.04 s
+     ✓ sum     calculate             native  18420                                            0.00 s
+     ? write   write_data_to_excel   excel   changes test.xlsx: B12 = 18420
+     ✓ write   write_data_to_excel   excel   Data written                                     0.04 s
+     ✓ verify  3 of 3 results
+    ");
+    insta::assert_snapshot!(usage_line(&progress), @r"
+    2 model calls, 2,400 input tokens, 160 output tokens, cost 0.003000
+    ");
+}
+
+#[test]
+fn failures_are_shown_at_their_step() {
+    let mut progress = RunProgress::default();
+    let failed = json!({"event": "step_ended", "step": "read", "milliseconds": 30_000, "outcome":
+        {"end": "failed", "message": "excel did not answer\nwithin 30 s", "hint": "toolyard servers logs excel"}});
+    let skipped = json!({"event": "step_ended", "step": "sum", "milliseconds": 0, "outcome": {"end": "skipped", "because": "read"}});
+    let denied = json!({"event": "step_ended", "step": "write", "milliseconds": 0, "outcome": {"end": "denied", "by": "[approvals]"}});
+    example_run().iter().take(4).for_each(|update| progress.apply(update, Duration::ZERO));
+    for (one, number) in [failed, skipped, denied].iter().zip(4..) {
+        progress.apply(&event(number, one), Duration::ZERO);
+    }
+    insta::assert_snapshot!(progress_lines(&progress, "", &frame(0)).join("\n"), @r"
+    plan     read → sum → write                                                                1.1 s
+     ✗ read    read_data_from_excel  excel   excel did not answer within 30 s                 30.0 s
+         hint: toolyard servers logs excel
+     - sum     calculate             native  skipped: read failed
+     - write   write_data_to_excel   excel   denied by [approvals]
+    ");
+}
+
+#[test]
+fn untrusted_names_cannot_steer_the_terminal() {
+    let mut progress = RunProgress::default();
+    let plan = json!({"steps": [{"id": "a\u{1b}[2J", "tool_type": "evil\u{202e}", "description": "\u{1b}]0;x\u{7}"}]});
+    progress.apply(&event(0, &json!({"event": "planned", "plan": plan, "tools": []})), Duration::ZERO);
+    let lines = progress_lines(&progress, "m\u{1b}[31m", &frame(0)).join("\n");
+    assert!(!lines.contains('\u{1b}') && !lines.contains('\u{202e}'), "{lines:?}");
+}
+
+#[test]
+fn durations_and_costs_are_formatted() {
+    assert_eq!(format_duration(4), "0.00 s");
+    assert_eq!(format_duration(1_240), "1.2 s");
+    assert_eq!(format_duration(125_000), "2 min 5 s");
+    assert_eq!(format_cost(1_500), "0.001500");
+    assert_eq!(format_cost(2_345_678), "2.34");
+}

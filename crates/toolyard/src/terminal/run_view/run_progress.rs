@@ -1,0 +1,259 @@
+//! The progress of a run, folded from its updates. Pure: the time is an input.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use toolyard_agent::{
+    ModelTask, NO_TOOL, Plan, PlannedTool, RunEnd, RunEvent, RunRequest, RunUpdate, Step, StepEnd,
+    Verification,
+};
+use toolyard_core::{Resolution, RunId};
+use toolyard_model::Usage;
+
+use super::plan_outline::plan_outline;
+
+/// The progress of a run.
+#[derive(Debug, Default)]
+pub(crate) struct RunProgress {
+    pub(crate) run: Option<RunId>,
+    pub(crate) request: Option<RunRequest>,
+    /// The outline of each plan, and how long the model took for it.
+    pub(crate) plans: Vec<(String, u64)>,
+    pub(crate) rows: Vec<StepRow>,
+    /// The model call in progress, and when it started.
+    pub(crate) model_task: Option<(ModelTask, Duration)>,
+    pub(crate) model_calls: usize,
+    pub(crate) usage: Usage,
+    pub(crate) end: Option<RunEnd>,
+    /// Why the last plan was rejected.
+    pub(crate) plan_problems: Vec<String>,
+    /// Why the last model call failed.
+    pub(crate) model_problem: Option<String>,
+    plan_milliseconds: u64,
+}
+
+/// A step.
+#[derive(Debug)]
+pub(crate) struct StepRow {
+    pub(crate) id: String,
+    pub(crate) tool: String,
+    pub(crate) source: String,
+    pub(crate) description: String,
+    pub(crate) status: StepStatus,
+    /// The arguments of its call, redacted.
+    pub(crate) arguments: String,
+    /// Its result, or why there is none.
+    pub(crate) detail: String,
+    pub(crate) hint: Option<String>,
+    pub(crate) since: Duration,
+    pub(crate) milliseconds: Option<u64>,
+    pub(crate) verification: Option<Verification>,
+    pub(crate) question: Option<i64>,
+}
+
+/// The status of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StepStatus {
+    Waiting,
+    Running,
+    AwaitingApproval,
+    Done,
+    Failed,
+    Skipped,
+    Denied,
+    Unknown,
+    Simulated,
+}
+
+impl RunProgress {
+    /// Applies an update at this time.
+    pub(crate) fn apply(&mut self, update: &RunUpdate, now: Duration) {
+        match update {
+            RunUpdate::Event { run, event, .. } => {
+                self.run.get_or_insert_with(|| run.clone());
+                self.apply_event(event, now);
+            }
+            RunUpdate::ModelRequested { task } => self.model_task = Some((task.clone(), now)),
+            RunUpdate::StepProgress { step, message } => {
+                if let Some(row) = self.row_mut(step) {
+                    row.detail.clone_from(message);
+                }
+            }
+            RunUpdate::UsageChanged { usage } => self.usage = *usage,
+            RunUpdate::AnswerDelta { .. } | RunUpdate::AnswerDiscarded | RunUpdate::ReasoningDelta { .. } => {
+            }
+        }
+    }
+
+    fn apply_event(&mut self, event: &RunEvent, now: Duration) {
+        match event {
+            RunEvent::Requested { request } => self.request = Some(request.clone()),
+            RunEvent::ModelReplied { task, reply, milliseconds } => {
+                self.model_task = None;
+                self.model_calls += 1;
+                self.usage = self.usage.saturating_add(reply.usage);
+                if matches!(task, ModelTask::Plan { .. }) {
+                    self.plan_milliseconds += milliseconds;
+                }
+            }
+            RunEvent::ModelFailed { message, usage, .. } => {
+                self.model_task = None;
+                self.usage = self.usage.saturating_add(*usage);
+                self.model_problem = Some(message.clone());
+            }
+            RunEvent::Planned { plan, tools } => self.plan(plan, tools),
+            RunEvent::PlanRejected { problems } => {
+                self.plan_problems = problems.iter().map(ToString::to_string).collect();
+            }
+            RunEvent::Ended { end } => {
+                self.model_task = None;
+                self.end = Some(end.clone());
+            }
+            RunEvent::Resumed { .. } => {
+                self.end = None;
+                // The process that ran these is gone; they are restarted or resolved.
+                let orphaned = self.rows.iter_mut().filter(|row| row.status == StepStatus::Running);
+                orphaned.for_each(|row| row.status = StepStatus::Waiting);
+            }
+            RunEvent::StepStarted { step, .. }
+            | RunEvent::StepEnded { step, .. }
+            | RunEvent::StepRepaired { step, .. }
+            | RunEvent::RepairFailed { step, .. }
+            | RunEvent::StepResolved { step, .. }
+            | RunEvent::Verified { step, .. }
+            | RunEvent::ApprovalRequested { step, .. }
+            | RunEvent::ApprovalDecided { step, .. } => {
+                if let Some(row) = self.row_mut(step) {
+                    row.apply(event, now);
+                }
+            }
+        }
+    }
+
+    /// Adds the steps of a plan and drops those of an earlier plan that were not started.
+    fn plan(&mut self, plan: &Plan, tools: &BTreeMap<String, PlannedTool>) {
+        self.plan_problems.clear();
+        self.plans.push((plan_outline(plan), std::mem::take(&mut self.plan_milliseconds)));
+        self.rows.retain(|row| {
+            row.status != StepStatus::Waiting || plan.steps.iter().any(|step| step.id == row.id)
+        });
+        for step in &plan.steps {
+            if self.row(&step.id).is_none() {
+                self.rows.push(StepRow::new(step, tools.get(&step.id)));
+            }
+        }
+    }
+
+    fn row_mut(&mut self, id: &str) -> Option<&mut StepRow> {
+        self.rows.iter_mut().rev().find(|row| row.id == id)
+    }
+
+    /// The latest step with this id.
+    pub(crate) fn row(&self, id: &str) -> Option<&StepRow> {
+        self.rows.iter().rev().find(|row| row.id == id)
+    }
+
+    /// Ids of the steps with this status.
+    pub(crate) fn ids_with(&self, status: StepStatus) -> impl Iterator<Item = &str> {
+        self.rows.iter().filter(move |row| row.status == status).map(|row| row.id.as_str())
+    }
+
+    /// The number of verified results, and of those that passed.
+    pub(crate) fn verification_counts(&self) -> (usize, usize) {
+        let verifications = self.rows.iter().filter_map(|row| row.verification.as_ref());
+        verifications.fold((0, 0), |(all, passed), one| (all + 1, passed + usize::from(one.verified)))
+    }
+}
+
+impl StepRow {
+    fn new(step: &Step, planned: Option<&PlannedTool>) -> Self {
+        let source = planned.and_then(|planned| planned.source.as_ref()).map(ToString::to_string);
+        Self {
+            id: step.id.clone(),
+            tool: if step.tool_type == NO_TOOL { "(model)".to_owned() } else { step.tool_type.clone() },
+            source: source.unwrap_or_default(),
+            description: step.description.clone(),
+            status: StepStatus::Waiting,
+            arguments: String::new(),
+            detail: String::new(),
+            hint: None,
+            since: Duration::ZERO,
+            milliseconds: None,
+            verification: None,
+            question: None,
+        }
+    }
+
+    fn apply(&mut self, event: &RunEvent, now: Duration) {
+        match event {
+            RunEvent::StepStarted { arguments_preview, notes, .. } => {
+                self.status = StepStatus::Running;
+                self.since = now;
+                self.arguments.clone_from(arguments_preview);
+                self.detail = notes.join("; ");
+            }
+            RunEvent::StepEnded { outcome, milliseconds, .. } => {
+                self.milliseconds = Some(*milliseconds);
+                self.end(outcome);
+            }
+            RunEvent::StepRepaired { .. } => {
+                self.status = StepStatus::Waiting;
+                self.detail = "arguments repaired".to_owned();
+                (self.milliseconds, self.verification) = (None, None);
+            }
+            RunEvent::Verified { verification, .. } => self.verification = Some(verification.clone()),
+            RunEvent::ApprovalRequested { approval_id, text, .. } => {
+                self.status = StepStatus::AwaitingApproval;
+                self.question = Some(*approval_id);
+                self.detail = match effects_and_arguments(text) {
+                    Some((effects, arguments)) => format!("{effects}: {arguments}"),
+                    None => text.clone(),
+                };
+            }
+            RunEvent::ApprovalDecided { allowed, by, .. } => {
+                self.status = StepStatus::Waiting;
+                self.detail = format!("{} by {by}", if *allowed { "approved" } else { "denied" });
+            }
+            RunEvent::RepairFailed { reason, .. } => self.detail = format!("{} ({reason})", self.detail),
+            RunEvent::StepResolved { resolution, .. } => {
+                (self.status, self.detail) = match resolution {
+                    Resolution::Done => (StepStatus::Done, "resolved by the user: took effect".to_owned()),
+                    Resolution::NotDone => {
+                        (StepStatus::Waiting, "resolved by the user: did not take effect".to_owned())
+                    }
+                };
+            }
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, outcome: &StepEnd) {
+        self.hint = None;
+        (self.status, self.detail) = match outcome {
+            StepEnd::Done { source, preview, size } => {
+                if let Some(source) = source {
+                    self.source = source.to_string();
+                }
+                let shown = preview.chars().count();
+                let more = *size > shown && shown > 0;
+                let size = more.then(|| format!(" ({} characters)", toolyard_core::group_digits(*size)));
+                (StepStatus::Done, format!("{preview}{}", size.unwrap_or_default()))
+            }
+            StepEnd::Failed { message, hint, .. } => {
+                self.hint.clone_from(hint);
+                (StepStatus::Failed, message.clone())
+            }
+            StepEnd::Skipped { because } => (StepStatus::Skipped, format!("skipped: {because} failed")),
+            StepEnd::Denied { by } => (StepStatus::Denied, format!("denied by {by}")),
+            StepEnd::Unknown { message } => (StepStatus::Unknown, message.clone()),
+            StepEnd::Simulated => (StepStatus::Simulated, format!("would be called with {}", self.arguments)),
+        };
+    }
+}
+
+/// The effects and arguments in the text of an approval request, whose beginning repeats other columns.
+pub(crate) fn effects_and_arguments(text: &str) -> Option<(&str, &str)> {
+    let (_, rest) = text.split_once(" be called (")?;
+    let (effects, arguments) = rest.split_once(")? ")?;
+    let effects = effects.split_once(", definition").map_or(effects, |(effects, _)| effects);
+    Some((effects, arguments))
+}

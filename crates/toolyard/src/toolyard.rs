@@ -1,0 +1,413 @@
+//! The facade: a hub with its tools, MCP servers, skills, store and agents.
+
+use std::{path::PathBuf, sync::Arc};
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use toolyard_agent::{AgentError, MemoryRunLog, RunEnd};
+use toolyard_core::{
+    Approvals, Conversations, RawJson, RunId, RunLog, Servers as _, SkillDescriptionCache, SourceInfo,
+    StorageError, Tool, ToolCallRequest, ToolError, ToolOutput,
+};
+use toolyard_hub::{CallOptions, HubConfig, RetryPolicy, ToolHub};
+use toolyard_mcp_client::{CacheError, ConfigChanges, McpManager, config::McpServerConfig};
+use toolyard_model::Model;
+use toolyard_search::lexicon::Lexicons;
+use toolyard_store::{Store, StoreError, StoredAudit, StoredHistory, StoredPastRequests, ToolStatistics};
+use toolyard_tools::{
+    IntoOutput, function,
+    native::{NativeToolSettings, SearchSettings},
+    skill::{self, LoadedSkills, MemoryDescriptionCache, SkillFolder, TrustedSkills},
+};
+
+use crate::{Agents, AgentsError, Models, ServersSetup, Settings, SettingsError, agents::describe_end};
+
+/// What skills may use of this machine. The library never reads the environment itself.
+#[derive(Debug, Clone)]
+pub struct SkillEnvironment {
+    /// Folders that are searched for skills.
+    pub skill_folders: Vec<SkillFolder>,
+    /// The environment of skill programs.
+    pub environment: Vec<(String, String)>,
+    /// The working directory of skill programs.
+    pub working_directory: PathBuf,
+}
+
+/// Why a [`Toolyard`] could not be built, or an operation on it failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The settings are invalid.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The store failed to read or write a record.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// The cache of MCP servers failed.
+    #[error(transparent)]
+    ServerCache(#[from] CacheError),
+    /// A tool call failed.
+    #[error(transparent)]
+    Call(#[from] ToolError),
+    /// Servers cannot be reloaded.
+    #[error(
+        "this Toolyard was built without MCP servers: pass a list of servers, which may be empty, to its builder"
+    )]
+    WithoutServers,
+    /// No such agent, or no model for it.
+    #[error(transparent)]
+    Agents(#[from] AgentsError),
+    /// A run could not be started or resumed.
+    #[error(transparent)]
+    Agent(Box<AgentError>),
+    /// A run ended without an answer.
+    #[error("run {run} ended without an answer: {}", describe_end(.end))]
+    NotAnswered {
+        /// The run.
+        run: RunId,
+        /// How it ended.
+        end: Box<RunEnd>,
+    },
+}
+
+/// A hub with its tools, MCP servers, skills and agents.
+#[derive(Debug)]
+pub struct Toolyard {
+    hub: Arc<ToolHub>,
+    servers: Option<Arc<McpManager>>,
+    options: CallOptions,
+    skills: LoadedSkills,
+    persistence: Option<Persistence>,
+    agents: Agents,
+}
+
+/// The store and its background writers.
+#[derive(Debug)]
+struct Persistence {
+    store: Store,
+    history: Arc<StoredHistory>,
+    past_requests: Arc<StoredPastRequests>,
+    audit: Arc<StoredAudit>,
+}
+
+/// Configures a [`Toolyard`].
+#[derive(Default)]
+pub struct ToolyardBuilder {
+    settings: Settings,
+    search: SearchSettings,
+    lexicons: Option<Lexicons>,
+    #[cfg(feature = "embedding")]
+    model: Option<Arc<toolyard_search::embedding::EmbeddingModel>>,
+    skill_environment: Option<SkillEnvironment>,
+    store: Option<Store>,
+    servers: Option<ServersSetup>,
+    tools: Vec<Arc<dyn Tool>>,
+    loads_search_history_lazily: bool,
+    models: Option<Models>,
+    added_models: Vec<Arc<dyn Model>>,
+    conversation: Option<Arc<dyn Conversations>>,
+    owner: Option<String>,
+}
+
+impl std::fmt::Debug for ToolyardBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ToolyardBuilder").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+impl Toolyard {
+    /// A builder with the native tools.
+    pub fn builder() -> ToolyardBuilder {
+        ToolyardBuilder::default()
+    }
+
+    /// Calls a tool by name.
+    pub async fn call(&self, tool: &str, arguments: impl Into<RawJson>) -> Result<ToolOutput, ToolError> {
+        self.hub.execute(&ToolCallRequest::new(tool, arguments), &self.options).await
+    }
+
+    /// Stops all servers and flushes the store. Dropping a `Toolyard` without this may lose the last second of statistics
+    /// and audit records.
+    pub async fn close(&self) -> Result<(), StoreError> {
+        if let Some(servers) = &self.servers {
+            servers.close().await;
+        }
+        if let Some(persistence) = &self.persistence {
+            persistence.audit.flush().await;
+            persistence.history.flush().await?;
+            persistence.past_requests.flush().await?;
+        }
+        Ok(())
+    }
+
+    /// The store, if there is one.
+    pub fn store(&self) -> Option<&Store> {
+        self.persistence.as_ref().map(|persistence| &persistence.store)
+    }
+
+    /// Success rates and latencies by tool and source; empty without a store.
+    pub fn statistics(&self) -> Vec<ToolStatistics> {
+        self.persistence.as_ref().map(|persistence| persistence.history.statistics()).unwrap_or_default()
+    }
+
+    /// All agents; [`Toolyard::agent`] is the short way to ask one.
+    pub fn agents(&self) -> &Agents {
+        &self.agents
+    }
+
+    /// The hub.
+    pub fn hub(&self) -> &ToolHub {
+        &self.hub
+    }
+
+    /// A shared handle to the hub.
+    pub fn shared_hub(&self) -> Arc<ToolHub> {
+        Arc::clone(&self.hub)
+    }
+
+    /// The default options of a call.
+    pub fn options(&self) -> &CallOptions {
+        &self.options
+    }
+
+    /// The MCP servers, if any were configured.
+    pub fn servers(&self) -> Option<&McpManager> {
+        self.servers.as_deref()
+    }
+
+    /// A shared handle to the MCP servers, if any were configured.
+    pub fn shared_servers(&self) -> Option<Arc<McpManager>> {
+        self.servers.clone()
+    }
+
+    /// Replaces the MCP servers. Unchanged servers and their in-flight calls are not disturbed; none is started.
+    pub async fn reload_servers(&self, configs: Vec<McpServerConfig>) -> Result<ConfigChanges, Error> {
+        let manager = self.servers.as_ref().ok_or(Error::WithoutServers)?;
+        Ok(manager.apply(configs).await?)
+    }
+
+    /// The skills that were found, and their problems.
+    pub fn skills(&self) -> &LoadedSkills {
+        &self.skills
+    }
+}
+
+impl ToolyardBuilder {
+    /// Uses these settings.
+    #[must_use]
+    pub fn settings(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Searches the web with this engine.
+    #[must_use]
+    pub fn search(mut self, search: SearchSettings) -> Self {
+        self.search = search;
+        self
+    }
+
+    /// Adds lexicons to tool search, beside the built-in one.
+    #[must_use]
+    pub fn lexicons(mut self, lexicons: Lexicons) -> Self {
+        self.lexicons = Some(lexicons);
+        self
+    }
+
+    /// Adds an embedding model to tool search.
+    #[cfg(feature = "embedding")]
+    #[must_use]
+    pub fn search_model(mut self, model: toolyard_search::embedding::EmbeddingModel) -> Self {
+        self.model = Some(Arc::new(model));
+        self
+    }
+
+    /// Stores results, statistics, runs, the audit log and trust decisions durably.
+    #[must_use]
+    pub fn store(mut self, store: Store) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    /// Loads skills, with this environment.
+    #[must_use]
+    pub fn skill_environment(mut self, skill_environment: SkillEnvironment) -> Self {
+        self.skill_environment = Some(skill_environment);
+        self
+    }
+
+    /// Adds MCP servers. A server starts on the first call of one of its tools.
+    #[must_use]
+    pub fn servers(mut self, servers: ServersSetup) -> Self {
+        self.servers = Some(servers);
+        self
+    }
+
+    /// Defers reading past requests until the first search: call [`ToolHub::wait_until_searchable`] before it. Saves start-up time
+    /// of a hub that clients may never search.
+    #[must_use]
+    pub fn lazy_search_history(mut self) -> Self {
+        self.loads_search_history_lazily = true;
+        self
+    }
+
+    /// Replaces the models of the settings. Without this, only models that need no environment variable are available.
+    #[must_use]
+    pub fn models(mut self, models: Models) -> Self {
+        self.models = Some(models);
+        self
+    }
+
+    /// Adds a model under its own name. The first one added becomes the default model.
+    #[must_use]
+    pub fn model(mut self, model: Arc<dyn Model>) -> Self {
+        self.added_models.push(model);
+        self
+    }
+
+    /// The conversation that the tool `get_conversation_history` reads.
+    #[must_use]
+    pub fn conversation(mut self, conversation: Arc<dyn Conversations>) -> Self {
+        self.conversation = Some(conversation);
+        self
+    }
+
+    /// The name under which this process claims runs; it must be unique among processes.
+    #[must_use]
+    pub fn owner(mut self, owner: impl Into<String>) -> Self {
+        self.owner = Some(owner.into());
+        self
+    }
+
+    /// Adds an async function as a tool, with a schema derived from its argument type. See [`toolyard_tools::function()`].
+    #[must_use]
+    pub fn tool<A, F, Fut>(self, name: &str, description: &str, f: F) -> Self
+    where
+        A: DeserializeOwned + JsonSchema,
+        F: Fn(A) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output: IntoOutput> + Send + 'static,
+    {
+        self.with(function(name, description, f))
+    }
+
+    /// Adds any tool.
+    #[must_use]
+    pub fn with(mut self, tool: impl Tool + 'static) -> Self {
+        self.tools.push(Arc::new(tool));
+        self
+    }
+
+    /// Builds the `Toolyard`. Trusted skill programs may be started to describe their tools; nothing else is.
+    pub async fn build(self) -> Result<Toolyard, Error> {
+        let mut config = HubConfig {
+            rules: self.settings.rules(),
+            capabilities: self.settings.capabilities(),
+            limits: self.settings.limits(),
+            retry: RetryPolicy { attempts: self.settings.call.attempts, ..RetryPolicy::default() },
+            ..HubConfig::default()
+        };
+        if let Some(lexicons) = self.lexicons {
+            config.lexicon = Arc::new(lexicons);
+        }
+        #[cfg(feature = "embedding")]
+        {
+            config.model = self.model;
+        }
+        let persistence = match &self.store {
+            Some(store) => {
+                let history = StoredHistory::open(store).await?;
+                let past_requests = match self.loads_search_history_lazily {
+                    true => StoredPastRequests::open_lazy(store),
+                    false => StoredPastRequests::open(store).await?,
+                };
+                let audit = Arc::new(StoredAudit::start(store));
+                Some(Persistence { store: store.clone(), history, past_requests, audit })
+            }
+            None => None,
+        };
+        if let Some(persistence) = &persistence {
+            config.results = Arc::new(persistence.store.clone());
+            config.history = Arc::clone(&persistence.history) as _;
+            config.audit = Some(Arc::clone(&persistence.audit) as _);
+            config.past_requests = Some(Arc::clone(&persistence.past_requests) as _);
+        }
+        let native =
+            NativeToolSettings { default_timezone: self.settings.time.zone.clone(), search: self.search };
+        // A tool of the embedder replaces the native tool of the same name.
+        let own: Vec<Arc<str>> = self.tools.iter().map(|tool| Arc::clone(&tool.spec().name)).collect();
+        let mut tools = self.tools;
+        let built_in = native.build(Arc::clone(&config.results), self.conversation);
+        tools.extend(built_in.into_iter().filter(|tool| !own.contains(&tool.spec().name)));
+
+        let hub = Arc::new(ToolHub::new(config));
+        hub.register(SourceInfo::native(), tools);
+        let mut skills = match &self.skill_environment {
+            Some(skill_environment) => load_skills(skill_environment, self.store.as_ref()).await?,
+            None => LoadedSkills::default(),
+        };
+        for (source, tools) in std::mem::take(&mut skills.sources) {
+            hub.register(source, tools);
+        }
+        let servers = match self.servers {
+            Some(setup) => Some(Arc::new(setup.start(&hub, self.store.as_ref()).await?)),
+            None => None,
+        };
+        let options = CallOptions::default().with_timeout(self.settings.call.timeout.0);
+        let mut models = self.models.unwrap_or_else(|| Models::new(&self.settings, |_| None));
+        self.added_models.into_iter().for_each(|model| models.add(model));
+        let owner = self.owner.unwrap_or_else(|| format!("toolyard-{}", std::process::id()));
+        let agents = agents(&self.settings, &hub, models, self.store.as_ref(), owner);
+        Ok(Toolyard { hub, servers, options, skills, persistence, agents })
+    }
+}
+
+/// The agents. Without a store, runs live in memory.
+fn agents(
+    settings: &Settings,
+    hub: &Arc<ToolHub>,
+    models: Models,
+    store: Option<&Store>,
+    owner: String,
+) -> Agents {
+    let (log, approvals): (Arc<dyn RunLog>, Arc<dyn Approvals>) = match store {
+        Some(store) => (Arc::new(store.clone()), Arc::new(store.clone())),
+        None => {
+            let memory = Arc::new(MemoryRunLog::default());
+            (Arc::clone(&memory) as _, memory)
+        }
+    };
+    Agents {
+        hub: Arc::clone(hub),
+        settings: Arc::new(settings.agents.clone()),
+        rules: settings.approvals.rules(),
+        models,
+        log,
+        approvals,
+        forms: store.map(|store| Arc::new(store.clone()) as _),
+        owner,
+    }
+}
+
+async fn load_skills(
+    skill_environment: &SkillEnvironment,
+    store: Option<&Store>,
+) -> Result<LoadedSkills, StorageError> {
+    let (trust, descriptions): (_, Arc<dyn SkillDescriptionCache>) = match store {
+        Some(store) => {
+            let decisions = store.trust_decisions(TrustedSkills::KIND).await?;
+            (TrustedSkills::new(decisions), Arc::new(store.clone()))
+        }
+        None => (TrustedSkills::default(), Arc::new(MemoryDescriptionCache::default())),
+    };
+    let settings = skill::SkillSettings {
+        folders: skill_environment.skill_folders.clone(),
+        trust: &trust,
+        descriptions,
+        environment: skill_environment.environment.clone(),
+        working_directory: skill_environment.working_directory.clone(),
+    };
+    Ok(skill::load(settings).await)
+}

@@ -1,0 +1,127 @@
+//! A scripted model behind an OpenAI-compatible HTTP endpoint.
+
+use std::{
+    fmt::Write as _,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{SocketAddr, TcpListener, TcpStream},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use serde_json::{Value, json};
+
+/// A server on its own thread, which ends with the test.
+pub(crate) struct ModelServer {
+    address: SocketAddr,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    rules: Vec<Rule>,
+    requests: Vec<Value>,
+}
+
+/// The reply to a request whose last message contains this text.
+struct Rule {
+    contains: String,
+    /// Whether it is a request for a plan.
+    plan: bool,
+    text: String,
+}
+
+impl ModelServer {
+    pub(crate) fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let state: Arc<Mutex<State>> = Arc::default();
+        let shared = Arc::clone(&state);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let state = Arc::clone(&shared);
+                std::thread::spawn(move || attend(stream, &state));
+            }
+        });
+        Self { address, state }
+    }
+
+    pub(crate) fn address(&self) -> String {
+        format!("http://{}/v1", self.address)
+    }
+
+    /// Replies with this plan if the task contains these words.
+    pub(crate) fn plans(&self, contains: &str, steps: &Value) {
+        self.says(contains, true, &json!({ "steps": steps }).to_string());
+    }
+
+    /// Answers without a plan.
+    pub(crate) fn answers_at_once(&self, contains: &str, answer: &str) {
+        self.says(contains, true, &json!({"steps": [], "answer": answer}).to_string());
+    }
+
+    /// Answers after the plan was executed.
+    pub(crate) fn answers(&self, contains: &str, answer: &str) {
+        self.says(contains, false, answer);
+    }
+
+    /// Replies with this text if the last message contains these words, with or without a schema.
+    pub(crate) fn says(&self, contains: &str, plan: bool, text: &str) {
+        let rule = Rule { contains: contains.to_owned(), plan, text: text.to_owned() };
+        self.lock().rules.push(rule);
+    }
+
+    /// All requests so far.
+    pub(crate) fn requests(&self) -> Vec<Value> {
+        self.lock().requests.clone()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Answers one request and closes the connection.
+fn attend(mut stream: TcpStream, state: &Mutex<State>) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let (mut length, mut line) = (0, String::new());
+    while reader.read_line(&mut line).unwrap_or(0) > 2 {
+        let lower = line.to_ascii_lowercase();
+        if let Some(value) = lower.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        line.clear();
+    }
+    let mut body = vec![0; length];
+    if reader.read_exact(&mut body).is_err() {
+        return;
+    }
+    let request: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let said = {
+        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.requests.push(request.clone());
+        let last = request.pointer("/messages").and_then(Value::as_array).and_then(|all| all.last());
+        let last = last.and_then(|message| message["content"].as_str()).unwrap_or_default().to_owned();
+        let plan = request.get("response_format").is_some();
+        let rule = state.rules.iter().rev().find(|rule| rule.plan == plan && last.contains(&rule.contains));
+        rule.map(|rule| rule.text.clone())
+    };
+    let _ = stream.write_all(&answer(said.as_deref()));
+}
+
+/// A streamed answer, word by word.
+fn answer(said: Option<&str>) -> Vec<u8> {
+    let Some(said) = said else {
+        let body = r#"{"error":{"message":"no rule fits this request"}}"#;
+        let head = "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nConnection: close\r\n";
+        return format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()).into_bytes();
+    };
+    let mut text =
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n".to_owned();
+    for word in said.split_inclusive(' ') {
+        let chunk = json!({"choices": [{"index": 0, "delta": {"content": word}}]});
+        let _ = write!(text, "data: {chunk}\n\n");
+    }
+    let usage = json!({"prompt_tokens": 100, "completion_tokens": 20});
+    let last = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "usage": usage});
+    let _ = write!(text, "data: {last}\n\ndata: [DONE]\n\n");
+    text.into_bytes()
+}

@@ -1,0 +1,271 @@
+//! Adding, listing, starting, stopping and removing servers.
+
+use std::{
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use serde_json::json;
+
+use crate::test_home::{TestHome, greet, wait_until};
+
+const GREET: [&str; 4] = ["call", "greet", "--args", r#"{"name":"Ada"}"#];
+
+#[test]
+fn a_hanging_server_is_skipped_for_a_while() {
+    let home = TestHome::new();
+    home.write(
+        "config/toolyard/toolyard.toml",
+        "[servers.hangs]\ncommand = \"sleep\"\nargs = [\"100\"]\nstartup_timeout = \"3s\"\n",
+    );
+    let first = home.run(&["tools", "list"]);
+    assert!(first.contains("calculate") && first.contains("note: hangs failed to start: "), "{first}");
+    let second = home.run(&["tools", "list"]);
+    assert!(
+        second.contains("note: skipped 1 unavailable server: hangs. Details: toolyard servers list"),
+        "{second}"
+    );
+    let listed = home.run(&["servers", "list"]);
+    assert!(listed.contains("failed less than a minute ago"), "{listed}");
+    // A changed command is a different server.
+    home.write("config/toolyard/toolyard.toml", "[servers.hangs]\ncommand = \"no-such-program\"\n");
+    let listed = home.run(&["servers", "list"]);
+    assert!(listed.contains("never started"), "{listed}");
+    let fails = [home.run(&["tools", "list"]), home.run(&["tools", "list"])];
+    assert!(fails[0].contains("note: hangs failed to start: "), "{fails:?}");
+    assert!(
+        fails[1].contains("skipped 1 unavailable server: hangs."),
+        "a reason is reported once: {fails:?}"
+    );
+}
+
+#[test]
+fn interrupting_the_start_of_a_server_skips_it_next_time() {
+    let home = TestHome::new();
+    home.write(
+        "config/toolyard/toolyard.toml",
+        "[servers.hangs]\ncommand = \"sleep\"\nargs = [\"100\"]\nstartup_timeout = \"60s\"\n",
+    );
+    // No known source has this tool, so the server is started to learn its tools.
+    let waiting = home.command(&["call", "nobody_has_this"]).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(4));
+    let number = rustix::process::Pid::from_raw(i32::try_from(waiting.id()).unwrap()).unwrap();
+    rustix::process::kill_process(number, rustix::process::Signal::INT).unwrap();
+    let ended = home.seen(&waiting.wait_with_output().unwrap());
+    assert!(
+        ended.contains("interrupted while waiting for hangs") && ended.ends_with("--- exit 130"),
+        "{ended}"
+    );
+    let next = home.run(&["tools", "list"]);
+    assert!(next.contains("calculate") && next.contains("skipped 1 unavailable server: hangs"), "{next}");
+    let listed = home.run(&["servers", "list"]);
+    assert!(listed.contains("interrupted while starting"), "{listed}");
+}
+
+#[test]
+fn new_settings_files_are_owner_only() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let home = TestHome::new();
+    home.add("fake", &[]);
+    let mode = home.path("config/toolyard/toolyard.toml").metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn a_server_is_added_tested_used_and_removed() {
+    let home = TestHome::new();
+    insta::assert_snapshot!(home.add("fake", &[]), @r"
+    --- stderr
+    added fake: HOME/config/toolyard/toolyard.toml
+      hint: test it: toolyard servers test fake
+    ");
+    insta::assert_snapshot!(home.run(&["servers", "list"]), @r"
+    NAME  STATE          TOOLS  NOTE  ENDPOINT
+    fake  never started  0            python3 HOME/server.py HOME/fake.json
+    ");
+    insta::assert_snapshot!(home.run(&["servers", "test"]), @r"
+    fake   ready in N s, protocol 2025-06-18, 1 tool
+    --- stderr
+      fake: new tools, now enabled: greet
+    ");
+    insta::assert_snapshot!(home.run(&GREET), @"Hello, Ada!");
+    for name in ["greet@fake", "fake.greet"] {
+        assert_eq!(home.run(&["call", name, "--args", r#"{"name":"Ada"}"#]).trim_end(), "Hello, Ada!");
+        let shown = home.run(&["tools", "show", name]);
+        assert!(shown.starts_with("greet   fake (mcp, not trusted)"), "{shown}");
+    }
+    let unknown = home.run(&["call", "greet@nobody"]);
+    assert!(unknown.contains("does not exist"), "{unknown}");
+    insta::assert_snapshot!(home.run(&["servers", "show", "fake"]), @r"
+    fake   not running
+      Endpoint: python3 HOME/server.py HOME/fake.json
+      Protocol: legacy
+      Trusted: no
+      Tools: greet
+    ");
+    insta::assert_snapshot!(home.run(&["servers", "list"]), @r"
+    NAME  STATE        TOOLS  NOTE  ENDPOINT
+    fake  not running  1            python3 HOME/server.py HOME/fake.json
+    ");
+    insta::assert_snapshot!(home.run(&["tools", "show", "greet"]), @r"
+    greet   fake (mcp, not trusted), writes
+      Greets somebody
+      Parameters:
+        - name (string):  [optional]
+    ");
+    insta::assert_snapshot!(home.run(&["servers", "stop", "fake"]), @r"
+    --- stderr
+    fake was not running
+    ");
+    insta::assert_snapshot!(home.run(&["servers", "remove", "fake"]), @r"
+    --- stderr
+    removed fake: HOME/config/toolyard/toolyard.toml
+    ");
+    insta::assert_snapshot!(home.run(&["servers", "list"]), @r"
+    --- stderr
+    No servers yet. Add one with `toolyard servers add`, or import those of your editors: toolyard import
+    ");
+    insta::assert_snapshot!(home.run(&["servers", "show", "fake"]), @r"
+    --- stderr
+    error: server `fake` does not exist
+      hint: add one with `toolyard servers add`, or run: toolyard import
+    --- exit 2
+    ");
+    home.assert_gone("fake");
+}
+
+#[test]
+fn a_new_server_is_started_once_to_learn_its_tools() {
+    let home = TestHome::new();
+    home.add("fake", &[]);
+    let first = home.run(&["tools", "list"]);
+    assert!(first.contains("note: new server fake, 1 tool enabled: greet"), "{first}");
+    assert_eq!(home.starts("fake").len(), 1);
+    let second = home.run(&["tools", "list"]);
+    assert!(second.contains("greet") && !second.contains("new server"), "{second}");
+    assert_eq!(home.starts("fake").len(), 1, "nothing is started when everything is known");
+    home.assert_gone("fake");
+}
+
+#[test]
+fn listing_starts_no_known_server() {
+    let home = TestHome::new();
+    let names: Vec<String> = (0..10).map(|number| format!("fake{number}")).collect();
+    for name in &names {
+        home.add(name, &[]);
+    }
+    home.run(&["servers", "test"]);
+    let starts = |home: &TestHome| names.iter().map(|name| home.starts(name).len()).sum::<usize>();
+    assert_eq!(starts(&home), 10);
+    for words in [&["tools", "list"][..], &["tools", "search", "greet"], &["servers", "list"], &["doctor"]] {
+        home.run(words);
+    }
+    assert_eq!(starts(&home), 10, "listing, searching and checking start nothing");
+}
+
+#[test]
+fn raw_prints_the_servers_response_verbatim() {
+    let home = TestHome::new();
+    home.add("fake", &[]);
+    let raw = home.command(&[&GREET[..], &["--raw"]].concat()).output().unwrap();
+    let raw = String::from_utf8(raw.stdout).unwrap();
+    assert_eq!(raw.trim_end(), r#"{"content": [{"type": "text", "text": "Hello, Ada!"}], "x-extra": 1.5}"#);
+}
+
+#[test]
+fn a_tools_error_is_reported() {
+    let home = TestHome::new();
+    home.add("fake", &[]);
+    home.run(&["servers", "test"]);
+    insta::assert_snapshot!(home.run(&["call", "greet", "--args", r#"{"name":"nobody"}"#]), @r"
+    --- stderr
+    error: greet (fake): there is nobody
+    --- exit 1
+    ");
+}
+
+#[test]
+fn a_missing_program_does_not_affect_other_servers() {
+    let home = TestHome::new();
+    home.add("fake", &[]);
+    home.run(&["servers", "add", "broken", "--", "no-such-program-here"]);
+    let tested = home.run(&["servers", "test", "broken"]);
+    assert!(tested.contains("the command `no-such-program-here` was not found in PATH"), "{tested}");
+    assert!(tested.contains("hint: show the log: toolyard servers logs broken"), "{tested}");
+    assert!(tested.ends_with("--- exit 3"), "{tested}");
+    assert!(home.run(&GREET).contains("Hello, Ada!"));
+    let unknown = home.run(&["call", "no_such_tool"]);
+    assert!(unknown.contains("servers that could not be reached: broken"), "{unknown}");
+    assert!(
+        home.run(&["doctor"]).contains("PROBLEM  servers   broken: program `no-such-program-here` not found")
+    );
+}
+
+#[test]
+fn a_known_server_that_fails_to_start_is_unreachable() {
+    let home = TestHome::new();
+    home.add("fake", &[]);
+    home.run(&["servers", "test"]);
+    std::fs::remove_file(home.path("server.py")).unwrap();
+    let seen = home.run(&GREET);
+    assert!(seen.contains("hint:") && seen.ends_with("--- exit 3"), "{seen}");
+}
+
+#[test]
+fn a_servers_stderr_is_logged() {
+    let home = TestHome::new();
+    home.add("fake", &[]);
+    insta::assert_snapshot!(home.run(&["servers", "logs", "fake"]), @r"
+    --- stderr
+    the log of fake is empty
+    ");
+    home.run(&["servers", "test"]);
+    insta::assert_snapshot!(home.run(&["servers", "logs", "fake"]), @"DATE the fake server is here");
+    insta::assert_snapshot!(home.run(&["servers", "logs", "nope"]), @r"
+    --- stderr
+    error: server `nope` does not exist
+      hint: list servers: toolyard servers list
+    --- exit 2
+    ");
+}
+
+/// A call in flight that lasts long.
+fn long_call(home: &TestHome) -> std::process::Child {
+    home.add("fake", &[]);
+    let slow = json!({"name": "sleep_long", "description": "Sleeps", "inputSchema": {"type": "object"}});
+    home.offer("fake", &[greet("Greets somebody"), slow]);
+    home.run(&["servers", "test"]);
+    let child = home
+        .command(&["call", "sleep_long", "--timeout", "100s"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let called = home.path("fake.json.called");
+    assert!(wait_until(10_000, || called.exists()), "the call did not begin");
+    child
+}
+
+fn signal(name: &str, process: u32) {
+    assert!(Command::new("kill").args([name, &process.to_string()]).status().unwrap().success());
+}
+
+#[test]
+fn ctrl_c_during_a_call_stops_the_server_and_reports_an_unknown_outcome() {
+    let home = TestHome::new();
+    let child = long_call(&home);
+    signal("-INT", child.id());
+    let output = child.wait_with_output().unwrap();
+    let seen = home.seen(&output);
+    assert!(seen.contains("may have taken effect") && seen.ends_with("--- exit 5"), "{seen}");
+    home.assert_gone("fake");
+}
+
+#[test]
+fn a_server_is_stopped_when_toolyard_is_killed() {
+    let home = TestHome::new();
+    let mut child = long_call(&home);
+    signal("-KILL", child.id());
+    child.wait().unwrap();
+    home.assert_gone("fake");
+}
