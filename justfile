@@ -6,73 +6,80 @@ export PATH := `scripts/parts` + ":" + env("PATH")
 default:
     @just --list
 
-# Everything CI does
+# The fast loop: format, lints, tests of the crates changed since BASE
+check BASE="HEAD":
+    scripts/check-changed {{ BASE }}
+
+# Everything CI does, with the time of each step
 ci:
     .ci/run
 
-# Format and lint, mending what can be mended
-tidy:
+# Format, and apply the fixes that clippy suggests
+fix:
     cargo fmt --all
     cargo clippy --workspace --all-targets --fix --allow-dirty --allow-staged
 
-# Tests only
+# All tests, with a PostgreSQL of their own
 test *ARGS:
     scripts/with-postgres cargo nextest run --workspace {{ ARGS }}
 
-# Write schema/toolyard.schema.json anew
+# Regenerate schema/toolyard.schema.json
 schema:
     UPDATE_SCHEMA=1 cargo nextest run -p toolyard the_schema_file_is_up_to_date
 
-# The table of docs/search.md from the folder of the test sets, with the picture
+# Search quality on test sets (docs/search.md), with the plot
 search-quality DATA:
-    cargo build --release -p toolyard
+    cargo build --release -p toolyard -p search-eval
     scripts/search-quality {{ DATA }} --plot docs/search.svg
 
-# What whole tasks cost a model with each surface (docs/surfaces.md); real tools and tasks with the folder of the test sets
+# Tokens a model spends per task with each surface (docs/surfaces.md)
 task-tokens DATA="":
     {{ if DATA == "" { "" } else { "TOOLYARD_DATA=" + DATA } }} cargo run -q -p toolyard --example task_tokens
 
-# Instruction counts of the hub and of the wire (repeatable; figures in docs/benchmarks.md)
+# Instruction counts of the hub and of the protocol (repeatable; figures in docs/benchmarks.md)
 instructions:
     scripts/instructions
     scripts/wire-instructions
 
-# What journalling costs against the bare engines, as ratios of one run
+# Cost of journaling relative to the bare database engines
 bench-journal:
     scripts/with-postgres cargo bench -p toolyard-store --bench journal_cost
 
-# Kill and pause processes at every point of the journal, more often than CI does
-crash KILLS="2000" FIGHTS="500" FLOODS="300":
-    TOOLYARD_RANDOM_KILLS={{ KILLS }} TOOLYARD_FIGHTS={{ FIGHTS }} TOOLYARD_FLOODS={{ FLOODS }} \
-        scripts/with-postgres cargo nextest run -p toolyard-store --test crash --no-capture
+# Crash campaign in full: kills at every write, lease contests, killed writers, tampered audit logs, suspended runs
+crash KILLS="2000" CONTESTS="500" WRITER_KILLS="300" AUDIT_CASES="150" SUSPENDED="10000":
+    TOOLYARD_RANDOM_KILLS={{ KILLS }} TOOLYARD_LEASE_CONTESTS={{ CONTESTS }} TOOLYARD_WRITER_KILLS={{ WRITER_KILLS }} \
+        TOOLYARD_AUDIT_CASES={{ AUDIT_CASES }} \
+        scripts/with-postgres cargo nextest run -p toolyard-store --test crash --test audit --no-capture
+    TOOLYARD_EVERY_WRITE=1 TOOLYARD_SUSPENDED_RUNS={{ SUSPENDED }} \
+        cargo nextest run -p toolyard-agent --test crash --test suspended --no-capture
 
-# Our index beside tantivy, from 1,000 tools up; with the folder of the test sets on real tools and requests
+# Our search index beside tantivy, from 1,000 tools up
 bench-search *ARGS:
     cd bench/search && cargo run --release --locked -- {{ ARGS }}
 
-# What a call through the gateway costs beside nginx and no gateway, as ratios of one run; on ../shared/bench when it is there
+# Cost of a call through the gateway relative to nginx and to no gateway
 bench-gateway *ARGS:
     scripts/bench-gateway {{ ARGS }}
 
-# The release binary with the functions that serving needs side by side: it takes less memory
+# Release binary with its functions linked in order of use: needs less memory
 ordered-binary:
     scripts/ordered-binary
 
-# Times of the hub (only comparable within one run)
+# Times of the hub (comparable within one run only)
 bench:
     cargo bench -p toolyard-hub --bench hub
 
-# Two replicas restarted one after the other under many clients of both eras
+# Two replicas restarted in turn under many clients of both revision families
 replicas CLIENTS="1000" CALLS="100":
     cargo build --release -p toolyard
     TOOLYARD_BIN="${CARGO_TARGET_DIR:-target}/release/toolyard" TOOLYARD_CLIENTS={{ CLIENTS }} TOOLYARD_CALLS={{ CALLS }} \
         cargo nextest run -p toolyard --test replicas --no-capture
 
-# Damage what models write, for so many minutes, and check what must hold of any text
+# Fuzz the tool-call parser for some minutes
 fuzz-parser MINUTES="10":
     TOOLYARD_FUZZ_SECONDS=$(({{ MINUTES }} * 60)) cargo nextest run -p toolyard-model --test fuzz_parser --no-capture any_text
 
-# Ask an agent with a real small model (Qwen, 1.1 GB) for single calls and tasks, and look at what it did to real workbooks
+# Agent with a real small model (Qwen, 1.1 GB) at real servers and workbooks: all single calls and tasks
 agent-quality *ARGS:
     cargo build --release -p toolyard
     scripts/agent-quality {{ ARGS }}
