@@ -170,11 +170,11 @@ pub struct ImportedServer {
 /// Imports the servers of a client's file.
 ///
 /// ```
-/// use toolyard_mcp_client::config::{Place, import::{Client, import_servers}};
+/// use toolyard_mcp_client::config::{FileContext, import::{Client, import_servers}};
 ///
 /// let text = r#"{"mcpServers": {"GitHub": {"url": "https://example.org/mcp",
 ///     "headers": {"Authorization": "Bearer hunter2"}}}}"#;
-/// let imported = import_servers(Client::Cursor, text, Place::default())?;
+/// let imported = import_servers(Client::Cursor, text, FileContext::default())?;
 /// let server = &imported.servers[0];
 /// assert_eq!(server.name, "github");
 /// assert_eq!(server.settings.headers["Authorization"], "Bearer ${GITHUB_TOKEN}");
