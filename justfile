@@ -57,6 +57,10 @@ crash KILLS="2000" CONTESTS="500" WRITER_KILLS="300" AUDIT_CASES="150" SUSPENDED
 bench-search *ARGS:
     cd bench/search && cargo run --release --locked -- {{ ARGS }}
 
+# Parts written by hand beside libraries, as instruction counts: http-client, json, http-server
+bench-handwritten *ARGS:
+    cd bench/handwritten && cargo run --release --locked -- {{ ARGS }}
+
 # Cost of a call through the gateway relative to nginx and to no gateway
 bench-gateway *ARGS:
     scripts/bench-gateway {{ ARGS }}
