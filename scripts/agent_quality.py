@@ -1,4 +1,4 @@
-"""Asks an agent of the release binary what agent_quality_cases.py has, and judges what it did; see scripts/agent-quality."""
+"""Sends the requests of agent_quality_cases.py to an agent of the release binary and judges its calls and changes; see scripts/agent-quality."""
 
 import argparse
 import contextlib
@@ -29,32 +29,32 @@ TOOLS = [
     "get_current_time",
     "convert_time",
 ]
-# Of all requests; what the project promises is 18 of 20 and 2 of 3.
-FLOOR_SINGLES, FLOOR_TASKS = 0.9, 2 / 3
+# Minimum shares of right requests; the project promises 18 of 20 single calls and 2 of 3 tasks.
+MIN_RIGHT_SINGLES, MIN_RIGHT_TASKS = 0.9, 2 / 3
 # One request in English, one in Chinese, one that writes.
 SMOKE_SINGLES = [SINGLES[0], SINGLES[1], SINGLES[-1]]
 # States in which a run may end; anything else is a bug.
-ENDS = {"answered", "failed", "refused", "cancelled", "limit_reached", "planned", "suspended"}
+FINAL_STATES = {"answered", "failed", "refused", "cancelled", "limit_reached", "planned", "suspended"}
 
 
 @dataclass
-class Did:
-    """What an agent did with one request, from its event lines."""
+class AgentRun:
+    """What an agent did with one request, read from the events it printed."""
 
     code: int
     seconds: float
     events: list[dict[str, Any]]
-    talk: str
+    stderr: str
     calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     ended: dict[str, Any] = field(default_factory=dict)
-    written: int = 0
+    output_tokens: int = 0
 
     def __post_init__(self) -> None:
         steps: dict[str, tuple[str, dict[str, Any]]] = {}
-        for news in self.events:
-            if news.get("update") == "usage_changed":
-                self.written = news["usage"]["output"]
-            event = news.get("event", {})
+        for update in self.events:
+            if update.get("update") == "usage_changed":
+                self.output_tokens = update["usage"]["output"]
+            event = update.get("event", {})
             match event.get("event") if isinstance(event, dict) else None:
                 case "planned":
                     for step in event["plan"]["steps"]:
@@ -65,14 +65,14 @@ class Did:
                     self.ended = event["end"]
         self.calls = list(steps.values())
 
-    def shown(self) -> str:
+    def summary(self) -> str:
         calls = ", ".join(f"{tool}({json.dumps(given, ensure_ascii=False)})" for tool, given in self.calls)
-        said = self.ended.get("answer") or self.ended.get("message") or self.talk.strip()[-300:]
-        return (calls or f"no call: {said}")[:700]
+        answer = self.ended.get("answer") or self.ended.get("message") or self.stderr.strip()[-300:]
+        return (calls or f"no call: {answer}")[:700]
 
 
 class TestBed:
-    """Servers, settings and workbooks in a folder of their own, and the binary that is asked."""
+    """Servers, settings and workbooks in a temporary folder, and the binary under test."""
 
     def __init__(self, folder: pathlib.Path, binary: pathlib.Path) -> None:
         self.files = folder / "files"
@@ -88,26 +88,26 @@ class TestBed:
         text = f'[servers.excel]\nurl = "{excel}"\n\n[servers.time]\ncommand = "{PARTS / "time/bin/mcp-server-time"}"\n'
         text += f"\n[agents.clerk]\ntools = {json.dumps(TOOLS)}\n"
         for name, url in models.items():
-            for way in ("schema", "text"):
-                text += f'\n[models.{name}-{way}]\nmodel = "{name}"\nurl = "{url}"\ntool_calling = "{way}"\n'
+            for mode in ("schema", "text"):
+                text += f'\n[models.{name}-{mode}]\nmodel = "{name}"\nurl = "{url}"\ntool_calling = "{mode}"\n'
                 text += 'first_token_timeout = "5m"\nbetween_tokens_timeout = "2m"\nextra_body = { seed = 7 }\n'
         self.settings.write_text(text)
-        known = subprocess.run([self.binary, "servers", "test"], env=self.environment, capture_output=True, text=True)
-        if known.returncode != 0:
-            sys.exit(f"agent-quality: the servers do not answer:\n{known.stdout}{known.stderr}")
+        tested = subprocess.run([self.binary, "servers", "test"], env=self.environment, capture_output=True, text=True)
+        if tested.returncode != 0:
+            sys.exit(f"agent-quality: the servers do not answer:\n{tested.stdout}{tested.stderr}")
 
-    def ask(self, model: str, request: str, *options: str, timeout: str = "10m") -> Did:
+    def ask(self, model: str, request: str, *options: str, timeout: str = "10m") -> AgentRun:
         command = [self.binary, "ask", "--agent", "clerk", "--model", model, "--json", "--timeout", timeout]
-        begun = time.monotonic()
-        done = subprocess.run([*command, *options, request], env=self.environment, capture_output=True, text=True)
-        events = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-        return Did(done.returncode, time.monotonic() - begun, events, done.stderr)
+        start = time.monotonic()
+        finished = subprocess.run([*command, *options, request], env=self.environment, capture_output=True, text=True)
+        events = [json.loads(line) for line in finished.stdout.splitlines() if line.startswith("{")]
+        return AgentRun(finished.returncode, time.monotonic() - start, events, finished.stderr)
 
 
 def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
 
 
 @contextlib.contextmanager
@@ -134,9 +134,9 @@ def excel_server(files: pathlib.Path):
 
 
 @contextlib.contextmanager
-def local_model(name: str, threads: int, given: str | None):
-    if given:
-        yield given
+def local_model(name: str, threads: int, running_url: str | None):
+    if running_url:
+        yield running_url
         return
     command = [HERE / "local-model", name, "0", str(threads)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
@@ -149,29 +149,29 @@ def local_model(name: str, threads: int, given: str | None):
             server.terminate()
 
 
-def judge_single(bed: TestBed, model: str, single: Single, *options: str) -> tuple[str | None, Did]:
-    """What is wrong, or nothing; a request is carried out, unless only a plan is wanted."""
+def judge_single(bed: TestBed, model: str, single: Single, *options: str) -> tuple[str | None, AgentRun]:
+    """The problem, if any, and the run. The request is carried out, unless the options ask for a plan only."""
     write_workbooks(bed.files)
     before = cells(bed.files)
-    did = bed.ask(model, single.request, *options)
-    if len(did.calls) != 1:
-        return f"{len(did.calls)} calls", did
-    if not is_right_call(single, *did.calls[0]):
-        return "not the right call", did
-    wanted = {} if "--plan-only" in options else single.changes
-    return problem_with(before, cells(bed.files), wanted), did
+    run = bed.ask(model, single.request, *options)
+    if len(run.calls) != 1:
+        return f"{len(run.calls)} calls", run
+    if not is_right_call(single, *run.calls[0]):
+        return "not the right call", run
+    expected = {} if "--plan-only" in options else single.changes
+    return problem_with(before, cells(bed.files), expected), run
 
 
-def judge_task(bed: TestBed, model: str, task: Task) -> tuple[str | None, Did]:
+def judge_task(bed: TestBed, model: str, task: Task) -> tuple[str | None, AgentRun]:
     write_workbooks(bed.files)
     before = cells(bed.files)
-    did = bed.ask(model, task.request, "--yes")
-    return problem_with(before, cells(bed.files), task.changes), did
+    run = bed.ask(model, task.request, "--yes")
+    return problem_with(before, cells(bed.files), task.changes), run
 
 
 @dataclass
 class Table:
-    """Lines for people, and how many were right."""
+    """Prints a line per request, and counts the right ones."""
 
     title: str
     right: int = 0
@@ -181,14 +181,14 @@ class Table:
     def __post_init__(self) -> None:
         print(f"\n{self.title}", flush=True)
 
-    def add(self, request: str, problem: str | None, did: Did) -> None:
+    def add(self, request: str, problem: str | None, run: AgentRun) -> None:
         self.asked += 1
         self.right += problem is None
-        self.seconds += did.seconds
+        self.seconds += run.seconds
         mark = "right" if problem is None else "WRONG"
-        print(f"  {mark}  {did.seconds:6.1f} s  {did.written:4} tokens  {request}", flush=True)
+        print(f"  {mark}  {run.seconds:6.1f} s  {run.output_tokens:4} tokens  {request}", flush=True)
         if problem is not None:
-            print(f"           {problem}: {did.shown()}", flush=True)
+            print(f"           {problem}: {run.summary()}", flush=True)
 
     def end(self) -> "Table":
         each = self.seconds / max(self.asked, 1)
@@ -196,52 +196,52 @@ class Table:
         return self
 
 
-def measure_qwen(bed: TestBed, wanted: set[str], in_text: int, smoke: bool) -> list[str]:
-    """What is below its floor."""
-    short, summary = [], []
-    if "singles" in wanted:
-        table = Table("Single calls, held to a schema; what was written is looked at in the workbooks")
+def measure_qwen(bed: TestBed, parts: set[str], text_requests: int, smoke: bool) -> list[str]:
+    """The parts that are below their minimum."""
+    below_minimum, summary = [], []
+    if "singles" in parts:
+        table = Table("Single calls, constrained by a schema; the workbooks are checked afterwards")
         for single in SMOKE_SINGLES if smoke else SINGLES:
             table.add(single.request, *judge_single(bed, "qwen-schema", single, "--yes"))
         summary.append(table.end())
-        if table.right < math.ceil(FLOOR_SINGLES * table.asked):
-            short.append(f"single calls: {table.right} of {table.asked}")
-    if "tasks" in wanted:
-        table = Table("Tasks of several steps, held to a schema")
+        if table.right < math.ceil(MIN_RIGHT_SINGLES * table.asked):
+            below_minimum.append(f"single calls: {table.right} of {table.asked}")
+    if "tasks" in parts:
+        table = Table("Tasks of several steps, constrained by a schema")
         for task in TASKS[:1] if smoke else TASKS:
             table.add(task.request, *judge_task(bed, "qwen-schema", task))
         summary.append(table.end())
-        if table.right < math.ceil(FLOOR_TASKS * table.asked):
-            short.append(f"tasks: {table.right} of {table.asked}")
-    if "text" in wanted:
-        table = Table("Single calls, in text; only planned")
-        for single in SINGLES[:: max(1, len(SINGLES) // in_text)][:in_text]:
+        if table.right < math.ceil(MIN_RIGHT_TASKS * table.asked):
+            below_minimum.append(f"tasks: {table.right} of {table.asked}")
+    if "text" in parts:
+        table = Table("Single calls, written as text; planned only")
+        for single in SINGLES[:: max(1, len(SINGLES) // text_requests)][:text_requests]:
             table.add(single.request, *judge_single(bed, "qwen-text", single, "--plan-only"))
         summary.append(table.end())
     print("\n| what | right | of | seconds each |\n|---|---|---|---|")
     for table in summary:
         print(f"| {table.title} | {table.right} | {table.asked} | {table.seconds / max(table.asked, 1):.1f} |")
-    return short
+    return below_minimum
 
 
 def measure_smol(bed: TestBed) -> list[str]:
-    """A model that is too weak: its words stream, and every run ends as one should."""
+    """A model that is too weak for tools: its answer must be streamed, and every run must end in a known state."""
     print("\nA model that is too weak for tools")
-    short = []
+    below_minimum = []
     requests = [("smol-text", "Say hello in one short sentence."), ("smol-text", SINGLES[0].request)]
     requests += [("smol-schema", SINGLES[1].request), ("smol-schema", TASKS[0].request)]
     for at, (model, request) in enumerate(requests):
         write_workbooks(bed.files)
-        did = bed.ask(model, request, "--yes", timeout="30s")
-        deltas = sum(news.get("update") == "answer_delta" for news in did.events)
-        state = did.ended.get("state", "none")
-        said = did.ended.get("answer") or did.ended.get("message") or did.talk.strip()
-        print(f"  {state:9}  exit {did.code}  {deltas:3} pieces  {did.seconds:5.1f} s  {request}\n           {said[:200]!r}")
-        if did.code not in range(7) or state not in ENDS or not said:
-            short.append(f"{model}: `{request}` ended as {state} with exit code {did.code}")
+        run = bed.ask(model, request, "--yes", timeout="30s")
+        deltas = sum(update.get("update") == "answer_delta" for update in run.events)
+        state = run.ended.get("state", "none")
+        answer = run.ended.get("answer") or run.ended.get("message") or run.stderr.strip()
+        print(f"  {state:9}  exit {run.code}  {deltas:3} pieces  {run.seconds:5.1f} s  {request}\n           {answer[:200]!r}")
+        if run.code not in range(7) or state not in FINAL_STATES or not answer:
+            below_minimum.append(f"{model}: `{request}` ended as {state} with exit code {run.code}")
         if at == 0 and state == "answered" and deltas < 2:
-            short.append("the answer of smol-text did not stream")
-    return short
+            below_minimum.append("the answer of smol-text did not stream")
+    return below_minimum
 
 
 def main() -> None:
@@ -250,25 +250,25 @@ def main() -> None:
     parser.add_argument("--toolyard", type=pathlib.Path, default=target / "release" / "toolyard", help="the binary")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="for the model; 1 on a busy machine")
     parser.add_argument("--only", nargs="+", choices=["singles", "tasks", "text", "smol"], help="only these parts")
-    parser.add_argument("--text", type=int, default=len(SINGLES), help="so many single calls are asked for in text")
+    parser.add_argument("--text", type=int, default=len(SINGLES), help="number of single calls that are requested as text")
     parser.add_argument("--smoke", action="store_true", help="three single calls, as CI does")
-    parser.add_argument("--qwen", metavar="URL", help="a model that runs already, such as http://127.0.0.1:8080/v1")
+    parser.add_argument("--qwen", metavar="URL", help="URL of a running model, such as http://127.0.0.1:8080/v1")
     options = parser.parse_args()
-    wanted = set(options.only or (["singles"] if options.smoke else ["singles", "tasks", "text", "smol"]))
-    short = []
+    parts = set(options.only or (["singles"] if options.smoke else ["singles", "tasks", "text", "smol"]))
+    below_minimum = []
     with tempfile.TemporaryDirectory() as temporary:
         bed = TestBed(pathlib.Path(temporary), options.toolyard.resolve())
         with excel_server(bed.files) as excel:
-            if wanted & {"singles", "tasks", "text"}:
+            if parts & {"singles", "tasks", "text"}:
                 with local_model("qwen", options.threads, options.qwen) as url:
                     bed.write_settings(excel, {"qwen": url})
-                    short += measure_qwen(bed, wanted, max(1, options.text), options.smoke)
-            if "smol" in wanted:
+                    below_minimum += measure_qwen(bed, parts, max(1, options.text), options.smoke)
+            if "smol" in parts:
                 with local_model("smol", options.threads, None) as url:
                     bed.write_settings(excel, {"smol": url})
-                    short += measure_smol(bed)
-    if short:
-        sys.exit("agent-quality: too little: " + "; ".join(short))
+                    below_minimum += measure_smol(bed)
+    if below_minimum:
+        sys.exit("agent-quality: below the minimum: " + "; ".join(below_minimum))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What scripts/agent-quality asks: workbooks, requests with one right call, and tasks of several steps, in two languages."""
+"""The cases of scripts/agent-quality: workbooks, requests that need one call, and tasks of several steps, in two languages."""
 
 import pathlib
 import re
@@ -37,7 +37,7 @@ def write_workbooks(folder: pathlib.Path) -> None:
 
 
 def cells(folder: pathlib.Path) -> dict[tuple[str, str, str], Any]:
-    """Everything that stands in any workbook of the folder, by file, sheet and address."""
+    """The values of all cells in the folder's workbooks, by file, sheet and address."""
     found = {}
     for file in sorted(folder.glob("*.xlsx")):
         book = openpyxl.load_workbook(file)
@@ -50,25 +50,25 @@ def cells(folder: pathlib.Path) -> dict[tuple[str, str, str], Any]:
     return found
 
 
-# What must be different afterwards: (file, sheet, address) to a value, or to a function that judges it. Nothing else may be.
+# Required changes: (file, sheet, address) to the new value, or to a function that judges it. Nothing else may change.
 Changes = dict[tuple[str, str, str], Any]
 
 
-def problem_with(before: dict, after: dict, wanted: Changes) -> str | None:
-    """What is wrong with the workbooks afterwards, if anything is."""
-    for place, value in wanted.items():
-        is_right = value(after.get(place)) if callable(value) else after.get(place) == value
+def problem_with(before: dict, after: dict, expected: Changes) -> str | None:
+    """The first unexpected difference between the workbooks before and after, if any."""
+    for cell, value in expected.items():
+        is_right = value(after.get(cell)) if callable(value) else after.get(cell) == value
         if not is_right:
-            return f"{'!'.join(place)} is {after.get(place)!r}"
-    for place in before.keys() | after.keys():
-        if place not in wanted and before.get(place) != after.get(place):
-            return f"{'!'.join(place)} became {after.get(place)!r}"
+            return f"{'!'.join(cell)} is {after.get(cell)!r}"
+    for cell in before.keys() | after.keys():
+        if cell not in expected and before.get(cell) != after.get(cell):
+            return f"{'!'.join(cell)} became {after.get(cell)!r}"
     return None
 
 
 @dataclass
 class Single:
-    """A request that one call does, with the arguments that are right: values, or functions that judge them."""
+    """A request that needs one call, with its expected arguments: values, or functions that judge them."""
 
     request: str
     tool: str
@@ -78,21 +78,21 @@ class Single:
 
 @dataclass
 class Task:
-    """A request that takes several calls; what counts is what is in the workbooks afterwards."""
+    """A request that needs several calls; only the changes to the workbooks are judged."""
 
     request: str
     changes: Changes
 
 
 def formula(expected: str) -> Callable[[Any], bool]:
-    """The server puts a missing `=` before a formula itself."""
+    """Judges a formula; a missing `=` is fine, because the server adds it."""
     return lambda given: isinstance(given, str) and given.removeprefix("=").replace(" ", "") == expected
 
 
 def amounts_to(expected: float) -> Callable[[Any], bool]:
     """An expression of plain arithmetic with this value."""
 
-    def judged(given: Any) -> bool:
+    def is_equal(given: Any) -> bool:
         text = str(given).replace("×", "*").replace("÷", "/").replace("^", "**")
         text = re.sub(r"([\d.]+) ?%( of)?", lambda percent: f"({percent[1]}/100)" + ("*" if percent[2] else ""), text)
         if not re.fullmatch(r"[\d\s.+*/()-]+", text) or "**" in text and len(text) > 20:
@@ -102,15 +102,15 @@ def amounts_to(expected: float) -> Callable[[Any], bool]:
         except (SyntaxError, TypeError, ZeroDivisionError):
             return False
 
-    return judged
+    return is_equal
 
 
 def is_near(expected: float) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, int | float) and abs(value - expected) < 1e-6
 
 
-# Optional arguments that change nothing when they are given like this.
-HARMLESS = {
+# Optional arguments with values that have no effect.
+HARMLESS_ARGUMENTS = {
     "start_cell": ["A1"],
     "preview_only": [False],
     "include_ranges": [False, True],
@@ -121,15 +121,15 @@ HARMLESS = {
 def is_right_call(single: Single, tool: str, arguments: dict[str, Any]) -> bool:
     if tool != single.tool:
         return False
-    for name, wanted in single.arguments.items():
+    for name, expected in single.arguments.items():
         given = arguments.get(name, "A1" if name == "start_cell" else None)
-        if not (wanted(given) if callable(wanted) else given == wanted and type(given) is type(wanted)):
+        if not (expected(given) if callable(expected) else given == expected and type(given) is type(expected)):
             return False
-    return all(name in single.arguments or given in HARMLESS.get(name, []) for name, given in arguments.items())
+    return all(name in single.arguments or given in HARMLESS_ARGUMENTS.get(name, []) for name, given in arguments.items())
 
 
-def in_sheet(file: str, sheet: str, **more: Any) -> dict[str, Any]:
-    return {"filepath": file, "sheet_name": sheet, **more}
+def in_sheet(file: str, sheet: str, **arguments: Any) -> dict[str, Any]:
+    return {"filepath": file, "sheet_name": sheet, **arguments}
 
 
 READ, WRITE, FORMULA = "read_data_from_excel", "write_data_to_excel", "apply_formula"

@@ -12,24 +12,24 @@ import xllamacpp
 
 
 def parameters(model: pathlib.Path, port: int, threads: int) -> xllamacpp.CommonParams:
-    """One conversation at a time, nothing fetched, nothing but loopback."""
-    chosen = xllamacpp.CommonParams()
-    chosen.model.path = str(model)
-    chosen.model_alias = {model.stem}
-    chosen.hostnames = ["127.0.0.1"]
-    chosen.port = port
-    chosen.n_ctx = 8192
-    chosen.n_parallel = 1
-    chosen.offline = True
-    chosen.use_jinja = True
-    chosen.warmup = False
-    chosen.ui = False
-    chosen.cpuparams.n_threads = threads
-    chosen.cpuparams_batch.n_threads = threads
-    # Waiting threads sleep: spinning ones would take the cores from the tools and from the agent.
-    chosen.cpuparams.poll = 0
-    chosen.cpuparams_batch.poll = 0
-    return chosen
+    """One request at a time, no downloads, loopback only."""
+    params = xllamacpp.CommonParams()
+    params.model.path = str(model)
+    params.model_alias = {model.stem}
+    params.hostnames = ["127.0.0.1"]
+    params.port = port
+    params.n_ctx = 8192
+    params.n_parallel = 1
+    params.offline = True
+    params.use_jinja = True
+    params.warmup = False
+    params.ui = False
+    params.cpuparams.n_threads = threads
+    params.cpuparams_batch.n_threads = threads
+    # Waiting threads sleep: spinning ones would take CPU time from the tools and the agent.
+    params.cpuparams.poll = 0
+    params.cpuparams_batch.poll = 0
+    return params
 
 
 def wait_until_ready(address: str) -> None:

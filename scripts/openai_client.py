@@ -1,4 +1,4 @@
-"""Asks an agent of a running hub with the Python package `openai`: whole, in pieces, and wrongly.
+"""Asks an agent of a running gateway with the Python package `openai`: streamed, at once, and with errors.
 
 usage: openai_client.py BASE_URL TOKEN
 """
@@ -11,14 +11,14 @@ client = openai.OpenAI(base_url=base_url, api_key=token)
 question = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "What is 2^10, and what time is it in Tokyo?"}]
 
 
-def judge(name, fine, said):
-    print(f"{name:<28} {'ok' if fine else 'FAILED'}   {said}")
-    if not fine:
+def check(name, is_ok, detail):
+    print(f"{name:<28} {'ok' if is_ok else 'FAILED'}   {detail}")
+    if not is_ok:
         sys.exit(1)
 
 
 names = [model.id for model in client.models.list()]
-judge("models", names == ["assistant"], ", ".join(names))
+check("models", names == ["assistant"], ", ".join(names))
 
 stream = client.chat.completions.create(
     model="assistant", messages=question, stream=True, stream_options={"include_usage": True}
@@ -31,22 +31,22 @@ for chunk in stream:
             pieces.append(choice.delta.content)
         thoughts.append(getattr(choice.delta, "reasoning_content", None) or "")
         reasons += [choice.finish_reason] if choice.finish_reason else []
-text, told = "".join(pieces), "".join(thoughts)
-judge("streamed answer", text == "It is 1024, and the time in Tokyo was looked up." and len(pieces) > 3, f"{len(pieces)} pieces: {text}")
-judge("tools were used", "power: done" in told and "clock: done" in told, told.replace("\n", "; "))
-judge("why it stopped, what it cost", reasons == ["stop"] and usage.total_tokens > 0, f"{reasons}, {usage.total_tokens} tokens")
+text, reasoning = "".join(pieces), "".join(thoughts)
+check("streamed answer", text == "It is 1024, and the time in Tokyo was looked up." and len(pieces) > 3, f"{len(pieces)} pieces: {text}")
+check("tools were used", "power: done" in reasoning and "clock: done" in reasoning, reasoning.replace("\n", "; "))
+check("finish reason and usage", reasons == ["stop"] and usage.total_tokens > 0, f"{reasons}, {usage.total_tokens} tokens")
 
 whole = client.chat.completions.create(model="assistant", messages=question)
-judge("whole answer", whole.choices[0].message.content == text, whole.choices[0].message.content)
+check("whole answer", whole.choices[0].message.content == text, whole.choices[0].message.content)
 
 try:
     client.chat.completions.create(model="nobody", messages=question)
-    judge("unknown agent", False, "no error")
+    check("unknown agent", False, "no error")
 except openai.NotFoundError as error:
-    judge("unknown agent", error.code == "model_not_found", error.code)
+    check("unknown agent", error.code == "model_not_found", error.code)
 
 try:
     client.chat.completions.create(model="assistant", messages=[{"role": "user", "content": "fail, please"}])
-    judge("a run that fails", False, "no error")
+    check("a run that fails", False, "no error")
 except openai.UnprocessableEntityError as error:
-    judge("a run that fails", error.code == "run_failed", "said once, not repeated by the client")
+    check("a run that fails", error.code == "run_failed", "reported once, not retried by the client")

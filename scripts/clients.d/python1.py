@@ -1,4 +1,4 @@
-"""Lists and calls through the door with the official Python client, version 1: python1.py KIND TARGET…"""
+"""Lists and calls tools through the gateway with the official Python client, version 1: python1.py http URL | stdio COMMAND…"""
 
 import asyncio, json, os, sys
 
@@ -7,12 +7,12 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamablehttp_client
 
 
-async def main(kind, target):
-    if kind == "http":
-        way = streamablehttp_client(target[0], headers={"Authorization": f"Bearer {os.environ['TOKEN']}"})
+async def main(transport, target):
+    if transport == "http":
+        streams_context = streamablehttp_client(target[0], headers={"Authorization": f"Bearer {os.environ['TOKEN']}"})
     else:
-        way = stdio_client(StdioServerParameters(command=target[0], args=target[1:], env=dict(os.environ)))
-    async with way as streams, ClientSession(streams[0], streams[1]) as session:
+        streams_context = stdio_client(StdioServerParameters(command=target[0], args=target[1:], env=dict(os.environ)))
+    async with streams_context as streams, ClientSession(streams[0], streams[1]) as session:
         await session.initialize()
         tools = (await session.list_tools()).tools
         answer = await session.call_tool("calculate", {"expression": "6*7"})

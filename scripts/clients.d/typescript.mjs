@@ -1,8 +1,9 @@
-// Lists and calls through the door with an official TypeScript client: typescript.mjs PACKAGE ERA TARGET…
+// Lists and calls tools through the gateway with an official TypeScript client:
+// typescript.mjs PACKAGES VERSION legacy|modern http URL | stdio COMMAND…
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 
-const [packages, version, era, kind, ...target] = process.argv.slice(2);
+const [packages, version, family, transportKind, ...target] = process.argv.slice(2);
 const require = createRequire(pathToFileURL(`${packages}/package.json`));
 const load = (name) => import(pathToFileURL(require.resolve(name)).href);
 
@@ -12,11 +13,11 @@ const names =
     : ["@modelcontextprotocol/client", "@modelcontextprotocol/client/stdio", "@modelcontextprotocol/client"];
 const [{ Client }, { StdioClientTransport }, { StreamableHTTPClientTransport }] = await Promise.all(names.map(load));
 
-const mode = era === "modern" ? { pin: "2026-07-28" } : "legacy";
+const mode = family === "modern" ? { pin: "2026-07-28" } : "legacy";
 const options = version === "1" ? {} : { versionNegotiation: { mode } };
 const client = new Client({ name: "judge", version: "1" }, options);
 const transport =
-  kind === "http"
+  transportKind === "http"
     ? new StreamableHTTPClientTransport(new URL(target[0]), { requestInit: { headers: { Authorization: `Bearer ${process.env.TOKEN}` } } })
     : new StdioClientTransport({ command: target[0], args: target.slice(1), env: process.env, stderr: "ignore" });
 await client.connect(transport);

@@ -1,4 +1,4 @@
-//! One client of the legacy or the modern era on one connection: as little work as possible, every answer checked.
+//! A client of the legacy or modern revision family on one connection. It does as little work as possible and checks every response.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
@@ -7,25 +7,25 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
-use crate::Failed;
+use crate::BenchError;
 
-/// Where a server is, and in which era it is spoken to.
+/// The address of a server, and the revision family to use.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
     pub(crate) host: String,
     pub(crate) path: String,
-    pub(crate) modern: bool,
+    pub(crate) is_modern: bool,
 }
 
 impl Target {
-    pub(crate) fn new(url: &str, modern: bool) -> Self {
+    pub(crate) fn new(url: &str, is_modern: bool) -> Self {
         let rest = url.strip_prefix("http://").unwrap_or(url);
         let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
-        Self { host: host.to_owned(), path: format!("/{path}"), modern }
+        Self { host: host.to_owned(), path: format!("/{path}"), is_modern }
     }
 
     fn version(&self) -> &'static str {
-        if self.modern { "2026-07-28" } else { "2025-11-25" }
+        if self.is_modern { "2026-07-28" } else { "2025-11-25" }
     }
 }
 
@@ -34,42 +34,42 @@ pub(crate) struct Client {
     target: Target,
     sender: http1::SendRequest<Full<Bytes>>,
     session: Option<String>,
-    next: u64,
+    next_id: u64,
 }
 
 impl Client {
-    pub(crate) async fn open(target: &Target) -> Result<Self, Failed> {
+    pub(crate) async fn open(target: &Target) -> Result<Self, BenchError> {
         let stream = TcpStream::connect(&target.host).await?;
         stream.set_nodelay(true)?;
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
         tokio::spawn(connection);
-        let mut client = Self { target: target.clone(), sender, session: None, next: 1 };
-        if !target.modern {
-            let about = json!({"protocolVersion": target.version(), "capabilities": {},
+        let mut client = Self { target: target.clone(), sender, session: None, next_id: 1 };
+        if !target.is_modern {
+            let initialize_params = json!({"protocolVersion": target.version(), "capabilities": {},
                 "clientInfo": {"name": "bench", "version": "1"}});
-            client.ask("initialize", about).await?;
+            client.send_request("initialize", initialize_params).await?;
             let message = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
             client.post(&message, "notifications/initialized", None).await?;
         }
         Ok(client)
     }
 
-    /// Calls `echo` and makes sure that the answer is the text that was sent.
-    pub(crate) async fn echo(&mut self, text: &str) -> Result<(), Failed> {
+    /// Calls `echo` and checks that the response is the text that was sent.
+    pub(crate) async fn echo(&mut self, text: &str) -> Result<(), BenchError> {
         let params = json!({"name": "echo", "arguments": {"text": text}});
-        let (result, _) = self.ask("tools/call", params).await?;
+        let (result, _) = self.send_request("tools/call", params).await?;
         match result["content"][0]["text"].as_str() {
             Some(answer) if answer == text => Ok(()),
-            _ => Err(format!("wrong answer: {}", short(&result.to_string())).into()),
+            _ => Err(format!("wrong answer: {}", truncated(&result.to_string())).into()),
         }
     }
 
-    /// All tools: how many, and the bytes of every page.
-    pub(crate) async fn list(&mut self) -> Result<(usize, Vec<Bytes>), Failed> {
+    /// Lists all tools. Returns their number and the bytes of every page.
+    pub(crate) async fn list(&mut self) -> Result<(usize, Vec<Bytes>), BenchError> {
         let (mut count, mut cursor, mut pages) = (0, None::<Value>, Vec::new());
         loop {
             let params = cursor.take().map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
-            let (mut result, bytes) = self.ask("tools/list", params).await?;
+            let (mut result, bytes) = self.send_request("tools/list", params).await?;
             count += result["tools"].as_array().map_or(0, Vec::len);
             cursor = result.get_mut("nextCursor").map(Value::take).filter(|cursor| !cursor.is_null());
             pages.push(bytes);
@@ -79,10 +79,10 @@ impl Client {
         }
     }
 
-    async fn ask(&mut self, method: &str, mut params: Value) -> Result<(Value, Bytes), Failed> {
-        let id = self.next;
-        self.next += 1;
-        if self.target.modern {
+    async fn send_request(&mut self, method: &str, mut params: Value) -> Result<(Value, Bytes), BenchError> {
+        let id = self.next_id;
+        self.next_id += 1;
+        if self.target.is_modern {
             params["_meta"] = json!({"io.modelcontextprotocol/protocolVersion": self.target.version(),
                 "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1"},
                 "io.modelcontextprotocol/clientCapabilities": {}});
@@ -91,22 +91,22 @@ impl Client {
         let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         let bytes = self.post(&message, method, name.as_deref()).await?;
         let text = std::str::from_utf8(&bytes)?;
-        // An answer as events has its data on one line here.
+        // A response as server-sent events has its data on one line here.
         let data = text.lines().filter_map(|line| line.strip_prefix("data:")).next_back().unwrap_or(text);
         let mut answer: Value = serde_json::from_str(data.trim())?;
         match answer.get_mut("result") {
             Some(result) => Ok((result.take(), bytes)),
-            None => Err(format!("no result: {}", short(text)).into()),
+            None => Err(format!("no result: {}", truncated(text)).into()),
         }
     }
 
-    async fn post(&mut self, message: &Value, method: &str, name: Option<&str>) -> Result<Bytes, Failed> {
+    async fn post(&mut self, message: &Value, method: &str, name: Option<&str>) -> Result<Bytes, BenchError> {
         self.sender.ready().await?;
         let mut request = Request::post(&self.target.path)
             .header("host", &self.target.host)
             .header("content-type", "application/json")
             .header("accept", "application/json, text/event-stream");
-        if self.target.modern {
+        if self.target.is_modern {
             request = request.header("mcp-method", method);
             if let Some(name) = name {
                 request = request.header("mcp-name", name);
@@ -128,11 +128,11 @@ impl Client {
         if status.is_success() {
             Ok(bytes)
         } else {
-            Err(format!("status {status}: {}", short(&String::from_utf8_lossy(&bytes))).into())
+            Err(format!("status {status}: {}", truncated(&String::from_utf8_lossy(&bytes))).into())
         }
     }
 }
 
-fn short(text: &str) -> String {
+fn truncated(text: &str) -> String {
     text.chars().take(160).collect()
 }

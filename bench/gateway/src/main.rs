@@ -1,25 +1,25 @@
-//! What a call through a gateway costs: Toolyard beside nginx, beside other gateways and beside no gateway at all, in one
+//! Measures what a call through a gateway costs: Toolyard compared with nginx, other gateways and no gateway at all, in one
 //! run, as ratios. `just bench-gateway` runs it.
 
+mod benchmark;
 mod client;
 mod load;
 mod memory;
 mod plot;
 mod process;
 mod report;
-mod stage;
 mod subject;
 mod upstream;
 
 use std::{path::PathBuf, process::ExitCode};
 
 use crate::{
+    benchmark::{Benchmark, Plan},
     load::Load,
-    stage::{Plan, Stage},
 };
 
-/// Why something could not be measured.
-type Failed = Box<dyn std::error::Error + Send + Sync>;
+/// Why a measurement failed.
+type BenchError = Box<dyn std::error::Error + Send + Sync>;
 
 const USAGE: &str = "\
 bench-gateway run --toolyard PROGRAM [--shared FOLDER] [--seconds 3] [--rounds 3] [--write FILE.md --plot FILE.svg]
@@ -27,12 +27,12 @@ bench-gateway run --toolyard PROGRAM [--shared FOLDER] [--seconds 3] [--rounds 3
 bench-gateway upstream --http ADDRESS | --stdio
 bench-gateway memory ADDRESS FILE…
 
---shared is a folder with bench-upstream, bench-load and bench-rmcp-proxy, which are used in place of our own.";
+--shared is a folder with the programs bench-upstream, bench-load and bench-rmcp-proxy, which replace the built-in ones.";
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let outcome = match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let outcome = match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["upstream", "--http", address] => upstream::over_http(address).await,
         ["upstream", "--stdio"] => upstream::over_stdio().await,
         ["memory", address, files @ ..] => match files.iter().map(std::fs::read).collect() {
@@ -51,18 +51,20 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn run(options: &[&str]) -> Result<(), Failed> {
+async fn run(options: &[&str]) -> Result<(), BenchError> {
     let mut plan = Plan::default();
     let (mut write, mut plot) = (None, None);
-    let mut words = options.iter();
-    while let Some(word) = words.next() {
-        let value = *words.next().ok_or(USAGE)?;
-        match *word {
+    let mut arguments = options.iter();
+    while let Some(option) = arguments.next() {
+        let value = *arguments.next().ok_or(USAGE)?;
+        match *option {
             "--toolyard" => plan.toolyard = std::path::absolute(value)?,
             "--seconds" => plan.seconds = value.parse()?,
-            "--calls" => plan.no_calls = value == "no",
+            "--calls" => plan.skips_calls = value == "no",
             "--rounds" => plan.rounds = value.parse()?,
-            "--shared" => plan.shared = Some(PathBuf::from(value)).filter(|folder| folder.join("bench-load").exists()),
+            "--shared" => {
+                plan.shared = Some(PathBuf::from(value)).filter(|folder| folder.join("bench-load").exists())
+            }
             "--peer" => plan.peers.push(value.split_once('=').map(owned).ok_or(USAGE)?),
             "--stdio-peer" => plan.stdio_peers.push(value.split_once('=').map(owned).ok_or(USAGE)?),
             "--write" => write = Some(PathBuf::from(value)),
@@ -71,11 +73,11 @@ async fn run(options: &[&str]) -> Result<(), Failed> {
         }
     }
     plan.load = plan.shared.as_ref().map_or(Load::Own, |folder| Load::Shared(folder.join("bench-load")));
-    let figures = Stage::open(plan)?.figures().await?;
+    let figures = Benchmark::open(plan)?.figures().await?;
     let table = report::markdown(&figures);
     println!("{table}");
     if let Some(file) = write {
-        report::put_into(&file, &table)?;
+        report::replace_table(&file, &table)?;
     }
     if let Some(file) = plot {
         std::fs::write(file, plot::svg(&figures))?;

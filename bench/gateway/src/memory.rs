@@ -1,4 +1,4 @@
-//! The floor for lists: answers every request with the same bytes from memory.
+//! The lower bound for lists: a server that responds with stored bytes from memory.
 
 use std::{
     convert::Infallible,
@@ -14,10 +14,10 @@ use hyper::{Request, Response, body::Incoming, server::conn::http1, service::ser
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 
-use crate::Failed;
+use crate::BenchError;
 
-/// Serves the pages of a list: the first to whoever asks without a cursor, the next one of its connection to others.
-pub(crate) async fn serve(address: &str, pages: Vec<Vec<u8>>) -> Result<(), Failed> {
+/// Serves the pages of a list: the first to a request without a cursor, else the next one of the connection.
+pub(crate) async fn serve(address: &str, pages: Vec<Vec<u8>>) -> Result<(), BenchError> {
     let listener = TcpListener::bind(address).await?;
     let pages: Arc<[Bytes]> = pages.into_iter().map(Bytes::from).collect();
     loop {
@@ -27,12 +27,13 @@ pub(crate) async fn serve(address: &str, pages: Vec<Vec<u8>>) -> Result<(), Fail
         let service = service_fn(move |request: Request<Incoming>| {
             let (pages, next) = (Arc::clone(&pages), Arc::clone(&next));
             async move {
-                // What is asked is read, as any server would.
-                let asked = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
-                let goes_on = asked.windows(8).any(|part| part == b"\"cursor\"");
-                let at = if goes_on { next.load(Ordering::Relaxed) } else { 0 };
-                next.store(at + 1, Ordering::Relaxed);
-                let body = pages.get(at).cloned().unwrap_or_default();
+                // The request is read, as any server would.
+                let body_bytes =
+                    request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+                let has_cursor = body_bytes.windows(8).any(|part| part == b"\"cursor\"");
+                let page = if has_cursor { next.load(Ordering::Relaxed) } else { 0 };
+                next.store(page + 1, Ordering::Relaxed);
+                let body = pages.get(page).cloned().unwrap_or_default();
                 let response = Response::builder().header("content-type", "application/json");
                 Ok::<_, Infallible>(response.body(Full::new(body)).unwrap_or_default())
             }

@@ -1,4 +1,4 @@
-//! Programs under test: started, waited for, ended with all their children, and what they spent.
+//! Programs under test: starts them, waits for them, ends them with all their children, and reads the resources they used.
 
 use std::{
     collections::HashMap,
@@ -9,26 +9,26 @@ use std::{
 };
 
 use crate::{
-    Failed,
+    BenchError,
     client::{Client, Target},
 };
 
-/// A program that ends with this.
+/// A started program; dropping this ends it and its children.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub(crate) struct RunningProgram {
     child: Child,
 }
 
-/// Processor time in seconds and memory in MiB.
+/// CPU time and memory of a process and its children.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Spent {
-    pub(crate) seconds: f64,
-    pub(crate) memory: f64,
+pub(crate) struct ResourceUsage {
+    pub(crate) cpu_seconds: f64,
+    pub(crate) memory_mib: f64,
 }
 
-impl Running {
-    /// Starts a program in a folder, with this folder as its home and its words in a file there.
-    pub(crate) fn start(name: &str, command: &[String], home: &Path) -> Result<Self, Failed> {
+impl RunningProgram {
+    /// Starts a program in a folder, which is also its home. Its output goes into `NAME.log` there.
+    pub(crate) fn start(name: &str, command: &[String], home: &Path) -> Result<Self, BenchError> {
         let (program, arguments) = command.split_first().ok_or("no program")?;
         let log = File::create(home.join(format!("{name}.log")))?;
         let child = Command::new(program)
@@ -51,35 +51,40 @@ impl Running {
         self.child.id()
     }
 
-    /// Waits for the first list with so many tools; how long that took since its start.
-    pub(crate) async fn ready(&mut self, target: &Target, tools: usize, since: Instant) -> Result<Duration, Failed> {
-        let mut why = "nobody answered".to_owned();
+    /// Waits until the server lists at least this many tools. Returns the time since `since`.
+    pub(crate) async fn wait_until_ready(
+        &mut self,
+        target: &Target,
+        tools: usize,
+        since: Instant,
+    ) -> Result<Duration, BenchError> {
+        let mut last_problem = "no response".to_owned();
         while since.elapsed() < Duration::from_secs(120) {
             if let Some(status) = self.child.try_wait()? {
-                return Err(format!("it ended: {status}").into());
+                return Err(format!("the program ended: {status}").into());
             }
-            match listed(target).await {
+            match count_tools(target).await {
                 Ok(count) if count >= tools => return Ok(since.elapsed()),
-                Ok(count) => why = format!("{count} tools"),
-                Err(error) => why = error.to_string(),
+                Ok(count) => last_problem = format!("{count} tools"),
+                Err(error) => last_problem = error.to_string(),
             }
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
-        Err(format!("it was not ready in two minutes: {why}").into())
+        Err(format!("not ready within two minutes: {last_problem}").into())
     }
 }
 
-async fn listed(target: &Target) -> Result<usize, Failed> {
+async fn count_tools(target: &Target) -> Result<usize, BenchError> {
     Ok(Client::open(target).await?.list().await?.0)
 }
 
-impl Drop for Running {
+impl Drop for RunningProgram {
     fn drop(&mut self) {
-        let all = family(self.child.id());
-        // Politely first: what it started ends with it.
+        let all = process_tree(self.child.id());
+        // SIGTERM first, so that the program can end its children itself.
         signal("TERM", &all);
-        let until = Instant::now() + Duration::from_secs(5);
-        while Instant::now() < until && matches!(self.child.try_wait(), Ok(None)) {
+        let deadline = Instant::now() + Duration::from_secs(5);
+        while Instant::now() < deadline && matches!(self.child.try_wait(), Ok(None)) {
             std::thread::sleep(Duration::from_millis(20));
         }
         signal("KILL", &all);
@@ -89,18 +94,18 @@ impl Drop for Running {
 
 fn signal(name: &str, processes: &[u32]) {
     let alive = processes.iter().filter(|id| Path::new(&format!("/proc/{id}")).exists());
-    let words: Vec<String> = alive.map(u32::to_string).collect();
-    if !words.is_empty() {
-        let _ = Command::new("kill").arg(format!("-{name}")).args(words).stderr(Stdio::null()).status();
+    let ids: Vec<String> = alive.map(u32::to_string).collect();
+    if !ids.is_empty() {
+        let _ = Command::new("kill").arg(format!("-{name}")).args(ids).stderr(Stdio::null()).status();
     }
 }
 
-/// A process and everything it started.
-fn family(process: u32) -> Vec<u32> {
+/// A process and all its descendants.
+fn process_tree(process: u32) -> Vec<u32> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        if let Some(parent) = fields(id).and_then(|fields| fields.get(1)?.parse().ok()) {
+        if let Some(parent) = stat_fields(id).and_then(|fields| fields.get(1)?.parse().ok()) {
             children.entry(parent).or_default().push(id);
         }
     }
@@ -112,20 +117,20 @@ fn family(process: u32) -> Vec<u32> {
     all
 }
 
-/// What a process and everything it started have spent so far.
-pub(crate) fn spent(process: u32) -> Spent {
-    let mut sum = Spent::default();
-    for fields in family(process).into_iter().filter_map(fields) {
+/// The resources that a process and all its descendants have used so far.
+pub(crate) fn resource_usage(process: u32) -> ResourceUsage {
+    let mut sum = ResourceUsage::default();
+    for fields in process_tree(process).into_iter().filter_map(stat_fields) {
         let number = |at: usize| fields.get(at).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
-        // Ticks of a hundredth of a second, and pages of 4 KiB.
-        sum.seconds += (number(11) + number(12)) / 100.0;
-        sum.memory += number(21) * 4096.0 / f64::from(1 << 20);
+        // utime and stime in ticks of 10 ms, rss in pages of 4 KiB.
+        sum.cpu_seconds += (number(11) + number(12)) / 100.0;
+        sum.memory_mib += number(21) * 4096.0 / f64::from(1 << 20);
     }
     sum
 }
 
-/// The fields of a process's state after its name.
-fn fields(process: u32) -> Option<Vec<String>> {
+/// The fields of `/proc/PID/stat` after the name.
+fn stat_fields(process: u32) -> Option<Vec<String>> {
     let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     Some(text.rsplit_once(") ")?.1.split(' ').map(str::to_owned).collect())
 }

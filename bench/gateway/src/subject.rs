@@ -1,44 +1,44 @@
-//! What is measured: no gateway, nginx, Toolyard, and whoever else there is.
+//! The measured subjects: no gateway, nginx, Toolyard, and other gateways.
 
 use std::{fs, path::Path, time::Instant};
 
-use crate::{Failed, client::Target, process::Running};
+use crate::{BenchError, client::Target, process::RunningProgram};
 
-/// One way to the upstream.
+/// A gateway (or none) in front of the upstream.
 #[derive(Debug)]
 pub(crate) struct Subject {
     pub(crate) name: String,
     pub(crate) target: Target,
-    /// Whose processor time is counted.
+    /// The process whose CPU time is counted, with its children.
     pub(crate) process: u32,
-    /// It ends with this; the upstream itself belongs to somebody else.
-    _running: Option<Running>,
+    /// Ended when dropped; `None` for the upstream itself, which the benchmark owns.
+    _running: Option<RunningProgram>,
 }
 
 impl Subject {
     /// The upstream itself.
-    pub(crate) fn direct(target: Target, upstream: &Running) -> Self {
+    pub(crate) fn direct(target: Target, upstream: &RunningProgram) -> Self {
         Self { name: "direct".to_owned(), target, process: upstream.id(), _running: None }
     }
 
-    /// A program that listens at this port, ready when it lists so many tools.
+    /// Starts a program and waits until it lists this many tools.
     pub(crate) async fn start(
         name: &str,
         command: &[String],
         target: Target,
         tools: usize,
         home: &Path,
-    ) -> Result<Self, Failed> {
+    ) -> Result<Self, BenchError> {
         let since = Instant::now();
-        let mut running = Running::start(name, command, home)?;
-        let ready = running.ready(&target, tools, since).await;
+        let mut running = RunningProgram::start(name, command, home)?;
+        let ready = running.wait_until_ready(&target, tools, since).await;
         ready.map_err(|error| format!("{name}: {error}"))?;
         Ok(Self { name: name.to_owned(), target, process: running.id(), _running: Some(running) })
     }
 }
 
-/// nginx as a plain reverse proxy with one process, as somebody would write it who knows it.
-pub(crate) fn nginx(port: u16, upstream: &str, home: &Path) -> Result<Vec<String>, Failed> {
+/// The command of nginx as a plain reverse proxy with one worker, configured with keep-alive to the upstream.
+pub(crate) fn nginx(port: u16, upstream: &str, home: &Path) -> Result<Vec<String>, BenchError> {
     let file = home.join(format!("nginx-{port}.conf"));
     let text = format!(
         "worker_processes 1; daemon off; pid nginx-{port}.pid; error_log nginx-{port}.err warn;
@@ -56,15 +56,20 @@ http {{
 "
     );
     fs::write(&file, text)?;
-    let words = ["nginx".into(), "-p".into(), home.display().to_string(), "-e".into(), "nginx.err".into()];
-    Ok(words.into_iter().chain(["-c".into(), file.display().to_string()]).collect())
+    let command = ["nginx".into(), "-p".into(), home.display().to_string(), "-e".into(), "nginx.err".into()];
+    Ok(command.into_iter().chain(["-c".into(), file.display().to_string()]).collect())
 }
 
-/// Toolyard with these servers, everything on that is on by itself.
-pub(crate) fn toolyard(program: &Path, port: u16, servers: &str, home: &Path) -> Result<Vec<String>, Failed> {
+/// The command of Toolyard with these servers and default settings.
+pub(crate) fn toolyard(
+    program: &Path,
+    port: u16,
+    servers: &str,
+    home: &Path,
+) -> Result<Vec<String>, BenchError> {
     let file = home.join(format!("toolyard-{port}.toml"));
     fs::write(&file, servers)?;
-    let words = [
+    let command = [
         program.display().to_string(),
         "--config".into(),
         file.display().to_string(),
@@ -75,10 +80,10 @@ pub(crate) fn toolyard(program: &Path, port: u16, servers: &str, home: &Path) ->
         "--surface".into(),
         "full".into(),
     ];
-    Ok(words.into())
+    Ok(command.into())
 }
 
-/// A peer's command line with its places filled in.
+/// The command of another gateway with its placeholders filled in.
 pub(crate) fn peer(command: &str, port: u16, upstream: &str, server: &[String]) -> Vec<String> {
     let fill = |word: &str| match word {
         "{server}" => server.to_vec(),

@@ -1,4 +1,4 @@
-//! A small MCP server to measure against, where no other one is at hand: `echo`, and ten times a hundred tools.
+//! The built-in upstream: a small MCP server with `echo`, and ten servers of a hundred tools each.
 
 use std::convert::Infallible;
 
@@ -12,30 +12,30 @@ use tokio::{
     net::TcpListener,
 };
 
-use crate::Failed;
+use crate::BenchError;
 
-/// How many tools each of the ten servers of a farm has.
-const FARM_TOOLS: usize = 100;
+/// Number of tools of each of the ten servers.
+const TOOLS_PER_SERVER: usize = 100;
 
 /// Serves at `/mcp` (answers as events), `/json/mcp` (answers as JSON) and `/u0/mcp` … `/u9/mcp` (100 tools each).
-pub(crate) async fn over_http(address: &str) -> Result<(), Failed> {
+pub(crate) async fn over_http(address: &str) -> Result<(), BenchError> {
     let listener = TcpListener::bind(address).await?;
     loop {
         let (stream, _) = listener.accept().await?;
         stream.set_nodelay(true)?;
         tokio::spawn(async move {
-            // A client that goes away is none of our business.
-            let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(answer)).await;
+            // A client may disconnect at any time.
+            let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(handle)).await;
         });
     }
 }
 
-/// Serves whoever started it.
-pub(crate) async fn over_stdio() -> Result<(), Failed> {
+/// Serves on stdin and stdout.
+pub(crate) async fn over_stdio() -> Result<(), BenchError> {
     let (mut lines, mut out) = (BufReader::new(tokio::io::stdin()).lines(), tokio::io::stdout());
     while let Some(line) = lines.next_line().await? {
         let message: Value = serde_json::from_str(&line)?;
-        if let Some(mut answer) = answered(&message, None).map(|answer| answer.to_string()) {
+        if let Some(mut answer) = response_to(&message, None).map(|answer| answer.to_string()) {
             answer.push('\n');
             out.write_all(answer.as_bytes()).await?;
             out.flush().await?;
@@ -44,16 +44,17 @@ pub(crate) async fn over_stdio() -> Result<(), Failed> {
     Ok(())
 }
 
-async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn handle(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
     let path = request.uri().path().to_owned();
-    let farm = path.strip_prefix("/u").and_then(|rest| rest.split('/').next()?.parse::<usize>().ok());
-    let posted = request.method() == hyper::Method::POST;
+    let server_number =
+        path.strip_prefix("/u").and_then(|rest| rest.split('/').next()?.parse::<usize>().ok());
+    let is_post = request.method() == hyper::Method::POST;
     let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
     let message: Value = serde_json::from_slice(&body).unwrap_or_default();
-    let answer = answered(&message, farm).filter(|_| posted);
+    let answer = response_to(&message, server_number).filter(|_| is_post);
     let as_events = path == "/mcp";
     let (status, kind, body) = match answer {
-        None if posted => (202, "application/json", String::new()),
+        None if is_post => (202, "application/json", String::new()),
         None => (405, "application/json", String::new()),
         Some(answer) if as_events => (200, "text/event-stream", format!("data: {answer}\n\n")),
         Some(answer) => (200, "application/json", answer.to_string()),
@@ -62,13 +63,13 @@ async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Inf
     Ok(response.body(Full::new(body.into())).unwrap_or_default())
 }
 
-/// The answer to one message of the legacy era; none to what asks nothing.
-fn answered(message: &Value, farm: Option<usize>) -> Option<Value> {
+/// The response to a legacy message; `None` for notifications.
+fn response_to(message: &Value, server_number: Option<usize>) -> Option<Value> {
     let id = message.get("id")?;
     let result = match message["method"].as_str()? {
         "initialize" => json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
             "serverInfo": {"name": "bench", "version": "1"}}),
-        "tools/list" => json!({ "tools": tools(farm) }),
+        "tools/list" => json!({ "tools": tools(server_number) }),
         "tools/call" => {
             json!({"content": [{"type": "text", "text": message["params"]["arguments"]["text"]}]})
         }
@@ -81,8 +82,8 @@ fn answered(message: &Value, farm: Option<usize>) -> Option<Value> {
     Some(json!({"jsonrpc": "2.0", "id": id, "result": result}))
 }
 
-fn tools(farm: Option<usize>) -> Vec<Value> {
-    let Some(number) = farm else {
+fn tools(server_number: Option<usize>) -> Vec<Value> {
+    let Some(number) = server_number else {
         return vec![json!({"name": "echo", "description": "Returns its text", "inputSchema":
             {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}})];
     };
@@ -95,5 +96,5 @@ fn tools(farm: Option<usize>) -> Vec<Value> {
         json!({"name": format!("t{number}_{at:03}"), "inputSchema": schema, "description":
             format!("Tool {at} of server {number}: reads, changes and writes one record and says what changed.")})
     };
-    (0..FARM_TOOLS).map(tool).collect()
+    (0..TOOLS_PER_SERVER).map(tool).collect()
 }

@@ -139,8 +139,8 @@ fn print(report: &Report, below_floor: &[FloorViolation], as_json: bool) {
         let _ = writeln!(out, "{:#}", json!({"report": report, "below_floor": below}));
         return;
     }
-    let _ = writeln!(out, "{}", table::aligned(table::QUALITY, &table::quality(report)));
-    let _ = writeln!(out, "\n{}", table::aligned(table::COSTS, &table::costs(report)));
+    let _ = writeln!(out, "{}", table::aligned(table::QUALITY_HEADINGS, &table::quality(report)));
+    let _ = writeln!(out, "\n{}", table::aligned(table::COST_HEADINGS, &table::costs(report)));
     let _ = writeln!(
         std::io::stderr(),
         "note: points of 100; tokens are {}; times can only be compared within one run",

@@ -38,7 +38,7 @@ fn any_tool_is_enough_but_ndcg_prefers_all() {
 }
 
 #[test]
-fn means_and_percentiles_over_many_queries() {
+fn means_and_percentiles_are_taken_over_all_queries() {
     let judgements = RelevanceJudgements::new(&[1], &[], RelevanceCriterion::All);
     let result =
         |list: &[usize], micros| QueryMetrics::of(&judgements, list, 10, Duration::from_micros(micros));
@@ -55,20 +55,20 @@ fn means_and_percentiles_over_many_queries() {
 }
 
 prop_compose! {
-    fn case()(
+    fn any_case()(
         relevant in prop::collection::vec(0_usize..30, 1..6),
         groups in prop::collection::vec(prop::collection::vec(0_usize..30, 1..4), 0..3),
         list in prop::collection::vec(0_usize..30, 0..15),
-        one in any::<bool>(),
+        is_any in any::<bool>(),
     ) -> (RelevanceJudgements, Vec<usize>, Vec<usize>) {
-        let criterion = if one { RelevanceCriterion::Any } else { RelevanceCriterion::All };
+        let criterion = if is_any { RelevanceCriterion::Any } else { RelevanceCriterion::All };
         (RelevanceJudgements::new(&relevant, &groups, criterion), relevant, list)
     }
 }
 
 proptest! {
     #[test]
-    fn metrics_stay_between_zero_and_one((judgements, _, list) in case()) {
+    fn metrics_stay_between_zero_and_one((judgements, _, list) in any_case()) {
         let gains = judgements.gains(&list);
         for k in 0..15 {
             let (recall, ndcg) = (judgements.recall(&gains, k), judgements.ndcg(&gains, k));
@@ -79,26 +79,26 @@ proptest! {
     }
 
     #[test]
-    fn prepending_a_relevant_tool_never_lowers_a_metric((judgements, relevant, list) in case()) {
+    fn prepending_a_relevant_tool_never_lowers_a_metric((judgements, relevant, list) in any_case()) {
         let before = judgements.gains(&list);
-        let more: Vec<usize> = relevant.iter().take(1).chain(&list).copied().collect();
-        let after = judgements.gains(&more);
+        let extended: Vec<usize> = relevant.iter().take(1).chain(&list).copied().collect();
+        let after = judgements.gains(&extended);
         // Prepending may push a tool out of the first ten, so the whole list is evaluated.
         prop_assert!(judgements.recall(&after, 20) >= judgements.recall(&before, 20));
         prop_assert!(after.first().copied().unwrap_or(false));
     }
 
     #[test]
-    fn appending_a_relevant_tool_never_lowers_a_metric((judgements, relevant, list) in case()) {
+    fn appending_a_relevant_tool_never_lowers_a_metric((judgements, relevant, list) in any_case()) {
         let before = judgements.gains(&list);
-        let more: Vec<usize> = list.iter().chain(relevant.iter().take(1)).copied().collect();
-        let after = judgements.gains(&more);
+        let extended: Vec<usize> = list.iter().chain(relevant.iter().take(1)).copied().collect();
+        let after = judgements.gains(&extended);
         prop_assert!(judgements.recall(&after, 10) >= judgements.recall(&before, 10));
         prop_assert!(judgements.ndcg(&after, 10) >= judgements.ndcg(&before, 10));
     }
 
     #[test]
-    fn the_relevant_tools_alone_are_the_ideal_list((judgements, relevant, _) in case()) {
+    fn the_relevant_tools_alone_are_the_ideal_list((judgements, relevant, _) in any_case()) {
         let gains = judgements.gains(&relevant.iter().copied().collect::<std::collections::BTreeSet<_>>().into_iter().collect::<Vec<_>>());
         prop_assert!(close(judgements.recall(&gains, 10), 1.0));
         prop_assert!(close(judgements.ndcg(&gains, 10), 1.0));

@@ -77,9 +77,9 @@ fn measure(suite: &Suite, engine: &Engine<'_>, tool_tokens: &[usize], curves: bo
     let figures =
         |group: &QueryGroup| MeanMetrics::of(&run_queries(retriever.as_ref(), &group.queries, tool_tokens));
     // No curves per step: the length of interleaved lists depends on the number of steps.
-    let drawn = |group: &QueryGroup| curves && group.set == suite.name && group.mode != PER_STEP;
+    let has_curve = |group: &QueryGroup| curves && group.set == suite.name && group.mode != PER_STEP;
     let curve =
-        |group: &QueryGroup| drawn(group).then(|| curve(retriever.as_ref(), &group.queries, tool_tokens));
+        |group: &QueryGroup| has_curve(group).then(|| curve(retriever.as_ref(), &group.queries, tool_tokens));
     let history = |history| measure_history(suite, engine, retriever.as_ref(), history, tool_tokens);
     EngineResult {
         engine: engine.name.to_owned(),
@@ -106,9 +106,9 @@ fn measure_history(
         return None;
     }
     let multi_tool = |results: &[QueryMetrics]| {
-        let mode = history.queries.iter().zip(results);
+        let pairs = history.queries.iter().zip(results);
         MeanMetrics::of(
-            mode.filter(|(query, _)| query.judgements.needs_several_tools()).map(|(_, result)| result),
+            pairs.filter(|(query, _)| query.judgements.needs_several_tools()).map(|(_, result)| result),
         )
     };
     let after = run_queries(retriever.as_ref(), &history.queries, tool_tokens);

@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// Finds only the tools recorded for the first word.
+/// Finds only the tool that was recorded last for the first word of a text.
 #[derive(Default)]
 struct EchoRetriever {
     tool_by_word: HashMap<String, usize>,
@@ -94,9 +94,10 @@ fn rows_below_their_floor_are_reported() {
         }}"#,
     )
     .unwrap();
-    let named: Vec<String> = floor_violations(&floors, &report()).iter().map(ToString::to_string).collect();
+    let violations: Vec<String> =
+        floor_violations(&floors, &report()).iter().map(ToString::to_string).collect();
     assert_eq!(
-        named,
+        violations,
         [
             "tiny, after 30 past uses: 10.0 / 12.3, must be 10.0 / 50.0",
             "vanished: not measured, must be 1.0 / 1.0",

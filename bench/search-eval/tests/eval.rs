@@ -1,6 +1,6 @@
 //! `search-eval` as a user runs it, on a set small enough to check by hand.
 
-#![expect(clippy::unwrap_used, reason = "a test helper fails its test")]
+#![expect(clippy::unwrap_used, reason = "a panic in a test helper fails the test, as intended")]
 
 use std::{
     fmt::Write as _,
@@ -20,46 +20,46 @@ const QUERIES: &str = r#"{"id":"1","text":"send a mail to Bob","relevant":["mail
 {"id":"4","text":"list mails","relevant":["mail::list"],"split":"dev"}
 "#;
 
-fn world() -> tempfile::TempDir {
-    let world = tempfile::tempdir().unwrap();
-    std::fs::create_dir_all(world.path().join("sets/office")).unwrap();
-    std::fs::write(world.path().join("sets/office/tools.jsonl"), TOOLS).unwrap();
-    std::fs::write(world.path().join("sets/office/queries.jsonl"), QUERIES).unwrap();
-    world
+fn folder_with_sets() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("sets/office")).unwrap();
+    std::fs::write(folder.path().join("sets/office/tools.jsonl"), TOOLS).unwrap();
+    std::fs::write(folder.path().join("sets/office/queries.jsonl"), QUERIES).unwrap();
+    folder
 }
 
-/// Everything a person sees, without times.
-fn run(folder: &Path, words: &[&str]) -> String {
+/// The stdout and stderr of a command, and its exit code if that is not 0.
+fn run(folder: &Path, args: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_search-eval"))
-        .args(words)
+        .args(args)
         .current_dir(folder)
         .env_clear()
         .env("HOME", folder)
         .stdin(Stdio::null())
         .output()
         .unwrap();
-    let mut seen = String::from_utf8(output.stdout).unwrap();
+    let mut text = String::from_utf8(output.stdout).unwrap();
     let errors = String::from_utf8(output.stderr).unwrap();
     if !errors.is_empty() {
-        let _ = write!(seen, "--- stderr\n{errors}");
+        let _ = write!(text, "--- stderr\n{errors}");
     }
     if !output.status.success() {
-        let _ = write!(seen, "--- exit {}", output.status.code().unwrap_or(-1));
+        let _ = write!(text, "--- exit {}", output.status.code().unwrap_or(-1));
     }
-    seen
+    text
 }
 
-/// Only what is the same on every machine: the table of quality and the talk.
-fn without_costs(seen: &str) -> String {
-    let (quality, rest) = seen.split_once("\n\n").unwrap();
-    let talk = rest.split_once("--- stderr").unwrap().1;
-    format!("{quality}\n--- stderr{talk}")
+/// The quality table and stderr: what is the same on every machine.
+fn without_costs(text: &str) -> String {
+    let (quality, rest) = text.split_once("\n\n").unwrap();
+    let stderr = rest.split_once("--- stderr").unwrap().1;
+    format!("{quality}\n--- stderr{stderr}")
 }
 
 #[test]
 fn a_set_is_measured_and_shown() {
-    let world = world();
-    insta::assert_snapshot!(without_costs(&run(world.path(), &["sets"])), @r"
+    let folder = folder_with_sets();
+    insta::assert_snapshot!(without_costs(&run(folder.path(), &["sets"])), @r"
     SET     ASKED                             QUERIES  HIT@1  RECALL@5  RECALL@10  NDCG@10  ALL@10  ENGINE
     office  whole text                              3   66.7      66.7       66.7     62.6    66.7  toolyard
                                                         66.7      66.7       66.7     66.7    66.7  baseline
@@ -74,10 +74,10 @@ fn a_set_is_measured_and_shown() {
 }
 
 #[test]
-fn the_same_as_json() {
-    let world = world();
-    let seen = run(world.path(), &["sets/office", "--json", "--split", "dev"]);
-    let value: serde_json::Value = serde_json::from_str(&seen).unwrap();
+fn json_output_has_the_figures_of_each_engine() {
+    let folder = folder_with_sets();
+    let text = run(folder.path(), &["sets/office", "--json", "--split", "dev"]);
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
     let row = &value["report"]["rows"][0];
     assert_eq!(value["report"]["split"], "dev");
     assert_eq!(row["key"], "office");
@@ -89,10 +89,10 @@ fn the_same_as_json() {
 
 #[test]
 fn a_row_below_its_floor_fails_the_command() {
-    let world = world();
+    let folder = folder_with_sets();
     let floors = r#"{"rows": {"office": {"recall_at_10": 90.0, "ndcg_at_10": 10.0}, "gone": {"recall_at_10": 1, "ndcg_at_10": 1}}}"#;
-    std::fs::write(world.path().join("floors.json"), floors).unwrap();
-    insta::assert_snapshot!(without_costs(&run(world.path(), &["sets", "--floor", "floors.json"])), @r"
+    std::fs::write(folder.path().join("floors.json"), floors).unwrap();
+    insta::assert_snapshot!(without_costs(&run(folder.path(), &["sets", "--floor", "floors.json"])), @r"
     SET     ASKED                             QUERIES  HIT@1  RECALL@5  RECALL@10  NDCG@10  ALL@10  ENGINE
     office  whole text                              3   66.7      66.7       66.7     62.6    66.7  toolyard
                                                         66.7      66.7       66.7     66.7    66.7  baseline
@@ -109,13 +109,13 @@ fn a_row_below_its_floor_fails_the_command() {
       hint: find out what changed; if the fall is meant, write it into floors.json
     --- exit 1
     ");
-    let seen = run(world.path(), &["sets", "--floor", "floors.json", "--json"]);
-    let (data, end) = seen.split_once("--- exit ").unwrap();
+    let text = run(folder.path(), &["sets", "--floor", "floors.json", "--json"]);
+    let (data, end) = text.split_once("--- exit ").unwrap();
     assert_eq!(end, "1");
     let value: serde_json::Value = serde_json::from_str(data).unwrap();
     assert_eq!(value["below_floor"].as_array().unwrap().len(), 2);
-    std::fs::write(world.path().join("floors.json"), r#"{"rows": {"office": {}}}"#).unwrap();
-    insta::assert_snapshot!(run(world.path(), &["sets", "--floor", "floors.json"]), @r#"
+    std::fs::write(folder.path().join("floors.json"), r#"{"rows": {"office": {}}}"#).unwrap();
+    insta::assert_snapshot!(run(folder.path(), &["sets", "--floor", "floors.json"]), @r#"
     --- stderr
     error: failed to read the floors in floors.json: missing field `recall_at_10` at line 1 column 22
       hint: like this: {"rows": {"SET": {"recall_at_10": 80.0, "ndcg_at_10": 66.0}}}
@@ -124,12 +124,12 @@ fn a_row_below_its_floor_fails_the_command() {
 }
 
 #[test]
-fn a_picture_is_drawn() {
-    let world = world();
-    run(world.path(), &["sets", "--plot", "search.svg"]);
-    let picture = std::fs::read_to_string(world.path().join("search.svg")).unwrap();
-    assert!(picture.starts_with("<svg") && picture.contains(">office<"));
-    insta::assert_snapshot!(run(world.path(), &["sets", "--plot", "no/search.svg"]), @r"
+fn a_plot_is_written() {
+    let folder = folder_with_sets();
+    run(folder.path(), &["sets", "--plot", "search.svg"]);
+    let svg = std::fs::read_to_string(folder.path().join("search.svg")).unwrap();
+    assert!(svg.starts_with("<svg") && svg.contains(">office<"));
+    insta::assert_snapshot!(run(folder.path(), &["sets", "--plot", "no/search.svg"]), @r"
     --- stderr
     error: failed to write no/search.svg: No such file or directory (os error 2)
       hint: name a file in a folder that exists: --plot search.svg
@@ -138,23 +138,23 @@ fn a_picture_is_drawn() {
 }
 
 #[test]
-fn what_is_not_a_set_is_said_with_what_a_set_is() {
-    let world = world();
-    insta::assert_snapshot!(run(world.path(), &["nowhere"]), @r"
+fn an_unusable_folder_is_reported_with_the_expected_format() {
+    let folder = folder_with_sets();
+    insta::assert_snapshot!(run(folder.path(), &["nowhere"]), @r"
     --- stderr
     error: failed to read nowhere: No such file or directory (os error 2)
       hint: a set is a folder with tools.jsonl ({id, name, description, server, params: [{name, description}]}) and queries.jsonl ({id, text, relevant: [tool ids]}); give one, or a folder of them
     --- exit 2
     ");
-    std::fs::create_dir(world.path().join("empty")).unwrap();
-    insta::assert_snapshot!(run(world.path(), &["empty"]), @r"
+    std::fs::create_dir(folder.path().join("empty")).unwrap();
+    insta::assert_snapshot!(run(folder.path(), &["empty"]), @r"
     --- stderr
     error: empty holds no test set
       hint: a set is a folder with tools.jsonl ({id, name, description, server, params: [{name, description}]}) and queries.jsonl ({id, text, relevant: [tool ids]}); give one, or a folder of them
     --- exit 2
     ");
-    std::fs::write(world.path().join("sets/office/queries.jsonl"), format!("{QUERIES}{{\"id\":")).unwrap();
-    insta::assert_snapshot!(run(world.path(), &["sets"]), @r"
+    std::fs::write(folder.path().join("sets/office/queries.jsonl"), format!("{QUERIES}{{\"id\":")).unwrap();
+    insta::assert_snapshot!(run(folder.path(), &["sets"]), @r"
     --- stderr
     error: sets/office/queries.jsonl line 5: EOF while parsing a value (column 6)
       hint: every line is one JSON object; tool ids are those of tools.jsonl

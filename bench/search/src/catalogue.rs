@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use fastrand::Rng;
 use serde::Deserialize;
-use toolyard_search::{ParamText, ServerText, ToolText};
+use toolyard_search::{ParamText, SourceText, ToolText};
 
 /// Larger servers are split.
 const MAX_TOOLS_PER_SERVER: usize = 50;
@@ -16,7 +16,7 @@ const REPLACED_WORD_RATE: f64 = 0.15;
 const NEW_WORD_RATE: f64 = 0.005;
 
 /// A server and its tools.
-pub type Server = (ServerText, Vec<ToolText>);
+pub type Server = (SourceText, Vec<ToolText>);
 
 /// A source of any number of servers.
 pub struct Catalogue {
@@ -70,32 +70,32 @@ impl Catalogue {
     }
 
     /// A synthetic catalogue of made-up words with a skewed frequency distribution.
-    pub fn made() -> Self {
+    pub fn synthetic() -> Self {
         let mut rng = Rng::with_seed(1);
         let syllables =
             ["ra", "me", "to", "lin", "ser", "ba", "con", "du", "fi", "gra", "ho", "pel", "sta", "vor", "wi"];
-        let coined: Vec<String> = (0..20_000)
+        let made_up_words: Vec<String> = (0..20_000)
             .map(|_| (0..rng.usize(2..5)).map(|_| syllables[rng.usize(..syllables.len())]).collect())
             .collect();
-        let say = |rng: &mut Rng, words: usize| {
+        let phrase = |rng: &mut Rng, words: usize| {
             // The fourth power: few words are frequent, most are rare.
-            let said: Vec<&str> = (0..words)
-                .map(|_| coined[(rng.f64().powi(4) * coined.len() as f64) as usize].as_str())
+            let words: Vec<&str> = (0..words)
+                .map(|_| made_up_words[(rng.f64().powi(4) * made_up_words.len() as f64) as usize].as_str())
                 .collect();
-            said.join(" ")
+            words.join(" ")
         };
         let mut base = Vec::new();
         for number in 0..200 {
             let tools = (0..50).map(|tool| {
-                let name = say(&mut rng, 2).replace(' ', "_");
+                let name = phrase(&mut rng, 2).replace(' ', "_");
                 ToolText {
                     key: format!("{name}_{tool}").into(),
                     name,
-                    description: say(&mut rng, 18),
+                    description: phrase(&mut rng, 18),
                     params: (0..3)
                         .map(|_| ParamText {
-                            name: say(&mut rng, 2).replace(' ', "_"),
-                            description: say(&mut rng, 8),
+                            name: phrase(&mut rng, 2).replace(' ', "_"),
+                            description: phrase(&mut rng, 8),
                         })
                         .collect(),
                     ..ToolText::default()
@@ -103,11 +103,11 @@ impl Catalogue {
             });
             let tools = tools.collect();
             base.push((
-                ServerText { id: format!("made{number}").into(), description: say(&mut rng, 20) },
+                SourceText { id: format!("made{number}").into(), description: phrase(&mut rng, 20) },
                 tools,
             ));
         }
-        let requests = (0..MAX_REQUESTS).map(|_| say(&mut rng, 12)).collect();
+        let requests = (0..MAX_REQUESTS).map(|_| phrase(&mut rng, 12)).collect();
         Self::new(base, requests)
     }
 
@@ -122,7 +122,7 @@ impl Catalogue {
         Self { base, words, requests }
     }
 
-    /// Servers with so many tools together.
+    /// Servers with this many tools together.
     pub fn servers(&self, tools: usize) -> impl Iterator<Item = Server> {
         let mut left = tools;
         (0..).map_while(move |number| {
@@ -134,7 +134,7 @@ impl Catalogue {
     }
 
     /// A server of 50 tools that is not among those of [`Self::servers`].
-    pub fn fifty(&self, number: usize) -> Server {
+    pub fn new_server(&self, number: usize) -> Server {
         let first = 1_000_000_000 + number * MAX_TOOLS_PER_SERVER;
         let tools = (first..).flat_map(|at| self.server(at).1).take(MAX_TOOLS_PER_SERVER);
         let tools =
@@ -152,7 +152,7 @@ impl Catalogue {
         }
         let mut rng = Rng::with_seed(number as u64);
         let word = self.word(&mut rng);
-        let varied = ServerText {
+        let varied = SourceText {
             id: format!("{} {word}{copy}", server.id).into(),
             description: self.vary(&server.description, &mut rng),
         };
@@ -218,7 +218,7 @@ fn servers(set: &str, mut tools: Vec<ToolLine>) -> Vec<Server> {
             current.clone_from(&tool.server);
             let id = if tool.server.is_empty() { set } else { &tool.server };
             let id = format!("{id}{}", all.len());
-            all.push((ServerText { id: id.into(), description: tool.server_description }, Vec::new()));
+            all.push((SourceText { id: id.into(), description: tool.server_description }, Vec::new()));
         }
         let params = tool.params.into_iter();
         let params =

@@ -5,8 +5,8 @@ use toolyard_model::{ModelMessage, Role};
 
 use crate::{Agent, AgentError, CancelToken, RunEnd, RunRequest, RunWatcher, TokenCounter};
 
-/// A single message may use this fraction of the token budget: one half.
-const MAX_MESSAGE_SHARE: usize = 2;
+/// A single message may use at most half of the token budget.
+const MESSAGE_BUDGET_DIVISOR: usize = 2;
 /// Tokens that a message costs besides its text.
 const MESSAGE_OVERHEAD_TOKENS: usize = 4;
 
@@ -14,6 +14,10 @@ const MESSAGE_OVERHEAD_TOKENS: usize = 4;
 const MAX_HISTORY_MESSAGES: usize = 200;
 /// Longer messages are truncated in the middle.
 const MAX_MESSAGE_CHARS: usize = 20_000;
+/// Tokens are rarely longer; very long texts are cut by this estimate before their tokens are counted.
+const MAX_TOKEN_CHARS: usize = 12;
+/// Texts are not truncated below this length.
+const MIN_TRUNCATED_CHARS: usize = 8;
 
 /// A conversation with an agent.
 #[derive(Debug, Clone, Default)]
@@ -26,15 +30,6 @@ impl Chat {
     /// A new conversation with the agent of this name.
     pub fn new(agent: impl Into<String>) -> Self {
         Self { agent: agent.into(), history: Vec::new() }
-    }
-
-    /// Adds earlier messages, oldest first.
-    #[must_use]
-    pub fn with_history(mut self, history: impl IntoIterator<Item = ModelMessage>) -> Self {
-        for message in history {
-            self.push(message.role, &message.text);
-        }
-        self
     }
 
     /// The messages so far, oldest first.
@@ -65,8 +60,8 @@ impl Chat {
         }
     }
 
-    /// Runs a message, streams its progress and answer to `watcher`, and adds both to the history; `stream_chat_message`
-    /// in the specification.
+    /// Runs a message, streams its progress and answer to `watcher`, and adds message and answer to the history;
+    /// `stream_chat_message` in the specification.
     pub async fn stream_chat_message(
         &mut self,
         agent: &Agent,
@@ -95,16 +90,16 @@ impl Chat {
 /// the middle; tool messages are left out.
 pub fn recent_history(
     history: &[ModelMessage],
-    tokens: usize,
+    max_tokens: usize,
     counter: &dyn TokenCounter,
 ) -> Vec<ModelMessage> {
-    let mut remaining = tokens;
+    let mut remaining = max_tokens;
     let mut recent: Vec<ModelMessage> = Vec::new();
-    let is_spoken = |message: &&ModelMessage| {
+    let is_included = |message: &&ModelMessage| {
         matches!(message.role, Role::User | Role::Assistant) && !message.text.trim().is_empty()
     };
-    for message in history.iter().rev().filter(is_spoken) {
-        let text = truncate_tokens(&message.text, tokens / MAX_MESSAGE_SHARE, counter);
+    for message in history.iter().rev().filter(is_included) {
+        let text = truncate_tokens(&message.text, max_tokens / MESSAGE_BUDGET_DIVISOR, counter);
         let Some(rest) = remaining.checked_sub(counter.count(&text) + MESSAGE_OVERHEAD_TOKENS) else { break };
         remaining = rest;
         recent.push(ModelMessage::new(message.role, text));
@@ -115,30 +110,31 @@ pub fn recent_history(
 }
 
 /// Truncates a text in the middle to about this many tokens.
-fn truncate_tokens(text: &str, tokens: usize, counter: &dyn TokenCounter) -> String {
-    if text.len() <= tokens {
+fn truncate_tokens(text: &str, max_tokens: usize, counter: &dyn TokenCounter) -> String {
+    // A token has at least one byte.
+    if text.len() <= max_tokens {
         return text.to_owned();
     }
     let mut characters = text.chars().count();
     let mut short = text.to_owned();
-    // Cuts a very long text before counting it; tokens are rarely longer than 12 characters.
-    if characters > tokens.saturating_mul(12) {
-        characters = tokens.saturating_mul(12);
+    let estimate = max_tokens.saturating_mul(MAX_TOKEN_CHARS);
+    if characters > estimate {
+        characters = estimate;
         short = truncate_middle(text, characters);
     }
-    while characters > 8 && counter.count(&short) > tokens {
+    while characters > MIN_TRUNCATED_CHARS && counter.count(&short) > max_tokens {
         characters = characters * 3 / 4;
         short = truncate_middle(text, characters);
     }
     short
 }
 
-/// Keeps the first two thirds and the last third of this many characters.
-fn truncate_middle(text: &str, characters: usize) -> String {
-    let (head, tail) = (characters * 2 / 3, characters / 3);
-    let all = text.chars().count();
+/// Keeps `kept_chars` characters: two thirds from the start of the text, one third from its end.
+fn truncate_middle(text: &str, kept_chars: usize) -> String {
+    let (head, tail) = (kept_chars * 2 / 3, kept_chars / 3);
+    let total = text.chars().count();
     let begin: String = text.chars().take(head).collect();
-    let end: String = text.chars().skip(all.saturating_sub(tail)).collect();
+    let end: String = text.chars().skip(total.saturating_sub(tail)).collect();
     format!("{begin} … {end}")
 }
 

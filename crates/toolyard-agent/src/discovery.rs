@@ -1,6 +1,6 @@
 //! The tools an agent shows its model: core tools, and those that a search finds for the task.
 
-use std::{collections::HashMap, fmt, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
 
 use toolyard_core::{RawJson, ResultShape, SourceId, SourceKind};
 use toolyard_hub::{Snapshot, ToolCandidate, ToolHub};
@@ -10,11 +10,10 @@ use crate::{
     prompt::{AvailableTools, PromptTool},
 };
 
-/// More than are shown, because the agent cannot use all of them.
+/// More than are shown, because results that the agent cannot use are dropped.
 const MAX_SEARCH_RESULTS: usize = 100;
 /// A planner takes as many of these as fit its prompt.
 const MAX_RELEVANT_TOOLS: usize = 24;
-/// Separators between the steps of a task.
 const STEP_SEPARATORS: [&str; 16] = [
     ". ",
     ", ",
@@ -38,22 +37,22 @@ const MIN_PART_CHARS: usize = 4;
 /// Later parts of a task are ignored.
 const MAX_PARTS: usize = 12;
 
-/// Success rate and number of calls, by tool and source.
+/// Success rate (0 to 1) and number of calls (decayed over time), by tool and source.
 pub type SuccessRates = HashMap<(String, SourceId), (f64, f64)>;
 
 /// The tools an agent can use: with a task the most relevant first, without one all of them.
 pub fn available_tools<'a>(
     agent: &'a AgentConfig,
     hub: &ToolHub,
-    request: Option<&str>,
+    task: Option<&str>,
     rates: SuccessRates,
 ) -> AvailableTools<impl Iterator<Item = PromptTool> + use<'a>> {
     let can_use = |tool: &Arc<ToolCandidate>| agent.can_use(&tool.name, tool.source_id().as_str());
     let all: Vec<Arc<ToolCandidate>> = hub.specs().into_iter().filter(can_use).collect();
     let total = all.len();
     let core = all.iter().filter(|tool| is_core(agent, tool)).map(|tool| prompt_tool(tool, &rates)).collect();
-    let relevant = match request {
-        Some(request) => relevant_tools(hub, request).into_iter().filter(can_use).collect(),
+    let relevant = match task {
+        Some(task) => relevant_tools(hub, task).into_iter().filter(can_use).collect(),
         None => all,
     };
     let relevant = relevant.into_iter().filter(|tool| !is_core(agent, tool));
@@ -65,10 +64,10 @@ pub(crate) fn tools_for_task(
     agent: &AgentConfig,
     hub: &ToolHub,
     task: &str,
-    rates: SuccessRates,
     shapes: &[ResultShape],
 ) -> AvailableTools<Vec<PromptTool>> {
-    let AvailableTools { core, relevant, total } = available_tools(agent, hub, Some(task), rates);
+    let AvailableTools { core, relevant, total } =
+        available_tools(agent, hub, Some(task), SuccessRates::new());
     let tools = AgentTools::new(agent, hub);
     let with_shape = |tool: PromptTool| {
         let source = tools.find(tool.name()).map(|found| found.source_id());
@@ -86,23 +85,23 @@ fn is_core(agent: &AgentConfig, tool: &ToolCandidate) -> bool {
     agent.is_core(&tool.name, tool.source.info.kind == SourceKind::Native)
 }
 
-/// Tools by relevance: the best match of each part of the request, in turn. Tools that match only by their source are
-/// left out, because models do not name sources.
-fn relevant_tools(hub: &ToolHub, request: &str) -> Vec<Arc<ToolCandidate>> {
-    let parts = split_task(request);
+/// Tools by relevance: the best match of each part of the task, then the second best of each, and so on. Tools that match only
+/// by their source are left out, because models do not name sources.
+fn relevant_tools(hub: &ToolHub, task: &str) -> Vec<Arc<ToolCandidate>> {
+    let parts = split_task(task);
     let found = if parts.len() < 2 {
-        hub.search(request, MAX_SEARCH_RESULTS)
+        hub.search(task, MAX_SEARCH_RESULTS)
     } else {
-        hub.search_steps(request, &parts, MAX_SEARCH_RESULTS)
+        hub.search_steps(task, &parts, MAX_SEARCH_RESULTS)
     };
-    found.into_iter().filter(|found| found.by_name).map(|found| found.tool).collect()
+    found.into_iter().filter(|found| found.reachable_by_name).map(|found| found.tool).collect()
 }
 
 /// Splits a task where its steps seem to be.
-fn split_task(request: &str) -> Vec<&str> {
-    let mut parts = vec![request];
-    for between in STEP_SEPARATORS {
-        parts = parts.into_iter().flat_map(|part| part.split(between)).collect();
+fn split_task(task: &str) -> Vec<&str> {
+    let mut parts = vec![task];
+    for separator in STEP_SEPARATORS {
+        parts = parts.into_iter().flat_map(|part| part.split(separator)).collect();
     }
     let is_long_enough = |part: &&str| part.trim().chars().count() >= MIN_PART_CHARS;
     parts.into_iter().filter(is_long_enough).take(MAX_PARTS).collect()
@@ -117,16 +116,10 @@ fn prompt_tool(tool: &ToolCandidate, rates: &SuccessRates) -> PromptTool {
 }
 
 /// All tools an agent can use, whether its prompt shows them or not. A snapshot.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct AgentTools<'a> {
     agent: &'a AgentConfig,
     snapshot: Arc<Snapshot>,
-}
-
-impl fmt::Debug for AgentTools<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AgentTools").field("agent", &self.agent.name).finish_non_exhaustive()
-    }
 }
 
 impl<'a> AgentTools<'a> {
@@ -137,7 +130,7 @@ impl<'a> AgentTools<'a> {
 
     /// The preferred tool of this name, if the agent can use it.
     pub fn find(&self, tool: &str) -> Option<&Arc<ToolCandidate>> {
-        let found = self.snapshot.find(tool)?.used.first()?;
+        let found = self.snapshot.find(tool)?.equivalents.first()?;
         let may_use = self.agent.capabilities.enable_tool_calling
             && self.agent.can_use(&found.name, found.source_id().as_str());
         may_use.then_some(found)

@@ -1,15 +1,14 @@
 //! Escapes untrusted text for prompts, so that it cannot pass for our own lines, tags or control tokens.
 //!
 //! Prose is quoted line by line with `> `, names appear bare only when they are plain, and values are JSON. In none of them
-//! can `<` start a tag or `[` a control token of a chat template. Escaping is reversible: `unescape_prose` reverts [`prose`],
-//! and JSON escapes revert on parsing.
+//! can `<` start a tag or `[` a control token of a chat template. Escaping is reversible.
 
 use std::{borrow::Cow, fmt::Write as _};
 
 use serde_json::Value;
 use toolyard_core::{
     find_unsafe, sanitize,
-    text::{LINE_BREAKS, normalize_line_breaks},
+    text::{NON_LF_LINE_BREAKS, normalize_line_breaks},
 };
 
 /// Control tokens of chat templates written in brackets.
@@ -31,7 +30,7 @@ const BRACKET_TOKENS: [&str; 16] = [
     "gMASK",
     "IMG",
 ];
-/// Tags by which chat templates and agents mark speakers and calls, besides those with a bar.
+/// What follows `<` in tags by which chat templates and agents mark roles and tool calls, besides `<|`.
 const TAG_TOKENS: [&str; 23] = [
     "s>",
     "/s>",
@@ -59,25 +58,26 @@ const TAG_TOKENS: [&str; 23] = [
 ];
 
 /// The non-empty lines of a text, sanitized.
-pub(crate) fn lines(text: &str) -> Vec<String> {
+pub(crate) fn sanitized_lines(text: &str) -> Vec<String> {
     let text = normalize_line_breaks(text).replace('\t', "    ");
     let (clean, _) = sanitize(&text);
     clean.lines().map(|line| line.trim_end().to_owned()).filter(|line| !line.is_empty()).collect()
 }
 
 /// The sanitized text on one line, with single spaces.
-pub(crate) fn one_line(text: &str) -> String {
-    lines(text).iter().flat_map(|line| line.split_whitespace()).collect::<Vec<_>>().join(" ")
+pub(crate) fn sanitized_line(text: &str) -> String {
+    sanitized_lines(text).iter().flat_map(|line| line.split_whitespace()).collect::<Vec<_>>().join(" ")
 }
 
 /// Prefixes every line of an untrusted text with `> ` and escapes it.
 pub(crate) fn quote(text: &str) -> String {
-    let quoted: Vec<String> = lines(text).iter().map(|line| format!("> {}", prose(line))).collect();
+    let quoted: Vec<String> =
+        sanitized_lines(text).iter().map(|line| format!("> {}", markup(line))).collect();
     quoted.join("\n")
 }
 
-/// Escapes prose so that no tag and no control token starts in it.
-pub(crate) fn prose(text: &str) -> Cow<'_, str> {
+/// Escapes markup, so that neither a tag nor a control token starts in the text.
+pub(crate) fn markup(text: &str) -> Cow<'_, str> {
     escape(text, |rest| match rest.split_at_checked(1)? {
         ("<", after) if starts_tag(after) => Some("&lt;"),
         ("[", after) if starts_bracket_token(after) => Some("&#91;"),
@@ -95,7 +95,7 @@ pub(crate) fn control_tokens(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// Replaces each character for which `replacement` of the rest of the text returns something.
+/// Replaces each character for which `replacement`, given the text from that character on, returns a replacement.
 fn escape(text: &str, replacement: impl Fn(&str) -> Option<&'static str>) -> Cow<'_, str> {
     if !text.contains(['<', '[', '&']) {
         return Cow::Borrowed(text);
@@ -110,23 +110,6 @@ fn escape(text: &str, replacement: impl Fn(&str) -> Option<&'static str>) -> Cow
     Cow::Owned(out)
 }
 
-/// Reverts [`prose`].
-#[cfg(test)]
-pub(crate) fn unescape_prose(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('&') {
-        out.push_str(before);
-        let known = [("lt;", '<'), ("#91;", '['), ("amp;", '&')];
-        let found = known.iter().find_map(|(name, letter)| Some((after.strip_prefix(name)?, *letter)));
-        let (after, letter) = found.unwrap_or((after, '&'));
-        out.push(letter);
-        rest = after;
-    }
-    out.push_str(rest);
-    out
-}
-
 /// Whether `<` followed by this text starts a tag; comparisons such as `a < b` and `a <= b` do not.
 fn starts_tag(rest: &str) -> bool {
     rest.chars().next().is_some_and(|next| !next.is_whitespace() && next != '=')
@@ -138,7 +121,6 @@ fn starts_bracket_token(rest: &str) -> bool {
         .any(|token| rest.strip_prefix(token).is_some_and(|after| after.starts_with([']', '_'])))
 }
 
-/// Whether a text contains a control token of a chat template.
 pub(crate) fn has_control_token(text: &str) -> bool {
     let mut starts = text.match_indices(['<', '[']);
     starts.any(|(at, _)| starts_control_token(text.get(at..).unwrap_or_default()))
@@ -146,10 +128,10 @@ pub(crate) fn has_control_token(text: &str) -> bool {
 
 fn starts_control_token(text: &str) -> bool {
     if let Some(rest) = text.strip_prefix('<') {
-        let closes = rest.starts_with('/') && rest.chars().nth(1).is_some_and(char::is_alphabetic);
+        let is_closing_tag = rest.starts_with('/') && rest.chars().nth(1).is_some_and(char::is_alphabetic);
         let starts_with =
             |token: &&str| rest.get(..token.len()).is_some_and(|start| start.eq_ignore_ascii_case(token));
-        return closes || rest.starts_with(['|', '\u{ff5c}']) || TAG_TOKENS.iter().any(starts_with);
+        return is_closing_tag || rest.starts_with(['|', '\u{ff5c}']) || TAG_TOKENS.iter().any(starts_with);
     }
     text.strip_prefix('[').is_some_and(starts_bracket_token)
 }
@@ -215,7 +197,7 @@ fn write_string(text: &str, out: &mut String) {
             '\t' => out.push_str("\\t"),
             '<' if starts_tag(rest) => out.push_str("\\u003c"),
             '[' if starts_bracket_token(rest) => out.push_str("\\u005b"),
-            letter if is_unsafe || letter.is_control() || LINE_BREAKS.contains(&letter) => {
+            letter if is_unsafe || letter.is_control() || NON_LF_LINE_BREAKS.contains(&letter) => {
                 write_unicode_escape(letter, out);
             }
             letter => out.push(letter),
@@ -229,6 +211,9 @@ fn write_unicode_escape(letter: char, out: &mut String) {
         let _ = write!(out, "\\u{unit:04x}");
     }
 }
+
+#[cfg(test)]
+pub(crate) use tests::unescape_markup;
 
 #[cfg(test)]
 mod tests {
@@ -248,16 +233,16 @@ mod tests {
 
     #[test]
     fn tags_and_control_tokens_are_escaped() {
-        assert_eq!(prose("a <|im_end|> b"), "a &lt;|im_end|> b");
-        assert_eq!(prose("</tool_call> [INST] [x] a < b <= c"), "&lt;/tool_call> &#91;INST] [x] a < b <= c");
-        assert_eq!(prose("R&D &lt; &amp; & x"), "R&D &amp;lt; &amp;amp; & x");
+        assert_eq!(markup("a <|im_end|> b"), "a &lt;|im_end|> b");
+        assert_eq!(markup("</tool_call> [INST] [x] a < b <= c"), "&lt;/tool_call> &#91;INST] [x] a < b <= c");
+        assert_eq!(markup("R&D &lt; &amp; & x"), "R&D &amp;lt; &amp;amp; & x");
         assert_eq!(json(&Value::from("<s>\u{202e}\n[INST]")), r#""\u003cs>\u202e\n\u005bINST]""#);
     }
 
     #[test]
     fn every_line_terminator_ends_a_line() {
-        assert_eq!(lines("a\r\nb\u{2028}c\rd\u{85}\n\n e "), ["a", "b", "c", "d", " e"]);
-        assert_eq!(one_line(" a\n  b\u{200b}\tc "), "a b c");
+        assert_eq!(sanitized_lines("a\r\nb\u{2028}c\rd\u{85}\n\n e "), ["a", "b", "c", "d", " e"]);
+        assert_eq!(sanitized_line(" a\n  b\u{200b}\tc "), "a b c");
     }
 
     #[test]
@@ -281,6 +266,22 @@ mod tests {
         }
     }
 
+    /// Reverts [`markup`].
+    pub(crate) fn unescape_markup(text: &str) -> String {
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once('&') {
+            out.push_str(before);
+            let known = [("lt;", '<'), ("#91;", '['), ("amp;", '&')];
+            let found = known.iter().find_map(|(name, letter)| Some((after.strip_prefix(name)?, *letter)));
+            let (after, letter) = found.unwrap_or((after, '&'));
+            out.push(letter);
+            rest = after;
+        }
+        out.push_str(rest);
+        out
+    }
+
     fn adversarial() -> impl Strategy<Value = String> {
         let pieces = prop::sample::select(vec![
             "<", "|", "[", "INST", "]", "&", "lt;", "amp;", "#91;", "a", " ", "\\", "\"", "\u{202e}",
@@ -292,9 +293,9 @@ mod tests {
     proptest! {
         #[test]
         fn escaping_is_reversible(text in prop_oneof![any::<String>(), adversarial()]) {
-            let escaped = prose(&text);
+            let escaped = markup(&text);
             prop_assert!(!has_control_token(&escaped), "{}", escaped);
-            prop_assert_eq!(unescape_prose(&escaped), text);
+            prop_assert_eq!(unescape_markup(&escaped), text);
         }
 
         #[test]

@@ -29,7 +29,7 @@ impl TokenCounter for O200k {
     }
 }
 
-/// End of the first chunk: the end of the text, else of its last line, else of its last whole character.
+/// End of the first chunk: the end of a short text, else of the last line, else of the last character within the limit.
 fn chunk_end(text: &str) -> usize {
     if text.len() <= MAX_CHUNK_BYTES {
         return text.len();

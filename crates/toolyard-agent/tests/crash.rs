@@ -1,7 +1,11 @@
 //! Kills a process before and after every write of a run of twenty steps, with a real MCP server as its tool and a real
 //! HTTP server as its model: the answer stays the same, no effect is repeated or lost, and no reply is requested again.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test helper fails its test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a panic in a test helper fails the test, as intended"
+)]
 
 use std::{
     collections::BTreeMap,
@@ -21,7 +25,7 @@ use toolyard_core::{Journal as _, Resolution, RunId};
 use toolyard_store::{Location, Store};
 
 const STEPS: usize = 20;
-/// More writes than any run makes.
+/// More writes than a run makes, so that the last kill points have no effect.
 const MAX_WRITES: usize = 140;
 /// Concurrent processes.
 const CONCURRENCY: usize = 4;
@@ -36,37 +40,37 @@ fn example(name: &str) -> PathBuf {
     path
 }
 
-/// Every third step only looks, and the next of its chain uses what it saw; the others record a line.
-fn plan(mark: &str) -> String {
+/// Two chains of steps. Every third step looks at a line, and its successor uses that result; the others record a line.
+fn plan(label: &str) -> String {
     let steps = (0..STEPS).map(|at| {
         let tool = if at % 3 == 2 { "look_at_line" } else { "record_line" };
-        let mut arguments = json!({"mark": mark, "line": at});
-        let mut needs = Vec::new();
+        let mut arguments = json!({"label": label, "line": at});
+        let mut dependencies = Vec::new();
         if let Some(before) = at.checked_sub(2) {
-            needs.push(format!("s{before}"));
+            dependencies.push(format!("s{before}"));
             if before % 3 == 2
                 && let Some(fields) = arguments.as_object_mut()
             {
-                fields.insert("before".to_owned(), json!(format!("$s{before}.line")));
+                fields.insert("previous_line".to_owned(), json!(format!("$s{before}.line")));
             }
         }
-        json!({"id": format!("s{at}"), "tool_type": tool, "arguments": arguments, "dependencies": needs,
+        json!({"id": format!("s{at}"), "tool_type": tool, "arguments": arguments, "dependencies": dependencies,
                "description": format!("step {at}"), "complexity": "low"})
     });
     json!({"steps": steps.collect::<Vec<_>>()}).to_string()
 }
 
-fn question(mark: &str) -> String {
-    format!("record and look at the lines of the ledger, mark {mark}.")
+fn question(label: &str) -> String {
+    format!("record and look at the lines of the ledger, label {label}.")
 }
 
 /// The script of the model: a plan for a question, and an answer once there are results.
-fn script(marks: &[String]) -> String {
+fn script(labels: &[String]) -> String {
     let mut lines = Vec::new();
-    for mark in marks {
-        let mention = format!("mark {mark}.");
+    for label in labels {
+        let mention = format!("label {label}.");
         lines.push(json!({"contains": [mention, "s19"], "text": "All twenty lines are done."}).to_string());
-        lines.push(json!({"anywhere": [mention], "text": plan(mark)}).to_string());
+        lines.push(json!({"anywhere": [mention], "text": plan(label)}).to_string());
     }
     lines.join("\n")
 }
@@ -82,25 +86,25 @@ struct TestBed {
 }
 
 impl TestBed {
-    async fn new(marks: &[String]) -> Self {
+    async fn new(labels: &[String]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        std::fs::write(at("script"), script(marks)).unwrap();
+        let path = |name: &str| folder.path().join(name);
+        std::fs::write(path("script"), script(labels)).unwrap();
         let mut server = Command::new(example("scripted_model_server"))
             .arg("--script")
-            .arg(at("script"))
+            .arg(path("script"))
             .arg("--log")
-            .arg(at("requests"))
+            .arg(path("requests"))
             .stdout(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
         let model = lines.next_line().await.unwrap().unwrap();
-        let database = at("toolyard.db");
+        let database = path("toolyard.db");
         let store = Store::open(Location::Sqlite(database.clone())).await.unwrap();
-        std::fs::write(at("ledger"), "").unwrap();
-        let (ledger, requests) = (at("ledger"), at("requests"));
+        std::fs::write(path("ledger"), "").unwrap();
+        let (ledger, requests) = (path("ledger"), path("requests"));
         Self { store, database, ledger, model, requests, _server: server, _folder: folder }
     }
 
@@ -118,12 +122,12 @@ impl TestBed {
         ProcessReport::parse(&tokio::time::timeout(Duration::from_mins(5), output).await.unwrap().unwrap())
     }
 
-    /// How often each line of a mark was recorded.
-    fn recorded(&self, mark: &str) -> BTreeMap<usize, usize> {
+    /// How often each line of a label was recorded.
+    fn recorded(&self, label: &str) -> BTreeMap<usize, usize> {
         let mut lines = BTreeMap::new();
         for line in std::fs::read_to_string(&self.ledger).unwrap().lines() {
             let mut words = line.split(' ');
-            if (words.next(), words.next()) == (Some(mark), Some("record_line")) {
+            if (words.next(), words.next()) == (Some(label), Some("record_line")) {
                 *lines.entry(words.next().unwrap().parse().unwrap()).or_default() += 1;
             }
         }
@@ -131,11 +135,11 @@ impl TestBed {
     }
 
     /// Number of requests for a plan and for an answer.
-    fn model_requests(&self, mark: &str) -> (usize, usize) {
-        let mention = format!("mark {mark}.");
+    fn model_requests(&self, label: &str) -> (usize, usize) {
+        let mention = format!("label {label}.");
         let requests = std::fs::read_to_string(&self.requests).unwrap();
-        let of_mark = requests.lines().filter(|line| line.contains(&mention));
-        let entries: Vec<Value> = of_mark.map(|line| serde_json::from_str(line).unwrap()).collect();
+        let of_label = requests.lines().filter(|line| line.contains(&mention));
+        let entries: Vec<Value> = of_label.map(|line| serde_json::from_str(line).unwrap()).collect();
         let plans =
             entries.iter().filter(|entry| entry.pointer("/request/response_format").is_some()).count();
         (plans, entries.len() - plans)
@@ -187,12 +191,12 @@ struct KilledRun {
 }
 
 /// Kills a run once and resumes it until it finishes. Unknown outcomes are resolved by what the ledger contains.
-async fn kill_and_resume(bed: Arc<TestBed>, mark: String, kill: String, expected: RunEnd) -> KilledRun {
-    let first = bed.process("new", &question(&mark), &kill).await;
+async fn kill_and_resume(bed: Arc<TestBed>, label: String, kill: String, expected: RunEnd) -> KilledRun {
+    let first = bed.process("new", &question(&label), &kill).await;
     let run = first.run.clone().unwrap();
     tokio::time::sleep(SERVER_GRACE).await;
     let logged = bed.logged_replies(&run).await;
-    let requests_before = bed.model_requests(&mark);
+    let requests_before = bed.model_requests(&label);
     let (mut unknown, mut end) = (0, first.end.clone());
     for _ in 0..10 {
         match end {
@@ -201,38 +205,38 @@ async fn kill_and_resume(bed: Arc<TestBed>, mark: String, kill: String, expected
                     unknown += 1;
                     let step = step.strip_prefix("step ").unwrap();
                     let line: usize = step.trim_start_matches('s').parse().unwrap();
-                    let took_effect = bed.recorded(&mark).contains_key(&line);
+                    let took_effect = bed.recorded(&label).contains_key(&line);
                     let resolution = if took_effect { Resolution::Done } else { Resolution::NotDone };
                     bed.store.resolve(&run, step, resolution, "ada").await.unwrap();
                 }
             }
             Some(end) => {
-                assert_eq!(end, expected, "{mark}");
+                assert_eq!(end, expected, "{label}");
                 break;
             }
             None => {}
         }
         end = bed.process("resume", run.as_str(), "").await.end;
-        assert!(end.is_some(), "{mark}: the resumed process was not killed");
+        assert!(end.is_some(), "{label}: the resumed process was not killed");
     }
-    check(&bed, &mark, logged, requests_before);
+    check_invariants(&bed, &label, logged, requests_before);
     KilledRun { killed: first.killed, unknown }
 }
 
 /// Every line was recorded once, and no request whose reply was logged was repeated.
-fn check(bed: &TestBed, mark: &str, logged: (bool, bool), before: (usize, usize)) {
-    let recorded = bed.recorded(mark);
+fn check_invariants(bed: &TestBed, label: &str, logged: (bool, bool), before: (usize, usize)) {
+    let recorded = bed.recorded(label);
     let expected: Vec<usize> = (0..STEPS).filter(|at| at % 3 != 2).collect();
-    assert_eq!(recorded.keys().copied().collect::<Vec<_>>(), expected, "{mark}: lines are missing");
-    assert!(recorded.values().all(|times| *times == 1), "{mark}: lines were recorded twice: {recorded:?}");
-    let (plans, answers) = bed.model_requests(mark);
+    assert_eq!(recorded.keys().copied().collect::<Vec<_>>(), expected, "{label}: lines are missing");
+    assert!(recorded.values().all(|times| *times == 1), "{label}: lines were recorded twice: {recorded:?}");
+    let (plans, answers) = bed.model_requests(label);
     let max = |logged: bool, before: usize| if logged { before } else { before + 1 };
-    assert!(plans <= max(logged.0, before.0), "{mark}: {plans} plans, logged {logged:?}, before {before:?}");
+    assert!(plans <= max(logged.0, before.0), "{label}: {plans} plans, logged {logged:?}, before {before:?}");
     assert!(
         answers <= max(logged.1, before.1),
-        "{mark}: {answers} answers, logged {logged:?}, before {before:?}"
+        "{label}: {answers} answers, logged {logged:?}, before {before:?}"
     );
-    assert!(plans <= 2 && answers <= 2, "{mark}");
+    assert!(plans <= 2 && answers <= 2, "{label}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -245,8 +249,9 @@ async fn a_run_killed_at_any_write_ends_the_same() {
             [(format!("b{at}x"), format!("before:{at}")), (format!("a{at}x"), format!("after:{at}"))]
         })
         .collect();
-    let marks: Vec<String> = kills.iter().map(|(mark, _)| mark.clone()).chain(["whole".to_owned()]).collect();
-    let bed = Arc::new(TestBed::new(&marks).await);
+    let labels: Vec<String> =
+        kills.iter().map(|(label, _)| label.clone()).chain(["whole".to_owned()]).collect();
+    let bed = Arc::new(TestBed::new(&labels).await);
     let whole = bed.process("new", &question("whole"), "").await;
     let expected = whole.end.unwrap();
     let RunEnd::Answered { answer, sources, .. } = &expected else { panic!("{expected:?}") };
@@ -257,8 +262,8 @@ async fn a_run_killed_at_any_write_ends_the_same() {
     let (mut kills_made, mut unknown, mut survived) = (0, 0, 0);
     for batch in kills.chunks(CONCURRENCY) {
         let mut running = tokio::task::JoinSet::new();
-        for (mark, kill) in batch {
-            running.spawn(kill_and_resume(Arc::clone(&bed), mark.clone(), kill.clone(), expected.clone()));
+        for (label, kill) in batch {
+            running.spawn(kill_and_resume(Arc::clone(&bed), label.clone(), kill.clone(), expected.clone()));
         }
         for run in running.join_all().await {
             kills_made += usize::from(run.killed);

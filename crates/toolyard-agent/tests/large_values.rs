@@ -1,6 +1,6 @@
 //! A result of 100 MB is passed to two other steps through a store, and no prompt grows.
 
-#![expect(clippy::unwrap_used, reason = "a test helper fails its test")]
+#![expect(clippy::unwrap_used, reason = "a panic in a test helper fails the test, as intended")]
 
 use std::{
     sync::{
@@ -90,7 +90,8 @@ async fn a_hundred_megabytes_are_passed_by_reference() {
     let store = Store::open(Location::Sqlite(folder.path().join("toolyard.db"))).await.unwrap();
     let (hub, received) = (ToolHub::default(), Arc::new(AtomicUsize::new(0)));
     let tool = |name: &str, description: &str| {
-        let spec = ToolSpec::new(name, description).with_hints(ToolHints::READ_ONLY).without_capabilities();
+        let spec =
+            ToolSpec::new(name, description).with_hints(ToolHints::READ_ONLY).without_inferred_capabilities();
         Arc::new(LargeValueTool { spec, received: Arc::clone(&received) }) as Arc<dyn Tool>
     };
     let tools = vec![tool("read_all", "Reads all rows of a file"), tool("measure", "Measures rows")];
@@ -107,7 +108,7 @@ async fn a_hundred_megabytes_are_passed_by_reference() {
         counter: Arc::new(O200k),
         owner: "test".to_owned(),
     });
-    let began = Instant::now();
+    let start = Instant::now();
     let request = RunRequest { question: "read all and measure it".to_owned(), ..RunRequest::default() };
     let (_, end) = agent.ask(request, &NoWatcher, &CancelToken::new()).await.unwrap();
     assert!(matches!(end, RunEnd::Answered { .. }), "{end:?}");
@@ -115,7 +116,7 @@ async fn a_hundred_megabytes_are_passed_by_reference() {
     println!(
         "{} MB passed to two steps in {:.1} s; the longest prompt had {prompt} characters",
         received >> 20,
-        began.elapsed().as_secs_f64()
+        start.elapsed().as_secs_f64()
     );
     assert!(received > 2 * (RESULT_BYTES - (1 << 20)), "both steps received the whole value");
     assert!(prompt < 20_000);

@@ -49,7 +49,7 @@ impl Tool for PageTool {
 
 /// Rows of about 50 kB.
 fn rows(page: u64) -> Value {
-    let row = |at: u64| json!({"id": page * 1_000 + at, "name": format!("Customer number {at}"), "amount": at * 37 % 911});
+    let row = |index: u64| json!({"id": page * 1_000 + index, "name": format!("Customer number {index}"), "amount": index * 37 % 911});
     let mut rows = Vec::new();
     let mut size = 0;
     while size < RESULT_BYTES {
@@ -62,12 +62,12 @@ fn rows(page: u64) -> Value {
 
 /// Each step reads a page and gets all rows of the previous one.
 fn plan() -> String {
-    let step = |at: usize| {
-        let mut arguments = json!({ "page": at });
-        if at > 0 {
-            arguments["before"] = json!(format!("$s{}.rows", at - 1));
+    let step = |index: usize| {
+        let mut arguments = json!({ "page": index });
+        if index > 0 {
+            arguments["before"] = json!(format!("$s{}.rows", index - 1));
         }
-        json!({"id": format!("s{at}"), "tool_type": "read_page", "arguments": arguments, "dependencies": []})
+        json!({"id": format!("s{index}"), "tool_type": "read_page", "arguments": arguments, "dependencies": []})
     };
     json!({"steps": (0..STEPS).map(step).collect::<Vec<_>>()}).to_string()
 }
@@ -79,15 +79,15 @@ fn tokens(request: &ModelRequest) -> usize {
 }
 
 /// The tokens of the same task as a loop of calls whose results are pasted into the conversation.
-fn pasted(first: &ModelRequest) -> usize {
+fn tokens_with_pasting(first: &ModelRequest) -> usize {
     let mut conversation = String::new();
-    let mut all = 0;
-    for at in 0..=STEPS {
-        all += tokens(first) + O200k.count(&conversation);
-        let page = u64::try_from(at).unwrap();
+    let mut total = 0;
+    for index in 0..=STEPS {
+        total += tokens(first) + O200k.count(&conversation);
+        let page = u64::try_from(index).unwrap();
         writeln!(conversation, "<tool_call>{{\"page\": {page}}}</tool_call>\n{}", rows(page)).unwrap();
     }
-    all
+    total
 }
 
 #[tokio::test]
@@ -127,14 +127,14 @@ async fn references_cost_at_most_a_tenth_of_pasting() {
 
     let received = received.lock().unwrap();
     assert_eq!(received.len(), STEPS);
-    let passed = received.iter().filter(|arguments| arguments.to_string().len() > RESULT_BYTES).count();
-    assert_eq!(passed, STEPS - 1, "values are passed whole");
+    let whole_values = received.iter().filter(|arguments| arguments.to_string().len() > RESULT_BYTES).count();
+    assert_eq!(whole_values, STEPS - 1, "values are passed whole");
 
     let requests = model.requests();
-    let referred: usize = requests.iter().map(tokens).sum();
-    let pasted = pasted(&requests[0]);
-    println!("prompt tokens of {} requests with references: {referred}", requests.len());
+    let by_reference: usize = requests.iter().map(tokens).sum();
+    let pasted = tokens_with_pasting(&requests[0]);
+    println!("prompt tokens of {} requests with references: {by_reference}", requests.len());
     println!("prompt tokens of {} requests with pasting: {pasted}", STEPS + 1);
-    println!("{} times fewer", pasted / referred);
-    assert!(pasted >= 10 * referred, "{pasted} against {referred}");
+    println!("references need {} times fewer", pasted / by_reference);
+    assert!(pasted >= 10 * by_reference, "{pasted} against {by_reference}");
 }

@@ -1,6 +1,6 @@
 //! Suspended runs use next to no memory, and each resumes when it is approved.
 
-#![expect(clippy::unwrap_used, reason = "a test helper fails its test")]
+#![expect(clippy::unwrap_used, reason = "a panic in a test helper fails the test, as intended")]
 
 use std::sync::{Arc, LazyLock};
 
@@ -19,17 +19,17 @@ use toolyard_model::{Model, ModelEvent, ModelRequest, ModelStream, ToolCalling};
 use toolyard_store::{Location, Store};
 
 /// Suspended runs: a smoke test by default, ten thousand with `just crash`.
-static RUNS: LazyLock<usize> = LazyLock::new(|| {
+static SUSPENDED_RUNS: LazyLock<usize> = LazyLock::new(|| {
     std::env::var("TOOLYARD_SUSPENDED_RUNS").ok().and_then(|count| count.parse().ok()).unwrap_or(1_500)
 });
 /// Runs before memory is measured, so that lazily created state exists.
-const WARM_UP: usize = 500;
+const WARM_UP_RUNS: usize = 500;
 /// Resumed runs.
-const RESUMED: usize = 100;
+const RESUMED_RUNS: usize = 100;
 /// Runs driven concurrently.
 const CONCURRENCY: usize = 64;
 
-/// Returns a plan with one write.
+/// Plans a read and a write that needs approval.
 #[derive(Debug)]
 struct Planner;
 
@@ -88,14 +88,16 @@ fn agent(store: &Store) -> Agent {
 }
 
 async fn suspend_runs(agent: &Agent, count: usize) -> Vec<RunId> {
-    let one = |at: usize| async move {
-        let request =
-            RunRequest { question: format!("look at it and write it down, {at}"), ..RunRequest::default() };
+    let suspend = |number: usize| async move {
+        let request = RunRequest {
+            question: format!("look at it and write it down, {number}"),
+            ..RunRequest::default()
+        };
         let (run, end) = agent.ask(request, &NoWatcher, &CancelToken::new()).await.unwrap();
         assert!(matches!(end, RunEnd::Suspended { .. }), "{end:?}");
         run
     };
-    stream::iter(0..count).map(one).buffer_unordered(CONCURRENCY).collect().await
+    stream::iter(0..count).map(suspend).buffer_unordered(CONCURRENCY).collect().await
 }
 
 /// Resident memory of this process.
@@ -105,31 +107,31 @@ fn resident_bytes() -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn suspended_runs_use_no_memory_and_resume() {
+async fn suspended_runs_use_little_memory_and_resume() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(Location::Sqlite(folder.path().join("toolyard.db"))).await.unwrap();
     let agent = agent(&store);
-    suspend_runs(&agent, WARM_UP).await;
+    suspend_runs(&agent, WARM_UP_RUNS).await;
     let before = resident_bytes();
-    let began = std::time::Instant::now();
-    let runs = suspend_runs(&agent, *RUNS - WARM_UP).await;
-    let (took, after) = (began.elapsed(), resident_bytes());
-    let each = after.saturating_sub(before) / runs.len();
+    let start = std::time::Instant::now();
+    let runs = suspend_runs(&agent, *SUSPENDED_RUNS - WARM_UP_RUNS).await;
+    let (took, after) = (start.elapsed(), resident_bytes());
+    let bytes_per_run = after.saturating_sub(before) / runs.len();
     println!(
-        "{} suspended runs: {each} bytes of memory each ({before} to {after}), {:.2} ms per run",
-        *RUNS,
+        "{} suspended runs: {bytes_per_run} bytes of memory each ({before} to {after}), {:.2} ms per run",
+        *SUSPENDED_RUNS,
         took.as_secs_f64() * 1e3 / f64::from(u32::try_from(runs.len()).unwrap())
     );
-    assert!(each <= 5_000, "{each} bytes each");
+    assert!(bytes_per_run <= 5_000, "{bytes_per_run} bytes each");
 
     let pending = store.pending_approvals().await.unwrap();
-    assert_eq!(pending.len(), *RUNS);
-    for approval in pending.iter().step_by(*RUNS / RESUMED) {
+    assert_eq!(pending.len(), *SUSPENDED_RUNS);
+    for approval in pending.iter().step_by(*SUSPENDED_RUNS / RESUMED_RUNS) {
         assert!(decide_approval(&store, &store, approval.id, true, "ada").await.unwrap());
         let end = agent.drive(&approval.run, &NoWatcher, &CancelToken::new()).await.unwrap();
         let RunEnd::Answered { answer, sources, .. } = end else { unreachable!("{end:?}") };
         assert_eq!((answer.as_str(), sources.len()), ("Written.", 2));
         assert_eq!(store.run(&approval.run).await.unwrap().state, RunState::Done);
     }
-    assert_eq!(store.pending_approvals().await.unwrap().len(), *RUNS - RESUMED);
+    assert_eq!(store.pending_approvals().await.unwrap().len(), *SUSPENDED_RUNS - RESUMED_RUNS);
 }

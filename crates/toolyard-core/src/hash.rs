@@ -94,8 +94,8 @@ mod tests {
 
     #[test]
     fn boundaries_of_parts_change_the_hash() {
-        let of = |parts: [&str; 2]| ContentHash::of_parts(parts.map(str::as_bytes));
-        assert_ne!(of(["ab", "c"]), of(["a", "bc"]));
+        let hash_parts = |parts: [&str; 2]| ContentHash::of_parts(parts.map(str::as_bytes));
+        assert_ne!(hash_parts(["ab", "c"]), hash_parts(["a", "bc"]));
     }
 
     #[test]

@@ -56,15 +56,18 @@
 //! them, a language model implements [`Synthesizer`].
 
 mod busy_executable;
+mod clock;
 mod hash;
 mod json;
 mod ports;
 mod redact;
 pub mod sse;
 pub mod text;
+mod text_id;
 mod tool;
 
 pub use busy_executable::busy_executable_delay;
+pub use clock::unix_millis;
 pub use hash::{ContentHash, InvalidHash};
 pub use json::{
     cursor::JsonCursor,
@@ -75,15 +78,17 @@ pub use ports::{
     approvals::{ApprovalKind, ApprovalOutcome, ApprovalRecord, Approvals},
     audit::{Audit, AuditRecord},
     conversations::{ConversationMessage, ConversationQuery, Conversations},
-    history::{CallOutcome, History, PastRequest, PastRequests},
+    history::{CallRecord, History, PastRequest, PastRequests},
     journal::{
-        Journal, JournalError, JournalFuture, Lease, Recovery, Resolution, RunId, RunRecord, RunState,
-        StepIntent, StepOutcome, StepRecord, StepResult, StepStart, StepState, idempotency_key, recovery,
+        FinishedStep, Journal, JournalError, JournalFuture, Lease, Recovery, Resolution, RunId, RunRecord,
+        RunState, StepIntent, StepRecord, StepResult, StepStart, StepState, idempotency_key, recovery,
     },
     result_shapes::{ResultShape, ResultShapes},
     results::{ResultPage, Results, ResultsError},
     run_log::{LoggedEvent, RunLog},
-    servers::{RevisionFamily, ServerRecord, Servers, SkillDescriptionCache, ToolDefinition, TrustDecision},
+    servers::{
+        RevisionFamily, ServerRecord, Servers, SkillDescriptionCache, StoredDefinition, TrustDecision,
+    },
     storage_error::StorageError,
     synthesizer::{SynthesisError, SynthesisInput, SynthesisRequest, Synthesizer},
 };
@@ -101,7 +106,7 @@ pub use tool::{
     pattern::{ToolPattern, matches_wildcards},
     result_ref::ResultRef,
     schema::{Param, ParamType, are_compatible, params},
-    service::{Catalogue, ClientInfo, OfferedTool, ServiceCall, ToolService},
+    service::{Catalogue, ClientInfo, ListedTool, ServiceCall, ToolService},
     source::{SourceId, SourceInfo, SourceKind},
 };
 

@@ -7,7 +7,7 @@
 use std::{mem, time::Duration};
 
 const UTF8_BOM: [u8; 3] = [0xEF, 0xBB, 0xBF];
-/// Longer field names are unknown.
+/// The longest known field names are `event`, `retry` and `error`.
 const MAX_FIELD_NAME_BYTES: usize = 5;
 /// Unused capacity that an event may keep.
 const MAX_SPARE_BYTES: usize = 4_096;
@@ -65,7 +65,7 @@ pub struct SseParser {
     limits: SseLimits,
     is_lenient: bool,
     position: LinePosition,
-    /// How many bytes of a byte order mark precede; `None` after the start of the stream.
+    /// How many bytes of a byte order mark were read so far; `None` after the start of the stream.
     bom_bytes: Option<usize>,
     /// Whether the line feed of a CRLF may follow.
     after_carriage_return: bool,
@@ -83,7 +83,6 @@ pub struct SseParser {
     retry: Option<Duration>,
 }
 
-/// The position in a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LinePosition {
     FieldName,
@@ -98,7 +97,7 @@ enum Field {
     Event,
     Id,
     Retry,
-    /// A line that is an event of its own.
+    /// A JSON object in place of a field; the line is an event of its own.
     BareObject,
     /// A comment or an unknown field.
     Ignored,
@@ -197,16 +196,16 @@ impl SseParser {
     }
 
     fn skip_bom(&mut self, input: &mut &[u8]) -> Result<(), SseError> {
-        while let (Some(seen), Some(&byte)) = (self.bom_bytes, input.first()) {
-            match UTF8_BOM.get(seen) {
+        while let (Some(matched_bytes), Some(&byte)) = (self.bom_bytes, input.first()) {
+            match UTF8_BOM.get(matched_bytes) {
                 Some(&expected) if expected == byte => {
-                    self.bom_bytes = Some(seen + 1);
+                    self.bom_bytes = Some(matched_bytes + 1);
                     advance(input, 1);
                 }
                 Some(_) => {
                     self.bom_bytes = None;
                     // An incomplete byte order mark belongs to the first line.
-                    self.push_line(UTF8_BOM.get(..seen).unwrap_or_default())?;
+                    self.push_line(UTF8_BOM.get(..matched_bytes).unwrap_or_default())?;
                 }
                 None => self.bom_bytes = None,
             }
@@ -285,7 +284,7 @@ impl SseParser {
             return Err(SseError::EventTooLong { limit });
         }
         if self.data.len() > LARGE_DATA_BYTES {
-            // Growing step by step would leave as much garbage behind; untouched capacity costs no memory.
+            // Repeated growth would copy the data and fragment memory; capacity that is never written costs no memory.
             self.data.reserve_exact(limit.saturating_sub(self.data.len()));
         }
         self.data.extend_from_slice(part);

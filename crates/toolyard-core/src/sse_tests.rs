@@ -4,13 +4,13 @@ use proptest::prelude::*;
 
 use super::*;
 
-const SMALL: SseLimits = SseLimits { max_data_bytes: 64, max_line_bytes: 16 };
-const LARGE: SseLimits = SseLimits { max_data_bytes: 16 << 20, max_line_bytes: 64 << 10 };
+const LIMITS_64_BYTES: SseLimits = SseLimits { max_data_bytes: 64, max_line_bytes: 16 };
+const LIMITS_16_MIB: SseLimits = SseLimits { max_data_bytes: 16 << 20, max_line_bytes: 64 << 10 };
 
 /// The events, the last event id and the retry delay.
-type Outcome = (Result<Vec<(String, String)>, SseError>, Option<String>, Option<Duration>);
+type ParseOutcome = (Result<Vec<(String, String)>, SseError>, Option<String>, Option<Duration>);
 
-fn parse_chunks<'a>(limits: SseLimits, chunks: impl IntoIterator<Item = &'a [u8]>) -> Outcome {
+fn parse_chunks<'a>(limits: SseLimits, chunks: impl IntoIterator<Item = &'a [u8]>) -> ParseOutcome {
     let mut parser = SseParser::new(limits);
     let mut events = Vec::new();
     let mut outcome = Ok(());
@@ -29,8 +29,8 @@ fn parse_chunks<'a>(limits: SseLimits, chunks: impl IntoIterator<Item = &'a [u8]
     (outcome.map(|()| events), parser.last_event_id().map(str::to_owned), parser.retry())
 }
 
-fn parse(text: &str) -> Outcome {
-    parse_chunks(LARGE, [text.as_bytes()])
+fn parse(text: &str) -> ParseOutcome {
+    parse_chunks(LIMITS_16_MIB, [text.as_bytes()])
 }
 
 fn events(text: &str) -> Vec<(String, String)> {
@@ -44,9 +44,9 @@ fn message(data: &str) -> (String, String) {
 #[test]
 fn the_examples_of_the_specification_are_parsed() {
     assert_eq!(events("data: YHOO\ndata: +2\ndata: 10\n\n"), [message("YHOO\n+2\n10")]);
-    let (third, id, _) =
+    let (parsed, id, _) =
         parse(": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third\n\n");
-    assert_eq!(third.unwrap(), [message("first event"), message("second event"), message(" third")]);
+    assert_eq!(parsed.unwrap(), [message("first event"), message("second event"), message(" third")]);
     assert_eq!(id, None, "an empty id clears the previous one");
     assert_eq!(
         events("data\n\ndata\ndata\n\ndata:"),
@@ -57,7 +57,7 @@ fn the_examples_of_the_specification_are_parsed() {
 }
 
 #[test]
-fn all_line_ends_and_the_byte_order_mark_are_known() {
+fn all_line_ends_and_the_byte_order_mark_are_recognized() {
     assert_eq!(
         events("\u{feff}data: a\r\rdata: b\r\n\r\ndata: c\n\n"),
         [message("a"), message("b"), message("c")]
@@ -65,7 +65,7 @@ fn all_line_ends_and_the_byte_order_mark_are_known() {
     assert_eq!(events("data: a\u{feff}\n\n"), [message("a\u{feff}")]);
     // An incomplete mark makes the first field unknown and affects nothing else.
     let broken: &[u8] = b"\xEF\xBBdata: a\n\ndata: b\n\n";
-    assert_eq!(parse_chunks(LARGE, [broken]).0.unwrap(), [message("b")]);
+    assert_eq!(parse_chunks(LIMITS_16_MIB, [broken]).0.unwrap(), [message("b")]);
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn an_event_type_lasts_for_one_event() {
 
 #[test]
 fn events_and_lines_beyond_the_limits_are_errors() {
-    let error = |text: &[u8]| parse_chunks(SMALL, [text]).0.unwrap_err();
+    let error = |text: &[u8]| parse_chunks(LIMITS_64_BYTES, [text]).0.unwrap_err();
     let event_too_long = SseError::EventTooLong { limit: 64 };
     let line_too_long = SseError::LineTooLong { limit: 16 };
     assert_eq!(error(&[b"data: ".as_slice(), &[b'x'; 65]].concat()), event_too_long);
@@ -96,19 +96,19 @@ fn events_and_lines_beyond_the_limits_are_errors() {
     assert_eq!(error(&[b"event: ".as_slice(), &[b'x'; 17]].concat()), line_too_long);
     assert_eq!(error(&[b"id: ".as_slice(), &[b'x'; 17]].concat()), line_too_long);
     let fits = [b"data: ".as_slice(), &[b'x'; 64], b"\n\n"].concat();
-    assert_eq!(parse_chunks(SMALL, [fits.as_slice()]).0.unwrap(), [message(&"x".repeat(64))]);
+    assert_eq!(parse_chunks(LIMITS_64_BYTES, [fits.as_slice()]).0.unwrap(), [message(&"x".repeat(64))]);
     // Empty data lines make the event grow as well.
     assert_eq!(error(&b"data\n".repeat(100)), event_too_long);
 }
 
 #[test]
 fn data_must_be_utf8() {
-    assert_eq!(parse_chunks(SMALL, [b"data: \xFF\n\n".as_slice()]).0, Err(SseError::NotUtf8));
+    assert_eq!(parse_chunks(LIMITS_64_BYTES, [b"data: \xFF\n\n".as_slice()]).0, Err(SseError::NotUtf8));
 }
 
 #[test]
 fn a_large_event_is_moved_out_and_not_copied() {
-    let mut parser = SseParser::new(LARGE);
+    let mut parser = SseParser::new(LIMITS_16_MIB);
     let text = format!("data: {}", "x".repeat(1 << 20));
     assert_eq!(parser.next(&mut text.as_bytes()), Ok(None));
     let buffer = parser.data.as_ptr();
@@ -130,7 +130,7 @@ fn parse_lenient(chunks: &[&[u8]], max_bytes: usize) -> Result<Vec<(String, Stri
 }
 
 #[test]
-fn lenient_parsers_know_all_line_ends() {
+fn lenient_parsers_recognize_all_line_ends() {
     for end in ["\n", "\r\n", "\r"] {
         let stream = format!("\u{feff}: hello{end}data: {{\"a\":1}}{end}{end}data:[DONE]{end}{end}");
         let expected = vec![message("{\"a\":1}"), message("[DONE]")];
@@ -241,7 +241,7 @@ proptest! {
             pieces.push(piece);
             rest = later;
         }
-        for limits in [LARGE, SMALL] {
+        for limits in [LIMITS_16_MIB, LIMITS_64_BYTES] {
             prop_assert_eq!(parse_chunks(limits, pieces.iter().copied()), parse_chunks(limits, [stream.as_slice()]));
         }
     }
@@ -255,7 +255,7 @@ proptest! {
 
     #[test]
     fn buffers_stay_within_the_limits(stream in proptest::collection::vec(any::<u8>(), 0..2_000)) {
-        let mut parser = SseParser::new(SMALL);
+        let mut parser = SseParser::new(LIMITS_64_BYTES);
         for piece in stream.chunks(7) {
             let mut piece = piece;
             while let Ok(Some(_)) = parser.next(&mut piece) {}

@@ -34,6 +34,6 @@ mod naming;
 mod surface;
 
 pub use agents::{AgentApi, AgentLookupError, AgentProvider, AgentService, AgentServiceConfig, OrphanedRuns};
-pub use bridge::{ForwardToCaller, LocalSkills, ServerContentBridge};
+pub use bridge::{ForwardInputToCaller, LocalSkills, ServerContentBridge};
 pub use endpoint::GatewayConfig;
 pub use surface::HubService;

@@ -30,16 +30,16 @@ fn sizes(criterion: &mut Criterion) {
         });
     }
     for sources in [10, 5_000] {
-        let hub = catalogue::popular(sources);
+        let hub = catalogue::hub_with_shared_name(sources);
         criterion.bench_with_input(
-            BenchmarkId::new("replace one of a popular name", sources),
+            BenchmarkId::new("replace one of a shared name", sources),
             &sources,
             |bench, _| {
                 let mut version = 1;
                 bench.iter_batched(
                     || {
                         version += 1;
-                        catalogue::popular_source(1, version)
+                        catalogue::source_with_shared_name(1, version)
                     },
                     |(info, tools)| hub.register(info, tools),
                     BatchSize::SmallInput,
@@ -48,7 +48,7 @@ fn sizes(criterion: &mut Criterion) {
         );
     }
     criterion.bench_function("bare function", |bench| {
-        bench.iter(|| runtime.block_on(catalogue::Nothing::answer(request.arguments.get())));
+        bench.iter(|| runtime.block_on(catalogue::EchoTool::echo(request.arguments.get())));
     });
 }
 

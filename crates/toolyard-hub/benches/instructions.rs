@@ -1,4 +1,4 @@
-//! One measured step at one catalogue size, to be counted by callgrind: `scripts/instructions`.
+//! One operation at one catalogue size, whose instructions callgrind counts: `scripts/instructions`.
 //!
 //! Only what runs inside a function named `measured_…` is counted; everything else prepares it.
 
@@ -21,7 +21,7 @@ fn measured_call(runtime: &tokio::runtime::Runtime, hub: &ToolHub, request: &Too
 
 #[inline(never)]
 fn measured_bare(runtime: &tokio::runtime::Runtime, request: &ToolCallRequest) -> bool {
-    runtime.block_on(catalogue::Nothing::answer(request.arguments.get())).is_ok()
+    runtime.block_on(catalogue::EchoTool::echo(request.arguments.get())).is_ok()
 }
 
 #[inline(never)]
@@ -35,17 +35,20 @@ fn measured_unknown(snapshot: &Snapshot) -> usize {
 }
 
 fn main() {
-    // cargo passes flags of its own when it runs benches; only the two words of the script count.
-    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
-    let (Some(step), Some(tools)) = (words.first(), words.get(1).and_then(|size| size.parse().ok())) else {
+    // cargo passes its own flags to benches; the script passes two arguments: the operation and the number of tools.
+    let arguments: Vec<String> =
+        std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let (Some(operation), Some(tools)) =
+        (arguments.first(), arguments.get(1).and_then(|size| size.parse().ok()))
+    else {
         return;
     };
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_time().build() else { return };
-    if let "popular" | "popular_behind" = step.as_str() {
-        let hub = catalogue::popular(tools);
-        // One of the first, whose equals are worked out anew, or one that stands behind all that are looked at.
-        let number = if step == "popular" { 1 } else { tools - 2 };
-        let (info, tools) = catalogue::popular_source(number, 2);
+    if let "popular" | "popular_behind" = operation.as_str() {
+        let hub = catalogue::hub_with_shared_name(tools);
+        // Replaces one of the first sources, whose equivalents are computed again, or one beyond those that are considered.
+        let number = if operation == "popular" { 1 } else { tools - 2 };
+        let (info, tools) = catalogue::source_with_shared_name(number, 2);
         black_box(measured_replace(&hub, info, tools));
         std::process::exit(0);
     }
@@ -53,7 +56,7 @@ fn main() {
     let hub = catalogue::hub_with(tools);
     // Once before the count: a first call compiles the tool's schema.
     let _ = black_box(runtime.block_on(hub.execute(&request, &CallOptions::default())));
-    match step.as_str() {
+    match operation.as_str() {
         "route" => {
             black_box(measured_route(&hub.snapshot(), &request));
         }

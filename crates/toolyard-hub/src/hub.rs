@@ -18,7 +18,7 @@ use crate::{
         dispatch::{DispatchOutcome, dispatch},
         failure::CallFailure,
         options::CallOptions,
-        validate::read,
+        validate::parse_arguments,
     },
     output::{
         budget::{Budget, OutputLimits},
@@ -36,13 +36,13 @@ use crate::{
         retry::RetryPolicy,
     },
     routing::{
-        capability_selection::{Selection, SelectionError, pick},
+        capability_selection::{Selection, SelectionError, select},
         explain::{ambiguous_capability, describe_route, describe_skipped, other_sources_hint},
         order::{describe_order, order},
         route::{RouteCase, route_within},
         rules::RoutingRules,
     },
-    search_index::LiveIndex,
+    search_index::LazySearchIndex,
 };
 use toolyard_search::{
     MAX_PAST_REQUESTS, SearchIndex,
@@ -52,7 +52,7 @@ use toolyard_search::{
 /// Upper bound on any call timeout, so that adding it to an `Instant` cannot overflow.
 const MAX_CALL_TIMEOUT: Duration = Duration::from_hours(365 * 24);
 
-/// Configuration of a hub: plain settings and the implementations it uses.
+/// Configuration of a hub: settings, and the implementations of its ports.
 #[derive(Clone)]
 pub struct HubConfig {
     /// Routing rules of the operator.
@@ -69,16 +69,16 @@ pub struct HubConfig {
     pub history: Arc<dyn History>,
     /// Stores whole results whose output was truncated.
     pub results: Arc<dyn Results>,
-    /// Combines several outputs with a language model; `None` merges them as text.
+    /// The language model that combines several outputs; `None` merges them as text.
     pub synthesizer: Option<Arc<dyn Synthesizer>>,
     /// Audit log; `None` records nothing.
     pub audit: Option<Arc<dyn Audit>>,
     /// Lexicons that translate search words.
     pub lexicon: Arc<dyn Lexicon>,
-    /// Local embedding model for search.
+    /// Local embedding model for semantic search; `None` searches by words only.
     #[cfg(feature = "embedding")]
     pub model: Option<Arc<toolyard_search::embedding::EmbeddingModel>>,
-    /// Past requests and the tools that served them; used by search.
+    /// Users' past requests and the tools that were called for them; used by search.
     pub past_requests: Option<Arc<dyn PastRequests>>,
 }
 
@@ -121,19 +121,20 @@ pub struct SourceStatus {
     /// State of its circuit breaker. Each native tool has its own breaker; the native source reports the worst of them.
     pub breaker: BreakerState,
     /// Native tools whose breaker is not closed.
-    pub open: Vec<(Arc<str>, BreakerState)>,
+    pub tripped_tools: Vec<(Arc<str>, BreakerState)>,
 }
 
 impl SourceStatus {
     fn of(entry: &SourceEntry, now: Instant) -> Self {
         let shared = &entry.source.state.shared;
-        let own = entry.tools.iter().filter(|tool| !Arc::ptr_eq(&tool.health, shared));
-        let open: Vec<_> = own
+        let own_health = entry.tools.iter().filter(|tool| !Arc::ptr_eq(&tool.health, shared));
+        let tripped_tools: Vec<_> = own_health
             .map(|tool| (Arc::clone(&tool.name), tool.health.breaker.state(now)))
             .filter(|(_, state)| *state != BreakerState::Closed)
             .collect();
-        let breaker = open.iter().fold(shared.breaker.state(now), |worst, (_, state)| worst.worse_of(*state));
-        Self { info: entry.source.info.clone(), tools: entry.tools.to_vec(), breaker, open }
+        let breaker =
+            tripped_tools.iter().fold(shared.breaker.state(now), |worst, (_, state)| worst.worse_of(*state));
+        Self { info: entry.source.info.clone(), tools: entry.tools.to_vec(), breaker, tripped_tools }
     }
 }
 
@@ -141,7 +142,7 @@ impl SourceStatus {
 #[derive(Debug)]
 pub struct ToolHub {
     registry: Registry,
-    search: LiveIndex,
+    search: LazySearchIndex,
     config: HubConfig,
 }
 
@@ -155,7 +156,7 @@ impl ToolHub {
     /// Creates a hub without tools.
     pub fn new(config: HubConfig) -> Self {
         let registry = Registry::new(config.rules.clone(), config.capabilities.clone(), config.breaker);
-        let search = LiveIndex::new(empty_index(&config));
+        let search = LazySearchIndex::new(empty_index(&config));
         Self { registry, search, config }
     }
 
@@ -163,7 +164,7 @@ impl ToolHub {
     pub fn register(&self, source: SourceInfo, tools: Vec<Arc<dyn Tool>>) -> Registration {
         let id = source.id.clone();
         let registration = self.registry.replace(source, tools);
-        self.search.changed(&id);
+        self.search.mark_changed(&id);
         for (tool, reason) in &registration.rejected {
             tracing::warn!(source = %id, %tool, reason, "tool rejected at registration");
         }
@@ -176,7 +177,7 @@ impl ToolHub {
     /// Removes a source; returns whether it existed.
     pub fn remove(&self, source: &SourceId) -> bool {
         let removed = self.registry.remove(source);
-        self.search.changed(source);
+        self.search.mark_changed(source);
         removed
     }
 
@@ -230,9 +231,9 @@ impl ToolHub {
         options: &CallOptions,
     ) -> Result<ToolOutput, ToolError> {
         let call = self.call(request, options);
-        let watched = AuditGuard { hub: self, call: &call, options, open: true };
-        let outcome = self.by_name(&call, options).await.map_err(|failed| failed.error);
-        watched.record(outcome)
+        let audit_guard = AuditGuard { hub: self, call: &call, options, is_recorded: false };
+        let outcome = self.dispatch_by_name(&call, options).await.map_err(|failure| failure.error);
+        audit_guard.record(outcome)
     }
 
     /// Executes a call for which only a capability is known. Trusted read-only tools whose schema accepts the arguments
@@ -245,13 +246,13 @@ impl ToolHub {
     ) -> Result<ToolOutput, ToolError> {
         let request = ToolCallRequest::new(capability.as_str(), arguments);
         let call = self.call(&request, options);
-        let watched = AuditGuard { hub: self, call: &call, options, open: true };
-        let outcome = self.by_capability(&call, capability, options, |_| true).await;
-        watched.record(outcome.map_err(|failed| failed.error))
+        let audit_guard = AuditGuard { hub: self, call: &call, options, is_recorded: false };
+        let outcome = self.dispatch_by_capability(&call, capability, options, |_| true).await;
+        audit_guard.record(outcome.map_err(|failure| failure.error))
     }
 
-    /// Executes a call by name and, if it failed without any effect, by capability (name → capability in the
-    /// specification). Only trusted read-only tools serve as fallback; the output names the tool that failed.
+    /// Executes a call by name and, if it certainly had no effect when it failed, by capability (name → capability in the
+    /// specification). Only trusted read-only tools are called as fallback; the output names the tool that failed.
     pub async fn execute_or_by_capability(
         &self,
         request: &ToolCallRequest,
@@ -259,19 +260,9 @@ impl ToolHub {
         options: &CallOptions,
     ) -> Result<ToolOutput, ToolError> {
         let call = self.call(request, options);
-        let watched = AuditGuard { hub: self, call: &call, options, open: true };
-        let outcome = self.by_name_or_capability(&call, capability, options).await;
-        watched.record(outcome)
-    }
-
-    async fn by_name_or_capability(
-        &self,
-        call: &Call<'_>,
-        capability: &Capability,
-        options: &CallOptions,
-    ) -> Result<ToolOutput, ToolError> {
-        let outcome = self.by_name(call, options).await;
-        self.or_by_capability(call, capability, options, outcome).await
+        let audit_guard = AuditGuard { hub: self, call: &call, options, is_recorded: false };
+        let outcome = self.dispatch_by_name(&call, options).await;
+        audit_guard.record(self.or_by_capability(&call, capability, options, outcome).await)
     }
 
     /// The result of a call by name, or of the capability fallback if the call failed without any effect.
@@ -283,111 +274,116 @@ impl ToolHub {
         outcome: Result<ToolOutput, CallFailure>,
     ) -> Result<ToolOutput, ToolError> {
         let request = call.request;
-        let failed = match outcome {
+        let failure = match outcome {
             Ok(output) => return Ok(output),
-            Err(failed) => failed,
+            Err(failure) => failure,
         };
-        if !allows_capability_fallback(request, &failed) {
-            return Err(failed.error);
+        if !allows_capability_fallback(request, &failure) {
+            return Err(failure.error);
         }
-        call.note("route", None, || {
-            let why = failed.error.message();
-            (request.tool_name.clone(), format!("{why}: trying the capability `{capability}`"))
+        call.log_decision("route", None, || {
+            let reason = failure.error.message();
+            (request.tool_name.clone(), format!("{reason}: trying the capability `{capability}`"))
         });
-        let may_stand_in = |tool: &ToolCandidate| {
+        let is_safe_fallback = |tool: &ToolCandidate| {
             tool.source.info.trusted && tool.hints.read_only && *tool.name != *request.tool_name
         };
-        match self.by_capability(call, capability, options, may_stand_in).await {
+        match self.dispatch_by_capability(call, capability, options, is_safe_fallback).await {
             Ok(mut output) => {
-                output.meta.failed.splice(0..0, failed.lines);
+                output.meta.failed.splice(0..0, failure.messages);
                 Ok(output)
             }
             // The original failure is more useful to the caller than the missing fallback.
-            Err(_) => Err(failed.error),
+            Err(_) => Err(failure.error),
         }
     }
 
-    async fn by_name(&self, call: &Call<'_>, options: &CallOptions) -> Result<ToolOutput, CallFailure> {
+    /// Routes and executes a call by name, without recording it.
+    async fn dispatch_by_name(
+        &self,
+        call: &Call<'_>,
+        options: &CallOptions,
+    ) -> Result<ToolOutput, CallFailure> {
         let prepared = self.prepare(call)?;
-        self.answered(call, &prepared, options).await
+        self.execute_prepared(call, &prepared, options).await
     }
 
     /// Routes and orders the candidates of a call by name.
     pub(crate) fn prepare(&self, call: &Call<'_>) -> Result<PreparedCall, CallFailure> {
         let mut route = route_within(&self.registry.snapshot(), call.request, call.profile)?;
-        let ValidCandidates { mut fit, unfit, objection } =
-            valid_candidates(std::mem::take(&mut route.candidates), &call.request.arguments);
-        call.note("route", None, || {
-            let words = describe_route(route.case, &fit, &unfit, describe_skipped(&route));
-            (call.request.tool_name.clone(), words)
+        let CheckedCandidates { mut accepting, rejecting, first_error } =
+            check_arguments(std::mem::take(&mut route.candidates), &call.request.arguments);
+        call.log_decision("route", None, || {
+            let detail = describe_route(route.case, &accepting, &rejecting, describe_skipped(&route));
+            (call.request.tool_name.clone(), detail)
         });
-        if let (Some(objection), true) = (objection, fit.is_empty()) {
-            return Err(objection.into());
+        if let (Some(error), true) = (first_error, accepting.is_empty()) {
+            return Err(error.into());
         }
         let history = &*self.config.history;
-        order(&mut fit, history);
-        call.note("order", None, || (call.request.tool_name.clone(), describe_order(&fit, Some(history))));
-        Ok(PreparedCall { candidates: fit, other_sources_hint: other_sources_hint(&route) })
+        order(&mut accepting, history);
+        call.log_decision("order", None, || {
+            (call.request.tool_name.clone(), describe_order(&accepting, Some(history)))
+        });
+        Ok(PreparedCall { candidates: accepting, other_sources_hint: other_sources_hint(&route) })
     }
 
     /// Executes a prepared call and truncates its output.
-    pub(crate) async fn answered(
+    pub(crate) async fn execute_prepared(
         &self,
         call: &Call<'_>,
         prepared: &PreparedCall,
         options: &CallOptions,
     ) -> Result<ToolOutput, CallFailure> {
-        let asked =
-            self.dispatch(call, &prepared.candidates, None).await.map_err(|failed| {
-                match &prepared.other_sources_hint {
-                    None => failed,
-                    Some(hint) => failed.with_hint(hint.clone()),
-                }
-            })?;
-        Ok(self.truncate(call, asked, options).await)
+        let with_hint = |failure: CallFailure| match &prepared.other_sources_hint {
+            None => failure,
+            Some(hint) => failure.with_hint(hint.clone()),
+        };
+        let model = self.config.synthesizer.as_ref();
+        let dispatched = dispatch(call, &prepared.candidates, None, model).await.map_err(with_hint)?;
+        Ok(self.truncate(call, dispatched, options).await)
     }
 
-    async fn by_capability(
+    /// Selects among the allowed tools with a capability and executes the call, without recording it.
+    async fn dispatch_by_capability(
         &self,
         call: &Call<'_>,
         capability: &Capability,
         options: &CallOptions,
-        may_answer: impl Fn(&ToolCandidate) -> bool,
+        is_allowed: impl Fn(&ToolCandidate) -> bool,
     ) -> Result<ToolOutput, CallFailure> {
         let mut found = self.registry.snapshot().find_by_capability(capability.as_str());
-        found.retain(|tool| may_answer(tool) && call.profile.is_none_or(|profile| profile.offers(tool)));
-        let arguments = read(&call.request.arguments)?;
-        let Selection { candidates, unfit } = pick(&found, &arguments).map_err(|why| match why {
-            SelectionError::Nobody => self.unknown_capability(capability),
-            SelectionError::Unfit(objection) => objection,
-            SelectionError::Several(several) => ambiguous_capability(capability, &several),
-        })?;
+        found.retain(|tool| is_allowed(tool) && call.profile.is_none_or(|profile| profile.offers(tool)));
+        let arguments = parse_arguments(&call.request.arguments)?;
+        let Selection { candidates, rejecting } =
+            select(&found, &arguments).map_err(|error| match error {
+                SelectionError::NoTool => self.unknown_capability(capability),
+                SelectionError::InvalidArguments(error) => error,
+                SelectionError::Several(several) => ambiguous_capability(capability, &several),
+            })?;
         let subject = || capability.to_string();
-        call.note("route", None, || {
-            (subject(), describe_route(RouteCase::Automatic, &candidates, &unfit, None))
+        call.log_decision("route", None, || {
+            (subject(), describe_route(RouteCase::Automatic, &candidates, &rejecting, None))
         });
-        call.note("order", None, || (subject(), describe_order(&candidates, None)));
-        let asked = self.dispatch(call, &candidates, Some(capability)).await?;
-        Ok(self.truncate(call, asked, options).await)
+        call.log_decision("order", None, || (subject(), describe_order(&candidates, None)));
+        let model = self.config.synthesizer.as_ref();
+        let dispatched = dispatch(call, &candidates, Some(capability), model).await?;
+        Ok(self.truncate(call, dispatched, options).await)
     }
 
-    async fn dispatch(
+    async fn truncate(
         &self,
         call: &Call<'_>,
-        candidates: &[Arc<ToolCandidate>],
-        capability: Option<&Capability>,
-    ) -> Result<DispatchOutcome, CallFailure> {
-        dispatch(call, candidates, capability, self.config.synthesizer.as_ref()).await
-    }
-
-    async fn truncate(&self, call: &Call<'_>, asked: DispatchOutcome, options: &CallOptions) -> ToolOutput {
+        dispatched: DispatchOutcome,
+        options: &CallOptions,
+    ) -> ToolOutput {
         let limit = match options.budget {
             Budget::Unlimited => usize::MAX,
-            Budget::ByKind => self.config.limits.for_kind(asked.kind),
+            Budget::ByKind => self.config.limits.for_kind(dispatched.kind),
             Budget::Characters(limit) => limit,
         };
-        let structured = asked.output.structured.clone().filter(|_| options.keep_form);
-        let mut output = truncate_output(call, asked, limit, &*self.config.results).await;
+        let structured = dispatched.output.structured.clone().filter(|_| options.keep_structured_valid);
+        let mut output = truncate_output(call, dispatched, limit, &*self.config.results).await;
         if let (Some(structured), Some(_)) = (structured, &output.meta.truncation)
             && let Some(schema) = self.declared_output_schema(call, &output)
         {
@@ -396,7 +392,7 @@ impl ToolHub {
         output
     }
 
-    /// The output schema that the answering tool declares.
+    /// The output schema that the tool that returned the output declares.
     fn declared_output_schema(&self, call: &Call<'_>, output: &ToolOutput) -> Option<RawJson> {
         let source = output.meta.source.as_ref()?;
         let snapshot = self.registry.snapshot();
@@ -405,9 +401,9 @@ impl ToolHub {
 
     fn unknown_capability(&self, capability: &Capability) -> ToolError {
         let known = self.registry.snapshot().capabilities();
-        let words: Vec<&str> = known.iter().map(Capability::as_str).collect();
+        let names: Vec<&str> = known.iter().map(Capability::as_str).collect();
         ToolError::new(ErrorKind::UnknownCapability, format!("no tool has the capability `{capability}`"))
-            .with_hint(format!("known capabilities: {}", words.join(", ")))
+            .with_hint(format!("known capabilities: {}", names.join(", ")))
     }
 
     /// Records the call in the audit log, whatever its result.
@@ -418,22 +414,22 @@ impl ToolHub {
         outcome: Result<ToolOutput, ToolError>,
     ) -> Result<ToolOutput, ToolError> {
         if let Some(audit) = &self.config.audit {
-            audit.record(audit_record(call, &options.who, &outcome));
+            audit.record(audit_record(call, &options.caller_name, &outcome));
         }
-        if let (Ok(_), Some(request)) = (&outcome, &options.request) {
-            self.remember(call, request);
+        if let (Ok(_), Some(request)) = (&outcome, &options.user_request) {
+            self.record_past_request(call, request);
         }
         outcome
     }
 
-    /// Stores the request with the tools that served it, for search.
-    fn remember(&self, call: &Call<'_>, request: &str) {
+    /// Stores the user's request with the tools that were called for it, for search.
+    fn record_past_request(&self, call: &Call<'_>, request: &str) {
         let Some(past_requests) = &self.config.past_requests else { return };
-        let answered = call.answered.as_ref().map(|answered| answered.lock());
-        let answered = answered.map(|answered| answered.unwrap_or_else(PoisonError::into_inner));
-        for (tool, source) in answered.iter().flat_map(|answered| answered.iter()) {
+        let Some(succeeded) = &call.succeeded_tools else { return };
+        let succeeded = succeeded.lock().unwrap_or_else(PoisonError::into_inner);
+        for (tool, source) in succeeded.iter() {
             if let Some(past) = PastRequest::new(&**tool, source.clone(), request) {
-                self.search.remember(&past);
+                self.search.add_past_request(&past);
                 past_requests.record(past);
             }
         }
@@ -447,18 +443,17 @@ impl ToolHub {
             idle_timeout,
             retry: self.config.retry,
             history: &*self.config.history,
-            trail: options.trail.as_deref(),
-            watch: options.watch.as_deref(),
+            decision_log: options.decision_log.as_deref(),
+            pending_effect: options.pending_effect.as_deref(),
             caller: options.caller.as_ref(),
             profile: options.profile.as_deref(),
             idempotency_key: None,
             attempts: AtomicU32::new(0),
-            answered: options.request.is_some().then(Mutex::default),
+            succeeded_tools: options.user_request.is_some().then(Mutex::default),
         }
     }
 }
 
-/// An empty search index.
 fn empty_index(config: &HubConfig) -> SearchIndex {
     let index = SearchIndex::with_lexicon(Arc::clone(&config.lexicon));
     #[cfg(feature = "embedding")]
@@ -473,19 +468,19 @@ pub(crate) struct AuditGuard<'a> {
     pub(crate) hub: &'a ToolHub,
     pub(crate) call: &'a Call<'a>,
     pub(crate) options: &'a CallOptions,
-    pub(crate) open: bool,
+    pub(crate) is_recorded: bool,
 }
 
 impl AuditGuard<'_> {
     pub(crate) fn record(mut self, outcome: Result<ToolOutput, ToolError>) -> Result<ToolOutput, ToolError> {
-        self.open = false;
+        self.is_recorded = true;
         self.hub.record(self.call, self.options, outcome)
     }
 }
 
 impl Drop for AuditGuard<'_> {
     fn drop(&mut self) {
-        if !self.open {
+        if self.is_recorded {
             return;
         }
         let (kind, message) = match self.call.attempts() {
@@ -504,34 +499,34 @@ pub(crate) struct PreparedCall {
 }
 
 /// The capability fallback is not used if the caller named a source, the call was refused, or it may have had an effect.
-pub(crate) fn allows_capability_fallback(request: &ToolCallRequest, failed: &CallFailure) -> bool {
-    let named_a_source = request.source.as_deref().is_some_and(|source| !SourceId::is_native_hint(source));
-    let final_word = matches!(failed.error.kind(), ErrorKind::OutcomeUnknown | ErrorKind::Refused);
-    failed.no_effect && !named_a_source && !final_word
+pub(crate) fn allows_capability_fallback(request: &ToolCallRequest, failure: &CallFailure) -> bool {
+    let names_source = request.source.as_deref().is_some_and(|source| !SourceId::is_native_hint(source));
+    let is_final = matches!(failure.error.kind(), ErrorKind::OutcomeUnknown | ErrorKind::Refused);
+    failure.had_no_effect && !names_source && !is_final
 }
 
 /// Candidates partitioned by whether their schema accepts the arguments.
-struct ValidCandidates {
-    fit: Vec<Arc<ToolCandidate>>,
-    unfit: Vec<Arc<ToolCandidate>>,
+struct CheckedCandidates {
+    accepting: Vec<Arc<ToolCandidate>>,
+    rejecting: Vec<Arc<ToolCandidate>>,
     /// Validation error of the first candidate that rejects the arguments.
-    objection: Option<ToolError>,
+    first_error: Option<ToolError>,
 }
 
-fn valid_candidates(candidates: Vec<Arc<ToolCandidate>>, arguments: &RawJson) -> ValidCandidates {
-    let arguments = read(arguments);
-    let (mut fit, mut unfit, mut objection) = (candidates, Vec::new(), None);
-    fit.retain(|candidate| {
+fn check_arguments(candidates: Vec<Arc<ToolCandidate>>, arguments: &RawJson) -> CheckedCandidates {
+    let arguments = parse_arguments(arguments);
+    let (mut accepting, mut rejecting, mut first_error) = (candidates, Vec::new(), None);
+    accepting.retain(|candidate| {
         let checked = match &arguments {
             Ok(arguments) => candidate.check(arguments),
             Err(unreadable) => Err(candidate.locate(unreadable.clone())),
         };
         let Err(error) = checked else { return true };
-        objection.get_or_insert_with(|| {
+        first_error.get_or_insert_with(|| {
             error.with_hint(format!("show its parameters: toolyard tools show {}", candidate.name))
         });
-        unfit.push(Arc::clone(candidate));
+        rejecting.push(Arc::clone(candidate));
         false
     });
-    ValidCandidates { fit, unfit, objection }
+    CheckedCandidates { accepting, rejecting, first_error }
 }

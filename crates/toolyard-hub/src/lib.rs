@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! request → registry (candidates of the name) → routing (which candidates, in which order, by which strategy)
-//!         → execution (validate, attempt, retry) → resilience (breaker, concurrency gate, retry budget)
+//!         → execution (validate, attempt, retry) → resilience (breaker, concurrency limit, retry budget)
 //!         → output (synthesize, truncate, store the whole) → result
 //! ```
 //!
@@ -49,7 +49,7 @@ pub use execution::journaled::definition_hash;
 pub use execution::options::{CallOptions, PendingEffect};
 pub use hub::{HubConfig, SourceStatus, ToolHub};
 pub use output::budget::{Budget, OutputLimits};
-pub use output::memory_results::{MemoryResults, new_result_ref};
+pub use output::memory_results::MemoryResults;
 pub use recent_success::RecentSuccess;
 pub use registry::candidate::{RegisteredSource, ToolCandidate};
 pub use registry::name_entry::NameMatches;

@@ -8,46 +8,46 @@ use std::{
     },
 };
 
-use toolyard_core::{CallOutcome, History, SourceId};
+use toolyard_core::{CallRecord, History, SourceId};
 
-/// Order of successes since the process started.
+/// Numbers the successes since the process started.
 #[derive(Debug, Default)]
 pub struct RecentSuccess {
-    clock: AtomicU64,
-    sources: RwLock<HashMap<SourceId, Arc<Ticks>>>,
+    last_number: AtomicU64,
+    sources: RwLock<HashMap<SourceId, Arc<LastSuccesses>>>,
 }
 
-/// Per tool name: sequence number of the last success, or 0 if the last call failed.
-type Ticks = RwLock<HashMap<String, AtomicU64>>;
+/// Per tool name: the number of the last success, or 0 if the last call failed.
+type LastSuccesses = RwLock<HashMap<String, AtomicU64>>;
 
 impl RecentSuccess {
-    fn ticks_of(&self, source: &SourceId) -> Option<Arc<Ticks>> {
+    fn successes_of(&self, source: &SourceId) -> Option<Arc<LastSuccesses>> {
         self.sources.read().unwrap_or_else(PoisonError::into_inner).get(source).map(Arc::clone)
     }
 }
 
 impl History for RecentSuccess {
-    fn record(&self, outcome: &CallOutcome<'_>) {
-        let tick = match outcome.error {
-            None => self.clock.fetch_add(1, Ordering::Relaxed) + 1,
+    fn record(&self, call: &CallRecord<'_>) {
+        let number = match call.error {
+            None => self.last_number.fetch_add(1, Ordering::Relaxed) + 1,
             Some(_) => 0,
         };
-        let ticks = self.ticks_of(outcome.source).unwrap_or_else(|| {
+        let last_successes = self.successes_of(call.source).unwrap_or_else(|| {
             let mut sources = self.sources.write().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(sources.entry(outcome.source.clone()).or_default())
+            Arc::clone(sources.entry(call.source.clone()).or_default())
         });
-        if let Some(known) = ticks.read().unwrap_or_else(PoisonError::into_inner).get(outcome.tool) {
-            known.store(tick, Ordering::Relaxed);
+        if let Some(known) = last_successes.read().unwrap_or_else(PoisonError::into_inner).get(call.tool) {
+            known.store(number, Ordering::Relaxed);
             return;
         }
-        let mut ticks = ticks.write().unwrap_or_else(PoisonError::into_inner);
-        ticks.insert(outcome.tool.to_owned(), AtomicU64::new(tick));
+        let mut last_successes = last_successes.write().unwrap_or_else(PoisonError::into_inner);
+        last_successes.insert(call.tool.to_owned(), AtomicU64::new(number));
     }
 
     fn last_success(&self, tool: &str, source: &SourceId) -> Option<u64> {
-        let ticks = self.ticks_of(source)?;
-        let ticks = ticks.read().unwrap_or_else(PoisonError::into_inner);
-        Some(ticks.get(tool)?.load(Ordering::Relaxed)).filter(|tick| *tick > 0)
+        let last_successes = self.successes_of(source)?;
+        let last_successes = last_successes.read().unwrap_or_else(PoisonError::into_inner);
+        Some(last_successes.get(tool)?.load(Ordering::Relaxed)).filter(|number| *number > 0)
     }
 }
 
@@ -60,14 +60,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_latest_success_is_the_largest_and_a_failure_takes_it_away() {
+    fn a_later_success_has_a_larger_number_and_a_failure_removes_it() {
         let history = RecentSuccess::default();
         let (a, b) = (SourceId::from("a"), SourceId::from("b"));
-        let note = |source, error| history.record(&CallOutcome::new("t", source, error, Duration::ZERO));
-        note(&a, None);
-        note(&b, None);
+        let record = |source, error| history.record(&CallRecord::new("t", source, error, Duration::ZERO));
+        record(&a, None);
+        record(&b, None);
         assert!(history.last_success("t", &a) < history.last_success("t", &b));
-        note(&b, Some(ErrorKind::Timeout));
+        record(&b, Some(ErrorKind::Timeout));
         assert_eq!(history.last_success("t", &b), None);
         assert_eq!(history.last_success("other", &a), None);
     }

@@ -1,4 +1,4 @@
-//! Tool search on the hub: from the text of a request to callable tools.
+//! Tool search on the hub: from the user's words to callable tools.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -8,7 +8,7 @@ use crate::{
 };
 use toolyard_search::{Hit, TermMatch};
 
-/// Upper bound on `limit`.
+/// Upper bound on the `limit` of a search.
 const MAX_SEARCH_RESULTS: usize = 1000;
 /// Steps of a task beyond this number are ignored.
 const MAX_SEARCH_STEPS: usize = 50;
@@ -20,14 +20,14 @@ pub struct ToolMatch {
     pub tool: Arc<ToolCandidate>,
     /// Relevance; comparable within one search only.
     pub score: f32,
-    /// Whether a call by name alone reaches it; otherwise the call must name the source.
-    pub by_name: bool,
-    /// The same tool on other sources.
-    pub same: Vec<Arc<ToolCandidate>>,
+    /// Whether a call without a source can reach it; otherwise the call must name the source.
+    pub reachable_by_name: bool,
+    /// Tools of the same name with a similar definition on other sources.
+    pub duplicates: Vec<Arc<ToolCandidate>>,
     /// Matched words of the request, most significant first.
     pub matched: Vec<TermMatch>,
-    /// Share of the score that comes from past requests.
-    pub history: f32,
+    /// The part of the score that comes from past requests.
+    pub history_score: f32,
 }
 
 impl ToolHub {
@@ -41,7 +41,7 @@ impl ToolHub {
     /// The tools for a request, best first. Starts no server.
     pub fn search(&self, request: &str, limit: usize) -> Vec<ToolMatch> {
         let hits = self.index().search(request, limit.min(MAX_SEARCH_RESULTS));
-        found(&self.snapshot(), hits)
+        resolve_hits(&self.snapshot(), hits)
     }
 
     /// The tools for a task of several steps: the results of each step, interleaved.
@@ -51,49 +51,50 @@ impl ToolHub {
             steps.iter().copied().take(MAX_SEARCH_STEPS),
             limit.min(MAX_SEARCH_RESULTS),
         );
-        found(&self.snapshot(), hits)
+        resolve_hits(&self.snapshot(), hits)
     }
 }
 
 /// Resolves hits to registered tools; a tool that was removed meanwhile is skipped.
-fn found(snapshot: &Snapshot, hits: Vec<Hit>) -> Vec<ToolMatch> {
+fn resolve_hits(snapshot: &Snapshot, hits: Vec<Hit>) -> Vec<ToolMatch> {
     let mut names = HashSet::new();
-    let mut all = Vec::with_capacity(hits.len());
+    let mut matches = Vec::with_capacity(hits.len());
     for hit in hits {
-        let Some(tool) = snapshot.find_in(&hit.key, &hit.server) else { continue };
-        let used = |tool: &Arc<ToolCandidate>| {
+        let Some(tool) = snapshot.find_in(&hit.key, &hit.source) else { continue };
+        let is_preferred = |tool: &Arc<ToolCandidate>| {
             snapshot
                 .find(&tool.name)
-                .is_some_and(|found| found.used.iter().any(|used| Arc::ptr_eq(used, tool)))
+                .is_some_and(|found| found.equivalents.iter().any(|known| Arc::ptr_eq(known, tool)))
         };
-        let same =
-            hit.duplicates.iter().filter_map(|(server, key)| snapshot.find_in(key, server)).map(Arc::clone);
-        let mut same: Vec<Arc<ToolCandidate>> = same.collect();
+        let duplicates =
+            hit.duplicates.iter().filter_map(|(source, key)| snapshot.find_in(key, source)).map(Arc::clone);
+        let mut duplicates: Vec<Arc<ToolCandidate>> = duplicates.collect();
         let mut tool = Arc::clone(tool);
         // Identical tools are listed once, as the one that a call by name reaches. Different tools of one name are all listed.
-        if !used(&tool)
-            && let Some(preferred) = same.iter_mut().find(|other| used(other) && is_same_tool(&tool, other))
+        if !is_preferred(&tool)
+            && let Some(preferred) =
+                duplicates.iter_mut().find(|other| is_preferred(other) && is_same_tool(&tool, other))
         {
             std::mem::swap(&mut tool, preferred);
         }
-        let by_name = used(&tool) && names.insert(Arc::clone(&tool.name));
-        all.push(ToolMatch {
+        let reachable_by_name = is_preferred(&tool) && names.insert(Arc::clone(&tool.name));
+        matches.push(ToolMatch {
             tool,
             score: hit.score,
-            by_name,
-            same,
+            reachable_by_name,
+            duplicates,
             matched: hit.matches,
-            history: hit.history_score,
+            history_score: hit.history_score,
         });
     }
-    all
+    matches
 }
 
 /// Whether two tools of one name have the same definition or are equivalent.
 fn is_same_tool(one: &ToolCandidate, other: &ToolCandidate) -> bool {
-    let (said, same) = (one.spec(), other.spec());
+    let (spec, other_spec) = (one.spec(), other.spec());
     one.equivalent_to(other)
-        || (said.description == same.description && said.input_schema == same.input_schema)
+        || (spec.description == other_spec.description && spec.input_schema == other_spec.input_schema)
 }
 
 #[cfg(test)]

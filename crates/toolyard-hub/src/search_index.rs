@@ -4,40 +4,37 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use toolyard_core::{Param, PastRequest, SourceId};
 
-use toolyard_search::{ParamText, SearchIndex, ServerText, ToolText};
+use toolyard_search::{ParamText, SearchIndex, SourceText, ToolText};
 
 use crate::registry::{
     candidate::ToolCandidate,
     snapshot::{Snapshot, SourceEntry},
 };
 
-/// Answered requests kept until the next search; older ones are dropped.
+/// Past requests kept until the next search; older ones are dropped.
 const MAX_PENDING_REQUESTS: usize = 1000;
 
-/// A search index with the changes that are not applied to it yet.
+/// A search index with the changes that the next search applies to it.
 #[derive(Debug)]
-pub(crate) struct LiveIndex {
+pub(crate) struct LazySearchIndex {
     index: RwLock<SearchIndex>,
     pending: Mutex<Pending>,
 }
 
-/// Changes since the last search.
 #[derive(Debug, Default)]
 struct Pending {
     /// Sources whose tools changed; `None` before the first search, which indexes all of them.
     sources: Option<Vec<SourceId>>,
-    /// Answered requests.
     requests: Vec<PastRequest>,
 }
 
-impl LiveIndex {
-    /// Wraps an empty index.
+impl LazySearchIndex {
     pub(crate) fn new(empty: SearchIndex) -> Self {
         Self { index: RwLock::new(empty), pending: Mutex::default() }
     }
 
-    /// Marks a source as changed.
-    pub(crate) fn changed(&self, source: &SourceId) {
+    /// Marks the tools of a source as changed.
+    pub(crate) fn mark_changed(&self, source: &SourceId) {
         let mut pending = self.pending();
         if let Some(sources) = &mut pending.sources
             && !sources.contains(source)
@@ -46,8 +43,8 @@ impl LiveIndex {
         }
     }
 
-    /// Notes a request that a tool served. Before the first search this is a no-op: that search loads all past requests.
-    pub(crate) fn remember(&self, past: &PastRequest) {
+    /// Adds a past request at the next search. Before the first search this is a no-op: that search loads all past requests.
+    pub(crate) fn add_past_request(&self, past: &PastRequest) {
         let mut pending = self.pending();
         if pending.sources.is_some() {
             // There may never be another search, so keep only the newest.
@@ -64,19 +61,19 @@ impl LiveIndex {
         snapshot: impl FnOnce() -> Arc<Snapshot>,
         past: impl FnOnce() -> Vec<PastRequest>,
     ) -> RwLockReadGuard<'_, SearchIndex> {
-        if self.is_behind() {
+        if self.is_outdated() {
             let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
             let next = Pending { sources: Some(Vec::new()), requests: Vec::new() };
             let mut pending = std::mem::replace(&mut *self.pending(), next);
             if pending.sources.is_none() {
                 pending.requests = past();
             }
-            take_over(&mut index, &pending, &snapshot());
+            apply_pending(&mut index, &pending, &snapshot());
         }
         self.index.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn is_behind(&self) -> bool {
+    fn is_outdated(&self) -> bool {
         let pending = self.pending();
         pending.sources.as_ref().is_none_or(|sources| !sources.is_empty()) || !pending.requests.is_empty()
     }
@@ -86,13 +83,13 @@ impl LiveIndex {
     }
 }
 
-fn take_over(index: &mut SearchIndex, pending: &Pending, snapshot: &Snapshot) {
+fn apply_pending(index: &mut SearchIndex, pending: &Pending, snapshot: &Snapshot) {
     match &pending.sources {
-        None => snapshot.sources().iter().for_each(|entry| put(index, entry)),
+        None => snapshot.sources().iter().for_each(|entry| index_source(index, entry)),
         Some(sources) => {
             for source in sources {
                 match snapshot.source(source.as_str()) {
-                    Some(entry) => put(index, entry),
+                    Some(entry) => index_source(index, entry),
                     None => {
                         index.remove(source.as_str());
                     }
@@ -105,14 +102,13 @@ fn take_over(index: &mut SearchIndex, pending: &Pending, snapshot: &Snapshot) {
     }
 }
 
-fn put(index: &mut SearchIndex, entry: &SourceEntry) {
-    let server = ServerText { id: entry.source.info.id.as_str().into(), description: String::new() };
-    let texts: Vec<ToolText> = entry.tools.iter().map(|tool| text_of(tool)).collect();
-    index.put(&server, &texts);
+fn index_source(index: &mut SearchIndex, entry: &SourceEntry) {
+    let source = SourceText { id: entry.source.info.id.as_str().into(), description: String::new() };
+    let texts: Vec<ToolText> = entry.tools.iter().map(|tool| tool_text(tool)).collect();
+    index.put(&source, &texts);
 }
 
-/// Searchable text of a tool.
-fn text_of(tool: &ToolCandidate) -> ToolText {
+fn tool_text(tool: &ToolCandidate) -> ToolText {
     let spec = tool.spec();
     let mut params = Vec::new();
     add_params(tool.params(), &mut params);
@@ -126,13 +122,13 @@ fn text_of(tool: &ToolCandidate) -> ToolText {
     }
 }
 
-fn add_params(params: &[Param], to: &mut Vec<ParamText>) {
+fn add_params(params: &[Param], texts: &mut Vec<ParamText>) {
     for param in params {
         let description = param.description.clone().unwrap_or_default();
-        to.push(ParamText { name: param.name.clone(), description });
-        add_params(&param.fields, to);
+        texts.push(ParamText { name: param.name.clone(), description });
+        add_params(&param.fields, texts);
         if let Some(items) = &param.items {
-            add_params(&items.fields, to);
+            add_params(&items.fields, texts);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Every change of a breaker's state is logged once; alone in its file, because the log is the process's.
+//! Every change of a breaker's state is logged once. Alone in its file, because the log subscriber is global to a process.
 
 mod common;
 
@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use common::{Act, part, register, request};
+use common::{Behavior, register, request, test_tool};
 use toolyard_core::ErrorKind;
 use toolyard_hub::{CallOptions, ToolHub};
 use tracing::{
@@ -17,11 +17,11 @@ use tracing::{
     span::{Attributes, Id, Record},
 };
 
-/// Writes down the level and fields of every event that has a state.
+/// Records the level and fields of every event that has a state.
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<String>>>);
+struct StateLog(Arc<Mutex<Vec<String>>>);
 
-impl Subscriber for Log {
+impl Subscriber for StateLog {
     fn enabled(&self, _: &Metadata<'_>) -> bool {
         true
     }
@@ -53,7 +53,7 @@ impl Subscriber for Log {
 
 #[tokio::test(start_paused = true)]
 async fn every_change_of_state_is_logged_once() {
-    let log = Log::default();
+    let log = StateLog::default();
     tracing::subscriber::set_global_default(log.clone()).unwrap();
     let hub = ToolHub::default();
     let failures = vec![
@@ -63,11 +63,20 @@ async fn every_change_of_state_is_logged_once() {
         ErrorKind::ResponseLost,
         ErrorKind::ResponseLost,
     ];
-    let then_fine = failures.into_iter().chain([ErrorKind::ResponseLost, ErrorKind::Failed]).collect();
-    let search = part("search_web", "native").writes().takes(0).act(Act::FailInTurn(then_fine));
+    let outcomes = failures.into_iter().chain([ErrorKind::ResponseLost, ErrorKind::Failed]).collect();
+    let search = test_tool("search_web", "native")
+        .writes()
+        .with_delay_ms(0)
+        .with_behavior(Behavior::FailInTurn(outcomes));
     register(
         &hub,
-        &[search, part("fetch", "server").writes().takes(0).act(Act::Fail(ErrorKind::ResponseLost))],
+        &[
+            search,
+            test_tool("fetch", "server")
+                .writes()
+                .with_delay_ms(0)
+                .with_behavior(Behavior::Fail(ErrorKind::ResponseLost)),
+        ],
     );
     let call = async |tool: &str| {
         let _ = hub.execute(&request(tool), &CallOptions::default()).await;
@@ -79,13 +88,13 @@ async fn every_change_of_state_is_logged_once() {
     for _ in 0..6 {
         call("fetch").await;
     }
-    let whose = r#"source="native" tool="search_web""#;
+    let tool_fields = r#"source="native" tool="search_web""#;
     let expected = [
-        format!(r#"WARN {whose} state="open" seconds=2.0"#),
-        format!(r#"INFO {whose} state="half_open""#),
-        format!(r#"WARN {whose} state="open" seconds=4.0"#),
-        format!(r#"INFO {whose} state="half_open""#),
-        format!(r#"INFO {whose} state="closed""#),
+        format!(r#"WARN {tool_fields} state="open" seconds=2.0"#),
+        format!(r#"INFO {tool_fields} state="half_open""#),
+        format!(r#"WARN {tool_fields} state="open" seconds=4.0"#),
+        format!(r#"INFO {tool_fields} state="half_open""#),
+        format!(r#"INFO {tool_fields} state="closed""#),
         r#"WARN source="server" state="open" seconds=2.0"#.to_owned(),
     ];
     assert_eq!(*log.0.lock().unwrap(), expected);

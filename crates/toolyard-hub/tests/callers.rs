@@ -1,6 +1,6 @@
-//! What a call owes whoever makes it: its questions, and a record even when the caller leaves.
+//! What a caller gets from a call: its input requests, and an audit record even if the caller disconnects.
 
-#![expect(clippy::unwrap_used, reason = "a test helper fails its test")]
+#![expect(clippy::unwrap_used, reason = "a panic in a test helper fails the test, as intended")]
 
 mod common;
 
@@ -9,28 +9,28 @@ use std::{
     time::Duration,
 };
 
-use common::{Act, part, register, request};
+use common::{Behavior, register, request, test_tool};
 use tokio::time::timeout;
 use toolyard_core::{Audit, AuditRecord};
 use toolyard_hub::{CallOptions, HubConfig, ToolHub};
 
 #[derive(Debug, Default)]
-struct Records(Mutex<Vec<AuditRecord>>);
+struct RecordedAudit(Mutex<Vec<AuditRecord>>);
 
-impl Audit for Records {
+impl Audit for RecordedAudit {
     fn record(&self, record: AuditRecord) {
         self.0.lock().unwrap().push(record);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_given_up_leaves_a_record() {
-    let records = Arc::new(Records::default());
+async fn a_dropped_call_leaves_an_audit_record() {
+    let records = Arc::new(RecordedAudit::default());
     let hub = ToolHub::new(HubConfig { audit: Some(Arc::clone(&records) as _), ..HubConfig::default() });
-    register(&hub, &[part("pay", "bank").writes().act(Act::Hang)]);
+    register(&hub, &[test_tool("pay", "bank").writes().with_behavior(Behavior::Hang)]);
     let options = CallOptions::default().on_behalf_of("somebody");
-    let given_up = timeout(Duration::from_secs(1), hub.execute(&request("pay"), &options)).await;
-    assert!(given_up.is_err());
+    let dropped = timeout(Duration::from_secs(1), hub.execute(&request("pay"), &options)).await;
+    assert!(dropped.is_err());
     let records = records.0.lock().unwrap();
     let [record] = records.as_slice() else { panic!("{records:?}") };
     assert_eq!(
@@ -40,21 +40,28 @@ async fn a_call_that_is_given_up_leaves_a_record() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn questions_do_not_win_against_answers() {
-    for (tool, asks_after) in [("find_thing", 10), ("search_web", 10)] {
+async fn an_output_wins_over_an_input_request() {
+    for (tool, delay_ms) in [("find_thing", 10), ("search_web", 10)] {
         let hub = ToolHub::default();
-        let asking = part(tool, "asking").act(Act::Ask).takes(asks_after);
-        register(&hub, &[asking, part(tool, "answering").takes(500)]);
+        let eliciting =
+            test_tool(tool, "asking").with_behavior(Behavior::RequireInput).with_delay_ms(delay_ms);
+        register(&hub, &[eliciting, test_tool(tool, "answering").with_delay_ms(500)]);
         let output = hub.execute(&request(tool), &CallOptions::default()).await.unwrap();
         assert!(!output.input_required && output.to_text().contains("answering"), "{tool}: {output:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn questions_are_passed_on_where_nobody_answers() {
+async fn an_input_request_is_passed_on_if_no_source_answers() {
     for tool in ["find_thing", "search_web"] {
         let hub = ToolHub::default();
-        register(&hub, &[part(tool, "one").act(Act::Ask), part(tool, "other").act(Act::Ask)]);
+        register(
+            &hub,
+            &[
+                test_tool(tool, "one").with_behavior(Behavior::RequireInput),
+                test_tool(tool, "other").with_behavior(Behavior::RequireInput),
+            ],
+        );
         let output = hub.execute(&request(tool), &CallOptions::default()).await.unwrap();
         assert!(output.input_required, "{tool}: {output:?}");
         assert_eq!(output.meta.source.unwrap().as_str(), "one");

@@ -1,194 +1,217 @@
-//! Who may answer when only a capability is known, and who may stand in for a tool that was named.
+//! Which tools a call by capability may use, and which may replace a tool that was called by name.
 
 mod common;
 
 use std::sync::Arc;
 
-use common::{Act, Ledger, Part, part, register, request};
+use common::{Behavior, CallLog, TestTool, register, request, test_tool};
 use serde_json::{Value, json};
 use toolyard_core::{Capability, ErrorKind, RawJson, ToolCallRequest, ToolError, ToolOutput};
 use toolyard_hub::{CallOptions, ToolHub};
 
-fn hub_with(parts: &[Part]) -> (ToolHub, Arc<Ledger>) {
+fn hub_with(test_tools: &[TestTool]) -> (ToolHub, Arc<CallLog>) {
     let hub = ToolHub::default();
-    let ledger = register(&hub, parts);
-    (hub, ledger)
+    let call_log = register(&hub, test_tools);
+    (hub, call_log)
 }
 
-async fn with_arguments(hub: &ToolHub, capability: &str, arguments: Value) -> Result<ToolOutput, ToolError> {
+async fn call_by_capability_with(
+    hub: &ToolHub,
+    capability: &str,
+    arguments: Value,
+) -> Result<ToolOutput, ToolError> {
     hub.execute_by_capability(&capability.into(), arguments.into(), &CallOptions::default()).await
 }
 
-async fn by_capability(hub: &ToolHub, capability: &str) -> Result<ToolOutput, ToolError> {
-    with_arguments(hub, capability, json!({})).await
+async fn call_by_capability(hub: &ToolHub, capability: &str) -> Result<ToolOutput, ToolError> {
+    call_by_capability_with(hub, capability, json!({})).await
 }
 
-async fn by_either(hub: &ToolHub, tool: &str, capability: &str) -> Result<ToolOutput, ToolError> {
+async fn call_by_name_or_capability(
+    hub: &ToolHub,
+    tool: &str,
+    capability: &str,
+) -> Result<ToolOutput, ToolError> {
     let capability = Capability::from(capability);
     hub.execute_or_by_capability(&request(tool), &capability, &CallOptions::default()).await
 }
 
-fn fails(part: Part, kind: ErrorKind) -> Part {
-    part.act(Act::Fail(kind))
+fn failing(test_tool: TestTool, kind: ErrorKind) -> TestTool {
+    test_tool.with_behavior(Behavior::Fail(kind))
 }
 
 #[tokio::test(start_paused = true)]
-async fn several_that_write_are_refused_and_named() {
-    let (hub, ledger) = hub_with(&[
-        part("email_send", "mail").writes(),
-        part("email_queue", "post").idempotent(),
-        part("email_squat", "evil").untrusted(),
+async fn a_choice_between_writing_tools_is_refused_and_lists_them() {
+    let (hub, call_log) = hub_with(&[
+        test_tool("email_send", "mail").writes(),
+        test_tool("email_queue", "post").idempotent(),
+        test_tool("email_squat", "evil").untrusted(),
     ]);
-    let error = by_capability(&hub, "email").await.unwrap_err();
+    let error = call_by_capability(&hub, "email").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused);
     let hint = error.hint().unwrap();
     assert!(hint.starts_with("name one of: "), "{hint}");
     assert!(hint.contains("email_send (mail)") && hint.contains("email_queue (post)"), "{hint}");
     assert!(!hint.contains("evil"), "{hint}");
-    assert!(ledger.calls().is_empty());
+    assert!(call_log.calls().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_writes_is_called_alone_and_once() {
-    let (hub, ledger) = hub_with(&[
-        fails(part("email_send", "mail").writes(), ErrorKind::ResponseLost),
-        part("email_read", "reader").requires("mailbox"),
-        part("email_squat", "evil").untrusted(),
+async fn a_single_writing_tool_is_called_alone_and_once() {
+    let (hub, call_log) = hub_with(&[
+        failing(test_tool("email_send", "mail").writes(), ErrorKind::ResponseLost),
+        test_tool("email_read", "reader").requires("mailbox"),
+        test_tool("email_squat", "evil").untrusted(),
     ]);
-    assert_eq!(by_capability(&hub, "email").await.unwrap_err().kind(), ErrorKind::OutcomeUnknown);
-    assert_eq!(ledger.calls(), ["mail"]);
+    assert_eq!(call_by_capability(&hub, "email").await.unwrap_err().kind(), ErrorKind::OutcomeUnknown);
+    assert_eq!(call_log.calls(), ["mail"]);
 
-    let (hub, ledger) = hub_with(&[fails(part("email_send", "mail").idempotent(), ErrorKind::ResponseLost)]);
-    assert_eq!(by_capability(&hub, "email").await.unwrap_err().kind(), ErrorKind::ResponseLost);
-    assert_eq!(ledger.calls(), ["mail", "mail", "mail"], "repeated, because that is harmless");
+    let (hub, call_log) =
+        hub_with(&[failing(test_tool("email_send", "mail").idempotent(), ErrorKind::ResponseLost)]);
+    assert_eq!(call_by_capability(&hub, "email").await.unwrap_err().kind(), ErrorKind::ResponseLost);
+    assert_eq!(call_log.calls(), ["mail", "mail", "mail"], "an idempotent call is repeated");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_writes_never_answers_for_what_reads() {
-    let (hub, ledger) = hub_with(&[
-        part("email_send", "native").writes(),
-        part("email_move", "mail").idempotent(),
-        fails(part("email_read", "one"), ErrorKind::Unavailable),
-        fails(part("email_list", "two"), ErrorKind::Failed),
+async fn a_writing_tool_never_replaces_a_reading_one() {
+    let (hub, call_log) = hub_with(&[
+        test_tool("email_send", "native").writes(),
+        test_tool("email_move", "mail").idempotent(),
+        failing(test_tool("email_read", "one"), ErrorKind::Unavailable),
+        failing(test_tool("email_list", "two"), ErrorKind::Failed),
     ]);
-    assert!(by_capability(&hub, "email").await.is_err());
-    let mut called = ledger.calls();
+    assert!(call_by_capability(&hub, "email").await.is_err());
+    let mut called = call_log.calls();
     called.sort();
     assert_eq!(called, ["one", "two"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_untrusted_tool_is_asked_alone_or_not_at_all() {
-    let (hub, ledger) =
-        hub_with(&[part("email_a", "evil").untrusted(), part("email_b", "mail").requires("mailbox")]);
-    assert_eq!(by_capability(&hub, "email").await.unwrap().to_text(), "evil");
-    with_arguments(&hub, "email", json!({"mailbox": 1})).await.unwrap();
-    assert_eq!(ledger.calls(), ["evil", "mail"], "a trusted one that takes the arguments goes before it");
+async fn an_untrusted_tool_is_called_only_without_alternatives() {
+    let (hub, call_log) = hub_with(&[
+        test_tool("email_a", "evil").untrusted(),
+        test_tool("email_b", "mail").requires("mailbox"),
+    ]);
+    assert_eq!(call_by_capability(&hub, "email").await.unwrap().to_text(), "evil");
+    call_by_capability_with(&hub, "email", json!({"mailbox": 1})).await.unwrap();
+    assert_eq!(call_log.calls(), ["evil", "mail"], "a trusted tool that accepts the arguments is preferred");
 
-    let (hub, ledger) = hub_with(&[part("email_a", "evil").untrusted(), part("email_b", "bad").untrusted()]);
+    let (hub, call_log) =
+        hub_with(&[test_tool("email_a", "evil").untrusted(), test_tool("email_b", "bad").untrusted()]);
     for _ in 0..10 {
-        let error = by_capability(&hub, "email").await.unwrap_err();
+        let error = call_by_capability(&hub, "email").await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Refused);
         assert!(error.hint().unwrap().contains("email_a (evil)"), "{:?}", error.hint());
     }
-    assert!(ledger.calls().is_empty(), "chance never decides who gets the arguments");
+    assert!(call_log.calls().is_empty(), "arguments are never sent to an untrusted tool by chance");
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_tool_that_fits_is_lost_among_those_that_do_not() {
-    let mut parts: Vec<Part> =
-        (0..500).map(|at| part(&format!("math_{at}"), &format!("m{at}")).requires("key")).collect();
-    parts.push(part("math_plain", "plain"));
-    let (hub, ledger) = hub_with(&parts);
+async fn the_only_tool_that_accepts_the_arguments_is_found() {
+    let mut test_tools: Vec<TestTool> =
+        (0..500).map(|at| test_tool(&format!("math_{at}"), &format!("m{at}")).requires("key")).collect();
+    test_tools.push(test_tool("math_plain", "plain"));
+    let (hub, call_log) = hub_with(&test_tools);
     for _ in 0..5 {
-        assert_eq!(by_capability(&hub, "calculate").await.unwrap().to_text(), "plain");
+        assert_eq!(call_by_capability(&hub, "calculate").await.unwrap().to_text(), "plain");
     }
-    assert_eq!(ledger.calls().len(), 5);
-    let nobody = ToolHub::default();
-    register(&nobody, &parts[..3]);
-    assert_eq!(by_capability(&nobody, "calculate").await.unwrap_err().kind(), ErrorKind::InvalidArguments);
+    assert_eq!(call_log.calls().len(), 5);
+    let without_match = ToolHub::default();
+    register(&without_match, &test_tools[..3]);
+    assert_eq!(
+        call_by_capability(&without_match, "calculate").await.unwrap_err().kind(),
+        ErrorKind::InvalidArguments
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_only_idempotent_does_not_stand_in() {
-    let (hub, ledger) = hub_with(&[part("email_mark", "mail").idempotent()]);
-    assert_eq!(by_either(&hub, "email_list", "email").await.unwrap_err().kind(), ErrorKind::UnknownTool);
-    assert!(ledger.calls().is_empty());
+async fn an_idempotent_tool_is_no_substitute() {
+    let (hub, call_log) = hub_with(&[test_tool("email_mark", "mail").idempotent()]);
+    assert_eq!(
+        call_by_name_or_capability(&hub, "email_list", "email").await.unwrap_err().kind(),
+        ErrorKind::UnknownTool
+    );
+    assert!(call_log.calls().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_stands_in_where_something_may_have_happened() {
-    let substitute = || part("email_read", "reader");
+async fn no_substitute_is_called_after_a_call_that_may_have_taken_effect() {
+    let substitute = || test_tool("email_read", "reader");
     for kind in [ErrorKind::Failed, ErrorKind::ResponseLost, ErrorKind::Internal, ErrorKind::Refused] {
-        let (hub, ledger) = hub_with(&[fails(part("email_send", "mail").writes(), kind), substitute()]);
-        assert!(by_either(&hub, "email_send", "email").await.is_err());
-        assert_eq!(ledger.calls(), ["mail"], "{kind:?}");
+        let (hub, call_log) =
+            hub_with(&[failing(test_tool("email_send", "mail").writes(), kind), substitute()]);
+        assert!(call_by_name_or_capability(&hub, "email_send", "email").await.is_err());
+        assert_eq!(call_log.calls(), ["mail"], "{kind:?}");
     }
-    let (hub, ledger) =
-        hub_with(&[fails(part("email_mark", "mail").idempotent(), ErrorKind::Failed), substitute()]);
-    assert!(by_either(&hub, "email_mark", "email").await.is_err());
-    assert_eq!(ledger.calls(), ["mail"], "idempotent is not harmless");
+    let (hub, call_log) =
+        hub_with(&[failing(test_tool("email_mark", "mail").idempotent(), ErrorKind::Failed), substitute()]);
+    assert!(call_by_name_or_capability(&hub, "email_mark", "email").await.is_err());
+    assert_eq!(call_log.calls(), ["mail"], "an idempotent call may still have an effect");
 
-    // The first was not reached, the second failed half-way: the first one's error alone would say "no effect".
-    let (hub, ledger) = hub_with(&[
-        fails(part("email_send", "one").writes(), ErrorKind::Unavailable),
-        fails(part("email_send", "two").writes(), ErrorKind::Failed),
+    // The first source was not reached, the second one failed: the error must not claim that nothing took effect.
+    let (hub, call_log) = hub_with(&[
+        failing(test_tool("email_send", "one").writes(), ErrorKind::Unavailable),
+        failing(test_tool("email_send", "two").writes(), ErrorKind::Failed),
         substitute(),
     ]);
-    let error = by_either(&hub, "email_send", "email").await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Failed, "what may have changed something is said first");
-    assert_eq!(ledger.calls(), ["one", "two"]);
+    let error = call_by_name_or_capability(&hub, "email_send", "email").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Failed, "the failure that may have had an effect is reported");
+    assert_eq!(call_log.calls(), ["one", "two"]);
 
     // The last attempt was not sent, an earlier one was.
     let turns = vec![ErrorKind::ResponseLost, ErrorKind::Unavailable];
-    let (hub, ledger) =
-        hub_with(&[part("email_mark", "mail").idempotent().act(Act::FailInTurn(turns)), substitute()]);
-    assert!(by_either(&hub, "email_mark", "email").await.is_err());
-    assert_eq!(ledger.calls(), ["mail", "mail", "mail"]);
+    let (hub, call_log) = hub_with(&[
+        test_tool("email_mark", "mail").idempotent().with_behavior(Behavior::FailInTurn(turns)),
+        substitute(),
+    ]);
+    assert!(call_by_name_or_capability(&hub, "email_mark", "email").await.is_err());
+    assert_eq!(call_log.calls(), ["mail", "mail", "mail"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_substitute_says_whom_it_stands_in_for() {
-    let substitute = || part("email_read", "reader");
+async fn the_output_of_a_substitute_lists_the_tool_that_failed() {
+    let substitute = || test_tool("email_read", "reader");
     let (hub, _) =
-        hub_with(&[fails(part("email_send", "mail").writes(), ErrorKind::Unavailable), substitute()]);
-    let output = by_either(&hub, "email_send", "email").await.unwrap();
+        hub_with(&[failing(test_tool("email_send", "mail").writes(), ErrorKind::Unavailable), substitute()]);
+    let output = call_by_name_or_capability(&hub, "email_send", "email").await.unwrap();
     assert_eq!(output.to_text(), "reader");
     assert_eq!(output.meta.failed, ["email_send (mail): as scripted"]);
 
-    let (hub, _) = hub_with(&[fails(part("email_list", "mail"), ErrorKind::Failed), substitute()]);
-    let output = by_either(&hub, "email_list", "email").await.unwrap();
+    let (hub, _) = hub_with(&[failing(test_tool("email_list", "mail"), ErrorKind::Failed), substitute()]);
+    let output = call_by_name_or_capability(&hub, "email_list", "email").await.unwrap();
     assert_eq!(output.meta.failed, ["email_list (mail): as scripted"]);
 
     let (hub, _) = hub_with(&[substitute()]);
-    let output = by_either(&hub, "email_lst", "email").await.unwrap();
+    let output = call_by_name_or_capability(&hub, "email_lst", "email").await.unwrap();
     assert_eq!(output.meta.failed, ["tool `email_lst` does not exist"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_failed_beside_an_answer_is_listed() {
-    let failing = |tool: &str, source: &str| fails(part(tool, source).takes(0), ErrorKind::Failed);
-    let (hub, _) = hub_with(&[failing("calculate", "a"), part("calculate", "b"), failing("calculate", "c")]);
+async fn candidates_that_failed_beside_a_success_are_listed() {
+    let fails =
+        |tool: &str, source: &str| failing(test_tool(tool, source).with_delay_ms(0), ErrorKind::Failed);
+    let (hub, _) = hub_with(&[fails("calculate", "a"), test_tool("calculate", "b"), fails("calculate", "c")]);
     let raced = hub.execute(&request("calculate"), &CallOptions::default()).await.unwrap();
     assert_eq!(raced.meta.failed, ["calculate (a): as scripted", "calculate (c): as scripted"]);
 
-    let (hub, _) = hub_with(&[failing("search", "a"), part("search", "b"), part("search", "c")]);
+    let (hub, _) = hub_with(&[fails("search", "a"), test_tool("search", "b"), test_tool("search", "c")]);
     let merged = hub.execute(&request("search"), &CallOptions::default()).await.unwrap();
     assert_eq!(merged.meta.failed, ["search (a): as scripted"]);
     assert_eq!(merged.meta.source_count, 2);
 
-    let gone = fails(part("store", "a").writes(), ErrorKind::Unavailable);
-    let (hub, _) = hub_with(&[gone, part("store", "b").writes()]);
+    let unavailable = failing(test_tool("store", "a").writes(), ErrorKind::Unavailable);
+    let (hub, _) = hub_with(&[unavailable, test_tool("store", "b").writes()]);
     let in_order = hub.execute(&request("store"), &CallOptions::default()).await.unwrap();
     assert_eq!(in_order.meta.failed, ["store (a): as scripted"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_a_lost_race_the_preferred_ones_failure_is_told() {
-    let failing = |tool: &str, source: &str, takes| fails(part(tool, source), ErrorKind::Failed).takes(takes);
+async fn if_all_candidates_fail_the_error_of_the_preferred_one_is_returned() {
+    let fails = |tool: &str, source: &str, delay| {
+        failing(test_tool(tool, source), ErrorKind::Failed).with_delay_ms(delay)
+    };
     for tool in ["calculate", "search"] {
-        let (hub, _) =
-            hub_with(&[failing(tool, "slow", 900), failing(tool, "quick", 1), failing(tool, "next", 5)]);
+        let (hub, _) = hub_with(&[fails(tool, "slow", 900), fails(tool, "quick", 1), fails(tool, "next", 5)]);
         let error = hub.execute(&request(tool), &CallOptions::default()).await.unwrap_err();
         assert_eq!(error.source_id().unwrap().as_str(), "slow");
         let others = format!("also failed: {tool} (quick): as scripted; {tool} (next): as scripted");
@@ -198,10 +221,10 @@ async fn of_a_lost_race_the_preferred_ones_failure_is_told() {
 
 #[tokio::test(start_paused = true)]
 async fn arguments_that_are_no_object_are_refused_by_capability_too() {
-    let (hub, ledger) = hub_with(&[part("math", "a"), part("math_too", "b")]);
-    let error = with_arguments(&hub, "calculate", json!([1])).await.unwrap_err();
+    let (hub, call_log) = hub_with(&[test_tool("math", "a"), test_tool("math_too", "b")]);
+    let error = call_by_capability_with(&hub, "calculate", json!([1])).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArguments);
     let list = ToolCallRequest::new("math", RawJson::from(json!([1])));
     assert!(hub.execute_or_by_capability(&list, &"calculate".into(), &CallOptions::default()).await.is_err());
-    assert!(ledger.calls().is_empty());
+    assert!(call_log.calls().is_empty());
 }

@@ -1,6 +1,6 @@
-//! What a tool was used for is remembered when it succeeded, under its own name, without secrets.
+//! The request behind a successful call is recorded under the tool's own name, without secrets.
 
-#![expect(clippy::unwrap_used, reason = "a test helper fails its test")]
+#![expect(clippy::unwrap_used, reason = "a panic in a test helper fails the test, as intended")]
 
 use std::sync::{Arc, Mutex};
 
@@ -12,9 +12,9 @@ use toolyard_core::{
 use toolyard_hub::{CallOptions, HubConfig, ToolHub};
 
 #[derive(Default)]
-struct Memory(Mutex<Vec<PastRequest>>);
+struct RecordedRequests(Mutex<Vec<PastRequest>>);
 
-impl PastRequests for Memory {
+impl PastRequests for RecordedRequests {
     fn record(&self, past: PastRequest) {
         self.0.lock().unwrap().push(past);
     }
@@ -24,7 +24,7 @@ impl PastRequests for Memory {
     }
 }
 
-/// A forecast that works, or does not.
+/// A tool that succeeds if the second field is true, else fails.
 struct Forecast(ToolSpec, bool);
 
 impl Tool for Forecast {
@@ -42,8 +42,8 @@ impl Tool for Forecast {
     }
 }
 
-fn hub() -> (ToolHub, Arc<Memory>) {
-    let memory = Arc::new(Memory::default());
+fn hub() -> (ToolHub, Arc<RecordedRequests>) {
+    let memory = Arc::new(RecordedRequests::default());
     let hub =
         ToolHub::new(HubConfig { past_requests: Some(Arc::clone(&memory) as _), ..HubConfig::default() });
     let forecast = |name: &str, works| -> Arc<dyn Tool> {
@@ -55,32 +55,32 @@ fn hub() -> (ToolHub, Arc<Memory>) {
     (hub, memory)
 }
 
-fn remembered(memory: &Memory) -> Vec<(String, String, String)> {
+fn recorded(memory: &RecordedRequests) -> Vec<(String, String, String)> {
     let past = memory.recent(usize::MAX).into_iter();
     past.map(|past| (past.tool, past.source.to_string(), past.request)).collect()
 }
 
 #[tokio::test]
-async fn only_what_succeeded_for_a_request_is_remembered() {
+async fn only_successful_calls_for_a_request_are_recorded() {
     let (hub, memory) = hub();
     let call = |name: &str| ToolCallRequest::new(name, json!({}));
-    let options = CallOptions::default().for_request("do I need boots? my password=hunter2");
+    let options = CallOptions::default().for_user_request("do I need boots? my password=hunter2");
     hub.execute(&call("get_weather"), &CallOptions::default()).await.unwrap();
-    hub.execute(&call("broken"), &options).await.unwrap_err();
-    assert!(remembered(&memory).is_empty());
+    assert!(hub.execute(&call("broken"), &options).await.is_err());
+    assert!(recorded(&memory).is_empty());
 
     hub.execute(&call("get_weather"), &options).await.unwrap();
-    let kept = "do I need boots? my password=[redacted:assignment]".to_owned();
-    assert_eq!(remembered(&memory), [("get_weather".to_owned(), "sky".to_owned(), kept)]);
+    let redacted = "do I need boots? my password=[redacted:assignment]".to_owned();
+    assert_eq!(recorded(&memory), [("get_weather".to_owned(), "sky".to_owned(), redacted)]);
 }
 
 #[tokio::test]
-async fn by_capability_it_is_the_tool_that_answered() {
+async fn a_call_by_capability_is_recorded_under_the_tool_that_answered() {
     let (hub, memory) = hub();
-    let options = CallOptions::default().for_request("boots?");
+    let options = CallOptions::default().for_user_request("boots?");
     let capability =
         hub.snapshot().capabilities().first().cloned().unwrap_or_else(|| Capability::from("weather"));
     hub.execute_by_capability(&capability, json!({}).into(), &options).await.unwrap();
-    let tools: Vec<String> = remembered(&memory).into_iter().map(|(tool, _, _)| tool).collect();
+    let tools: Vec<String> = recorded(&memory).into_iter().map(|(tool, _, _)| tool).collect();
     assert_eq!(tools, ["get_weather"]);
 }

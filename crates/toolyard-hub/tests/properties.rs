@@ -1,6 +1,10 @@
-//! Promises that hold for every mix of candidates, delays and failures, shown on a paused clock.
+//! Invariants of calls with any mix of candidates, delays and failures, on a paused clock.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test helper fails its test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a panic in a test helper fails the test, as intended"
+)]
 
 mod common;
 
@@ -10,13 +14,13 @@ use std::{
     time::Duration,
 };
 
-use common::{Act, Ledger, Part, part, register, request};
+use common::{Behavior, CallLog, TestTool, register, request, test_tool};
 use proptest::prelude::*;
 use tokio::time::Instant;
 use toolyard_core::{Capability, ErrorKind, RawJson, ToolCallRequest, ToolError, ToolHints, ToolOutput};
 use toolyard_hub::{CallOptions, ToolHub};
 
-/// Whether a scripted failure says that nothing happened.
+/// The errors of scripted failures.
 const FAILURES: [ErrorKind; 5] = [
     ErrorKind::Failed,
     ErrorKind::ResponseLost,
@@ -25,22 +29,22 @@ const FAILURES: [ErrorKind; 5] = [
     ErrorKind::Internal,
 ];
 
-fn any_act() -> impl Strategy<Value = Act> {
+fn any_behavior() -> impl Strategy<Value = Behavior> {
     prop_oneof![
-        3 => Just(Act::Answer("fine".to_owned())),
-        4 => proptest::sample::select(FAILURES.to_vec()).prop_map(Act::Fail),
-        1 => Just(Act::Hang),
-        1 => Just(Act::Panic),
+        3 => Just(Behavior::Answer("fine".to_owned())),
+        4 => proptest::sample::select(FAILURES.to_vec()).prop_map(Behavior::Fail),
+        1 => Just(Behavior::Hang),
+        1 => Just(Behavior::Panic),
     ]
 }
 
-/// Ends, well or badly.
-fn any_ending() -> impl Strategy<Value = Act> {
+/// A behavior that ends: success, failure or panic.
+fn any_finite_behavior() -> impl Strategy<Value = Behavior> {
     prop_oneof![
-        1 => Just(Act::Answer("fine".to_owned())),
-        4 => proptest::sample::select(FAILURES.to_vec()).prop_map(Act::Fail),
-        1 => Just(Act::Panic),
-        1 => Just(Act::PanicAtOnce),
+        1 => Just(Behavior::Answer("fine".to_owned())),
+        4 => proptest::sample::select(FAILURES.to_vec()).prop_map(Behavior::Fail),
+        1 => Just(Behavior::Panic),
+        1 => Just(Behavior::PanicBeforeFuture),
     ]
 }
 
@@ -49,145 +53,156 @@ fn any_hints() -> impl Strategy<Value = ToolHints> {
 }
 
 /// Up to eight sources of one tool, native, skills and servers, trusted and not.
-fn any_parts(hints: impl Strategy<Value = ToolHints>) -> impl Strategy<Value = Vec<Part>> {
-    parts_that(any_act(), hints, 0..40_000)
+fn any_tools(hints: impl Strategy<Value = ToolHints>) -> impl Strategy<Value = Vec<TestTool>> {
+    tools_with(any_behavior(), hints, 0..40_000)
 }
 
-fn parts_that(
-    acts: impl Strategy<Value = Act>,
+fn tools_with(
+    behaviors: impl Strategy<Value = Behavior>,
     hints: impl Strategy<Value = ToolHints>,
-    takes: std::ops::Range<u64>,
-) -> impl Strategy<Value = Vec<Part>> {
-    let one = (acts, hints, takes, 0..3_u8, proptest::bool::weighted(0.8));
+    delay: std::ops::Range<u64>,
+) -> impl Strategy<Value = Vec<TestTool>> {
+    let generated_tool = (behaviors, hints, delay, 0..3_u8, proptest::bool::weighted(0.8));
     let tool = proptest::sample::select(vec!["calculate", "search", "fetch"]);
-    (tool, proptest::collection::vec(one, 1..8)).prop_map(|(tool, ones)| {
-        let parts = ones.into_iter().enumerate().map(|(at, (act, hints, takes, kind, trusted))| {
-            let mut part = part(tool, &format!("s{at}")).act(act).takes(takes);
-            part.hints = hints;
-            part.trusted = trusted;
-            if kind == 1 { part.skill() } else { part }
-        });
-        parts.collect()
+    (tool, proptest::collection::vec(generated_tool, 1..8)).prop_map(|(tool, generated)| {
+        let test_tools =
+            generated.into_iter().enumerate().map(|(at, (behavior, hints, delay, kind, trusted))| {
+                let mut test_tool =
+                    test_tool(tool, &format!("s{at}")).with_behavior(behavior).with_delay_ms(delay);
+                test_tool.hints = hints;
+                test_tool.trusted = trusted;
+                if kind == 1 { test_tool.skill() } else { test_tool }
+            });
+        test_tools.collect()
     })
 }
 
-/// What one call did, seen from outside.
-struct Seen {
+/// What was observed of a call.
+struct ObservedCall {
     outcome: Result<ToolOutput, ToolError>,
-    ledger: Arc<Ledger>,
+    call_log: Arc<CallLog>,
     took: Duration,
     used: Vec<String>,
     skipped: Vec<String>,
 }
 
-/// The three ways to make a call.
+/// How a call selects its tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum Selection {
     Name,
     Capability,
-    Either,
+    NameOrCapability,
 }
 
-fn any_way() -> impl Strategy<Value = Way> {
-    prop_oneof![Just(Way::Name), Just(Way::Capability), Just(Way::Either)]
+fn any_selection() -> impl Strategy<Value = Selection> {
+    prop_oneof![Just(Selection::Name), Just(Selection::Capability), Just(Selection::NameOrCapability)]
 }
 
 /// Runs one call by name on a clock that jumps from event to event.
-fn run(parts: &[Part], timeout: Duration) -> Seen {
-    run_by(Way::Name, parts, timeout)
+fn run(test_tools: &[TestTool], timeout: Duration) -> ObservedCall {
+    run_selecting(Selection::Name, test_tools, timeout)
 }
 
-fn run_by(way: Way, parts: &[Part], timeout: Duration) -> Seen {
+fn run_selecting(selection: Selection, test_tools: &[TestTool], timeout: Duration) -> ObservedCall {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(async {
         let hub = ToolHub::default();
-        let ledger = register(&hub, parts);
-        let tool = &parts[0].tool;
+        let call_log = register(&hub, test_tools);
+        let tool = &test_tools[0].tool;
         let names = |candidates: &[Arc<toolyard_hub::ToolCandidate>]| {
             candidates.iter().map(|candidate| candidate.source_id().to_string()).collect::<Vec<_>>()
         };
         let snapshot = hub.snapshot();
         let found = snapshot.find(tool).unwrap();
-        let (used, skipped) = (names(found.used), names(found.skipped));
+        let (used, skipped) = (names(found.equivalents), names(found.others));
         let started = Instant::now();
-        let outcome = call_by(way, &hub, tool, timeout).await;
-        Seen { outcome, ledger, took: started.elapsed(), used, skipped }
+        let outcome = call_selecting(selection, &hub, tool, timeout).await;
+        ObservedCall { outcome, call_log, took: started.elapsed(), used, skipped }
     })
 }
 
-async fn call_by(way: Way, hub: &ToolHub, tool: &str, timeout: Duration) -> Result<ToolOutput, ToolError> {
+async fn call_selecting(
+    selection: Selection,
+    hub: &ToolHub,
+    tool: &str,
+    timeout: Duration,
+) -> Result<ToolOutput, ToolError> {
     let options = CallOptions::default().with_timeout(timeout);
     let capability = Capability::from(match tool {
         "fetch" => "read",
         other => other,
     });
-    match way {
-        Way::Name => hub.execute(&request(tool), &options).await,
-        Way::Capability => hub.execute_by_capability(&capability, RawJson::empty_object(), &options).await,
-        Way::Either => hub.execute_or_by_capability(&request(tool), &capability, &options).await,
+    match selection {
+        Selection::Name => hub.execute(&request(tool), &options).await,
+        Selection::Capability => {
+            hub.execute_by_capability(&capability, RawJson::empty_object(), &options).await
+        }
+        Selection::NameOrCapability => {
+            hub.execute_or_by_capability(&request(tool), &capability, &options).await
+        }
     }
 }
 
-/// Like [`any_parts`], and some of the sources have a tool of another name with the same capability.
-fn any_mixed_parts(hints: impl Strategy<Value = ToolHints>) -> impl Strategy<Value = Vec<Part>> {
+/// Like [`any_tools`], and some of the sources have a tool of another name with the same capability.
+fn any_mixed_tools(hints: impl Strategy<Value = ToolHints>) -> impl Strategy<Value = Vec<TestTool>> {
     let others = proptest::collection::vec(any::<bool>(), 8);
-    (any_parts(hints), others).prop_map(|(mut parts, others)| {
-        for (part, other) in parts.iter_mut().zip(others).skip(1) {
+    (any_tools(hints), others).prop_map(|(mut test_tools, others)| {
+        for (test_tool, other) in test_tools.iter_mut().zip(others).skip(1) {
             if other {
-                part.tool.push_str("_more");
+                test_tool.tool.push_str("_more");
             }
         }
-        parts
+        test_tools
     })
 }
 
-/// Panics of scripted tools are part of the game; their messages would only hide real ones.
-fn quietly() {
+/// Hides the messages of scripted panics, which would bury those of real ones.
+fn silence_panics() {
     std::panic::set_hook(Box::new(|_| {}));
 }
 
-const THIRTY: Duration = Duration::from_secs(30);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_500))]
 
     #[test]
-    fn no_candidate_is_lost(parts in any_parts(Just(ToolHints::READ_ONLY))) {
-        quietly();
-        let seen = run(&parts, THIRTY);
-        let known: HashSet<&String> = seen.used.iter().chain(&seen.skipped).collect();
-        prop_assert_eq!(known.len(), parts.len(), "each source is either used or listed as passed over");
-        let called: HashSet<String> = seen.ledger.calls().into_iter().collect();
-        let usable: HashSet<String> = seen.used.into_iter().collect();
-        prop_assert!(called.is_subset(&usable), "nobody who was not selected is called");
-        // Where all failed with time to spare, every equal was asked.
-        if seen.outcome.is_err() && seen.took < THIRTY {
+    fn no_candidate_is_lost(test_tools in any_tools(Just(ToolHints::READ_ONLY))) {
+        silence_panics();
+        let observed = run(&test_tools, DEFAULT_TIMEOUT);
+        let known: HashSet<&String> = observed.used.iter().chain(&observed.skipped).collect();
+        prop_assert_eq!(known.len(), test_tools.len(), "each source is either used or listed as skipped");
+        let called: HashSet<String> = observed.call_log.calls().into_iter().collect();
+        let usable: HashSet<String> = observed.used.into_iter().collect();
+        prop_assert!(called.is_subset(&usable), "only selected candidates are called");
+        // If all failed before the deadline, every equivalent source was called.
+        if observed.outcome.is_err() && observed.took < DEFAULT_TIMEOUT {
             prop_assert_eq!(called, usable);
         }
     }
 
-    /// Up to seven candidates that end within a second each, one after another if need be.
+    /// Up to seven candidates that each end within a second, so that all can be tried in time.
     #[test]
     fn a_success_in_time_is_never_missed(
-        parts in parts_that(any_ending(), Just(ToolHints::READ_ONLY), 0..1_000),
-        way in any_way(),
+        test_tools in tools_with(any_finite_behavior(), Just(ToolHints::READ_ONLY), 0..1_000),
+        selection in any_selection(),
     ) {
-        quietly();
-        let seen = run_by(way, &parts, THIRTY);
-        let all_trusted: Vec<&str> = parts.iter().filter(|part| part.trusted).map(|part| part.source.as_str()).collect();
-        let may_answer = |part: &Part| match way {
-            // By capability all trusted tools may answer, of which at most eight are picked.
-            Way::Capability => all_trusted.contains(&part.source.as_str()),
-            Way::Name | Way::Either => seen.used.contains(&part.source),
+        silence_panics();
+        let observed = run_selecting(selection, &test_tools, DEFAULT_TIMEOUT);
+        let all_trusted: Vec<&str> = test_tools.iter().filter(|test_tool| test_tool.trusted).map(|test_tool| test_tool.source.as_str()).collect();
+        let may_answer = |test_tool: &TestTool| match selection {
+            // By capability, all trusted tools are candidates.
+            Selection::Capability => all_trusted.contains(&test_tool.source.as_str()),
+            Selection::Name | Selection::NameOrCapability => observed.used.contains(&test_tool.source),
         };
-        let succeeds = parts.iter().any(|part| matches!(part.act, Act::Answer(_)) && may_answer(part));
-        let wanted = match way {
-            Way::Capability => !all_trusted.is_empty(),
-            Way::Name | Way::Either => true,
+        let succeeds = test_tools.iter().any(|test_tool| matches!(test_tool.behavior, Behavior::Answer(_)) && may_answer(test_tool));
+        let has_candidate = match selection {
+            Selection::Capability => !all_trusted.is_empty(),
+            Selection::Name | Selection::NameOrCapability => true,
         };
-        if wanted {
-            prop_assert_eq!(seen.outcome.is_ok(), succeeds, "{:?}", seen.outcome);
+        if has_candidate {
+            prop_assert_eq!(observed.outcome.is_ok(), succeeds, "{:?}", observed.outcome);
         }
     }
 
@@ -195,66 +210,66 @@ proptest! {
     fn the_first_success_wins_and_every_loser_is_dropped(
         delays in proptest::collection::vec((1_u64..20_000, any::<bool>()), 2..8)
     ) {
-        let parts: Vec<Part> = delays.iter().enumerate().map(|(at, (takes, succeeds))| {
-            let part = part("calculate", &format!("s{at}")).takes(*takes);
-            if *succeeds { part } else { part.act(Act::Fail(ErrorKind::Failed)) }
+        let test_tools: Vec<TestTool> = delays.iter().enumerate().map(|(at, (delay, succeeds))| {
+            let test_tool = test_tool("calculate", &format!("s{at}")).with_delay_ms(*delay);
+            if *succeeds { test_tool } else { test_tool.with_behavior(Behavior::Fail(ErrorKind::Failed)) }
         }).collect();
-        let seen = run(&parts, Duration::from_secs(1_000));
+        let observed = run(&test_tools, Duration::from_secs(1_000));
         let in_batch = delays.len().min(3);
-        let winner = delays[..in_batch].iter().enumerate().filter(|(_, (_, ok))| *ok).min_by_key(|(_, (takes, _))| *takes);
-        if let Some((at, (takes, _))) = winner {
-            let fastest = delays[..in_batch].iter().filter(|(t, ok)| *ok && t == takes).count();
-            let output = seen.outcome.unwrap();
+        let winner = delays[..in_batch].iter().enumerate().filter(|(_, (_, ok))| *ok).min_by_key(|(_, (delay, _))| *delay);
+        if let Some((at, (delay, _))) = winner {
+            let fastest = delays[..in_batch].iter().filter(|(t, ok)| *ok && t == delay).count();
+            let output = observed.outcome.unwrap();
             if fastest == 1 {
                 prop_assert_eq!(output.to_text(), format!("s{at}"));
             }
-            prop_assert!(seen.took < Duration::from_millis(takes + 2));
-            let slower = delays[..in_batch].iter().filter(|(t, _)| t > takes).count();
-            prop_assert!(seen.ledger.dropped_unfinished.load(Ordering::SeqCst) >= slower);
+            prop_assert!(observed.took < Duration::from_millis(delay + 2));
+            let slower = delays[..in_batch].iter().filter(|(t, _)| t > delay).count();
+            prop_assert!(observed.call_log.dropped_unfinished.load(Ordering::SeqCst) >= slower);
         }
-        prop_assert_eq!(seen.ledger.still_running(), 0);
+        prop_assert_eq!(observed.call_log.still_running(), 0);
     }
 
     #[test]
-    fn at_most_three_run_at_once(parts in any_parts(any_hints())) {
-        quietly();
-        let seen = run(&parts, THIRTY);
-        let most = seen.ledger.most_running.load(Ordering::SeqCst);
-        prop_assert!(most <= 3, "{most} ran at once");
-        if parts.iter().filter(|part| seen.used.contains(&part.source)).any(|part| part.hints == ToolHints::default()) {
-            prop_assert!(most <= 1, "with a writer among them, one at a time");
+    fn at_most_three_run_at_once(test_tools in any_tools(any_hints())) {
+        silence_panics();
+        let observed = run(&test_tools, DEFAULT_TIMEOUT);
+        let max_running = observed.call_log.max_running.load(Ordering::SeqCst);
+        prop_assert!(max_running <= 3, "{max_running} ran at once");
+        if test_tools.iter().filter(|test_tool| observed.used.contains(&test_tool.source)).any(|test_tool| test_tool.hints == ToolHints::default()) {
+            prop_assert!(max_running <= 1, "with a writing tool among them, one at a time");
         }
     }
 
     #[test]
-    fn what_is_not_idempotent_is_called_at_most_once(parts in any_parts(Just(ToolHints::default()))) {
-        quietly();
-        let seen = run(&parts, THIRTY);
+    fn a_tool_that_is_not_idempotent_is_called_at_most_once(test_tools in any_tools(Just(ToolHints::default()))) {
+        silence_panics();
+        let observed = run(&test_tools, DEFAULT_TIMEOUT);
         let reached = |source: &String| {
             // "Unavailable" is the one failure that says nothing was sent.
-            !parts.iter().any(|part| part.source == *source && matches!(part.act, Act::Fail(ErrorKind::Unavailable)))
+            !test_tools.iter().any(|test_tool| test_tool.source == *source && matches!(test_tool.behavior, Behavior::Fail(ErrorKind::Unavailable)))
         };
-        let calls = seen.ledger.calls();
+        let calls = observed.call_log.calls();
         prop_assert!(calls.iter().filter(|source| reached(source)).count() <= 1, "{calls:?}");
         let distinct: HashSet<&String> = calls.iter().collect();
-        prop_assert_eq!(distinct.len(), calls.len(), "nobody is called twice");
+        prop_assert_eq!(distinct.len(), calls.len(), "no candidate is called twice");
     }
 
     #[test]
-    fn untrusted_hints_never_cause_a_second_call(parts in any_parts(any_hints())) {
-        quietly();
-        let untrusted: Vec<Part> = parts.into_iter().map(Part::untrusted).collect();
-        let seen = run(&untrusted, THIRTY);
-        prop_assert!(seen.ledger.calls().len() <= 1);
+    fn untrusted_hints_never_cause_a_second_call(test_tools in any_tools(any_hints())) {
+        silence_panics();
+        let untrusted: Vec<TestTool> = test_tools.into_iter().map(TestTool::untrusted).collect();
+        let observed = run(&untrusted, DEFAULT_TIMEOUT);
+        prop_assert!(observed.call_log.calls().len() <= 1);
     }
 
     #[test]
-    fn a_deadline_is_never_exceeded_by_more_than_a_tick(parts in any_parts(any_hints()), timeout in 0_u64..60_000) {
-        quietly();
+    fn a_deadline_is_exceeded_by_at_most_a_millisecond(test_tools in any_tools(any_hints()), timeout in 0_u64..60_000) {
+        silence_panics();
         let timeout = Duration::from_millis(timeout);
-        let seen = run(&parts, timeout);
-        prop_assert!(seen.took <= timeout + Duration::from_millis(1), "{:?} of {timeout:?}", seen.took);
-        prop_assert_eq!(seen.ledger.still_running(), 0);
+        let observed = run(&test_tools, timeout);
+        prop_assert!(observed.took <= timeout + Duration::from_millis(1), "{:?} of {timeout:?}", observed.took);
+        prop_assert_eq!(observed.call_log.still_running(), 0);
     }
 
     #[test]
@@ -264,10 +279,10 @@ proptest! {
             let hub = ToolHub::default();
             let tools = ["calculate", "fetch", "get_time"];
             let sources = [("a", 30), ("b", 10), ("c", 20)];
-            let parts: Vec<Part> = tools.iter().flat_map(|tool| sources.map(|(source, takes)| {
-                part(tool, source).takes(takes).act(Act::Echo)
+            let test_tools: Vec<TestTool> = tools.iter().flat_map(|tool| sources.map(|(source, delay)| {
+                test_tool(tool, source).with_delay_ms(delay).with_behavior(Behavior::Echo)
             })).collect();
-            register(&hub, &parts);
+            register(&hub, &test_tools);
             let options = CallOptions::default();
             let requests: Vec<ToolCallRequest> = calls.iter().map(|(tool, value)| {
                 ToolCallRequest::new(tools[*tool], serde_json::json!({"value": value}))
@@ -281,120 +296,123 @@ proptest! {
     }
 
     #[test]
-    fn a_dropped_call_drops_all_work(parts in any_parts(any_hints()), after in 0_u64..30_000) {
-        quietly();
+    fn a_dropped_call_drops_all_work(test_tools in any_tools(any_hints()), after in 0_u64..30_000) {
+        silence_panics();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         let running = runtime.block_on(async {
             let hub = ToolHub::default();
-            let ledger = register(&hub, &parts);
-            let request = request(&parts[0].tool);
+            let call_log = register(&hub, &test_tools);
+            let request = request(&test_tools[0].tool);
             let options = CallOptions::default();
             let _ = tokio::time::timeout(Duration::from_millis(after), hub.execute(&request, &options)).await;
-            ledger.still_running()
+            call_log.still_running()
         });
         prop_assert_eq!(running, 0);
     }
 }
 
 /// Whether a call to this part certainly did nothing.
-fn without_effect(part: &Part) -> bool {
-    (part.trusted && part.hints == ToolHints::READ_ONLY)
-        || matches!(part.act, Act::Fail(ErrorKind::Unavailable))
+fn without_effect(test_tool: &TestTool) -> bool {
+    (test_tool.trusted && test_tool.hints == ToolHints::READ_ONLY)
+        || matches!(test_tool.behavior, Behavior::Fail(ErrorKind::Unavailable))
 }
 
-fn reads(part: &Part) -> bool {
-    part.trusted && part.hints == ToolHints::READ_ONLY
+fn is_trusted_reader(test_tool: &TestTool) -> bool {
+    test_tool.trusted && test_tool.hints == ToolHints::READ_ONLY
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_500))]
 
     #[test]
-    fn every_way_keeps_time_and_drops_all_losers(
-        parts in any_mixed_parts(any_hints()), way in any_way(), timeout in 0_u64..60_000
+    fn every_selection_keeps_the_deadline_and_drops_all_losers(
+        test_tools in any_mixed_tools(any_hints()), selection in any_selection(), timeout in 0_u64..60_000
     ) {
-        quietly();
+        silence_panics();
         let timeout = Duration::from_millis(timeout);
-        let seen = run_by(way, &parts, timeout);
-        prop_assert!(seen.took <= timeout + Duration::from_millis(1), "{:?} of {timeout:?}", seen.took);
-        prop_assert_eq!(seen.ledger.still_running(), 0);
-        let most = seen.ledger.most_running.load(Ordering::SeqCst);
-        prop_assert!(most <= 3, "{most} ran at once");
+        let observed = run_selecting(selection, &test_tools, timeout);
+        prop_assert!(observed.took <= timeout + Duration::from_millis(1), "{:?} of {timeout:?}", observed.took);
+        prop_assert_eq!(observed.call_log.still_running(), 0);
+        let max_running = observed.call_log.max_running.load(Ordering::SeqCst);
+        prop_assert!(max_running <= 3, "{max_running} ran at once");
     }
 
     #[test]
-    fn by_no_way_anything_is_done_twice(parts in any_mixed_parts(any_hints()), way in any_way()) {
-        quietly();
-        let seen = run_by(way, &parts, THIRTY);
-        let calls = seen.ledger.calls();
-        let part_of = |source: &String| parts.iter().find(|part| part.source == *source).unwrap();
-        let repeatable = |part: &Part| part.trusted && part.hints != ToolHints::default();
+    fn no_selection_repeats_a_call_that_is_not_repeatable(test_tools in any_mixed_tools(any_hints()), selection in any_selection()) {
+        silence_panics();
+        let observed = run_selecting(selection, &test_tools, DEFAULT_TIMEOUT);
+        let calls = observed.call_log.calls();
+        let part_of = |source: &String| test_tools.iter().find(|test_tool| test_tool.source == *source).unwrap();
+        let repeatable = |test_tool: &TestTool| test_tool.trusted && test_tool.hints != ToolHints::default();
         for source in &calls {
             let times = calls.iter().filter(|other| *other == source).count();
             prop_assert!(times == 1 || repeatable(part_of(source)), "{source} of {calls:?}");
         }
-        // After something that may have written, nobody of another name is asked any more.
+        // After a call that may have written, no tool of another name is called.
         if let Some(at) = calls.iter().position(|source| !without_effect(part_of(source)))
-            && way == Way::Either
+            && selection == Selection::NameOrCapability
         {
             let rest = &calls[at..];
-            prop_assert!(rest.iter().all(|source| part_of(source).tool == parts[0].tool), "{calls:?}");
+            prop_assert!(rest.iter().all(|source| part_of(source).tool == test_tools[0].tool), "{calls:?}");
         }
     }
 
     #[test]
-    fn by_no_way_anybody_unselected_is_called(parts in any_mixed_parts(any_hints()), way in any_way()) {
-        quietly();
-        let seen = run_by(way, &parts, THIRTY);
-        let called: HashSet<String> = seen.ledger.calls().into_iter().collect();
-        let named = |source: &String| seen.used.contains(source);
-        let reading = |source: &String| parts.iter().any(|part| part.source == *source && reads(part));
-        match way {
-            Way::Name => prop_assert!(called.iter().all(named), "{called:?}"),
-            Way::Capability if parts.iter().any(reads) => prop_assert!(called.iter().all(reading), "{called:?}"),
-            Way::Capability => {
-                let trusted = parts.iter().filter(|part| part.trusted).count();
-                let alone = if trusted > 0 { trusted } else { parts.len() };
-                prop_assert_eq!(called.len(), usize::from(alone == 1), "{:?}", called);
-                let refused = seen.outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::Refused);
-                prop_assert_eq!(refused, alone > 1);
+    fn no_selection_calls_an_unselected_tool(test_tools in any_mixed_tools(any_hints()), selection in any_selection()) {
+        silence_panics();
+        let observed = run_selecting(selection, &test_tools, DEFAULT_TIMEOUT);
+        let called: HashSet<String> = observed.call_log.calls().into_iter().collect();
+        let is_selected = |source: &String| observed.used.contains(source);
+        let is_reader = |source: &String| test_tools.iter().any(|test_tool| test_tool.source == *source && is_trusted_reader(test_tool));
+        match selection {
+            Selection::Name => prop_assert!(called.iter().all(is_selected), "{called:?}"),
+            Selection::Capability if test_tools.iter().any(is_trusted_reader) => prop_assert!(called.iter().all(is_reader), "{called:?}"),
+            Selection::Capability => {
+                let trusted = test_tools.iter().filter(|test_tool| test_tool.trusted).count();
+                let candidate_count = if trusted > 0 { trusted } else { test_tools.len() };
+                prop_assert_eq!(called.len(), usize::from(candidate_count == 1), "{:?}", called);
+                let refused = observed.outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::Refused);
+                prop_assert_eq!(refused, candidate_count > 1);
             }
-            Way::Either => {
+            Selection::NameOrCapability => {
                 let substitute = |source: &String| {
-                    parts.iter().any(|part| part.source == *source && reads(part) && part.tool != parts[0].tool)
+                    test_tools.iter().any(|test_tool| test_tool.source == *source && is_trusted_reader(test_tool) && test_tool.tool != test_tools[0].tool)
                 };
-                prop_assert!(called.iter().all(|source| named(source) || substitute(source)), "{called:?}");
+                prop_assert!(called.iter().all(|source| is_selected(source) || substitute(source)), "{called:?}");
             }
         }
     }
 
     #[test]
-    fn by_no_way_untrusted_hints_cause_a_second_call(parts in any_mixed_parts(any_hints()), way in any_way()) {
-        quietly();
-        let untrusted: Vec<Part> = parts.into_iter().map(Part::untrusted).collect();
-        let seen = run_by(way, &untrusted, THIRTY);
-        prop_assert!(seen.ledger.calls().len() <= 1);
+    fn no_selection_lets_untrusted_hints_cause_a_second_call(test_tools in any_mixed_tools(any_hints()), selection in any_selection()) {
+        silence_panics();
+        let untrusted: Vec<TestTool> = test_tools.into_iter().map(TestTool::untrusted).collect();
+        let observed = run_selecting(selection, &untrusted, DEFAULT_TIMEOUT);
+        prop_assert!(observed.call_log.calls().len() <= 1);
     }
 }
 
 #[test]
 fn a_retry_happens_only_where_it_is_safe() {
-    let calls = |part: Part| run(&[part], THIRTY).ledger.calls().len();
-    let lost = || part("fetch", "a").act(Act::Fail(ErrorKind::ResponseLost));
+    let calls = |test_tool: TestTool| run(&[test_tool], DEFAULT_TIMEOUT).call_log.calls().len();
+    let lost = || test_tool("fetch", "a").with_behavior(Behavior::Fail(ErrorKind::ResponseLost));
     assert_eq!(calls(lost()), 3, "read-only and trusted: three attempts");
     assert_eq!(calls(lost().writes()), 1, "a write is never repeated");
-    assert_eq!(calls(lost().untrusted()), 1, "its own word is not enough");
+    assert_eq!(calls(lost().untrusted()), 1, "hints of an untrusted source do not count");
     assert_eq!(
-        calls(part("fetch", "a").act(Act::Fail(ErrorKind::Failed))),
+        calls(test_tool("fetch", "a").with_behavior(Behavior::Fail(ErrorKind::Failed))),
         1,
-        "the tool said no: asking again is no help"
+        "the tool itself failed: a repetition would not help"
     );
 }
 
 #[test]
-fn an_unknown_outcome_is_said_and_nobody_else_is_asked() {
-    let seen = run(&[part("fetch", "a").writes().act(Act::Hang), part("fetch", "b").writes()], THIRTY);
-    let error = seen.outcome.unwrap_err();
+fn an_unknown_outcome_is_reported_and_no_other_source_is_called() {
+    let observed = run(
+        &[test_tool("fetch", "a").writes().with_behavior(Behavior::Hang), test_tool("fetch", "b").writes()],
+        DEFAULT_TIMEOUT,
+    );
+    let error = observed.outcome.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::OutcomeUnknown);
-    assert_eq!(seen.ledger.calls(), ["a"]);
+    assert_eq!(observed.call_log.calls(), ["a"]);
 }

@@ -22,8 +22,9 @@ type Client = RunningService<RoleClient, ()>;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
-    let (family, kind) = (arguments.next().unwrap_or_default(), arguments.next().unwrap_or_default());
-    let client = connect(&family, &kind, arguments.collect()).await?;
+    let (family, transport_kind) =
+        (arguments.next().unwrap_or_default(), arguments.next().unwrap_or_default());
+    let client = connect(&family, &transport_kind, arguments.collect()).await?;
     let tools = client.list_all_tools().await?;
     let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_ref()).collect();
     let answer = call_tool(&client, "calculate", json!({"expression": "6*7"})).await?;
@@ -33,19 +34,19 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-async fn connect(family: &str, kind: &str, target: Vec<String>) -> Result<Client, Box<dyn Error>> {
+async fn connect(family: &str, transport_kind: &str, target: Vec<String>) -> Result<Client, Box<dyn Error>> {
     let lifecycle = match family {
         "modern" => ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] },
         _ => ClientLifecycleMode::Initialize,
     };
-    let first = target.first().cloned().unwrap_or_default();
-    if kind == "http" {
-        let mut config = StreamableHttpClientTransportConfig::with_uri(first);
+    let url_or_program = target.first().cloned().unwrap_or_default();
+    if transport_kind == "http" {
+        let mut config = StreamableHttpClientTransportConfig::with_uri(url_or_program);
         config.auth_header = std::env::var("TOKEN").ok();
         let transport = StreamableHttpClientTransport::from_config(config);
         return Ok(serve_client_with_lifecycle((), transport, lifecycle).await?);
     }
-    let mut command = tokio::process::Command::new(first);
+    let mut command = tokio::process::Command::new(url_or_program);
     command.args(target.iter().skip(1));
     Ok(serve_client_with_lifecycle((), TokioChildProcess::new(command)?, lifecycle).await?)
 }

@@ -8,14 +8,14 @@ const MAX_LINE_CHARS: usize = 200;
 /// The beginning of a text on one line, without control and invisible characters.
 pub(crate) fn sanitize_line(text: &str) -> String {
     let mut line = String::new();
-    for word in text.split(|letter: char| letter.is_whitespace() || letter.is_control()) {
+    for word in text.split(|character: char| character.is_whitespace() || character.is_control()) {
         if line.chars().count() >= MAX_LINE_CHARS {
             break;
         }
         if !line.is_empty() && !word.is_empty() {
             line.push(' ');
         }
-        line.extend(word.chars().filter(|&letter| is_visible(letter)).take(MAX_LINE_CHARS + 1));
+        line.extend(word.chars().filter(|&character| is_visible(character)).take(MAX_LINE_CHARS + 1));
     }
     if let Some((end, _)) = line.char_indices().nth(MAX_LINE_CHARS) {
         line.truncate(end);
@@ -30,7 +30,7 @@ pub(crate) fn strip_html_tags(text: &str) -> String {
         return text.to_owned();
     }
     let mut in_tag = false;
-    let visible = text.chars().filter_map(|letter| match letter {
+    let visible = text.chars().filter_map(|character| match character {
         '<' => {
             in_tag = true;
             Some(' ')
@@ -39,7 +39,7 @@ pub(crate) fn strip_html_tags(text: &str) -> String {
             in_tag = false;
             None
         }
-        letter => (!in_tag).then_some(letter),
+        character => (!in_tag).then_some(character),
     });
     visible.collect()
 }

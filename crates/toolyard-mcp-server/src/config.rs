@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use toolyard_mcp::{
-    CacheScope,
+    WireLimits,
     versions::{LEGACY_REVISIONS, MODERN_REVISION},
 };
 
@@ -26,10 +26,6 @@ pub struct ServerConfig {
     pub session_keys: SessionKeys,
     /// How long `tools/list` waits for sources that have not been listed yet.
     pub list_timeout: Duration,
-    /// How long clients may treat a list as fresh (`ttlMs`).
-    pub list_ttl: Duration,
-    /// Who may cache a list (`cacheScope`).
-    pub cache_scope: CacheScope,
     /// The MCP revisions to serve.
     pub revisions: ServedRevisions,
 }
@@ -45,8 +41,6 @@ impl ServerConfig {
             limits: ServerLimits::default(),
             session_keys,
             list_timeout: Duration::from_secs(2),
-            list_ttl: Duration::from_secs(60),
-            cache_scope: CacheScope::Private,
             revisions: ServedRevisions::Both,
         }
     }
@@ -55,7 +49,7 @@ impl ServerConfig {
 /// The MCP revisions that a server accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ServedRevisions {
-    /// Legacy and modern ones; each request decides.
+    /// Legacy and modern revisions; each request states its own.
     #[default]
     Both,
     /// Up to 2025-11-25: `initialize` and sessions.
@@ -84,8 +78,6 @@ pub struct ServerLimits {
     pub page_entries: usize,
     /// Bytes of a page of a list; a larger single entry gets a page of its own.
     pub page_bytes: usize,
-    /// Unsent notifications per request; further ones are dropped.
-    pub queued_messages: usize,
     /// Calls that wait for input from their clients.
     pub suspended_calls: usize,
     /// How long a call waits for input from its client.
@@ -96,6 +88,12 @@ pub struct ServerLimits {
     pub in_flight_requests: usize,
 }
 
+impl ServerLimits {
+    pub(crate) fn wire_limits(&self) -> WireLimits {
+        WireLimits { message_bytes: self.message_bytes, depth: self.depth, ..WireLimits::default() }
+    }
+}
+
 impl Default for ServerLimits {
     fn default() -> Self {
         Self {
@@ -103,7 +101,6 @@ impl Default for ServerLimits {
             depth: 128,
             page_entries: 1_000,
             page_bytes: 4 << 20,
-            queued_messages: 1_024,
             suspended_calls: 1_024,
             suspended_call_timeout: Duration::from_mins(10),
             tracked_clients: 65_536,

@@ -9,7 +9,7 @@ use toolyard_mcp::RpcError;
 /// Provides prompts, resources, completions or skills. Entries and results are raw JSON and sent unchanged.
 pub trait ContentService: Send + Sync + fmt::Debug {
     /// The lists and methods that this service supports.
-    fn kinds(&self) -> ContentKinds;
+    fn capabilities(&self) -> ContentCapabilities;
 
     /// All entries of a kind, in a stable order.
     fn list(&self, kind: ContentKind) -> BoxFuture<'_, Vec<RawJson>>;
@@ -36,9 +36,9 @@ pub struct ContentRequest<'a> {
     pub caller: Option<Arc<dyn Caller>>,
 }
 
-/// The kinds of content that a service has.
+/// What a service supports, as announced in MCP capabilities.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ContentKinds {
+pub struct ContentCapabilities {
     /// Prompts.
     pub prompts: bool,
     /// Resources.

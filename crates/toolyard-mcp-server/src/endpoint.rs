@@ -30,5 +30,5 @@ pub trait Readiness: Send + Sync + fmt::Debug {
     fn settled(&self) -> BoxFuture<'_, ()>;
 
     /// One line for each source whose tools are missing, with the reason.
-    fn notes(&self) -> Vec<String>;
+    fn missing_sources(&self) -> Vec<String>;
 }

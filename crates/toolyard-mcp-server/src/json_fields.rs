@@ -14,13 +14,12 @@ pub(crate) fn each_field<'t>(
         return Ok(false);
     }
     while let Some(key) = cursor.next_key()? {
-        let value = cursor.skip()?;
+        let value = cursor.next_value()?;
         visit(&key, value)?;
     }
     Ok(true)
 }
 
-/// The string in a field of an object.
 pub(crate) fn text_field<'t>(json: &'t str, name: &str) -> Option<Cow<'t, str>> {
     let mut found = None;
     each_field(json, |key, value| {
@@ -33,7 +32,6 @@ pub(crate) fn text_field<'t>(json: &'t str, name: &str) -> Option<Cow<'t, str>> 
     found
 }
 
-/// Whether an object has a field of this name.
 pub(crate) fn has_field(object: &RawJson, name: &str) -> bool {
     let search = || -> Result<bool, JsonError> {
         let mut cursor = JsonCursor::of(object);
@@ -44,7 +42,7 @@ pub(crate) fn has_field(object: &RawJson, name: &str) -> bool {
             if key == name {
                 return Ok(true);
             }
-            cursor.skip()?;
+            cursor.next_value()?;
         }
         Ok(false)
     };

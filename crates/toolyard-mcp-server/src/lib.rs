@@ -54,9 +54,10 @@ mod json_fields;
 mod server;
 mod session;
 mod stdio;
+mod sync;
 
 pub use config::{ServedRevisions, ServerConfig, ServerLimits};
-pub use content_service::{ContentEvent, ContentKind, ContentKinds, ContentRequest, ContentService};
+pub use content_service::{ContentCapabilities, ContentEvent, ContentKind, ContentRequest, ContentService};
 pub use endpoint::{Endpoint, Readiness};
 pub use http::{
     Access, AccessToken, HttpConfig, HttpRoutes, RouteBody, RouteRequest, RouteResponse, serve_http,

@@ -25,8 +25,9 @@ pub struct McpServer {
     pub(crate) cancellations: Arc<CancellationRegistry>,
     pub(crate) suspended_calls: Arc<SuspendedCalls>,
     pub(crate) clients: ClientRegistry,
-    /// Distinguishes this process from others with the same keys.
-    pub(crate) instance: u64,
+    /// A random number that distinguishes this process from others with the same keys: only this process can resume the calls
+    /// it suspended.
+    pub(crate) process_instance: u64,
     /// When this process started, in seconds since 1970.
     pub(crate) started_at: u64,
     shutdown: watch::Sender<bool>,
@@ -41,10 +42,9 @@ pub enum ServeError {
     Accept(std::io::Error),
     /// Reading from or writing to the client failed.
     #[error("connection to the client failed: {0}")]
-    Broken(#[from] std::io::Error),
+    Io(#[from] std::io::Error),
 }
 
-/// Resolves when the server shuts down.
 #[derive(Debug, Clone)]
 pub(crate) struct ShutdownSignal(watch::Receiver<bool>);
 
@@ -52,14 +52,14 @@ impl McpServer {
     /// A server with one endpoint.
     pub fn new(config: ServerConfig, endpoint: Endpoint) -> Self {
         Self {
+            clients: ClientRegistry::new(config.limits.tracked_clients),
             config,
             main: Arc::new(ServedEndpoint::new(String::new(), endpoint)),
             profiles: HashMap::new(),
             input_requests: Arc::default(),
             cancellations: Arc::default(),
             suspended_calls: Arc::default(),
-            clients: ClientRegistry::default(),
-            instance: fastrand::u64(..),
+            process_instance: fastrand::u64(..),
             started_at: unix_seconds(SystemTime::now()),
             shutdown: watch::Sender::new(false),
         }

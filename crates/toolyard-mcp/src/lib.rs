@@ -21,7 +21,7 @@ pub use framing::{Line, LineError, LineReader, WireLimits};
 pub use json::{FieldEdit, JsonObject, edit_fields, raw_field, text_field};
 pub use jsonrpc::{Message, RequestId, RpcError};
 pub use messages::{
-    CacheHints, CacheScope, CallResult, DiscoverResult, InitializeResult, InputRequired, ListPage, Progress,
-    ResultKind, ServerCapabilities, ServerDescription,
+    CallResult, DiscoverResult, InitializeResult, InputRequired, ListPage, Progress, ResultKind,
+    ServerCapabilities, ServerDescription,
 };
 pub use wire_error::WireError;

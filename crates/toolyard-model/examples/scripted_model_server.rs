@@ -192,8 +192,8 @@ impl State {
     /// Counts a request and finds its rule.
     fn count(&mut self, rules: &[Rule], request: &Value) -> Option<usize> {
         self.requests += 1;
-        let none = Vec::new();
-        let messages = request.get("messages").and_then(Value::as_array).unwrap_or(&none);
+        let no_messages = Vec::new();
+        let messages = request.get("messages").and_then(Value::as_array).unwrap_or(&no_messages);
         let texts: Vec<String> = messages.iter().map(text_of).collect();
         let (last, all) = (texts.last().cloned().unwrap_or_default(), texts.join("\n"));
         let mut found = None;

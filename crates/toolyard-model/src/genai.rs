@@ -6,7 +6,7 @@
 mod config;
 mod mapping;
 
-use std::{collections::VecDeque, fmt, time::Duration};
+use std::{collections::VecDeque, fmt};
 
 use futures_util::{StreamExt as _, stream};
 use genai::{
@@ -21,7 +21,7 @@ pub use self::config::GenAiConfig;
 use crate::{
     Model, ModelError, ModelErrorKind, ModelEvent, ModelRequest, ModelStream, SecretString, ToolCalling,
     Usage,
-    provider::{ApiKeyInfo, ErrorReporter, TokenEstimate, build_http_client, retry_delay},
+    provider::{ApiKeyInfo, AttemptError, ErrorReporter, TokenEstimate, build_http_client, wait_for_retry},
 };
 
 /// A model behind the crate genai.
@@ -126,19 +126,6 @@ enum State {
     Done,
 }
 
-/// Why an attempt failed.
-struct AttemptError {
-    error: ModelError,
-    retry: Retry,
-}
-
-/// Whether another attempt may succeed.
-enum Retry {
-    Never,
-    /// After the delay that the server asks for.
-    After(Option<Duration>),
-}
-
 impl Generation<'_> {
     async fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
         loop {
@@ -177,8 +164,8 @@ impl Generation<'_> {
         let deadline = Instant::now() + self.model.config.first_token_timeout;
         let stream = timeout_at(deadline, self.model.send(self.request))
             .await
-            .map_err(|_| self.timeout_error(false))?
-            .map_err(|error| self.attempt_error(&error))?;
+            .map_err(|_| self.timeout_error())?
+            .map_err(|error| mapping::attempt_error(&error, &self.model.reporter))?;
         let output = TokenEstimate::default();
         self.state = State::Reading { stream: Box::new(stream), deadline, has_started: false, output };
         Ok(())
@@ -190,16 +177,13 @@ impl Generation<'_> {
         };
         let item = timeout_at(*deadline, stream.next()).await;
         let event = match item {
-            Err(_) => {
-                let has_started = *has_started;
-                return Err(self.timeout_error(has_started));
-            }
+            Err(_) => return Err(self.timeout_error()),
             Ok(None) => {
                 let message = "ended its response before the reply was complete";
                 let error = self.model.reporter.error(ModelErrorKind::InvalidResponse, message);
-                return Err(AttemptError { error, retry: Retry::After(None) });
+                return Err(AttemptError::Transient(error, None));
             }
-            Ok(Some(Err(error))) => return Err(self.attempt_error(&error)),
+            Ok(Some(Err(error))) => return Err(mapping::attempt_error(&error, &self.model.reporter)),
             Ok(Some(Ok(event))) => event,
         };
         if mapping::is_activity(&event) {
@@ -218,37 +202,19 @@ impl Generation<'_> {
     /// Waits before another attempt, or returns the error.
     async fn prepare_retry(&mut self, error: AttemptError) -> Result<(), ModelError> {
         let has_started = matches!(self.state, State::Reading { has_started: true, .. });
-        let AttemptError { error, retry } = error;
         let config = &self.model.config;
-        let delay = match retry {
-            Retry::After(retry_after) if !has_started && self.attempt < config.max_attempts.max(1) => {
-                retry_delay(self.attempt, retry_after, config.max_retry_delay, fastrand::f64())
-            }
-            Retry::After(_) | Retry::Never => None,
-        };
-        let Some(delay) = delay else { return Err(error) };
-        tracing::debug!(model = %config.name, attempt = self.attempt, ?delay, %error, "retrying model request");
+        let max_attempts = if has_started { 0 } else { config.max_attempts };
         self.state = State::Idle;
-        tokio::time::sleep(delay).await;
-        Ok(())
+        wait_for_retry(error, self.attempt, max_attempts, config.max_retry_delay).await
     }
 
-    fn attempt_error(&self, error: &genai::Error) -> AttemptError {
-        let (error, retry) = mapping::model_error(error, &self.model.reporter);
-        AttemptError { error, retry }
-    }
-
-    fn timeout_error(&self, has_started: bool) -> AttemptError {
-        let config = &self.model.config;
-        let message = if has_started {
-            format!("sent nothing for {} s during its reply", config.idle_timeout.as_secs_f32())
-        } else {
-            format!("did not start to reply within {} s", config.first_token_timeout.as_secs_f32())
-        };
-        AttemptError {
-            error: self.model.reporter.error(ModelErrorKind::Timeout, message),
-            retry: Retry::Never,
-        }
+    fn timeout_error(&self) -> AttemptError {
+        let GenAiModel { config, reporter, .. } = self.model;
+        let has_started = matches!(self.state, State::Reading { has_started: true, .. });
+        AttemptError::Permanent(match has_started {
+            true => reporter.idle_timeout(config.idle_timeout),
+            false => reporter.first_token_timeout(config.first_token_timeout),
+        })
     }
 }
 

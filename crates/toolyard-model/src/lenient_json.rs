@@ -63,7 +63,7 @@ pub fn parse_document(text: &str) -> Option<JsonDocument> {
     if let Some(Ok(value)) = strict.next() {
         return Some(JsonDocument { value, is_truncated: false });
     }
-    let mut parser = Parser { closes_brackets: true, completes: true, ..Parser::new(text) };
+    let mut parser = Parser { closes_brackets: true, completes_truncated: true, ..Parser::new(text) };
     let value = parser.value().ok()?;
     Some(JsonDocument { value, is_truncated: parser.is_truncated })
 }
@@ -82,13 +82,20 @@ struct Parser<'a> {
     /// Whether brackets that are open at the end of the text are closed.
     closes_brackets: bool,
     /// Whether a truncated string is closed and bare words are strings.
-    completes: bool,
+    completes_truncated: bool,
     is_truncated: bool,
 }
 
 impl<'a> Parser<'a> {
     fn new(text: &'a str) -> Self {
-        Self { text, at: 0, depth: 0, closes_brackets: false, completes: false, is_truncated: false }
+        Self {
+            text,
+            at: 0,
+            depth: 0,
+            closes_brackets: false,
+            completes_truncated: false,
+            is_truncated: false,
+        }
     }
 
     fn parse(mut self) -> Result<(Value, usize), LenientJsonError> {
@@ -135,7 +142,7 @@ impl<'a> Parser<'a> {
             self.at += skipped;
             match comment {
                 Some(length) => self.at += length,
-                None if is_unfinished && self.completes => self.at = self.text.len(),
+                None if is_unfinished && self.completes_truncated => self.at = self.text.len(),
                 None if is_unfinished => return Err(LenientJsonError::Incomplete),
                 None => return self.invalid(),
             }
@@ -151,7 +158,7 @@ impl<'a> Parser<'a> {
             Some('"' | '\'' | '“' | '‘') => self.string().map(Value::String),
             Some('-' | '+' | '.' | '0'..='9') => self.number(),
             Some(c) if c.is_ascii_alphabetic() => self.literal(),
-            Some(c) if self.completes && (c.is_alphabetic() || c == '_') => self.literal(),
+            Some(c) if self.completes_truncated && (c.is_alphabetic() || c == '_') => self.literal(),
             Some(_) => self.invalid(),
         }
     }
@@ -174,17 +181,8 @@ impl<'a> Parser<'a> {
         let mut map = Map::new();
         loop {
             self.skip_whitespace()?;
-            match self.peek() {
-                None if self.closes_brackets => {
-                    self.is_truncated = true;
-                    return Ok(Value::Object(map));
-                }
-                None => return Err(LenientJsonError::Incomplete),
-                Some('}') => {
-                    self.at += 1;
-                    return Ok(Value::Object(map));
-                }
-                Some(_) => {}
+            if self.accept_end('}')? {
+                return Ok(Value::Object(map));
             }
             let key = self.key()?;
             self.skip_whitespace()?;
@@ -196,7 +194,7 @@ impl<'a> Parser<'a> {
             self.skip_whitespace()?;
             let value = self.value()?;
             map.insert(key, value);
-            if self.separator('}')? {
+            if self.read_separator('}')? {
                 return Ok(Value::Object(map));
             }
         }
@@ -206,53 +204,53 @@ impl<'a> Parser<'a> {
         let mut items = Vec::new();
         loop {
             self.skip_whitespace()?;
-            match self.peek() {
-                None if self.closes_brackets => {
-                    self.is_truncated = true;
-                    return Ok(Value::Array(items));
-                }
-                None => return Err(LenientJsonError::Incomplete),
-                Some(']') => {
-                    self.at += 1;
-                    return Ok(Value::Array(items));
-                }
-                Some(_) => items.push(self.value()?),
+            if self.accept_end(']')? {
+                return Ok(Value::Array(items));
             }
-            if self.separator(']')? {
+            items.push(self.value()?);
+            if self.read_separator(']')? {
                 return Ok(Value::Array(items));
             }
         }
     }
 
-    /// Parses what follows an item; returns true at the end of the container.
-    fn separator(&mut self, close: char) -> Result<bool, LenientJsonError> {
-        let line_ended = self.skip_whitespace()?;
+    /// Whether the container ends here.
+    fn accept_end(&mut self, close: char) -> Result<bool, LenientJsonError> {
         match self.peek() {
             None if self.closes_brackets => {
                 self.is_truncated = true;
                 Ok(true)
             }
             None => Err(LenientJsonError::Incomplete),
-            Some(comma @ (',' | '，')) => {
-                self.skip(comma);
-                Ok(false)
-            }
             Some(c) if c == close => {
                 self.at += 1;
                 Ok(true)
             }
-            // A missing comma at the end of a line.
-            Some('"') if line_ended && close == '}' => Ok(false),
-            Some(_) => self.invalid(),
+            Some(_) => Ok(false),
         }
+    }
+
+    /// Parses what follows an item; returns true at the end of the container.
+    fn read_separator(&mut self, close: char) -> Result<bool, LenientJsonError> {
+        let line_ended = self.skip_whitespace()?;
+        if self.accept_end(close)? {
+            return Ok(true);
+        }
+        match self.peek() {
+            Some(comma @ (',' | '，')) => self.skip(comma),
+            // A missing comma at the end of a line.
+            Some('"') if line_ended && close == '}' => {}
+            _ => return self.invalid(),
+        }
+        Ok(false)
     }
 
     fn key(&mut self) -> Result<String, LenientJsonError> {
         match self.peek() {
             Some('"' | '\'' | '“' | '‘') => self.string(),
             Some(c) if c.is_alphabetic() || matches!(c, '_' | '$') => {
-                let fits = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | '-');
-                let end = self.rest().find(|c| !fits(c)).ok_or(LenientJsonError::Incomplete)?;
+                let is_key_char = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | '-');
+                let end = self.rest().find(|c| !is_key_char(c)).ok_or(LenientJsonError::Incomplete)?;
                 let key = self.rest().get(..end).unwrap_or_default().to_owned();
                 self.at += end;
                 Ok(key)
@@ -284,7 +282,7 @@ impl<'a> Parser<'a> {
             let first = close.chars().next().unwrap_or('"');
             let plain = match rest.find(['\\', first]) {
                 Some(plain) => plain,
-                None if self.completes => {
+                None if self.completes_truncated => {
                     string.push_str(rest);
                     self.at = self.text.len();
                     self.is_truncated = true;
@@ -295,7 +293,7 @@ impl<'a> Parser<'a> {
             if plain > 0 {
                 string.push_str(rest.get(..plain).unwrap_or_default());
                 self.at += plain;
-            } else if rest == "\\" && self.completes {
+            } else if rest == "\\" && self.completes_truncated {
                 self.at += 1;
             } else if rest.starts_with('\\') {
                 self.escape(&mut string)?;
@@ -335,7 +333,7 @@ impl<'a> Parser<'a> {
         let rest = self.rest();
         let is_pair = (0xD800..0xDC00).contains(&first);
         if is_pair && "\\u".starts_with(rest.get(..rest.len().min(2)).unwrap_or("x")) {
-            let before = self.at;
+            let after_first = self.at;
             self.at += rest.len().min(2);
             let second = self.hex_digits()?;
             if (0xDC00..0xE000).contains(&second) {
@@ -343,7 +341,7 @@ impl<'a> Parser<'a> {
                 string.push(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
                 return Ok(());
             }
-            self.at = before;
+            self.at = after_first;
         }
         string.push(char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER));
         Ok(())
@@ -355,24 +353,24 @@ impl<'a> Parser<'a> {
         if present < 4 {
             return if present == rest.len() { Err(LenientJsonError::Incomplete) } else { self.invalid() };
         }
-        let number = rest.get(..4).and_then(|digits| u32::from_str_radix(digits, 16).ok());
+        let code = rest.get(..4).and_then(|digits| u32::from_str_radix(digits, 16).ok());
         self.at += 4;
-        number.ok_or(LenientJsonError::Invalid(self.at))
+        code.ok_or(LenientJsonError::Invalid(self.at))
     }
 
     fn number(&mut self) -> Result<Value, LenientJsonError> {
-        let fits = |c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.' | 'e' | 'E');
+        let is_number_char = |c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.' | 'e' | 'E');
         let rest = self.rest();
-        let end = match rest.find(|c| !fits(c)) {
+        let end = match rest.find(|c| !is_number_char(c)) {
             Some(end) => end,
             None if self.closes_brackets => rest.len(),
             None => return Err(LenientJsonError::Incomplete),
         };
-        let digits = rest.get(..end).unwrap_or_default();
-        let digits = digits.strip_prefix('+').unwrap_or(digits);
-        let spelled = if digits.starts_with('.') { format!("0{digits}") } else { digits.to_owned() };
-        let spelled = spelled.strip_suffix('.').unwrap_or(&spelled);
-        let Some(number) = exact_number(spelled) else { return self.invalid() };
+        let literal = rest.get(..end).unwrap_or_default();
+        let literal = literal.strip_prefix('+').unwrap_or(literal);
+        let normalized = if literal.starts_with('.') { format!("0{literal}") } else { literal.to_owned() };
+        let normalized = normalized.strip_suffix('.').unwrap_or(&normalized);
+        let Some(number) = exact_number(normalized) else { return self.invalid() };
         self.at += end;
         Ok(Value::Number(number))
     }
@@ -380,7 +378,7 @@ impl<'a> Parser<'a> {
     fn literal(&mut self) -> Result<Value, LenientJsonError> {
         let rest = self.rest();
         let is_word = |c: char| {
-            c == '_' || if self.completes { c.is_alphanumeric() } else { c.is_ascii_alphanumeric() }
+            c == '_' || if self.completes_truncated { c.is_alphanumeric() } else { c.is_ascii_alphanumeric() }
         };
         let end = match rest.find(|c| !is_word(c)) {
             Some(end) => end,
@@ -391,8 +389,8 @@ impl<'a> Parser<'a> {
             "true" | "True" => Value::Bool(true),
             "false" | "False" => Value::Bool(false),
             "null" | "None" => Value::Null,
-            "undefined" if self.completes => Value::Null,
-            word if self.completes => Value::String(word.to_owned()),
+            "undefined" if self.completes_truncated => Value::Null,
+            word if self.completes_truncated => Value::String(word.to_owned()),
             _ => return self.invalid(),
         };
         self.at += end;
@@ -401,19 +399,19 @@ impl<'a> Parser<'a> {
 }
 
 /// Parses a number. `str::parse` rounds fractions correctly, which serde_json does not promise.
-fn exact_number(spelled: &str) -> Option<Number> {
-    let number: Number = serde_json::from_str(spelled).ok()?;
+fn exact_number(normalized: &str) -> Option<Number> {
+    let number: Number = serde_json::from_str(normalized).ok()?;
     if !number.is_f64() {
         return Some(number);
     }
-    Number::from_f64(spelled.parse().ok()?)
+    Number::from_f64(normalized.parse().ok()?)
 }
 
 /// The length of a comment with its end, or `None` if the end is missing or too far away.
 fn comment_length(text: &str, end: &str) -> Option<usize> {
-    let near = text.len().min(MAX_COMMENT_BYTES);
-    let near = (near..=text.len()).find(|&at| text.is_char_boundary(at)).unwrap_or(text.len());
-    text.get(..near)?.find(end).map(|at| at + end.len())
+    let limit = text.len().min(MAX_COMMENT_BYTES);
+    let limit = (limit..=text.len()).find(|&at| text.is_char_boundary(at)).unwrap_or(text.len());
+    text.get(..limit)?.find(end).map(|at| at + end.len())
 }
 
 #[cfg(test)]

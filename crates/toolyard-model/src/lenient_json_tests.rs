@@ -34,9 +34,9 @@ fn common_mistakes_are_accepted() {
         ("{\"n\": 123456789012345678901234567890}", json!({"n": 123456789012345678901234567890_f64})),
     ] {
         let value = parse(text);
-        let same = value.as_ref() == Some(&expected)
+        let is_equal = value.as_ref() == Some(&expected)
             || value.as_ref().map(Value::to_string) == Some(expected.to_string().replace("1.0,", "1,"));
-        assert!(same, "{text}: {value:?}");
+        assert!(is_equal, "{text}: {value:?}");
     }
 }
 

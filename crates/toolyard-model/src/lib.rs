@@ -12,7 +12,7 @@
 //! | [`lenient_json`] | parses JSON with the mistakes that models make |
 //! | `probe` | [`probe()`]: finds the mode in which a model calls tools best |
 //! | `synthesizer` | [`ModelSynthesizer`]: merges several tool results for the hub |
-//! | `testing` | [`ScriptedModel`], [`CassetteRecorder`] and [`Cassette`]: models for tests |
+//! | `testing` | [`ScriptedModel`]: a model for tests |
 //!
 //! # Example
 //!
@@ -72,4 +72,4 @@ pub use provider::{Prices, SecretString};
 pub use reply::{FinishReason, ModelEvent, ModelReply, ModelToolCall, ToolCallDelta, Usage};
 pub use request::{ModelMessage, ModelRequest, ModelTool, ResponseSchema, Role};
 pub use synthesizer::ModelSynthesizer;
-pub use testing::{Cassette, CassetteError, CassetteRecorder, ScriptedModel};
+pub use testing::ScriptedModel;

@@ -35,7 +35,7 @@ use crate::{
 const LIST_MODELS_TIMEOUT: Duration = Duration::from_secs(15);
 /// Limits model lists and error responses.
 const MAX_SMALL_BODY_BYTES: usize = 4 << 20;
-/// Limits the names in a model list.
+/// Characters of a name in a model list.
 const MAX_MODEL_NAME_CHARS: usize = 200;
 
 /// A model behind an OpenAI-compatible server.
@@ -67,18 +67,18 @@ impl OpenAiModel {
 
     /// The names of the server's models.
     pub async fn models(&self) -> Result<Vec<String>, ModelError> {
-        let list = async {
+        let fetch_list = async {
             let request = self.client.get(self.base_url.join("models")).headers(self.headers.clone());
-            let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+            let response = request.send().await.map_err(|error| self.unreachable_error(&error))?;
             let status = response.status();
             let body = read_small_body(response).await;
             if !status.is_success() {
                 let error = ServerError::from_response(status.as_u16(), &body.unwrap_or_default());
                 return Err(self.reporter.server_error(&error));
             }
-            body.ok_or_else(|| self.too_long())
+            body.ok_or_else(|| self.too_long_error())
         };
-        let body = tokio::time::timeout(LIST_MODELS_TIMEOUT, list).await.map_err(|_| {
+        let body = tokio::time::timeout(LIST_MODELS_TIMEOUT, fetch_list).await.map_err(|_| {
             let seconds = LIST_MODELS_TIMEOUT.as_secs();
             let message = format!("did not get its server's list of models within {seconds} s");
             self.reporter.error(ModelErrorKind::Timeout, message)
@@ -98,7 +98,7 @@ impl OpenAiModel {
         *self.dialect.lock().unwrap_or_else(PoisonError::into_inner) = dialect;
     }
 
-    fn unreachable(&self, error: &reqwest::Error) -> ModelError {
+    fn unreachable_error(&self, error: &reqwest::Error) -> ModelError {
         let url = &self.base_url;
         let message = format!("cannot be reached at {url}: {}", root_cause(error));
         self.reporter
@@ -106,7 +106,7 @@ impl OpenAiModel {
             .with_hint(format!("check that a server is running at {url}"))
     }
 
-    fn too_long(&self) -> ModelError {
+    fn too_long_error(&self) -> ModelError {
         self.reporter.error(ModelErrorKind::InvalidResponse, "returned a response beyond the size limits")
     }
 }
@@ -136,19 +136,20 @@ fn config_error(config: &OpenAiConfig, message: &str) -> ModelError {
 fn request_headers(config: &OpenAiConfig) -> Result<HeaderMap, ModelError> {
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
-    let secret = |value: &str, what: &str| {
+    let secret_header = |value: &str, subject: &str| {
         let mut value = HeaderValue::from_str(value.trim())
-            .map_err(|_| config_error(config, &format!("has {what} with invalid characters")))?;
+            .map_err(|_| config_error(config, &format!("has {subject} with invalid characters")))?;
         value.set_sensitive(true);
         Ok(value)
     };
     if let Some(key) = &config.api_key {
-        headers.insert(AUTHORIZATION, secret(&format!("Bearer {}", key.expose().trim()), "an API key")?);
+        headers
+            .insert(AUTHORIZATION, secret_header(&format!("Bearer {}", key.expose().trim()), "an API key")?);
     }
     for (name, value) in &config.headers {
         let name = HeaderName::try_from(name.as_str())
             .map_err(|_| config_error(config, "has a header with an invalid name"))?;
-        headers.insert(name, secret(value.expose(), "a header value")?);
+        headers.insert(name, secret_header(value.expose(), "a header value")?);
     }
     Ok(headers)
 }
@@ -180,9 +181,9 @@ async fn read_small_body(mut response: Response) -> Option<String> {
 fn model_names(value: &Value) -> Option<Vec<String>> {
     let lists = [value.get("data"), value.get("models"), Some(value)];
     let list = lists.into_iter().flatten().find_map(Value::as_array)?;
-    let name = |entry: &Value| {
+    let read_name = |entry: &Value| {
         let field = ["id", "name", "model"].iter().find_map(|field| entry.get(*field)?.as_str());
         Some(escape_unsafe(entry.as_str().or(field)?).chars().take(MAX_MODEL_NAME_CHARS).collect())
     };
-    Some(list.iter().filter_map(name).collect())
+    Some(list.iter().filter_map(read_name).collect())
 }

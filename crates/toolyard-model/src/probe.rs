@@ -42,7 +42,7 @@ pub struct ProbeReport {
 }
 
 /// The result of one mode.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProbeOutcome {
     /// The mode.
     pub calling: ToolCalling,
@@ -60,30 +60,29 @@ pub struct ProbeOutcome {
     pub problem: Option<String>,
 }
 
-/// A question and the expected call.
-struct Task {
+struct ProbeTask {
     question: &'static str,
     tool: &'static str,
     has_expected_arguments: fn(&Map<String, Value>) -> bool,
 }
 
-const TASKS: [Task; 2] = [
-    Task {
+const TASKS: [ProbeTask; 2] = [
+    ProbeTask {
         question: "What time is it in Tokyo right now?",
         tool: "get_time",
         has_expected_arguments: |arguments| {
             arguments.get("timezone").and_then(Value::as_str) == Some("Asia/Tokyo")
         },
     },
-    Task {
+    ProbeTask {
         question: "用工具计算 17 加 25。",
         tool: "add",
         has_expected_arguments: |arguments| {
-            let number = |name: &str| {
+            let read_number = |name: &str| {
                 let value = arguments.get(name)?;
                 value.as_f64().or_else(|| value.as_str()?.trim().parse().ok())
             };
-            let mut addends = [number("a"), number("b")];
+            let mut addends = [read_number("a"), read_number("b")];
             addends.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
             addends == [Some(17.0), Some(25.0)]
         },
@@ -108,15 +107,7 @@ async fn probe_mode(
     calling: ToolCalling,
     options: ProbeOptions,
 ) -> Result<ProbeOutcome, ModelError> {
-    let mut outcome = ProbeOutcome {
-        calling,
-        correct: 0,
-        attempted: 0,
-        first_token_ms: None,
-        reply_ms: 0,
-        usage: Usage::default(),
-        problem: None,
-    };
+    let mut outcome = ProbeOutcome { calling, ..ProbeOutcome::default() };
     let (mut first_token_time, mut started_replies, mut total_time) = (Duration::ZERO, 0_u32, Duration::ZERO);
     for task in &TASKS {
         let request = build_request(calling, task, options);
@@ -148,8 +139,8 @@ async fn probe_mode(
             }
         }
     }
-    outcome.first_token_ms = first_token_time.checked_div(started_replies).map(milliseconds);
-    outcome.reply_ms = total_time.checked_div(outcome.attempted).map_or(0, milliseconds);
+    outcome.first_token_ms = first_token_time.checked_div(started_replies).map(to_millis);
+    outcome.reply_ms = total_time.checked_div(outcome.attempted).map_or(0, to_millis);
     Ok(outcome)
 }
 
@@ -157,12 +148,12 @@ fn is_unavailable(error: &ModelError) -> bool {
     matches!(error.kind, ModelErrorKind::Unreachable | ModelErrorKind::Unauthorized)
 }
 
-fn milliseconds(time: Duration) -> u64 {
+fn to_millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Describes a reply that is not the expected call.
-fn find_problem(calling: ToolCalling, task: &Task, reply: &ModelReply) -> Option<String> {
+fn find_problem(calling: ToolCalling, task: &ProbeTask, reply: &ModelReply) -> Option<String> {
     let is_tool = |name: &str| matches!(name, "get_time" | "add");
     let calls: Vec<(String, Map<String, Value>)> = match calling {
         ToolCalling::Native => reply
@@ -203,12 +194,14 @@ fn excerpt(text: &str) -> String {
     safe.chars().take(MAX_EXCERPT_CHARS).chain(['…']).collect()
 }
 
-fn build_request(calling: ToolCalling, task: &Task, options: ProbeOptions) -> ModelRequest {
+fn build_request(calling: ToolCalling, task: &ProbeTask, options: ProbeOptions) -> ModelRequest {
     let tools = [
         ("get_time", "Tell the current time in a time zone", time_schema()),
         ("add", "Add two numbers", add_schema()),
     ];
-    let list = tools.iter().map(|(name, what, schema)| format!("- {name}: {what}. Parameters: {schema}"));
+    let list = tools
+        .iter()
+        .map(|(name, description, schema)| format!("- {name}: {description}. Parameters: {schema}"));
     let list = list.collect::<Vec<_>>().join("\n");
     let system = match calling {
         ToolCalling::Native => "Answer by calling the right tool.".to_owned(),
@@ -230,18 +223,18 @@ fn build_request(calling: ToolCalling, task: &Task, options: ProbeOptions) -> Mo
     };
     match calling {
         ToolCalling::Native => {
-            let definition = |(name, what, schema): &(&str, &str, Value)| ModelTool {
+            let to_definition = |(name, description, schema): &(&str, &str, Value)| ModelTool {
                 name: (*name).to_owned(),
-                description: (*what).to_owned(),
+                description: (*description).to_owned(),
                 parameters: RawJson::from_value(schema),
             };
-            request.tools = tools.iter().map(definition).collect();
+            request.tools = tools.iter().map(to_definition).collect();
         }
         ToolCalling::Schema => {
-            let call = |(name, _, schema): &(&str, &str, Value)| {
+            let call_schema = |(name, _, schema): &(&str, &str, Value)| {
                 object_schema(&json!({"tool_name": {"type": "string", "enum": [name]}, "arguments": schema}))
             };
-            let calls: Vec<Value> = tools.iter().map(call).collect();
+            let calls: Vec<Value> = tools.iter().map(call_schema).collect();
             let schema = object_schema(&json!({"call": {"anyOf": calls}}));
             request.schema =
                 Some(ResponseSchema { name: "tool_call".to_owned(), schema: RawJson::from_value(&schema) });

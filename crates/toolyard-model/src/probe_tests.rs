@@ -3,8 +3,8 @@
 use super::*;
 use crate::{ModelToolCall, ScriptedModel};
 
-/// A model that supports some modes.
-fn supporting(native: bool, schema: bool, text: bool) -> ScriptedModel {
+/// A model that supports these modes only.
+fn supporting(modes: &'static [ToolCalling]) -> ScriptedModel {
     ScriptedModel::new(ToolCalling::Text, move |request| {
         let is_time = request.messages[1].text.contains("Tokyo");
         let (name, arguments) = if is_time {
@@ -15,7 +15,7 @@ fn supporting(native: bool, schema: bool, text: bool) -> ScriptedModel {
         let mut reply = ModelReply { text: "I cannot do that.".into(), ..ModelReply::default() };
         reply.usage = Usage { input: 10, output: 5, ..Usage::default() };
         if !request.tools.is_empty() {
-            if native {
+            if modes.contains(&ToolCalling::Native) {
                 reply.text.clear();
                 reply.calls = vec![ModelToolCall {
                     id: "1".into(),
@@ -24,11 +24,11 @@ fn supporting(native: bool, schema: bool, text: bool) -> ScriptedModel {
                 }];
             }
         } else if request.schema.is_some() {
-            if !schema {
+            if !modes.contains(&ToolCalling::Schema) {
                 return Err(ModelError::new("m", ModelErrorKind::Unsupported, "does not support schemas"));
             }
             reply.text = json!({"call": {"tool_name": name, "arguments": arguments}}).to_string();
-        } else if text {
+        } else if modes.contains(&ToolCalling::Text) {
             reply.text =
                 format!("<tool_call>{}</tool_call>", json!({"tool_name": name, "arguments": arguments}));
         }
@@ -36,21 +36,22 @@ fn supporting(native: bool, schema: bool, text: bool) -> ScriptedModel {
     })
 }
 
-async fn recommended(native: bool, schema: bool, text: bool) -> Option<ToolCalling> {
-    probe(&supporting(native, schema, text), ProbeOptions::default()).await.unwrap().recommended
+async fn recommended(modes: &'static [ToolCalling]) -> Option<ToolCalling> {
+    probe(&supporting(modes), ProbeOptions::default()).await.unwrap().recommended
 }
 
 #[tokio::test]
 async fn the_best_mode_is_recommended() {
-    assert_eq!(recommended(true, true, true).await, Some(ToolCalling::Native));
-    assert_eq!(recommended(false, true, true).await, Some(ToolCalling::Schema));
-    assert_eq!(recommended(false, false, true).await, Some(ToolCalling::Text));
-    assert_eq!(recommended(false, false, false).await, None);
+    use ToolCalling::{Native, Schema, Text};
+    assert_eq!(recommended(&[Native, Schema, Text]).await, Some(Native));
+    assert_eq!(recommended(&[Schema, Text]).await, Some(Schema));
+    assert_eq!(recommended(&[Text]).await, Some(Text));
+    assert_eq!(recommended(&[]).await, None);
 }
 
 #[tokio::test]
 async fn the_report_names_problems() {
-    let report = probe(&supporting(false, false, true), ProbeOptions::default()).await.unwrap();
+    let report = probe(&supporting(&[ToolCalling::Text]), ProbeOptions::default()).await.unwrap();
     let lines: Vec<String> = report
         .outcomes
         .iter()

@@ -11,7 +11,7 @@ mod token_estimate;
 pub(crate) use self::{
     error_reporter::{ApiKeyInfo, ErrorReporter},
     http_client::build_http_client,
-    retry::{parse_retry_after, retry_delay},
+    retry::{AttemptError, parse_retry_after, wait_for_retry},
     server_error::ServerError,
     token_estimate::TokenEstimate,
 };

@@ -71,11 +71,11 @@ fn corpus() -> Vec<(String, Entry)> {
 }
 
 /// The differences from the expected result.
-fn mistakes(entry: &Entry, parsed: &ParsedText) -> Vec<String> {
-    let mut mistakes = Vec::new();
+fn differences(entry: &Entry, parsed: &ParsedText) -> Vec<String> {
+    let mut differences = Vec::new();
     let mut check = |what: &str, actual: String, expected: String| {
         if actual != expected {
-            mistakes.push(format!("{what} is {actual}, expected {expected}"));
+            differences.push(format!("{what} is {actual}, expected {expected}"));
         }
     };
     let actual: Vec<String> = parsed
@@ -100,17 +100,17 @@ fn mistakes(entry: &Entry, parsed: &ParsedText) -> Vec<String> {
     if let Some(text) = &entry.visible_text {
         check("visible_text", format!("{:?}", parsed.text), format!("{text:?}"));
     }
-    mistakes
+    differences
 }
 
 #[test]
 fn the_corpus_is_parsed_as_expected() {
     let corpus = corpus();
-    let mut wrong = Vec::new();
+    let mut mismatches = Vec::new();
     for (location, entry) in &corpus {
         let parsed = parse_tool_calls(&entry.text, &is_tool);
-        for mistake in mistakes(entry, &parsed) {
-            wrong.push(format!("{location} ({}): {mistake}\n    {:?}", entry.shape, entry.text));
+        for difference in differences(entry, &parsed) {
+            mismatches.push(format!("{location} ({}): {difference}\n    {:?}", entry.shape, entry.text));
         }
     }
     println!(
@@ -118,7 +118,7 @@ fn the_corpus_is_parsed_as_expected() {
         corpus.len(),
         corpus.iter().filter(|(_, e)| !e.calls.is_empty()).count()
     );
-    assert!(wrong.is_empty(), "{} mistakes:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(mismatches.is_empty(), "{} mismatches:\n{}", mismatches.len(), mismatches.join("\n"));
     assert!(corpus.len() >= 300, "only {} outputs", corpus.len());
 }
 
@@ -129,12 +129,12 @@ fn the_corpus_is_parsed_the_same_character_by_character() {
         let mut parser = StreamingParser::new(is_tool);
         let mut shown = String::new();
         for character in entry.text.chars() {
-            let more = parser.push(character.encode_utf8(&mut [0; 4]));
-            shown.push_str(&more);
+            let delta = parser.push(character.encode_utf8(&mut [0; 4]));
+            shown.push_str(&delta);
             assert!(whole.text.starts_with(&shown), "{location} shows {shown:?} of {:?}", whole.text);
         }
-        let (more, parsed) = parser.finish();
-        assert_eq!((shown + &more, parsed), (whole.text.clone(), whole), "{location}: {:?}", entry.text);
+        let (delta, parsed) = parser.finish();
+        assert_eq!((shown + &delta, parsed), (whole.text.clone(), whole), "{location}: {:?}", entry.text);
     }
 }
 

@@ -109,11 +109,11 @@ fn corpus() -> Vec<String> {
 
 /// A random character boundary.
 fn random_boundary(text: &str, rng: &mut Rng) -> usize {
-    let mut at = rng.usize(..=text.len());
-    while !text.is_char_boundary(at) {
-        at -= 1;
+    let mut index = rng.usize(..=text.len());
+    while !text.is_char_boundary(index) {
+        index -= 1;
     }
-    at
+    index
 }
 
 /// Changes a text once.
@@ -141,15 +141,15 @@ fn mutate(text: &mut String, corpus: &[String], rng: &mut Rng) {
     text.truncate(end);
 }
 
-fn in_pieces(text: &str, rng: &mut Rng) -> (String, ParsedText) {
+fn parse_in_pieces(text: &str, rng: &mut Rng) -> (String, ParsedText) {
     let mut parser = StreamingParser::new(is_tool);
     let (mut shown, mut rest) = (String::new(), text);
     while !rest.is_empty() {
-        let mut at = rng.usize(1..=rest.len().min(24));
-        while !rest.is_char_boundary(at) {
-            at += 1;
+        let mut index = rng.usize(1..=rest.len().min(24));
+        while !rest.is_char_boundary(index) {
+            index += 1;
         }
-        let (piece, after) = rest.split_at(at);
+        let (piece, after) = rest.split_at(index);
         shown.push_str(&parser.push(piece));
         rest = after;
     }
@@ -160,7 +160,7 @@ fn in_pieces(text: &str, rng: &mut Rng) -> (String, ParsedText) {
 /// Checks what must hold for any text.
 fn check(text: &str, rng: &mut Rng) {
     let whole = parse_tool_calls(text, &is_tool);
-    let (shown, parsed) = in_pieces(text, rng);
+    let (shown, parsed) = parse_in_pieces(text, rng);
     assert_eq!(parsed, whole, "the pieces changed the result");
     assert_eq!(shown, whole.text, "the pieces changed the text");
     // Quotations are not calls.
@@ -187,8 +187,8 @@ fn check(text: &str, rng: &mut Rng) {
 #[test]
 fn any_text_keeps_the_invariants() {
     let seconds = env::var("TOOLYARD_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(4);
-    let first = env::var("TOOLYARD_FUZZ_SEED").ok().and_then(|text| text.parse().ok());
-    let mut seed: u64 = first.unwrap_or_else(|| fastrand::u64(..));
+    let given_seed = env::var("TOOLYARD_FUZZ_SEED").ok().and_then(|text| text.parse().ok());
+    let mut seed: u64 = given_seed.unwrap_or_else(|| fastrand::u64(..));
     let corpus = corpus();
     let started = Instant::now();
     let mut texts = 0_u64;
@@ -208,7 +208,7 @@ fn any_text_keeps_the_invariants() {
 
 /// Parses long texts of fragments that start something without end.
 #[test]
-fn time_is_linear() {
+fn parsing_time_is_linear() {
     let mut patterns: Vec<String> = FRAGMENTS.iter().map(|fragment| (*fragment).to_owned()).collect();
     let mut rng = Rng::with_seed(7);
     for _ in 0..40 {
@@ -230,7 +230,7 @@ fn time_is_linear() {
 }
 
 #[test]
-fn time_is_linear_for_streamed_text() {
+fn parsing_time_is_linear_for_streamed_text() {
     let content = "x".repeat(400_000);
     for text in [
         format!(

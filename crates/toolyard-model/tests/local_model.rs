@@ -113,7 +113,7 @@ async fn a_prompt_beyond_the_context_window_has_a_hint() {
 }
 
 #[tokio::test]
-async fn its_text_is_parsed_while_it_streams() {
+async fn the_text_of_a_reply_is_parsed_while_it_streams() {
     let Some(model) = model() else { return };
     let mut request = user_request("What time is it in Tokyo?", 96);
     let prompt = "Call a tool with: <tool_call>{\"tool_name\": \"get_time\", \"arguments\": {\"timezone\": \"…\"}}</tool_call>";

@@ -1,17 +1,18 @@
-//! Score accumulators: one sum per document, reusable without clearing the whole array.
+//! Accumulators: one value per document, or per past request; reusable without clearing the whole array.
 
-/// The number of a document within its index.
+/// The id of a document within its index.
 pub(crate) type DocumentId = u32;
 
-/// Sums by document number; all zero between two uses.
+/// Values by id; all zero between two uses.
 #[derive(Default)]
 pub(crate) struct Accumulator {
     values: Vec<f32>,
-    touched: Vec<DocumentId>,
+    /// The ids of the values that were updated.
+    updated: Vec<DocumentId>,
 }
 
 impl Accumulator {
-    /// Makes room for document numbers below `capacity`.
+    /// Makes room for ids below `capacity`.
     pub(crate) fn reserve(&mut self, capacity: usize) {
         if self.values.len() < capacity {
             self.values.resize(capacity, 0.0);
@@ -23,14 +24,14 @@ impl Accumulator {
             return;
         };
         if *value == 0.0 {
-            self.touched.push(document);
+            self.updated.push(document);
         }
         *value = combine(*value);
     }
 
-    /// Calls `each` with every non-zero sum and resets it to zero.
+    /// Calls `each` with every updated value and resets it to zero.
     pub(crate) fn drain(&mut self, mut each: impl FnMut(DocumentId, f32)) {
-        for document in self.touched.drain(..) {
+        for document in self.updated.drain(..) {
             if let Some(value) = usize::try_from(document).ok().and_then(|at| self.values.get_mut(at)) {
                 each(document, std::mem::take(value));
             }

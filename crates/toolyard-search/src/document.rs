@@ -1,20 +1,20 @@
-//! The searchable text of servers and their tools.
+//! The searchable text of sources and their tools.
 
 use std::sync::Arc;
 
-/// The searchable text of a server.
+/// The searchable text of a source.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ServerText {
-    /// Unique name of the server.
+pub struct SourceText {
+    /// Unique id of the source; its words are searched too.
     pub id: Arc<str>,
-    /// Description of the server.
+    /// Description of the source.
     pub description: String,
 }
 
 /// The searchable text of one tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolText {
-    /// Identifies the tool within its server; copied into [`Hit::key`](crate::Hit::key).
+    /// Identifies the tool within its source; copied into [`Hit::key`](crate::Hit::key).
     pub key: Arc<str>,
     /// The name a model calls the tool by.
     pub name: String,

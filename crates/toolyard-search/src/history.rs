@@ -18,7 +18,7 @@ use crate::{
 
 /// Distinct requests kept per tool; older ones are dropped.
 const MAX_REQUESTS_PER_TOOL: usize = 30;
-/// Requests kept in all; older ones are dropped.
+/// Past requests kept of all tools together; older ones are dropped.
 pub const MAX_PAST_REQUESTS: usize = 20_000;
 /// Further bytes of a request are ignored.
 const MAX_REQUEST_BYTES: usize = 4_000;
@@ -27,43 +27,44 @@ const MAX_REQUEST_TERMS: usize = 100;
 /// Tools that past requests may promote in one search.
 const MAX_SIMILAR_TOOLS: usize = 50;
 /// The most similar requests of a tool that count.
-const MAX_REQUESTS_COUNTED: usize = 10;
+const MAX_COUNTED_REQUESTS: usize = 10;
 /// Requests with a lower cosine similarity are ignored.
 const MIN_SIMILARITY: f32 = 0.1;
 /// Exponent of the similarity: favours close matches.
 const SIMILARITY_EXPONENT: f32 = 1.5;
-/// Weight of the noise penalty.
+/// Weight of [`noise_penalty`].
 const NOISE_WEIGHT: f32 = 0.5;
-/// Unused request numbers beyond this many (plus one per request) are reclaimed.
+/// Free request ids are reclaimed once there are more than this many plus one per request.
 const MAX_FREE_IDS: usize = 4_096;
 
-/// The number of a request, ascending by time.
+/// The id of a request, ascending by time.
 type RequestId = u32;
 
 thread_local! {
-    static SHARED_WEIGHTS: RefCell<Accumulator> = RefCell::default();
+    /// By request: the dot product of its weight vector and that of the query.
+    static DOT_PRODUCTS: RefCell<Accumulator> = RefCell::default();
 }
 
-/// An inverted index of past requests.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RequestHistory {
     tools: Vec<ToolHistory>,
-    /// Positions in `tools`, by server and key.
+    /// Positions in `tools`, by source and key.
     tool_indices: HashMap<Arc<str>, HashMap<Arc<str>, usize>>,
+    /// By request id; `None` if removed.
     requests: Vec<Option<RecordedRequest>>,
-    count: usize,
-    /// Requests before this number are removed.
+    request_count: usize,
+    /// All requests with a lower id are removed.
     oldest: usize,
     terms: Vec<RequestTerm>,
-    ids: HashMap<Arc<str>, usize>,
+    /// Positions in `terms`, by text.
+    term_indices: HashMap<Arc<str>, usize>,
 }
 
-/// A tool and the requests that it served.
 #[derive(Debug, Clone)]
 struct ToolHistory {
-    server: Arc<str>,
+    source: Arc<str>,
     key: Arc<str>,
-    /// `None` while its server is not in the index.
+    /// `None` while its source is not in the index.
     document: Option<DocumentId>,
     /// Oldest first.
     requests: VecDeque<RequestId>,
@@ -72,7 +73,9 @@ struct ToolHistory {
 /// One request. Its terms are sorted by text, so that floating-point sums do not depend on the order of insertion.
 #[derive(Debug, Clone, PartialEq)]
 struct RecordedRequest {
+    /// Position in [`RequestHistory::tools`].
     tool: usize,
+    /// Positions in [`RequestHistory::terms`].
     terms: Box<[usize]>,
 }
 
@@ -91,9 +94,10 @@ impl RequestTerm {
     }
 }
 
-/// Subtracted from the maximum weight of a term: the logarithm of its frequency and its noise.
-fn log_penalty(text: &str, count: f32) -> f32 {
-    (count + 0.5).ln() - NOISE_WEIGHT * noise_penalty(text)
+/// Subtracted from the maximum weight of a term: the logarithm of the number of requests that have it, and more for
+/// filler words.
+fn log_penalty(text: &str, request_count: f32) -> f32 {
+    (request_count + 0.5).ln() - NOISE_WEIGHT * noise_penalty(text)
 }
 
 /// The distinct terms of a request without stop words, sorted by text.
@@ -102,7 +106,7 @@ pub(crate) fn request_terms(request: &str) -> Vec<String> {
     let stemmer = TextStemmer::for_text(text);
     let mut terms = BTreeSet::new();
     tokenize(text, |token, _| {
-        stemmer.each_term(token, |term| {
+        stemmer.for_each_term(token, |term| {
             if terms.len() < MAX_REQUEST_TERMS && !is_stop_term(term) {
                 terms.insert(term.to_owned());
             }
@@ -113,53 +117,53 @@ pub(crate) fn request_terms(request: &str) -> Vec<String> {
 
 impl RequestHistory {
     pub(crate) fn is_empty(&self) -> bool {
-        self.count == 0
+        self.request_count == 0
     }
 
-    /// Number of requests.
     pub(crate) fn len(&self) -> usize {
-        self.count
+        self.request_count
     }
 
     /// Records a request, given by its [`request_terms`]. A repeated request is not counted twice, only made newer.
     pub(crate) fn record(
         &mut self,
-        server: &str,
+        source: &str,
         key: &str,
         terms: &[String],
-        document: impl FnOnce() -> Option<DocumentId>,
+        find_document: impl FnOnce() -> Option<DocumentId>,
     ) {
         if terms.is_empty() {
             return;
         }
-        let tool = self.intern_tool(server, key, document);
-        let request = RecordedRequest { tool, terms: terms.iter().map(|term| self.intern(term)).collect() };
-        let known = self.requests_of(tool);
-        let repeated = known.iter().copied().find(|id| self.get(*id) == Some(&request));
-        let surplus = (known.len() >= MAX_REQUESTS_PER_TOOL).then(|| known.front().copied()).flatten();
+        let tool = self.intern_tool(source, key, find_document);
+        let request =
+            RecordedRequest { tool, terms: terms.iter().map(|term| self.intern_term(term)).collect() };
+        let recorded = self.requests_of(tool);
+        let repeated = recorded.iter().copied().find(|id| self.get(*id) == Some(&request));
+        let surplus = (recorded.len() >= MAX_REQUESTS_PER_TOOL).then(|| recorded.front().copied()).flatten();
         if let Some(id) = repeated.or(surplus) {
             self.remove(id);
         }
         self.push(request);
-        if self.count > MAX_PAST_REQUESTS {
+        if self.request_count > MAX_PAST_REQUESTS {
             self.remove_oldest();
         }
-        if self.requests.len() > 2 * self.count + MAX_FREE_IDS {
+        if self.requests.len() > 2 * self.request_count + MAX_FREE_IDS {
             self.compact();
         }
     }
 
     /// Sets the document of a tool that was added to the index.
-    pub(crate) fn attach_tool(&mut self, server: &str, key: &str, id: DocumentId) {
-        let index = self.tool_indices.get(server).and_then(|keys| keys.get(key));
+    pub(crate) fn attach_tool(&mut self, source: &str, key: &str, id: DocumentId) {
+        let index = self.tool_indices.get(source).and_then(|keys| keys.get(key));
         if let Some(tool) = index.and_then(|index| self.tools.get_mut(*index)) {
             tool.document = Some(id);
         }
     }
 
-    /// Keeps the requests of a removed server for its return.
-    pub(crate) fn detach_server(&mut self, server: &str) {
-        for index in self.tool_indices.get(server).into_iter().flat_map(HashMap::values) {
+    /// Detaches the tools of a removed source from their documents; keeps their requests in case it is added again.
+    pub(crate) fn detach_source(&mut self, source: &str) {
+        for index in self.tool_indices.get(source).into_iter().flat_map(HashMap::values) {
             if let Some(tool) = self.tools.get_mut(*index) {
                 tool.document = None;
             }
@@ -180,18 +184,20 @@ impl RequestHistory {
         let mut similar = self.similar_requests(&request_terms(request));
         similar.sort_unstable_by(|one, other| one.0.cmp(&other.0).then(other.1.total_cmp(&one.1)));
         let mut best: Vec<(&ToolHistory, f32)> = Vec::new();
-        for of_tool in similar.chunk_by(|one, other| one.0 == other.0) {
-            let Some(tool) = of_tool.first().and_then(|(tool, _)| self.tools.get(*tool)) else { continue };
+        for requests_of_tool in similar.chunk_by(|one, other| one.0 == other.0) {
+            let Some(tool) = requests_of_tool.first().and_then(|(tool, _)| self.tools.get(*tool)) else {
+                continue;
+            };
             // Combines the requests like independent evidence (noisy-or).
-            let miss_probability: f32 = of_tool
+            let miss_probability: f32 = requests_of_tool
                 .iter()
-                .take(MAX_REQUESTS_COUNTED)
+                .take(MAX_COUNTED_REQUESTS)
                 .map(|(_, similarity)| 1.0 - similarity.powf(SIMILARITY_EXPONENT))
                 .product();
             best.push((tool, 1.0 - miss_probability));
         }
         best.sort_unstable_by(|(one, one_score), (other, other_score)| {
-            let identity = |tool: &ToolHistory| (Arc::clone(&tool.server), Arc::clone(&tool.key));
+            let identity = |tool: &ToolHistory| (Arc::clone(&tool.source), Arc::clone(&tool.key));
             other_score.total_cmp(one_score).then_with(|| identity(one).cmp(&identity(other)))
         });
         best.truncate(MAX_SIMILAR_TOOLS);
@@ -203,26 +209,26 @@ impl RequestHistory {
         let max_weight = self.max_weight();
         let mut squared_query_norm = 0.0;
         let mut similar = Vec::new();
-        SHARED_WEIGHTS.with_borrow_mut(|common| {
-            common.reserve(self.requests.len());
+        DOT_PRODUCTS.with_borrow_mut(|dot_products| {
+            dot_products.reserve(self.requests.len());
             for term in terms {
-                let known = self.ids.get(term.as_str()).and_then(|id| self.terms.get(*id));
+                let known = self.term_indices.get(term.as_str()).and_then(|id| self.terms.get(*id));
                 let log_penalty = known.map_or_else(|| log_penalty(term, 0.0), |known| known.log_penalty);
                 let weight = (max_weight - log_penalty).max(0.0);
                 squared_query_norm += weight * weight;
                 if weight > 0.0 {
                     for request in known.into_iter().flat_map(|known| &known.requests) {
-                        common.update(*request, |sum| sum + weight * weight);
+                        dot_products.update(*request, |sum| sum + weight * weight);
                     }
                 }
             }
-            common.drain(|request, common| {
+            dot_products.drain(|request, dot_product| {
                 let Some(request) = self.get(request) else { return };
                 if self.tools.get(request.tool).is_none_or(|tool| tool.document.is_none()) {
                     return;
                 }
                 let similarity =
-                    common / (squared_query_norm * self.squared_norm(request, max_weight)).sqrt();
+                    dot_product / (squared_query_norm * self.squared_norm(request, max_weight)).sqrt();
                 if similarity >= MIN_SIMILARITY {
                     similar.push((request.tool, similarity.min(1.0)));
                 }
@@ -231,7 +237,7 @@ impl RequestHistory {
         similar
     }
 
-    /// Squared length of the weight vector of a request.
+    /// Squared Euclidean norm of the weight vector of a request.
     fn squared_norm(&self, request: &RecordedRequest, max_weight: f32) -> f32 {
         let weight =
             |term: &usize| self.terms.get(*term).map_or(0.0, |term| (max_weight - term.log_penalty).max(0.0));
@@ -241,7 +247,7 @@ impl RequestHistory {
     /// Weight of a term that no request has, up to a constant.
     #[expect(clippy::cast_precision_loss, reason = "only the logarithm is used")]
     fn max_weight(&self) -> f32 {
-        (self.count as f32 + 1.0).ln()
+        (self.request_count as f32 + 1.0).ln()
     }
 
     fn get(&self, id: RequestId) -> Option<&RecordedRequest> {
@@ -255,25 +261,25 @@ impl RequestHistory {
 
     fn intern_tool(
         &mut self,
-        server: &str,
+        source: &str,
         key: &str,
-        document: impl FnOnce() -> Option<DocumentId>,
+        find_document: impl FnOnce() -> Option<DocumentId>,
     ) -> usize {
-        if let Some(index) = self.tool_indices.get(server).and_then(|keys| keys.get(key)) {
+        if let Some(index) = self.tool_indices.get(source).and_then(|keys| keys.get(key)) {
             return *index;
         }
-        let (server, key, index): (Arc<str>, Arc<str>, _) = (server.into(), key.into(), self.tools.len());
-        self.tool_indices.entry(Arc::clone(&server)).or_default().insert(Arc::clone(&key), index);
-        self.tools.push(ToolHistory { server, key, document: document(), requests: VecDeque::new() });
+        let (source, key, index): (Arc<str>, Arc<str>, _) = (source.into(), key.into(), self.tools.len());
+        self.tool_indices.entry(Arc::clone(&source)).or_default().insert(Arc::clone(&key), index);
+        self.tools.push(ToolHistory { source, key, document: find_document(), requests: VecDeque::new() });
         index
     }
 
-    fn intern(&mut self, text: &str) -> usize {
-        if let Some(id) = self.ids.get(text) {
+    fn intern_term(&mut self, text: &str) -> usize {
+        if let Some(id) = self.term_indices.get(text) {
             return *id;
         }
         let (text, id): (Arc<str>, _) = (text.into(), self.terms.len());
-        self.ids.insert(Arc::clone(&text), id);
+        self.term_indices.insert(Arc::clone(&text), id);
         self.terms.push(RequestTerm { log_penalty: log_penalty(&text, 0.0), text, requests: Vec::new() });
         id
     }
@@ -290,13 +296,13 @@ impl RequestHistory {
             tool.requests.push_back(id);
         }
         self.requests.push(Some(request));
-        self.count += 1;
+        self.request_count += 1;
     }
 
     fn remove(&mut self, id: RequestId) {
         let slot = usize::try_from(id).ok().and_then(|at| self.requests.get_mut(at));
         let Some(request) = slot.and_then(Option::take) else { return };
-        self.count -= 1;
+        self.request_count -= 1;
         for term in &request.terms {
             if let Some(term) = self.terms.get_mut(*term) {
                 if let Ok(at) = term.requests.binary_search(&id) {
@@ -322,9 +328,9 @@ impl RequestHistory {
         let old = std::mem::take(self);
         for request in old.requests.iter().flatten() {
             let Some(tool) = old.tools.get(request.tool) else { continue };
-            let index = self.intern_tool(&tool.server, &tool.key, || tool.document);
+            let index = self.intern_tool(&tool.source, &tool.key, || tool.document);
             let texts = request.terms.iter().filter_map(|term| old.terms.get(*term));
-            let terms = texts.map(|term| self.intern(&term.text)).collect();
+            let terms = texts.map(|term| self.intern_term(&term.text)).collect();
             self.push(RecordedRequest { tool: index, terms });
         }
     }

@@ -1,18 +1,18 @@
-//! Past requests promote tools by a bounded score, survive the removal of a server, and leave other searches unchanged.
+//! Past requests promote tools by a bounded score, survive the removal of a source, and leave other searches unchanged.
 
 use proptest::prelude::*;
 
 use super::MAX_REQUESTS_PER_TOOL;
 use crate::{
     Hit, SearchIndex,
-    testing::{server, tool},
+    testing::{source, tool},
 };
 
 fn kitchen() -> SearchIndex {
     let mut index = SearchIndex::default();
     let tools = [tool("find_recipe", "Finds a recipe."), tool("shopping_list", "Writes a list.")];
-    index.put(&server("kitchen"), &tools);
-    index.put(&server("sky"), &[tool("forecast", "Tells the weather."), tool("moon", "Tells its phase.")]);
+    index.put(&source("kitchen"), &tools);
+    index.put(&source("sky"), &[tool("forecast", "Tells the weather."), tool("moon", "Tells its phase.")]);
     index
 }
 
@@ -33,18 +33,18 @@ fn a_past_request_finds_its_tool_without_a_lexical_match() {
 }
 
 #[test]
-fn past_requests_survive_the_removal_of_their_server() {
+fn past_requests_survive_the_removal_of_their_source() {
     let mut index = kitchen();
     index.record_use("sky", "forecast", "do I need gumboots");
     index.record_use("later", "soup", "cook something with onions");
     index.remove("sky");
     assert!(first(&index, "gumboots").is_none() && first(&index, "onions").is_none());
-    index.put(&server("sky"), &[tool("moon", "Tells its phase."), tool("forecast", "Tells the weather.")]);
-    index.put(&server("later"), &[tool("soup", "Makes soup.")]);
+    index.put(&source("sky"), &[tool("moon", "Tells its phase."), tool("forecast", "Tells the weather.")]);
+    index.put(&source("later"), &[tool("soup", "Makes soup.")]);
     assert_eq!(first(&index, "gumboots").unwrap().key.as_ref(), "forecast");
     assert_eq!(first(&index, "onions").unwrap().key.as_ref(), "soup");
-    index.put(&server("sky"), &[tool("moon", "Tells its phase.")]);
-    assert!(first(&index, "gumboots").is_none(), "the tool is gone, not its server");
+    index.put(&source("sky"), &[tool("moon", "Tells its phase.")]);
+    assert!(first(&index, "gumboots").is_none(), "the tool is gone, not its source");
 }
 
 #[test]
@@ -65,18 +65,14 @@ fn only_the_newest_distinct_requests_of_a_tool_are_kept() {
     for _ in 0..100 {
         index.record_use("sky", "moon", "werewolves?");
     }
-    assert_eq!(index.past_request_count(), 2);
+    assert_eq!(index.history.len(), 2);
     for number in 0..MAX_REQUESTS_PER_TOOL {
         index.record_use("sky", "forecast", &format!("town{number}"));
     }
-    assert_eq!(index.past_request_count(), 1 + MAX_REQUESTS_PER_TOOL);
+    assert_eq!(index.history.len(), 1 + MAX_REQUESTS_PER_TOOL);
     assert!(first(&index, "gumboots").is_none());
     index.record_use("sky", "forecast", "the of and");
-    assert_eq!(
-        index.past_request_count(),
-        1 + MAX_REQUESTS_PER_TOOL,
-        "a request of stop words is not recorded"
-    );
+    assert_eq!(index.history.len(), 1 + MAX_REQUESTS_PER_TOOL, "a request of stop words is not recorded");
 }
 
 #[test]
@@ -87,7 +83,7 @@ fn ids_and_terms_of_dropped_requests_are_reclaimed() {
     }
     assert!(index.history.requests.len() < 5_000 && index.history.terms.len() < 10_000);
     let hit = first(&index, "gumboots town19999").unwrap();
-    assert_eq!((hit.key.as_ref(), index.past_request_count()), ("forecast", MAX_REQUESTS_PER_TOOL));
+    assert_eq!((hit.key.as_ref(), index.history.len()), ("forecast", MAX_REQUESTS_PER_TOOL));
 }
 
 /// Positions in `TOOLS`, and requests made of few words.
@@ -98,11 +94,11 @@ fn uses() -> impl Strategy<Value = Vec<(usize, String)>> {
 const TOOLS: [(&str, &str); 4] =
     [("kitchen", "find_recipe"), ("kitchen", "shopping_list"), ("sky", "forecast"), ("sky", "moon")];
 
-fn after(uses: &[(usize, String)]) -> SearchIndex {
+fn index_after(uses: &[(usize, String)]) -> SearchIndex {
     let mut index = kitchen();
     for (tool, request) in uses {
-        let (server, key) = TOOLS[*tool];
-        index.record_use(server, key, request);
+        let (source, key) = TOOLS[*tool];
+        index.record_use(source, key, request);
     }
     index
 }
@@ -117,21 +113,21 @@ proptest! {
         // Fewer than the limit per tool.
         let uses: Vec<_> = uses.into_iter().take(MAX_REQUESTS_PER_TOOL).collect();
         let mut shuffled = uses.clone();
-        let turn = usize::try_from(seed % 40).unwrap();
-        shuffled.rotate_left(turn.min(uses.len()));
-        prop_assert_eq!(after(&uses).search(&request, 5), after(&shuffled).search(&request, 5));
+        let rotation = usize::try_from(seed % 40).unwrap();
+        shuffled.rotate_left(rotation.min(uses.len()));
+        prop_assert_eq!(index_after(&uses).search(&request, 5), index_after(&shuffled).search(&request, 5));
         shuffled.reverse();
-        let mut compacted = after(&shuffled);
+        let mut compacted = index_after(&shuffled);
         compacted.history.compact();
-        prop_assert_eq!(after(&uses).search(&request, 5), compacted.search(&request, 5));
+        prop_assert_eq!(index_after(&uses).search(&request, 5), compacted.search(&request, 5));
     }
 
     #[test]
     fn the_history_score_is_bounded_by_the_best_lexical_score(uses in uses(), request in "\\PC{0,60}|(recipe|moon| )*") {
-        let cold = kitchen().search(&request, 5);
-        let best = cold.first().map_or(1.0, |hit| hit.score);
-        let index = after(&uses);
-        prop_assert!(index.past_request_count() <= 4 * MAX_REQUESTS_PER_TOOL);
+        let without_history = kitchen().search(&request, 5);
+        let best = without_history.first().map_or(1.0, |hit| hit.score);
+        let index = index_after(&uses);
+        prop_assert!(index.history.len() <= 4 * MAX_REQUESTS_PER_TOOL);
         for hit in index.search(&request, 5) {
             prop_assert!(hit.score.is_finite() && hit.history_score >= 0.0 && hit.history_score <= best * 1.0001);
         }

@@ -1,10 +1,10 @@
-//! Finds the tools that a request needs, among thousands and in any language, without a model.
+//! Finds the tools that a request needs, among thousands and in any language, without a language model.
 //!
-//! A [`SearchIndex`] is an in-memory catalogue. Servers are added and removed at the cost of their own tools. A search
-//! takes the text of a request and returns [`Hit`]s, each with the words that matched and why.
+//! A [`SearchIndex`] is an in-memory catalogue. Adding or removing a source takes time in proportion to its own tools
+//! only. A search takes the text of a request and returns [`Hit`]s, each with the words that matched and why.
 //!
 //! ```
-//! use toolyard_search::{MatchKind, SearchIndex, ServerText, ToolText};
+//! use toolyard_search::{MatchKind, SearchIndex, SourceText, ToolText};
 //!
 //! let tool = |name: &str, description: &str| ToolText {
 //!     key: name.into(),
@@ -14,13 +14,13 @@
 //! };
 //! let mut index = SearchIndex::default();
 //! index.put(
-//!     &ServerText { id: "mail".into(), description: String::new() },
+//!     &SourceText { id: "mail".into(), description: String::new() },
 //!     &[tool("send_message", "Send an email message"), tool("delete_message", "Delete a message from the mailbox")],
 //! );
 //!
 //! let hits = index.search("get rid of that mail", 5);
 //! assert_eq!(&*hits[0].key, "delete_message");
-//! assert!(hits[0].matches.iter().any(|found| found.kind == MatchKind::Synonym));
+//! assert!(hits[0].matches.iter().any(|term_match| term_match.kind == MatchKind::Synonym));
 //! ```
 //!
 //! How a request becomes hits:
@@ -46,7 +46,7 @@ mod query;
 #[cfg(test)]
 mod testing;
 
-pub use document::{ParamText, ServerText, ToolText};
+pub use document::{ParamText, SourceText, ToolText};
 pub use history::MAX_PAST_REQUESTS;
 pub use index::search_index::SearchIndex;
 pub use query::{

@@ -1,6 +1,6 @@
-//! Tools and servers for tests.
+//! Tools and sources for tests.
 
-use crate::{ServerText, ToolText};
+use crate::{SourceText, ToolText};
 
 pub(crate) fn tool(name: &str, description: &str) -> ToolText {
     ToolText {
@@ -11,6 +11,6 @@ pub(crate) fn tool(name: &str, description: &str) -> ToolText {
     }
 }
 
-pub(crate) fn server(id: &str) -> ServerText {
-    ServerText { id: id.into(), description: String::new() }
+pub(crate) fn source(id: &str) -> SourceText {
+    SourceText { id: id.into(), description: String::new() }
 }

@@ -15,14 +15,18 @@ use std::{
 };
 
 use sqlx::{AnyPool, Connection as _, Executor as _, any::AnyPoolOptions};
-use toolyard_core::{ContentHash, Journal, Lease, RawJson, StepIntent, StepOutcome, StepState};
+use toolyard_core::{ContentHash, FinishedStep, Journal, Lease, RawJson, StepIntent, StepState};
 use toolyard_store::{Location, Store};
 
-/// The size of a typical small result.
+/// The size of a typical small outcome.
 const OUTCOME_BYTES: usize = 400;
 const ROUNDS: usize = 8;
 const CALLS_PER_ROUND: usize = 60;
 const CLIENTS: usize = 64;
+
+/// Whether a call may be repeated after a crash.
+const REPEATABLE: bool = true;
+const NOT_REPEATABLE: bool = false;
 
 fn main() {
     if std::env::args().any(|argument| argument == "--test") {
@@ -32,15 +36,15 @@ fn main() {
     runtime.block_on(async {
         sqlx::any::install_default_drivers();
         let folder = tempfile::tempdir_in(".").unwrap();
-        sqlite(folder.path()).await;
+        measure_sqlite(folder.path()).await;
         match std::env::var("TOOLYARD_TEST_POSTGRES") {
-            Ok(server) => postgres(&server).await,
+            Ok(server) => measure_postgres(&server).await,
             Err(_) => println!("PostgreSQL: not measured, TOOLYARD_TEST_POSTGRES is not set"),
         }
     });
 }
 
-async fn sqlite(folder: &std::path::Path) {
+async fn measure_sqlite(folder: &std::path::Path) {
     let bare = AnyPoolOptions::new()
         .max_connections(1)
         .test_before_acquire(false)
@@ -57,7 +61,7 @@ async fn sqlite(folder: &std::path::Path) {
     compare("SQLite (FULL)", &bare, &store).await;
 }
 
-async fn postgres(server: &str) {
+async fn measure_postgres(server: &str) {
     let mut connection = sqlx::AnyConnection::connect(&format!("{server}/postgres")).await.unwrap();
     for name in ["bench_bare", "bench_store"] {
         connection
@@ -83,26 +87,27 @@ async fn compare(engine: &str, bare: &AnyPool, store: &Store) {
     for round in 0..ROUNDS {
         let [bare_times, reads, writes] = &mut times;
         bare_times.push(measure_seconds(run_bare_commits(bare, round)).await);
-        reads.push(measure_seconds(run_journalled(store, &lease, &format!("r{round}"), true)).await);
-        writes.push(measure_seconds(run_journalled(store, &lease, &format!("w{round}"), false)).await);
+        reads.push(measure_seconds(run_journalled(store, &lease, &format!("r{round}"), REPEATABLE)).await);
+        writes
+            .push(measure_seconds(run_journalled(store, &lease, &format!("w{round}"), NOT_REPEATABLE)).await);
     }
     let [bare_time, read, write] = times.map(median);
     println!("{engine}: one client, {CALLS_PER_ROUND} calls a round, medians of {ROUNDS} rounds");
     println!("  the engine's own commit of such a row           1.00");
     println!("  a journalled repeatable call                    {:.2}", read / bare_time);
     println!("  a journalled call with side effects (two syncs) {:.2}", write / bare_time);
-    let alone = CALLS_PER_ROUND as f64 / read;
-    let together = Instant::now();
+    let rate_alone = CALLS_PER_ROUND as f64 / read;
+    let started = Instant::now();
     let mut clients = tokio::task::JoinSet::new();
     for client in 0..CLIENTS {
         let (store, lease) = (store.clone(), Arc::clone(&lease));
-        clients.spawn(async move { run_journalled(&store, &lease, &format!("c{client}"), true).await });
+        clients.spawn(async move { run_journalled(&store, &lease, &format!("c{client}"), REPEATABLE).await });
     }
     clients.join_all().await;
-    let rate = (CLIENTS * CALLS_PER_ROUND) as f64 / together.elapsed().as_secs_f64();
+    let rate_together = (CLIENTS * CALLS_PER_ROUND) as f64 / started.elapsed().as_secs_f64();
     println!(
-        "  {CLIENTS} clients against 1, calls a second               {:.1}  ({alone:.0}/s alone, {rate:.0}/s together)",
-        rate / alone
+        "  {CLIENTS} clients against 1, calls a second               {:.1}  ({rate_alone:.0}/s alone, {rate_together:.0}/s together)",
+        rate_together / rate_alone
     );
 }
 
@@ -119,17 +124,17 @@ fn median(mut times: Vec<f64>) -> f64 {
 
 async fn run_bare_commits(pool: &AnyPool, round: usize) {
     let outcome = "x".repeat(OUTCOME_BYTES);
-    for number in 0..CALLS_PER_ROUND {
+    for call in 0..CALLS_PER_ROUND {
         let query = sqlx::query("INSERT INTO bare (id, outcome) VALUES ($1, $2)");
-        query.bind(format!("{round}-{number}")).bind(outcome.as_str()).execute(pool).await.unwrap();
+        query.bind(format!("{round}-{call}")).bind(outcome.as_str()).execute(pool).await.unwrap();
     }
 }
 
 async fn run_journalled(store: &Store, lease: &Lease, name: &str, repeatable: bool) {
     let outcome = RawJson::from(serde_json::json!(random_text(OUTCOME_BYTES)));
-    for number in 0..CALLS_PER_ROUND {
+    for call in 0..CALLS_PER_ROUND {
         let intent = StepIntent {
-            step: format!("{name}-{number}"),
+            step: format!("{name}-{call}"),
             tool: "bench".to_owned(),
             source: Some("bench".into()),
             definition: ContentHash::of("definition"),
@@ -138,7 +143,7 @@ async fn run_journalled(store: &Store, lease: &Lease, name: &str, repeatable: bo
             repeatable,
         };
         store.begin(lease, &intent).await.unwrap();
-        let done = StepOutcome { state: StepState::Done, outcome: outcome.clone() };
+        let done = FinishedStep { state: StepState::Done, result: outcome.clone() };
         store.finish(lease, &intent.step, &done).await.unwrap();
     }
 }

@@ -1,7 +1,8 @@
 //! A process for crash tests: it journals a sequence of steps and reports every call to a ledger.
 //!
 //! - `ledger PORT_FILE LOG_FILE` records every call it receives, even if the caller dies.
-//! - `steps STORE RUN LEDGER OWNER LEASE_MS KILL_AT PAUSE_MS` executes the steps of a run, and kills itself at a point.
+//! - `steps STORE RUN LEDGER OWNER LEASE_MS KILL_AT PAUSE_MS` executes the steps of a run. It kills itself at
+//!   the point `KILL_AT` (`NAME:STEP`), and pauses at times for at least `PAUSE_MS`, if not 0.
 //! - `flood STORE RUN` writes steps as fast as possible and prints the acknowledged ones.
 
 #![expect(clippy::unwrap_used, reason = "a test process")]
@@ -15,12 +16,15 @@ use std::{
 };
 
 use toolyard_core::{
-    ContentHash, Journal, JournalError, Lease, RawJson, RunId, RunState, StepIntent, StepOutcome, StepStart,
+    ContentHash, FinishedStep, Journal, JournalError, Lease, RawJson, RunId, RunState, StepIntent, StepStart,
     StepState, idempotency_key,
 };
 use toolyard_store::{Location, Store};
 
 const STEPS_PER_RUN: usize = 20;
+/// A pause is made if a random byte is below this: about one time in eleven.
+const PAUSE_THRESHOLD: u8 = 24;
+const FLOOD_WRITERS: usize = 64;
 /// The exit code after a step whose outcome is unknown.
 const EXIT_UNKNOWN: u8 = 5;
 
@@ -30,15 +34,15 @@ fn main() -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     match arguments.as_slice() {
         ["ledger", port_file, log_file] => ledger(Path::new(port_file), Path::new(log_file)),
-        ["steps", store, run, ledger, owner, lease, kill_at, pause] => runtime.block_on(
+        ["steps", store, run, ledger, owner, lease_ms, kill_at, pause_ms] => runtime.block_on(
             Worker {
                 store: parse_location(store),
                 run: RunId::from(*run),
                 ledger: (*ledger).to_owned(),
                 owner: (*owner).to_owned(),
-                lease: Duration::from_millis(lease.parse().unwrap()),
+                lease_duration: Duration::from_millis(lease_ms.parse().unwrap()),
                 kill_at: (*kill_at).to_owned(),
-                pause: pause.parse().unwrap(),
+                pause_ms: pause_ms.parse().unwrap(),
             }
             .execute(),
         ),
@@ -63,14 +67,14 @@ fn ledger(port_file: &Path, log_file: &Path) -> ExitCode {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     std::fs::write(port_file, listener.local_addr().unwrap().to_string()).unwrap();
     let log = std::sync::Arc::new(std::sync::Mutex::new(std::fs::File::create(log_file).unwrap()));
-    for caller in listener.incoming().flatten() {
+    for connection in listener.incoming().flatten() {
         let log = std::sync::Arc::clone(&log);
         std::thread::spawn(move || {
-            let mut caller = BufReader::new(caller);
+            let mut connection = BufReader::new(connection);
             let mut call = String::new();
-            if caller.read_line(&mut call).is_ok() && call.ends_with('\n') {
+            if connection.read_line(&mut call).is_ok() && call.ends_with('\n') {
                 log.lock().unwrap().write_all(call.as_bytes()).unwrap();
-                let _ = caller.get_mut().write_all(b"ok\n");
+                let _ = connection.get_mut().write_all(b"ok\n");
             }
         });
     }
@@ -82,9 +86,9 @@ struct Worker {
     run: RunId,
     ledger: String,
     owner: String,
-    lease: Duration,
+    lease_duration: Duration,
     kill_at: String,
-    pause: u64,
+    pause_ms: u64,
 }
 
 impl Worker {
@@ -115,7 +119,7 @@ impl Worker {
             if store.run(&self.run).await.unwrap().state != RunState::Open {
                 return None;
             }
-            match store.claim(&self.run, &self.owner, self.lease).await {
+            match store.claim(&self.run, &self.owner, self.lease_duration).await {
                 Ok(lease) => return Some(lease),
                 Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
             }
@@ -125,8 +129,8 @@ impl Worker {
     /// Executes all steps; returns `false` if one is unknown.
     async fn execute_steps(&self, store: &Store, lease: &Lease) -> Result<bool, JournalError> {
         for step in 0..STEPS_PER_RUN {
-            // Every third step is repeatable; all others have side effects.
-            let repeatable = self.pause > 0 || step % 3 == 2;
+            // Every third step is repeatable, the others have side effects; with pauses all are repeatable.
+            let repeatable = self.pause_ms > 0 || step % 3 == 2;
             let intent = StepIntent {
                 step: format!("{step:02}"),
                 tool: "record".to_owned(),
@@ -145,7 +149,7 @@ impl Worker {
                     return Ok(false);
                 }
             }
-            store.renew(lease, self.lease).await?;
+            store.renew(lease, self.lease_duration).await?;
         }
         Ok(true)
     }
@@ -163,13 +167,13 @@ impl Worker {
         let key = idempotency_key(&self.run, &intent.step);
         let _ = writeln!(ledger, "{} {} {} {key}", self.run, intent.step, self.owner);
         self.die_at("after-send", step);
-        let mut answer = String::new();
-        BufReader::new(ledger).read_line(&mut answer).unwrap();
+        let mut response = String::new();
+        BufReader::new(ledger).read_line(&mut response).unwrap();
         self.die_at("after-answer", step);
         self.maybe_pause().await;
-        let outcome = StepOutcome {
+        let outcome = FinishedStep {
             state: StepState::Done,
-            outcome: RawJson::from(
+            result: RawJson::from(
                 serde_json::json!({"step": intent.step, "by": self.owner, "fence": lease.fence}),
             ),
         };
@@ -189,14 +193,14 @@ impl Worker {
 
     /// Pauses at times for longer than the lease, like a process on a suspended machine.
     async fn maybe_pause(&self) {
-        if self.pause > 0 && fastrand::u8(..) < 24 {
+        if self.pause_ms > 0 && fastrand::u8(..) < PAUSE_THRESHOLD {
             // Blocks the thread, so that no heartbeat runs either.
-            std::thread::sleep(Duration::from_millis(fastrand::u64(self.pause..self.pause * 3)));
+            std::thread::sleep(Duration::from_millis(fastrand::u64(self.pause_ms..self.pause_ms * 3)));
         }
     }
 }
 
-/// Runs 64 writers without end and prints each acknowledged step.
+/// Writes steps concurrently without end and prints each acknowledged step.
 async fn flood(location: Location, run: RunId) -> ExitCode {
     let store = Store::open(location).await.unwrap();
     let lease = loop {
@@ -207,7 +211,7 @@ async fn flood(location: Location, run: RunId) -> ExitCode {
     };
     let lease = std::sync::Arc::new(lease);
     let mut writers = tokio::task::JoinSet::new();
-    for writer in 0..64 {
+    for writer in 0..FLOOD_WRITERS {
         let (store, lease) = (store.clone(), std::sync::Arc::clone(&lease));
         writers.spawn(async move {
             for number in 0.. {
@@ -225,7 +229,7 @@ async fn flood(location: Location, run: RunId) -> ExitCode {
                     return;
                 }
                 print_line(&format!("began {step}"));
-                let outcome = StepOutcome { state: StepState::Done, outcome: RawJson::empty_object() };
+                let outcome = FinishedStep { state: StepState::Done, result: RawJson::empty_object() };
                 if store.finish(&lease, &step, &outcome).await.is_err() {
                     return;
                 }

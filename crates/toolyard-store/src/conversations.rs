@@ -1,9 +1,11 @@
 //! Conversations that outlive a process.
 
 use sqlx::Row as _;
-use toolyard_core::{BoxFuture, ConversationMessage, ConversationQuery, Conversations, StorageError, redact};
+use toolyard_core::{
+    BoxFuture, ConversationMessage, ConversationQuery, Conversations, StorageError, redact, unix_millis,
+};
 
-use crate::{clock::unix_millis, error::StoreError, sql::Durability, store::Store};
+use crate::{error::StoreError, sql::Durability, store::Store};
 
 /// One conversation in the store.
 #[derive(Debug, Clone)]
@@ -36,17 +38,18 @@ impl StoredConversation {
         written.await
     }
 
-    /// Replaces a message, with secrets redacted, or deletes it if `with` is absent.
+    /// Replaces a message, with secrets redacted, or deletes it if `replacement` is absent.
     pub async fn replace(
         &self,
         message: &ConversationMessage,
-        with: Option<&ConversationMessage>,
+        replacement: Option<&ConversationMessage>,
     ) -> Result<(), StoreError> {
-        let with = with.map(|with| (with.role.clone(), redact(&with.text).into_owned()));
-        let data = (self.name.clone(), message.clone(), with);
-        let written = self.store.write(Durability::Relaxed, data, |connection, (name, old, with)| {
+        let replacement =
+            replacement.map(|replacement| (replacement.role.clone(), redact(&replacement.text).into_owned()));
+        let data = (self.name.clone(), message.clone(), replacement);
+        let written = self.store.write(Durability::Relaxed, data, |connection, (name, old, replacement)| {
             Box::pin(async move {
-                let sql = match with {
+                let sql = match replacement {
                     Some(_) => {
                         "UPDATE messages SET role = $4, text = $5 WHERE conversation = $1 AND role = $2 AND text = $3"
                     }
@@ -54,7 +57,7 @@ impl StoredConversation {
                 };
                 let mut query =
                     sqlx::query(sql).bind(name.as_str()).bind(old.role.as_str()).bind(old.text.as_str());
-                if let Some((role, text)) = with {
+                if let Some((role, text)) = replacement {
                     query = query.bind(role.as_str()).bind(text.as_str());
                 }
                 query.execute(connection).await?;

@@ -36,7 +36,7 @@ pub enum StoreError {
     Corrupt(String),
     /// The journal rejected an operation.
     #[error(transparent)]
-    Journal(JournalError),
+    Journal(#[from] JournalError),
     /// The store was closed.
     #[error("the store is closed")]
     Closed,
@@ -48,8 +48,8 @@ impl StoreError {
         Self::Corrupt(error.to_string())
     }
 
-    /// Whether a database server could not be reached.
-    pub fn is_unreachable(&self) -> bool {
+    /// Whether a PostgreSQL database could not be opened.
+    pub fn is_postgres_open_failure(&self) -> bool {
         matches!(self, Self::Open { location: Location::Postgres(_), .. })
     }
 
@@ -69,12 +69,6 @@ impl StoreError {
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
         Self::Database(error.to_string())
-    }
-}
-
-impl From<JournalError> for StoreError {
-    fn from(error: JournalError) -> Self {
-        Self::Journal(error)
     }
 }
 

@@ -12,13 +12,12 @@ use hdrhistogram::{
 };
 use serde::Serialize;
 use sqlx::{AnyConnection, Row as _, any::AnyRow};
-use toolyard_core::{CallOutcome, History, SourceId};
+use toolyard_core::{CallRecord, History, SourceId, unix_millis};
 
 use crate::{
-    clock::{Clock, unix_millis},
     error::StoreError,
     sql::{Durability, enum_to_text},
-    store::Store,
+    store::{Clock, Store},
 };
 
 /// The age in milliseconds at which a call counts half.
@@ -27,16 +26,19 @@ const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 /// Longer calls are recorded as this long.
 const MAX_LATENCY_MICROS: u64 = 3_600_000_000;
 
+/// Significant decimal digits of recorded latencies.
+const LATENCY_DIGITS: u8 = 2;
+
 /// A [`History`] in memory that is written to the store in the background.
 pub struct StoredHistory {
     store: Store,
     clock: Clock,
-    records: Mutex<HashMap<SourceId, HashMap<String, CallRecord>>>,
+    by_source: Mutex<HashMap<SourceId, HashMap<String, CallStatistics>>>,
 }
 
 /// The calls of one tool of one source. Counts decay with age.
 #[derive(Debug, Clone)]
-struct CallRecord {
+struct CallStatistics {
     successes: f64,
     failures: f64,
     errors: HashMap<String, f64>,
@@ -84,12 +86,12 @@ impl StoredHistory {
 
     /// Reads the stored history; writes nothing until [`Self::flush`].
     pub async fn with_clock(store: &Store, clock: Clock) -> Result<Arc<Self>, StoreError> {
-        let mut records: HashMap<SourceId, HashMap<String, CallRecord>> = HashMap::new();
+        let mut by_source: HashMap<SourceId, HashMap<String, CallStatistics>> = HashMap::new();
         for row in sqlx::query("SELECT * FROM tool_statistics").fetch_all(store.pool()).await? {
             let source = SourceId::from(row.try_get::<String, _>("source")?);
-            records.entry(source).or_default().insert(row.try_get("tool")?, call_record(&row)?);
+            by_source.entry(source).or_default().insert(row.try_get("tool")?, read_statistics(&row)?);
         }
-        Ok(Arc::new(Self { store: store.clone(), clock, records: Mutex::new(records) }))
+        Ok(Arc::new(Self { store: store.clone(), clock, by_source: Mutex::new(by_source) }))
     }
 
     /// Writes all changes.
@@ -106,11 +108,11 @@ impl StoredHistory {
     /// Statistics of all tools, sorted by tool and source.
     pub fn statistics(&self) -> Vec<ToolStatistics> {
         let now = (self.clock)();
-        let records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut all: Vec<ToolStatistics> = records
+        let by_source = self.by_source.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all: Vec<ToolStatistics> = by_source
             .iter()
             .flat_map(|(source, tools)| {
-                tools.iter().map(|(tool, record)| record.statistics(tool, source, now))
+                tools.iter().map(|(tool, statistics)| statistics.to_tool_statistics(tool, source, now))
             })
             .collect();
         all.sort_by(|one, other| (&one.tool, &one.source).cmp(&(&other.tool, &other.source)));
@@ -118,12 +120,12 @@ impl StoredHistory {
     }
 
     fn take_changed(&self) -> Result<Vec<HistoryRow>, StoreError> {
-        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut by_source = self.by_source.lock().unwrap_or_else(PoisonError::into_inner);
         let mut rows = Vec::new();
-        for (source, tools) in records.iter_mut() {
-            for (tool, record) in tools.iter_mut().filter(|(_, record)| record.changed) {
-                record.changed = false;
-                rows.push(HistoryRow::new(tool, source, record)?);
+        for (source, tools) in by_source.iter_mut() {
+            for (tool, statistics) in tools.iter_mut().filter(|(_, statistics)| statistics.changed) {
+                statistics.changed = false;
+                rows.push(HistoryRow::new(tool, source, statistics)?);
             }
         }
         Ok(rows)
@@ -141,35 +143,35 @@ async fn flush_periodically(history: Weak<StoredHistory>) {
 }
 
 impl History for StoredHistory {
-    fn record(&self, outcome: &CallOutcome<'_>) {
+    fn record(&self, call: &CallRecord<'_>) {
         let now = (self.clock)();
-        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
-        let tools = records.entry(outcome.source.clone()).or_default();
-        if !tools.contains_key(outcome.tool) {
-            let Some(record) = CallRecord::new(now) else { return };
-            tools.insert(outcome.tool.to_owned(), record);
+        let mut by_source = self.by_source.lock().unwrap_or_else(PoisonError::into_inner);
+        let tools = by_source.entry(call.source.clone()).or_default();
+        if !tools.contains_key(call.tool) {
+            let Some(statistics) = CallStatistics::new(now) else { return };
+            tools.insert(call.tool.to_owned(), statistics);
         }
-        if let Some(record) = tools.get_mut(outcome.tool) {
-            record.record(outcome, now);
+        if let Some(statistics) = tools.get_mut(call.tool) {
+            statistics.record(call, now);
         }
     }
 
     fn last_success(&self, tool: &str, source: &SourceId) -> Option<u64> {
-        let records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
-        let record = records.get(source)?.get(tool)?;
-        let success = record.last_success?;
+        let by_source = self.by_source.lock().unwrap_or_else(PoisonError::into_inner);
+        let statistics = by_source.get(source)?.get(tool)?;
+        let success = statistics.last_success?;
         // A failure after the last success cancels it until the next success.
-        (record.last_failure.is_none_or(|failure| failure < success)).then(|| success.unsigned_abs())
+        (statistics.last_failure.is_none_or(|failure| failure < success)).then(|| success.unsigned_abs())
     }
 }
 
-impl CallRecord {
+impl CallStatistics {
     fn new(now: i64) -> Option<Self> {
         Some(Self {
             successes: 0.0,
             failures: 0.0,
             errors: HashMap::new(),
-            latency: Histogram::new_with_bounds(1, MAX_LATENCY_MICROS, 2).ok()?,
+            latency: Histogram::new_with_bounds(1, MAX_LATENCY_MICROS, LATENCY_DIGITS).ok()?,
             last_success: None,
             last_failure: None,
             updated_at: now,
@@ -177,11 +179,11 @@ impl CallRecord {
         })
     }
 
-    fn record(&mut self, outcome: &CallOutcome<'_>, now: i64) {
+    fn record(&mut self, call: &CallRecord<'_>, now: i64) {
         self.decay(now);
         // Later than all earlier calls, so that two calls within one millisecond are still ordered.
         let at = now.max(self.last_success.max(self.last_failure).unwrap_or(0) + 1);
-        match outcome.error {
+        match call.error {
             None => {
                 self.successes += 1.0;
                 self.last_success = Some(at);
@@ -192,7 +194,7 @@ impl CallRecord {
                 *self.errors.entry(enum_to_text(&kind)).or_default() += 1.0;
             }
         }
-        let microseconds = u64::try_from(outcome.elapsed.as_micros()).unwrap_or(MAX_LATENCY_MICROS);
+        let microseconds = u64::try_from(call.elapsed.as_micros()).unwrap_or(MAX_LATENCY_MICROS);
         self.latency.saturating_record(microseconds.clamp(1, MAX_LATENCY_MICROS));
         self.changed = true;
     }
@@ -203,14 +205,14 @@ impl CallRecord {
         self.successes *= factor;
         self.failures *= factor;
         self.errors.values_mut().for_each(|count| *count *= factor);
-        // The histogram counts whole calls, so it is halved once per half-life instead of continuously.
+        // The histogram counts whole calls and cannot decay continuously: it is halved after a half-life without calls.
         if factor <= 0.5 {
             self.latency = halved(&self.latency);
         }
         self.updated_at = now;
     }
 
-    fn statistics(&self, tool: &str, source: &SourceId, now: i64) -> ToolStatistics {
+    fn to_tool_statistics(&self, tool: &str, source: &SourceId, now: i64) -> ToolStatistics {
         let mut decayed = self.clone();
         decayed.decay(now);
         let calls = decayed.successes + decayed.failures;
@@ -247,20 +249,20 @@ fn halved(latency: &Histogram<u32>) -> Histogram<u32> {
 struct HistoryRow {
     tool: String,
     source: String,
-    record: CallRecord,
+    statistics: CallStatistics,
     errors: String,
     latency: Vec<u8>,
 }
 
 impl HistoryRow {
-    fn new(tool: &str, source: &SourceId, record: &CallRecord) -> Result<Self, StoreError> {
+    fn new(tool: &str, source: &SourceId, statistics: &CallStatistics) -> Result<Self, StoreError> {
         let mut latency = Vec::new();
-        V2Serializer::new().serialize(&record.latency, &mut latency).map_err(StoreError::corrupt)?;
+        V2Serializer::new().serialize(&statistics.latency, &mut latency).map_err(StoreError::corrupt)?;
         Ok(Self {
             tool: tool.to_owned(),
             source: source.to_string(),
-            record: record.clone(),
-            errors: serde_json::to_string(&record.errors).map_err(StoreError::corrupt)?,
+            statistics: statistics.clone(),
+            errors: serde_json::to_string(&statistics.errors).map_err(StoreError::corrupt)?,
             latency,
         })
     }
@@ -273,7 +275,8 @@ async fn upsert(connection: &mut AnyConnection, rows: &[HistoryRow]) -> Result<(
                latency = excluded.latency, last_success = excluded.last_success,
                last_failure = excluded.last_failure, updated_at = excluded.updated_at";
     for row in rows {
-        let CallRecord { successes, failures, last_success, last_failure, updated_at, .. } = row.record;
+        let CallStatistics { successes, failures, last_success, last_failure, updated_at, .. } =
+            row.statistics;
         let query =
             sqlx::query(sql).bind(row.tool.as_str()).bind(row.source.as_str()).bind(successes).bind(failures);
         let query = query.bind(row.errors.as_str()).bind(row.latency.as_slice()).bind(last_success);
@@ -282,10 +285,10 @@ async fn upsert(connection: &mut AnyConnection, rows: &[HistoryRow]) -> Result<(
     Ok(())
 }
 
-fn call_record(row: &AnyRow) -> Result<CallRecord, StoreError> {
+fn read_statistics(row: &AnyRow) -> Result<CallStatistics, StoreError> {
     let latency: Vec<u8> = row.try_get("latency")?;
     let latency = Deserializer::new().deserialize(&mut latency.as_slice()).map_err(StoreError::corrupt)?;
-    Ok(CallRecord {
+    Ok(CallStatistics {
         successes: row.try_get("successes")?,
         failures: row.try_get("failures")?,
         errors: serde_json::from_str(&row.try_get::<String, _>("errors")?).map_err(StoreError::corrupt)?,

@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use toolyard_core::{ContentHash, Journal, RawJson, RunState, StepIntent, StepOutcome, StepStart, StepState};
+//! use toolyard_core::{ContentHash, Journal, RawJson, RunState, StepIntent, FinishedStep, StepStart, StepState};
 //! use toolyard_store::{Location, Store};
 //!
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -28,7 +28,7 @@
 //!     repeatable: false,
 //! };
 //! assert_eq!(store.begin(&lease, &intent).await?, StepStart::Call);
-//! let outcome = StepOutcome { state: StepState::Done, outcome: RawJson::empty_object() };
+//! let outcome = FinishedStep { state: StepState::Done, result: RawJson::empty_object() };
 //! store.finish(&lease, "send", &outcome).await?;
 //!
 //! // After a crash, a finished step is not called again.
@@ -48,7 +48,6 @@
 //! | `sql` | engines, migrations and the group-commit writer |
 
 mod audit;
-mod clock;
 mod conversations;
 mod error;
 mod history;
@@ -65,7 +64,6 @@ mod store;
 mod transfer;
 
 pub use audit::{AuditEntry, AuditQuery, AuditVerification, StoredAudit};
-pub use clock::Clock;
 pub use conversations::StoredConversation;
 pub use error::StoreError;
 pub use history::{StoredHistory, ToolStatistics};
@@ -74,5 +72,5 @@ pub use maintenance::HealthReport;
 pub use past_requests::StoredPastRequests;
 pub use results::ResultRetention;
 pub use sql::Engine;
-pub use store::Store;
+pub use store::{Clock, Store};
 pub use transfer::TransferError;

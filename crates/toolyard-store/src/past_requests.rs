@@ -1,4 +1,4 @@
-//! Requests that tools have answered. Search ranks tools by them; they are written in the background.
+//! Past requests: users' wordings for which a tool was used. Search ranks tools by them; they are written in the background.
 
 use std::{
     collections::HashMap,
@@ -7,16 +7,16 @@ use std::{
 };
 
 use sqlx::{AnyConnection, Row as _};
-use toolyard_core::{BoxFuture, PastRequest, PastRequests, SourceId};
+use toolyard_core::{BoxFuture, PastRequest, PastRequests, SourceId, unix_millis};
 
 use crate::{
-    clock::{Clock, unix_millis},
     error::StoreError,
     sql::{Durability, read_id},
-    store::Store,
+    store::{Clock, Store},
 };
 
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
+/// Requests of all tools.
 const MAX_REQUESTS: usize = 20_000;
 
 /// [`PastRequests`] in memory that are written to the store in the background.
@@ -28,15 +28,13 @@ pub struct StoredPastRequests {
     loaded: tokio::sync::OnceCell<()>,
 }
 
-/// A tool of a source.
 type ToolKey = (SourceId, String);
 
-/// Requests by tool.
 #[derive(Default)]
 struct RequestTable {
     tools: HashMap<ToolKey, HashMap<String, Usage>>,
     count: usize,
-    /// Times of use are unique, so that requests are totally ordered.
+    /// The latest time of use. Times of use are unique, so that requests are totally ordered.
     latest: i64,
     evicted: Vec<PastRequest>,
 }
@@ -102,7 +100,9 @@ impl StoredPastRequests {
             return Ok(());
         }
         self.store
-            .write(Durability::Relaxed, changes, |connection, changes| Box::pin(write(connection, changes)))
+            .write(Durability::Relaxed, changes, |connection, changes| {
+                Box::pin(write_changes(connection, changes))
+            })
             .await
     }
 }
@@ -172,10 +172,10 @@ impl RequestTable {
         if self.count <= MAX_REQUESTS {
             return;
         }
-        let of_tool = |(tool, requests): (&ToolKey, &HashMap<String, Usage>)| {
+        let times_of_tool = |(tool, requests): (&ToolKey, &HashMap<String, Usage>)| {
             requests.values().map(|usage| (usage.last_used_at, tool.clone())).collect::<Vec<_>>()
         };
-        let mut all: Vec<_> = self.tools.iter().flat_map(of_tool).collect();
+        let mut all: Vec<_> = self.tools.iter().flat_map(times_of_tool).collect();
         all.sort_unstable_by(|one, other| {
             (one.0, &one.1.0, &one.1.1).cmp(&(other.0, &other.1.0, &other.1.1))
         });
@@ -225,7 +225,7 @@ async fn flush_periodically(requests: Weak<StoredPastRequests>) {
     }
 }
 
-async fn write(connection: &mut AnyConnection, changes: &Changes) -> Result<(), StoreError> {
+async fn write_changes(connection: &mut AnyConnection, changes: &Changes) -> Result<(), StoreError> {
     let delete = "DELETE FROM past_requests WHERE source = $1 AND tool = $2 AND request = $3";
     for past in &changes.evicted {
         let query = sqlx::query(delete).bind(past.source.as_str()).bind(past.tool.as_str());

@@ -1,10 +1,9 @@
 //! The shapes of tool results, learned from earlier results: names and types, never content.
 
-use sqlx::Row as _;
-use toolyard_core::{BoxFuture, ResultShape, ResultShapes};
+use sqlx::{Row as _, any::AnyRow};
+use toolyard_core::{BoxFuture, ResultShape, ResultShapes, unix_millis};
 
 use crate::{
-    clock::unix_millis,
     error::StoreError,
     sql::{Durability, read_id},
     store::Store,
@@ -13,7 +12,9 @@ use crate::{
 impl ResultShapes for Store {
     fn recent(&self, limit: usize) -> BoxFuture<'_, Vec<ResultShape>> {
         Box::pin(async move {
-            recent_shapes(self, limit).await.unwrap_or_else(|error| {
+            let sql = "SELECT source, tool, shape FROM result_shapes ORDER BY learned_at DESC, tool LIMIT $1";
+            let query = sqlx::query(sql).bind(i64::try_from(limit).unwrap_or(i64::MAX));
+            self.select(query, result_shape).await.unwrap_or_else(|error| {
                 tracing::warn!(%error, "failed to read result shapes");
                 Vec::new()
             })
@@ -41,17 +42,10 @@ impl ResultShapes for Store {
     }
 }
 
-async fn recent_shapes(store: &Store, limit: usize) -> Result<Vec<ResultShape>, StoreError> {
-    let sql = "SELECT source, tool, shape FROM result_shapes ORDER BY learned_at DESC, tool LIMIT $1";
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let rows = store.fetch_all(sqlx::query(sql).bind(limit)).await?;
-    rows.iter()
-        .map(|row| {
-            Ok(ResultShape {
-                source: read_id(row, "source")?,
-                tool: row.try_get("tool")?,
-                shape: row.try_get("shape")?,
-            })
-        })
-        .collect()
+fn result_shape(row: &AnyRow) -> Result<ResultShape, StoreError> {
+    Ok(ResultShape {
+        source: read_id(row, "source")?,
+        tool: row.try_get("tool")?,
+        shape: row.try_get("shape")?,
+    })
 }

@@ -1,19 +1,23 @@
 //! Whole tool results, named by their content and stored in compressed chunks until they expire.
 
 use sqlx::{AnyConnection, Row as _};
-use toolyard_core::{BoxFuture, ContentHash, ResultPage, ResultRef, Results, ResultsError, redact};
+use toolyard_core::{
+    BoxFuture, ContentHash, ResultPage, ResultRef, Results, ResultsError, redact, unix_millis,
+};
 
 use crate::{
-    clock::unix_millis,
     error::StoreError,
     sql::{Durability, compress, decompress},
     store::Store,
 };
 
-/// A page of a result then needs one or two chunks, however long the result is.
+/// Bytes of a chunk before compression. A page of a result then needs a few chunks, however long the result is.
 const CHUNK_BYTES: usize = 256 << 10;
 /// Characters of a reference: no vowels, which could form words, and none that look alike.
 const REFERENCE_ALPHABET: &[u8] = b"23456789bcdfghjkmnpqrstvwxyz";
+
+/// Characters of a reference after `r_`.
+const REFERENCE_CHARS: usize = 16;
 
 /// How long results are stored, and how many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,13 +39,13 @@ impl Results for Store {
         Box::pin(async move {
             let text = redact(whole);
             let reference = reference_of(&text);
-            let chunks = split_chunks(&text).map_err(failed)?;
+            let chunks = split_chunks(&text).map_err(storage_error)?;
             let bytes = to_i64(text.len());
             let data =
                 NewResult { reference: reference.to_string(), chunks, bytes, created_at: unix_millis() };
             let written =
                 self.write(Durability::Relaxed, data, |connection, data| Box::pin(insert(connection, data)));
-            written.await.map_err(failed)?;
+            written.await.map_err(storage_error)?;
             Ok(reference)
         })
     }
@@ -53,7 +57,7 @@ impl Results for Store {
         limit: usize,
     ) -> BoxFuture<'a, Result<ResultPage, ResultsError>> {
         Box::pin(async move {
-            let page = self.result_page(reference, offset, limit).await.map_err(failed)?;
+            let page = self.result_page(reference, offset, limit).await.map_err(storage_error)?;
             page.ok_or_else(|| ResultsError::NotFound(reference.clone()))
         })
     }
@@ -67,7 +71,7 @@ impl Store {
         limit: usize,
     ) -> Result<Option<ResultPage>, StoreError> {
         let query = sqlx::query("SELECT bytes FROM results WHERE reference = $1").bind(reference.as_str());
-        let Some(row) = self.fetch_optional(query).await? else { return Ok(None) };
+        let Some(row) = query.fetch_optional(self.pool()).await? else { return Ok(None) };
         let total = usize::try_from(row.try_get::<i64, _>("bytes")?).unwrap_or(0);
         // Chunks end at character boundaries and may be a few bytes short, so one before and one after are read too.
         let first = (offset.min(total) / CHUNK_BYTES).saturating_sub(1);
@@ -108,17 +112,20 @@ impl Store {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "map_err passes errors by value")]
-fn failed(error: StoreError) -> ResultsError {
+fn storage_error(error: StoreError) -> ResultsError {
     ResultsError::Storage(error.to_string())
 }
 
 /// The same content has the same reference in every store.
 fn reference_of(text: &str) -> ResultRef {
     let hash = ContentHash::of(text);
-    let character = |byte: &u8| {
+    let to_character = |byte: &u8| {
         REFERENCE_ALPHABET.get(usize::from(*byte) % REFERENCE_ALPHABET.len()).copied().map(char::from)
     };
-    ResultRef::new(format!("r_{}", hash.as_bytes().iter().take(16).filter_map(character).collect::<String>()))
+    ResultRef::new(format!(
+        "r_{}",
+        hash.as_bytes().iter().take(REFERENCE_CHARS).filter_map(to_character).collect::<String>()
+    ))
 }
 
 struct Chunk {

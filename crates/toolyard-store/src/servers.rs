@@ -3,7 +3,7 @@
 use sqlx::{Row as _, any::AnyRow};
 use toolyard_core::{
     BoxFuture, ContentHash, RawJson, ServerRecord, Servers, SkillDescriptionCache, SourceId, StorageError,
-    ToolDefinition, TrustDecision,
+    StoredDefinition, TrustDecision,
 };
 
 use crate::{
@@ -44,16 +44,12 @@ impl Servers for Store {
     }
 
     fn servers(&self) -> ServersFuture<'_, Vec<ServerRecord>> {
-        Box::pin(async move {
-            let rows = self.fetch_all(sqlx::query(SELECT_SERVERS)).await?;
-            Ok(rows.iter().map(server_record).collect::<Result<_, _>>()?)
-        })
+        Box::pin(async move { Ok(self.select(sqlx::query(SELECT_SERVERS), server_record).await?) })
     }
 
     fn server<'a>(&'a self, id: &'a SourceId) -> ServersFuture<'a, Option<ServerRecord>> {
         Box::pin(async move {
-            let row = self.fetch_optional(sqlx::query(SELECT_SERVER).bind(id.as_str())).await?;
-            Ok(row.as_ref().map(server_record).transpose()?)
+            Ok(self.select_optional(sqlx::query(SELECT_SERVER).bind(id.as_str()), server_record).await?)
         })
     }
 
@@ -62,11 +58,11 @@ impl Servers for Store {
         Box::pin(async move {
             let forgotten = self.write(Durability::Relaxed, data, |connection, id| {
                 Box::pin(async move {
-                    let tools =
+                    let delete_definitions =
                         sqlx::query("DELETE FROM tool_definitions WHERE server = $1").bind(id.as_str());
-                    tools.execute(&mut *connection).await?;
-                    let server = sqlx::query("DELETE FROM servers WHERE id = $1").bind(id.as_str());
-                    Ok(server.execute(connection).await?.rows_affected() > 0)
+                    delete_definitions.execute(&mut *connection).await?;
+                    let delete_server = sqlx::query("DELETE FROM servers WHERE id = $1").bind(id.as_str());
+                    Ok(delete_server.execute(connection).await?.rows_affected() > 0)
                 })
             });
             Ok(forgotten.await?)
@@ -76,7 +72,7 @@ impl Servers for Store {
     fn put_definition<'a>(
         &'a self,
         server: &'a SourceId,
-        definition: &'a ToolDefinition,
+        definition: &'a StoredDefinition,
     ) -> ServersFuture<'a, ()> {
         let data = (server.clone(), definition.clone());
         Box::pin(async move {
@@ -96,11 +92,10 @@ impl Servers for Store {
         })
     }
 
-    fn definitions<'a>(&'a self, server: &'a SourceId) -> ServersFuture<'a, Vec<ToolDefinition>> {
+    fn definitions<'a>(&'a self, server: &'a SourceId) -> ServersFuture<'a, Vec<StoredDefinition>> {
         Box::pin(async move {
             let sql = "SELECT * FROM tool_definitions WHERE server = $1 ORDER BY tool, first_seen_at, hash";
-            let rows = self.fetch_all(sqlx::query(sql).bind(server.as_str())).await?;
-            Ok(rows.iter().map(tool_definition).collect::<Result<_, _>>()?)
+            Ok(self.select(sqlx::query(sql).bind(server.as_str()), tool_definition).await?)
         })
     }
 
@@ -140,8 +135,7 @@ impl Servers for Store {
         Box::pin(async move {
             let query =
                 sqlx::query("SELECT * FROM trust_decisions WHERE kind = $1 ORDER BY subject").bind(kind);
-            let rows = self.fetch_all(query).await?;
-            Ok(rows.iter().map(trust_decision).collect::<Result<_, _>>()?)
+            Ok(self.select(query, trust_decision).await?)
         })
     }
 }
@@ -191,8 +185,8 @@ fn server_record(row: &AnyRow) -> Result<ServerRecord, StoreError> {
     })
 }
 
-fn tool_definition(row: &AnyRow) -> Result<ToolDefinition, StoreError> {
-    Ok(ToolDefinition {
+fn tool_definition(row: &AnyRow) -> Result<StoredDefinition, StoreError> {
+    Ok(StoredDefinition {
         tool: row.try_get("tool")?,
         hash: read_hash(row, "hash")?,
         definition: json_from_text(row.try_get("definition")?)?,

@@ -14,6 +14,9 @@ use crate::{
     },
 };
 
+/// Returns milliseconds since 1970; replaceable in tests.
+pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
+
 /// An open database. Clones are cheap and share it.
 #[derive(Debug, Clone)]
 pub struct Store {
@@ -57,12 +60,10 @@ impl Store {
         &self.inner.pool
     }
 
-    /// The leases that this process holds.
     pub(crate) fn held_leases(&self) -> &HeldLeases {
         &self.inner.held_leases
     }
 
-    /// All rows of a query.
     pub(crate) async fn fetch_all(
         &self,
         query: Query<'_, Any, AnyArguments>,
@@ -70,12 +71,22 @@ impl Store {
         Ok(query.fetch_all(self.pool()).await?)
     }
 
-    /// The only row of a query, if there is one.
-    pub(crate) async fn fetch_optional(
+    /// All rows of a query as records.
+    pub(crate) async fn select<T>(
         &self,
         query: Query<'_, Any, AnyArguments>,
-    ) -> Result<Option<AnyRow>, StoreError> {
-        Ok(query.fetch_optional(self.pool()).await?)
+        read_row: fn(&AnyRow) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        self.fetch_all(query).await?.iter().map(read_row).collect()
+    }
+
+    /// The first row of a query as a record, if there is one.
+    pub(crate) async fn select_optional<T>(
+        &self,
+        query: Query<'_, Any, AnyArguments>,
+        read_row: fn(&AnyRow) -> Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        query.fetch_optional(self.pool()).await?.as_ref().map(read_row).transpose()
     }
 
     /// Durably writes the outcome of a step; returns whether the lease still covered it.
@@ -90,7 +101,8 @@ impl Store {
         data: D,
         work: WriteFn<D, T>,
     ) -> Result<T, StoreError> {
-        self.inner.writer.write(durability, data, false, work).await
+        let one_statement = false;
+        self.inner.writer.write(durability, data, one_statement, work).await
     }
 
     /// Like [`Self::write`], for work of one statement, which is atomic without a transaction.
@@ -100,6 +112,7 @@ impl Store {
         data: D,
         work: WriteFn<D, T>,
     ) -> Result<T, StoreError> {
-        self.inner.writer.write(durability, data, true, work).await
+        let one_statement = true;
+        self.inner.writer.write(durability, data, one_statement, work).await
     }
 }

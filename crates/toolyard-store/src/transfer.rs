@@ -69,7 +69,7 @@ impl Store {
                 return Err(TransferError::NotEmpty(table.name));
             }
         }
-        let mut batch = Batch { engine: self.engine(), rows: Vec::new() };
+        let mut batch = ImportBatch { engine: self.engine(), rows: Vec::new() };
         let mut count = 0;
         for (index, line) in source.lines().enumerate() {
             let line = line?;
@@ -87,7 +87,8 @@ impl Store {
             );
             count += 1;
             if batch.rows.len() >= ROWS_PER_COMMIT {
-                let full = std::mem::replace(&mut batch, Batch { engine: self.engine(), rows: Vec::new() });
+                let full =
+                    std::mem::replace(&mut batch, ImportBatch { engine: self.engine(), rows: Vec::new() });
                 self.write(Durability::Synced, full, |connection, batch| Box::pin(insert(connection, batch)))
                     .await?;
             }
@@ -103,7 +104,7 @@ impl Store {
     }
 }
 
-struct Batch {
+struct ImportBatch {
     engine: Engine,
     rows: Vec<(&'static Table, Vec<Value>)>,
 }
@@ -114,22 +115,9 @@ fn read_value(row: &AnyRow, column: &str, column_type: ColumnType) -> Result<Val
         ColumnType::Integer => row.try_get::<Option<i64>, _>(column)?.map_or(Value::Null, Value::from),
         ColumnType::Real => row.try_get::<Option<f64>, _>(column)?.map_or(Value::Null, Value::from),
         ColumnType::Blob => {
-            row.try_get::<Option<Vec<u8>>, _>(column)?.map_or(Value::Null, |bytes| to_hex(&bytes).into())
+            row.try_get::<Option<Vec<u8>>, _>(column)?.map_or(Value::Null, |bytes| hex::encode(bytes).into())
         }
     })
-}
-
-fn to_hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |nibble: u8| DIGITS.get(usize::from(nibble)).copied().map_or('0', char::from);
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
-}
-
-fn from_hex(text: &str) -> Option<Vec<u8>> {
-    let digits: Option<Vec<u8>> =
-        text.chars().map(|digit| digit.to_digit(16).and_then(|digit| u8::try_from(digit).ok())).collect();
-    let digits = digits.filter(|digits| digits.len().is_multiple_of(2))?;
-    Some(digits.chunks_exact(2).map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit)).collect())
 }
 
 /// Parses a row and checks its table and the number and types of its values.
@@ -141,17 +129,18 @@ fn parse_row(line: &Value) -> Option<(&'static Table, Vec<Value>)> {
         ColumnType::Text => value.is_null() || value.is_string(),
         ColumnType::Integer => value.is_null() || value.is_i64(),
         ColumnType::Real => value.is_null() || value.is_number(),
-        ColumnType::Blob => value.is_null() || value.as_str().is_some_and(|text| from_hex(text).is_some()),
+        ColumnType::Blob => value.is_null() || value.as_str().is_some_and(|text| hex::decode(text).is_ok()),
     };
     let valid = values.len() == table.columns().count() && values.iter().zip(table.columns()).all(fits);
     valid.then_some((table, values))
 }
 
-async fn insert(connection: &mut AnyConnection, batch: &Batch) -> Result<(), StoreError> {
+async fn insert(connection: &mut AnyConnection, batch: &ImportBatch) -> Result<(), StoreError> {
     for (table, values) in &batch.rows {
         if batch.engine == Engine::Postgres && table.name == "audit" {
-            let day = values.get(1).and_then(Value::as_i64).unwrap_or(0);
-            create_partition(connection, day).await?;
+            let mut columns = table.columns().zip(values);
+            let day = columns.find(|((name, _), _)| *name == "day").and_then(|(_, value)| value.as_i64());
+            create_partition(connection, day.unwrap_or(0)).await?;
         }
         let names: Vec<&str> = table.columns().map(|(name, _)| name).collect();
         let values_sql = placeholders(batch.engine, 1, names.len());
@@ -162,7 +151,7 @@ async fn insert(connection: &mut AnyConnection, batch: &Batch) -> Result<(), Sto
                 ColumnType::Text => query.bind(value.as_str().map(str::to_owned)),
                 ColumnType::Integer => query.bind(value.as_i64()),
                 ColumnType::Real => query.bind(value.as_f64()),
-                ColumnType::Blob => query.bind(value.as_str().and_then(from_hex)),
+                ColumnType::Blob => query.bind(value.as_str().and_then(|text| hex::decode(text).ok())),
             };
         }
         query.execute(&mut *connection).await?;
@@ -170,7 +159,7 @@ async fn insert(connection: &mut AnyConnection, batch: &Batch) -> Result<(), Sto
     Ok(())
 }
 
-/// Updates what is derived from the rows: the head of the audit chain and the id sequence.
+/// Updates what is derived from the rows: the head of the audit chain and the sequence of approval ids.
 async fn update_derived(connection: &mut AnyConnection, engine: Engine) -> Result<(), StoreError> {
     let last = "SELECT number, hash FROM audit ORDER BY number DESC LIMIT 1";
     if let Some(row) = sqlx::query(last).fetch_optional(&mut *connection).await? {
@@ -190,14 +179,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_round_trip_through_hex() {
-        let bytes: Vec<u8> = (0..=255).collect();
-        assert_eq!(from_hex(&to_hex(&bytes)), Some(bytes));
-        assert_eq!(from_hex("0"), None);
-        assert_eq!(from_hex("zz"), None);
-    }
-
-    #[test]
     fn a_row_must_fit_its_table() {
         assert!(parse_row(&json!({"table": "program_descriptions", "row": ["a", "b"]})).is_some());
         assert!(parse_row(&json!({"table": "program_descriptions", "row": ["a"]})).is_none());
@@ -206,5 +187,8 @@ mod tests {
                 .is_none()
         );
         assert!(parse_row(&json!({"table": "results", "row": ["a", "not a number", 3]})).is_none());
+        let chunk =
+            |content: &str| parse_row(&json!({"table": "result_chunks", "row": ["a", 0, 0, content]}));
+        assert!(chunk("00ff").is_some() && chunk("0").is_none() && chunk("zz").is_none());
     }
 }

@@ -1,6 +1,10 @@
 //! Behaviour of the store on both engines: each test runs on SQLite and on a real PostgreSQL.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test helper fails its test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a panic in a test helper fails the test, as intended"
+)]
 
 mod common;
 
@@ -13,14 +17,14 @@ use std::{
     time::Duration,
 };
 
-use common::{TestStore, intent, json};
+use common::{TestStore, json, repeatable_intent, write_intent};
 use sqlx::Executor as _;
 use toolyard_core::{
-    ApprovalKind, ApprovalOutcome, Approvals, Audit, AuditRecord, CallOutcome, ContentHash,
-    ConversationMessage, ConversationQuery, Conversations, ErrorKind, History, Journal, JournalError,
-    PastRequest, PastRequests, RawJson, Resolution, ResultRef, ResultShape, ResultShapes as _, Results,
-    ResultsError, RevisionFamily, RunId, RunLog, RunState, ServerRecord, Servers, SkillDescriptionCache,
-    SourceId, StepOutcome, StepStart, StepState, ToolDefinition, TrustDecision,
+    ApprovalKind, ApprovalOutcome, Approvals, Audit, AuditRecord, CallRecord, ContentHash,
+    ConversationMessage, ConversationQuery, Conversations, ErrorKind, FinishedStep, History, Journal,
+    JournalError, PastRequest, PastRequests, RawJson, Resolution, ResultRef, ResultShape, ResultShapes as _,
+    Results, ResultsError, RevisionFamily, RunId, RunLog, RunState, ServerRecord, Servers,
+    SkillDescriptionCache, SourceId, StepStart, StepState, StoredDefinition, TrustDecision,
 };
 use toolyard_store::{
     AuditQuery, AuditVerification, Engine, Location, ResultRetention, Store, StoreError, StoredAudit,
@@ -32,7 +36,7 @@ on_both_engines!(
     an_interrupted_write_becomes_unknown,
     an_interrupted_read_is_repeated,
     unknown_steps_are_resolved_manually,
-    an_expired_owner_cannot_write,
+    an_owner_with_an_expired_lease_cannot_write,
     a_lease_excludes_others_until_it_expires,
     concurrent_claims_never_share_a_run,
     a_thousand_concurrent_steps_are_all_stored,
@@ -41,7 +45,7 @@ on_both_engines!(
     run_events_are_appended_in_order_under_the_lease,
     one_step_and_the_approvals_of_one_run_are_found,
     servers_and_definitions_are_stored,
-    trust_and_descriptions_are_stored,
+    trust_and_program_descriptions_are_stored,
     results_are_paged_deduplicated_and_expire,
     conversations_are_stored_and_queried,
     history_survives_a_restart_and_decays,
@@ -50,19 +54,19 @@ on_both_engines!(
     the_audit_log_is_chained_and_queried,
     export_and_import_preserve_everything,
     reopening_changes_nothing_and_a_newer_schema_is_rejected,
-    check_vacuum_and_backup,
+    a_store_is_checked_vacuumed_and_backed_up,
     an_older_store_is_migrated,
 );
 
-const LEASE: Duration = Duration::from_secs(60);
+const LEASE_DURATION: Duration = Duration::from_secs(60);
 
-fn done(text: &str) -> StepOutcome {
-    StepOutcome { state: StepState::Done, outcome: json(serde_json::json!({ "text": text })) }
+fn done_with(text: &str) -> FinishedStep {
+    FinishedStep { state: StepState::Done, result: json(serde_json::json!({ "text": text })) }
 }
 
 async fn new_run(store: &Store, owner: &str) -> toolyard_core::Lease {
     let run = store.create_run("test", &RawJson::empty_object()).await.unwrap();
-    store.claim(&run, owner, LEASE).await.unwrap()
+    store.claim(&run, owner, LEASE_DURATION).await.unwrap()
 }
 
 /// Makes a lease expire.
@@ -75,14 +79,14 @@ async fn a_finished_step_is_reused(engine: Engine) {
     let test_store = TestStore::new(engine).await;
     let store = test_store.open().await;
     let lease = new_run(&store, "one").await;
-    assert_eq!(store.begin(&lease, &intent("a", false)).await, Ok(StepStart::Call));
-    store.finish(&lease, "a", &done("written")).await.unwrap();
-    let StepStart::Reuse(step) = store.begin(&lease, &intent("a", false)).await.unwrap() else {
+    assert_eq!(store.begin(&lease, &write_intent("a")).await, Ok(StepStart::Call));
+    store.finish(&lease, "a", &done_with("written")).await.unwrap();
+    let StepStart::Reuse(step) = store.begin(&lease, &write_intent("a")).await.unwrap() else {
         unreachable!()
     };
     assert_eq!(step.outcome.unwrap().get(), r#"{"text":"written"}"#);
     assert_eq!((step.state, step.redacted), (StepState::Done, false));
-    let again = store.finish(&lease, "a", &done("twice")).await;
+    let again = store.finish(&lease, "a", &done_with("twice")).await;
     assert!(again.is_err(), "a finished step cannot be finished again");
 
     store.release(&lease, RunState::Done).await.unwrap();
@@ -94,27 +98,27 @@ async fn an_interrupted_write_becomes_unknown(engine: Engine) {
     let test_store = TestStore::new(engine).await;
     let store = test_store.open().await;
     let first = new_run(&store, "one").await;
-    store.begin(&first, &intent("w", false)).await.unwrap();
+    store.begin(&first, &write_intent("w")).await.unwrap();
     assert!(store.unknown_steps().await.unwrap().is_empty(), "its owner may still be running");
     expire_lease(&store, &first).await;
     assert_eq!(store.unknown_steps().await.unwrap().len(), 1, "its owner is gone");
 
-    let second = store.claim(&first.run, "two", LEASE).await.unwrap();
+    let second = store.claim(&first.run, "two", LEASE_DURATION).await.unwrap();
     for _ in 0..3 {
-        let begun = store.begin(&second, &intent("w", false)).await.unwrap();
-        assert!(matches!(begun, StepStart::Unknown(_)), "{begun:?}");
+        let start = store.begin(&second, &write_intent("w")).await.unwrap();
+        assert!(matches!(start, StepStart::Unknown(_)), "{start:?}");
     }
-    let waiting = store.unknown_steps().await.unwrap();
-    assert_eq!((waiting.len(), waiting[0].state), (1, StepState::Unknown));
+    let unknown = store.unknown_steps().await.unwrap();
+    assert_eq!((unknown.len(), unknown[0].state), (1, StepState::Unknown));
     // The tool claims to be repeatable now, but did not when it was called.
-    assert!(matches!(store.begin(&second, &intent("w", true)).await.unwrap(), StepStart::Unknown(_)));
+    assert!(matches!(store.begin(&second, &repeatable_intent("w")).await.unwrap(), StepStart::Unknown(_)));
 }
 
 async fn an_interrupted_read_is_repeated(engine: Engine) {
     let test_store = TestStore::new(engine).await;
     let store = test_store.open().await;
     let first = new_run(&store, "one").await;
-    store.begin(&first, &intent("r", true)).await.unwrap();
+    store.begin(&first, &repeatable_intent("r")).await.unwrap();
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert_eq!(
         store.steps(&first.run).await.unwrap()[0].state,
@@ -122,9 +126,9 @@ async fn an_interrupted_read_is_repeated(engine: Engine) {
         "a running step is visible"
     );
     expire_lease(&store, &first).await;
-    let second = store.claim(&first.run, "two", LEASE).await.unwrap();
-    assert_eq!(store.begin(&second, &intent("r", true)).await, Ok(StepStart::Call));
-    store.finish(&second, "r", &done("read")).await.unwrap();
+    let second = store.claim(&first.run, "two", LEASE_DURATION).await.unwrap();
+    assert_eq!(store.begin(&second, &repeatable_intent("r")).await, Ok(StepStart::Call));
+    store.finish(&second, "r", &done_with("read")).await.unwrap();
     assert_eq!(store.steps(&first.run).await.unwrap()[0].fence, second.fence);
     assert!(store.unknown_steps().await.unwrap().is_empty());
 }
@@ -134,22 +138,22 @@ async fn unknown_steps_are_resolved_manually(engine: Engine) {
     let store = test_store.open().await;
     let lease = new_run(&store, "one").await;
     for step in ["a", "b"] {
-        store.begin(&lease, &intent(step, false)).await.unwrap();
+        store.begin(&lease, &write_intent(step)).await.unwrap();
         let unknown =
-            StepOutcome { state: StepState::Unknown, outcome: json(serde_json::json!({"error": "lost"})) };
+            FinishedStep { state: StepState::Unknown, result: json(serde_json::json!({"error": "lost"})) };
         store.finish(&lease, step, &unknown).await.unwrap();
     }
     store.resolve(&lease.run, "a", Resolution::Done, "ada").await.unwrap();
     store.resolve(&lease.run, "b", Resolution::NotDone, "ada").await.unwrap();
-    assert!(matches!(store.begin(&lease, &intent("a", false)).await.unwrap(), StepStart::Reuse(_)));
-    let note = store.steps(&lease.run).await.unwrap()[0].outcome.clone().unwrap();
+    assert!(matches!(store.begin(&lease, &write_intent("a")).await.unwrap(), StepStart::Reuse(_)));
+    let resolution = store.steps(&lease.run).await.unwrap()[0].outcome.clone().unwrap();
     assert_eq!(
-        note.get(),
+        resolution.get(),
         r#"{"resolved":{"resolution":"done","by":"ada"}}"#,
         "the user who resolved it is recorded"
     );
-    assert!(note.read::<toolyard_core::StepResult>().unwrap().into_outcome().is_ok());
-    assert_eq!(store.begin(&lease, &intent("b", false)).await, Ok(StepStart::Call));
+    assert!(resolution.read::<toolyard_core::StepResult>().unwrap().into_tool_result().is_ok());
+    assert_eq!(store.begin(&lease, &write_intent("b")).await, Ok(StepStart::Call));
     let twice = store.resolve(&lease.run, "a", Resolution::NotDone, "bob").await;
     assert!(
         matches!(twice, Err(JournalError::NotResolvable { .. })),
@@ -157,58 +161,61 @@ async fn unknown_steps_are_resolved_manually(engine: Engine) {
     );
 }
 
-async fn an_expired_owner_cannot_write(engine: Engine) {
+async fn an_owner_with_an_expired_lease_cannot_write(engine: Engine) {
     let test_store = TestStore::new(engine).await;
     let store = test_store.open().await;
     let old = new_run(&store, "one").await;
-    store.begin(&old, &intent("a", true)).await.unwrap();
+    store.begin(&old, &repeatable_intent("a")).await.unwrap();
     expire_lease(&store, &old).await;
-    let new = store.claim(&old.run, "two", LEASE).await.unwrap();
+    let new = store.claim(&old.run, "two", LEASE_DURATION).await.unwrap();
     assert!(new.fence > old.fence);
     let lost = Err(JournalError::LeaseLost(old.run.clone()));
-    // A repeatable call may run without effect, but its outcome is not written.
-    assert_eq!(store.begin(&old, &intent("c", true)).await, Ok(StepStart::Call));
-    assert_eq!(store.finish(&old, "c", &done("late")).await, lost);
+    // For a repeatable call `begin` does not wait for the lease check; the outcome is rejected later.
+    assert_eq!(store.begin(&old, &repeatable_intent("c")).await, Ok(StepStart::Call));
+    assert_eq!(store.finish(&old, "c", &done_with("late")).await, lost);
     assert_eq!(
-        store.begin(&old, &intent("d", true)).await.map(|_| ()),
+        store.begin(&old, &repeatable_intent("d")).await.map(|_| ()),
         lost,
         "the lost lease is known by now"
     );
-    assert_eq!(store.finish(&old, "a", &done("late")).await, lost);
-    assert_eq!(store.begin(&old, &intent("b", false)).await.map(|_| ()), lost);
-    assert_eq!(store.finish(&old, "never begun", &done("late")).await, lost);
-    assert_eq!(store.renew(&old, LEASE).await, lost);
+    assert_eq!(store.finish(&old, "a", &done_with("late")).await, lost);
+    assert_eq!(store.begin(&old, &write_intent("b")).await.map(|_| ()), lost);
+    assert_eq!(store.finish(&old, "never begun", &done_with("late")).await, lost);
+    assert_eq!(store.renew(&old, LEASE_DURATION).await, lost);
     assert_eq!(store.release(&old, RunState::Done).await, lost);
     let states: Vec<_> = store.steps(&old.run).await.unwrap().iter().map(|step| step.state).collect();
     assert!(states.iter().all(|state| *state == StepState::Started), "nothing was written: {states:?}");
     // The fencing number decides, even for the same owner.
     expire_lease(&store, &new).await;
-    let third = store.claim(&old.run, "one", LEASE).await.unwrap();
-    assert_eq!(store.finish(&old, "a", &done("late")).await, lost);
-    assert_eq!(store.begin(&third, &intent("a", true)).await, Ok(StepStart::Call));
+    let third = store.claim(&old.run, "one", LEASE_DURATION).await.unwrap();
+    assert_eq!(store.finish(&old, "a", &done_with("late")).await, lost);
+    assert_eq!(store.begin(&third, &repeatable_intent("a")).await, Ok(StepStart::Call));
 }
 
 async fn a_lease_excludes_others_until_it_expires(engine: Engine) {
     let test_store = TestStore::new(engine).await;
     let store = test_store.open().await;
     let lease = new_run(&store, "one").await;
-    let held = store.claim(&lease.run, "two", LEASE).await;
+    let held = store.claim(&lease.run, "two", LEASE_DURATION).await;
     assert_eq!(held, Err(JournalError::Leased { run: lease.run.clone(), owner: "one".to_owned() }));
-    assert_eq!(store.claim_next("test", "two", LEASE).await, Ok(None));
-    store.renew(&lease, LEASE).await.unwrap();
-    let begun = store.run(&lease.run).await.unwrap();
-    assert!(begun.leased && store.runs(1).await.unwrap()[0].leased);
-    let since = async |kind: &str, at| store.runs_since(kind, at).await.unwrap().len();
-    let at = begun.created_at;
-    assert_eq!((since("test", at).await, since("test", at + 1).await, since("other", 0).await), (1, 0, 0));
+    assert_eq!(store.claim_next("test", "two", LEASE_DURATION).await, Ok(None));
+    store.renew(&lease, LEASE_DURATION).await.unwrap();
+    let run = store.run(&lease.run).await.unwrap();
+    assert!(run.leased && store.runs(1).await.unwrap()[0].leased);
+    let count_since = async |kind: &str, at| store.runs_since(kind, at).await.unwrap().len();
+    let at = run.created_at;
+    assert_eq!(
+        (count_since("test", at).await, count_since("test", at + 1).await, count_since("other", 0).await),
+        (1, 0, 0)
+    );
     store.renew(&lease, Duration::ZERO).await.unwrap();
     tokio::time::sleep(Duration::from_millis(20)).await;
     assert!(!store.run(&lease.run).await.unwrap().leased, "its lease expired");
-    store.renew(&lease, LEASE).await.unwrap();
+    store.renew(&lease, LEASE_DURATION).await.unwrap();
     store.release(&lease, RunState::Open).await.unwrap();
     assert!(!store.run(&lease.run).await.unwrap().leased);
-    assert!(store.claim_next("other", "two", LEASE).await.unwrap().is_none());
-    assert_eq!(store.claim_next("test", "two", LEASE).await.unwrap().unwrap().run, lease.run);
+    assert!(store.claim_next("other", "two", LEASE_DURATION).await.unwrap().is_none());
+    assert_eq!(store.claim_next("test", "two", LEASE_DURATION).await.unwrap().unwrap().run, lease.run);
 }
 
 async fn concurrent_claims_never_share_a_run(engine: Engine) {
@@ -222,7 +229,9 @@ async fn concurrent_claims_never_share_a_run(engine: Engine) {
         let store = test_store.open().await;
         workers.spawn(async move {
             let mut taken = Vec::new();
-            while let Some(lease) = store.claim_next("job", &format!("w{worker}"), LEASE).await.unwrap() {
+            while let Some(lease) =
+                store.claim_next("job", &format!("w{worker}"), LEASE_DURATION).await.unwrap()
+            {
                 taken.push(lease.run);
             }
             taken
@@ -242,8 +251,9 @@ async fn a_thousand_concurrent_steps_are_all_stored(engine: Engine) {
         let (store, lease) = (store.clone(), Arc::clone(&lease));
         writers.spawn(async move {
             let step = format!("s{number}");
-            store.begin(&lease, &intent(&step, number % 2 == 0)).await.unwrap();
-            store.finish(&lease, &step, &done(&step)).await.unwrap();
+            let intent = if number % 2 == 0 { repeatable_intent(&step) } else { write_intent(&step) };
+            store.begin(&lease, &intent).await.unwrap();
+            store.finish(&lease, &step, &done_with(&step)).await.unwrap();
         });
     }
     writers.join_all().await;
@@ -259,9 +269,9 @@ async fn unknown_runs_are_rejected(engine: Engine) {
     let store = test_store.open().await;
     let run = RunId::from("nowhere");
     assert_eq!(store.run(&run).await, Err(JournalError::UnknownRun(run.clone())));
-    assert_eq!(store.claim(&run, "one", LEASE).await, Err(JournalError::UnknownRun(run.clone())));
+    assert_eq!(store.claim(&run, "one", LEASE_DURATION).await, Err(JournalError::UnknownRun(run.clone())));
     let lease = toolyard_core::Lease { run: run.clone(), owner: "one".to_owned(), fence: 1 };
-    assert_eq!(store.begin(&lease, &intent("a", false)).await, Err(JournalError::UnknownRun(run)));
+    assert_eq!(store.begin(&lease, &write_intent("a")).await, Err(JournalError::UnknownRun(run)));
 }
 
 async fn approvals_are_decided_once(engine: Engine) {
@@ -271,7 +281,7 @@ async fn approvals_are_decided_once(engine: Engine) {
     let id = store.request_approval(&run, Some("write"), ApprovalKind::ToolCall, "write B12?").await.unwrap();
     let stop = store.request_approval(&run, None, ApprovalKind::Cancellation, "stop?").await.unwrap();
     assert_eq!(store.pending_approvals().await.unwrap().len(), 2);
-    let answers = futures_util::future::join_all((0..8).map(|n| {
+    let decisions = futures_util::future::join_all((0..8).map(|n| {
         let store = store.clone();
         async move {
             store
@@ -284,9 +294,13 @@ async fn approvals_are_decided_once(engine: Engine) {
                 .unwrap()
         }
     }));
-    assert_eq!(answers.await.into_iter().filter(|first| *first).count(), 1, "only the first decision counts");
-    let question = test_store.open().await.approval(id).await.unwrap().unwrap();
-    assert!(question.outcome.is_some() && question.decided_by.as_deref() == Some("ada"));
+    assert_eq!(
+        decisions.await.into_iter().filter(|is_first| *is_first).count(),
+        1,
+        "only the first decision counts"
+    );
+    let approval = test_store.open().await.approval(id).await.unwrap().unwrap();
+    assert!(approval.outcome.is_some() && approval.decided_by.as_deref() == Some("ada"));
     assert_eq!(store.pending_approvals().await.unwrap()[0].id, stop);
     assert_eq!(store.approval(stop + 100).await.unwrap(), None);
 }
@@ -312,7 +326,7 @@ async fn servers_and_definitions_are_stored(engine: Engine) {
     assert_eq!(known, [server]);
     assert_eq!(known[0].cached_tools[0].get(), tool, "byte for byte");
 
-    let definition = |text: &str, approved, at| ToolDefinition {
+    let definition = |text: &str, approved, at| StoredDefinition {
         tool: "read".to_owned(),
         hash: ContentHash::of(text),
         definition: json(serde_json::json!({ "text": text })),
@@ -323,13 +337,13 @@ async fn servers_and_definitions_are_stored(engine: Engine) {
     store.put_definition(&id, &definition("two", false, 2)).await.unwrap();
     store.put_definition(&id, &definition("one", false, 3)).await.unwrap();
     let known = store.definitions(&id).await.unwrap();
-    let seen: Vec<_> = known.iter().map(|known| (known.approved, known.first_seen_at)).collect();
-    assert_eq!(seen, [(true, 1), (false, 2)], "approval and first date are preserved");
+    let stored: Vec<_> = known.iter().map(|known| (known.approved, known.first_seen_at)).collect();
+    assert_eq!(stored, [(true, 1), (false, 2)], "approval and first date are preserved");
     assert!(store.forget_server(&id).await.unwrap() && !store.forget_server(&id).await.unwrap());
     assert!(store.definitions(&id).await.unwrap().is_empty());
 }
 
-async fn trust_and_descriptions_are_stored(engine: Engine) {
+async fn trust_and_program_descriptions_are_stored(engine: Engine) {
     let test_store = TestStore::new(engine).await;
     let store = test_store.open().await;
     let decision = |content: &str| TrustDecision {
@@ -394,19 +408,19 @@ async fn conversations_are_stored_and_queried(engine: Engine) {
             .await
             .unwrap();
     }
-    let recall = |containing: Option<&str>, limit| {
+    let message_texts = |containing: Option<&str>, limit| {
         let query = ConversationQuery { containing: containing.map(str::to_owned), role: None, limit };
         let conversation = store.conversation("c1");
         async move { conversation.messages(&query).await.unwrap().into_iter().map(|m| m.text).collect::<Vec<_>>() }
     };
-    assert_eq!(recall(None, 2).await, ["Hi", "hello again"]);
-    assert_eq!(recall(Some("HELLO"), 9).await, ["Hello", "hello again"]);
+    assert_eq!(message_texts(None, 2).await, ["Hi", "hello again"]);
+    assert_eq!(message_texts(Some("HELLO"), 9).await, ["Hello", "hello again"]);
     let message =
         |role: &str, text: &str| ConversationMessage { role: role.to_owned(), text: text.to_owned() };
     conversation.replace(&message("assistant", "Hi"), Some(&message("assistant", "Good day"))).await.unwrap();
     conversation.replace(&message("user", "Hello"), None).await.unwrap();
     conversation.replace(&message("user", "Good day"), None).await.unwrap();
-    assert_eq!(recall(None, 9).await, ["Good day", "hello again"]);
+    assert_eq!(message_texts(None, 9).await, ["Good day", "hello again"]);
     assert!(
         test_store
             .open()
@@ -430,17 +444,17 @@ async fn history_survives_a_restart_and_decays(engine: Engine) {
     };
     let history = StoredHistory::with_clock(&store, Arc::clone(&clock)).await.unwrap();
     let (a, b) = (SourceId::from("a"), SourceId::from("b"));
-    let note = |source: &SourceId, error| {
-        history.record(&CallOutcome::new("t", source, error, Duration::from_millis(20)));
+    let record_call = |source: &SourceId, error| {
+        history.record(&CallRecord::new("t", source, error, Duration::from_millis(20)));
     };
     for _ in 0..10 {
-        note(&a, Some(ErrorKind::Timeout));
+        record_call(&a, Some(ErrorKind::Timeout));
     }
     time.fetch_add(52 * WEEK, Ordering::SeqCst);
-    note(&a, None);
-    note(&b, None);
+    record_call(&a, None);
+    record_call(&b, None);
     time.fetch_add(1, Ordering::SeqCst);
-    note(&b, Some(ErrorKind::ResponseLost));
+    record_call(&b, Some(ErrorKind::ResponseLost));
     assert!(history.last_success("t", &a).is_some() && history.last_success("t", &b).is_none());
     history.flush().await.unwrap();
 
@@ -455,7 +469,7 @@ async fn history_survives_a_restart_and_decays(engine: Engine) {
     assert!((statistics[1].median_milliseconds - 20.0).abs() < 1.0, "{:?}", statistics[1]);
 }
 
-fn past(source: &str, request: &str) -> PastRequest {
+fn past_request(source: &str, request: &str) -> PastRequest {
     PastRequest::new("t", source.into(), request).unwrap()
 }
 
@@ -466,16 +480,17 @@ async fn past_requests_survive_a_restart_and_are_bounded(engine: Engine) {
     let requests = StoredPastRequests::with_clock(&store, Arc::clone(&clock)).await.unwrap();
     // Simulates another process.
     let other = StoredPastRequests::with_clock(&test_store.open().await, Arc::clone(&clock)).await.unwrap();
-    requests.record(past("a", "what's the weather; DROP TABLE past_requests"));
-    requests.record(past("b", "天气怎么样"));
-    requests.record(past("a", "log in with password=hunter2"));
-    requests.record(past("b", "天气怎么样"));
+    requests.record(past_request("a", "what's the weather; DROP TABLE past_requests"));
+    requests.record(past_request("b", "天气怎么样"));
+    requests.record(past_request("a", "log in with password=hunter2"));
+    requests.record(past_request("b", "天气怎么样"));
     requests.flush().await.unwrap();
-    other.record(past("b", "天气怎么样"));
+    other.record(past_request("b", "天气怎么样"));
     other.flush().await.unwrap();
 
     let again = StoredPastRequests::with_clock(&test_store.open().await, Arc::clone(&clock)).await.unwrap();
-    let texts = |all: Vec<PastRequest>| all.into_iter().map(|past| past.request).collect::<Vec<_>>();
+    let texts =
+        |all: Vec<PastRequest>| all.into_iter().map(|past_request| past_request.request).collect::<Vec<_>>();
     assert_eq!(again.recent(9), requests.recent(9), "the same after a restart");
     let recent = texts(again.recent(9));
     assert_eq!(
@@ -494,15 +509,18 @@ async fn past_requests_survive_a_restart_and_are_bounded(engine: Engine) {
     drop(later);
 
     for number in 0..40 {
-        requests.record(past("a", &format!("request {number}")));
-        other.record(past("a", &format!("other {number}")));
+        requests.record(past_request("a", &format!("request {number}")));
+        other.record(past_request("a", &format!("other {number}")));
     }
     requests.flush().await.unwrap();
     other.flush().await.unwrap();
     let again = StoredPastRequests::with_clock(&test_store.open().await, clock).await.unwrap();
-    let of_a = again.recent(usize::MAX).into_iter().filter(|past| past.source.as_str() == "a");
+    let of_a =
+        again.recent(usize::MAX).into_iter().filter(|past_request| past_request.source.as_str() == "a");
     assert_eq!(of_a.count(), PastRequest::MAX_PER_TOOL);
-    assert!(store.check().await.unwrap().rows.contains(&("past_requests", 31)));
+    // Those of source `a`, and the one of source `b`.
+    let rows = i64::try_from(PastRequest::MAX_PER_TOOL + 1).unwrap();
+    assert!(store.check().await.unwrap().rows.contains(&("past_requests", rows)));
 }
 
 fn record(number: i64) -> AuditRecord {
@@ -522,17 +540,17 @@ fn record(number: i64) -> AuditRecord {
 async fn result_shapes_are_replaced(engine: Engine) {
     let test_store = TestStore::new(engine).await;
     let store = test_store.open().await;
-    let form = |tool: &str, form: &str| ResultShape {
+    let shape = |tool: &str, json: &str| ResultShape {
         tool: tool.to_owned(),
         source: "excel".into(),
-        shape: form.to_owned(),
+        shape: json.to_owned(),
     };
-    store.record(&form("read", r#"{"old":1}"#)).await;
-    store.record(&form("write", r#"{"done":true}"#)).await;
+    store.record(&shape("read", r#"{"old":1}"#)).await;
+    store.record(&shape("write", r#"{"done":true}"#)).await;
     tokio::time::sleep(Duration::from_millis(5)).await;
-    store.record(&form("read", r#"{"cells":[]}"#)).await;
-    let read = form("read", r#"{"cells":[]}"#);
-    assert_eq!(store.recent(9).await, [read.clone(), form("write", r#"{"done":true}"#)]);
+    store.record(&shape("read", r#"{"cells":[]}"#)).await;
+    let read = shape("read", r#"{"cells":[]}"#);
+    assert_eq!(store.recent(9).await, [read.clone(), shape("write", r#"{"done":true}"#)]);
     assert_eq!(store.recent(1).await, [read]);
 }
 
@@ -585,7 +603,7 @@ async fn run_events_are_appended_in_order_under_the_lease(engine: Engine) {
     let test_store = TestStore::new(engine).await;
     let store = test_store.open().await;
     let lease = new_run(&store, "one").await;
-    let event = |text: &str| json(serde_json::json!({"event": "said", "text": text}));
+    let event = |text: &str| json(serde_json::json!({"event": "message", "text": text}));
     let long = "long ".repeat(10_000);
     store.append(&lease, 0, &event("first")).await.unwrap();
     store.append_all(&lease, 1, &[event("second"), event(&long)]).await.unwrap();
@@ -597,17 +615,17 @@ async fn run_events_are_appended_in_order_under_the_lease(engine: Engine) {
     assert!(events.is_sorted_by_key(|event| event.at) && events[0].at > 0);
     assert_eq!(store.events(&lease.run, 2).await.unwrap(), events[2..]);
 
-    let taken = JournalError::EventExists { run: lease.run.clone(), number: 3 };
-    assert_eq!(store.append(&lease, 3, &event("again")).await, Err(taken.clone()));
+    let exists = JournalError::EventExists { run: lease.run.clone(), number: 3 };
+    assert_eq!(store.append(&lease, 3, &event("again")).await, Err(exists.clone()));
     // All events are written, or none.
     assert_eq!(store.append_all(&lease, 2, &[event("x")]).await.map_err(|_| ()), Err(()));
     let lost = Err(JournalError::LeaseLost(lease.run.clone()));
     expire_lease(&store, &lease).await;
-    let next = store.claim(&lease.run, "two", LEASE).await.unwrap();
+    let next = store.claim(&lease.run, "two", LEASE_DURATION).await.unwrap();
     assert_eq!(store.append(&lease, 4, &event("late")).await, lost);
     store.append(&next, 4, &event("mine")).await.unwrap();
     store.release(&next, RunState::Open).await.unwrap();
-    assert_eq!(store.append(&next, 5, &event("given back")).await.map_err(|_| ()), Err(()));
+    assert_eq!(store.append(&next, 5, &event("released")).await.map_err(|_| ()), Err(()));
     assert_eq!(store.events(&lease.run, 0).await.unwrap().len(), 5);
     assert!(store.events(&RunId::from("none"), 0).await.unwrap().is_empty());
 }
@@ -616,8 +634,8 @@ async fn one_step_and_the_approvals_of_one_run_are_found(engine: Engine) {
     let test_store = TestStore::new(engine).await;
     let store = test_store.open().await;
     let (lease, other) = (new_run(&store, "one").await, new_run(&store, "one").await);
-    store.begin(&lease, &intent("a", false)).await.unwrap();
-    store.finish(&lease, "a", &done("found")).await.unwrap();
+    store.begin(&lease, &write_intent("a")).await.unwrap();
+    store.finish(&lease, "a", &done_with("found")).await.unwrap();
     let found = store.step(&lease.run, "a").await.unwrap().unwrap();
     assert_eq!(found.outcome.unwrap().get(), r#"{"text":"found"}"#);
     assert_eq!(store.step(&lease.run, "b").await, Ok(None));
@@ -627,31 +645,31 @@ async fn one_step_and_the_approvals_of_one_run_are_found(engine: Engine) {
     store.request_approval(&other.run, None, ApprovalKind::Cancellation, "?").await.unwrap();
     let second = store.request_approval(&lease.run, None, ApprovalKind::Cancellation, "?").await.unwrap();
     store.decide(first, ApprovalOutcome::Approved, "ada").await.unwrap();
-    let questions = store.approvals_of_run(&lease.run).await.unwrap();
-    assert_eq!(questions.iter().map(|question| question.id).collect::<Vec<_>>(), [first, second]);
-    assert_eq!((questions[0].outcome, questions[1].outcome), (Some(ApprovalOutcome::Approved), None));
+    let approvals = store.approvals_of_run(&lease.run).await.unwrap();
+    assert_eq!(approvals.iter().map(|approval| approval.id).collect::<Vec<_>>(), [first, second]);
+    assert_eq!((approvals[0].outcome, approvals[1].outcome), (Some(ApprovalOutcome::Approved), None));
 }
 
 async fn export_and_import_preserve_everything(engine: Engine) {
     let test_store = TestStore::new(engine).await;
     let store = test_store.open().await;
     let lease = new_run(&store, "one").await;
-    store.begin(&lease, &intent("a", false)).await.unwrap();
-    store.finish(&lease, "a", &done("kept")).await.unwrap();
+    store.begin(&lease, &write_intent("a")).await.unwrap();
+    store.finish(&lease, "a", &done_with("kept")).await.unwrap();
     store.request_approval(&lease.run, None, ApprovalKind::ToolCall, "?").await.unwrap();
-    store.append(&lease, 0, &json(serde_json::json!({"event": "asked"}))).await.unwrap();
+    store.append(&lease, 0, &json(serde_json::json!({"event": "message"}))).await.unwrap();
     store.append_audit((1..=1_200).map(record).collect()).await.unwrap();
     let reference = store.store(&"long ".repeat(100_000)).await.unwrap();
     let history = StoredHistory::with_clock(&store, Arc::new(|| 1)).await.unwrap();
-    history.record(&CallOutcome::new("t", &"s".into(), None, Duration::from_millis(3)));
+    history.record(&CallRecord::new("t", &"s".into(), None, Duration::from_millis(3)));
     history.flush().await.unwrap();
     let requests = StoredPastRequests::with_clock(&store, Arc::new(|| 1)).await.unwrap();
-    requests.record(past("s", "what it was for"));
+    requests.record(past_request("s", "a request"));
     requests.flush().await.unwrap();
     let mut export = Vec::new();
     let rows = store.export(&mut export).await.unwrap();
 
-    // Into the other engine, and back.
+    // Into the other engine.
     let other = match engine {
         Engine::Sqlite => Engine::Postgres,
         Engine::Postgres => Engine::Sqlite,
@@ -697,7 +715,7 @@ async fn reopening_changes_nothing_and_a_newer_schema_is_rejected(engine: Engine
     assert!(refused.hint().is_some());
 }
 
-async fn check_vacuum_and_backup(engine: Engine) {
+async fn a_store_is_checked_vacuumed_and_backed_up(engine: Engine) {
     let test_store = TestStore::new(engine).await;
     let store = test_store.open().await;
     store.store("something").await.unwrap();
@@ -717,13 +735,13 @@ async fn check_vacuum_and_backup(engine: Engine) {
     }
 }
 
-/// Opens a store with only the first migration and one server.
+/// Starts from a store with only the first migration and one server.
 async fn an_older_store_is_migrated(engine: Engine) {
     let test_store = TestStore::new(engine).await;
     let (folder, name) = (tempfile::tempdir().unwrap(), "0001_initial.sql");
-    let of_engine = if engine == Engine::Sqlite { "sqlite" } else { "postgres" };
+    let engine_folder = if engine == Engine::Sqlite { "sqlite" } else { "postgres" };
     let first =
-        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations").join(of_engine).join(name);
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations").join(engine_folder).join(name);
     std::fs::copy(first, folder.path().join(name)).unwrap();
     sqlx::any::install_default_drivers();
     let address = match &test_store.location {
@@ -734,8 +752,8 @@ async fn an_older_store_is_migrated(engine: Engine) {
     sqlx::migrate::Migrator::new(folder.path()).await.unwrap().run(&pool).await.unwrap();
     let sql = "INSERT INTO servers (id, configuration, cached_tools, seen_at) VALUES ('old', $1, $2, 5)";
     let tool = r#"{"name":"read"}"#;
-    let row = sqlx::query(sql).bind(ContentHash::of("how").to_string()).bind(format!("[{tool}]"));
-    row.execute(&pool).await.unwrap();
+    let insert = sqlx::query(sql).bind(ContentHash::of("how").to_string()).bind(format!("[{tool}]"));
+    insert.execute(&pool).await.unwrap();
     pool.close().await;
 
     let servers = test_store.open().await.servers().await.unwrap();

@@ -5,7 +5,7 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::print_stdout,
-    reason = "a test helper fails its test and tells its figures"
+    reason = "a panic in a test helper fails the test, as intended; campaigns print their figures"
 )]
 
 mod common;
@@ -23,12 +23,24 @@ use tokio::process::{Child, Command};
 use toolyard_core::{Journal, RawJson, Resolution, RunId, StepState};
 use toolyard_store::{Engine, Store};
 
-on_both_engines!(kills_at_every_transition, kills_at_random_instants, a_paused_owner_never_writes);
+on_both_engines!(
+    no_kill_at_a_transition_repeats_or_loses_a_step,
+    no_kill_at_a_random_instant_repeats_or_loses_a_step,
+    a_paused_owner_never_writes
+);
 
-const STEPS: usize = 20;
-const POINTS: [&str; 5] = ["before-begin", "after-begin", "after-send", "after-answer", "after-finish"];
+const STEPS_PER_RUN: usize = 20;
+const KILL_POINTS: [&str; 5] = ["before-begin", "after-begin", "after-send", "after-answer", "after-finish"];
 const MAX_CONCURRENT_RUNS: usize = 6;
 const LEASE_MILLIS: &str = "150";
+/// Arguments of a worker that neither kills itself nor pauses.
+const NO_KILL: &str = "";
+const NO_PAUSE: &str = "0";
+/// The pauses of competing workers are longer than their leases.
+const COMPETING_LEASE_MILLIS: &str = "60";
+const COMPETING_PAUSE_MILLIS: &str = "70";
+/// The exit code of a worker after a step whose outcome is unknown.
+const EXIT_UNKNOWN: i32 = 5;
 
 /// The size of a campaign: a smoke test by default, more with `just crash`.
 fn campaign_size(variable: &str, smoke: usize) -> usize {
@@ -88,14 +100,14 @@ impl Ledger {
 }
 
 /// Starts one worker process on a run.
-fn start(
+fn start_worker(
     test_store: &TestStore,
     run: &RunId,
     ledger: &Ledger,
     owner: &str,
-    lease: &str,
+    lease_millis: &str,
     kill_at: &str,
-    pause: &str,
+    pause_millis: &str,
 ) -> Child {
     Command::new(worker_path())
         .args([
@@ -104,9 +116,9 @@ fn start(
             run.as_str(),
             &ledger.address,
             owner,
-            lease,
+            lease_millis,
             kill_at,
-            pause,
+            pause_millis,
         ])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -116,7 +128,7 @@ fn start(
 }
 
 /// The output lines of a worker and its exit code.
-async fn wait_for(child: Child) -> (Vec<String>, Option<i32>) {
+async fn wait_for_exit(child: Child) -> (Vec<String>, Option<i32>) {
     let output = child.wait_with_output().await.unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(!errors.contains("panicked"), "{errors}");
@@ -124,7 +136,7 @@ async fn wait_for(child: Child) -> (Vec<String>, Option<i32>) {
     (lines, output.status.code())
 }
 
-fn finished(lines: &[String]) -> Vec<String> {
+fn finished_steps(lines: &[String]) -> Vec<String> {
     lines
         .iter()
         .filter_map(|line| line.strip_prefix("finished ")?.split(' ').next().map(str::to_owned))
@@ -151,12 +163,20 @@ async fn run_to_completion(
     for incarnation in 1.. {
         assert!(incarnation < 60, "the run does not finish");
         let owner = format!("w{incarnation}");
-        let (lines, code) =
-            wait_for(start(test_store, &trace.run, ledger, &owner, LEASE_MILLIS, "", "0")).await;
-        trace.acknowledged.push((owner, finished(&lines)));
+        let (lines, code) = wait_for_exit(start_worker(
+            test_store,
+            &trace.run,
+            ledger,
+            &owner,
+            LEASE_MILLIS,
+            NO_KILL,
+            NO_PAUSE,
+        ))
+        .await;
+        trace.acknowledged.push((owner, finished_steps(&lines)));
         match code {
             Some(0) => break,
-            Some(5) => {
+            Some(EXIT_UNKNOWN) => {
                 let step = lines.iter().find_map(|line| line.strip_prefix("unknown ")).unwrap().to_owned();
                 let listed = store.unknown_steps().await.unwrap();
                 assert!(
@@ -177,29 +197,29 @@ async fn run_to_completion(
 /// Checks that no side effect happened twice or is missing, and that no finished step ran again.
 async fn check_trace(trace: &RunTrace, store: &Store, ledger: &Ledger) {
     let calls = ledger.calls(&trace.run);
-    let mut count: HashMap<&str, usize> = HashMap::new();
+    let mut calls_per_step: HashMap<&str, usize> = HashMap::new();
     for (step, _) in &calls {
-        *count.entry(step).or_default() += 1;
+        *calls_per_step.entry(step).or_default() += 1;
     }
-    for number in 0..STEPS {
+    for number in 0..STEPS_PER_RUN {
         let step = format!("{number:02}");
-        let times = count.get(step.as_str()).copied().unwrap_or(0);
+        let times = calls_per_step.get(step.as_str()).copied().unwrap_or(0);
         if number % 3 == 2 {
             assert!(times >= 1, "step {step} of {} never ran", trace.run);
         } else {
             assert_eq!(times, 1, "side effect {step} of {} happened {times} times", trace.run);
         }
     }
-    for (at, (_, steps)) in trace.acknowledged.iter().enumerate() {
+    for (index, (_, steps)) in trace.acknowledged.iter().enumerate() {
         let later: HashSet<&String> =
-            trace.acknowledged.iter().skip(at + 1).map(|(owner, _)| owner).collect();
+            trace.acknowledged.iter().skip(index + 1).map(|(owner, _)| owner).collect();
         for step in steps {
             let again = calls.iter().any(|(called, owner)| called == step && later.contains(owner));
             assert!(!again, "finished step {step} of {} ran again", trace.run);
         }
     }
     let rows = store.steps(&trace.run).await.unwrap();
-    assert_eq!(rows.len(), STEPS);
+    assert_eq!(rows.len(), STEPS_PER_RUN);
     assert!(rows.iter().all(|row| row.state == StepState::Done));
     assert!(
         trace.unknown.iter().all(|step| step.parse::<usize>().unwrap() % 3 != 2),
@@ -216,28 +236,29 @@ async fn trace_run(
     kill_after: Option<Duration>,
 ) -> usize {
     let run = store.create_run("crash", &RawJson::empty_object()).await.unwrap();
-    let mut child = start(&test_store, &run, &ledger, "w0", LEASE_MILLIS, &kill_at, "0");
+    let mut child = start_worker(&test_store, &run, &ledger, "w0", LEASE_MILLIS, &kill_at, NO_PAUSE);
     if let Some(after) = kill_after {
         tokio::time::sleep(after).await;
         let _ = child.start_kill();
     }
-    let (lines, _) = wait_for(child).await;
-    let first = ("w0".to_owned(), finished(&lines));
+    let (lines, _) = wait_for_exit(child).await;
+    let first = ("w0".to_owned(), finished_steps(&lines));
     let trace = run_to_completion(&test_store, &store, &ledger, run, first).await;
     check_trace(&trace, &store, &ledger).await;
     trace.unknown.len()
 }
 
+/// Runs all traces; returns how many there were, and how many steps were unknown.
 async fn trace_all(engine: Engine, kills: Vec<(String, Option<Duration>)>) -> (usize, usize) {
     let test_store = Arc::new(TestStore::new(engine).await);
     let store = test_store.open().await;
     let ledger = Arc::new(Ledger::start().await);
-    let (mut running, mut traces, mut unknown) = (tokio::task::JoinSet::new(), 0, 0);
+    let (mut running, mut runs, mut unknown) = (tokio::task::JoinSet::new(), 0, 0);
     for (kill_at, kill_after) in kills {
         if running.len() >= MAX_CONCURRENT_RUNS {
             unknown += running.join_next().await.unwrap().unwrap();
         }
-        traces += 1;
+        runs += 1;
         running.spawn(trace_run(
             Arc::clone(&test_store),
             store.clone(),
@@ -248,26 +269,25 @@ async fn trace_all(engine: Engine, kills: Vec<(String, Option<Duration>)>) -> (u
     }
     unknown += running.join_all().await.into_iter().sum::<usize>();
     assert!(store.unknown_steps().await.unwrap().is_empty(), "no step is left unknown");
-    (traces, unknown)
+    (runs, unknown)
 }
 
-async fn kills_at_every_transition(engine: Engine) {
-    let points =
-        POINTS.iter().flat_map(|point| (0..STEPS).map(move |step| (format!("{point}:{step}"), None)));
-    let (traces, unknown) = trace_all(engine, points.collect()).await;
-    println!(
-        "{engine:?}: {traces} kills at transitions, {unknown} steps reported unknown, 0 repeated, 0 lost"
-    );
+async fn no_kill_at_a_transition_repeats_or_loses_a_step(engine: Engine) {
+    let points = KILL_POINTS
+        .iter()
+        .flat_map(|point| (0..STEPS_PER_RUN).map(move |step| (format!("{point}:{step}"), None)));
+    let (runs, unknown) = trace_all(engine, points.collect()).await;
+    println!("{engine:?}: {runs} kills at transitions, {unknown} steps reported unknown, 0 repeated, 0 lost");
     // Between intent and outcome each write is unknown: three points times fourteen writes.
-    assert_eq!((traces, unknown), (100, 3 * 14));
+    assert_eq!((runs, unknown), (100, 3 * 14));
 }
 
-async fn kills_at_random_instants(engine: Engine) {
+async fn no_kill_at_a_random_instant_repeats_or_loses_a_step(engine: Engine) {
     let kills = (0..random_kills())
         .map(|_| (String::new(), Some(Duration::from_micros(fastrand::u64(5_000..350_000)))));
-    let (traces, unknown) = trace_all(engine, kills.collect()).await;
+    let (runs, unknown) = trace_all(engine, kills.collect()).await;
     println!(
-        "{engine:?}: {traces} kills at random instants, {unknown} steps reported unknown, 0 repeated, 0 lost"
+        "{engine:?}: {runs} kills at random instants, {unknown} steps reported unknown, 0 repeated, 0 lost"
     );
 }
 
@@ -277,22 +297,32 @@ async fn a_paused_owner_never_writes(engine: Engine) {
     let test_store = Arc::new(TestStore::new(engine).await);
     let store = test_store.open().await;
     let ledger = Arc::new(Ledger::start().await);
-    let (mut running, mut lost) = (tokio::task::JoinSet::new(), 0);
+    let (mut running, mut lost_leases) = (tokio::task::JoinSet::new(), 0);
     for _ in 0..rounds {
         if running.len() >= MAX_CONCURRENT_RUNS {
-            lost += running.join_next().await.unwrap().unwrap();
+            lost_leases += running.join_next().await.unwrap().unwrap();
         }
         running.spawn(compete(Arc::clone(&test_store), store.clone(), Arc::clone(&ledger)));
     }
-    lost += running.join_all().await.into_iter().sum::<usize>();
-    println!("{engine:?}: {rounds} rounds, leases lost {lost} times");
-    assert!(lost > rounds / 4, "the pauses must have cost leases: {lost}");
+    lost_leases += running.join_all().await.into_iter().sum::<usize>();
+    println!("{engine:?}: {rounds} rounds, leases lost {lost_leases} times");
+    assert!(lost_leases > rounds / 4, "the pauses must have cost leases: {lost_leases}");
 }
 
 /// Returns how many leases were lost.
 async fn compete(test_store: Arc<TestStore>, store: Store, ledger: Arc<Ledger>) -> usize {
     let run = store.create_run("compete", &RawJson::empty_object()).await.unwrap();
-    let worker = |owner: &str| wait_for(start(&test_store, &run, &ledger, owner, "60", "", "70"));
+    let worker = |owner: &str| {
+        wait_for_exit(start_worker(
+            &test_store,
+            &run,
+            &ledger,
+            owner,
+            COMPETING_LEASE_MILLIS,
+            NO_KILL,
+            COMPETING_PAUSE_MILLIS,
+        ))
+    };
     let ((one, one_code), (two, two_code)) = tokio::join!(worker("one"), worker("two"));
     assert_eq!((one_code, two_code), (Some(0), Some(0)), "{one:?} {two:?}");
     // Acknowledged outcomes by step: owner and fencing number.
@@ -304,7 +334,7 @@ async fn compete(test_store: Arc<TestStore>, store: Store, ledger: Arc<Ledger>) 
         }
     }
     let rows = store.steps(&run).await.unwrap();
-    assert_eq!(rows.len(), STEPS);
+    assert_eq!(rows.len(), STEPS_PER_RUN);
     for row in &rows {
         let writers = acknowledged.get(row.step.as_str()).map(Vec::as_slice).unwrap_or_default();
         let [(owner, fence)] = writers else {
@@ -319,7 +349,7 @@ async fn compete(test_store: Arc<TestStore>, store: Store, ledger: Arc<Ledger>) 
     one.iter().chain(&two).filter(|line| line.starts_with("lost")).count()
 }
 
-/// SQLite under 64 writers, killed a hundred times: the file is intact and no acknowledged write is missing.
+/// SQLite under many writers, killed again and again: the file is intact and no acknowledged write is missing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sqlite_killed_under_load_loses_nothing() {
     let rounds = campaign_size("TOOLYARD_WRITER_KILLS", 20);
@@ -335,7 +365,7 @@ async fn sqlite_killed_under_load_loses_nothing() {
             .unwrap();
         tokio::time::sleep(Duration::from_millis(fastrand::u64(30..250))).await;
         child.start_kill().unwrap();
-        for line in wait_for(child).await.0 {
+        for line in wait_for_exit(child).await.0 {
             // The kill may truncate the last line; that step was not acknowledged.
             match line.split_once(' ') {
                 Some(("began", step)) => {

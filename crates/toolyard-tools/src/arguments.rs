@@ -6,12 +6,10 @@ use serde_json::{Number, Value, error::Category};
 use serde_path_to_error::{Path, Segment};
 use toolyard_core::{ArgumentProblem, RawJson, ToolError};
 
-use crate::text::{one_line, truncate};
+use crate::text::{MAX_ECHOED_NAME_CHARS, one_line, truncate};
 
-/// Limits the echo of an unknown field's name in an error.
-const MAX_FIELD_NAME_CHARS: usize = 64;
 /// Used where a more specific message could repeat a value.
-const NOT_ACCEPTED: &str = "this value is not accepted";
+const GENERIC_MESSAGE: &str = "this value is not accepted";
 
 /// Reads the arguments as a type. Errors name the path that does not fit, but never its value, which may be a secret.
 pub(crate) fn read_arguments<A: DeserializeOwned>(arguments: &RawJson) -> Result<A, ToolError> {
@@ -24,7 +22,7 @@ pub(crate) fn read_arguments<A: DeserializeOwned>(arguments: &RawJson) -> Result
     })
 }
 
-/// Reads the arguments with `1.0` as `1`, which are the same to JSON Schema; `None` if there is no such number.
+/// Reads the arguments with `1.0` as `1`, which are equal in JSON Schema; `None` if there is no such number.
 fn read_with_integers<A: DeserializeOwned>(
     arguments: &RawJson,
 ) -> Option<Result<A, serde_path_to_error::Error<serde_json::Error>>> {
@@ -68,18 +66,17 @@ pub(crate) fn schema_of<A: JsonSchema>() -> RawJson {
     RawJson::from_value(&value)
 }
 
-/// A path as a JSON Pointer.
 fn json_pointer(path: &Path) -> String {
     let mut pointer = String::new();
     for segment in path {
-        let step = match segment {
+        let token = match segment {
             Segment::Seq { index } => index.to_string(),
             Segment::Map { key } => key.replace('~', "~0").replace('/', "~1"),
             Segment::Enum { variant } => variant.clone(),
             Segment::Unknown => continue,
         };
         pointer.push('/');
-        pointer.push_str(&step);
+        pointer.push_str(&token);
     }
     pointer
 }
@@ -98,24 +95,24 @@ fn describe_error(error: &serde_json::Error) -> String {
     } else if let Some(rest) = message.strip_prefix("unknown field `") {
         // A field's name is not a value, but it is as untrusted as one.
         let end = if expected.is_some() { "`, expected " } else { "`, there are no fields" };
-        let name = rest.rsplit_once(end).map(|(name, _)| truncate(&one_line(name), MAX_FIELD_NAME_CHARS));
+        let name = rest.rsplit_once(end).map(|(name, _)| truncate(&one_line(name), MAX_ECHOED_NAME_CHARS));
         let expected = expected.map(|expected| format!(", expected {expected}")).unwrap_or_default();
         format!("unknown field `{}`{expected}", name.unwrap_or_default())
     } else if ["invalid type: ", "invalid value: ", "invalid length ", "unknown variant `"]
         .iter()
-        .any(|known| message.starts_with(known))
+        .any(|prefix| message.starts_with(prefix))
     {
         expected.map_or_else(
-            || NOT_ACCEPTED.to_owned(),
+            || GENERIC_MESSAGE.to_owned(),
             |expected| format!("expected {}", json_type_name(expected)),
         )
     } else {
         // A custom message of the type's author may repeat the value.
-        NOT_ACCEPTED.to_owned()
+        GENERIC_MESSAGE.to_owned()
     }
 }
 
-/// The JSON name of a Rust type.
+/// The JSON type that serde expects, given its name for a Rust type.
 fn json_type_name(expected: &str) -> &str {
     match expected {
         "u8" => "an integer from 0 to 255",

@@ -61,12 +61,12 @@ enum Either {
     List(Vec<u8>),
 }
 
-fn strict(arguments: Value) -> Result<Strict, String> {
+fn read_strict(arguments: Value) -> Result<Strict, String> {
     read_arguments(&RawJson::from(arguments)).map_err(|error| error.message().to_owned())
 }
 
 #[test]
-fn values_are_never_repeated() {
+fn errors_never_contain_values() {
     let tricky = "hunter2, expected hunter2 at line 1";
     for wrong in [
         json!({"count": "hunter2"}),
@@ -86,10 +86,10 @@ fn values_are_never_repeated() {
         json!("hunter2"),
         json!(4711),
     ] {
-        let message = strict(wrong.clone()).unwrap_err();
+        let message = read_strict(wrong.clone()).unwrap_err();
         assert!(!message.contains("hunter2") && !message.contains("4711"), "{wrong}: {message}");
     }
-    let message = |arguments| strict(arguments).unwrap_err();
+    let message = |arguments| read_strict(arguments).unwrap_err();
     assert_eq!(message(json!({"count": -1})), "invalid arguments: /count: expected an integer, 0 or more");
     assert_eq!(message(json!({"unit": "mil"})), "invalid arguments: /unit: expected `metre` or `mile`");
     assert_eq!(message(json!(7)), "invalid arguments: expected an object");
@@ -98,9 +98,9 @@ fn values_are_never_repeated() {
 
 #[test]
 fn an_unknown_field_is_named() {
-    let message = strict(json!({"cuont": 1})).unwrap_err();
+    let message = read_strict(json!({"cuont": 1})).unwrap_err();
     assert!(message.contains("unknown field `cuont`, expected one of `count`, `signed`"), "{message}");
-    let long = strict(json!({format!("a\u{1b}[31m{}", "x".repeat(5_000)): 1})).unwrap_err();
+    let long = read_strict(json!({format!("a\u{1b}[31m{}", "x".repeat(5_000)): 1})).unwrap_err();
     assert!(long.contains("unknown field `axxx"), "{long}");
 }
 

@@ -2,6 +2,11 @@
 
 use toolyard_core::{sanitize, text::single_line};
 
+/// Characters of an unknown name that an error message repeats.
+pub(crate) const MAX_ECHOED_NAME_CHARS: usize = 64;
+/// Characters of an invalid text that an error message repeats.
+pub(crate) const MAX_EXCERPT_CHARS: usize = 200;
+
 /// The text on one line: unsafe characters are removed, every run of white space becomes one space.
 pub(crate) fn one_line(text: &str) -> String {
     single_line(&sanitize(text).0)
@@ -20,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn terminal_sequences_leave_nothing_behind() {
+    fn terminal_sequences_are_removed() {
         assert_eq!(sanitize("\u{1b}[31;1mred\u{1b}[0m\u{7}\u{202e} ok\n").0, "red ok\n");
         assert_eq!(one_line("a\r\n  b\tc\u{0}"), "a b c");
     }

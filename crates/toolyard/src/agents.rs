@@ -33,11 +33,11 @@ pub enum AgentsError {
 pub struct Agents {
     pub(crate) hub: Arc<ToolHub>,
     pub(crate) settings: Arc<BTreeMap<String, AgentSettings>>,
-    pub(crate) rules: ApprovalRules,
+    pub(crate) approval_rules: ApprovalRules,
     pub(crate) models: Models,
     pub(crate) log: Arc<dyn RunLog>,
     pub(crate) approvals: Arc<dyn Approvals>,
-    pub(crate) forms: Option<Arc<dyn ResultShapes>>,
+    pub(crate) result_shapes: Option<Arc<dyn ResultShapes>>,
     pub(crate) owner: String,
 }
 
@@ -61,8 +61,8 @@ impl Agents {
     }
 
     /// The limits of one run of an agent.
-    pub fn caps(&self, name: &str) -> RunLimits {
-        self.settings.get(name).map(|settings| settings.limits.caps()).unwrap_or_default()
+    pub fn limits(&self, name: &str) -> RunLimits {
+        self.settings.get(name).map(|settings| settings.limits.run_limits()).unwrap_or_default()
     }
 
     /// The agent of this name, with its configured model unless another is given.
@@ -79,24 +79,24 @@ impl Agents {
             model,
             log: Arc::clone(&self.log),
             approvals: Arc::clone(&self.approvals),
-            rules: self.rules.clone(),
-            result_shapes: self.forms.clone(),
+            rules: self.approval_rules.clone(),
+            result_shapes: self.result_shapes.clone(),
             counter: Arc::new(O200k),
             owner: self.owner.clone(),
         })
     }
 
-    /// The name of an agent's model, unless another is given.
+    /// The name of the model that an agent uses: the given one, else the agent's own, else the default.
     pub fn model_name(&self, name: &str, model: Option<&str>) -> Result<String, AgentsError> {
         Ok(self.models.resolve_name(model.or(self.config(name)?.model.as_deref()))?)
     }
 
-    /// A question to an agent, with the agent's limits.
-    pub fn question(&self, name: &str, question: impl Into<String>) -> RunRequest {
+    /// A request to run an agent on a question, with the agent's limits.
+    pub fn run_request(&self, name: &str, question: impl Into<String>) -> RunRequest {
         RunRequest {
             question: question.into(),
             agent: name.to_owned(),
-            limits: self.caps(name),
+            limits: self.limits(name),
             caller: name.to_owned(),
             judge: self.settings.get(name).is_some_and(|settings| settings.judge),
             ..RunRequest::default()
@@ -165,7 +165,7 @@ impl<'a> AgentHandle<'a> {
     /// Runs the agent on a question until it answers. A run that ends otherwise is an error; its steps are in the run log.
     pub async fn ask(&self, question: impl Into<String>) -> Result<AgentAnswer, Error> {
         let agent = self.agents.agent(self.name, None)?;
-        let run = agent.create_run(self.agents.question(self.name, question)).await?;
+        let run = agent.create_run(self.agents.run_request(self.name, question)).await?;
         match agent.drive(&run, self.watcher, &CancelToken::default()).await? {
             RunEnd::Answered { answer, sources, .. } => Ok(AgentAnswer { run, text: answer, sources }),
             end => Err(Error::NotAnswered { run, end: Box::new(end) }),

@@ -12,7 +12,6 @@ use toolyard_tools::skill::TrustError;
 
 use crate::terminal::Output;
 
-/// Why a command failed, for the user.
 #[derive(Debug)]
 pub(crate) struct CliError {
     message: String,
@@ -20,12 +19,13 @@ pub(crate) struct CliError {
     status: ExitStatus,
 }
 
-/// The documented exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExitStatus {
     Failed = 1,
     Usage = 2,
+    /// A server, model or store could not be reached, or did not answer in time.
     Unreachable = 3,
+    /// The user or a rule refused.
     Denied = 4,
     OutcomeUnknown = 5,
     /// A run is suspended until a call is approved.
@@ -145,7 +145,8 @@ impl From<TrustError> for CliError {
 
 impl From<StoreError> for CliError {
     fn from(error: StoreError) -> Self {
-        let status = if error.is_unreachable() { ExitStatus::Unreachable } else { ExitStatus::Failed };
+        let status =
+            if error.is_postgres_open_failure() { ExitStatus::Unreachable } else { ExitStatus::Failed };
         Self::new(status, error.to_string()).with_optional_hint(error.hint())
     }
 }
@@ -210,7 +211,7 @@ impl From<AgentsError> for CliError {
 }
 
 /// How to configure the first model.
-const FIRST_MODEL: &str = "\
+const FIRST_MODEL_HINT: &str = "\
 add a model with `toolyard models add`, or in toolyard.toml:
     [models.local]
     url = \"http://127.0.0.1:11434/v1\"      # Ollama; llama.cpp: http://127.0.0.1:8080/v1
@@ -225,8 +226,8 @@ impl From<ModelsError> for CliError {
     fn from(error: ModelsError) -> Self {
         let usage = |error: &ModelsError| Self::usage(error.to_string());
         match error {
-            ModelsError::None => usage(&error).with_hint(FIRST_MODEL),
-            ModelsError::Several { ref known } => {
+            ModelsError::NotConfigured => usage(&error).with_hint(FIRST_MODEL_HINT),
+            ModelsError::NoDefault { ref known } => {
                 let first = known.first().map(String::as_str).unwrap_or_default();
                 let hint =
                     format!("choose one with --model, or in toolyard.toml: default_model = \"{first}\"");

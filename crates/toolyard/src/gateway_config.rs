@@ -1,4 +1,4 @@
-//! Serves a [`Toolyard`] through the gateway: its tools, servers and agents.
+//! The configuration of a gateway that serves the tools, servers and agents of a [`Toolyard`].
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use toolyard_hub::Profile;
 use crate::{Agents, AgentsError, Toolyard};
 
 impl Toolyard {
-    /// A gateway to all tools and servers, to be restricted to profiles and built.
-    pub fn gateway(&self) -> GatewayConfig {
+    /// The configuration of a gateway to all tools and servers, without profiles and agents.
+    pub fn gateway_config(&self) -> GatewayConfig {
         GatewayConfig { servers: self.shared_servers(), ..GatewayConfig::new(self.shared_hub()) }
     }
 
@@ -42,6 +42,6 @@ impl AgentProvider for Agents {
     }
 
     fn request(&self, name: &str, question: String) -> RunRequest {
-        self.question(name, question)
+        self.run_request(name, question)
     }
 }

@@ -68,7 +68,7 @@ mod toolyard;
 
 pub use agents::{AgentAnswer, AgentHandle, Agents, AgentsError, describe_end};
 pub use models::{Models, ModelsError};
-pub use server_watch::{ServerFileError, ServerFileWatch, ServerFileWatcher, read_servers};
+pub use server_watch::{ServerFileError, ServerFileWatchGuard, ServerFileWatcher, read_servers};
 pub use servers::ServersSetup;
 pub use settings::{DurationSetting, Settings, SettingsError, schema};
 pub use toolyard::{Error, SkillEnvironment, Toolyard, ToolyardBuilder};

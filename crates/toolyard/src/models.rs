@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Looks up an environment variable.
-type Variables = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+type VariableLookup = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// Why a model is not available.
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +25,7 @@ type Variables = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 pub enum ModelsError {
     /// No model is configured.
     #[error("no model is configured")]
-    None,
+    NotConfigured,
     /// No model has this name.
     #[error("model `{name}` does not exist; known models: {}", .known.join(", "))]
     Unknown {
@@ -36,7 +36,7 @@ pub enum ModelsError {
     },
     /// Several models are configured and none is the default.
     #[error("several models are configured ({}), and no `default_model`", .known.join(", "))]
-    Several {
+    NoDefault {
         /// Their names.
         known: Vec<String>,
     },
@@ -50,46 +50,46 @@ pub enum ModelsError {
 pub struct Models {
     settings: Arc<BTreeMap<String, ModelSettings>>,
     default: Option<String>,
-    variables: Variables,
+    lookup_variable: VariableLookup,
     /// The tool-calling mode that worked best in a test, by model fingerprint.
     tested_modes: Arc<Mutex<BTreeMap<String, ToolCalling>>>,
-    added: Vec<Arc<dyn Model>>,
+    added_models: Vec<Arc<dyn Model>>,
 }
 
 impl Models {
-    /// The models of the settings; `variables` looks up the environment variables that they reference.
+    /// The models of the settings; `lookup_variable` looks up the environment variables that they reference.
     pub fn new(
         settings: &Settings,
-        variables: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+        lookup_variable: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
     ) -> Self {
         Self {
             settings: Arc::new(settings.models.clone()),
             default: settings.default_model.clone(),
-            variables: Arc::new(variables),
+            lookup_variable: Arc::new(lookup_variable),
             tested_modes: Arc::default(),
-            added: Vec::new(),
+            added_models: Vec::new(),
         }
     }
 
     /// Adds a model under its own name. The first one added becomes the default.
     pub fn add(&mut self, model: Arc<dyn Model>) {
-        self.added.push(model);
+        self.added_models.push(model);
     }
 
     /// Records the tool-calling mode that worked best for a model.
-    pub fn set_tested_mode(&self, fingerprint: impl Into<String>, calling: ToolCalling) {
-        self.tested_modes.lock().unwrap_or_else(PoisonError::into_inner).insert(fingerprint.into(), calling);
+    pub fn set_tested_mode(&self, fingerprint: impl Into<String>, mode: ToolCalling) {
+        self.tested_modes.lock().unwrap_or_else(PoisonError::into_inner).insert(fingerprint.into(), mode);
     }
 
     /// Whether there are no models.
     pub fn is_empty(&self) -> bool {
-        self.added.is_empty() && self.settings.is_empty()
+        self.added_models.is_empty() && self.settings.is_empty()
     }
 
     /// All names, those of added models first.
     pub fn names(&self) -> Vec<String> {
-        let added = self.added.iter().map(|model| model.name().to_owned());
-        added.chain(self.settings.keys().cloned()).collect()
+        let added_names = self.added_models.iter().map(|model| model.name().to_owned());
+        added_names.chain(self.settings.keys().cloned()).collect()
     }
 
     /// The settings of a configured model.
@@ -101,32 +101,32 @@ impl Models {
     pub fn resolve_name(&self, name: Option<&str>) -> Result<String, ModelsError> {
         let known = self.names();
         match (name.or(self.default.as_deref()), known.as_slice()) {
-            (_, []) => Err(ModelsError::None),
+            (_, []) => Err(ModelsError::NotConfigured),
             (Some(name), known) if known.iter().any(|one| one == name) => Ok(name.to_owned()),
             (Some(name), _) => Err(ModelsError::Unknown { name: name.to_owned(), known }),
-            (None, [first, ..]) if known.len() == 1 || !self.added.is_empty() => Ok(first.clone()),
-            (None, _) => Err(ModelsError::Several { known }),
+            (None, [first, ..]) if known.len() == 1 || !self.added_models.is_empty() => Ok(first.clone()),
+            (None, _) => Err(ModelsError::NoDefault { known }),
         }
     }
 
     /// How a configured model calls tools: as set, or as tested; `None` if neither is known.
     pub fn tool_calling(&self, settings: &ModelSettings) -> Option<ToolCalling> {
-        let tested = || {
+        let tested_mode = || {
             let modes = self.tested_modes.lock().unwrap_or_else(PoisonError::into_inner);
             modes.get(&settings.fingerprint()).copied()
         };
-        settings.tool_calling.mode().or_else(tested)
+        settings.tool_calling.mode().or_else(tested_mode)
     }
 
     /// The model of this name, or the default one.
     pub fn get(&self, name: Option<&str>) -> Result<Arc<dyn Model>, ModelsError> {
         let name = self.resolve_name(name)?;
-        if let Some(model) = self.added.iter().find(|model| model.name() == name) {
+        if let Some(model) = self.added_models.iter().find(|model| model.name() == name) {
             return Ok(Arc::clone(model));
         }
         let unknown = || ModelsError::Unknown { name: name.clone(), known: self.names() };
         let settings = self.settings.get(&name).ok_or_else(unknown)?;
-        let secrets = settings.secrets(&name, &*self.variables)?;
+        let secrets = settings.secrets(&name, &*self.lookup_variable)?;
         Ok(build_model(&name, settings, secrets, self.tool_calling(settings))?)
     }
 }

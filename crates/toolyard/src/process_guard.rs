@@ -23,14 +23,14 @@ pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
 /// Process ids of this user's guards of a server, whichever Toolyard process started them.
 #[cfg(target_os = "linux")]
 pub(crate) fn pids_of_server(label: &str) -> Vec<i32> {
-    let Ok(own) = std::env::current_exe() else { return Vec::new() };
+    let Ok(this_program) = std::env::current_exe() else { return Vec::new() };
     let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
     let pids = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     let is_guard = |pid: &i32| {
         let command_line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let mut arguments = command_line.split(|byte| *byte == 0);
-        let is_this_program = std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == own);
-        is_this_program
+        let is_toolyard = std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == this_program);
+        is_toolyard
             && arguments.nth(1).is_some_and(|argument| argument == GUARD_COMMAND.as_bytes())
             && arguments.next().is_some_and(|argument| argument == label.as_bytes())
     };

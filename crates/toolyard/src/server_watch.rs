@@ -58,8 +58,8 @@ pub enum ServerFileError {
 
 /// Keeps a watch alive; dropping it ends the watch.
 #[derive(Debug)]
-pub struct ServerFileWatch {
-    _end: oneshot::Sender<()>,
+pub struct ServerFileWatchGuard {
+    _stop: oneshot::Sender<()>,
 }
 
 impl std::fmt::Debug for ServerFileWatcher {
@@ -72,8 +72,8 @@ impl ServerFileWatcher {
     /// Watches `toolyard.toml` or mcp.json files; a later file overrides an earlier one. Their servers are started, so only
     /// watch files under your own control; for others, use [`Self::with_reader`] and check trust there.
     pub fn new(files: Vec<PathBuf>) -> Self {
-        let all = files.clone();
-        Self::with_reader(files, move || read_servers(&all))
+        let read_files = files.clone();
+        Self::with_reader(files, move || read_servers(&read_files))
     }
 
     /// Watches files that `read` parses. It may block; on an error the servers stay as they are.
@@ -92,24 +92,28 @@ impl ServerFileWatcher {
     }
 
     /// Applies the files' servers now and after every change. New servers are started once, to learn their tools.
-    pub fn watch(self, toolyard: &Arc<Toolyard>) -> ServerFileWatch {
-        let (end, ended) = oneshot::channel();
-        tokio::spawn(poll(self, Arc::downgrade(toolyard), ended));
-        ServerFileWatch { _end: end }
+    pub fn watch(self, toolyard: &Arc<Toolyard>) -> ServerFileWatchGuard {
+        let (stop, stopped) = oneshot::channel();
+        tokio::spawn(poll_files(self, Arc::downgrade(toolyard), stopped));
+        ServerFileWatchGuard { _stop: stop }
     }
 }
 
 /// Tells two states of a file apart: modification time, length and inode; `None` if it does not exist.
 type FileStamp = Option<(Option<SystemTime>, u64, u64)>;
 
-async fn poll(watcher: ServerFileWatcher, toolyard: Weak<Toolyard>, mut ended: oneshot::Receiver<()>) {
+async fn poll_files(
+    watcher: ServerFileWatcher,
+    toolyard: Weak<Toolyard>,
+    mut stopped: oneshot::Receiver<()>,
+) {
     let watcher = Arc::new(watcher);
     // The content before the first poll is unknown, so the files are read once in any case.
     let mut applied = None;
     let mut previous = stamps(&watcher.files).await;
     loop {
         tokio::select! {
-            _ = &mut ended => return,
+            _ = &mut stopped => return,
             () = sleep(watcher.poll_interval) => {}
         }
         let current = stamps(&watcher.files).await;
@@ -119,7 +123,7 @@ async fn poll(watcher: ServerFileWatcher, toolyard: Weak<Toolyard>, mut ended: o
             continue;
         }
         let Some(toolyard) = toolyard.upgrade() else { return };
-        if apply(&watcher, &toolyard).await {
+        if apply_files(&watcher, &toolyard).await {
             applied = Some(previous.clone());
         }
     }
@@ -145,8 +149,8 @@ fn inode(_metadata: &std::fs::Metadata) -> u64 {
     0
 }
 
-/// Returns whether this state of the files is done with, successfully or not; otherwise the next poll tries again.
-async fn apply(watcher: &Arc<ServerFileWatcher>, toolyard: &Arc<Toolyard>) -> bool {
+/// Reads the files and applies their servers. Returns whether to wait for the next change; if not, the next poll tries again.
+async fn apply_files(watcher: &Arc<ServerFileWatcher>, toolyard: &Arc<Toolyard>) -> bool {
     let reader = Arc::clone(watcher);
     let configs = match tokio::task::spawn_blocking(move || (reader.read)()).await {
         Ok(Ok(configs)) => configs,
@@ -160,11 +164,11 @@ async fn apply(watcher: &Arc<ServerFileWatcher>, toolyard: &Arc<Toolyard>) -> bo
         }
     };
     match toolyard.reload_servers(configs).await {
-        Ok(applied) => {
-            if applied != ConfigChanges::default() {
-                tracing::info!(?applied.added, ?applied.changed, ?applied.removed, "servers reloaded");
+        Ok(changes) => {
+            if changes != ConfigChanges::default() {
+                tracing::info!(?changes.added, ?changes.changed, ?changes.removed, "servers reloaded");
             }
-            if !(applied.added.is_empty() && applied.changed.is_empty()) {
+            if !(changes.added.is_empty() && changes.changed.is_empty()) {
                 tokio::spawn(discover(Arc::downgrade(toolyard)));
             }
             true
@@ -210,8 +214,8 @@ fn parse(path: &Path, text: &str) -> Result<(Vec<McpServerConfig>, Vec<String>),
     if path.extension().is_some_and(|extension| extension == "toml") {
         return Ok(Settings::parse(text, path)?.servers(base));
     }
-    let read = read_mcp_json(text, base)
+    let parsed = read_mcp_json(text, base)
         .map_err(|error| ServerFileError::McpJson { path: path.to_owned(), error })?;
-    let problems = read.invalid.iter().map(ToString::to_string).collect();
-    Ok((read.servers.into_iter().map(|server| server.config).collect(), problems))
+    let problems = parsed.invalid.iter().map(ToString::to_string).collect();
+    Ok((parsed.servers.into_iter().map(|server| server.config).collect(), problems))
 }

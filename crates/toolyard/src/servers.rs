@@ -29,7 +29,7 @@ pub struct ServersSetup {
     /// Looks up environment variables and OAuth tokens.
     pub host_environment: Arc<dyn HostEnvironment>,
     /// Answers input requests of servers.
-    pub input: Arc<dyn InputHandler>,
+    pub input_handler: Arc<dyn InputHandler>,
 }
 
 impl ServersSetup {
@@ -40,13 +40,13 @@ impl ServersSetup {
             environment: Vec::new(),
             working_directory,
             guard: None,
-            host_environment: Arc::new(EmptyHost),
-            input: Arc::new(NoInputHandler),
+            host_environment: Arc::new(EmptyEnvironment),
+            input_handler: Arc::new(NoInputHandler),
         }
     }
 
     /// A manager of these servers, with their cached tools registered in the hub. No server is started.
-    pub(crate) async fn start(
+    pub(crate) async fn build_manager(
         self,
         hub: &Arc<ToolHub>,
         store: Option<&Store>,
@@ -61,7 +61,7 @@ impl ServersSetup {
             guard: self.guard,
             cache,
             registrar: Arc::new(HubRegistrar(Arc::clone(hub))),
-            input: self.input,
+            input: self.input_handler,
             host_environment: self.host_environment,
             limits: WireLimits::default(),
             http: OnceLock::new(),
@@ -77,16 +77,14 @@ impl fmt::Debug for ServersSetup {
     }
 }
 
-/// A host without variables or tokens.
-struct EmptyHost;
+struct EmptyEnvironment;
 
-impl HostEnvironment for EmptyHost {
+impl HostEnvironment for EmptyEnvironment {
     fn variable(&self, _name: &str) -> Option<String> {
         None
     }
 }
 
-/// Registers the tools of servers with the hub.
 struct HubRegistrar(Arc<ToolHub>);
 
 impl ToolRegistrar for HubRegistrar {

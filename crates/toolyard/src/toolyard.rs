@@ -95,17 +95,18 @@ struct Persistence {
 
 /// Configures a [`Toolyard`].
 #[derive(Default)]
+#[must_use]
 pub struct ToolyardBuilder {
     settings: Settings,
-    search: SearchSettings,
+    web_search: SearchSettings,
     lexicons: Option<Lexicons>,
     #[cfg(feature = "embedding")]
-    model: Option<Arc<toolyard_search::embedding::EmbeddingModel>>,
+    tool_search_model: Option<Arc<toolyard_search::embedding::EmbeddingModel>>,
     skill_environment: Option<SkillEnvironment>,
     store: Option<Store>,
     servers: Option<ServersSetup>,
     tools: Vec<Arc<dyn Tool>>,
-    loads_search_history_lazily: bool,
+    loads_past_requests_lazily: bool,
     models: Option<Models>,
     added_models: Vec<Arc<dyn Model>>,
     conversation: Option<Arc<dyn Conversations>>,
@@ -197,21 +198,18 @@ impl Toolyard {
 
 impl ToolyardBuilder {
     /// Uses these settings.
-    #[must_use]
     pub fn settings(mut self, settings: Settings) -> Self {
         self.settings = settings;
         self
     }
 
     /// Searches the web with this engine.
-    #[must_use]
-    pub fn search(mut self, search: SearchSettings) -> Self {
-        self.search = search;
+    pub fn web_search(mut self, settings: SearchSettings) -> Self {
+        self.web_search = settings;
         self
     }
 
     /// Adds lexicons to tool search, beside the built-in one.
-    #[must_use]
     pub fn lexicons(mut self, lexicons: Lexicons) -> Self {
         self.lexicons = Some(lexicons);
         self
@@ -219,28 +217,24 @@ impl ToolyardBuilder {
 
     /// Adds an embedding model to tool search.
     #[cfg(feature = "embedding")]
-    #[must_use]
-    pub fn search_model(mut self, model: toolyard_search::embedding::EmbeddingModel) -> Self {
-        self.model = Some(Arc::new(model));
+    pub fn tool_search_model(mut self, model: toolyard_search::embedding::EmbeddingModel) -> Self {
+        self.tool_search_model = Some(Arc::new(model));
         self
     }
 
     /// Stores results, statistics, runs, the audit log and trust decisions durably.
-    #[must_use]
     pub fn store(mut self, store: Store) -> Self {
         self.store = Some(store);
         self
     }
 
     /// Loads skills, with this environment.
-    #[must_use]
     pub fn skill_environment(mut self, skill_environment: SkillEnvironment) -> Self {
         self.skill_environment = Some(skill_environment);
         self
     }
 
     /// Adds MCP servers. A server starts on the first call of one of its tools.
-    #[must_use]
     pub fn servers(mut self, servers: ServersSetup) -> Self {
         self.servers = Some(servers);
         self
@@ -248,42 +242,36 @@ impl ToolyardBuilder {
 
     /// Defers reading past requests until the first search: call [`ToolHub::wait_until_searchable`] before it. Saves start-up time
     /// of a hub that clients may never search.
-    #[must_use]
-    pub fn lazy_search_history(mut self) -> Self {
-        self.loads_search_history_lazily = true;
+    pub fn lazy_past_requests(mut self) -> Self {
+        self.loads_past_requests_lazily = true;
         self
     }
 
     /// Replaces the models of the settings. Without this, only models that need no environment variable are available.
-    #[must_use]
     pub fn models(mut self, models: Models) -> Self {
         self.models = Some(models);
         self
     }
 
     /// Adds a model under its own name. The first one added becomes the default model.
-    #[must_use]
     pub fn model(mut self, model: Arc<dyn Model>) -> Self {
         self.added_models.push(model);
         self
     }
 
     /// The conversation that the tool `get_conversation_history` reads.
-    #[must_use]
     pub fn conversation(mut self, conversation: Arc<dyn Conversations>) -> Self {
         self.conversation = Some(conversation);
         self
     }
 
     /// The name under which this process claims runs; it must be unique among processes.
-    #[must_use]
     pub fn owner(mut self, owner: impl Into<String>) -> Self {
         self.owner = Some(owner.into());
         self
     }
 
     /// Adds an async function as a tool, with a schema derived from its argument type. See [`toolyard_tools::function()`].
-    #[must_use]
     pub fn tool<A, F, Fut>(self, name: &str, description: &str, f: F) -> Self
     where
         A: DeserializeOwned + JsonSchema,
@@ -294,19 +282,18 @@ impl ToolyardBuilder {
     }
 
     /// Adds any tool.
-    #[must_use]
     pub fn with(mut self, tool: impl Tool + 'static) -> Self {
         self.tools.push(Arc::new(tool));
         self
     }
 
-    /// Builds the `Toolyard`. Trusted skill programs may be started to describe their tools; nothing else is.
+    /// Builds the `Toolyard`. Trusted skill programs may be started to describe their tools; no other program is.
     pub async fn build(self) -> Result<Toolyard, Error> {
         let mut config = HubConfig {
-            rules: self.settings.rules(),
-            capabilities: self.settings.capabilities(),
-            limits: self.settings.limits(),
-            retry: RetryPolicy { attempts: self.settings.call.attempts, ..RetryPolicy::default() },
+            rules: self.settings.routing_rules(),
+            capabilities: self.settings.capability_table(),
+            limits: self.settings.output_limits(),
+            retry: RetryPolicy { max_attempts: self.settings.call.attempts, ..RetryPolicy::default() },
             ..HubConfig::default()
         };
         if let Some(lexicons) = self.lexicons {
@@ -314,12 +301,12 @@ impl ToolyardBuilder {
         }
         #[cfg(feature = "embedding")]
         {
-            config.model = self.model;
+            config.model = self.tool_search_model;
         }
         let persistence = match &self.store {
             Some(store) => {
                 let history = StoredHistory::open(store).await?;
-                let past_requests = match self.loads_search_history_lazily {
+                let past_requests = match self.loads_past_requests_lazily {
                     true => StoredPastRequests::open_lazy(store),
                     false => StoredPastRequests::open(store).await?,
                 };
@@ -334,13 +321,14 @@ impl ToolyardBuilder {
             config.audit = Some(Arc::clone(&persistence.audit) as _);
             config.past_requests = Some(Arc::clone(&persistence.past_requests) as _);
         }
-        let native =
-            NativeToolSettings { default_timezone: self.settings.time.zone.clone(), search: self.search };
+        let native_settings =
+            NativeToolSettings { default_timezone: self.settings.time.zone.clone(), search: self.web_search };
         // A tool of the embedder replaces the native tool of the same name.
-        let own: Vec<Arc<str>> = self.tools.iter().map(|tool| Arc::clone(&tool.spec().name)).collect();
+        let embedder_tools: Vec<Arc<str>> =
+            self.tools.iter().map(|tool| Arc::clone(&tool.spec().name)).collect();
         let mut tools = self.tools;
-        let built_in = native.build(Arc::clone(&config.results), self.conversation);
-        tools.extend(built_in.into_iter().filter(|tool| !own.contains(&tool.spec().name)));
+        let native_tools = native_settings.build(Arc::clone(&config.results), self.conversation);
+        tools.extend(native_tools.into_iter().filter(|tool| !embedder_tools.contains(&tool.spec().name)));
 
         let hub = Arc::new(ToolHub::new(config));
         hub.register(SourceInfo::native(), tools);
@@ -352,20 +340,20 @@ impl ToolyardBuilder {
             hub.register(source, tools);
         }
         let servers = match self.servers {
-            Some(setup) => Some(Arc::new(setup.start(&hub, self.store.as_ref()).await?)),
+            Some(setup) => Some(Arc::new(setup.build_manager(&hub, self.store.as_ref()).await?)),
             None => None,
         };
         let options = CallOptions::default().with_timeout(self.settings.call.timeout.0);
         let mut models = self.models.unwrap_or_else(|| Models::new(&self.settings, |_| None));
         self.added_models.into_iter().for_each(|model| models.add(model));
         let owner = self.owner.unwrap_or_else(|| format!("toolyard-{}", std::process::id()));
-        let agents = agents(&self.settings, &hub, models, self.store.as_ref(), owner);
+        let agents = build_agents(&self.settings, &hub, models, self.store.as_ref(), owner);
         Ok(Toolyard { hub, servers, options, skills, persistence, agents })
     }
 }
 
 /// The agents. Without a store, runs live in memory.
-fn agents(
+fn build_agents(
     settings: &Settings,
     hub: &Arc<ToolHub>,
     models: Models,
@@ -382,11 +370,11 @@ fn agents(
     Agents {
         hub: Arc::clone(hub),
         settings: Arc::new(settings.agents.clone()),
-        rules: settings.approvals.rules(),
+        approval_rules: settings.approvals.rules(),
         models,
         log,
         approvals,
-        forms: store.map(|store| Arc::new(store.clone()) as _),
+        result_shapes: store.map(|store| Arc::new(store.clone()) as _),
         owner,
     }
 }

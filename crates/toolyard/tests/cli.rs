@@ -1,6 +1,6 @@
 //! The command line: output, messages and exit codes.
 
-#![expect(clippy::unwrap_used, reason = "a test helper fails its test")]
+#![expect(clippy::unwrap_used, reason = "a panic in a test helper fails the test, as intended")]
 
 use std::{
     fmt::Write as _,
@@ -32,11 +32,11 @@ impl TestHome {
         file
     }
 
-    fn command(&self, words: &[&str]) -> Command {
+    fn command(&self, args: &[&str]) -> Command {
         let home = self.folder.path();
         let mut command = Command::new(env!("CARGO_BIN_EXE_toolyard"));
         command
-            .args(words)
+            .args(args)
             .current_dir(self.project())
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap())
@@ -49,18 +49,18 @@ impl TestHome {
     }
 
     /// The output of a command, and its exit code if that is not 0.
-    fn run(&self, words: &[&str]) -> String {
-        let output = self.command(words).output().unwrap();
-        let mut seen = String::from_utf8(output.stdout).unwrap();
+    fn run(&self, args: &[&str]) -> String {
+        let output = self.command(args).output().unwrap();
+        let mut text = String::from_utf8(output.stdout).unwrap();
         let errors = String::from_utf8(output.stderr).unwrap();
         if !errors.is_empty() {
-            let _ = write!(seen, "--- stderr\n{errors}");
+            let _ = write!(text, "--- stderr\n{errors}");
         }
         if !output.status.success() {
-            let _ = write!(seen, "--- exit {}", output.status.code().unwrap_or(-1));
+            let _ = write!(text, "--- exit {}", output.status.code().unwrap_or(-1));
         }
         let home = self.folder.path().canonicalize().unwrap();
-        seen.replace(home.to_str().unwrap(), "HOME").replace(self.folder.path().to_str().unwrap(), "HOME")
+        text.replace(home.to_str().unwrap(), "HOME").replace(self.folder.path().to_str().unwrap(), "HOME")
     }
 
     fn copy_example_skills(&self) {
@@ -147,9 +147,10 @@ fn json_output_has_the_specified_format_for_failures_too() {
 
 #[test]
 fn explain_prints_decisions_to_stderr() {
-    let seen = TestHome::new().run(&["call", "calculate", "--args", r#"{"expression":"1+1"}"#, "--explain"]);
+    let output =
+        TestHome::new().run(&["call", "calculate", "--args", r#"{"expression":"1+1"}"#, "--explain"]);
     let without_times =
-        seen.lines().map(|line| line.split("answered").next().unwrap()).collect::<Vec<_>>().join("\n");
+        output.lines().map(|line| line.split("answered").next().unwrap()).collect::<Vec<_>>().join("\n");
     insta::assert_snapshot!(without_times, @r"
     2
     --- stderr
@@ -214,9 +215,9 @@ fn settings_are_found_in_ancestors_and_errors_are_located() {
     --- exit 2
     ");
     home.write("toolyard.toml", "[time]\nzone = \"Asia/Shanghai\"\n");
-    let below = home.project().join("deep/down");
-    std::fs::create_dir_all(&below).unwrap();
-    let output = home.command(&["call", "get_time"]).current_dir(below).output().unwrap();
+    let subfolder = home.project().join("deep/down");
+    std::fs::create_dir_all(&subfolder).unwrap();
+    let output = home.command(&["call", "get_time"]).current_dir(subfolder).output().unwrap();
     assert!(String::from_utf8(output.stdout).unwrap().contains("[Asia/Shanghai]"));
 }
 
@@ -259,8 +260,8 @@ fn untrusted_project_settings_are_ignored() {
 fn doctor_works_with_invalid_settings() {
     let home = TestHome::new();
     home.write("toolyard.toml", "store = [");
-    let seen = home.run(&["doctor"]);
-    assert!(seen.starts_with("PROBLEM  settings  failed to parse"), "{seen}");
+    let output = home.run(&["doctor"]);
+    assert!(output.starts_with("PROBLEM  settings  failed to parse"), "{output}");
     let json: serde_json::Value =
         serde_json::from_str(home.run(&["doctor", "--json"]).split("---").next().unwrap()).unwrap();
     assert_eq!(json[0]["severity"], "problem");
@@ -280,11 +281,12 @@ fn calls_are_audited_and_the_log_is_verified() {
     assert_eq!(serde_json::from_str::<serde_json::Value>(&found).unwrap().as_array().unwrap().len(), 1);
     let verified = home.run(&["audit", "verify"]);
     assert!(verified.starts_with("2 records, none missing or altered"), "{verified}");
-    let noted = verified.trim().rsplit(' ').next().unwrap();
-    assert!(home.run(&["audit", "verify", "--expect", noted]).starts_with("2 records"));
-    let other = noted.replace("2:", "1:");
+    let checkpoint = verified.trim().rsplit(' ').next().unwrap();
+    assert!(home.run(&["audit", "verify", "--expect", checkpoint]).starts_with("2 records"));
+    let other_checkpoint = checkpoint.replace("2:", "1:");
     assert!(
-        home.run(&["audit", "verify", "--expect", &other]).contains("the audit log is corrupt at record 1")
+        home.run(&["audit", "verify", "--expect", &other_checkpoint])
+            .contains("the audit log is corrupt at record 1")
     );
 }
 
@@ -395,18 +397,18 @@ fn ctrl_c_stops_the_processes_of_a_skill() {
     };
     Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(5), "it may have had an effect, and that is said");
+    assert_eq!(output.status.code(), Some(5), "exit code 5: the outcome is unknown");
     assert!(String::from_utf8_lossy(&output.stderr).contains("may have taken effect"));
-    let gone = (0..100).any(|_| {
+    let is_gone = (0..100).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(20));
         let state = std::fs::read_to_string(format!("/proc/{grandchild}/stat")).unwrap_or_default();
         state.is_empty() || state.contains(") Z ")
     });
-    assert!(gone, "the sleeping grandchild {grandchild} is still there");
+    assert!(is_gone, "the sleeping grandchild {grandchild} still runs");
 }
 
 #[test]
-fn a_closed_pipe_is_no_panic() {
+fn a_closed_pipe_causes_no_panic() {
     let home = TestHome::new();
     let mut child = home
         .command(&["tools", "list", "--json"])
@@ -430,15 +432,18 @@ fn completions_are_printed_for_every_shell() {
 fn an_unreachable_database_is_reported() {
     let home = TestHome::new();
     let file = home.write("x.toml", "store = \"postgres://127.0.0.1:9/toolyard\"\n");
-    let seen = home.run(&["--config", file.to_str().unwrap(), "tools", "list"]);
-    assert!(seen.to_lowercase().contains("connection refused") && seen.ends_with("--- exit 3"), "{seen}");
+    let output = home.run(&["--config", file.to_str().unwrap(), "tools", "list"]);
+    assert!(
+        output.to_lowercase().contains("connection refused") && output.ends_with("--- exit 3"),
+        "{output}"
+    );
 }
 
 #[test]
 fn a_misspelt_store_url_creates_no_file() {
     let home = TestHome::new();
     let file = home.write("x.toml", "store = \"mysql://h/d\"\n");
-    let seen = home.run(&["--config", file.to_str().unwrap(), "audit", "tail"]);
-    assert!(seen.contains("expected `postgres://") && seen.ends_with("--- exit 2"), "{seen}");
+    let output = home.run(&["--config", file.to_str().unwrap(), "audit", "tail"]);
+    assert!(output.contains("expected `postgres://") && output.ends_with("--- exit 2"), "{output}");
     assert_eq!(std::fs::read_dir(home.project()).unwrap().count(), 2, "only the settings and .git are there");
 }

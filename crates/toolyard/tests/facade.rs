@@ -17,7 +17,7 @@ struct Convert {
     amount: f64,
 }
 
-fn scripted(texts: [&str; 2]) -> Arc<ScriptedModel> {
+fn model_with_replies(texts: [&str; 2]) -> Arc<ScriptedModel> {
     Arc::new(ScriptedModel::with_replies(ToolCalling::Schema, texts))
 }
 
@@ -32,7 +32,7 @@ async fn an_agent_uses_a_custom_function() {
             toolyard::Settings::parse("[approvals]\nallow = [\"convert\"]", "toolyard.toml".as_ref())
                 .unwrap(),
         )
-        .model(scripted([PLAN, "20 euros are 3200 yen."]))
+        .model(model_with_replies([PLAN, "20 euros are 3200 yen."]))
         .build()
         .await
         .unwrap();
@@ -44,13 +44,13 @@ async fn an_agent_uses_a_custom_function() {
 #[tokio::test]
 async fn calls_with_side_effects_need_approval() {
     let calls = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&calls);
+    let call_counter = Arc::clone(&calls);
     let toolyard = Toolyard::builder()
         .tool("convert", "Convert euros to yen", move |c: Convert| {
-            counted.fetch_add(1, Ordering::SeqCst);
+            call_counter.fetch_add(1, Ordering::SeqCst);
             async move { c.amount * 160.0 }
         })
-        .model(scripted([PLAN, "unused"]))
+        .model(model_with_replies([PLAN, "unused"]))
         .build()
         .await
         .unwrap();
@@ -62,16 +62,16 @@ async fn calls_with_side_effects_need_approval() {
 #[tokio::test]
 async fn an_agent_calls_no_tool_outside_its_profile() {
     let calls = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&calls);
+    let call_counter = Arc::clone(&calls);
     let settings =
         toolyard::Settings::parse("[approvals]\nallow = [\"*\"]", "toolyard.toml".as_ref()).unwrap();
     let toolyard = Toolyard::builder()
         .tool("convert", "Convert euros to yen", move |c: Convert| {
-            counted.fetch_add(1, Ordering::SeqCst);
+            call_counter.fetch_add(1, Ordering::SeqCst);
             async move { c.amount * 160.0 }
         })
         .settings(settings)
-        .model(scripted([PLAN, "unused"]))
+        .model(model_with_replies([PLAN, "unused"]))
         .build()
         .await
         .unwrap();
@@ -81,9 +81,9 @@ async fn an_agent_calls_no_tool_outside_its_profile() {
     let config = AgentConfig::clone(&parts.config);
     parts.config = Arc::new(AgentConfig { profile: Some(Arc::new(profile)), ..config });
     let agent = Agent::new(parts);
-    let ask = agents.question("assistant", "What are 20 euros in yen?");
-    let (_, end) = agent.ask(ask, &NoWatcher, &CancelToken::new()).await.unwrap();
-    assert!(!matches!(end, RunEnd::Suspended { .. }), "nobody is asked about it either: {end:?}");
+    let request = agents.run_request("assistant", "What are 20 euros in yen?");
+    let (_, end) = agent.ask(request, &NoWatcher, &CancelToken::new()).await.unwrap();
+    assert!(!matches!(end, RunEnd::Suspended { .. }), "no approval is requested either: {end:?}");
     assert_eq!(calls.load(Ordering::SeqCst), 0, "{end:?}");
 }
 
@@ -92,7 +92,7 @@ async fn missing_models_and_agents_are_reported() {
     let toolyard = Toolyard::builder().build().await.unwrap();
     let error = toolyard.agent("assistant").ask("hello").await.unwrap_err();
     assert_eq!(error.to_string(), "no model is configured");
-    let toolyard = Toolyard::builder().model(scripted(["", ""])).build().await.unwrap();
+    let toolyard = Toolyard::builder().model(model_with_replies(["", ""])).build().await.unwrap();
     let error = toolyard.agent("nobody").ask("hello").await.unwrap_err();
     assert_eq!(error.to_string(), "agent `nobody` does not exist; known agents: assistant");
 }

@@ -1,6 +1,6 @@
 //! The order of equivalent sources follows their success rates and survives a restart.
 
-#![expect(clippy::unwrap_used, reason = "a test helper fails its test")]
+#![expect(clippy::unwrap_used, reason = "a panic in a test helper fails the test, as intended")]
 
 use std::{
     sync::{
@@ -17,10 +17,10 @@ use toolyard_core::{
 use toolyard_hub::{BreakerSettings, CallOptions, DecisionLog, HubConfig, ToolHub};
 use toolyard_store::{Clock, Location, Store, StoredHistory};
 
-/// A calculator that may be broken.
+/// A calculator whose calls fail while it is broken.
 struct Calculator {
     spec: ToolSpec,
-    takes: Duration,
+    delay: Duration,
     broken: Arc<AtomicBool>,
 }
 
@@ -38,40 +38,40 @@ impl Tool for Calculator {
             if self.broken.load(Ordering::SeqCst) {
                 return Err(ToolError::new(ErrorKind::ResponseLost, "the connection broke"));
             }
-            tokio::time::sleep(self.takes).await;
+            tokio::time::sleep(self.delay).await;
             Ok(ToolOutput::text("42"))
         })
     }
 }
 
-/// A hub with two equals: `quick`, which may be broken, and `slow`.
+/// A hub with two equivalent sources: `quick`, which can be broken, and `slow`.
 async fn hub(store: &Store, clock: &Clock, broken: &Arc<AtomicBool>) -> (ToolHub, Arc<StoredHistory>) {
     let history = StoredHistory::with_clock(store, Arc::clone(clock)).await.unwrap();
     let breaker = BreakerSettings {
-        pause: Duration::from_millis(1),
-        longest_pause: Duration::from_millis(2),
+        initial_open_time: Duration::from_millis(1),
+        max_open_time: Duration::from_millis(2),
         ..BreakerSettings::default()
     };
     let hub = ToolHub::new(HubConfig { history: Arc::clone(&history) as _, breaker, ..HubConfig::default() });
-    for (source, takes, broken) in [("quick", 1, Arc::clone(broken)), ("slow", 60, Arc::default())] {
+    for (source, delay, broken) in [("quick", 1, Arc::clone(broken)), ("slow", 60, Arc::default())] {
         let spec = ToolSpec::new("calculate", "").with_hints(ToolHints::READ_ONLY);
-        let tool = Calculator { spec, takes: Duration::from_millis(takes), broken };
+        let tool = Calculator { spec, delay: Duration::from_millis(delay), broken };
         hub.register(SourceInfo::new(source, SourceKind::Mcp).trusted(true), vec![Arc::new(tool)]);
     }
     (hub, history)
 }
 
-/// Makes one call, a while after the last one; who was to be asked first.
-async fn first_asked(hub: &ToolHub, time: &AtomicI64) -> String {
+/// Makes a call 20 seconds after the last one. Returns the source that routing ranked first.
+async fn first_ranked(hub: &ToolHub, time: &AtomicI64) -> String {
     time.fetch_add(20_000, Ordering::SeqCst);
     tokio::time::sleep(Duration::from_millis(3)).await;
-    let trail = Arc::new(DecisionLog::default());
-    let options = CallOptions::default().with_decision_log(Arc::clone(&trail));
+    let decision_log = Arc::new(DecisionLog::default());
+    let options = CallOptions::default().with_decision_log(Arc::clone(&decision_log));
     hub.execute(&ToolCallRequest::new("calculate", serde_json::json!({})), &options).await.unwrap();
-    let decisions = trail.decisions();
+    let decisions = decision_log.decisions();
     let strategy = decisions.iter().find(|decision| decision.stage == "strategy").unwrap();
-    let at = |source: &str| strategy.detail.find(&format!("calculate@{source}")).unwrap();
-    if at("quick") < at("slow") { "quick".to_owned() } else { "slow".to_owned() }
+    let position = |source: &str| strategy.detail.find(&format!("calculate@{source}")).unwrap();
+    if position("quick") < position("slow") { "quick".to_owned() } else { "slow".to_owned() }
 }
 
 #[tokio::test]
@@ -87,27 +87,34 @@ async fn routing_order_follows_success_rates_across_restarts() {
     let broken = Arc::new(AtomicBool::new(false));
     let (healthy_hub, history) = hub(&store, &clock, &broken).await;
     for _ in 0..3 {
-        assert_eq!(first_asked(&healthy_hub, &time).await, "quick");
+        assert_eq!(first_ranked(&healthy_hub, &time).await, "quick");
     }
     broken.store(true, Ordering::SeqCst);
-    let mut seen = Vec::new();
+    let mut first_sources = Vec::new();
     // Ten minutes, a call every twenty seconds.
     for _ in 0..30 {
-        seen.push(first_asked(&healthy_hub, &time).await);
+        first_sources.push(first_ranked(&healthy_hub, &time).await);
     }
-    assert!(seen.iter().skip(3).all(|first| first == "slow"), "the order changes within 3 calls: {seen:?}");
+    assert!(
+        first_sources.iter().skip(3).all(|first| first == "slow"),
+        "the order changes within 3 calls: {first_sources:?}"
+    );
 
     history.flush().await.unwrap();
     let (restarted, _) = hub(&Store::open(location.clone()).await.unwrap(), &clock, &broken).await;
-    assert_eq!(first_asked(&restarted, &time).await, "slow", "the same after a restart");
+    assert_eq!(first_ranked(&restarted, &time).await, "slow", "the same after a restart");
 
     broken.store(false, Ordering::SeqCst);
-    let mut seen = Vec::new();
+    let mut first_sources = Vec::new();
     for _ in 0..4 {
-        seen.push(first_asked(&healthy_hub, &time).await);
+        first_sources.push(first_ranked(&healthy_hub, &time).await);
     }
-    assert_eq!(seen.last().unwrap(), "quick", "it returns when it is well again: {seen:?}");
+    assert_eq!(
+        first_sources.last().unwrap(),
+        "quick",
+        "`quick` is first again once it works: {first_sources:?}"
+    );
     history.flush().await.unwrap();
     let (restarted, _) = hub(&Store::open(location).await.unwrap(), &clock, &broken).await;
-    assert_eq!(first_asked(&restarted, &time).await, "quick", "the same after a restart");
+    assert_eq!(first_ranked(&restarted, &time).await, "quick", "the same after a restart");
 }

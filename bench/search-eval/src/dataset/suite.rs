@@ -236,8 +236,8 @@ fn add_task(
         for step in &task.steps {
             let relevant = positions(source, line, &step.relevant, tools, 0)?;
             let judgements = RelevanceJudgements::new(&relevant, &[], RelevanceCriterion::Any);
-            let of_step = if language == "en" { &step.en } else { &step.zh };
-            for (mode, text) in [(WHOLE_TEXT, whole), (PER_STEP, of_step)] {
+            let step_text = if language == "en" { &step.en } else { &step.zh };
+            for (mode, text) in [(WHOLE_TEXT, whole), (PER_STEP, step_text)] {
                 let query =
                     EvalQuery { input: QueryInput::Text(text.clone()), judgements: judgements.clone() };
                 add_to_group(groups, name, Some(language), mode, query);
@@ -254,10 +254,10 @@ fn add_to_group(
     mode: &str,
     query: EvalQuery,
 ) {
-    let same = |group: &&mut QueryGroup| {
+    let is_same_group = |group: &&mut QueryGroup| {
         group.set == set && group.language.as_deref() == language && group.mode == mode
     };
-    if let Some(group) = groups.iter_mut().find(same) {
+    if let Some(group) = groups.iter_mut().find(is_same_group) {
         group.queries.push(query);
         return;
     }
@@ -283,13 +283,13 @@ fn positions(
 
 /// Up to [`MAX_PAST_USES`] requests of each tool, selected and ordered by the hash of the query id.
 fn past_requests(uses: BTreeMap<usize, Vec<&QueryRecord>>) -> Vec<(usize, String)> {
-    let chosen = |(tool, mut queries): (usize, Vec<&QueryRecord>)| {
+    let selected = |(tool, mut queries): (usize, Vec<&QueryRecord>)| {
         queries.sort_by_cached_key(|query| ContentHash::of(&query.id));
         let texts: Vec<_> =
             queries.iter().take(MAX_PAST_USES).map(|query| (tool, query.text.clone())).collect();
         texts
     };
-    uses.into_iter().flat_map(chosen).collect()
+    uses.into_iter().flat_map(selected).collect()
 }
 
 fn half(query: &QueryRecord) -> Half {

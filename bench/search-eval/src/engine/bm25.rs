@@ -8,7 +8,9 @@ use std::collections::HashMap;
 use super::Retriever;
 use crate::dataset::records::ToolRecord;
 
+/// `k1` of BM25.
 const SATURATION: f64 = 1.5;
+/// `b` of BM25.
 const LENGTH_WEIGHT: f64 = 0.75;
 
 /// A BM25 index.
@@ -24,10 +26,11 @@ impl Bm25 {
     pub fn new(tools: &[ToolRecord]) -> Self {
         let texts: Vec<Vec<String>> = tools.iter().map(|tool| words(&text_of(tool))).collect();
         let total: usize = texts.iter().map(Vec::len).sum();
-        let mean = (total as f64 / texts.len().max(1) as f64).max(1.0);
+        let mean_length = (total as f64 / texts.len().max(1) as f64).max(1.0);
         let mut index: HashMap<String, Vec<(usize, f64)>> = HashMap::new();
         for (tool, text) in texts.into_iter().enumerate() {
-            let damping = SATURATION * (1.0 - LENGTH_WEIGHT + LENGTH_WEIGHT * text.len() as f64 / mean);
+            let damping =
+                SATURATION * (1.0 - LENGTH_WEIGHT + LENGTH_WEIGHT * text.len() as f64 / mean_length);
             let mut counts: HashMap<String, f64> = HashMap::new();
             text.into_iter().for_each(|word| *counts.entry(word).or_default() += 1.0);
             for (word, count) in counts {
@@ -42,8 +45,8 @@ impl Retriever for Bm25 {
     fn search(&self, text: &str, limit: usize) -> Vec<usize> {
         let mut scores = vec![0.0; self.tools];
         for found in words(text).iter().filter_map(|word| self.words.get(word)) {
-            let (tools, having) = (self.tools as f64, found.len() as f64);
-            let rarity = ((tools - having + 0.5) / (having + 0.5) + 1.0).ln();
+            let (tools, matching) = (self.tools as f64, found.len() as f64);
+            let rarity = ((tools - matching + 0.5) / (matching + 0.5) + 1.0).ln();
             for (tool, weight) in found {
                 if let Some(score) = scores.get_mut(*tool) {
                     *score += rarity * weight;

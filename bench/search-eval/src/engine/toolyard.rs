@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use toolyard_core::extract_capabilities;
-use toolyard_search::{self as search, Hit, SearchIndex, ServerText, lexicon::Lexicons};
+use toolyard_search::{self as search, Hit, SearchIndex, SourceText, lexicon::Lexicons};
 
 use super::Retriever;
 use crate::dataset::records::{ParamRecord, ToolRecord};
@@ -31,7 +31,7 @@ impl ToolyardRetriever {
         for (id, tools) in servers {
             let description =
                 tools.first().map(|(_, tool)| format!("{} {}", tool.server_description, tool.category));
-            let server = ServerText { id: id.into(), description: description.unwrap_or_default() };
+            let server = SourceText { id: id.into(), description: description.unwrap_or_default() };
             let texts: Vec<_> = tools.iter().map(|(position, tool)| text(*position, tool)).collect();
             index.put(&server, &texts);
         }

@@ -56,18 +56,22 @@ const ROUNDING: f64 = 0.05;
 
 /// The rows in which the first engine is below its floor. Rows that were not measured count as well.
 pub fn floor_violations(floors: &Floors, report: &Report) -> Vec<FloorViolation> {
-    let of_row = |key: &str| {
+    let measured_values = |key: &str| {
         let row = report.rows.iter().find(|row| row.key == key)?;
         let figures = row.figures.get(report.engines.first()?)?;
         Some((figures.recall_at_10, figures.ndcg_at_10))
     };
-    let holds = |floor: &Floor, (recall, ndcg): (f64, f64)| {
+    let is_reached = |floor: &Floor, (recall, ndcg): (f64, f64)| {
         recall + ROUNDING >= floor.recall_at_10 && ndcg + ROUNDING >= floor.ndcg_at_10
     };
     floors
         .rows
         .iter()
-        .map(|(key, floor)| FloorViolation { key: key.clone(), floor: *floor, measured: of_row(key) })
-        .filter(|row| !row.measured.is_some_and(|measured| holds(&row.floor, measured)))
+        .map(|(key, floor)| FloorViolation {
+            key: key.clone(),
+            floor: *floor,
+            measured: measured_values(key),
+        })
+        .filter(|row| !row.measured.is_some_and(|measured| is_reached(&row.floor, measured)))
         .collect()
 }

@@ -4,16 +4,16 @@ use super::results::{Report, Row};
 use crate::metrics::MeanMetrics;
 
 /// Headings of the quality table.
-pub const QUALITY: [&str; 9] =
+pub const QUALITY_HEADINGS: [&str; 9] =
     ["SET", "ASKED", "QUERIES", "HIT@1", "RECALL@5", "RECALL@10", "NDCG@10", "ALL@10", "ENGINE"];
 /// Headings of the cost table.
-pub const COSTS: [&str; 9] =
+pub const COST_HEADINGS: [&str; 9] =
     ["SET", "ASKED", "TOOLS", "ALL TOKENS", "TOP 10 TOKENS", "OF ALL", "MEDIAN", "P99", "ENGINE"];
 
 /// The quality table: one line per engine and row.
 pub fn quality(report: &Report) -> Vec<[String; 9]> {
     let points = |value: f64| format!("{value:.1}");
-    lines(report, QUALITY, |row, engine, figures| {
+    lines(report, QUALITY_HEADINGS, |row, engine, figures| {
         [
             row.set.clone(),
             query_mode(row),
@@ -30,7 +30,7 @@ pub fn quality(report: &Report) -> Vec<[String; 9]> {
 
 /// The cost table: tokens of the result lists, and time.
 pub fn costs(report: &Report) -> Vec<[String; 9]> {
-    lines(report, COSTS, |row, engine, figures| {
+    lines(report, COST_HEADINGS, |row, engine, figures| {
         let share = 100.0 * figures.tokens / row.catalogue_tokens.max(1) as f64;
         [
             row.set.clone(),
@@ -61,13 +61,15 @@ fn lines<const N: usize>(
                 cells
                     .iter_mut()
                     .zip(headings)
-                    .filter(|(_, heading)| COMMON.contains(heading))
+                    .filter(|(_, heading)| SHARED_COLUMNS.contains(heading))
                     .for_each(|(cell, _)| cell.clear());
             }
             lines.push(cells);
         }
     }
-    for (column, heading) in headings.iter().enumerate().filter(|(_, heading)| !TEXTS.contains(heading)) {
+    for (column, heading) in
+        headings.iter().enumerate().filter(|(_, heading)| !TEXT_COLUMNS.contains(heading))
+    {
         let cells = || lines.iter().filter_map(|line| line.get(column));
         let width = cells().map(|cell| cell.chars().count()).chain([heading.len()]).max().unwrap_or(0);
         for cell in lines.iter_mut().filter_map(|line| line.get_mut(column)).filter(|cell| !cell.is_empty()) {
@@ -93,9 +95,9 @@ pub fn aligned<const N: usize>(headings: [&str; N], rows: &[[String; N]]) -> Str
 }
 
 /// Columns that are not numbers.
-const TEXTS: [&str; 3] = ["SET", "ASKED", "ENGINE"];
+const TEXT_COLUMNS: [&str; 3] = ["SET", "ASKED", "ENGINE"];
 /// Columns that do not depend on the engine.
-const COMMON: [&str; 5] = ["SET", "ASKED", "QUERIES", "TOOLS", "ALL TOKENS"];
+const SHARED_COLUMNS: [&str; 5] = ["SET", "ASKED", "QUERIES", "TOOLS", "ALL TOKENS"];
 
 fn query_mode(row: &Row) -> String {
     row.language.iter().map(String::as_str).chain([row.mode.as_str()]).collect::<Vec<_>>().join(" ")

@@ -10,20 +10,25 @@ use toolyard_store::Store;
 
 use crate::wrapped_log::{LogInterceptor, WrappedLog};
 
-/// A store that kills its process.
+/// Counts the writes of a store and kills the process at one of them.
 #[derive(Debug)]
 pub(crate) struct CrashingLog {
     store: Store,
     writes: AtomicUsize,
-    before: Option<usize>,
-    after: Option<usize>,
+    kill_before: Option<usize>,
+    kill_after: Option<usize>,
 }
 
 impl CrashingLog {
     /// `before:N`, `after:N`, or nothing.
     pub(crate) fn wrap(store: Store, kill: &str) -> WrappedLog<Self> {
-        let at = |word: &str| kill.strip_prefix(word).and_then(|write| write.parse().ok());
-        WrappedLog(Self { store, writes: AtomicUsize::new(0), before: at("before:"), after: at("after:") })
+        let write_after = |prefix: &str| kill.strip_prefix(prefix).and_then(|write| write.parse().ok());
+        WrappedLog(Self {
+            store,
+            writes: AtomicUsize::new(0),
+            kill_before: write_after("before:"),
+            kill_after: write_after("after:"),
+        })
     }
 }
 
@@ -36,15 +41,15 @@ impl LogInterceptor for CrashingLog {
 
     fn write<'a, T: Send + 'a>(
         &'a self,
-        make: impl FnOnce() -> JournalFuture<'a, T> + Send + 'a,
+        perform: impl FnOnce() -> JournalFuture<'a, T> + Send + 'a,
     ) -> JournalFuture<'a, T> {
         Box::pin(async move {
             let write = Some(self.writes.fetch_add(1, Ordering::SeqCst));
-            if write == self.before {
+            if write == self.kill_before {
                 kill_self();
             }
-            let outcome = make().await;
-            if write == self.after {
+            let outcome = perform().await;
+            if write == self.kill_after {
                 kill_self();
             }
             outcome

@@ -4,7 +4,7 @@ use std::{fs::OpenOptions, io::Write as _, path::PathBuf, process::ExitCode, syn
 
 use serde_json::{Value, json};
 use toolyard_core::{
-    BoxFuture, Catalogue, ClientInfo, ErrorKind, OfferedTool, RawJson, ServiceCall, ToolError, ToolOutput,
+    BoxFuture, Catalogue, ClientInfo, ErrorKind, ListedTool, RawJson, ServiceCall, ToolError, ToolOutput,
     ToolService,
 };
 use toolyard_mcp_server::{Endpoint, McpServer, ServerConfig, SessionKeys, serve_stdio};
@@ -28,15 +28,16 @@ struct Ledger {
 
 impl Ledger {
     fn new(file: PathBuf) -> Self {
-        let schema = json!({"type": "object", "required": ["mark", "line"], "properties": {
-            "mark": {"type": "string"}, "line": {"type": "integer"}, "before": {"type": "integer"}}});
-        let tool = |name: &str, description: &str, read_only: bool| OfferedTool {
+        let schema = json!({"type": "object", "required": ["label", "line"], "properties": {
+            "label": {"type": "string", "description": "Which run records the line"}, "line": {"type": "integer"}, "previous_line": {"type": "integer", "description": "The result of an earlier call; not recorded"}}});
+        let tool = |name: &str, description: &str, read_only: bool| ListedTool {
             name: name.into(),
             definition: RawJson::from(
                 json!({"name": name, "description": description, "inputSchema": schema,
                 "annotations": {"readOnlyHint": read_only}}),
             ),
         };
+        // Calls of both tools are recorded, so that a test can count them.
         let tools = vec![
             tool("look_at_line", "Looks at a line of the ledger", true),
             tool("record_line", "Records a line in the ledger", false),
@@ -44,13 +45,13 @@ impl Ledger {
         Self { file, catalogue: Arc::new(Catalogue { version: 1, tools }) }
     }
 
-    fn answer(&self, call: &ServiceCall) -> Result<ToolOutput, ToolError> {
+    fn record(&self, call: &ServiceCall) -> Result<ToolOutput, ToolError> {
         let failed = |error: std::io::Error| ToolError::new(ErrorKind::Failed, error.to_string());
         let arguments = call.request.arguments.to_value();
-        let mark = arguments.get("mark").and_then(Value::as_str).unwrap_or_default();
+        let label = arguments.get("label").and_then(Value::as_str).unwrap_or_default();
         let line = arguments.get("line").cloned().unwrap_or_default();
         let mut file = OpenOptions::new().append(true).create(true).open(&self.file).map_err(failed)?;
-        let written = format!("{mark} {} {line}\n", call.request.tool_name);
+        let written = format!("{label} {} {line}\n", call.request.tool_name);
         file.write_all(written.as_bytes()).map_err(failed)?;
         file.sync_data().map_err(failed)?;
         Ok(ToolOutput::json(json!({ "line": line })))
@@ -58,11 +59,11 @@ impl Ledger {
 }
 
 impl ToolService for Ledger {
-    fn catalogue(&self, _viewer: &ClientInfo) -> Arc<Catalogue> {
+    fn catalogue(&self, _client: &ClientInfo) -> Arc<Catalogue> {
         Arc::clone(&self.catalogue)
     }
 
-    fn changed(&self, _seen: u64) -> BoxFuture<'_, u64> {
+    fn changed(&self, _seen_version: u64) -> BoxFuture<'_, u64> {
         Box::pin(std::future::pending())
     }
 
@@ -71,6 +72,6 @@ impl ToolService for Ledger {
     }
 
     fn call<'a>(&'a self, call: &'a ServiceCall) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(std::future::ready(self.answer(call)))
+        Box::pin(std::future::ready(self.record(call)))
     }
 }

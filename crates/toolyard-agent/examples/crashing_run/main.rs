@@ -109,7 +109,7 @@ impl TestBed {
             counter: Arc::new(ApproximateCounter),
             owner: format!("process {}", std::process::id()),
         })
-        .with_lease(LEASE_DURATION)
+        .with_lease_duration(LEASE_DURATION)
     }
 
     /// Drives a run once its lease is free.

@@ -77,9 +77,9 @@ mod tests {
     proptest! {
         #[test]
         fn deny_overrides_ask_and_allow(tool in "[a-z_]{1,9}", source in "[a-z]{1,5}", ask: bool, allow: bool, read_only: bool) {
-            let named = [tool.as_str()];
-            let of = |wanted: bool| if wanted { &named[..] } else { &[] };
-            let rules = rules(&named, of(ask), of(allow));
+            let tool_rule = [tool.as_str()];
+            let rule_if = |is_set: bool| if is_set { &tool_rule[..] } else { &[] };
+            let rules = rules(&tool_rule, rule_if(ask), rule_if(allow));
             prop_assert_eq!(rules.permission(&tool, &source, hints(read_only)), Permission::Deny);
         }
 

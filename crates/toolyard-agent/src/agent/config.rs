@@ -15,7 +15,7 @@ pub(crate) const SEARCH_TOOLS: &str = "search_tools";
 pub const DEFAULT_AGENT: &str = "assistant";
 
 /// One agent as its operator configured it; `AgentConfigPB` in the specification.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AgentConfig {
     /// Name.
     pub name: String,
@@ -64,9 +64,9 @@ impl Language {
     pub fn for_question(self, question: &str) -> Self {
         let is_han = |letter: char| matches!(letter, '\u{4e00}'..='\u{9fff}');
         let is_kana = |letter: char| matches!(letter, '\u{3040}'..='\u{30ff}');
-        let others = question.split(|letter: char| !letter.is_alphabetic() || is_han(letter));
-        let others = others.filter(|word| !word.is_empty()).count();
-        let is_chinese = question.chars().filter(|letter| is_han(*letter)).count() > others;
+        let other_words = question.split(|letter: char| !letter.is_alphabetic() || is_han(letter));
+        let other_words = other_words.filter(|word| !word.is_empty()).count();
+        let is_chinese = question.chars().filter(|letter| is_han(*letter)).count() > other_words;
         if is_chinese && !question.contains(is_kana) { Self::Chinese } else { self }
     }
 }
@@ -74,35 +74,26 @@ impl Language {
 impl AgentConfig {
     /// An agent that can use every tool.
     pub fn new(name: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            description: String::new(),
-            instructions: String::new(),
-            tools: Vec::new(),
-            profile: None,
-            capabilities: AgentCapabilities::default(),
-            model: None,
-            language: Language::default(),
-        }
+        Self { name: name.into(), ..Self::default() }
     }
 
     /// Whether the agent can use this tool of this source.
     pub fn can_use(&self, tool: &str, source: &str) -> bool {
-        let fits = || self.tools.iter().any(|pattern| ToolPattern::parse(pattern).matches(tool, source));
-        (self.tools.is_empty() || fits())
+        let is_listed = || self.tools.iter().any(|pattern| ToolPattern::parse(pattern).matches(tool, source));
+        (self.tools.is_empty() || is_listed())
             && self.profile.as_ref().is_none_or(|profile| profile.allows(tool, source))
     }
 
     /// Whether a usable tool is always part of the prompt: tools listed by name, or `CORE_TOOLS` if none is. Only
     /// native tools count as core tools, because a server can take any name.
-    pub fn is_core(&self, tool: &str, native: bool) -> bool {
-        let listed = || {
+    pub fn is_core(&self, tool: &str, is_native: bool) -> bool {
+        let exact_entries = || {
             self.tools.iter().map(|text| (text, ToolPattern::parse(text))).filter(|(_, one)| one.is_exact())
         };
-        if listed().next().is_none() {
-            return native && CORE_TOOLS.contains(&tool);
+        if exact_entries().next().is_none() {
+            return is_native && CORE_TOOLS.contains(&tool);
         }
-        listed().any(|(text, pattern)| pattern.name == tool || text == tool)
+        exact_entries().any(|(text, pattern)| pattern.name == tool || text == tool)
     }
 }
 

@@ -7,6 +7,7 @@ use crate::RunError;
 /// Why a run cannot be started or resumed. The run itself keeps the state its log records.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "fields without a comment are named after what they hold")]
 pub enum AgentError {
     /// The run log rejected an operation or failed.
     #[error(transparent)]
@@ -16,30 +17,21 @@ pub enum AgentError {
     Approvals(StorageError),
     /// The run was not created by an agent.
     #[error("run {run} is not an agent run but a {kind}")]
-    OtherKind {
-        /// The run.
-        run: RunId,
-        /// Its kind.
-        kind: String,
-    },
+    OtherKind { run: RunId, kind: String },
     /// An event in the log cannot be parsed.
     #[error("event {number} of run {run} cannot be read: {reason}")]
     Unreadable {
-        /// The run.
         run: RunId,
         /// Position of the event in the log.
         number: i64,
-        /// The parse error.
         reason: String,
     },
     /// An event is not valid in the state that the events before it lead to.
     #[error("event {number} of run {run} is not valid here: {reason}")]
     InvalidEvent {
-        /// The run.
         run: RunId,
         /// Position of the event in the log.
         number: i64,
-        /// Why.
         reason: RunError,
     },
     /// The run has already finished.

@@ -39,9 +39,9 @@ pub struct AgentParts {
     pub approvals: Arc<dyn Approvals>,
     /// Which calls need an approval.
     pub rules: ApprovalRules,
-    /// Remembers the shape of tool results, so that plans can refer to their fields.
+    /// Stores the shapes of tool results, so that plans can refer to their fields.
     pub result_shapes: Option<Arc<dyn ResultShapes>>,
-    /// Measures prompts.
+    /// Counts the tokens of prompts.
     pub counter: Arc<dyn TokenCounter>,
     /// Identifies this process as the owner of run leases.
     pub owner: String,
@@ -76,7 +76,7 @@ impl Agent {
 
     /// Sets how long a run stays claimed by this process without a heartbeat.
     #[must_use]
-    pub fn with_lease(mut self, duration: Duration) -> Self {
+    pub fn with_lease_duration(mut self, duration: Duration) -> Self {
         self.lease_duration = duration;
         self
     }

@@ -11,8 +11,8 @@ pub trait RunWatcher: Send + Sync {
     /// Called for every update. Must not block.
     fn on_update(&self, update: &RunUpdate);
 
-    /// The caller that answers input requests of this step's tool, if any.
-    fn caller(&self, step: &str) -> Option<Arc<dyn Caller>> {
+    /// Answers the input requests of this step's tool; `None` if nobody can.
+    fn responder(&self, step: &str) -> Option<Arc<dyn Caller>> {
         let _ = step;
         None
     }
@@ -34,9 +34,9 @@ pub struct ApprovalRequest {
     pub source: String,
     /// The arguments as JSON, secrets redacted.
     pub arguments: String,
-    /// The effects of the tool in a word: writes, destructive.
+    /// The effects of the tool in a word, such as `writes` or `destructive`.
     pub effects: String,
-    /// Where the arguments differ from what the plan refers to.
+    /// Repairs of the plan, and references that were resolved approximately.
     pub notes: Vec<String>,
 }
 

@@ -19,8 +19,8 @@ const DISPLAY_WORDS: [&str; 14] = [
     "看看",
     "读出",
 ];
-/// Words that ask for more than that.
-const OTHER_WORDS: [&str; 72] = [
+/// Words that ask for more than to see something.
+const NON_DISPLAY_WORDS: [&str; 72] = [
     "?",
     "？",
     "how",
@@ -99,11 +99,11 @@ const OTHER_WORDS: [&str; 72] = [
 pub(super) fn is_display_request(question: &str) -> bool {
     let text = question.to_lowercase();
     let words: BTreeSet<&str> = text.split(|letter: char| !letter.is_ascii_alphanumeric()).collect();
-    let is_word = |word: &str| word.bytes().all(|letter| letter.is_ascii_alphabetic());
-    let has_any = |all: &[&str]| {
-        all.iter().any(|one| if is_word(one) { words.contains(one) } else { text.contains(one) })
+    let is_ascii_word = |word: &str| word.bytes().all(|letter| letter.is_ascii_alphabetic());
+    let has_any = |known: &[&str]| {
+        known.iter().any(|word| if is_ascii_word(word) { words.contains(word) } else { text.contains(word) })
     };
-    has_any(&DISPLAY_WORDS) && !has_any(&OTHER_WORDS)
+    has_any(&DISPLAY_WORDS) && !has_any(&NON_DISPLAY_WORDS)
 }
 
 #[cfg(test)]

@@ -9,9 +9,8 @@ use crate::values::grid_cell::GridCell;
 /// Rows and columns shown; further ones are counted.
 const MAX_ROWS: usize = 50;
 const MAX_COLUMNS: usize = 12;
-/// Items of a list that is rendered as a table.
+/// Longer lists are not rendered as tables.
 const MAX_ITEMS: usize = 20_000;
-/// Characters of a cell.
 const MAX_CELL_CHARS: usize = 60;
 
 /// The visible part of a table and its full size.
@@ -57,11 +56,11 @@ fn from_cells(items: &[Value]) -> Option<Table> {
 
 /// A table of objects; their field names are the heading.
 fn from_records(items: &[Value]) -> Option<Table> {
-    let all: Option<Vec<&Map<String, Value>>> = items.iter().map(Value::as_object).collect();
-    let all = all.filter(|all| all.len() > 1)?;
-    let (mut names, mut known) = (Vec::new(), HashSet::new());
-    for name in all.iter().take(MAX_ROWS).flat_map(|record| record.keys()) {
-        if known.insert(name) && names.len() < MAX_COLUMNS {
+    let records: Option<Vec<&Map<String, Value>>> = items.iter().map(Value::as_object).collect();
+    let records = records.filter(|records| records.len() > 1)?;
+    let (mut names, mut all_names) = (Vec::new(), HashSet::new());
+    for name in records.iter().take(MAX_ROWS).flat_map(|record| record.keys()) {
+        if all_names.insert(name) && names.len() < MAX_COLUMNS {
             names.push(name);
         }
     }
@@ -69,11 +68,10 @@ fn from_records(items: &[Value]) -> Option<Table> {
     let row = |record: &&Map<String, Value>| {
         names.iter().map(|name| record.get(*name).map(cell_text).unwrap_or_default()).collect()
     };
-    let rows = std::iter::once(heading).chain(all.iter().take(MAX_ROWS).map(row)).collect();
-    Some(Table { rows, total_rows: all.len() + 1, total_columns: known.len() })
+    let rows = std::iter::once(heading).chain(records.iter().take(MAX_ROWS).map(row)).collect();
+    Some(Table { rows, total_rows: records.len() + 1, total_columns: all_names.len() })
 }
 
-/// A table of lists.
 fn from_rows(items: &[Value]) -> Option<Table> {
     let all: Option<Vec<&Vec<Value>>> = items.iter().map(Value::as_array).collect();
     let all = all?;

@@ -17,7 +17,7 @@ pub(super) struct Context<'a> {
     pub(super) values: Arc<StepValues>,
     /// Receives the progress of tools.
     pub(super) progress: mpsc::Sender<RunUpdate>,
-    /// Whether another process drove this run before; what it had in memory only is lost.
+    /// Whether the run was driven before; what its driver had only in memory is lost.
     pub(super) resumed: bool,
 }
 

@@ -1,13 +1,12 @@
-//! Starts what may start, and completes at once what needs no waiting.
+//! Starts the tasks that may start, and completes at once those that need no waiting.
 
 use toolyard_core::SourceId;
 
 use super::{
     approval::store::{PendingDecisions, poll_decisions},
-    limits::{limit_on_task, limit_reached},
     model::model_call::call_model,
     outcome::TaskOutcome,
-    session::{Draining, Session},
+    run_driver::{Draining, RunDriver},
     steps::{
         call::verify,
         prepare::{StepInputs, prepare},
@@ -15,10 +14,10 @@ use super::{
 };
 use crate::{
     AgentError, ApprovalState, ModelTask, RunEnd, RunEvent, RunLimit, StepEnd, StepRun, Task,
-    run::schedule::{CallSlot, startable_steps},
+    run::schedule::{CallAccess, startable_steps},
 };
 
-impl Session<'_> {
+impl RunDriver<'_> {
     /// Proceeds until something must be awaited.
     pub(super) fn advance(&mut self) -> Result<(), AgentError> {
         while self.run.end().is_none() {
@@ -47,7 +46,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Whether nothing is in flight, not even an approval.
+    /// Whether nothing is in flight: no task, no approval, no check for decisions made elsewhere.
     fn is_stuck(&self) -> bool {
         self.in_flight.is_idle() && self.in_flight.approvals.is_empty() && !self.in_flight.polling
     }
@@ -112,16 +111,16 @@ impl Session<'_> {
             _ => None,
         });
         let ready: Vec<StepRun> = ready.cloned().collect();
-        let slots: Vec<CallSlot<'_>> = ready.iter().map(call_slot).collect();
-        let in_flight = self.in_flight.calls.iter().map(|(step, (source, writes))| CallSlot {
+        let accesses: Vec<CallAccess<'_>> = ready.iter().map(call_access).collect();
+        let in_flight = self.in_flight.calls.iter().map(|(step, (source, writes))| CallAccess {
             step,
             source: source.as_deref(),
             writes: *writes,
         });
-        let startable = startable_steps(&slots, &in_flight.collect::<Vec<_>>());
+        let startable = startable_steps(&accesses, &in_flight.collect::<Vec<_>>());
         for step in ready.iter().filter(|step| startable.contains(&step.step.id.as_str())) {
-            let slot = call_slot(step);
-            let access = (slot.source.map(str::to_owned), slot.writes);
+            let CallAccess { source, writes, .. } = call_access(step);
+            let access = (source.map(str::to_owned), writes);
             self.in_flight.calls.insert(step.step.id.clone(), access);
             self.start_preparation(step);
         }
@@ -155,7 +154,7 @@ impl Session<'_> {
     }
 
     fn start_approval(&mut self, id: &str) {
-        if self.in_flight.approvals.contains(id) || self.in_flight.undecidable.contains(id) {
+        if self.in_flight.approvals.contains(id) || self.in_flight.left_undecided.contains(id) {
             return;
         }
         if let Some(step) = self.run.step(id).cloned() {
@@ -190,22 +189,13 @@ impl Session<'_> {
         });
     }
 
-    /// How the run ends at a limit.
-    pub(super) fn limit_reached(&self, limit: RunLimit) -> RunEnd {
-        limit_reached(&self.run, limit, self.fallback_answer())
-    }
-
     /// Starts nothing new; the run ends once nothing is in flight.
     pub(super) fn drain(&mut self, limit: RunLimit) {
         self.draining.get_or_insert(Draining::LimitReached(limit));
     }
-
-    pub(super) fn limit_on_task(&self, task: &Task) -> Option<RunLimit> {
-        limit_on_task(&self.run, task, self.in_flight.models.len())
-    }
 }
 
-fn call_slot(step: &StepRun) -> CallSlot<'_> {
+fn call_access(step: &StepRun) -> CallAccess<'_> {
     let source = step.tool.source.as_ref().map(SourceId::as_str);
-    CallSlot { step: &step.step.id, source, writes: !step.tool.read_only }
+    CallAccess { step: &step.step.id, source, writes: !step.tool.read_only }
 }

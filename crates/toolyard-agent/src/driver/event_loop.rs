@@ -9,11 +9,10 @@ use super::{
     context::Context,
     model::model_call::ModelOutcome,
     outcome::TaskOutcome,
-    session::{Draining, Session},
+    run_driver::{Draining, RunDriver},
 };
 use crate::{AgentError, RunEnd, RunEvent, RunLimit};
 
-/// What the loop woke up for.
 enum Wakeup {
     Outcome(TaskOutcome),
     Heartbeat,
@@ -22,8 +21,7 @@ enum Wakeup {
     TimeLimit,
 }
 
-impl Session<'_> {
-    /// Drives the run until it finishes or is suspended.
+impl RunDriver<'_> {
     pub(super) async fn drive(mut self, cancel: &CancelToken) -> Result<RunEnd, AgentError> {
         let end = self.run_loop(cancel).await;
         if end.is_err() {
@@ -45,9 +43,9 @@ impl Session<'_> {
                 return Ok(end);
             }
             if self.is_releasing() && self.in_flight.calls.is_empty() {
-                // Keeps replies that have arrived, because they were paid for. A failed model request may only have
-                // been aborted together with this process.
-                if let Some(outcome) = self.arrived_outcome() {
+                // Logs replies that have arrived, because they were paid for. A failed model request is not logged: it
+                // may have failed only because this process is stopping.
+                if let Some(outcome) = self.take_ready_outcome() {
                     if !is_failed_model_call(&outcome) {
                         self.handle(outcome)?;
                     }
@@ -58,7 +56,7 @@ impl Session<'_> {
             match self.next_wakeup(cancel).await {
                 Wakeup::Outcome(outcome) => self.handle_all(outcome)?,
                 Wakeup::Heartbeat => {
-                    if self.beat().await? {
+                    if self.on_heartbeat().await? {
                         return self.stop(RunEnd::Cancelled).await;
                     }
                 }
@@ -72,7 +70,7 @@ impl Session<'_> {
         }
     }
 
-    /// Waits. Time spent waiting only for an approval does not count towards the time limit.
+    /// Waits for something to do. Time spent waiting only for an approval does not count towards the time limit.
     async fn next_wakeup(&mut self, cancel: &CancelToken) -> Wakeup {
         let paused_at = self.in_flight.awaits_only_approval().then(Instant::now);
         let wakeup = self.first_wakeup(cancel, paused_at.is_none()).await;
@@ -91,12 +89,12 @@ impl Session<'_> {
             if can_release && cancel.is_stopping() {
                 return Wakeup::Release;
             }
-            if let Some(outcome) = self.arrived.pop_front() {
+            if let Some(outcome) = self.ready_outcomes.pop_front() {
                 return Wakeup::Outcome(outcome);
             }
             tokio::select! {
                 biased;
-                // Progress comes last, so that a talkative tool cannot starve the rest.
+                // Progress comes last, so that a tool that reports much of it cannot starve the rest.
                 () = cancel.cancelled() => return Wakeup::Cancel,
                 () = cancel.stopping(), if can_release => return Wakeup::Release,
                 () = tokio::time::sleep_until(self.deadline), if has_deadline => return Wakeup::TimeLimit,
@@ -107,9 +105,8 @@ impl Session<'_> {
         }
     }
 
-    /// An outcome that is available without waiting.
-    pub(super) fn arrived_outcome(&mut self) -> Option<TaskOutcome> {
-        self.arrived.pop_front().or_else(|| self.tasks.next().now_or_never().flatten())
+    pub(super) fn take_ready_outcome(&mut self) -> Option<TaskOutcome> {
+        self.ready_outcomes.pop_front().or_else(|| self.tasks.next().now_or_never().flatten())
     }
 
     fn is_releasing(&self) -> bool {
@@ -119,14 +116,14 @@ impl Session<'_> {
     /// Handles an outcome and all that are available with it, so that their events are logged together.
     fn handle_all(&mut self, first: TaskOutcome) -> Result<(), AgentError> {
         self.handle(first)?;
-        while let Some(outcome) = self.arrived_outcome() {
+        while let Some(outcome) = self.take_ready_outcome() {
             self.handle(outcome)?;
         }
         Ok(())
     }
 
-    /// Renews the lease. Returns whether another process requested cancellation.
-    async fn beat(&mut self) -> Result<bool, AgentError> {
+    /// Renews the lease and applies decisions made elsewhere. Returns whether another process requested cancellation.
+    async fn on_heartbeat(&mut self) -> Result<bool, AgentError> {
         let Context { agent, parts, lease, .. } = self.context;
         match self.await_while_polling(parts.log.renew(lease, agent.lease_duration)).await {
             Ok(()) => {}
@@ -143,7 +140,6 @@ impl Session<'_> {
         Ok(records.iter().any(is_cancellation))
     }
 
-    /// Records the end of the run.
     pub(super) fn end(&mut self, end: RunEnd) -> Result<(), AgentError> {
         if !matches!(end, RunEnd::Answered { .. }) {
             self.discard_streamed();

@@ -1,28 +1,27 @@
-//! What follows from the outcome of a task.
+//! Handles the outcomes of tasks.
 
 use tokio::time::Instant;
 use toolyard_core::{ErrorKind, ResultShape, ToolError};
 use toolyard_model::Usage;
 
 use super::{
-    limits::limit_on_call,
     model::model_call::ModelOutcome,
     outcome::TaskOutcome,
-    session::Session,
+    run_driver::RunDriver,
     steps::{
-        call::{CallOutcome, EarlierResults, MAX_RETAINED_VALUE_CHARS, StepCall, execute},
+        call::{EarlierResults, MAX_RETAINED_VALUE_CHARS, StepCall, StepCallOutcome, execute},
         prepare::{CallDecision, PrepareError, PreparedCall, decide_call},
     },
 };
 use crate::{AgentError, ModelTask, RunEvent, RunUpdate, StepEnd, StepPhase, StepRun, Task};
 
-impl Session<'_> {
+impl RunDriver<'_> {
     pub(super) fn handle(&mut self, outcome: TaskOutcome) -> Result<(), AgentError> {
         match outcome {
             TaskOutcome::Prepared { step, outcome } => {
                 self.in_flight.approvals.remove(&step);
                 match outcome {
-                    Ok(prepared) => self.prepared(&step, prepared),
+                    Ok(prepared) => self.handle_prepared(&step, prepared),
                     Err(PrepareError { message, kind }) => {
                         self.in_flight.calls.remove(&step);
                         self.end_step(&step, StepEnd::Failed { message, hint: None, kind: Some(kind) })
@@ -31,15 +30,15 @@ impl Session<'_> {
             }
             TaskOutcome::Called { step, outcome, milliseconds } => {
                 self.in_flight.calls.remove(&step);
-                self.called(&step, *outcome, milliseconds)
+                self.handle_called(&step, *outcome, milliseconds)
             }
             TaskOutcome::Verified { step, verification } => {
                 self.in_flight.verifications.remove(&step);
                 self.record(RunEvent::Verified { step, verification })
             }
-            TaskOutcome::ModelReplied { task, outcome } => self.model_replied(task, *outcome),
-            TaskOutcome::ApprovalRequested { step, outcome } => self.approval_requested(step, *outcome?),
-            TaskOutcome::ApprovalDecided { step, outcome } => self.approval_decided(step, outcome?),
+            TaskOutcome::ModelReplied { task, outcome } => self.handle_model_reply(task, *outcome),
+            TaskOutcome::ApprovalRequested { step, outcome } => self.handle_approval_request(step, *outcome?),
+            TaskOutcome::ApprovalDecided { step, outcome } => self.handle_approval_decision(step, outcome?),
             TaskOutcome::HousekeepingDone => Ok(()),
             TaskOutcome::DecisionsPolled { outcome } => {
                 let events = outcome?;
@@ -51,7 +50,7 @@ impl Session<'_> {
         }
     }
 
-    fn model_replied(&mut self, task: ModelTask, outcome: ModelOutcome) -> Result<(), AgentError> {
+    fn handle_model_reply(&mut self, task: ModelTask, outcome: ModelOutcome) -> Result<(), AgentError> {
         let ModelOutcome { reply, streamed, milliseconds } = outcome;
         self.streamed.push_str(&streamed);
         self.in_flight.models.remove(&task);
@@ -70,7 +69,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Adds the cost to usage that was counted here rather than reported.
+    /// Computes the cost if the provider did not report it.
     fn with_cost(&self, usage: Usage) -> Usage {
         match usage.cost_micros {
             0 => Usage { cost_micros: self.context.parts.model.cost(&usage), ..usage },
@@ -78,8 +77,8 @@ impl Session<'_> {
         }
     }
 
-    /// Decides on a prepared call by what is known now.
-    fn prepared(&mut self, id: &str, prepared: Box<PreparedCall>) -> Result<(), AgentError> {
+    /// Decides on a prepared call by the present rules and the state of the run.
+    fn handle_prepared(&mut self, id: &str, prepared: Box<PreparedCall>) -> Result<(), AgentError> {
         let Some(step) = self.run.step(id).cloned() else { return Ok(()) };
         let decision = decide_call(&self.run, &step, &prepared);
         let is_scheduled = self.in_flight.calls.contains_key(id);
@@ -108,38 +107,39 @@ impl Session<'_> {
         }
     }
 
-    /// Records the start of a step, unless it was started before.
+    /// Records the start of a step, unless it was started before. `call_hash` is empty if no call is made.
     pub(super) fn record_start(
         &mut self,
         step: &StepRun,
         arguments_preview: String,
-        call: String,
+        call_hash: String,
         notes: Vec<String>,
     ) -> Result<(), AgentError> {
         if step.phase != StepPhase::Waiting {
             return Ok(());
         }
-        self.record(RunEvent::StepStarted { step: step.step.id.clone(), arguments_preview, call, notes })
+        let step = step.step.id.clone();
+        self.record(RunEvent::StepStarted { step, arguments_preview, call: call_hash, notes })
     }
 
     fn start_call(&mut self, step: StepRun, prepared: Box<PreparedCall>) -> Result<(), AgentError> {
         if step.phase == StepPhase::Waiting {
-            if let Some(limit) = limit_on_call(&self.run, &prepared.call) {
+            if let Some(limit) = self.limit_on_call(&prepared.call_hash) {
                 self.in_flight.calls.remove(&step.step.id);
                 self.drain(limit);
                 return Ok(());
             }
-            let (preview, call) = (prepared.arguments_preview.clone(), prepared.call.clone());
-            self.record_start(&step, preview, call, prepared.notes.clone())?;
+            let (preview, call_hash) = (prepared.arguments_preview.clone(), prepared.call_hash.clone());
+            self.record_start(&step, preview, call_hash, prepared.notes.clone())?;
         }
         let request = self.run.request().cloned().unwrap_or_default();
         let agent = &self.context.parts.config.name;
-        let caller = if request.caller.is_empty() { agent.clone() } else { request.caller };
+        let caller_name = if request.caller.is_empty() { agent.clone() } else { request.caller };
         let description = &step.step.description;
-        let purpose = if description.is_empty() { request.question } else { description.clone() };
+        let past_request = if description.is_empty() { request.question } else { description.clone() };
         let earlier = self.earlier_results(&step);
         let (context, id) = (self.context.clone(), step.step.id.clone());
-        let call = StepCall { step, prepared, caller, purpose, earlier };
+        let call = StepCall { step, prepared, caller_name, past_request, earlier };
         self.queue(async move {
             let started = Instant::now();
             let outcome = Box::new(execute(context, call).await);
@@ -163,29 +163,34 @@ impl Session<'_> {
         self.run.steps().iter().filter(is_same).filter_map(preview).collect()
     }
 
-    fn called(&mut self, id: &str, outcome: CallOutcome, milliseconds: u64) -> Result<(), AgentError> {
+    fn handle_called(
+        &mut self,
+        id: &str,
+        outcome: StepCallOutcome,
+        milliseconds: u64,
+    ) -> Result<(), AgentError> {
         let step = id.to_owned();
         match outcome {
-            CallOutcome::Done { source, preview, size, shape, verification } => {
-                let learned =
+            StepCallOutcome::Done { source, preview, size, shape, verification } => {
+                let learned_shape =
                     shape.zip(source.clone()).zip(self.run.step(id)).map(|((shape, source), step)| {
                         ResultShape { tool: step.step.tool_type.clone(), source, shape }
                     });
                 let outcome = StepEnd::Done { source, preview, size };
                 self.record(RunEvent::StepEnded { step: step.clone(), outcome, milliseconds })?;
                 self.record(RunEvent::Verified { step, verification })?;
-                if let Some((shapes, shape)) = self.context.parts.result_shapes.as_ref().zip(learned) {
+                if let Some((shapes, shape)) = self.context.parts.result_shapes.as_ref().zip(learned_shape) {
                     self.queue(async move {
                         shapes.record(&shape).await;
                         TaskOutcome::HousekeepingDone
                     });
                 }
-                self.evict_values_before(id);
+                self.evict_unneeded_values(id);
                 Ok(())
             }
-            CallOutcome::NoTool(_) if self.draining.is_none() => self.reason_instead(step),
-            CallOutcome::NoTool(error) | CallOutcome::Failed(error) => {
-                self.record(RunEvent::StepEnded { step, outcome: failed_step(&error), milliseconds })
+            StepCallOutcome::NoTool(_) if self.draining.is_none() => self.reason_instead(step),
+            StepCallOutcome::NoTool(error) | StepCallOutcome::Failed(error) => {
+                self.record(RunEvent::StepEnded { step, outcome: end_for_error(&error), milliseconds })
             }
         }
     }
@@ -200,13 +205,13 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Drops large values that only this step still needed; the journal has them.
-    fn evict_values_before(&self, id: &str) {
+    /// Drops large values of this step's dependencies that no other step still needs; the journal has them.
+    fn evict_unneeded_values(&self, id: &str) {
         let Some(step) = self.run.step(id) else { return };
         for other in step.step.dependencies.iter().filter_map(|name| self.run.step(name)) {
             let is_large = other.size() > MAX_RETAINED_VALUE_CHARS;
-            let needs_it = |later: &&StepRun| later.step.dependencies.contains(&other.step.id);
-            let is_unused = self.run.steps().iter().filter(needs_it).all(|later| later.phase.is_ended());
+            let depends_on_it = |later: &&StepRun| later.step.dependencies.contains(&other.step.id);
+            let is_unused = self.run.steps().iter().filter(depends_on_it).all(|later| later.phase.is_ended());
             if is_large && is_unused && !other.is_reasoning() {
                 self.context.values.evict(&other.journal_name());
             }
@@ -214,8 +219,8 @@ impl Session<'_> {
     }
 }
 
-/// How a step ends whose call failed.
-pub(super) fn failed_step(error: &ToolError) -> StepEnd {
+/// How a step ends whose call returned this error.
+pub(super) fn end_for_error(error: &ToolError) -> StepEnd {
     match error.kind() {
         ErrorKind::OutcomeUnknown => StepEnd::Unknown { message: error.to_string() },
         kind => StepEnd::Failed {

@@ -4,7 +4,7 @@
 //!
 //! | file or folder | contents |
 //! |---|---|
-//! | `session.rs`, `context.rs` | one driver of one run: applies and logs events |
+//! | `run_driver.rs`, `context.rs` | the driver of one run: applies and logs events |
 //! | `event_loop.rs` | the loop: dispatch, wait, handle |
 //! | `dispatch.rs` | starts what may start |
 //! | `outcome.rs`, `handle_outcome.rs` | results of tasks, and what follows from them |
@@ -26,7 +26,7 @@ mod limits;
 mod model;
 mod outcome;
 mod retry;
-mod session;
+mod run_driver;
 mod shutdown;
 mod steps;
 
@@ -35,13 +35,13 @@ use toolyard_core::{Lease, RawJson, RunId, RunState};
 
 pub use cancel_token::CancelToken;
 
-use self::{lease::LeaseGuard, session::Session};
+use self::{lease::LeaseGuard, run_driver::RunDriver};
 use crate::{
     Agent, AgentError, RunEnd, RunEvent, RunRequest, RunWatcher,
     run_log::{AGENT_RUN_KIND, FINGERPRINT_FIELD, load_for_driver, run_state, to_json},
 };
 
-/// A run's record holds this much of its question, in characters.
+/// Characters of its question that a run's record holds.
 const MAX_RECORDED_QUESTION_CHARS: usize = 200;
 
 impl Agent {
@@ -82,8 +82,8 @@ impl Agent {
             let lease = self.parts.log.claim(run, &self.parts.owner, self.lease_duration).await?;
             let end = self.drive_leased(&lease, watcher, cancel).await?;
             // A decision that arrived while the run was being suspended must not get lost.
-            let decided = matches!(end, RunEnd::Suspended { .. }) && self.has_decision(run).await?;
-            if !decided || cancel.is_cancelled() {
+            let was_decided = matches!(end, RunEnd::Suspended { .. }) && self.has_decision(run).await?;
+            if !was_decided || cancel.is_cancelled() {
                 return Ok(end);
             }
         }
@@ -117,17 +117,17 @@ impl Agent {
         if loaded.run.request().is_none() {
             // The process that created the run died before it logged the request.
             let cancelled = to_json(&RunEvent::Ended { end: RunEnd::Cancelled });
-            self.parts.log.append(lease, loaded.next, &cancelled).await?;
+            self.parts.log.append(lease, loaded.next_number, &cancelled).await?;
             guard.release(RunState::Cancelled).await?;
             return Ok(RunEnd::Cancelled);
         }
-        let is_resumed = loaded.run.end().is_some() || loaded.next > 1;
-        let mut session = Session::new(self, lease, watcher, loaded);
+        let is_resumed = loaded.run.end().is_some() || loaded.next_number > 1;
+        let mut driver = RunDriver::new(self, lease, watcher, loaded);
         if is_resumed {
-            session.record(RunEvent::Resumed { owner: self.parts.owner.clone() })?;
+            driver.record(RunEvent::Resumed { owner: self.parts.owner.clone() })?;
         }
-        let driven = Box::pin(session.drive(cancel)).await;
-        match &driven {
+        let result = Box::pin(driver.drive(cancel)).await;
+        match &result {
             // The end is logged, so the caller gets it even if the lease cannot be given back.
             Ok(end) => {
                 if let Err(error) = guard.release(run_state(end)).await {
@@ -137,7 +137,7 @@ impl Agent {
             Err(AgentError::Released(_)) => guard.release(RunState::Open).await?,
             Err(_) => {}
         }
-        driven
+        result
     }
 }
 

@@ -4,7 +4,7 @@ use super::{
     approval::store::{Decision, PendingApproval},
     model::model_call::ModelOutcome,
     steps::{
-        call::CallOutcome,
+        call::StepCallOutcome,
         prepare::{PrepareError, PreparedCall},
     },
 };
@@ -18,7 +18,7 @@ pub(super) enum TaskOutcome {
     },
     Called {
         step: String,
-        outcome: Box<CallOutcome>,
+        outcome: Box<StepCallOutcome>,
         milliseconds: u64,
     },
     Verified {

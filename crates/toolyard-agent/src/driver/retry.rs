@@ -32,7 +32,6 @@ where
     }
 }
 
-/// Whether a journal operation may succeed if it is repeated.
 pub(super) fn is_transient(error: &JournalError) -> bool {
     matches!(error, JournalError::Storage(_))
 }
@@ -41,18 +40,18 @@ pub(super) fn is_transient(error: &JournalError) -> bool {
 pub(super) async fn append_events(
     log: &dyn RunLog,
     lease: &Lease,
-    number: i64,
+    first_number: i64,
     events: &[RawJson],
     window: Duration,
 ) -> Result<(), JournalError> {
     let mut attempts = 0_usize;
     let appended = retry(window, is_transient, || {
         attempts += 1;
-        log.append_all(lease, number, events)
+        log.append_all(lease, first_number, events)
     });
     match appended.await {
         Err(exists @ JournalError::EventExists { .. }) if attempts > 1 => {
-            let logged = retry(window, is_transient, || log.events(&lease.run, number)).await?;
+            let logged = retry(window, is_transient, || log.events(&lease.run, first_number)).await?;
             let expected = events.iter().map(|event| redact_json(event).0.to_value());
             let is_ours = expected.eq(logged.iter().map(|logged| logged.event.to_value()));
             if is_ours { Ok(()) } else { Err(exists) }

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use tokio::time::{Instant, timeout_at};
-use toolyard_core::{ErrorKind, RawJson, StepOutcome, StepRecord, StepResult, StepState, ToolError};
+use toolyard_core::{ErrorKind, FinishedStep, RawJson, StepRecord, StepResult, StepState, ToolError};
 
 use super::{
     context::Context,
-    handle_outcome::failed_step,
+    handle_outcome::end_for_error,
     outcome::TaskOutcome,
     retry::{is_transient, retry},
-    session::{Draining, Session},
+    run_driver::{Draining, RunDriver},
     steps::preview,
 };
 use crate::{AgentError, RunEnd, RunEvent, StepEnd, StepPhase, StepRun};
@@ -19,8 +19,8 @@ use crate::{AgentError, RunEnd, RunEvent, StepEnd, StepPhase, StepRun};
 /// Calls in flight may still end by themselves for this long, because a known outcome is better than an unknown one.
 const CALL_GRACE: Duration = Duration::from_millis(200);
 
-impl Session<'_> {
-    /// Ends the run now.
+impl RunDriver<'_> {
+    /// Waits briefly for the calls in flight, then ends all started steps and the run.
     pub(super) async fn stop(&mut self, end: RunEnd) -> Result<RunEnd, AgentError> {
         self.draining = Some(Draining::Stop);
         self.await_calls().await?;
@@ -28,7 +28,7 @@ impl Session<'_> {
         let started: Vec<StepRun> =
             self.run.steps().iter().filter(|step| step.phase == StepPhase::Started).cloned().collect();
         for step in started {
-            let outcome = abandoned_step(&self.context, &step).await?;
+            let outcome = end_of_abandoned_step(&self.context, &step).await?;
             self.record(RunEvent::StepEnded { step: step.step.id, outcome, milliseconds: 0 })?;
         }
         if self.run.end().is_none() {
@@ -39,7 +39,7 @@ impl Session<'_> {
         Ok(self.run.end().cloned().unwrap_or(RunEnd::Cancelled))
     }
 
-    /// Leaves the run as it is.
+    /// Waits briefly for the calls in flight and leaves the run as it is.
     pub(super) async fn abandon(&mut self) {
         self.draining = Some(Draining::Stop);
         if let Err(error) = self.await_calls().await {
@@ -51,10 +51,10 @@ impl Session<'_> {
     async fn await_calls(&mut self) -> Result<(), AgentError> {
         let deadline = Instant::now() + CALL_GRACE;
         loop {
-            let outcome = match self.arrived.pop_front() {
+            let outcome = match self.ready_outcomes.pop_front() {
                 Some(outcome) => outcome,
-                // What has already ended still counts: it may have cost something.
-                None if self.in_flight.calls.is_empty() => match self.arrived_outcome() {
+                // Outcomes that are already available are still handled: model replies were paid for.
+                None if self.in_flight.calls.is_empty() => match self.take_ready_outcome() {
                     Some(outcome) => outcome,
                     None => return Ok(()),
                 },
@@ -74,27 +74,29 @@ impl Session<'_> {
     }
 }
 
-/// How a started step ends whose call is abandoned: the journal knows whether it ended or may have taken effect.
-async fn abandoned_step(context: &Context<'_>, step: &StepRun) -> Result<StepEnd, AgentError> {
+/// How a started step ends whose call is abandoned: as the journal says, else failed, or unknown if the call may have
+/// taken effect.
+async fn end_of_abandoned_step(context: &Context<'_>, step: &StepRun) -> Result<StepEnd, AgentError> {
     let (log, lease, name) = (&context.parts.log, context.lease, step.journal_name());
-    let abandoned = || ToolError::new(ErrorKind::ResponseLost, "the call was abandoned before it ended");
+    let abandoned_error =
+        || ToolError::new(ErrorKind::ResponseLost, "the call was abandoned before it ended");
     let read_record = || retry(context.retry_window(), is_transient, || log.step(&lease.run, &name));
     let record = read_record().await?;
     if let Some(end) = record.as_ref().and_then(recorded_end) {
         return Ok(end);
     }
     if !record.is_some_and(|record| record.state == StepState::Started && !record.repeatable) {
-        return Ok(failed_step(&abandoned()));
+        return Ok(end_for_error(&abandoned_error()));
     }
-    let error = abandoned().outcome_unknown();
+    let error = abandoned_error().outcome_unknown();
     let result = RawJson::from_serialize(&StepResult::of(&Err(error.clone())));
-    let outcome = StepOutcome {
+    let outcome = FinishedStep {
         state: StepState::Unknown,
-        outcome: result.unwrap_or_else(|_| RawJson::empty_object()),
+        result: result.unwrap_or_else(|_| RawJson::empty_object()),
     };
     let finished = retry(context.retry_window(), is_transient, || log.finish(lease, &name, &outcome)).await;
     match finished {
-        Ok(()) => Ok(failed_step(&error)),
+        Ok(()) => Ok(end_for_error(&error)),
         // The call itself may have journaled its outcome in between.
         Err(error) => read_record().await?.as_ref().and_then(recorded_end).ok_or_else(|| error.into()),
     }
@@ -104,13 +106,13 @@ async fn abandoned_step(context: &Context<'_>, step: &StepRun) -> Result<StepEnd
 fn recorded_end(record: &StepRecord) -> Option<StepEnd> {
     let result = || record.outcome.as_ref()?.read::<StepResult>().ok();
     match record.state {
-        StepState::Done | StepState::Failed => Some(match result()?.into_outcome() {
+        StepState::Done | StepState::Failed => Some(match result()?.into_tool_result() {
             Ok(output) => {
                 let text = output.to_text();
                 let (preview, size) = (preview(&text), text.chars().count());
                 StepEnd::Done { source: output.meta.source, preview, size }
             }
-            Err(error) => failed_step(&error),
+            Err(error) => end_for_error(&error),
         }),
         StepState::Unknown => {
             let message = "the call was abandoned before it ended; its outcome is unknown".to_owned();

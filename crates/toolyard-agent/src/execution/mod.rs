@@ -23,7 +23,6 @@ use crate::{
 const MAX_VALUES_CHARS: usize = 12_000;
 /// Characters that each value gets at least.
 const MIN_VALUE_CHARS: usize = 200;
-/// Tokens of a reply.
 const MAX_REPLY_TOKENS: u32 = 2_048;
 /// Characters of the arguments and of the problem in a repair request.
 const MAX_REPAIR_CHARS: usize = 1_200;
@@ -45,8 +44,8 @@ impl ExecutionAgent {
         extract_capabilities(&step.tool_type, &step.description).into_iter().next()
     }
 
-    /// Asks a model to execute a step without a tool (`_direct_reasoning` of the specification). Large values are shown as
-    /// outline and beginning.
+    /// The model request that executes a step without a tool (`_direct_reasoning` of the specification). Large values are
+    /// shown as outline and beginning.
     pub fn reason_request(self, step: &Step, question: &str, values: &[(&str, &Value)]) -> ModelRequest {
         let templates = RunTemplates::of(self.language);
         let mut text = fill(templates.task, &[("question", question)]);
@@ -55,23 +54,24 @@ impl ExecutionAgent {
         text.push_str(&fill(templates.reason_step, &[("description", description)]));
         if !values.is_empty() {
             text.push_str("\n\n");
-            text.push_str(templates.known_values);
-            let each = (MAX_VALUES_CHARS / values.len()).max(MIN_VALUE_CHARS);
+            text.push_str(templates.values_heading);
+            let chars_per_value = (MAX_VALUES_CHARS / values.len()).max(MIN_VALUE_CHARS);
             for (id, value) in values {
                 // Writing to a string cannot fail.
                 let _ = write!(text, "\n`${id}`:\n");
-                text.push_str(&escape::quote(&preview(value, each)));
+                text.push_str(&escape::quote(&preview(value, chars_per_value)));
             }
         }
         ModelRequest {
-            messages: vec![ModelMessage::system(templates.reason), ModelMessage::user(text)],
+            messages: vec![ModelMessage::system(templates.reason_prompt), ModelMessage::user(text)],
             max_tokens: Some(MAX_REPLY_TOKENS),
             temperature: Some(0.0),
             ..ModelRequest::default()
         }
     }
 
-    /// Asks a model for better arguments of a failed call. `outlines` are those of the values of other steps.
+    /// The model request for better arguments of a failed call. `outlines` are ids and value outlines of the steps that it
+    /// depends on.
     pub fn repair_request(
         self,
         step: &Step,
@@ -81,13 +81,13 @@ impl ExecutionAgent {
         mode: ToolCalling,
     ) -> ModelRequest {
         let templates = RunTemplates::of(self.language);
-        let mut system = templates.repair.to_owned();
+        let mut system = templates.repair_prompt.to_owned();
         system.push_str("\n\n");
         system.push_str(format_tool_details(tool, self.language).trim_end());
         let arguments: String =
             escape::json(&Value::Object(step.arguments.clone())).chars().take(MAX_REPAIR_CHARS).collect();
         let problem: String =
-            escape::prose(&escape::one_line(problem)).chars().take(MAX_REPAIR_CHARS).collect();
+            escape::markup(&escape::sanitized_line(problem)).chars().take(MAX_REPAIR_CHARS).collect();
         let name = escape::name(tool.name());
         let values = [("tool", &*name), ("arguments", &arguments), ("problem", &problem)];
         let mut text = fill(templates.repair_arguments, &values);
@@ -96,9 +96,9 @@ impl ExecutionAgent {
         }
         if !outlines.is_empty() {
             text.push_str("\n\n");
-            text.push_str(templates.known_values);
+            text.push_str(templates.values_heading);
             for (id, outline) in outlines {
-                let _ = write!(text, "\n`${id}`: {}", escape::prose(&escape::one_line(outline)));
+                let _ = write!(text, "\n`${id}`: {}", escape::markup(&escape::sanitized_line(outline)));
             }
         }
         let schema = arguments_schema(tool.params()).filter(|_| mode == ToolCalling::Schema);

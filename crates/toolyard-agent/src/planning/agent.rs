@@ -24,26 +24,25 @@ use crate::{
     prompt::{
         AvailableTools, NativePrompt, PromptBudget, PromptError, PromptTool, Provider, build_native_prompt,
         build_with_paragraphs, introduction,
-        templates::{RunTemplates, SystemTemplates, fill},
+        templates::{
+            PROBLEMS_NOTE, RunTemplates, SCHEMA_MODE_PROMPT, SCHEMA_MODE_TOOLS_HEADING, SystemTemplates, fill,
+        },
     },
 };
 
 /// The function by which a model with native tool calling returns a whole plan.
 pub(super) const MAKE_PLAN_TOOL: &str = "make_plan";
-/// Tokens of the system prompt.
 const MAX_PROMPT_TOKENS: usize = 4_000;
 /// Tools besides the core ones, as in the specification.
 const MAX_RELEVANT_TOOLS: usize = 10;
-/// Tokens of earlier messages.
 const MAX_HISTORY_TOKENS: usize = 1_500;
-/// Tokens of a reply.
 const MAX_REPLY_TOKENS: u32 = 4_096;
 /// Tokens of a reply of a small model, which may not stop by itself.
 const MAX_CONSTRAINED_REPLY_TOKENS: u32 = 800;
-/// Characters of the previous plan that are shown again.
-const MAX_PREVIOUS_CHARS: usize = 8_000;
-/// Problems that are shown to a small model.
-const MAX_ADVICE: usize = 3;
+/// Characters of a rejected reply that are shown to the model again.
+const MAX_REJECTED_REPLY_CHARS: usize = 8_000;
+/// Problems on which a small model gets advice.
+const MAX_ADVISED_PROBLEMS: usize = 3;
 /// Characters of the summary of a finished step.
 const MAX_SUMMARY_CHARS: usize = 400;
 
@@ -87,12 +86,12 @@ impl PlanningAgent {
         let mut task = self.task_text(context);
         if is_constrained && !context.problems.is_empty() {
             task.push_str("\n\n");
-            task.push_str(&fill(self.templates().note, &[("problems", &advice(&context.problems))]));
+            task.push_str(&fill(PROBLEMS_NOTE, &[("problems", &advice(&context.problems))]));
         }
         request.messages.push(ModelMessage::user(task));
-        if let Some(previous) = context.previous.as_ref().filter(|_| !is_constrained) {
-            let previous: String = previous.chars().take(MAX_PREVIOUS_CHARS).collect();
-            request.messages.push(ModelMessage::assistant(previous));
+        if let Some(rejected) = context.rejected_reply.as_ref().filter(|_| !is_constrained) {
+            let rejected: String = rejected.chars().take(MAX_REJECTED_REPLY_CHARS).collect();
+            request.messages.push(ModelMessage::assistant(rejected));
             request.messages.push(ModelMessage::user(self.correction_text(&context.problems)));
         }
         request.max_tokens =
@@ -110,11 +109,11 @@ impl PlanningAgent {
         let rules = format!("{}\n{}", system.calling_rules, run.rules);
         let paragraphs = [
             system.calling_heading,
-            system.calling_form,
+            system.call_format,
             run.planning_heading,
-            run.form_text,
+            run.text_format,
             &rules,
-            run.tools_heading,
+            system.tools_heading,
             system.tools_notice,
         ];
         let build = |budget| {
@@ -124,17 +123,16 @@ impl PlanningAgent {
         ModelRequest { messages: vec![ModelMessage::system(text.trim_end())], ..ModelRequest::default() }
     }
 
-    /// For small models with constrained decoding: short texts, signatures, examples as conversation turns.
+    /// For small models with constrained decoding: a short prompt, tool signatures, examples as conversation turns.
     fn constrained_request(&self, context: &PlanningContext) -> ModelRequest {
-        let templates = self.templates();
         let AgentConfig { description, instructions, language, .. } = &*self.config;
-        let mut text = templates.form_schema.to_owned();
+        let mut text = SCHEMA_MODE_PROMPT.to_owned();
         if !description.trim().is_empty() || !instructions.trim().is_empty() {
             text.push_str("\n\n");
             text.push_str(introduction(&self.config, SystemTemplates::of(*language)).trim_end());
         }
         let tools = self.fitting_tools(context, self.counter.count(&text));
-        for part in ["\n\n", templates.schema_tools, "\n"] {
+        for part in ["\n\n", SCHEMA_MODE_TOOLS_HEADING, "\n"] {
             text.push_str(part);
         }
         for tool in &tools {
@@ -148,9 +146,9 @@ impl PlanningAgent {
         ModelRequest { messages, schema: Some(schema), ..ModelRequest::default() }
     }
 
-    /// The tools whose signatures fit: core tools by name, then the most relevant ones, also by name.
+    /// The tools whose signatures fit: first the core tools, then the most relevant ones, each group sorted by name.
     fn fitting_tools<'a>(&self, context: &'a PlanningContext, fixed_tokens: usize) -> Vec<&'a PromptTool> {
-        let mut room = self.budget.max_tokens.saturating_sub(fixed_tokens);
+        let mut tokens_left = self.budget.max_tokens.saturating_sub(fixed_tokens);
         if !self.config.capabilities.enable_tool_calling {
             return Vec::new();
         }
@@ -159,9 +157,9 @@ impl PlanningAgent {
             tools
         };
         let mut fits = |tool: &&'a PromptTool| {
-            let left = room.checked_sub(self.counter.count(&signature(tool)));
-            room = left.unwrap_or(room);
-            left.is_some()
+            let rest = tokens_left.checked_sub(self.counter.count(&signature(tool)));
+            tokens_left = rest.unwrap_or(tokens_left);
+            rest.is_some()
         };
         let core = by_name(context.tools.core.iter().collect());
         let core: Vec<&PromptTool> = core.into_iter().filter(|tool| fits(tool)).collect();
@@ -179,7 +177,7 @@ impl PlanningAgent {
             let names = prompt.tools.iter().map(|selected| selected.tool.name());
             tools.push(ModelTool {
                 name: MAKE_PLAN_TOOL.to_owned(),
-                description: self.templates().make_plan.to_owned(),
+                description: self.templates().make_plan_description.to_owned(),
                 parameters: RawJson::from_value(&make_plan_schema(names)),
             });
         }
@@ -188,11 +186,16 @@ impl PlanningAgent {
         ModelRequest { messages: vec![ModelMessage::system(system)], tools, ..ModelRequest::default() }
     }
 
+    /// The system prompt and tool definitions for native tool calling; none if they cannot be built.
     pub(super) fn native_prompt(&self, context: &PlanningContext) -> Option<NativePrompt> {
         let templates = self.templates();
         let mut config = AgentConfig::clone(&self.config);
-        let parts =
-            [config.instructions.trim(), templates.planning_heading, templates.form_native, templates.rules];
+        let parts = [
+            config.instructions.trim(),
+            templates.planning_heading,
+            templates.native_format,
+            templates.rules,
+        ];
         config.instructions =
             parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n");
         within_budget(self.budget, |budget| {
@@ -206,25 +209,26 @@ impl PlanningAgent {
         if context.finished.is_empty() {
             return context.question.clone();
         }
-        let mut lines =
-            vec![fill(templates.task, &[("question", &context.question)]), templates.so_far.to_owned()];
+        let mut lines = vec![
+            fill(templates.task, &[("question", &context.question)]),
+            templates.progress_heading.to_owned(),
+        ];
         for step in &context.finished {
-            let summary = escape::one_line(&step.summary);
-            let summary: String = escape::prose(&summary).chars().take(MAX_SUMMARY_CHARS).collect();
-            let template = if step.failed { templates.has_failed } else { templates.is_done };
+            let summary = escape::sanitized_line(&step.summary);
+            let summary: String = escape::markup(&summary).chars().take(MAX_SUMMARY_CHARS).collect();
+            let template = if step.lacks_value { templates.step_failed } else { templates.step_done };
             let tool = escape::name(&step.tool);
             lines.push(fill(template, &[("step", &step.step), ("tool", &tool), ("shown", &summary)]));
         }
-        lines.push(templates.plan_rest.to_owned());
+        lines.push(templates.plan_rest_request.to_owned());
         lines.join("\n")
     }
 
-    /// Asks for a corrected plan.
     fn correction_text(&self, problems: &[PlanProblem]) -> String {
         let templates = self.templates();
-        let mut lines = vec![templates.problems.to_owned()];
+        let mut lines = vec![templates.problems_heading.to_owned()];
         lines.extend(problems.iter().map(|problem| format!("- {}", problem_text(problem))));
-        lines.push(templates.again.to_owned());
+        lines.push(templates.correction_request.to_owned());
         lines.join("\n")
     }
 }
@@ -293,7 +297,7 @@ fn advice(problems: &[PlanProblem]) -> String {
         PlanProblem::Cycle { .. } => "a step can only need earlier steps.".to_owned(),
         PlanProblem::TooLong { limit, .. } => format!("at most {limit} steps."),
     };
-    let mut sentences: Vec<String> = problems.iter().take(MAX_ADVICE).map(sentence).collect();
+    let mut sentences: Vec<String> = problems.iter().take(MAX_ADVISED_PROBLEMS).map(sentence).collect();
     sentences.dedup();
     sentences.join(" ")
 }

@@ -6,7 +6,7 @@ use super::plan::{Plan, PlanProblem};
 use crate::prompt::{AvailableTools, PromptTool};
 
 /// Everything that a request for a plan is built from.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct PlanningContext {
     /// The question or task.
     pub question: String,
@@ -16,10 +16,10 @@ pub struct PlanningContext {
     pub mode: ToolCalling,
     /// The tools for this task.
     pub tools: AvailableTools<Vec<PromptTool>>,
-    /// Problems of the previous plan.
+    /// Problems of the rejected plan.
     pub problems: Vec<PlanProblem>,
-    /// The previous plan as the model wrote it.
-    pub previous: Option<String>,
+    /// The reply whose plan was rejected, as the model wrote it.
+    pub rejected_reply: Option<String>,
     /// Finished steps, when the rest of a task is planned again.
     pub finished: Vec<StepSummary>,
 }
@@ -31,10 +31,10 @@ pub struct StepSummary {
     pub step: String,
     /// The step's tool.
     pub tool: String,
-    /// The outline of its value, or the reason of its failure.
+    /// The outline of its value, or why there is none.
     pub summary: String,
-    /// Whether it failed.
-    pub failed: bool,
+    /// Whether it has no value: it failed, was skipped, denied or simulated.
+    pub lacks_value: bool,
 }
 
 /// The decision of the model.
@@ -53,19 +53,11 @@ impl PlanningContext {
         mode: ToolCalling,
         tools: AvailableTools<Vec<PromptTool>>,
     ) -> Self {
-        Self {
-            question: question.into(),
-            history: Vec::new(),
-            mode,
-            tools,
-            problems: Vec::new(),
-            previous: None,
-            finished: Vec::new(),
-        }
+        Self { question: question.into(), mode, tools, ..Self::default() }
     }
 
-    /// All texts from which a plan may take names and cell addresses.
-    pub(super) fn known_text(&self) -> String {
+    /// The conversation, the question and the summaries of finished steps: all texts from which a plan may take cell addresses.
+    pub(super) fn context_text(&self) -> String {
         let history = self.history.iter().map(|message| message.text.as_str());
         let finished = self.finished.iter().map(|step| step.summary.as_str());
         history.chain(finished).chain([self.question.as_str()]).collect::<Vec<_>>().join("\n")

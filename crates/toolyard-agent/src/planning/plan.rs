@@ -32,14 +32,14 @@ impl Plan {
 }
 
 /// One step of a plan.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     /// Unique id of ASCII letters, digits and `_`; other steps refer to the value of this one as `$id`.
     pub id: String,
     /// The purpose of the step.
     #[serde(default)]
     pub description: String,
-    /// The tool to call, or [`NO_TOOL`].
+    /// The name of the tool to call, or [`NO_TOOL`].
     pub tool_type: String,
     /// The arguments of the call; a string `$step.path` refers to the value of another step.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
@@ -66,59 +66,37 @@ pub enum Complexity {
 /// A problem of a plan. The messages are sent to the model that wrote it, so their wording is part of the prompt.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(tag = "problem", rename_all = "snake_case")]
+#[expect(missing_docs, reason = "fields without a comment are named after what they hold")]
 pub enum PlanProblem {
     /// The reply could not be parsed as a plan.
     #[error("the plan cannot be read: {reason}")]
-    Unreadable {
-        /// The reason.
-        reason: String,
-    },
-    /// The id of a step is a duplicate or cannot be referenced.
+    Unreadable { reason: String },
+    /// The id of a step is used twice, or is not a valid id (see [`Step::id`]).
     #[error("step `{step}`: its id is used twice or is not a plain word")]
-    BadId {
-        /// The step's id.
-        step: String,
-    },
+    BadId { step: String },
     /// The tool does not exist.
     #[error("step `{step}`: there is no tool `{tool}`{}", .nearest.as_ref().map(|tool| format!("; did you mean `{tool}`?")).unwrap_or_default())]
     UnknownTool {
-        /// The step's id.
         step: String,
-        /// The unknown tool.
         tool: String,
         /// A tool with a similar name.
         nearest: Option<String>,
     },
     /// A reference or dependency names a step that does not exist.
     #[error("step `{step}`: it refers to `{reference}`, but there is no such step")]
-    MissingStep {
-        /// The step's id.
-        step: String,
-        /// The reference or dependency.
-        reference: String,
-    },
+    MissingStep { step: String, reference: String },
     /// The arguments do not match the tool's schema.
     #[error("step `{step}`: {reason}")]
-    BadArguments {
-        /// The step's id.
-        step: String,
-        /// The reason.
-        reason: String,
-    },
+    BadArguments { step: String, reason: String },
     /// Steps depend on each other in a cycle.
     #[error("the plan is circular: {}", describe_cycle(.steps))]
     Cycle {
-        /// The ids of the steps, in order of dependency.
+        /// The ids of the steps; each depends on the next, and the last on the first.
         steps: Vec<String>,
     },
     /// The plan has more steps than allowed.
     #[error("the plan has {steps} steps, at most {limit} are allowed")]
-    TooLong {
-        /// Number of steps.
-        steps: usize,
-        /// Number of steps allowed.
-        limit: usize,
-    },
+    TooLong { steps: usize, limit: usize },
 }
 
 impl PlanProblem {

@@ -16,8 +16,9 @@ use crate::{
 
 /// Problems after which the check stops.
 const MAX_PROBLEMS: usize = 12;
-/// Bytes of a step id.
 const MAX_ID_BYTES: usize = 64;
+/// Allowed values that a problem lists.
+const MAX_LISTED_CHOICES: usize = 12;
 
 /// The tools that a plan may use.
 pub trait ToolCatalog {
@@ -84,18 +85,20 @@ fn bad_ids(plan: &Plan, finished: &[&str]) -> Vec<PlanProblem> {
 }
 
 fn missing_steps(step: &Step, known_steps: &HashSet<&str>) -> Vec<PlanProblem> {
-    let missing = |reference: String| PlanProblem::MissingStep { step: step.id.clone(), reference };
+    let missing_step = |reference: String| PlanProblem::MissingStep { step: step.id.clone(), reference };
     let dependencies = step.dependencies.iter().filter(|id| !known_steps.contains(id.as_str())).cloned();
-    let used = references(&step.arguments);
+    let found = references(&step.arguments);
     // In a calculation, a word after a dollar sign is never a price.
     let is_calculation = ToolKind::of(&extract_capabilities(&step.tool_type, "")) == ToolKind::Calculate;
-    let is_word = |used: &Reference| used.step.starts_with(|first: char| !first.is_ascii_digit());
-    let is_reference = |used: &Reference| !used.may_be_text() || (is_calculation && is_word(used));
-    let used =
-        used.into_iter().filter(|used| !known_steps.contains(used.step.as_str()) && is_reference(used));
-    let all = dependencies.chain(used.map(|used| used.written));
+    let is_word = |reference: &Reference| reference.step.starts_with(|first: char| !first.is_ascii_digit());
+    let is_reference =
+        |reference: &Reference| !reference.may_be_text() || (is_calculation && is_word(reference));
+    let unknown = found
+        .into_iter()
+        .filter(|reference| !known_steps.contains(reference.step.as_str()) && is_reference(reference));
+    let all = dependencies.chain(unknown.map(|reference| reference.written));
     let mut reported = BTreeSet::new();
-    all.filter(|reference| reported.insert(reference.clone())).map(missing).collect()
+    all.filter(|reference| reported.insert(reference.clone())).map(missing_step).collect()
 }
 
 fn bad_arguments(step: &Step, params: &ToolParams, known_steps: &HashSet<&str>) -> Vec<PlanProblem> {
@@ -106,17 +109,17 @@ fn bad_arguments(step: &Step, params: &ToolParams, known_steps: &HashSet<&str>) 
     if !missing.is_empty() {
         reasons.push(format!("`{}` needs {}", step.tool_type, missing.join(", ")));
     }
-    for used in references(&step.arguments) {
-        if known_steps.contains(used.step.as_str()) && used.has_unsupported_suffix {
+    for reference in references(&step.arguments) {
+        if known_steps.contains(reference.step.as_str()) && reference.has_unsupported_suffix {
             reasons.push(format!(
                 "`{}` is followed by something that is no path: only .key, [0], [*] and [1:5] are",
-                used.written
+                reference.written
             ));
         }
     }
     for (name, value) in &step.arguments {
         match params.param(name) {
-            None if params.accepts_others => {}
+            None if params.accepts_undeclared => {}
             None => {
                 let names: Vec<&str> = params.params.iter().map(|param| param.name.as_str()).collect();
                 reasons.push(format!(
@@ -140,7 +143,8 @@ fn mismatch(param: &Param, value: &Value, known_steps: &HashSet<&str>) -> Option
         return Some(format!("`{}` must be {}, not {}", param.name, param.kind, type_name(value)));
     }
     if !param.choices.is_empty() && !param.choices.contains(value) && !value.is_null() {
-        let choices: Vec<String> = param.choices.iter().take(12).map(ToString::to_string).collect();
+        let choices: Vec<String> =
+            param.choices.iter().take(MAX_LISTED_CHOICES).map(ToString::to_string).collect();
         return Some(format!("`{}` must be one of {}", param.name, choices.join(", ")));
     }
     match (value, param.items.as_deref()) {
@@ -168,7 +172,7 @@ fn shallow(param: &Param) -> Param {
 
 /// Whether a value contains a reference to a known step.
 pub(super) fn has_reference(value: &Value, known_steps: &HashSet<&str>) -> bool {
-    references_in(value).iter().any(|used| known_steps.contains(used.step.as_str()))
+    references_in(value).iter().any(|reference| known_steps.contains(reference.step.as_str()))
 }
 
 fn matches_kind(kind: &ParamType, value: &Value) -> bool {
@@ -198,32 +202,32 @@ fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// The first dependency cycle of a plan, in order of dependency.
+/// A dependency cycle of a plan: each step depends on the next, and the last on the first.
 pub(super) fn find_cycle(plan: &Plan) -> Option<Vec<String>> {
     let dependencies: BTreeMap<&str, BTreeSet<String>> =
         plan.steps.iter().map(|step| (step.id.as_str(), plan.dependencies_of(step))).collect();
-    // Remove steps without open dependencies until none is left; the rest contains a cycle.
-    let mut left: BTreeSet<&str> = dependencies.keys().copied().collect();
+    // Remove steps that depend on no remaining step until there are none; what remains contains a cycle.
+    let mut remaining: BTreeSet<&str> = dependencies.keys().copied().collect();
     loop {
         let is_ready = |id: &&str| {
-            dependencies.get(id).is_none_or(|all| !all.iter().any(|other| left.contains(other.as_str())))
+            dependencies.get(id).is_none_or(|all| !all.iter().any(|other| remaining.contains(other.as_str())))
         };
-        let ready: Vec<&str> = left.iter().copied().filter(is_ready).collect();
+        let ready: Vec<&str> = remaining.iter().copied().filter(is_ready).collect();
         if ready.is_empty() {
             break;
         }
         for id in ready {
-            left.remove(id);
+            remaining.remove(id);
         }
     }
     let mut path: Vec<&str> = Vec::new();
-    let mut at = *left.first()?;
-    while !path.contains(&at) {
-        path.push(at);
+    let mut current = *remaining.first()?;
+    while !path.contains(&current) {
+        path.push(current);
         // Every remaining step depends on another remaining step.
-        at = dependencies.get(at)?.iter().find_map(|other| left.get(other.as_str()))?;
+        current = dependencies.get(current)?.iter().find_map(|other| remaining.get(other.as_str()))?;
     }
-    let start = path.iter().position(|id| *id == at)?;
+    let start = path.iter().position(|id| *id == current)?;
     Some(path.into_iter().skip(start).map(str::to_owned).collect())
 }
 

@@ -5,10 +5,10 @@ use serde_json::json;
 
 use super::*;
 
-/// Three tools.
-pub(crate) struct Tools;
+/// A catalogue of five tools.
+pub(crate) struct TestCatalog;
 
-impl ToolCatalog for Tools {
+impl ToolCatalog for TestCatalog {
     fn input_schema(&self, tool: &str) -> Option<RawJson> {
         let schema = match tool {
             "read_data_from_excel" => {
@@ -50,7 +50,7 @@ fn step(id: &str, tool: &str, arguments: Value) -> Step {
 }
 
 fn problems(steps: Vec<Step>) -> Vec<String> {
-    let problems = check_plan(&Plan { steps }, &Tools, &RunLimits::default(), &["earlier"]);
+    let problems = check_plan(&Plan { steps }, &TestCatalog, &RunLimits::default(), &["earlier"]);
     problems.iter().map(ToString::to_string).collect()
 }
 
@@ -96,11 +96,14 @@ fn every_problem_has_a_message() {
 
 #[test]
 fn the_step_limit_is_enforced() {
-    let caps = RunLimits { steps: 2, ..RunLimits::default() };
+    let limits = RunLimits { steps: 2, ..RunLimits::default() };
     let steps: Vec<Step> = (0..3).map(|at| step(&format!("s{at}"), "get_time", json!({}))).collect();
-    let problems = check_plan(&Plan { steps }, &Tools, &caps, &[]);
+    let problems = check_plan(&Plan { steps }, &TestCatalog, &limits, &[]);
     assert_eq!(problems, [PlanProblem::TooLong { steps: 3, limit: 2 }]);
-    assert!(matches!(check_plan(&Plan::default(), &Tools, &caps, &[])[..], [PlanProblem::Unreadable { .. }]));
+    assert!(matches!(
+        check_plan(&Plan::default(), &TestCatalog, &limits, &[])[..],
+        [PlanProblem::Unreadable { .. }]
+    ));
 }
 
 #[test]
@@ -110,9 +113,9 @@ fn a_cycle_contains_only_its_members() {
     let second = step("second", "anything", json!({"a": "$third.x"}));
     let third = step("third", "anything", json!({"a": ["$second"]}));
     let own = Plan { steps: vec![step("own", "anything", json!({"a": "$own"}))] };
-    let mut circle = find_cycle(&Plan { steps: vec![first, second, third] }).unwrap();
-    circle.sort();
-    assert_eq!(circle, ["second", "third"]);
+    let mut cycle = find_cycle(&Plan { steps: vec![first, second, third] }).unwrap();
+    cycle.sort();
+    assert_eq!(cycle, ["second", "third"]);
     assert_eq!(find_cycle(&own).unwrap(), ["own"]);
 }
 
@@ -139,7 +142,7 @@ proptest! {
         let edges: Vec<(usize, usize)> = edges.into_iter().map(|(from, to)| (from, to.index(from))).collect();
         let plan = plan_of(30, &edges);
         prop_assert_eq!(find_cycle(&plan), None);
-        prop_assert!(check_plan(&plan, &Tools, &RunLimits::default(), &[]).is_empty());
+        prop_assert!(check_plan(&plan, &TestCatalog, &RunLimits::default(), &[]).is_empty());
     }
 
     #[test]
@@ -149,14 +152,14 @@ proptest! {
             edges.push((*from, ring[(at + 1) % ring.len()]));
         }
         let plan = plan_of(20, &edges);
-        let named = find_cycle(&plan).expect("a cycle exists");
+        let found = find_cycle(&plan).expect("a cycle exists");
         // The reported steps form a cycle.
-        for (at, id) in named.iter().enumerate() {
-            let next = &named[(at + 1) % named.len()];
-            prop_assert!(plan.dependencies_of(plan.step(id).unwrap()).contains(next), "{named:?}");
+        for (at, id) in found.iter().enumerate() {
+            let next = &found[(at + 1) % found.len()];
+            prop_assert!(plan.dependencies_of(plan.step(id).unwrap()).contains(next), "{found:?}");
         }
-        let problems = check_plan(&plan, &Tools, &RunLimits::default(), &[]);
-        let circle = PlanProblem::Cycle { steps: named };
-        prop_assert!(problems.contains(&circle));
+        let problems = check_plan(&plan, &TestCatalog, &RunLimits::default(), &[]);
+        let cycle = PlanProblem::Cycle { steps: found };
+        prop_assert!(problems.contains(&cycle));
     }
 }

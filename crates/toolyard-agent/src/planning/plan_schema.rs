@@ -3,19 +3,16 @@
 use serde_json::{Map, Value, json};
 use toolyard_core::{Param, ParamType};
 
-use super::signature::{OrderedParams, order_params, shown_type};
+use super::signature::{OrderedParams, order_params, prompt_type};
 use crate::{escape, prompt::PromptTool};
 
 /// Steps that a small model can plan at once.
 const MAX_STEPS: usize = 8;
-/// Nesting below this is unrestricted.
+/// Nested deeper, objects are unrestricted and arrays contain only scalars.
 const MAX_DEPTH: usize = 4;
-/// Pattern of a step id.
 const ID_PATTERN: &str = "^[a-z][a-z0-9_]{0,19}$";
-/// Pattern of a reference.
 const REFERENCE_PATTERN: &str = "^\\$[a-z][a-z0-9_]{0,19}[a-zA-Z0-9_.*:\\[\\]-]{0,60}$";
 
-/// Whether values may be references.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum References {
     Allowed,
@@ -55,8 +52,8 @@ fn step_schema(tool: &PromptTool) -> Option<Value> {
     })))
 }
 
-/// The schema of a tool's arguments, in which any value may be a reference. None if a parameter contains a control token of
-/// a chat template.
+/// The schema of a tool's arguments, in which any value but one with fixed choices may be a reference. None if a parameter
+/// contains a control token of a chat template.
 pub(crate) fn arguments_schema(params: &[Param]) -> Option<Value> {
     params_schema(params, MAX_DEPTH, References::Allowed)
 }
@@ -84,16 +81,16 @@ fn value_schema(param: &Param, depth: usize, references: References) -> Option<V
         let is_unsafe = |choice: &&Value| choice.as_str().is_some_and(escape::has_control_token);
         return (!choices.iter().any(is_unsafe)).then(|| json!({ "enum": choices }));
     }
-    let plain = kind_schema(shown_type(&param.kind), param, depth, references)?;
+    let literal = kind_schema(prompt_type(&param.kind), param, depth, references)?;
     let accepts_string = match &param.kind {
         ParamType::String | ParamType::Any => true,
         ParamType::Union(kinds) => kinds.contains(&ParamType::String),
         _ => false,
     };
     if accepts_string || references == References::Forbidden {
-        return Some(plain);
+        return Some(literal);
     }
-    Some(json!({"anyOf": [plain, {"type": "string", "pattern": REFERENCE_PATTERN}]}))
+    Some(json!({"anyOf": [literal, {"type": "string", "pattern": REFERENCE_PATTERN}]}))
 }
 
 fn kind_schema(kind: &ParamType, param: &Param, depth: usize, references: References) -> Option<Value> {
@@ -141,7 +138,7 @@ mod tests {
         ]
     }
 
-    fn fits(plan: &Value) -> bool {
+    fn is_valid_reply(plan: &Value) -> bool {
         let tools = tools();
         let schema = plan_schema(&tools.iter().collect::<Vec<_>>());
         jsonschema::validator_for(&schema).unwrap().is_valid(plan)
@@ -158,19 +155,19 @@ mod tests {
 
     #[test]
     fn an_answer_a_call_or_steps_match() {
-        assert!(fits(&json!({"answer": "Hello"})));
+        assert!(is_valid_reply(&json!({"answer": "Hello"})));
         let good = json!({"filepath": "a.xlsx", "data": [[1, "x"]], "kind": "row"});
-        assert!(fits(&call(&good)) && fits(&steps(&good)));
+        assert!(is_valid_reply(&call(&good)) && is_valid_reply(&steps(&good)));
         for wrong in [
             json!({"filepath": "a"}),
             json!({"filepath": "a", "data": "rows"}),
             json!({"filepath": "a", "data": [], "kind": "cell"}),
             json!({"filepath": "a", "data": [], "other": 1}),
         ] {
-            assert!(!fits(&call(&wrong)) && !fits(&steps(&wrong)), "{wrong}");
+            assert!(!is_valid_reply(&call(&wrong)) && !is_valid_reply(&steps(&wrong)), "{wrong}");
         }
-        assert!(!fits(&json!({"call": {"tool_type": "shout", "arguments": {}}})));
-        assert!(!fits(&json!({"answer": "x", "steps": []})));
+        assert!(!is_valid_reply(&json!({"call": {"tool_type": "shout", "arguments": {}}})));
+        assert!(!is_valid_reply(&json!({"answer": "x", "steps": []})));
     }
 
     #[test]
@@ -180,9 +177,9 @@ mod tests {
             json!({"filepath": "$name", "data": "$read.rows[1:][*].x", "bold": "$b.ok"}),
             json!({"filepath": "a", "data": ["$row"]}),
         ] {
-            assert!(fits(&steps(&arguments)), "{arguments}");
+            assert!(is_valid_reply(&steps(&arguments)), "{arguments}");
         }
-        assert!(!fits(&call(&json!({"filepath": "a", "data": "$read.rows"}))));
+        assert!(!is_valid_reply(&call(&json!({"filepath": "a", "data": "$read.rows"}))));
     }
 
     #[test]

@@ -6,10 +6,10 @@ use toolyard_core::{Param, ParamType};
 
 use crate::{escape, prompt::PromptTool};
 
-/// Shorter parameter descriptions only repeat the name.
+/// Descriptions up to this length are left out, because they only repeat the name.
 const MIN_PARAM_DESCRIPTION_CHARS: usize = 30;
-/// Characters of a parameter description.
 const MAX_PARAM_DESCRIPTION_CHARS: usize = 160;
+const MAX_LINE_CHARS: usize = 2 * MAX_PARAM_DESCRIPTION_CHARS;
 
 /// Parameters in the order of a signature, and the names of those that a model must give.
 pub(super) struct OrderedParams<'a> {
@@ -17,8 +17,8 @@ pub(super) struct OrderedParams<'a> {
     pub(super) required: Vec<&'a str>,
 }
 
-/// The type shown to a model: a list, where the tool also accepts a single item.
-pub(super) fn shown_type(kind: &ParamType) -> &ParamType {
+/// The type that a prompt shows: an array where the tool accepts both an array and a single item.
+pub(super) fn prompt_type(kind: &ParamType) -> &ParamType {
     match kind {
         ParamType::Union(kinds)
             if kinds.contains(&ParamType::Array) && !kinds.contains(&ParamType::String) =>
@@ -30,16 +30,18 @@ pub(super) fn shown_type(kind: &ParamType) -> &ParamType {
 }
 
 /// Orders lists and objects last, so that a model writes them when everything else is settled. If one of those is required,
-/// parameters with a default are required too, because they say where the data goes.
+/// parameters with a default are required too, because they often say where the data goes.
 pub(super) fn order_params(params: &[Param]) -> OrderedParams<'_> {
-    let is_large = |param: &&Param| matches!(shown_type(&param.kind), ParamType::Array | ParamType::Object);
-    let requires_large = params.iter().any(|param| is_large(&param) && param.required);
+    let is_composite =
+        |param: &&Param| matches!(prompt_type(&param.kind), ParamType::Array | ParamType::Object);
+    let requires_composite = params.iter().any(|param| is_composite(&param) && param.required);
     let mut order: Vec<&Param> = params.iter().collect();
-    if requires_large {
-        order.sort_by_key(|param| is_large(param));
+    if requires_composite {
+        order.sort_by_key(|param| is_composite(param));
     }
-    let is_required =
-        |param: &&&Param| param.required || (requires_large && !is_large(param) && param.default.is_some());
+    let is_required = |param: &&&Param| {
+        param.required || (requires_composite && !is_composite(param) && param.default.is_some())
+    };
     let required = order.iter().filter(is_required).map(|param| param.name.as_str()).collect();
     OrderedParams { params: order, required }
 }
@@ -49,13 +51,17 @@ pub(super) fn signature(tool: &PromptTool) -> String {
     let OrderedParams { params, required } = order_params(tool.params());
     let param_text = |param: &&Param| {
         let is_required = required.contains(&param.name.as_str());
-        let mark = if is_required { "" } else { "?" };
+        let optional_mark = if is_required { "" } else { "?" };
         let default = param.default.as_ref().filter(|_| is_required && !param.required);
         let default = default.map(|value| format!(" = {}", escape::json(value))).unwrap_or_default();
-        format!("{}{mark}: {}{default}", escape::name(&param.name), kind_text(param, shown_type(&param.kind)))
+        format!(
+            "{}{optional_mark}: {}{default}",
+            escape::name(&param.name),
+            kind_text(param, prompt_type(&param.kind))
+        )
     };
-    let list: Vec<String> = params.iter().map(param_text).collect();
-    let mut text = format!("- {}({})\n", escape::name(tool.name()), list.join(", "));
+    let param_texts: Vec<String> = params.iter().map(param_text).collect();
+    let mut text = format!("- {}({})\n", escape::name(tool.name()), param_texts.join(", "));
     push_line(&mut text, &tool.first_sentence());
     for param in params {
         let description = param.description.as_deref().map(first_clause).unwrap_or_default();
@@ -71,9 +77,9 @@ pub(super) fn signature(tool: &PromptTool) -> String {
 
 fn push_line(text: &mut String, line: &str) {
     if !line.is_empty() {
-        let short: String = line.chars().take(2 * MAX_PARAM_DESCRIPTION_CHARS).collect();
+        let short: String = line.chars().take(MAX_LINE_CHARS).collect();
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "  {}", escape::prose(&short));
+        let _ = writeln!(text, "  {}", escape::markup(&short));
     }
 }
 

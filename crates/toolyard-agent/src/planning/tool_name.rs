@@ -1,12 +1,10 @@
-//! Guesses from a tool's name whether it only reads. The guess is only used to be stricter.
+//! Guesses from a tool's name whether it only reads. The guess is used for repairs and verification, never for permissions.
 
-/// Words in names of tools that only read.
 const READ_WORDS: [&str; 27] = [
     "get", "read", "list", "fetch", "show", "check", "search", "find", "view", "describe", "query", "status",
     "state", "health", "log", "logs", "validate", "lint", "test", "tests", "monitor", "history", "lookup",
     "count", "inspect", "look", "browse",
 ];
-/// Words in names of tools that change something.
 const WRITE_WORDS: [&str; 34] = [
     "write", "create", "send", "delete", "update", "set", "add", "put", "post", "move", "copy", "rename",
     "insert", "append", "apply", "save", "upload", "remove", "run", "execute", "start", "stop", "edit",
@@ -27,7 +25,6 @@ pub(crate) fn name_words(tool: &str) -> Vec<String> {
     words.map(str::to_owned).collect()
 }
 
-/// Whether a tool's name says that it only reads.
 pub(crate) fn is_read_only_name(tool: &str) -> bool {
     let words = name_words(tool);
     let has = |known: &[&str]| words.iter().any(|word| known.contains(&word.as_str()));

@@ -3,12 +3,11 @@
 use serde_json::Value;
 use toolyard_core::{Param, RawJson, params};
 
-/// The parameters that a tool accepts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct ToolParams {
     pub(super) params: Vec<Param>,
     /// Whether the tool accepts further, undeclared parameters.
-    pub(super) accepts_others: bool,
+    pub(super) accepts_undeclared: bool,
 }
 
 impl ToolParams {
@@ -16,9 +15,9 @@ impl ToolParams {
         let schema = schema.to_value();
         let params = params(&schema);
         let allows = |keyword: &str| schema.get(keyword).is_some_and(|value| *value != Value::Bool(false));
-        let accepts_others =
+        let accepts_undeclared =
             params.is_empty() || allows("additionalProperties") || allows("patternProperties");
-        Self { params, accepts_others }
+        Self { params, accepts_undeclared }
     }
 
     pub(super) fn param(&self, name: &str) -> Option<&Param> {

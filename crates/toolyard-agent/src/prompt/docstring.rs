@@ -14,23 +14,22 @@ use toolyard_core::Param;
 /// Headings of a parameter section, in lower case.
 const HEADINGS: [&str; 6] = ["args", "arguments", "parameters", "params", "参数", "參數"];
 
-/// Moves the descriptions of parameters that have none of their own from the lines to the parameters. Returns the remaining
-/// lines.
+/// Moves descriptions from the lines to the parameters that have none yet. Returns the remaining lines.
 pub(super) fn extract_param_descriptions(lines: Vec<String>, params: &mut [Param]) -> Vec<String> {
     let Some(heading) = lines.iter().position(|line| is_heading(line)) else { return lines };
     let mut rest = lines;
     let section = rest.split_off(heading);
     let mut section = section.into_iter();
     let heading = section.next();
-    let (taken, left) = parse_items(section.collect(), params);
-    if taken.is_empty() || left.first().is_some_and(|line| parse_item(line, params).is_some()) {
+    let (items, left) = parse_items(section.collect(), params);
+    if items.is_empty() || left.first().is_some_and(|line| parse_item(line, params).is_some()) {
         // The section is not fully understood: keep it as it is.
         rest.extend(heading);
-        rest.extend(taken.into_iter().flat_map(|item| item.lines));
+        rest.extend(items.into_iter().flat_map(|item| item.lines));
         rest.extend(left);
         return rest;
     }
-    for item in taken {
+    for item in items {
         if let Some(param) = params.get_mut(item.param) {
             param.description = Some(item.text);
         }
@@ -44,24 +43,26 @@ fn is_heading(line: &str) -> bool {
     line.strip_suffix([':', '：']).is_some_and(|word| HEADINGS.contains(&word.trim().to_lowercase().as_str()))
 }
 
-/// The description of one parameter.
+/// A parameter description in a docstring.
 struct ParamItem {
+    /// Index of the parameter.
     param: usize,
     text: String,
+    /// The lines it consists of.
     lines: Vec<String>,
 }
 
 /// Parses the items at the start of a section; returns them and the remaining lines.
 fn parse_items(lines: Vec<String>, params: &[Param]) -> (Vec<ParamItem>, Vec<String>) {
-    let mut taken: Vec<ParamItem> = Vec::new();
+    let mut items: Vec<ParamItem> = Vec::new();
     let mut lines = lines.into_iter().peekable();
     while let Some(line) = lines.peek() {
         let indent = indent(line);
         match parse_item(line, params) {
-            Some((param, _)) if taken.iter().any(|item| item.param == param) => break,
-            Some((param, text)) => taken.push(ParamItem { param, text: text.to_owned(), lines: Vec::new() }),
+            Some((param, _)) if items.iter().any(|item| item.param == param) => break,
+            Some((param, text)) => items.push(ParamItem { param, text: text.to_owned(), lines: Vec::new() }),
             // Indented deeper than the previous item: its continuation.
-            None => match taken.last_mut() {
+            None => match items.last_mut() {
                 Some(last) if last.lines.first().is_some_and(|first| indent > self::indent(first)) => {
                     last.text.push(' ');
                     last.text.push_str(line.trim());
@@ -69,11 +70,11 @@ fn parse_items(lines: Vec<String>, params: &[Param]) -> (Vec<ParamItem>, Vec<Str
                 _ => break,
             },
         }
-        if let (Some(last), Some(line)) = (taken.last_mut(), lines.next()) {
+        if let (Some(last), Some(line)) = (items.last_mut(), lines.next()) {
             last.lines.push(line);
         }
     }
-    (taken, lines.collect())
+    (items, lines.collect())
 }
 
 /// `name: text`, `- name (type): text`, `:param name: text`, for a parameter without a description.

@@ -14,10 +14,9 @@ use super::{
 };
 use crate::{AgentConfig, TokenCounter, escape};
 
-/// Characters of a tool name.
 const MAX_NAME_CHARS: usize = 64;
-/// Lower levels omit parameters, which a definition cannot.
-const LEVELS: [DetailLevel; 3] = [DetailLevel::Full, DetailLevel::Compact, DetailLevel::Brief];
+/// The detail levels of a definition, which always has all parameters.
+const DEFINITION_LEVELS: [DetailLevel; 3] = [DetailLevel::Full, DetailLevel::Compact, DetailLevel::Brief];
 /// Schema keywords without use for a model.
 const UNUSED_KEYWORDS: [&str; 4] = ["$schema", "$id", "$comment", "title"];
 
@@ -58,15 +57,17 @@ pub fn build_native_prompt(
         available.total = 0;
     }
     let total = available.total;
-    let fixed = counter.count(&system_message(agent, total, total, true, templates));
-    let tool_budget = budget.after(fixed)?;
+    // An upper estimate, before it is known how many tools fit.
+    let (selected, omitted, is_searchable) = (total, total, true);
+    let fixed_tokens = counter.count(&system_message(agent, selected, omitted, is_searchable, templates));
+    let tool_budget = budget.after(fixed_tokens)?;
     let selection = if total == 0 {
         ToolSelection::default()
     } else {
         let render = |tool: &PromptTool, level| {
             Some(format!("{},", definition(tool, &tool.name, level, provider, CacheControl::None)?))
         };
-        select_tools(available, &LEVELS, tool_budget, counter, render)
+        select_tools(available, &DEFINITION_LEVELS, tool_budget, counter, render)
     };
     selection.shrink_to_fit(budget, |selection| {
         let prompt = assemble(agent, provider, selection, total, counter);
@@ -180,7 +181,7 @@ fn native_schema(tool: &PromptTool, level: DetailLevel) -> Option<Value> {
         }
         match keywords.get("description") {
             Some(Value::String(text)) if level == DetailLevel::Full => {
-                let text = escape::control_tokens(&escape::one_line(text)).into_owned();
+                let text = escape::control_tokens(&escape::sanitized_line(text)).into_owned();
                 keywords.insert("description".to_owned(), json!(text));
             }
             Some(_) => {

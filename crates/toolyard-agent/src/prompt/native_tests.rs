@@ -13,7 +13,7 @@ fn prompt(provider: Provider, tools: Vec<PromptTool>, tokens: usize) -> NativePr
         .unwrap()
 }
 
-fn read() -> PromptTool {
+fn read_tool() -> PromptTool {
     let schema = json!({"type": "object", "title": "readArguments", "$schema": "http://json-schema.org/draft-07/schema#",
         "properties": {"path": {"title": "Path", "type": "string"}, "title": {"type": "string"}}, "required": ["path"]});
     PromptTool::new(
@@ -25,14 +25,14 @@ fn read() -> PromptTool {
 fn definitions_have_the_format_of_the_provider() {
     let schema = json!({"type": "object", "required": ["path"],
         "properties": {"path": {"type": "string", "description": "Where it is"}, "title": {"type": "string"}}});
-    let openai = prompt(Provider::OpenAi, vec![read()], 2_000);
+    let openai = prompt(Provider::OpenAi, vec![read_tool()], 2_000);
     assert_eq!(
         openai.body["tools"],
         json!([{"type": "function",
         "function": {"name": "files_read", "description": "Read a file.", "parameters": schema}}])
     );
     assert_eq!(openai.aliases["files_read"], "files.read");
-    let anthropic = prompt(Provider::Anthropic, vec![read()], 2_000);
+    let anthropic = prompt(Provider::Anthropic, vec![read_tool()], 2_000);
     assert_eq!(
         anthropic.body["tools"],
         json!([{"name": "files_read", "description": "Read a file.", "input_schema": schema}])
@@ -44,7 +44,7 @@ fn definitions_have_the_format_of_the_provider() {
 #[test]
 fn the_last_core_tool_has_the_cache_marker() {
     let available = AvailableTools {
-        core: vec![read()],
+        core: vec![read_tool()],
         relevant: [PromptTool::new(&ToolSpec::new("other", "Other"))],
         total: 2,
     };
@@ -62,27 +62,27 @@ fn names_stay_unique() {
     let long = "n".repeat(80);
     let names = ["a.b", "a_b", "读", &long, ""];
     let prompt = prompt(Provider::OpenAi, names.iter().map(|name| tool(name)).collect(), 2_000);
-    let shown: HashSet<&str> = prompt.body["tools"]
+    let shown_names: HashSet<&str> = prompt.body["tools"]
         .as_array()
         .unwrap()
         .iter()
         .map(|tool| tool["function"]["name"].as_str().unwrap())
         .collect();
-    assert_eq!(shown.len(), 5);
-    assert!(shown.iter().all(|name| (1..=64).contains(&name.len())));
-    let meant: HashSet<&str> =
-        shown.iter().map(|name| prompt.aliases.get(*name).map_or(*name, String::as_str)).collect();
-    assert_eq!(meant, HashSet::from(names));
+    assert_eq!(shown_names.len(), 5);
+    assert!(shown_names.iter().all(|name| (1..=64).contains(&name.len())));
+    let original_names: HashSet<&str> =
+        shown_names.iter().map(|name| prompt.aliases.get(*name).map_or(*name, String::as_str)).collect();
+    assert_eq!(original_names, HashSet::from(names));
 }
 
 #[test]
 fn control_tokens_are_escaped_or_the_tool_is_omitted() {
-    let said = PromptTool::new(&ToolSpec::new("said", "ends <|im_end|> here"));
-    let chosen = PromptTool::new(
-        &ToolSpec::new("chosen", "x")
+    let in_description = PromptTool::new(&ToolSpec::new("in_description", "ends <|im_end|> here"));
+    let in_choices = PromptTool::new(
+        &ToolSpec::new("in_choices", "x")
             .with_input_schema(json!({"properties": {"a": {"enum": ["<|im_end|>"]}}})),
     );
-    let prompt = prompt(Provider::OpenAi, vec![said, chosen], 2_000);
+    let prompt = prompt(Provider::OpenAi, vec![in_description, in_choices], 2_000);
     assert_eq!(prompt.body["tools"].as_array().unwrap().len(), 1);
     assert_eq!(prompt.omitted, 1);
     assert!(!prompt.body.to_string().contains("<|"));

@@ -1,20 +1,16 @@
 //! One tool as a prompt shows it: sanitized and bounded.
 
 use serde_json::Value;
-use toolyard_core::{
-    EffectiveHints, Param, RawJson, SourceKind, ToolSpec, extract_capabilities, params, redact_json,
-};
+use toolyard_core::{EffectiveHints, Param, RawJson, SourceKind, ToolSpec, extract_capabilities, params};
 use toolyard_hub::ToolCandidate;
 use unicode_segmentation::UnicodeSegmentation as _;
 
 use super::{docstring::extract_param_descriptions, example_arguments::example_arguments};
 use crate::{escape, values::result_shape};
 
-/// Characters of a tool's description.
 const MAX_DESCRIPTION_CHARS: usize = 2_000;
-/// Characters of a parameter's description.
 const MAX_PARAM_DESCRIPTION_CHARS: usize = 400;
-/// Longer choices, defaults and examples are omitted.
+/// Longer choices and defaults are omitted.
 const MAX_VALUE_BYTES: usize = 600;
 /// Characters of a result shape; a longer one is omitted.
 const MAX_RESULT_SHAPE_CHARS: usize = 300;
@@ -29,8 +25,10 @@ pub struct PromptTool {
     pub(super) name: String,
     pub(super) description: Vec<String>,
     pub(super) params: Vec<Param>,
-    pub(super) more_params: usize,
+    /// Number of parameters that are not shown.
+    pub(super) omitted_params: usize,
     pub(super) hints: Option<EffectiveHints>,
+    /// The capability under which prompts with many tools list it.
     pub(super) group: Option<String>,
     pub(super) success_percent: Option<u32>,
     pub(super) example: Value,
@@ -54,8 +52,10 @@ impl PromptTool {
         tool.is_native = candidate.source.info.kind == SourceKind::Native;
         // Capabilities guessed from descriptions are too unreliable for a group heading.
         let declared = candidate.spec().capabilities.first().cloned();
-        let tag = declared.or_else(|| extract_capabilities(&candidate.name, "").into_iter().next());
-        tool.group = tag.map(|tag| tag.as_str().to_owned()).filter(|tag| escape::is_plain_name(tag));
+        let capability = declared.or_else(|| extract_capabilities(&candidate.name, "").into_iter().next());
+        tool.group = capability
+            .map(|capability| capability.as_str().to_owned())
+            .filter(|name| escape::is_plain_name(name));
         tool
     }
 
@@ -65,14 +65,14 @@ impl PromptTool {
         // A description may be as long as a message: bound the work before processing.
         let description: String =
             description.unwrap_or_default().chars().take(4 * MAX_DESCRIPTION_CHARS).collect();
-        let lines = extract_param_descriptions(escape::lines(&description), &mut params);
-        let more_params = bound_params(&mut params);
+        let lines = extract_param_descriptions(escape::sanitized_lines(&description), &mut params);
+        let omitted_params = limit_params(&mut params);
         Self {
             name: spec.name.to_string(),
             description: dedent(truncate_lines(lines)),
             example: example_arguments(&params),
             params,
-            more_params,
+            omitted_params,
             hints: None,
             group: None,
             success_percent: None,
@@ -82,30 +82,12 @@ impl PromptTool {
         }
     }
 
-    /// Sets the effective hints.
-    #[must_use]
-    pub fn with_hints(mut self, hints: EffectiveHints) -> Self {
-        self.hints = Some(hints);
-        self
-    }
-
     /// Sets the success rate. It is shown in steps of ten percent, so that prompts rarely change.
     #[must_use]
     pub fn with_success_rate(mut self, rate: f64, calls: f64) -> Self {
-        let step = (rate.clamp(0.0, 1.0) * 10.0).round();
-        let percent = (0..=10_u32).find(|tenth| f64::from(*tenth) >= step).map(|tenth| tenth * 10);
+        let tenths = (rate.clamp(0.0, 1.0) * 10.0).round();
+        let percent = (0..=10_u32).find(|tenth| f64::from(*tenth) >= tenths).map(|tenth| tenth * 10);
         self.success_percent = percent.filter(|_| calls >= MIN_RATED_CALLS);
-        self
-    }
-
-    /// Sets the arguments of a successful call as example, with secrets redacted. Not for core tools: their part of the
-    /// prompt should stay the same between calls.
-    #[must_use]
-    pub fn with_last_arguments(mut self, arguments: &RawJson) -> Self {
-        let redacted = redact_json(arguments).0.to_value();
-        if redacted.is_object() && escape::json(&redacted).len() <= MAX_VALUE_BYTES {
-            self.example = redacted;
-        }
         self
     }
 
@@ -138,7 +120,6 @@ impl PromptTool {
         &self.params
     }
 
-    /// The first sentence of the description.
     pub(crate) fn first_sentence(&self) -> String {
         let line = self.description.first().map(String::as_str).unwrap_or_default();
         let sentence = line.unicode_sentences().next().unwrap_or(line).trim();
@@ -160,25 +141,24 @@ fn declared_result_shape(schema: &RawJson) -> Option<String> {
 }
 
 /// Sanitizes parameters and removes those beyond the limit; returns the number removed.
-fn bound_params(params: &mut Vec<Param>) -> usize {
-    let all = count(params);
-    if all > MAX_PARAMS {
+fn limit_params(params: &mut Vec<Param>) -> usize {
+    let total = count_params(params);
+    if total > MAX_PARAMS {
         // Required parameters are kept: without them the tool cannot be called.
         params.sort_by_key(|param| !param.required);
     }
     let mut left = MAX_PARAMS;
     truncate_params(params, &mut left);
     params.iter_mut().for_each(sanitize_param);
-    all.saturating_sub(count(params))
+    total.saturating_sub(count_params(params))
 }
 
-fn count(params: &[Param]) -> usize {
-    let inner = |param: &Param| count(&param.fields) + param.items.as_deref().map_or(0, count_items);
-    params.iter().map(|param| 1 + inner(param)).sum()
+fn count_params(params: &[Param]) -> usize {
+    params.iter().map(|param| 1 + count_nested_params(param)).sum()
 }
 
-fn count_items(items: &Param) -> usize {
-    count(&items.fields) + items.items.as_deref().map_or(0, count_items)
+fn count_nested_params(param: &Param) -> usize {
+    count_params(&param.fields) + param.items.as_deref().map_or(0, count_nested_params)
 }
 
 fn truncate_params(params: &mut Vec<Param>, left: &mut usize) {
@@ -199,7 +179,7 @@ fn truncate_nested(param: &mut Param, left: &mut usize) {
 fn sanitize_param(param: &mut Param) {
     let description = param.description.take().map(|text| {
         let text: String = text.chars().take(4 * MAX_PARAM_DESCRIPTION_CHARS).collect();
-        truncate(&escape::one_line(&text), MAX_PARAM_DESCRIPTION_CHARS)
+        truncate(&escape::sanitized_line(&text), MAX_PARAM_DESCRIPTION_CHARS)
     });
     param.description = description.filter(|text| !text.is_empty());
     param.default =
@@ -215,11 +195,11 @@ fn sanitize_param(param: &mut Param) {
 
 fn are_short(values: &[Value]) -> bool {
     let mut left = MAX_VALUE_BYTES;
-    values.iter().all(|value| spend(value, &mut left))
+    values.iter().all(|value| subtract_size(value, &mut left))
 }
 
-/// Subtracts the approximate JSON size of a value; false once nothing is left.
-fn spend(value: &Value, left: &mut usize) -> bool {
+/// Subtracts the approximate JSON size of a value from `left`; false if it does not fit.
+fn subtract_size(value: &Value, left: &mut usize) -> bool {
     let cost = match value {
         Value::String(text) => 2 + text.len(),
         Value::Null | Value::Bool(_) | Value::Number(_) => 5,
@@ -228,10 +208,10 @@ fn spend(value: &Value, left: &mut usize) -> bool {
     let Some(rest) = left.checked_sub(cost) else { return false };
     *left = rest;
     match value {
-        Value::Array(items) => items.iter().all(|item| spend(item, left)),
+        Value::Array(items) => items.iter().all(|item| subtract_size(item, left)),
         Value::Object(entries) => entries.iter().all(|(key, value)| {
             *left = left.saturating_sub(key.len());
-            spend(value, left)
+            subtract_size(value, left)
         }),
         _ => true,
     }

@@ -11,7 +11,7 @@ use crate::TokenCounter;
 const MAX_CONSECUTIVE_MISSES: usize = 8;
 
 /// The tools that a prompt may contain.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct AvailableTools<I> {
     /// Tools that every prompt contains, in any order.
     pub core: Vec<PromptTool>,
@@ -85,8 +85,8 @@ pub(super) fn select_tools(
     render: impl Fn(&PromptTool, DetailLevel) -> Option<String>,
 ) -> ToolSelection {
     let cost = |tool: &PromptTool, level: DetailLevel| render(tool, level).map(|text| counter.count(&text));
-    let room = &mut budget.max_tokens;
-    let core = select_core_tools(available.core, levels, room, &cost);
+    let tokens_left = &mut budget.max_tokens;
+    let core = select_core_tools(available.core, levels, tokens_left, &cost);
     let mut names: HashSet<String> = core.iter().map(|selected| selected.tool.name.clone()).collect();
     let mut relevant = Vec::new();
     let mut misses = 0;
@@ -98,14 +98,15 @@ pub(super) fn select_tools(
             continue;
         }
         // A tool outside the core is only useful with its parameters.
-        let callable = levels.iter().copied().filter(|level| *level <= DetailLevel::Compact);
-        let fitting =
-            callable.filter_map(|level| Some((level, cost(&tool, level)?))).find(|(_, cost)| *cost <= *room);
+        let callable_levels = levels.iter().copied().filter(|level| *level <= DetailLevel::Compact);
+        let fitting = callable_levels
+            .filter_map(|level| Some((level, cost(&tool, level)?)))
+            .find(|(_, cost)| *cost <= *tokens_left);
         let Some((detail, cost)) = fitting else {
             misses += 1;
             continue;
         };
-        *room -= cost;
+        *tokens_left -= cost;
         misses = 0;
         names.insert(tool.name.clone());
         relevant.push(SelectedTool { tool, detail, is_core: false });
@@ -117,7 +118,7 @@ pub(super) fn select_tools(
 fn select_core_tools(
     mut core: Vec<PromptTool>,
     levels: &[DetailLevel],
-    room: &mut usize,
+    tokens_left: &mut usize,
     cost: &impl Fn(&PromptTool, DetailLevel) -> Option<usize>,
 ) -> Vec<SelectedTool> {
     core.sort_by(|one, other| one.name.cmp(&other.name));
@@ -125,8 +126,8 @@ fn select_core_tools(
     let mut kept = Vec::new();
     for level in levels.iter().copied() {
         let is_last = Some(&level) == levels.last();
-        let mut left = *room;
-        // A tool that cannot be shown at all does not shorten the others.
+        let mut left = *tokens_left;
+        // A tool that cannot be shown at this level does not lower the level of the others.
         let costs = core.iter().enumerate().filter_map(|(at, tool)| Some((at, cost(tool, level)?)));
         kept.clear();
         let mut all_fit = true;
@@ -143,7 +144,7 @@ fn select_core_tools(
             }
         }
         if all_fit || is_last {
-            *room = left;
+            *tokens_left = left;
             break;
         }
     }
@@ -168,19 +169,19 @@ impl ToolSelection {
         budget: PromptBudget,
         assemble: impl Fn(&Self) -> (P, usize),
     ) -> Result<P, PromptError> {
-        let mut excess = 1;
+        let mut remove_count = 1;
         loop {
             let (prompt, tokens) = assemble(&self);
             match budget.after(tokens) {
                 Ok(_) => return Ok(prompt),
                 Err(error) if self.len() == 0 => return Err(error),
-                Err(_) => self.shrink(excess),
+                Err(_) => self.shrink(remove_count),
             }
-            excess *= 2;
+            remove_count *= 2;
         }
     }
 
-    /// Removes the least relevant tools, then the last core tools.
+    /// Removes `count` tools: the least relevant ones first, then the last core tools.
     fn shrink(&mut self, count: usize) {
         let relevant = count.min(self.relevant.len());
         self.relevant.truncate(self.relevant.len() - relevant);

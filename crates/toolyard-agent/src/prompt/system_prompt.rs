@@ -6,7 +6,7 @@ use super::{
     prompt_tool::PromptTool,
     selection::{AvailableTools, PromptBudget, PromptError, SelectedTool, ToolSelection, select_tools},
     templates::{SystemTemplates, fill},
-    tool_details::{DetailLevel, details},
+    tool_details::{DetailLevel, format_details},
 };
 use crate::{AgentConfig, TokenCounter, agent::SEARCH_TOOLS};
 
@@ -34,13 +34,12 @@ pub fn build_agent_system_prompt_with_tools(
     budget: PromptBudget,
     counter: &dyn TokenCounter,
 ) -> Result<Prompt, PromptError> {
-    let SystemTemplates { calling_heading, calling_form, calling_rules, tools_heading, tools_notice, .. } =
+    let SystemTemplates { calling_heading, call_format, calling_rules, tools_heading, tools_notice, .. } =
         SystemTemplates::of(agent.language);
-    let paragraphs = [*calling_heading, calling_form, calling_rules, tools_heading, tools_notice];
+    let paragraphs = [*calling_heading, call_format, calling_rules, tools_heading, tools_notice];
     build_with_paragraphs(agent, &paragraphs, available, budget, counter)
 }
 
-/// Builds the prompt with other paragraphs before the tools.
 pub(crate) fn build_with_paragraphs(
     agent: &AgentConfig,
     paragraphs: &[&str],
@@ -58,17 +57,19 @@ pub(crate) fn build_with_paragraphs(
         prefix.push_str("\n\n");
     }
     let total = available.total;
-    let fixed = counter.count(&prefix) + counter.count(&tool_count_notice(total, total, true, templates));
-    let tool_budget = budget.after(fixed)?;
+    // An upper estimate, before it is known how many tools fit.
+    let (selected, omitted, is_searchable) = (total, total, true);
+    let notice = tool_count_notice(selected, omitted, is_searchable, templates);
+    let tool_budget = budget.after(counter.count(&prefix) + counter.count(&notice))?;
     // The final number depends on the selection; this one is as long as any.
-    let render = |tool: &PromptTool, level| Some(format!("999. {}", details(tool, level, templates)));
+    let render = |tool: &PromptTool, level| Some(format!("999. {}", format_details(tool, level, templates)));
     let selection = select_tools(available, &DetailLevel::ALL, tool_budget, counter, render);
     // Group headings and token boundaries between tools are not part of the estimate.
     selection.shrink_to_fit(budget, |selection| {
         let text = assemble(&prefix, selection, total, templates);
         let tokens = counter.count(&text);
         let omitted = total.saturating_sub(selection.len());
-        let tools = ordered(selection).into_iter().cloned().collect();
+        let tools = prompt_order(selection).into_iter().cloned().collect();
         (Prompt { text, tools, omitted, tokens }, tokens)
     })
 }
@@ -125,28 +126,27 @@ fn assemble(prefix: &str, selection: &ToolSelection, total: usize, templates: &S
     let mut text = prefix.to_owned();
     let is_grouped = selection.relevant.len() > MAX_UNGROUPED_TOOLS;
     let mut heading = None;
-    for (at, selected) in ordered(selection).into_iter().enumerate() {
-        let group = selected.tool.group.as_deref().unwrap_or(templates.other);
+    for (at, selected) in prompt_order(selection).into_iter().enumerate() {
+        let group = selected.tool.group.as_deref().unwrap_or(templates.other_group);
         if is_grouped && !selected.is_core && heading != Some(group) {
             // Writing to a string cannot fail.
             let _ = write!(text, "### {group}\n\n");
             heading = Some(group);
         }
-        let _ = write!(text, "{}. {}", at + 1, details(&selected.tool, selected.detail, templates));
+        let _ = write!(text, "{}. {}", at + 1, format_details(&selected.tool, selected.detail, templates));
     }
     let omitted = total.saturating_sub(selection.len());
     text.push_str(&tool_count_notice(selection.len(), omitted, has_search_tool(selection), templates));
     text
 }
 
-/// Whether the built-in search tool is selected.
 pub(super) fn has_search_tool(selection: &ToolSelection) -> bool {
     let mut tools = selection.core.iter().chain(&selection.relevant);
     tools.any(|selected| selected.tool.is_native && selected.tool.name == SEARCH_TOOLS)
 }
 
 /// Core tools, then the others by name; many tools are sorted by capability first, those without one last.
-fn ordered(selection: &ToolSelection) -> Vec<&SelectedTool> {
+fn prompt_order(selection: &ToolSelection) -> Vec<&SelectedTool> {
     let is_grouped = selection.relevant.len() > MAX_UNGROUPED_TOOLS;
     let mut relevant: Vec<&SelectedTool> = selection.relevant.iter().collect();
     relevant.sort_by_key(|selected| {

@@ -33,23 +33,24 @@ impl DetailLevel {
 
 /// The full text of a tool in a language. Ends with an empty line.
 pub fn format_tool_details(tool: &PromptTool, language: Language) -> String {
-    details(tool, DetailLevel::Full, SystemTemplates::of(language))
+    format_details(tool, DetailLevel::Full, SystemTemplates::of(language))
 }
 
 /// The text of a tool. Every line but the first is indented, and untrusted prose is quoted.
-pub(super) fn details(tool: &PromptTool, level: DetailLevel, templates: &SystemTemplates) -> String {
+pub(super) fn format_details(tool: &PromptTool, level: DetailLevel, templates: &SystemTemplates) -> String {
     let mut text = format!("**{}**\n", escape::name(&tool.name));
     match level {
         DetailLevel::Full | DetailLevel::Plain | DetailLevel::Compact => {
             for line in &tool.description {
-                push_line(&mut text, &format!("  > {}", escape::prose(line)));
+                push_line(&mut text, &format!("  > {}", escape::markup(line)));
             }
             if !tool.params.is_empty() {
                 push_line(&mut text, &format!("  {}", templates.parameters));
-                push_parameters(&mut text, &tool.params, 2, level, templates);
+                let indent_level = 2;
+                push_parameters(&mut text, &tool.params, indent_level, level, templates);
             }
-            if tool.more_params > 0 {
-                let more = fill(templates.more_parameters, &[("count", &tool.more_params.to_string())]);
+            if tool.omitted_params > 0 {
+                let more = fill(templates.more_parameters, &[("count", &tool.omitted_params.to_string())]);
                 push_line(&mut text, &format!("    {more}"));
             }
         }
@@ -66,7 +67,7 @@ pub(super) fn details(tool: &PromptTool, level: DetailLevel, templates: &SystemT
 fn push_brief(text: &mut String, tool: &PromptTool, templates: &SystemTemplates) {
     let sentence = tool.first_sentence();
     if !sentence.is_empty() {
-        push_line(text, &format!("  > {}", escape::prose(&sentence)));
+        push_line(text, &format!("  > {}", escape::markup(&sentence)));
     }
     let required: Vec<_> =
         tool.params.iter().filter(|param| param.required).map(|param| escape::name(&param.name)).collect();
@@ -96,20 +97,20 @@ fn hint_text(hints: EffectiveHints, templates: &SystemTemplates) -> Option<Strin
         (hints.idempotent && !hints.read_only, templates.idempotent),
     ];
     let set: Vec<&str> = known.into_iter().filter(|(is_set, _)| *is_set).map(|(_, text)| text).collect();
-    (!set.is_empty()).then(|| set.join(templates.comma))
+    (!set.is_empty()).then(|| set.join(templates.list_separator))
 }
 
 fn push_parameters(
     text: &mut String,
     params: &[Param],
-    depth: usize,
+    indent_level: usize,
     level: DetailLevel,
     templates: &SystemTemplates,
 ) {
     for param in params {
         let need = if param.required { templates.required } else { templates.optional };
         let description = param.description.as_deref().filter(|_| level <= DetailLevel::Plain);
-        let description = description.map(|text| format!(": {}", escape::prose(text))).unwrap_or_default();
+        let description = description.map(|text| format!(": {}", escape::markup(text))).unwrap_or_default();
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
@@ -117,9 +118,9 @@ fn push_parameters(
             "",
             escape::name(&param.name),
             type_text(param, templates),
-            indent = 2 * depth
+            indent = 2 * indent_level
         );
-        push_parameters(text, inner_fields(param), depth + 1, level, templates);
+        push_parameters(text, inner_fields(param), indent_level + 1, level, templates);
     }
 }
 
@@ -136,10 +137,10 @@ fn type_text(param: &Param, templates: &SystemTemplates) -> String {
     let mut text = kind_text(param, templates);
     if !param.choices.is_empty() {
         let choices: Vec<String> = param.choices.iter().map(escape::json).collect();
-        let _ = write!(text, "{}{}{}", templates.comma, templates.one_of, choices.join(" | "));
+        let _ = write!(text, "{}{}{}", templates.list_separator, templates.one_of, choices.join(" | "));
     }
     if let Some(default) = &param.default {
-        let _ = write!(text, "{}{}{}", templates.comma, templates.default, escape::json(default));
+        let _ = write!(text, "{}{}{}", templates.list_separator, templates.default, escape::json(default));
     }
     text
 }

@@ -47,8 +47,8 @@ pub(super) fn adapt_list<'v>(
         ArgumentNode::Text(_) => true,
         _ => false,
     };
-    let other = if is_mismatch { select_for_argument(written, wanted, values, notes) } else { None };
-    other.unwrap_or(node)
+    let selected = if is_mismatch { select_for_argument(written, wanted, values, notes) } else { None };
+    selected.unwrap_or(node)
 }
 
 /// For an argument that is exactly one reference: selects the part of the step's value that has the wanted kind.

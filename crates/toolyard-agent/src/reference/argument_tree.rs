@@ -1,17 +1,19 @@
 //! Arguments under construction: referenced values stay borrowed until they are serialized.
 
-use serde::{Serialize, Serializer, ser::SerializeMap as _};
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 use toolyard_core::{Param, ParamType};
 
 use super::{coerce::coerce_value, path::PathValue};
 
-/// A node of the arguments under construction.
+#[derive(Serialize)]
+#[serde(untagged)]
 pub(super) enum ArgumentNode<'v> {
     Literal(&'v Value),
     Text(String),
     Resolved(PathValue<'v>),
     Array(Vec<Self>),
+    #[serde(serialize_with = "serialize_entries")]
     Object(Vec<(&'v str, Self)>),
 }
 
@@ -31,7 +33,7 @@ impl ArgumentNode<'_> {
     }
 
     /// Converts the node to the type of a parameter. Lists are never copied.
-    pub(super) fn coerced(self, param: &Param) -> Self {
+    pub(super) fn coerce(self, param: &Param) -> Self {
         let (length, has_nested_list) = match &self {
             ArgumentNode::Resolved(PathValue::Borrowed(Value::Array(items))) => {
                 (items.len(), items.iter().any(Value::is_array))
@@ -65,22 +67,11 @@ impl ArgumentNode<'_> {
     }
 }
 
-impl Serialize for ArgumentNode<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            ArgumentNode::Literal(value) => value.serialize(serializer),
-            ArgumentNode::Text(text) => serializer.serialize_str(text),
-            ArgumentNode::Resolved(value) => value.serialize(serializer),
-            ArgumentNode::Array(items) => items.serialize(serializer),
-            ArgumentNode::Object(entries) => {
-                let mut map = serializer.serialize_map(Some(entries.len()))?;
-                for (key, node) in entries {
-                    map.serialize_entry(key, node)?;
-                }
-                map.end()
-            }
-        }
-    }
+fn serialize_entries<S: Serializer>(
+    entries: &[(&str, ArgumentNode<'_>)],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(entries.iter().map(|(key, node)| (key, node)))
 }
 
 /// Whether a node serializes to at most `max_bytes` of JSON.

@@ -25,7 +25,6 @@ pub(crate) fn coerce_arguments(
     }
 }
 
-/// Converts one value to the type of a parameter.
 pub(super) fn coerce_value(value: Value, param: &Param) -> Value {
     match (&param.kind, value) {
         (ParamType::Array, Value::Array(items)) => as_rows(items, param),
@@ -73,8 +72,8 @@ pub(super) fn coerce_value(value: Value, param: &Param) -> Value {
 
 /// A list; where a list of lists is expected and no item is a list, the items form one row.
 fn as_rows(items: Vec<Value>, param: &Param) -> Value {
-    let of_lists = param.items.as_deref().is_some_and(|inner| inner.kind == ParamType::Array);
-    if of_lists && !items.is_empty() && !items.iter().any(Value::is_array) {
+    let expects_rows = param.items.as_deref().is_some_and(|inner| inner.kind == ParamType::Array);
+    if expects_rows && !items.is_empty() && !items.iter().any(Value::is_array) {
         return Value::Array(vec![Value::Array(items)]);
     }
     Value::Array(items)

@@ -6,7 +6,7 @@ use super::{
     lookup_trace::{LookupTrace, display_name},
     parse::PathSegment,
     path::{PathValue, follow_path},
-    table_column::{ListMatch, MAX_DEPTH, folded, match_list, only_list},
+    table_column::{ListMatch, MAX_DEPTH, fold_name, match_list, only_list},
 };
 
 /// List items that count as one visit.
@@ -31,7 +31,6 @@ const WRAPPER_NAMES: [&str; 14] = [
 /// Fields that describe a result.
 const METADATA_FIELDS: [&str; 9] =
     ["exact", "approximate", "note", "ignored", "counted", "success", "ok", "unit", "status"];
-/// Names for the number of items.
 const COUNT_NAMES: [&str; 4] = ["length", "count", "size", "len"];
 
 /// Whether a key only means "the result".
@@ -64,15 +63,15 @@ pub(super) fn fuzzy_lookup<'v>(value: &'v Value, path: &[PathSegment]) -> Option
 
 /// The path with one key omitted, if exactly one such path exists in the value.
 fn without_one_key<'v>(value: &'v Value, path: &[PathSegment]) -> Option<(PathValue<'v>, String)> {
-    let mut all = path.iter().enumerate().filter_map(|(at, segment)| {
+    let mut matching = path.iter().enumerate().filter_map(|(at, segment)| {
         let PathSegment::Key(key) = segment else { return None };
         let mut shorter = path.to_vec();
         shorter.remove(at);
         let found = (!shorter.is_empty()).then(|| follow_path(value, &shorter)).flatten()?;
         Some((found, format!("ignored `{key}`")))
     });
-    let only = all.next()?;
-    all.next().is_none().then_some(only)
+    let only = matching.next()?;
+    matching.next().is_none().then_some(only)
 }
 
 fn search<'v>(
@@ -82,7 +81,7 @@ fn search<'v>(
     depth: usize,
 ) -> Option<PathValue<'v>> {
     let items = value.as_array().map_or(0, Vec::len);
-    if !trace.spend(1 + items / ITEMS_PER_VISIT) {
+    if !trace.spend_visits(1 + items / ITEMS_PER_VISIT) {
         return None;
     }
     if let Some(found) = follow_path(value, path) {
@@ -98,9 +97,9 @@ fn search<'v>(
     if let Value::String(text) = value {
         return in_json_text(text, path, trace, depth);
     }
-    let notes = trace.notes.len();
+    let note_count = trace.notes.len();
     STRATEGIES.into_iter().find_map(|strategy| {
-        trace.notes.truncate(notes);
+        trace.notes.truncate(note_count);
         strategy(value, Query { segment, rest, path, depth }, trace)
     })
 }
@@ -111,7 +110,7 @@ struct Query<'p> {
     segment: &'p PathSegment,
     rest: &'p [PathSegment],
     path: &'p [PathSegment],
-    /// Further strategies that may be applied one after the other.
+    /// How many more strategies may be applied after this one.
     depth: usize,
 }
 
@@ -155,10 +154,10 @@ fn whole_string<'v>(text: &str, path: &[PathSegment]) -> Option<PathValue<'v>> {
 /// The same key in another spelling: `sheetName` for `sheet_name`.
 fn similar_key<'v>(value: &'v Value, query: Query<'_>, trace: &mut LookupTrace) -> Option<PathValue<'v>> {
     let (PathSegment::Key(key), Value::Object(entries)) = (query.segment, value) else { return None };
-    let wanted = folded(key);
-    let mut same = entries.iter().filter(|(known, _)| folded(known) == wanted);
-    let (known, value) = same.next()?;
-    if same.next().is_some() {
+    let wanted = fold_name(key);
+    let mut matching = entries.iter().filter(|(known, _)| fold_name(known) == wanted);
+    let (known, value) = matching.next()?;
+    if matching.next().is_some() {
         return None;
     }
     trace.note(format!("used `{}` for `{key}`", display_name(known)));
@@ -174,10 +173,10 @@ fn without_wrapper<'v>(value: &'v Value, query: Query<'_>, trace: &mut LookupTra
     let inner = main_value(value);
     if query.rest.is_empty() {
         // A bare wrapper name means the value itself, unless it may name a field of each record.
-        let is_plain = !matches!(inner, Value::Object(_)) || is_result_name(key);
+        let may_be_whole = !matches!(inner, Value::Object(_)) || is_result_name(key);
         let in_records =
             matches!(key.as_str(), "value" | "text" | "content") && only_list(inner, trace).is_some();
-        if !is_plain || in_records {
+        if !may_be_whole || in_records {
             return None;
         }
     }
@@ -206,6 +205,7 @@ fn without_unknown_key<'v>(
     search(value, query.rest, trace, query.depth)
 }
 
+/// Whether a key means the whole value even if that is an object.
 fn is_result_name(key: &str) -> bool {
     matches!(key, "result" | "output" | "response" | "structured" | "structuredContent" | "return")
 }
@@ -225,7 +225,7 @@ fn item_count<'v>(value: &'v Value, query: Query<'_>, trace: &mut LookupTrace) -
 fn nested_key<'v>(value: &'v Value, query: Query<'_>, trace: &mut LookupTrace) -> Option<PathValue<'v>> {
     let (PathSegment::Key(key), Value::Object(entries)) = (query.segment, value) else { return None };
     let mut found = Vec::new();
-    occurrences(entries, key, MAX_DEPTH, trace, &mut found);
+    collect_occurrences(entries, key, MAX_DEPTH, trace, &mut found);
     let [only] = found.as_slice() else { return None };
     trace.note(format!("found `{key}` deeper in the value"));
     search(only, query.rest, trace, query.depth)
@@ -239,7 +239,7 @@ fn in_only_list<'v>(value: &'v Value, query: Query<'_>, trace: &mut LookupTrace)
     }
 }
 
-fn occurrences<'v>(
+fn collect_occurrences<'v>(
     entries: &'v Map<String, Value>,
     key: &str,
     depth: usize,
@@ -247,13 +247,13 @@ fn occurrences<'v>(
     found: &mut Vec<&'v Value>,
 ) {
     for (name, value) in entries {
-        if found.len() > 1 || !trace.spend(1) {
+        if found.len() > 1 || !trace.spend_visits(1) {
             return;
         }
         if name == key {
             found.push(value);
         } else if let (Value::Object(inner), true) = (value, depth > 0) {
-            occurrences(inner, key, depth - 1, trace, found);
+            collect_occurrences(inner, key, depth - 1, trace, found);
         }
     }
 }

@@ -12,7 +12,6 @@ pub(super) const MAX_VISITS: usize = 50_000;
 const MAX_PARSED_BYTES: usize = 32 << 20;
 /// Characters of a name shown in a note.
 const MAX_NAME_CHARS: usize = 40;
-/// Characters of one note.
 const MAX_NOTE_CHARS: usize = 200;
 
 /// What a fuzzy lookup did so far, and its remaining work budget.
@@ -41,12 +40,13 @@ impl Default for LookupTrace {
 impl LookupTrace {
     /// Adds a note. It is escaped because the names in it come from servers and an approver reads it.
     pub(super) fn note(&mut self, note: impl Into<String>) {
-        self.notes
-            .push(escape::prose(&escape::one_line(&note.into())).chars().take(MAX_NOTE_CHARS).collect());
+        self.notes.push(
+            escape::markup(&escape::sanitized_line(&note.into())).chars().take(MAX_NOTE_CHARS).collect(),
+        );
     }
 
     /// Spends visits; false once the budget is exhausted.
-    pub(super) fn spend(&mut self, visits: usize) -> bool {
+    pub(super) fn spend_visits(&mut self, visits: usize) -> bool {
         match self.visits_left.checked_sub(visits) {
             Some(left) => self.visits_left = left,
             None => self.is_exhausted = true,
@@ -74,9 +74,9 @@ impl LookupTrace {
 
 /// A server-defined name as shown to users: bounded, unusual characters replaced.
 pub(crate) fn display_name(name: &str) -> String {
-    let plain =
+    let replace_unusual =
         |letter: char| if letter.is_alphanumeric() || "_-.:/".contains(letter) { letter } else { '_' };
-    let mut shown: String = name.chars().take(MAX_NAME_CHARS).map(plain).collect();
+    let mut shown: String = name.chars().take(MAX_NAME_CHARS).map(replace_unusual).collect();
     if shown.len() < name.len() && name.chars().nth(MAX_NAME_CHARS).is_some() {
         shown.push('…');
     }

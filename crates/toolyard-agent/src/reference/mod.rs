@@ -27,7 +27,8 @@ mod table_column;
 pub(crate) use self::{
     lookup_trace::display_name,
     parse::Reference,
-    resolve::{ResolvedArguments, references, references_in, resolve_json},
+    resolve::{ResolvedArguments, references, references_in, resolve_references},
+    table_column::fold_name,
 };
 
 #[cfg(test)]

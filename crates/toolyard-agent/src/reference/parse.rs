@@ -1,6 +1,6 @@
 //! Finds references in text and parses their paths.
 
-/// Path segments beyond this are treated as text.
+/// Further path segments are treated as text.
 const MAX_SEGMENTS: usize = 64;
 /// File name extensions: `$name.xlsx` is the value followed by `.xlsx`.
 const FILE_EXTENSIONS: [&str; 34] = [
@@ -12,7 +12,6 @@ const FILE_EXTENSIONS: [&str; 34] = [
 /// A reference to the value of a step, or to a part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reference {
-    /// The step's id.
     pub(crate) step: String,
     /// The path within the step's value; empty for the whole value.
     pub(super) path: Vec<PathSegment>,
@@ -24,7 +23,6 @@ pub(crate) struct Reference {
     pub(crate) has_unsupported_suffix: bool,
 }
 
-/// One segment of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PathSegment {
     /// `.key` or `["key"]`.
@@ -38,7 +36,6 @@ pub(super) enum PathSegment {
 }
 
 impl Reference {
-    /// The keys of the path.
     pub(super) fn keys(&self) -> impl Iterator<Item = &str> {
         self.path.iter().filter_map(|segment| match segment {
             PathSegment::Key(key) => Some(key.as_str()),
@@ -48,32 +45,32 @@ impl Reference {
 
     /// Whether this can be plain text when no step has the name: an amount of money, a ticker symbol, a shell variable.
     pub(crate) fn may_be_text(&self) -> bool {
-        let plain_word = !self.step.chars().any(|letter| letter.is_ascii_lowercase());
-        let money = self.step.starts_with(|first: char| first.is_ascii_digit());
-        money || (plain_word && self.path.is_empty()) || (!self.is_whole_argument && self.path.is_empty())
+        let has_no_lowercase = !self.step.chars().any(|letter| letter.is_ascii_lowercase());
+        let is_amount = self.step.starts_with(|first: char| first.is_ascii_digit());
+        is_amount
+            || (has_no_lowercase && self.path.is_empty())
+            || (!self.is_whole_argument && self.path.is_empty())
     }
 }
 
-/// Whether a word is a file name extension.
 pub(super) fn is_file_extension(word: &str) -> bool {
     FILE_EXTENSIONS.iter().any(|known| known.eq_ignore_ascii_case(word))
 }
 
-/// A piece of an argument's text.
+/// A part of an argument text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Fragment {
     Text(String),
     Reference(Reference),
 }
 
-/// Splits a text into plain text and references.
 pub(super) fn parse_fragments(text: &str) -> Vec<Fragment> {
     let trimmed = text.trim();
     if let Some((mut reference, "")) = parse_reference(trimmed) {
         reference.is_whole_argument = true;
         return vec![Fragment::Reference(reference)];
     }
-    let mut all = Vec::new();
+    let mut fragments = Vec::new();
     let mut plain = String::new();
     let mut rest = text;
     while let Some((before, _)) = rest.split_once('$') {
@@ -84,9 +81,9 @@ pub(super) fn parse_fragments(text: &str) -> Vec<Fragment> {
             rest = after;
         } else if let Some((found, after)) = parse_reference(here) {
             if !plain.is_empty() {
-                all.push(Fragment::Text(std::mem::take(&mut plain)));
+                fragments.push(Fragment::Text(std::mem::take(&mut plain)));
             }
-            all.push(Fragment::Reference(found));
+            fragments.push(Fragment::Reference(found));
             rest = after;
         } else {
             plain.push('$');
@@ -95,9 +92,9 @@ pub(super) fn parse_fragments(text: &str) -> Vec<Fragment> {
     }
     plain.push_str(rest);
     if !plain.is_empty() {
-        all.push(Fragment::Text(plain));
+        fragments.push(Fragment::Text(plain));
     }
-    all
+    fragments
 }
 
 /// Parses a reference at the start of a text; returns it and the remaining text.
@@ -123,8 +120,8 @@ fn parse_reference(text: &str) -> Option<(Reference, &str)> {
 }
 
 /// Splits the leading characters that belong to a word from a text.
-fn take_word(text: &str, belongs: impl Fn(char) -> bool) -> Option<(&str, &str)> {
-    let end = text.find(|letter| !belongs(letter)).unwrap_or(text.len());
+fn take_word(text: &str, is_word_char: impl Fn(char) -> bool) -> Option<(&str, &str)> {
+    let end = text.find(|letter| !is_word_char(letter)).unwrap_or(text.len());
     (end > 0).then(|| text.split_at(end))
 }
 

@@ -1,12 +1,13 @@
 //! Follows a path into a value exactly as written.
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::Value;
 
 use super::parse::PathSegment;
 
 /// The value at the end of a path; borrowed where possible.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
 pub(super) enum PathValue<'v> {
     Borrowed(&'v Value),
     List(Vec<Self>),
@@ -44,23 +45,12 @@ impl PathValue<'_> {
         matches!(self, PathValue::Borrowed(Value::Object(_)))
     }
 
-    /// Whether this is a string that is not a number.
     pub(super) fn is_non_numeric_string(&self) -> bool {
         matches!(self, PathValue::Borrowed(value @ Value::String(_)) if !is_number(value))
     }
 
     fn is_missing(&self) -> bool {
         matches!(self, PathValue::Owned(Value::Null))
-    }
-}
-
-impl Serialize for PathValue<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            PathValue::Borrowed(value) => value.serialize(serializer),
-            PathValue::List(items) => items.serialize(serializer),
-            PathValue::Owned(value) => value.serialize(serializer),
-        }
     }
 }
 
@@ -90,12 +80,14 @@ pub(super) fn follow_path<'v>(value: &'v Value, path: &[PathSegment]) -> Option<
     match (segment, value) {
         (PathSegment::Key(key), Value::Object(entries)) => follow_path(entries.get(key)?, rest),
         // A key applied to a list applies to each of its items.
-        (PathSegment::Key(_), Value::Array(items)) => each(items, path),
+        (PathSegment::Key(_), Value::Array(items)) => follow_in_each(items, path),
         (PathSegment::Index(index), Value::Array(items)) => {
             follow_path(items.get(item_index(*index, items.len())?)?, rest)
         }
-        (PathSegment::All, Value::Array(items)) => each(items, rest),
-        (PathSegment::All, Value::Object(entries)) if rest.is_empty() => each(entries.values(), rest),
+        (PathSegment::All, Value::Array(items)) => follow_in_each(items, rest),
+        (PathSegment::All, Value::Object(entries)) if rest.is_empty() => {
+            follow_in_each(entries.values(), rest)
+        }
         (PathSegment::Slice(from, to), Value::Array(items)) => slice(items, *from, *to, rest),
         _ => None,
     }
@@ -111,17 +103,20 @@ fn slice<'v>(
     let (from, to) = (bound(from, 0), bound(to, items.len()));
     let items = items.get(from..to.max(from))?;
     match rest.split_first() {
-        Some((PathSegment::All, rest)) => each(items, rest),
+        Some((PathSegment::All, rest)) => follow_in_each(items, rest),
         // As in Python, an index after a slice counts within the slice.
         Some((PathSegment::Index(index), rest)) => {
             follow_path(items.get(item_index(*index, items.len())?)?, rest)
         }
-        _ => each(items, rest),
+        _ => follow_in_each(items, rest),
     }
 }
 
 /// The same path in each item; null where an item lacks it, so that columns stay aligned. None when every item lacks it.
-fn each<'v>(items: impl IntoIterator<Item = &'v Value>, rest: &[PathSegment]) -> Option<PathValue<'v>> {
+fn follow_in_each<'v>(
+    items: impl IntoIterator<Item = &'v Value>,
+    rest: &[PathSegment],
+) -> Option<PathValue<'v>> {
     let values: Vec<PathValue<'v>> = items
         .into_iter()
         .map(|item| follow_path(item, rest).unwrap_or(PathValue::Owned(Value::Null)))
@@ -129,8 +124,8 @@ fn each<'v>(items: impl IntoIterator<Item = &'v Value>, rest: &[PathSegment]) ->
     if !values.is_empty() && values.iter().all(PathValue::is_missing) {
         return None;
     }
-    let nested = rest.iter().any(|segment| matches!(segment, PathSegment::All | PathSegment::Slice(..)));
-    Some(PathValue::List(if nested { values.into_iter().flat_map(flatten).collect() } else { values }))
+    let is_nested = rest.iter().any(|segment| matches!(segment, PathSegment::All | PathSegment::Slice(..)));
+    Some(PathValue::List(if is_nested { values.into_iter().flat_map(flatten).collect() } else { values }))
 }
 
 fn flatten(value: PathValue<'_>) -> Vec<PathValue<'_>> {
@@ -143,12 +138,12 @@ fn flatten(value: PathValue<'_>) -> Vec<PathValue<'_>> {
 
 /// Position of an item; negative indexes count from the end.
 fn item_index(index: i64, length: usize) -> Option<usize> {
-    let size = usize::try_from(index.unsigned_abs()).ok()?;
-    if index < 0 { length.checked_sub(size) } else { Some(size) }
+    let distance = usize::try_from(index.unsigned_abs()).ok()?;
+    if index < 0 { length.checked_sub(distance) } else { Some(distance) }
 }
 
 /// Position of a slice bound, clamped to the list.
 fn slice_bound(index: i64, length: usize) -> usize {
-    let size = usize::try_from(index.unsigned_abs()).unwrap_or(usize::MAX);
-    if index < 0 { length.saturating_sub(size) } else { size.min(length) }
+    let distance = usize::try_from(index.unsigned_abs()).unwrap_or(usize::MAX);
+    if index < 0 { length.saturating_sub(distance) } else { distance.min(length) }
 }

@@ -16,13 +16,11 @@ use super::{
 };
 use crate::values::outline;
 
-/// Returns the value of a step, if it has one.
 pub(crate) type ValueLookup<'a> = &'a dyn Fn(&str) -> Option<Arc<Value>>;
 
 /// Largest arguments that are serialized: references to large values can multiply their size.
 const MAX_ARGUMENT_BYTES: usize = 128 << 20;
 
-/// Arguments with all references resolved.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ResolvedArguments {
     pub(crate) arguments: RawJson,
@@ -59,7 +57,7 @@ fn collect_references(value: &Value, found: &mut Vec<Reference>) {
 /// Replaces references with the values of steps and serializes the arguments, without copying large values. Values are
 /// converted to the type of their parameter where that is unambiguous: one value for a list of rows is one row with one
 /// cell.
-pub(crate) fn resolve_json(
+pub(crate) fn resolve_references(
     arguments: &Map<String, Value>,
     params: &[Param],
     value_of: ValueLookup<'_>,
@@ -86,7 +84,7 @@ pub(crate) fn resolve_json(
         let resolved = std::mem::replace(node, ArgumentNode::Text(String::new()));
         let written = arguments.get(*name).and_then(Value::as_str).unwrap_or_default();
         let adapted = adapt_list(resolved, param, written, values, &mut notes);
-        *node = if takes_rows(param) { spread_cells(adapted, &mut notes)? } else { adapted }.coerced(param);
+        *node = if takes_rows(param) { spread_cells(adapted, &mut notes)? } else { adapted }.coerce(param);
     }
     let node = ArgumentNode::Object(nodes);
     if !values.is_empty() && !fits(&node, MAX_ARGUMENT_BYTES) {
@@ -112,7 +110,6 @@ pub(super) fn referenced_values(
     values
 }
 
-/// Resolves the references of one call.
 pub(super) struct Resolver<'v> {
     pub(super) values: &'v ReferencedValues,
     pub(super) notes: Vec<String>,
@@ -164,8 +161,8 @@ impl<'v> Resolver<'v> {
         Ok(ArgumentNode::Text(spliced))
     }
 
-    /// The value of a reference, and the end of it that is plain text after all: a file name extension, or a sentence. None
-    /// when the whole reference is plain text.
+    /// The value of a reference, and the end of the reference that turned out to be plain text: a file name extension, or the
+    /// next sentence. None when the whole reference is plain text.
     fn resolve<'r>(
         &mut self,
         reference: &'r Reference,

@@ -1,5 +1,5 @@
-//! Selects the part of a value that fits a place: a list of numbers to add up, a number in a calculation, one scalar for
-//! a cell.
+//! Selects the part of a value that an argument can take: a list, a list of numbers, a number in a calculation, one scalar
+//! for a table cell.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::values::grid_cell::{GridCell, SAMPLED_RECORDS, is_grid};
 
-/// Nesting below this is not searched.
+/// Values nested deeper are not searched.
 const MAX_DEPTH: usize = 4;
 /// With this many scalars or more, none is selected.
 const MAX_SCALARS: usize = 64;
@@ -21,7 +21,6 @@ const MAIN_FIELDS: [&str; 18] = [
     "time", "text", "content", "answer", "output", "message", "name",
 ];
 
-/// The kind of value that a place takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ValueKind {
     List,

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::values::grid_cell::{GridCell, SAMPLED_RECORDS};
 
-/// Nesting below this is not searched.
+/// Values nested deeper are not searched.
 pub(super) const MAX_DEPTH: usize = 6;
 /// Cells that are searched for a heading.
 const MAX_HEADING_CELLS: usize = 5_000;
@@ -60,7 +60,6 @@ pub(super) fn match_list<'v>(
     follow_path(list, &[path.as_slice(), rest].concat()).map(ListMatch::Column)
 }
 
-/// The only list in a value, with its name.
 pub(super) fn only_list<'v>(value: &'v Value, trace: &mut LookupTrace) -> Option<(&'v str, &'v Value)> {
     let mut lists = Vec::new();
     collect_lists("", value, MAX_DEPTH, trace, &mut lists);
@@ -77,7 +76,7 @@ fn collect_lists<'v>(
     trace: &mut LookupTrace,
     lists: &mut Vec<(&'v str, &'v Value)>,
 ) {
-    if lists.len() > 1 || !trace.spend(1) {
+    if lists.len() > 1 || !trace.spend_visits(1) {
         return;
     }
     match value {
@@ -93,9 +92,10 @@ fn collect_lists<'v>(
 
 /// The values below a heading, in a table given cell by cell.
 fn cells_below_heading<'v>(items: &'v [Value], key: &str) -> Option<Vec<PathValue<'v>>> {
-    let wanted = folded(key);
+    let wanted = fold_name(key);
     let wanted = wanted.strip_suffix("column").unwrap_or(&wanted);
-    let is_heading = |cell: &GridCell<'_>| cell.value.as_str().is_some_and(|value| folded(value) == wanted);
+    let is_heading =
+        |cell: &GridCell<'_>| cell.value.as_str().is_some_and(|value| fold_name(value) == wanted);
     let heading = items.iter().take(MAX_HEADING_CELLS).filter_map(GridCell::parse).find(is_heading)?;
     let is_below = |cell: &GridCell<'_>| cell.column == heading.column && cell.row > heading.row;
     let below = items.iter().filter_map(GridCell::parse).filter(is_below);
@@ -106,23 +106,23 @@ fn cells_below_heading<'v>(items: &'v [Value], key: &str) -> Option<Vec<PathValu
 /// The index of a column in rows whose first row contains the column names.
 fn header_index(items: &[Value], key: &str) -> Option<i64> {
     let Some(Value::Array(names)) = items.first() else { return None };
-    let wanted = folded(key);
-    let at = names.iter().position(|name| name.as_str().is_some_and(|name| folded(name) == wanted))?;
+    let wanted = fold_name(key);
+    let at = names.iter().position(|name| name.as_str().is_some_and(|name| fold_name(name) == wanted))?;
     i64::try_from(at).ok()
 }
 
 /// The field of records that matches a key: in any spelling, or in the singular.
 fn record_field(items: &[Value], key: &str) -> Option<String> {
-    let wanted = folded(key);
+    let wanted = fold_name(key);
     let singular = wanted.strip_suffix('s').map(str::to_owned);
     let records = || items.iter().take(SAMPLED_RECORDS).filter_map(Value::as_object);
     let named = |wanted: &str| {
-        records().find_map(|record| record.keys().find(|known| folded(known) == wanted)).cloned()
+        records().find_map(|record| record.keys().find(|known| fold_name(known) == wanted)).cloned()
     };
     named(&wanted).or_else(|| named(singular.as_deref()?))
 }
 
-/// A key reduced to its lower-case letters and digits, for comparing spellings.
-pub(super) fn folded(key: &str) -> String {
+/// Reduces a name to its letters and digits in lower case, for comparing spellings.
+pub(crate) fn fold_name(key: &str) -> String {
     key.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }

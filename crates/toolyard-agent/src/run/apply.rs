@@ -21,23 +21,23 @@ impl Run {
             RunEvent::Requested { request } => self.request = Some(request.clone()),
             RunEvent::Resumed { .. } => self.end = None,
             RunEvent::Ended { end } => self.end = Some(end.clone()),
-            RunEvent::ModelReplied { task, reply, .. } => self.model_replied(task, reply)?,
+            RunEvent::ModelReplied { task, reply, .. } => self.apply_model_replied(task, reply)?,
             RunEvent::ModelFailed { task, message, hint, usage } => {
-                self.model_failed(task, message, hint.as_ref(), *usage)?;
+                self.apply_model_failed(task, message, hint.as_ref(), *usage)?;
             }
-            RunEvent::Planned { plan, tools } => self.planned(plan, tools)?,
-            RunEvent::PlanRejected { problems } => self.plan_rejected(problems)?,
-            RunEvent::StepStarted { step, call, .. } => self.step_started(step, call)?,
+            RunEvent::Planned { plan, tools } => self.apply_planned(plan, tools)?,
+            RunEvent::PlanRejected { problems } => self.apply_plan_rejected(problems)?,
+            RunEvent::StepStarted { step, call, .. } => self.apply_step_started(step, call)?,
             RunEvent::StepEnded { step, outcome, milliseconds } => {
-                self.step_ended(step, outcome, *milliseconds)?;
+                self.apply_step_ended(step, outcome, *milliseconds)?;
             }
-            RunEvent::StepRepaired { step, arguments } => self.step_repaired(step, arguments)?,
+            RunEvent::StepRepaired { step, arguments } => self.apply_step_repaired(step, arguments)?,
             RunEvent::RepairFailed { step, .. } => {
                 self.step_mut(step)?.repair = RepairState::Failed;
                 self.forget_replies(|task| *task == ModelTask::Repair { step: step.clone() });
             }
-            RunEvent::StepResolved { step, resolution } => self.step_resolved(step, *resolution)?,
-            RunEvent::Verified { step, verification } => self.verified(step, verification)?,
+            RunEvent::StepResolved { step, resolution } => self.apply_step_resolved(step, *resolution)?,
+            RunEvent::Verified { step, verification } => self.apply_verified(step, verification)?,
             RunEvent::ApprovalRequested { step, approval_id, tool, call, .. } => {
                 let step = self.step_mut(step)?;
                 if step.phase.is_ended() {
@@ -47,7 +47,7 @@ impl Run {
                 step.approval = ApprovalState::Requested { id: *approval_id, call, tool };
             }
             RunEvent::ApprovalDecided { step, allowed, always, by } => {
-                self.approval_decided(step, *allowed, *always, by)?;
+                self.apply_approval_decided(step, *allowed, *always, by)?;
             }
         }
         Ok(())
@@ -71,14 +71,14 @@ impl Run {
         }
     }
 
-    fn model_replied(&mut self, task: &ModelTask, reply: &ModelReply) -> Result<(), RunError> {
+    fn apply_model_replied(&mut self, task: &ModelTask, reply: &ModelReply) -> Result<(), RunError> {
         self.count_model_call(task, reply.usage)?;
         self.replies.retain(|(other, _)| other != task);
         self.replies.push((task.clone(), reply.clone()));
         Ok(())
     }
 
-    fn model_failed(
+    fn apply_model_failed(
         &mut self,
         task: &ModelTask,
         message: &str,
@@ -97,7 +97,7 @@ impl Run {
         Ok(())
     }
 
-    /// Checks that the model could be asked for this, and counts the request.
+    /// Checks that this model request was possible, and counts it.
     fn count_model_call(&mut self, task: &ModelTask, usage: Usage) -> Result<(), RunError> {
         match task {
             ModelTask::Plan { round, repair } => {
@@ -117,7 +117,7 @@ impl Run {
         Ok(())
     }
 
-    fn planned(&mut self, plan: &Plan, tools: &BTreeMap<String, PlannedTool>) -> Result<(), RunError> {
+    fn apply_planned(&mut self, plan: &Plan, tools: &BTreeMap<String, PlannedTool>) -> Result<(), RunError> {
         if !matches!(self.planning, PlanningState::Needed | PlanningState::RepairNeeded) {
             return Err(RunError::Invalid("the round already has a plan"));
         }
@@ -127,10 +127,10 @@ impl Run {
         self.forget_replies(|task| matches!(task, ModelTask::Plan { .. }));
         self.steps.retain(|step| step.has_value() || step.is_simulated());
         for step in &plan.steps {
-            let same = |other: &&StepRun| {
+            let is_same_call = |other: &&StepRun| {
                 other.step.tool_type == step.tool_type && other.step.arguments == step.arguments
             };
-            if self.step(&step.id).filter(same).is_some() {
+            if self.step(&step.id).filter(is_same_call).is_some() {
                 continue;
             }
             self.steps.retain(|other| other.step.id != step.id);
@@ -158,7 +158,7 @@ impl Run {
         self.model_failures.retain(|failure| !is_about(&failure.task));
     }
 
-    fn plan_rejected(&mut self, problems: &[PlanProblem]) -> Result<(), RunError> {
+    fn apply_plan_rejected(&mut self, problems: &[PlanProblem]) -> Result<(), RunError> {
         let task = match self.planning {
             PlanningState::Needed => ModelTask::Plan { round: self.round, repair: false },
             PlanningState::RepairNeeded => ModelTask::Plan { round: self.round, repair: true },
@@ -176,7 +176,7 @@ impl Run {
         Ok(())
     }
 
-    fn step_started(&mut self, id: &str, call: &str) -> Result<(), RunError> {
+    fn apply_step_started(&mut self, id: &str, call: &str) -> Result<(), RunError> {
         let step = self.step_mut(id)?;
         if step.phase != StepPhase::Waiting {
             return Err(RunError::Invalid("the step was already started"));
@@ -184,7 +184,7 @@ impl Run {
         step.phase = StepPhase::Started;
         step.call = call.to_owned();
         if matches!(step.approval, ApprovalState::Requested { .. }) {
-            // The rules were changed to allow it.
+            // The rules were changed and allow the call now.
             step.approval = ApprovalState::None;
         }
         if !call.is_empty() {
@@ -194,12 +194,12 @@ impl Run {
         Ok(())
     }
 
-    fn step_ended(&mut self, id: &str, outcome: &StepEnd, milliseconds: u64) -> Result<(), RunError> {
+    fn apply_step_ended(&mut self, id: &str, outcome: &StepEnd, milliseconds: u64) -> Result<(), RunError> {
         let step = self.step_mut(id)?;
-        let called = matches!(outcome, StepEnd::Done { .. } | StepEnd::Unknown { .. });
+        let needs_start = matches!(outcome, StepEnd::Done { .. } | StepEnd::Unknown { .. });
         match step.phase {
             StepPhase::Ended(_) => return Err(RunError::Invalid("the step has already ended")),
-            StepPhase::Waiting if called => return Err(RunError::Invalid("the step was not started")),
+            StepPhase::Waiting if needs_start => return Err(RunError::Invalid("the step was not started")),
             StepPhase::Waiting | StepPhase::Started => {}
         }
         step.phase = StepPhase::Ended(outcome.clone());
@@ -207,7 +207,7 @@ impl Run {
         Ok(())
     }
 
-    fn verified(&mut self, id: &str, verification: &Verification) -> Result<(), RunError> {
+    fn apply_verified(&mut self, id: &str, verification: &Verification) -> Result<(), RunError> {
         let judge = ModelTask::Judge { step: id.to_owned() };
         let is_judged = self.reply(&judge).is_some();
         let step = self.step_mut(id)?;
@@ -222,7 +222,7 @@ impl Run {
         Ok(())
     }
 
-    fn step_repaired(&mut self, id: &str, arguments: &Map<String, Value>) -> Result<(), RunError> {
+    fn apply_step_repaired(&mut self, id: &str, arguments: &Map<String, Value>) -> Result<(), RunError> {
         if !self.step_mut(id)?.needs_repair() {
             return Err(RunError::Invalid("the step needs no new arguments"));
         }
@@ -242,8 +242,8 @@ impl Run {
         Ok(())
     }
 
-    /// The journal holds the user's answer; the step's call finds it there.
-    fn step_resolved(&mut self, id: &str, resolution: Resolution) -> Result<(), RunError> {
+    /// Lets the step continue. The journal holds the user's answer, and the call of the step returns it.
+    fn apply_step_resolved(&mut self, id: &str, resolution: Resolution) -> Result<(), RunError> {
         let step = self.step_mut(id)?;
         if !step.phase.is_unknown() {
             return Err(RunError::Invalid("the outcome of the step is known"));
@@ -255,7 +255,13 @@ impl Run {
         Ok(())
     }
 
-    fn approval_decided(&mut self, id: &str, allowed: bool, always: bool, by: &str) -> Result<(), RunError> {
+    fn apply_approval_decided(
+        &mut self,
+        id: &str,
+        allowed: bool,
+        always: bool,
+        by: &str,
+    ) -> Result<(), RunError> {
         let step = self.step_mut(id)?;
         let ApprovalState::Requested { call, tool, .. } = step.approval.clone() else {
             return Err(RunError::Invalid("no approval was requested"));

@@ -15,26 +15,20 @@ use crate::{Plan, PlanProblem};
 /// A state transition of a run. The run log is the sequence of its events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
+#[expect(missing_docs, reason = "fields without a comment are named after what they hold")]
 pub enum RunEvent {
     /// The run was created.
-    Requested {
-        /// The request.
-        request: RunRequest,
-    },
+    Requested { request: RunRequest },
     /// A model replied.
     ModelReplied {
-        /// What it was asked for.
         task: ModelTask,
-        /// Its reply.
         reply: ModelReply,
         /// Duration of the request.
         milliseconds: u64,
     },
     /// A model request failed.
     ModelFailed {
-        /// What it was asked for.
         task: ModelTask,
-        /// Why.
         message: String,
         /// What to do about it.
         hint: Option<String>,
@@ -51,92 +45,59 @@ pub enum RunEvent {
         tools: BTreeMap<String, PlannedTool>,
     },
     /// A plan was rejected.
-    PlanRejected {
-        /// Why.
-        problems: Vec<PlanProblem>,
-    },
+    PlanRejected { problems: Vec<PlanProblem> },
     /// A step's arguments are resolved and its call is about to be made.
     StepStarted {
-        /// The step.
         step: String,
         /// The resolved arguments, secrets redacted, truncated.
         arguments_preview: String,
         /// Short hash of tool and arguments; identical calls share it. Empty for a step without a tool.
         #[serde(default)]
         call: String,
-        /// Where the arguments differ from what the plan refers to.
+        /// Repairs of the plan, and references that were resolved approximately.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         notes: Vec<String>,
     },
     /// A step ended.
-    StepEnded {
-        /// The step.
-        step: String,
-        /// How it ended.
-        outcome: StepEnd,
-        /// Its duration.
-        milliseconds: u64,
-    },
+    StepEnded { step: String, outcome: StepEnd, milliseconds: u64 },
     /// A step got new arguments.
-    StepRepaired {
-        /// The step.
-        step: String,
-        /// The new arguments.
-        arguments: Map<String, Value>,
-    },
+    StepRepaired { step: String, arguments: Map<String, Value> },
     /// No better arguments were found for a step.
-    RepairFailed {
-        /// The step.
-        step: String,
-        /// Why.
-        reason: String,
-    },
+    RepairFailed { step: String, reason: String },
     /// A user resolved a step whose outcome was unknown.
     StepResolved {
-        /// The step.
         step: String,
         /// Whether the call took effect.
         resolution: Resolution,
     },
     /// A step's result was verified.
-    Verified {
-        /// The step.
-        step: String,
-        /// The findings.
-        verification: Verification,
-    },
+    Verified { step: String, verification: Verification },
     /// A call needs an approval.
     ApprovalRequested {
-        /// The step.
         step: String,
         /// Id of the approval request.
         approval_id: i64,
         /// The text shown to the approver.
         text: String,
-        /// Hash of the tool's definition and source: the scope of "always".
+        /// Hash of the tool's name, source and definition: the scope of `always`.
         #[serde(default)]
         tool: String,
         /// Hash of the tool and the arguments: the scope of a single approval.
         #[serde(default)]
         call: String,
     },
-    /// An approver decided, or the rules changed.
+    /// An approver decided, or changed rules allow the call.
     ApprovalDecided {
-        /// The step.
         step: String,
         /// Whether the call was approved.
         allowed: bool,
         /// Whether the approval covers every call of this tool in this run.
         #[serde(default)]
         always: bool,
-        /// The approver.
         by: String,
     },
     /// The run finished or was suspended.
-    Ended {
-        /// How.
-        end: RunEnd,
-    },
+    Ended { end: RunEnd },
     /// The run continues after it was suspended or its process died.
     Resumed {
         /// The process that continues it.
@@ -147,6 +108,7 @@ pub enum RunEvent {
 /// What a model is asked for in a run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "for", rename_all = "snake_case")]
+#[expect(missing_docs, reason = "fields without a comment are named after what they hold")]
 pub enum ModelTask {
     /// A plan, or an immediate answer.
     Plan {
@@ -156,20 +118,11 @@ pub enum ModelTask {
         repair: bool,
     },
     /// The result of a step without a tool.
-    Reason {
-        /// The step.
-        step: String,
-    },
+    Reason { step: String },
     /// New arguments for a failed step.
-    Repair {
-        /// The step.
-        step: String,
-    },
+    Repair { step: String },
     /// A verdict on a result.
-    Judge {
-        /// The step.
-        step: String,
-    },
+    Judge { step: String },
     /// The final answer.
     Answer,
 }
@@ -183,7 +136,7 @@ pub struct PlannedTool {
     pub read_only: bool,
     /// Whether calls need an approval.
     pub permission: Permission,
-    /// How the step was normalized, for the approver.
+    /// Repairs of the step, for the approver.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -208,7 +161,7 @@ pub enum StepEnd {
         source: Option<SourceId>,
         /// Beginning of the value.
         preview: String,
-        /// Size of the value in characters.
+        /// Size of the value: characters of its text, or bytes of a large structured value.
         size: usize,
     },
     /// It failed.
@@ -257,10 +210,10 @@ pub struct Verification {
 /// How a run finished, or why it is suspended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
+#[expect(missing_docs, reason = "fields without a comment are named after what they hold")]
 pub enum RunEnd {
     /// It has an answer.
     Answered {
-        /// The answer.
         answer: String,
         /// The tools and sources the answer is based on.
         sources: Vec<String>,
@@ -271,12 +224,7 @@ pub enum RunEnd {
     /// It has a plan, and only a plan was requested.
     Planned,
     /// No step succeeded.
-    Failed {
-        /// Why.
-        message: String,
-        /// What to do about it.
-        hint: Option<String>,
-    },
+    Failed { message: String, hint: Option<String> },
     /// It waits for approvals or for unknown outcomes to be resolved, and can be resumed.
     Suspended {
         /// Ids of approval requests, and `step NAME` for steps whose outcome is unknown.
@@ -286,7 +234,6 @@ pub enum RunEnd {
     Cancelled,
     /// It reached a limit.
     LimitReached {
-        /// The limit.
         limit: RunLimit,
         /// The limit's value, and what was found before.
         message: String,
@@ -296,24 +243,19 @@ pub enum RunEnd {
 /// What a [`RunWatcher`](crate::RunWatcher) sees of a run: its events, and progress that is not logged.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "update", rename_all = "snake_case")]
+#[expect(missing_docs, reason = "fields without a comment are named after what they hold")]
 pub enum RunUpdate {
     /// A logged event.
     Event {
-        /// The run.
         run: RunId,
         /// Position of the event in the log.
         number: i64,
-        /// The event.
         event: RunEvent,
     },
     /// A model request was sent.
-    ModelRequested {
-        /// Its purpose.
-        task: ModelTask,
-    },
+    ModelRequested { task: ModelTask },
     /// The next piece of the answer.
     AnswerDelta {
-        /// The text.
         text: String,
         /// Whether tool calls may follow, in which case it was not an answer.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -322,17 +264,9 @@ pub enum RunUpdate {
     /// The answer streamed so far is void: the model made tool calls or failed.
     AnswerDiscarded,
     /// The next piece of a model's reasoning.
-    ReasoningDelta {
-        /// The text.
-        text: String,
-    },
+    ReasoningDelta { text: String },
     /// Progress of a tool call.
-    StepProgress {
-        /// The step.
-        step: String,
-        /// The message.
-        message: String,
-    },
+    StepProgress { step: String, message: String },
     /// The usage of the run changed.
     UsageChanged {
         /// Tokens and cost so far.

@@ -50,7 +50,6 @@ pub enum RunLimit {
     Steps,
     Calls,
     ModelCalls,
-    Replans,
     Tokens,
     Cost,
     Time,

@@ -4,8 +4,7 @@ use std::collections::HashMap;
 
 /// The source and the access of a step's call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct CallSlot<'a> {
-    /// Id of the step.
+pub(crate) struct CallAccess<'a> {
     pub(crate) step: &'a str,
     /// The source it calls; a step without a source never conflicts.
     pub(crate) source: Option<&'a str>,
@@ -13,37 +12,37 @@ pub(crate) struct CallSlot<'a> {
     pub(crate) writes: bool,
 }
 
-/// What is in flight at one source.
 #[derive(Debug, Clone, Copy, Default)]
 struct SourceLoad {
-    readers: bool,
-    writer: bool,
+    has_readers: bool,
+    has_writer: bool,
     /// A writer waits; later steps must not overtake it.
     writer_waits: bool,
 }
 
 /// Returns which of the ready steps, given in the order of the plan, may start beside those in flight. A writer waits
 /// for all calls to its source, and later steps wait for the writer.
-pub(crate) fn startable_steps<'a>(ready: &[CallSlot<'a>], in_flight: &[CallSlot<'_>]) -> Vec<&'a str> {
+pub(crate) fn startable_steps<'a>(ready: &[CallAccess<'a>], in_flight: &[CallAccess<'_>]) -> Vec<&'a str> {
     let mut sources: HashMap<&str, SourceLoad> = HashMap::new();
-    for slot in in_flight {
-        if let Some(source) = slot.source {
-            sources.entry(source).or_default().add(slot.writes);
+    for call in in_flight {
+        if let Some(source) = call.source {
+            let load = sources.entry(source).or_default();
+            *load = load.with_call(call.writes);
         }
     }
     let mut start = Vec::new();
-    for slot in ready {
-        let Some(source) = slot.source else {
-            start.push(slot.step);
+    for call in ready {
+        let Some(source) = call.source else {
+            start.push(call.step);
             continue;
         };
         let load = sources.get(source).copied().unwrap_or_default();
-        let load = match load.admits(slot.writes) {
+        let load = match load.admits(call.writes) {
             true => {
-                start.push(slot.step);
-                load.with(slot.writes)
+                start.push(call.step);
+                load.with_call(call.writes)
             }
-            false => SourceLoad { writer_waits: load.writer_waits || slot.writes, ..load },
+            false => SourceLoad { writer_waits: load.writer_waits || call.writes, ..load },
         };
         sources.insert(source, load);
     }
@@ -52,15 +51,11 @@ pub(crate) fn startable_steps<'a>(ready: &[CallSlot<'a>], in_flight: &[CallSlot<
 
 impl SourceLoad {
     fn admits(self, writes: bool) -> bool {
-        !(self.writer_waits || self.writer || writes && self.readers)
+        !(self.writer_waits || self.has_writer || writes && self.has_readers)
     }
 
-    fn add(&mut self, writes: bool) {
-        *self = self.with(writes);
-    }
-
-    fn with(self, writes: bool) -> Self {
-        Self { readers: self.readers || !writes, writer: self.writer || writes, ..self }
+    fn with_call(self, writes: bool) -> Self {
+        Self { has_readers: self.has_readers || !writes, has_writer: self.has_writer || writes, ..self }
     }
 }
 
@@ -70,25 +65,28 @@ mod tests {
 
     use super::*;
 
-    fn slot<'a>(step: &'a str, source: &'a str, writes: bool) -> CallSlot<'a> {
-        CallSlot { step, source: Some(source), writes }
+    fn call<'a>(step: &'a str, source: &'a str, writes: bool) -> CallAccess<'a> {
+        CallAccess { step, source: Some(source), writes }
     }
 
     #[test]
     fn readers_start_together_and_a_writer_alone() {
         let ready =
-            [slot("a", "x", false), slot("b", "x", false), slot("w", "x", true), slot("c", "x", false)];
+            [call("a", "x", false), call("b", "x", false), call("w", "x", true), call("c", "x", false)];
         assert_eq!(startable_steps(&ready, &[]), ["a", "b"], "later readers do not overtake the writer");
-        assert_eq!(startable_steps(&ready[2..], &[slot("a", "x", false)]), [""; 0]);
+        assert_eq!(startable_steps(&ready[2..], &[call("a", "x", false)]), [""; 0]);
         assert_eq!(startable_steps(&ready[2..], &[]), ["w"]);
-        assert_eq!(startable_steps(&ready[3..], &[slot("w", "x", true)]), [""; 0]);
+        assert_eq!(startable_steps(&ready[3..], &[call("w", "x", true)]), [""; 0]);
     }
 
     #[test]
     fn other_sources_and_steps_without_a_source_are_not_delayed() {
-        let ready =
-            [slot("w", "x", true), slot("v", "y", true), CallSlot { step: "r", source: None, writes: false }];
-        assert_eq!(startable_steps(&ready, &[slot("a", "x", false)]), ["v", "r"]);
+        let ready = [
+            call("w", "x", true),
+            call("v", "y", true),
+            CallAccess { step: "r", source: None, writes: false },
+        ];
+        assert_eq!(startable_steps(&ready, &[call("a", "x", false)]), ["v", "r"]);
     }
 
     proptest! {
@@ -99,17 +97,17 @@ mod tests {
         ) {
             let names: Vec<String> = (0..ready.len()).map(|at| at.to_string()).collect();
             let sources = ["x", "y", "z"];
-            let slots: Vec<CallSlot<'_>> =
-                names.iter().zip(&ready).map(|(name, (at, writes))| slot(name, sources[*at], *writes)).collect();
-            let in_flight: Vec<CallSlot<'_>> = reading.iter().map(|at| slot("load", sources[*at], false)).collect();
-            let started = startable_steps(&slots, &in_flight);
+            let accesses: Vec<CallAccess<'_>> =
+                names.iter().zip(&ready).map(|(name, (at, writes))| call(name, sources[*at], *writes)).collect();
+            let in_flight: Vec<CallAccess<'_>> = reading.iter().map(|at| call("load", sources[*at], false)).collect();
+            let started = startable_steps(&accesses, &in_flight);
             for source in sources {
-                let all = slots.iter().filter(|slot| started.contains(&slot.step)).chain(&in_flight);
-                let here: Vec<_> = all.filter(|slot| slot.source == Some(source)).collect();
-                prop_assert!(here.len() < 2 || here.iter().all(|slot| !slot.writes), "{here:?}");
-                let load = in_flight.iter().any(|slot| slot.source == Some(source));
-                let waits = slots.iter().any(|slot| slot.source == Some(source));
-                prop_assert!(load || !waits || !here.is_empty(), "an idle source starts waiting work");
+                let all = accesses.iter().filter(|call| started.contains(&call.step)).chain(&in_flight);
+                let of_source: Vec<_> = all.filter(|call| call.source == Some(source)).collect();
+                prop_assert!(of_source.len() < 2 || of_source.iter().all(|call| !call.writes), "{of_source:?}");
+                let reads = in_flight.iter().any(|call| call.source == Some(source));
+                let has_waiting = accesses.iter().any(|call| call.source == Some(source));
+                prop_assert!(reads || !has_waiting || !of_source.is_empty(), "an idle source starts waiting work");
             }
         }
     }

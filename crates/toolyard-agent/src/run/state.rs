@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use toolyard_model::ModelReply;
 
 use super::{
-    event::{ModelTask, RunEnd, RunEvent, StepEnd},
+    event::{ModelTask, RunEnd, StepEnd},
     limits::RunUsage,
     request::RunRequest,
     step::{ApprovalState, StepPhase, StepRun},
@@ -25,7 +25,7 @@ pub struct Run {
     /// Replies not processed yet, and the texts of reasoning steps.
     pub(super) replies: Vec<(ModelTask, ModelReply)>,
     pub(super) model_failures: Vec<ModelFailure>,
-    /// Tools approved for the whole run.
+    /// Hashes of the tools approved for the whole run.
     pub(super) always_allowed: BTreeSet<String>,
     /// Number of calls by their hash.
     pub(super) call_counts: BTreeMap<String, usize>,
@@ -35,7 +35,6 @@ pub struct Run {
     pub(super) end: Option<RunEnd>,
 }
 
-/// Progress of planning in the current round.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum PlanningState {
@@ -48,7 +47,6 @@ pub(super) enum PlanningState {
     Failed,
 }
 
-/// A failed model request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct ModelFailure {
     pub(super) task: ModelTask,
@@ -78,15 +76,6 @@ impl Run {
     /// A run without events.
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// Folds events into the state they lead to.
-    pub fn from_events<'a>(events: impl IntoIterator<Item = &'a RunEvent>) -> Result<Self, RunError> {
-        let mut run = Self::new();
-        for event in events {
-            run.apply(event)?;
-        }
-        Ok(run)
     }
 
     /// The request, once the run has one.
@@ -145,31 +134,31 @@ impl Run {
         Some((&failure.message, failure.hint.as_deref()))
     }
 
-    /// Whether this tool is approved for the whole run.
-    pub fn is_always_allowed(&self, tool: &str) -> bool {
-        self.always_allowed.contains(tool)
+    /// Whether the tool with this hash is approved for the whole run.
+    pub fn is_always_allowed(&self, tool_hash: &str) -> bool {
+        self.always_allowed.contains(tool_hash)
     }
 
-    /// Whether a step other than `step` made this call, and it took effect or may have.
-    pub fn was_called_by_another(&self, call: &str, step: &str) -> bool {
+    /// Whether a step other than `step` made the call with this hash, and it took effect or may have.
+    pub fn was_called_by_another(&self, call_hash: &str, step: &str) -> bool {
         let took_effect = |step: &StepRun| {
             matches!(step.phase, StepPhase::Ended(StepEnd::Done { .. } | StepEnd::Unknown { .. }))
         };
-        self.steps.iter().any(|other| other.step.id != step && other.call == call && took_effect(other))
+        self.steps.iter().any(|other| other.step.id != step && other.call == call_hash && took_effect(other))
     }
 
-    /// How often a call was made.
-    pub fn call_count(&self, call: &str) -> usize {
-        self.call_counts.get(call).copied().unwrap_or(0)
+    /// How often the call with this hash was made.
+    pub fn call_count(&self, call_hash: &str) -> usize {
+        self.call_counts.get(call_hash).copied().unwrap_or(0)
     }
 
     /// What the run waits for: ids of approval requests, and `step NAME` for steps whose outcome is unknown.
     pub fn waiting_for(&self) -> Vec<String> {
-        let waits = |step: &StepRun| match (&step.phase, &step.approval) {
+        let waiting_for = |step: &StepRun| match (&step.phase, &step.approval) {
             (phase, ApprovalState::Requested { id, .. }) if !phase.is_ended() => Some(id.to_string()),
             (phase, _) if phase.is_unknown() => Some(format!("step {}", step.journal_name())),
             _ => None,
         };
-        self.steps.iter().filter_map(waits).collect()
+        self.steps.iter().filter_map(waiting_for).collect()
     }
 }

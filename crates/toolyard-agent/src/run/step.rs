@@ -122,7 +122,7 @@ impl StepRun {
         }
     }
 
-    /// Size of its value in characters; 0 while it has none.
+    /// Size of its value, see [`StepEnd::Done`]; 0 while it has none.
     pub fn size(&self) -> usize {
         match &self.phase {
             StepPhase::Ended(StepEnd::Done { size, .. }) => *size,
@@ -155,8 +155,8 @@ impl StepRun {
             && !self.needs_repair()
     }
 
-    /// Whether it ended for good without a usable result.
-    pub(super) fn is_lost(&self) -> bool {
+    /// Whether it ended without a value for good: it is neither repaired, nor simulated, nor is its outcome unknown.
+    pub(super) fn ended_without_value(&self) -> bool {
         match &self.phase {
             StepPhase::Ended(StepEnd::Failed { .. } | StepEnd::Done { .. }) => {
                 !self.has_value() && !self.needs_repair()
@@ -174,7 +174,7 @@ impl StepRun {
 
     /// Whether the step itself failed, rather than a dependency or an approval.
     pub(super) fn is_failed(&self) -> bool {
-        self.is_lost()
+        self.ended_without_value()
             && matches!(self.phase, StepPhase::Ended(StepEnd::Failed { .. } | StepEnd::Done { .. }))
     }
 
@@ -184,7 +184,7 @@ impl StepRun {
     }
 
     /// Whether new arguments may help without doing harm. A call that may have changed something is never repeated
-    /// because its output reads like a failure.
+    /// merely because its output reads like a failure.
     pub(super) fn needs_repair(&self) -> bool {
         if self.repair != RepairState::Untried || self.is_reasoning() {
             return false;

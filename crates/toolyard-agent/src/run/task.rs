@@ -62,14 +62,14 @@ impl Task {
     }
 }
 
-/// Whether a step may start.
 enum Readiness {
     Now,
     NotYet,
+    /// The step `because` has no usable result.
     Never {
         because: String,
     },
-    /// A dependency was simulated.
+    /// The dependency `because` was simulated.
     Simulated {
         because: String,
     },
@@ -130,7 +130,7 @@ impl Run {
             let Some(other) = self.step(id) else {
                 return Readiness::Never { because: id.clone() };
             };
-            if other.is_lost() {
+            if other.ended_without_value() {
                 return Readiness::Never { because: root_cause(other) };
             }
             if other.is_simulated() {
@@ -152,7 +152,6 @@ impl Run {
         if self.steps.iter().any(has_result) { Task::Answer } else { Task::Fail }
     }
 
-    /// Whether this plan is what is needed now.
     pub(super) fn needs_plan(&self, round: usize, repair: bool) -> bool {
         self.tasks() == [Task::Plan { round, repair }]
     }

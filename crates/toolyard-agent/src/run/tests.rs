@@ -10,7 +10,7 @@ use toolyard_model::ModelReply;
 use super::*;
 use crate::{
     NO_TOOL, Plan, PlanProblem, Step,
-    run::schedule::{CallSlot, startable_steps},
+    run::schedule::{CallAccess, startable_steps},
 };
 
 /// How a step ends when it is called.
@@ -25,7 +25,7 @@ enum Ending {
 #[derive(Debug, Clone)]
 struct Scenario {
     steps: Vec<(Step, PlannedTool, Ending)>,
-    /// Index of the call in flight that ends next, in turn.
+    /// For each turn, the index of the call in flight that ends then.
     turns: Vec<usize>,
 }
 
@@ -45,7 +45,7 @@ fn planned_tool(source: &str, read_only: bool) -> PlannedTool {
     PlannedTool { source, read_only, permission, notes: Vec::new() }
 }
 
-fn asked(limits: RunLimits) -> RunEvent {
+fn requested(limits: RunLimits) -> RunEvent {
     RunEvent::Requested { request: RunRequest { question: "?".to_owned(), limits, ..RunRequest::default() } }
 }
 
@@ -57,7 +57,7 @@ fn done() -> StepEnd {
     StepEnd::Done { source: None, preview: String::new(), size: 0 }
 }
 
-fn verdict(verified: bool) -> Verification {
+fn verification(verified: bool) -> Verification {
     Verification { verified, confidence: 1.0, issues: Vec::new(), reported_error: !verified }
 }
 
@@ -65,16 +65,23 @@ fn failed(kind: ErrorKind) -> StepEnd {
     StepEnd::Failed { message: "no".to_owned(), hint: None, kind: Some(kind) }
 }
 
+/// Folds events into the state they lead to.
+fn from_events<'a>(events: impl IntoIterator<Item = &'a RunEvent>) -> Result<Run, RunError> {
+    let mut run = Run::new();
+    events.into_iter().try_for_each(|event| run.apply(event))?;
+    Ok(run)
+}
+
 /// A run with an accepted plan.
 fn planned(steps: &[(Step, PlannedTool)], limits: RunLimits) -> (Run, Vec<RunEvent>) {
     let plan = Plan { steps: steps.iter().map(|(step, _)| step.clone()).collect() };
     let tools: BTreeMap<_, _> = steps.iter().map(|(step, tool)| (step.id.clone(), tool.clone())).collect();
     let events = vec![
-        asked(limits),
+        requested(limits),
         model_replied(ModelTask::Plan { round: 0, repair: false }),
         RunEvent::Planned { plan, tools },
     ];
-    (Run::from_events(&events).unwrap(), events)
+    (from_events(&events).unwrap(), events)
 }
 
 fn no_replans() -> RunLimits {
@@ -94,11 +101,13 @@ fn execute(scenario: &Scenario) -> (Run, Vec<RunEvent>, Vec<StartedStep>) {
         assert!(turn < 20 * scenario.steps.len() + 20, "every run ends: {:?}", run.tasks());
         let mut new_events = Vec::new();
         let tasks = run.tasks();
-        let ready: Vec<CallSlot<'_>> =
-            tasks.iter().filter_map(|task| called(task, &run, &in_flight)).collect();
-        let busy: Vec<CallSlot<'_>> = in_flight.iter().map(|id| call_slot(&run, id)).collect();
-        let begin: Vec<String> = startable_steps(&ready, &busy).into_iter().map(str::to_owned).collect();
-        for id in begin {
+        let ready: Vec<CallAccess<'_>> =
+            tasks.iter().filter_map(|task| startable_access(task, &run, &in_flight)).collect();
+        let accesses_in_flight: Vec<CallAccess<'_>> =
+            in_flight.iter().map(|id| call_access(&run, id)).collect();
+        let startable: Vec<String> =
+            startable_steps(&ready, &accesses_in_flight).into_iter().map(str::to_owned).collect();
+        for id in startable {
             in_flight.push(id.clone());
             starts.push((id.clone(), in_flight.iter().cloned().collect()));
             new_events.push(RunEvent::StepStarted {
@@ -126,7 +135,7 @@ fn execute(scenario: &Scenario) -> (Run, Vec<RunEvent>, Vec<StartedStep>) {
         if new_events.is_empty() && !in_flight.is_empty() {
             let at = scenario.turns.get(turn).copied().unwrap_or(0) % in_flight.len();
             let id = in_flight.remove(at);
-            new_events.push(over(&id, scenario));
+            new_events.push(step_ended(&id, scenario));
         }
         for event in new_events {
             run.apply(&event).unwrap();
@@ -143,22 +152,22 @@ fn ended(end: RunEnd) -> RunEvent {
     RunEvent::Ended { end }
 }
 
-fn called<'a>(task: &'a Task, run: &'a Run, in_flight: &[String]) -> Option<CallSlot<'a>> {
+fn startable_access<'a>(task: &'a Task, run: &'a Run, in_flight: &[String]) -> Option<CallAccess<'a>> {
     let (Task::Call(id) | Task::Reason(id)) = task else { return None };
-    (!in_flight.contains(id)).then(|| call_slot(run, id))
+    (!in_flight.contains(id)).then(|| call_access(run, id))
 }
 
-fn call_slot<'a>(run: &'a Run, id: &'a str) -> CallSlot<'a> {
+fn call_access<'a>(run: &'a Run, id: &'a str) -> CallAccess<'a> {
     let step = run.step(id).unwrap();
     let source = step.tool.source.as_ref().filter(|_| !step.is_reasoning()).map(SourceId::as_str);
-    CallSlot { step: id, source, writes: !step.tool.read_only }
+    CallAccess { step: id, source, writes: !step.tool.read_only }
 }
 
 fn ending(id: &str, scenario: &Scenario) -> Ending {
     scenario.steps.iter().find(|(step, ..)| step.id == id).map_or(Ending::Done, |(.., ending)| *ending)
 }
 
-fn over(id: &str, scenario: &Scenario) -> RunEvent {
+fn step_ended(id: &str, scenario: &Scenario) -> RunEvent {
     let outcome = match ending(id, scenario) {
         Ending::Done | Ending::ReportsError => done(),
         Ending::Failed => failed(ErrorKind::Failed),
@@ -172,7 +181,7 @@ fn immediate_events(task: &Task, scenario: &Scenario) -> Vec<RunEvent> {
     let end = |step: &str, outcome| RunEvent::StepEnded { step: step.to_owned(), outcome, milliseconds: 0 };
     match task {
         Task::Verify(step) => {
-            let verification = verdict(ending(step, scenario) != Ending::ReportsError);
+            let verification = verification(ending(step, scenario) != Ending::ReportsError);
             vec![RunEvent::Verified { step: step.clone(), verification }]
         }
         Task::RepairStep(step) => {
@@ -183,27 +192,39 @@ fn immediate_events(task: &Task, scenario: &Scenario) -> Vec<RunEvent> {
     }
 }
 
-fn any_scenario(most: usize, forwards: bool) -> impl Strategy<Value = Scenario> {
+fn cyclic_scenario(max_steps: usize) -> impl Strategy<Value = Scenario> {
+    any_scenario(max_steps, false)
+}
+
+fn acyclic_scenario(max_steps: usize) -> impl Strategy<Value = Scenario> {
+    any_scenario(max_steps, true)
+}
+
+fn any_scenario(max_steps: usize, is_acyclic: bool) -> impl Strategy<Value = Scenario> {
     let ending = prop_oneof![
         6 => Just(Ending::Done), 1 => Just(Ending::Failed), 1 => Just(Ending::ReportsError), 1 => Just(Ending::Denied)
     ];
     let one =
         (proptest::collection::vec(any::<prop::sample::Index>(), 0..4), 0_usize..4, any::<bool>(), ending);
-    (proptest::collection::vec(one, 1..most), proptest::collection::vec(0_usize..100, 400)).prop_map(
-        move |(drawn, turns)| {
-            let count = drawn.len();
-            let steps = drawn.into_iter().enumerate().map(|(at, (needs, source, read_only, ending))| {
-                // Without cycles, steps depend on earlier ones; else on any, including themselves and a missing one.
-                let among = if forwards { at } else { count + 1 };
-                let needs: BTreeSet<String> = match among {
-                    0 => BTreeSet::new(),
-                    among => needs.iter().map(|need| format!("s{}", need.index(among))).collect(),
-                };
-                let tool = if source == 3 { NO_TOOL } else { "tool" };
-                let mut step = step(&format!("s{at}"), tool, &[]);
-                step.dependencies = needs.into_iter().collect();
-                (step, planned_tool(&format!("source{source}"), read_only), ending)
-            });
+    (proptest::collection::vec(one, 1..max_steps), proptest::collection::vec(0_usize..100, 400)).prop_map(
+        move |(generated, turns)| {
+            let count = generated.len();
+            let steps =
+                generated.into_iter().enumerate().map(|(at, (dependencies, source, read_only, ending))| {
+                    // Without cycles, steps depend on earlier ones; else on any, including themselves and a missing one.
+                    let candidates = if is_acyclic { at } else { count + 1 };
+                    let dependencies: BTreeSet<String> = match candidates {
+                        0 => BTreeSet::new(),
+                        candidates => dependencies
+                            .iter()
+                            .map(|dependency| format!("s{}", dependency.index(candidates)))
+                            .collect(),
+                    };
+                    let tool = if source == 3 { NO_TOOL } else { "tool" };
+                    let mut step = step(&format!("s{at}"), tool, &[]);
+                    step.dependencies = dependencies.into_iter().collect();
+                    (step, planned_tool(&format!("source{source}"), read_only), ending)
+                });
             Scenario { steps: steps.collect(), turns }
         },
     )
@@ -212,9 +233,9 @@ fn any_scenario(most: usize, forwards: bool) -> impl Strategy<Value = Scenario> 
 /// All direct and indirect dependencies of a step.
 fn ancestors<'a>(id: &'a str, scenario: &'a Scenario, found: &mut BTreeSet<&'a str>) {
     for (step, ..) in scenario.steps.iter().filter(|(step, ..)| step.id == id) {
-        for need in &step.dependencies {
-            if found.insert(need) {
-                ancestors(need, scenario, found);
+        for dependency in &step.dependencies {
+            if found.insert(dependency) {
+                ancestors(dependency, scenario, found);
             }
         }
     }
@@ -224,43 +245,43 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn every_plan_ends_and_failures_skip_exactly_the_dependents(scenario in any_scenario(40, true)) {
+    fn every_plan_ends_and_failures_skip_exactly_the_dependents(scenario in acyclic_scenario(40)) {
         let (run, events, starts) = execute(&scenario);
         for (step, ..) in &scenario.steps {
             let mut needed = BTreeSet::new();
             ancestors(&step.id, &scenario, &mut needed);
-            let hit = needed.iter().any(|id| ending(id, &scenario) != Ending::Done);
+            let depends_on_failure = needed.iter().any(|id| ending(id, &scenario) != Ending::Done);
             let phase = &run.step(&step.id).unwrap().phase;
             let skipped = matches!(phase, StepPhase::Ended(StepEnd::Skipped { .. }));
-            prop_assert_eq!(skipped, hit, "{} is {:?}", step.id, phase);
+            prop_assert_eq!(skipped, depends_on_failure, "{} is {:?}", step.id, phase);
             if let StepPhase::Ended(StepEnd::Skipped { because }) = phase {
                 prop_assert!(needed.contains(because.as_str()) && ending(because, &scenario) != Ending::Done);
             }
         }
-        let good = scenario.steps.iter().any(|(.., ending)| *ending == Ending::Done)
+        let has_result = scenario.steps.iter().any(|(.., ending)| *ending == Ending::Done)
             && run.steps().iter().any(StepRun::has_value);
-        prop_assert_eq!(matches!(run.end(), Some(RunEnd::Answered { .. })), good);
+        prop_assert_eq!(matches!(run.end(), Some(RunEnd::Answered { .. })), has_result);
         check_order(&run, &scenario, &starts, &events)?;
     }
 
     #[test]
-    fn plans_with_cycles_and_missing_steps_end(scenario in any_scenario(25, false)) {
+    fn plans_with_cycles_and_missing_steps_end(scenario in cyclic_scenario(25)) {
         let (run, ..) = execute(&scenario);
         prop_assert!(run.is_finished());
         prop_assert!(run.steps().iter().all(|step| step.phase.is_ended()));
     }
 
     #[test]
-    fn events_and_runs_survive_serialization(scenario in any_scenario(20, true)) {
+    fn events_and_runs_survive_serialization(scenario in acyclic_scenario(20)) {
         let (run, events, _) = execute(&scenario);
-        prop_assert_eq!(&Run::from_events(&events).unwrap(), &run);
+        prop_assert_eq!(&from_events(&events).unwrap(), &run);
         let written = RawJson::from_serialize(&events).unwrap();
         let read: Vec<RunEvent> = written.read().unwrap();
         prop_assert_eq!(&read, &events);
-        let kept: Run = RawJson::from_serialize(&run).unwrap().read().unwrap();
-        prop_assert_eq!(&kept, &run);
+        let read_run: Run = RawJson::from_serialize(&run).unwrap().read().unwrap();
+        prop_assert_eq!(&read_run, &run);
         for event in &events {
-            prop_assert!(Run::from_events(&events).unwrap().apply(event).is_err(), "no event follows the end");
+            prop_assert!(from_events(&events).unwrap().apply(event).is_err(), "no event follows the end");
         }
     }
 }
@@ -272,21 +293,29 @@ fn check_order(
     starts: &[StartedStep],
     events: &[RunEvent],
 ) -> Result<(), TestCaseError> {
-    for (id, together) in starts {
-        let own = call_slot(run, id);
-        for other in together.iter().filter(|other| *other != id) {
-            let other = call_slot(run, other);
-            let apart = own.source.is_none() || own.source != other.source || !(own.writes || other.writes);
-            prop_assert!(apart, "{id} and {} at once", other.step);
+    for (id, in_flight) in starts {
+        let access = call_access(run, id);
+        for other in in_flight.iter().filter(|other| *other != id) {
+            let other = call_access(run, other);
+            let may_overlap =
+                access.source.is_none() || access.source != other.source || !(access.writes || other.writes);
+            prop_assert!(may_overlap, "{id} and {} at once", other.step);
         }
     }
-    let place = |wanted: &dyn Fn(&RunEvent) -> bool| events.iter().position(wanted);
+    let position_of = |wanted: &dyn Fn(&RunEvent) -> bool| events.iter().position(wanted);
     for (step, ..) in &scenario.steps {
-        let began = place(&|event| matches!(event, RunEvent::StepStarted { step: id, .. } if *id == step.id));
-        let Some(began) = began else { continue };
-        for need in &step.dependencies {
-            let over = place(&|event| matches!(event, RunEvent::Verified { step: id, .. } if id == need));
-            prop_assert!(over.is_some_and(|over| over < began), "{} began before {need} was done", step.id);
+        let started_at =
+            position_of(&|event| matches!(event, RunEvent::StepStarted { step: id, .. } if *id == step.id));
+        let Some(started_at) = started_at else { continue };
+        for dependency in &step.dependencies {
+            let verified_at = position_of(
+                &|event| matches!(event, RunEvent::Verified { step: id, .. } if id == dependency),
+            );
+            prop_assert!(
+                verified_at.is_some_and(|verified_at| verified_at < started_at),
+                "{} started before {dependency} was verified",
+                step.id
+            );
         }
     }
     Ok(())
@@ -294,7 +323,7 @@ fn check_order(
 
 #[test]
 fn an_immediate_answer_needs_no_plan() {
-    let mut run = Run::from_events(&[asked(RunLimits::default())]).unwrap();
+    let mut run = from_events(&[requested(RunLimits::default())]).unwrap();
     assert_eq!(run.tasks(), [Task::Plan { round: 0, repair: false }]);
     run.apply(&model_replied(ModelTask::Plan { round: 0, repair: false })).unwrap();
     assert!(
@@ -309,7 +338,7 @@ fn an_immediate_answer_needs_no_plan() {
 
 #[test]
 fn a_rejected_plan_is_repaired_once() {
-    let mut run = Run::from_events(&[asked(RunLimits::default())]).unwrap();
+    let mut run = from_events(&[requested(RunLimits::default())]).unwrap();
     for (repair, next) in [(false, Task::Plan { round: 0, repair: true }), (true, Task::Fail)] {
         let reply = ModelReply { text: "gibberish".to_owned(), ..ModelReply::default() };
         let task = ModelTask::Plan { round: 0, repair };
@@ -385,11 +414,11 @@ fn pending_approvals_block_nothing_else() {
     run.apply(&asked).unwrap();
     assert_eq!(run.tasks(), [Task::RequestApproval("w".to_owned()), Task::Call("r".to_owned())]);
     assert_eq!(run.waiting_for(), ["7"]);
-    let given =
+    let decided =
         RunEvent::ApprovalDecided { step: "w".to_owned(), allowed: true, always: true, by: "ada".to_owned() };
-    run.apply(&given).unwrap();
+    run.apply(&decided).unwrap();
     assert!(run.is_always_allowed("t") && run.waiting_for().is_empty());
-    assert!(run.apply(&given).is_err(), "a decision is final");
+    assert!(run.apply(&decided).is_err(), "a decision is final");
 
     let call = "c".to_owned();
     run.apply(&RunEvent::StepStarted {
@@ -433,7 +462,7 @@ fn replanning_respects_its_limit_and_keeps_results() {
     };
     start(&mut run, "a");
     end(&mut run, "a", done());
-    run.apply(&RunEvent::Verified { step: "a".to_owned(), verification: verdict(true) }).unwrap();
+    run.apply(&RunEvent::Verified { step: "a".to_owned(), verification: verification(true) }).unwrap();
     start(&mut run, "b");
     end(&mut run, "b", failed(ErrorKind::Unavailable));
     assert_eq!(run.tasks(), [Task::Plan { round: 1, repair: false }]);
@@ -457,21 +486,21 @@ fn a_dry_run_simulates_writes_and_skips_dependent_reads() {
         (step("r", "tool", &["v"]), planned_tool("x", true)),
     ];
     let (mut run, _) = planned(&steps, no_replans());
-    let rehearse = |run: &mut Run, id: &str| {
+    let simulate = |run: &mut Run, id: &str| {
         let outcome = StepEnd::Simulated;
         run.apply(&RunEvent::StepEnded { step: id.to_owned(), outcome, milliseconds: 0 }).unwrap();
     };
-    rehearse(&mut run, "w");
+    simulate(&mut run, "w");
     assert_eq!(run.tasks(), [Task::Simulate("v".to_owned())]);
-    rehearse(&mut run, "v");
+    simulate(&mut run, "v");
     assert_eq!(run.tasks(), [Task::Skip { step: "r".to_owned(), because: "v".to_owned() }]);
 }
 
 #[test]
 fn invalid_events_are_rejected_without_effect() {
-    let asked = asked(RunLimits::default());
+    let request = requested(RunLimits::default());
     assert_eq!(Run::new().apply(&RunEvent::Resumed { owner: "x".to_owned() }), Err(RunError::NotRequested));
-    assert!(Run::from_events([&asked, &asked]).is_err());
+    assert!(from_events([&request, &request]).is_err());
     let (run, _) = planned(&[(step("a", "tool", &[]), planned_tool("x", true))], no_replans());
     let end = |step: &str, outcome| RunEvent::StepEnded { step: step.to_owned(), outcome, milliseconds: 1 };
     for event in [
@@ -481,10 +510,10 @@ fn invalid_events_are_rejected_without_effect() {
         RunEvent::PlanRejected { problems: Vec::new() },
         RunEvent::StepResolved { step: "a".to_owned(), resolution: Resolution::Done },
         RunEvent::StepRepaired { step: "a".to_owned(), arguments: Map::new() },
-        RunEvent::Verified { step: "a".to_owned(), verification: verdict(true) },
+        RunEvent::Verified { step: "a".to_owned(), verification: verification(true) },
     ] {
-        let mut tried = run.clone();
-        assert!(tried.apply(&event).is_err(), "{event:?}");
-        assert_eq!(tried, run, "a rejected event changes nothing");
+        let mut changed = run.clone();
+        assert!(changed.apply(&event).is_err(), "{event:?}");
+        assert_eq!(changed, run, "a rejected event changes nothing");
     }
 }

@@ -8,10 +8,9 @@ use std::{
 
 use tokio::time::Instant;
 use toolyard_core::{
-    ApprovalKind, ApprovalOutcome, ApprovalRecord, Approvals, BoxFuture, Journal, JournalError,
+    ApprovalKind, ApprovalOutcome, ApprovalRecord, Approvals, BoxFuture, FinishedStep, Journal, JournalError,
     JournalFuture, Lease, LoggedEvent, RawJson, Recovery, Resolution, RunId, RunLog, RunRecord, RunState,
-    StepIntent, StepOutcome, StepRecord, StepResult, StepStart, StepState, StorageError, recovery, redact,
-    redact_json,
+    StepIntent, StepRecord, StepResult, StepStart, StepState, StorageError, recovery, redact, redact_json,
 };
 
 /// Runs, steps, events and approval requests in memory, with the semantics of the durable store. Clones share the log.
@@ -25,7 +24,7 @@ pub struct MemoryRunLog {
 #[derive(Debug, Default)]
 struct LogState {
     runs: BTreeMap<RunId, RunEntry>,
-    questions: Vec<ApprovalRecord>,
+    approvals: Vec<ApprovalRecord>,
 }
 
 #[derive(Debug)]
@@ -50,7 +49,7 @@ impl MemoryRunLog {
         Self::default()
     }
 
-    fn now(&self) -> i64 {
+    fn now_millis(&self) -> i64 {
         let (then, instant) = self.created;
         then.saturating_add(i64::try_from(instant.elapsed().as_millis()).unwrap_or(i64::MAX))
     }
@@ -60,7 +59,7 @@ impl MemoryRunLog {
     }
 
     /// Runs `work` under the lock and returns its result as a ready future.
-    fn ready<'a, T: Send + 'a>(
+    fn with_state<'a, T: Send + 'a>(
         &'a self,
         work: impl FnOnce(&mut LogState) -> Result<T, JournalError>,
     ) -> JournalFuture<'a, T> {
@@ -108,7 +107,7 @@ impl RunEntry {
     }
 
     fn step(&mut self, step: &str) -> Option<&mut StepRecord> {
-        self.steps.iter_mut().find(|known| known.step == step)
+        self.steps.iter_mut().find(|record| record.step == step)
     }
 
     /// Whether a user must say how this step ended.
@@ -122,23 +121,23 @@ impl RunEntry {
 
     fn begin(&mut self, intent: &StepIntent, fence: i64, at: i64) -> StepStart {
         let run = self.record.id.clone();
-        let known = self.step(&intent.step);
-        match recovery(known.as_deref(), intent) {
+        let record = self.step(&intent.step);
+        match recovery(record.as_deref(), intent) {
             Recovery::Start | Recovery::Repeat => {
-                let started = started(run, intent, fence, at);
-                match known {
-                    Some(known) => *known = started,
+                let started = started_record(run, intent, fence, at);
+                match record {
+                    Some(record) => *record = started,
                     None => self.steps.push(started),
                 }
                 StepStart::Call
             }
             Recovery::Reuse | Recovery::NeedsResolution => {
-                let Some(known) = known else { return StepStart::Call };
-                if matches!(known.state, StepState::Started) {
-                    known.state = StepState::Unknown;
-                    known.fence = fence;
+                let Some(record) = record else { return StepStart::Call };
+                if matches!(record.state, StepState::Started) {
+                    record.state = StepState::Unknown;
+                    record.fence = fence;
                 }
-                let step = Box::new(known.clone());
+                let step = Box::new(record.clone());
                 if step.state == StepState::Unknown {
                     StepStart::Unknown(step)
                 } else {
@@ -149,7 +148,7 @@ impl RunEntry {
     }
 }
 
-fn started(run: RunId, intent: &StepIntent, fence: i64, at: i64) -> StepRecord {
+fn started_record(run: RunId, intent: &StepIntent, fence: i64, at: i64) -> StepRecord {
     StepRecord {
         run,
         step: intent.step.clone(),
@@ -170,8 +169,8 @@ fn started(run: RunId, intent: &StepIntent, fence: i64, at: i64) -> StepRecord {
 
 impl Journal for MemoryRunLog {
     fn create_run<'a>(&'a self, kind: &'a str, detail: &'a RawJson) -> JournalFuture<'a, RunId> {
-        let created_at = self.now();
-        self.ready(|log| {
+        let created_at = self.now_millis();
+        self.with_state(|log| {
             let id = RunId::from(format!("run{:06}", log.runs.len() + 1));
             let record = RunRecord {
                 id: id.clone(),
@@ -190,7 +189,7 @@ impl Journal for MemoryRunLog {
     }
 
     fn claim<'a>(&'a self, run: &'a RunId, owner: &'a str, lease: Duration) -> JournalFuture<'a, Lease> {
-        self.ready(|log| log.claim(run, owner, lease))
+        self.with_state(|log| log.claim(run, owner, lease))
     }
 
     fn claim_next<'a>(
@@ -199,7 +198,7 @@ impl Journal for MemoryRunLog {
         owner: &'a str,
         lease: Duration,
     ) -> JournalFuture<'a, Option<Lease>> {
-        self.ready(|log| {
+        self.with_state(|log| {
             let open = |run: &&RunEntry| {
                 run.record.kind == kind && run.record.state == RunState::Open && run.is_free()
             };
@@ -208,15 +207,15 @@ impl Journal for MemoryRunLog {
         })
     }
 
-    fn renew<'a>(&'a self, lease: &'a Lease, time: Duration) -> JournalFuture<'a, ()> {
-        self.ready(|log| {
-            log.leased_run(lease)?.lease_until = Some(Instant::now() + time);
+    fn renew<'a>(&'a self, lease: &'a Lease, duration: Duration) -> JournalFuture<'a, ()> {
+        self.with_state(|log| {
+            log.leased_run(lease)?.lease_until = Some(Instant::now() + duration);
             Ok(())
         })
     }
 
     fn release<'a>(&'a self, lease: &'a Lease, state: RunState) -> JournalFuture<'a, ()> {
-        self.ready(|log| {
+        self.with_state(|log| {
             let run = log.leased_run(lease)?;
             run.record.owner = None;
             run.record.state = state;
@@ -225,52 +224,52 @@ impl Journal for MemoryRunLog {
     }
 
     fn begin<'a>(&'a self, lease: &'a Lease, intent: &'a StepIntent) -> JournalFuture<'a, StepStart> {
-        let at = self.now();
-        self.ready(|log| Ok(log.leased_run(lease)?.begin(intent, lease.fence, at)))
+        let at = self.now_millis();
+        self.with_state(|log| Ok(log.leased_run(lease)?.begin(intent, lease.fence, at)))
     }
 
     fn finish<'a>(
         &'a self,
         lease: &'a Lease,
         step: &'a str,
-        outcome: &'a StepOutcome,
+        outcome: &'a FinishedStep,
     ) -> JournalFuture<'a, ()> {
-        let (shown, redacted) = redact_json(&outcome.outcome);
-        let ended_at = Some(self.now());
-        self.ready(|log| {
+        let (outcome_json, redacted) = redact_json(&outcome.result);
+        let ended_at = Some(self.now_millis());
+        self.with_state(|log| {
             let run = log.leased_run(lease)?;
-            let known = run
+            let record = run
                 .step(step)
-                .filter(|known| known.state == StepState::Started && known.fence == lease.fence);
-            let known = known.ok_or_else(|| JournalError::LeaseLost(lease.run.clone()))?;
-            known.state = outcome.state;
-            (known.outcome, known.redacted, known.ended_at) = (Some(shown), redacted, ended_at);
+                .filter(|record| record.state == StepState::Started && record.fence == lease.fence);
+            let record = record.ok_or_else(|| JournalError::LeaseLost(lease.run.clone()))?;
+            record.state = outcome.state;
+            (record.outcome, record.redacted, record.ended_at) = (Some(outcome_json), redacted, ended_at);
             Ok(())
         })
     }
 
     fn run<'a>(&'a self, run: &'a RunId) -> JournalFuture<'a, RunRecord> {
-        self.ready(|log| Ok(log.run(run)?.record()))
+        self.with_state(|log| Ok(log.run(run)?.record()))
     }
 
     fn runs<'a>(&'a self, limit: usize) -> JournalFuture<'a, Vec<RunRecord>> {
-        self.ready(|log| Ok(log.runs.values().rev().take(limit).map(RunEntry::record).collect()))
+        self.with_state(|log| Ok(log.runs.values().rev().take(limit).map(RunEntry::record).collect()))
     }
 
     fn steps<'a>(&'a self, run: &'a RunId) -> JournalFuture<'a, Vec<StepRecord>> {
-        self.ready(|log| Ok(log.runs.get(run).map(|run| run.steps.clone()).unwrap_or_default()))
+        self.with_state(|log| Ok(log.runs.get(run).map(|run| run.steps.clone()).unwrap_or_default()))
     }
 
     fn step<'a>(&'a self, run: &'a RunId, step: &'a str) -> JournalFuture<'a, Option<StepRecord>> {
-        self.ready(|log| Ok(log.runs.get_mut(run).and_then(|run| run.step(step).cloned())))
+        self.with_state(|log| Ok(log.runs.get_mut(run).and_then(|run| run.step(step).cloned())))
     }
 
     fn unknown_steps(&self) -> JournalFuture<'_, Vec<StepRecord>> {
-        self.ready(|log| {
-            let of_run = |run: &RunEntry| {
+        self.with_state(|log| {
+            let unknown_steps_of = |run: &RunEntry| {
                 run.steps.iter().filter(|step| run.is_unknown(step)).cloned().collect::<Vec<_>>()
             };
-            Ok(log.runs.values().flat_map(of_run).collect())
+            Ok(log.runs.values().flat_map(unknown_steps_of).collect())
         })
     }
 
@@ -281,22 +280,22 @@ impl Journal for MemoryRunLog {
         resolution: Resolution,
         by: &'a str,
     ) -> JournalFuture<'a, ()> {
-        let answer = StepResult::Resolved { resolution, by: by.to_owned() };
-        let outcome = RawJson::from_serialize(&answer).ok();
-        let ended_at = Some(self.now());
-        self.ready(|log| {
-            let not_waiting = || JournalError::NotResolvable { run: run.clone(), step: step.to_owned() };
-            let entry = log.runs.get_mut(run).ok_or_else(not_waiting)?;
-            let unknown = entry.steps.iter().find(|known| known.step == step);
-            if !unknown.is_some_and(|known| entry.is_unknown(known)) {
-                return Err(not_waiting());
+        let result = StepResult::Resolved { resolution, by: by.to_owned() };
+        let outcome = RawJson::from_serialize(&result).ok();
+        let ended_at = Some(self.now_millis());
+        self.with_state(|log| {
+            let not_resolvable = || JournalError::NotResolvable { run: run.clone(), step: step.to_owned() };
+            let entry = log.runs.get_mut(run).ok_or_else(not_resolvable)?;
+            let unknown = entry.steps.iter().find(|record| record.step == step);
+            if !unknown.is_some_and(|record| entry.is_unknown(record)) {
+                return Err(not_resolvable());
             }
-            let known = entry.step(step).ok_or_else(not_waiting)?;
-            known.state = match resolution {
+            let record = entry.step(step).ok_or_else(not_resolvable)?;
+            record.state = match resolution {
                 Resolution::Done => StepState::Done,
                 Resolution::NotDone => StepState::NotDone,
             };
-            (known.outcome, known.ended_at) = (outcome, ended_at);
+            (record.outcome, record.ended_at) = (outcome, ended_at);
             Ok(())
         })
     }
@@ -309,7 +308,7 @@ impl RunLog for MemoryRunLog {
         number: i64,
         events: &'a [RawJson],
     ) -> JournalFuture<'a, ()> {
-        let at = self.now();
+        let at = self.now_millis();
         let events = (number..).zip(events);
         let new = events.map(|(number, event)| LoggedEvent {
             run: lease.run.clone(),
@@ -318,7 +317,7 @@ impl RunLog for MemoryRunLog {
             at,
         });
         let new: Vec<LoggedEvent> = new.collect();
-        self.ready(|log| {
+        self.with_state(|log| {
             let run = log.leased_run(lease)?;
             if run.events.last().is_some_and(|last| last.number >= number) {
                 return Err(JournalError::EventExists { run: lease.run.clone(), number });
@@ -329,7 +328,7 @@ impl RunLog for MemoryRunLog {
     }
 
     fn events<'a>(&'a self, run: &'a RunId, from: i64) -> JournalFuture<'a, Vec<LoggedEvent>> {
-        self.ready(|log| {
+        self.with_state(|log| {
             let events = log.runs.get(run).map(|run| run.events.as_slice()).unwrap_or_default();
             Ok(events.iter().filter(|event| event.number >= from).cloned().collect())
         })
@@ -345,9 +344,9 @@ impl Approvals for MemoryRunLog {
         text: &'a str,
     ) -> BoxFuture<'a, Result<i64, StorageError>> {
         let mut log = self.lock();
-        let id = i64::try_from(log.questions.len()).unwrap_or(i64::MAX).saturating_add(1);
+        let id = i64::try_from(log.approvals.len()).unwrap_or(i64::MAX).saturating_add(1);
         let (run, step, text) = (run.clone(), step.map(str::to_owned), redact(text).into_owned());
-        log.questions.push(ApprovalRecord { id, run, step, kind, text, outcome: None, decided_by: None });
+        log.approvals.push(ApprovalRecord { id, run, step, kind, text, outcome: None, decided_by: None });
         Box::pin(std::future::ready(Ok(id)))
     }
 
@@ -358,21 +357,21 @@ impl Approvals for MemoryRunLog {
         by: &'a str,
     ) -> BoxFuture<'a, Result<bool, StorageError>> {
         let mut log = self.lock();
-        let open = log.questions.iter_mut().find(|question| question.id == id && question.outcome.is_none());
-        let first = open.is_some();
-        if let Some(question) = open {
-            (question.outcome, question.decided_by) = (Some(outcome), Some(by.to_owned()));
+        let open = log.approvals.iter_mut().find(|approval| approval.id == id && approval.outcome.is_none());
+        let is_first = open.is_some();
+        if let Some(approval) = open {
+            (approval.outcome, approval.decided_by) = (Some(outcome), Some(by.to_owned()));
         }
-        Box::pin(std::future::ready(Ok(first)))
+        Box::pin(std::future::ready(Ok(is_first)))
     }
 
     fn approval(&self, id: i64) -> BoxFuture<'_, Result<Option<ApprovalRecord>, StorageError>> {
-        let found = self.lock().questions.iter().find(|question| question.id == id).cloned();
+        let found = self.lock().approvals.iter().find(|approval| approval.id == id).cloned();
         Box::pin(std::future::ready(Ok(found)))
     }
 
     fn pending_approvals(&self) -> BoxFuture<'_, Result<Vec<ApprovalRecord>, StorageError>> {
-        let waiting = self.lock().questions.iter().filter(|one| one.outcome.is_none()).cloned().collect();
+        let waiting = self.lock().approvals.iter().filter(|one| one.outcome.is_none()).cloned().collect();
         Box::pin(std::future::ready(Ok(waiting)))
     }
 
@@ -380,7 +379,7 @@ impl Approvals for MemoryRunLog {
         &'a self,
         run: &'a RunId,
     ) -> BoxFuture<'a, Result<Vec<ApprovalRecord>, StorageError>> {
-        let of_run = self.lock().questions.iter().filter(|one| one.run == *run).cloned().collect();
+        let of_run = self.lock().approvals.iter().filter(|one| one.run == *run).cloned().collect();
         Box::pin(std::future::ready(Ok(of_run)))
     }
 }

@@ -1,5 +1,5 @@
-//! Runs read from their log alone, without tools or models: their state, their history, and what can be done about a run
-//! that no process drives.
+//! Functions that need only the log of a run, no tools or models: they read its state and history, cancel it, and decide on
+//! its approval requests.
 
 mod memory;
 
@@ -25,8 +25,8 @@ const CANCEL_LEASE_DURATION: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(crate) struct LoadedRun {
     pub(crate) run: Run,
-    /// Position of the next event.
-    pub(crate) next: i64,
+    /// Position of the next event in the log.
+    pub(crate) next_number: i64,
     /// See [`active_duration`].
     pub(crate) active: Duration,
 }
@@ -55,8 +55,8 @@ pub async fn load_run(log: &dyn RunLog, run: &RunId) -> Result<(Run, Vec<LoggedE
 
 pub(crate) async fn load_for_driver(log: &dyn RunLog, run: &RunId) -> Result<LoadedRun, AgentError> {
     let (run, events) = load_run(log, run).await?;
-    let next = events.last().map_or(0, |last| last.number.saturating_add(1));
-    Ok(LoadedRun { run, next, active: active_duration(&events) })
+    let next_number = events.last().map_or(0, |last| last.number.saturating_add(1));
+    Ok(LoadedRun { run, next_number, active: active_duration(&events) })
 }
 
 /// How long a run was worked on: the times between its events, without those in which it waited to be resumed or only
@@ -102,12 +102,12 @@ pub async fn cancel_run(log: &dyn RunLog, run: &RunId, owner: &str) -> Result<()
         return Err(AgentError::Finished(run.clone()));
     }
     let lease = log.claim(run, owner, CANCEL_LEASE_DURATION).await?;
-    let LoadedRun { run: state, next, .. } = load_for_driver(log, run).await?;
+    let LoadedRun { run: state, next_number, .. } = load_for_driver(log, run).await?;
     if state.is_finished() {
         log.release(&lease, state.end().map_or(RunState::Cancelled, run_state)).await?;
         return Err(AgentError::Finished(run.clone()));
     }
-    log.append(&lease, next, &to_json(&RunEvent::Ended { end: RunEnd::Cancelled })).await?;
+    log.append(&lease, next_number, &to_json(&RunEvent::Ended { end: RunEnd::Cancelled })).await?;
     log.release(&lease, RunState::Cancelled).await?;
     Ok(())
 }

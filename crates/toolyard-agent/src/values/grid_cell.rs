@@ -5,7 +5,6 @@ use serde_json::Value;
 /// Records of a list that are inspected to learn the form of all.
 pub(crate) const SAMPLED_RECORDS: usize = 50;
 
-/// A cell with its position.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct GridCell<'v> {
     pub(crate) row: i64,

@@ -1,7 +1,7 @@
 //! Values of steps: their storage during a run, and the views of them that prompts and users see.
 
+pub(crate) mod blocking;
 pub(crate) mod grid_cell;
-pub(crate) mod offload;
 mod outline;
 mod result_shape;
 mod step_value;

@@ -4,35 +4,37 @@ use serde_json::{Map, Value};
 
 use crate::escape;
 
-/// Length of an outline.
 const MAX_OUTLINE_CHARS: usize = 300;
 /// Longest string shown as an example.
 const MAX_EXAMPLE_CHARS: usize = 16;
-/// Characters of a field name.
 const MAX_KEY_CHARS: usize = 40;
 /// Fields shown per object; further ones are counted.
 const MAX_FIELDS: usize = 12;
-/// Nesting below this is shown as `…`.
+/// Lists and objects nested deeper are shown as `…`.
 const MAX_DEPTH: usize = 4;
 /// Items of a list that are inspected.
 const SAMPLED_ITEMS: usize = 20;
+/// A shorter beginning of a value is not shown after its outline.
+const MIN_PREFIX_CHARS: usize = 40;
+/// Characters of ` = ` and `…` in a preview.
+const PREVIEW_SEPARATOR_CHARS: usize = 4;
 
 /// A value in at most `max_chars` characters: whole if it fits, else its outline and its beginning.
 pub(crate) fn preview(value: &Value, max_chars: usize) -> String {
-    let whole = match value {
+    let text = match value {
         Value::String(text) if text.chars().nth(max_chars).is_none() => return text.clone(),
         Value::String(text) => text.chars().take(max_chars).collect(),
         value => json_prefix(value, max_chars),
     };
-    if whole.chars().nth(max_chars).is_none() && !value.is_string() {
-        return whole;
+    if text.chars().nth(max_chars).is_none() && !value.is_string() {
+        return text;
     }
     let outline = outline(value);
-    let room = max_chars.saturating_sub(outline.chars().count() + 4);
-    if room < 40 {
+    let prefix_chars = max_chars.saturating_sub(outline.chars().count() + PREVIEW_SEPARATOR_CHARS);
+    if prefix_chars < MIN_PREFIX_CHARS {
         return outline.chars().take(max_chars).collect();
     }
-    let prefix: String = whole.chars().take(room).collect();
+    let prefix: String = text.chars().take(prefix_chars).collect();
     format!("{outline} = {prefix}…")
 }
 
@@ -118,8 +120,9 @@ fn write_list(items: &[Value], depth: usize, out: &mut String) {
             Some(record) => write_fields(&record, depth - 1, out),
             None => {
                 write_value(first, depth - 1, out);
-                let same = |item: &Value| std::mem::discriminant(item) == std::mem::discriminant(first);
-                if let Some(other) = items.iter().take(SAMPLED_ITEMS).find(|item| !same(item)) {
+                let has_same_type =
+                    |item: &Value| std::mem::discriminant(item) == std::mem::discriminant(first);
+                if let Some(other) = items.iter().take(SAMPLED_ITEMS).find(|item| !has_same_type(item)) {
                     out.push_str(" or ");
                     write_value(other, depth - 1, out);
                 }
@@ -135,15 +138,15 @@ fn merged_record(items: &[Value]) -> Option<Map<String, Value>> {
     for item in items.iter().take(SAMPLED_ITEMS) {
         for (key, value) in item.as_object()? {
             if !value.is_null() || !record.contains_key(key) {
-                record.insert(key.clone(), shortened(value));
+                record.insert(key.clone(), abbreviate(value));
             }
         }
     }
     Some(record)
 }
 
-/// A cheap copy of a value with the same outline.
-fn shortened(value: &Value) -> Value {
+/// A cheap stand-in for a value in an outline: long strings become empty, long lists a text with their length.
+fn abbreviate(value: &Value) -> Value {
     match value {
         Value::Array(items) if items.len() > SAMPLED_ITEMS => {
             Value::String(format!("list of {}", items.len()))

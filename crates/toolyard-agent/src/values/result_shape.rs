@@ -7,7 +7,7 @@ use toolyard_core::redact;
 
 use crate::escape;
 
-/// Nesting below this is shown as `…`.
+/// Lists and objects nested deeper are shown as `…`.
 const MAX_DEPTH: usize = 4;
 /// An object with more fields is a map, for example by date: its keys are content.
 const MAX_FIELDS: usize = 16;
@@ -15,7 +15,7 @@ const MAX_FIELDS: usize = 16;
 const MAX_NAME_BYTES: usize = 40;
 /// Digits in a field name; a key with more is a date, a number or an id.
 const MAX_NAME_DIGITS: usize = 3;
-/// Length of a useful shape.
+/// Longer shapes are not used.
 const MAX_SHAPE_CHARS: usize = 300;
 
 /// The shape of a value as JSON, if it is an object or a list with named fields.

@@ -42,11 +42,15 @@ mod tests {
     #[test]
     fn a_lone_result_field_is_unwrapped() {
         let raw = |value: Value| RawJson::from_value(&value);
-        let of = |structured: Value, text: &str| step_value(Some(&raw(structured)), text);
-        assert_eq!(of(json!({"result": "{\"cells\": [1]}"}), "x"), json!({"cells": [1]}));
-        assert_eq!(of(json!({"result": [1]}), "x"), json!([1]));
-        assert_eq!(of(json!({"result": "12"}), "x"), json!("12"), "a scalar inside a string stays a string");
-        assert_eq!(of(json!({"result": 12, "exact": true}), "x"), json!({"result": 12, "exact": true}));
+        let value_of = |structured: Value, text: &str| step_value(Some(&raw(structured)), text);
+        assert_eq!(value_of(json!({"result": "{\"cells\": [1]}"}), "x"), json!({"cells": [1]}));
+        assert_eq!(value_of(json!({"result": [1]}), "x"), json!([1]));
+        assert_eq!(
+            value_of(json!({"result": "12"}), "x"),
+            json!("12"),
+            "a scalar inside a string stays a string"
+        );
+        assert_eq!(value_of(json!({"result": 12, "exact": true}), "x"), json!({"result": 12, "exact": true}));
         assert_eq!(step_value(None, " [1, 2] "), json!([1, 2]));
         assert_eq!(step_value(None, "12"), json!(12));
         assert_eq!(step_value(None, "plain"), json!("plain"));

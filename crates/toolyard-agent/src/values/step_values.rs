@@ -8,30 +8,26 @@ use std::{
 use serde_json::Value;
 use toolyard_core::{Journal, JournalError, RawJson, RunId, StepResult, StepState};
 
-use super::{offload::offload, step_value::step_value};
+use super::{blocking::run_blocking_if_large, step_value::step_value};
 
-/// Why a step's value is not available.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ValueError {
-    /// The journal has no result of the step.
     #[error("step {0} has no value")]
     Missing(String),
-    /// The stored value is incomplete because a secret was redacted.
     #[error(
         "the value of step {0} contains a secret, which is never stored, and the process that had it is gone"
     )]
     Redacted(String),
-    /// The journal's entry cannot be parsed.
     #[error("the journal entry of step {step} cannot be read: {reason}")]
-    Unreadable {
-        /// The step.
-        step: String,
-        /// Why.
-        reason: String,
-    },
-    /// The journal failed.
+    Unreadable { step: String, reason: String },
     #[error(transparent)]
     Journal(#[from] JournalError),
+}
+
+impl ValueError {
+    fn unreadable(step: &str, reason: &dyn std::fmt::Display) -> Self {
+        Self::Unreadable { step: step.to_owned(), reason: reason.to_string() }
+    }
 }
 
 /// The values of one run's steps, by their journal names.
@@ -39,7 +35,6 @@ pub(crate) enum ValueError {
 pub(crate) struct StepValues(Mutex<HashMap<String, Arc<Value>>>);
 
 impl StepValues {
-    /// Stores a value in memory.
     pub(crate) fn put(&self, step: impl Into<String>, value: Value) -> Arc<Value> {
         let value = Arc::new(value);
         self.lock().insert(step.into(), Arc::clone(&value));
@@ -51,7 +46,6 @@ impl StepValues {
         self.lock().remove(step);
     }
 
-    /// A value that is in memory.
     pub(crate) fn cached(&self, step: &str) -> Option<Arc<Value>> {
         self.lock().get(step).map(Arc::clone)
     }
@@ -98,15 +92,14 @@ async fn read_value(journal: &dyn Journal, run: &RunId, step: &str) -> Result<Va
         return Err(ValueError::Redacted(step.to_owned()));
     }
     let outcome = record.outcome.ok_or_else(missing)?;
-    let value = offload(outcome.get().len(), move || parse_value(&outcome)).await;
-    let value = value.unwrap_or_else(|| Err("reading it was aborted".to_owned()));
-    value.map_err(|reason| ValueError::Unreadable { step: step.to_owned(), reason })
+    let name = step.to_owned();
+    let value = run_blocking_if_large(outcome.get().len(), move || parse_value(&name, &outcome)).await;
+    value.unwrap_or_else(|| Err(ValueError::unreadable(step, &"reading it was aborted")))
 }
 
-/// The value in a journal entry's outcome.
-fn parse_value(outcome: &RawJson) -> Result<Value, String> {
-    let answer: StepResult = outcome.read().map_err(|error| error.to_string())?;
-    let output = answer.into_outcome().map_err(|error| error.to_string())?;
+fn parse_value(step: &str, outcome: &RawJson) -> Result<Value, ValueError> {
+    let result: StepResult = outcome.read().map_err(|error| ValueError::unreadable(step, &error))?;
+    let output = result.into_tool_result().map_err(|error| ValueError::unreadable(step, &error))?;
     Ok(step_value(output.structured.as_ref(), &output.to_text()))
 }
 
@@ -115,7 +108,7 @@ mod tests {
     use std::time::Duration;
 
     use serde_json::json;
-    use toolyard_core::{ContentHash, Lease, StepIntent, StepOutcome, ToolOutput};
+    use toolyard_core::{ContentHash, FinishedStep, Lease, StepIntent, ToolOutput};
 
     use super::*;
     use crate::MemoryRunLog;
@@ -132,7 +125,7 @@ mod tests {
         };
         log.begin(lease, &intent).await.unwrap();
         let outcome = RawJson::from_serialize(&StepResult::of(&Ok(output))).unwrap();
-        log.finish(lease, step, &StepOutcome { state: StepState::Done, outcome }).await.unwrap();
+        log.finish(lease, step, &FinishedStep { state: StepState::Done, result: outcome }).await.unwrap();
     }
 
     #[tokio::test]

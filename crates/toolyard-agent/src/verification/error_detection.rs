@@ -8,11 +8,15 @@ use crate::{
     planning::tool_name::{is_read_only_name, name_words},
 };
 
-/// Characters of a text that can be an error.
+/// A longer text is not an error, unless it is a traceback.
 const MAX_ERROR_CHARS: usize = 600;
-/// Characters of a sentence that can be an error.
+/// A longer sentence with an ambiguous prefix is not certainly an error.
 const MAX_SENTENCE_CHARS: usize = 200;
-/// An object with no other fields is an error.
+/// Characters of a text that are compared with the prefixes of errors.
+const MAX_PREFIX_CHARS: usize = 40;
+/// Characters of an error that an issue quotes.
+const MAX_QUOTED_CHARS: usize = 160;
+/// An object that reports a failure and has no other fields is certainly an error.
 const ERROR_FIELDS: [&str; 22] = [
     "error",
     "errors",
@@ -103,14 +107,12 @@ const RELAY_WORDS: [&str; 44] = [
     "transcript",
 ];
 
-/// An error returned as a regular result.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum DetectedError {
     Certain(String),
     Possible(String),
 }
 
-/// Detects an error in a regular result of a tool.
 pub(super) fn detect_error(
     tool: &str,
     value: &Value,
@@ -145,20 +147,19 @@ fn is_object_error(
         _ => false,
     });
     let status = entries.get("status").and_then(Value::as_str).unwrap_or_default().to_lowercase();
-    let has_failed = ["error", "failed", "failure"].contains(&status.as_str());
+    let status_failed = ["error", "failed", "failure"].contains(&status.as_str());
     let reports_failure = has_error || is_false("success") || is_false("ok");
-    if !reports_failure && !has_failed {
+    if !reports_failure && !status_failed {
         return None;
     }
     let only_error = entries.keys().all(|key| ERROR_FIELDS.contains(&key.as_str()));
     // A status alone may be the requested information, unless it can only be that of the call itself.
     let is_call_status = status == "error" || entries.len() > 1;
-    let by_status = has_failed && is_call_status && !declares(output_schema, "status");
+    let by_status = status_failed && is_call_status && !declares(output_schema, "status");
     let is_failure = reports_failure && !is_read_only_name(tool) && tool != NO_TOOL;
     Some(is_failure || (only_error && (reports_failure || by_status)))
 }
 
-/// Whether an output schema declares a field.
 fn declares(schema: Option<&RawJson>, field: &str) -> bool {
     schema.is_some_and(|schema| schema.to_value().pointer(&format!("/properties/{field}")).is_some())
 }
@@ -166,7 +167,7 @@ fn declares(schema: Option<&RawJson>, field: &str) -> bool {
 /// Whether a text that starts like an error is certainly one; none if it does not start like one.
 fn is_text_error(text: &str) -> Option<bool> {
     let text = text.trim();
-    let start: String = text.chars().take(40).flat_map(char::to_lowercase).collect();
+    let start: String = text.chars().take(MAX_PREFIX_CHARS).flat_map(char::to_lowercase).collect();
     let is_longer = |than: usize| text.chars().nth(than).is_some();
     if start.starts_with(TRACEBACK) {
         return Some(true);
@@ -181,10 +182,10 @@ fn is_text_error(text: &str) -> Option<bool> {
         return None;
     }
     // `Error reading x: …` is an error, `Error 404 means …` is information.
-    let is_plain = !start.starts_with("error") || text.contains(": ");
+    let is_report = !start.starts_with("error") || text.contains(": ");
     let is_sentence =
         !is_longer(MAX_SENTENCE_CHARS) && text.lines().count() == 1 && sentence_count(text) == 1;
-    Some(is_plain && is_sentence)
+    Some(is_report && is_sentence)
 }
 
 fn sentence_count(text: &str) -> usize {
@@ -201,6 +202,6 @@ fn is_relay(tool: &str) -> bool {
 
 fn first_line(text: &str) -> String {
     let line = text.trim().lines().next().unwrap_or_default();
-    let short: String = line.chars().take(160).collect();
+    let short: String = line.chars().take(MAX_QUOTED_CHARS).collect();
     if short.len() < line.len() { format!("{short}…") } else { short }
 }

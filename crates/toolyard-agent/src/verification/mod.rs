@@ -35,6 +35,9 @@ const MAX_VALIDATED_BYTES: usize = 4 << 20;
 const MIN_SIMILARITY: f64 = 0.3;
 /// Issues reported per result.
 const MAX_ISSUES: usize = 6;
+const MAX_JUDGEMENT_TOKENS: u32 = 300;
+/// Memory for a compiled pattern of an output schema.
+const MAX_PATTERN_BYTES: usize = 1 << 20;
 
 /// A result to verify.
 #[derive(Debug, Clone, Copy)]
@@ -47,8 +50,6 @@ pub struct VerificationInput<'a> {
     pub text: &'a str,
     /// The output schema of the tool.
     pub output_schema: Option<&'a RawJson>,
-    /// Whether the tool reported a failure.
-    pub is_error: bool,
     /// Step ids and texts of earlier results of the same call.
     pub earlier: &'a [(&'a str, &'a str)],
 }
@@ -59,7 +60,6 @@ pub struct VerificationAgent {
     language: Language,
 }
 
-/// Accumulates the outcome of the checks.
 struct Findings {
     verified: bool,
     confidence: f64,
@@ -67,15 +67,14 @@ struct Findings {
 }
 
 impl Findings {
-    /// Rejects the result.
-    fn reject(&mut self, confidence: f64, issue: impl Into<String>) {
+    fn reject(&mut self, factor: f64, issue: impl Into<String>) {
         self.verified = false;
-        self.doubt(confidence, issue);
+        self.doubt(factor, issue);
     }
 
-    /// Lowers the confidence in the result.
-    fn doubt(&mut self, confidence: f64, issue: impl Into<String>) {
-        self.confidence *= confidence;
+    /// Multiplies the confidence by `factor`.
+    fn doubt(&mut self, factor: f64, issue: impl Into<String>) {
+        self.confidence *= factor;
         if self.issues.len() < MAX_ISSUES {
             self.issues.push(issue.into());
         }
@@ -93,20 +92,14 @@ impl VerificationAgent {
     pub fn verify(self, input: &VerificationInput<'_>) -> Verification {
         let mut findings = Findings { verified: true, confidence: 1.0, issues: Vec::new() };
         let kind = ToolKind::of(&extract_capabilities(&input.step.tool_type, ""));
-        let detected = match detect_error(&input.step.tool_type, input.value, input.text, input.output_schema)
-        {
-            Some(DetectedError::Possible(issue)) if !input.is_error => {
-                findings.doubt(0.4, issue);
-                None
-            }
-            detected => detected,
-        };
-        let reported_error = input.is_error || detected.is_some();
-        if input.is_error {
-            findings.reject(0.0, "the tool says that it failed");
-        } else if let Some(DetectedError::Certain(issue)) = detected {
-            findings.reject(0.1, issue);
-        } else {
+        let detected = detect_error(&input.step.tool_type, input.value, input.text, input.output_schema);
+        let reported_error = matches!(detected, Some(DetectedError::Certain(_)));
+        match detected {
+            Some(DetectedError::Certain(issue)) => findings.reject(0.1, issue),
+            Some(DetectedError::Possible(issue)) => findings.doubt(0.4, issue),
+            None => {}
+        }
+        if !reported_error {
             check_schema(input, &mut findings);
             check_emptiness(input, kind, &mut findings);
             check_values(input, kind, &mut findings);
@@ -116,7 +109,7 @@ impl VerificationAgent {
         Verification { verified, confidence, issues, reported_error }
     }
 
-    /// Asks a model whether a result fulfils its step, for results that passed the rules.
+    /// The model request that asks whether a result fulfils its step, for results that passed the rules.
     pub fn judge_request(
         self,
         step: &Step,
@@ -131,18 +124,21 @@ impl VerificationAgent {
             "---".to_owned(),
             escape::quote(preview),
             "---".to_owned(),
-            templates.judge_form.to_owned(),
+            templates.judge_format.to_owned(),
         ];
         let schema = json!({"type": "object", "additionalProperties": false, "required": ["verified", "confidence", "issues"],
             "properties": {"verified": {"type": "boolean"}, "confidence": {"type": "number"},
                 "issues": {"type": "array", "maxItems": 3, "items": {"type": "string"}}}});
         ModelRequest {
-            messages: vec![ModelMessage::system(templates.judge), ModelMessage::user(lines.join("\n"))],
+            messages: vec![
+                ModelMessage::system(templates.judge_prompt),
+                ModelMessage::user(lines.join("\n")),
+            ],
             schema: (mode == ToolCalling::Schema).then(|| ResponseSchema {
                 name: "judgement".to_owned(),
                 schema: RawJson::from_value(&schema),
             }),
-            max_tokens: Some(300),
+            max_tokens: Some(MAX_JUDGEMENT_TOKENS),
             temperature: Some(0.0),
             ..ModelRequest::default()
         }
@@ -157,8 +153,8 @@ impl VerificationAgent {
             Value::String(word) => word.eq_ignore_ascii_case("true") || word.eq_ignore_ascii_case("yes"),
             _ => return None,
         };
-        let default = if verified { 0.8 } else { 0.2 };
-        let confidence = judgement.get("confidence").and_then(Value::as_f64).unwrap_or(default);
+        let default_confidence = if verified { 0.8 } else { 0.2 };
+        let confidence = judgement.get("confidence").and_then(Value::as_f64).unwrap_or(default_confidence);
         let confidence = if confidence > 1.0 { confidence / 100.0 } else { confidence };
         let issues = judgement.get("issues").and_then(Value::as_array).into_iter().flatten();
         let issues = issues.filter_map(Value::as_str).take(MAX_ISSUES).map(str::to_owned).collect();
@@ -173,8 +169,9 @@ fn check_schema(input: &VerificationInput<'_>, findings: &mut Findings) {
     if schema.get().len() > MAX_SCHEMA_BYTES || input.text.len() > MAX_VALIDATED_BYTES {
         return;
     }
-    let options = jsonschema::options()
-        .with_pattern_options(PatternOptions::regex().size_limit(1 << 20).dfa_size_limit(1 << 20));
+    let options = jsonschema::options().with_pattern_options(
+        PatternOptions::regex().size_limit(MAX_PATTERN_BYTES).dfa_size_limit(MAX_PATTERN_BYTES),
+    );
     // An invalid output schema is ignored.
     let Ok(validator) = options.build(&schema.to_value()) else { return };
     if validator.is_valid(input.value)
@@ -228,7 +225,6 @@ fn check_values(input: &VerificationInput<'_>, kind: ToolKind, findings: &mut Fi
     }
 }
 
-/// Compares a result with earlier results of the same call.
 fn check_consistency(input: &VerificationInput<'_>, kind: ToolKind, findings: &mut Findings) {
     // The time changes between calls.
     if kind == ToolKind::Time {

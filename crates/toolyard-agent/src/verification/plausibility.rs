@@ -6,7 +6,6 @@ use serde_json::Value;
 const MAX_VISITS: usize = 2_000;
 /// Issues reported per check.
 const MAX_ISSUES: usize = 3;
-/// Fields with known bounds.
 const FIELD_RANGES: [(&str, f64, f64); 14] = [
     ("latitude", -90.0, 90.0),
     ("lat", -90.0, 90.0),
@@ -23,7 +22,6 @@ const FIELD_RANGES: [(&str, f64, f64); 14] = [
     ("port", 0.0, 65_535.0),
     ("day_of_week", 0.0, 7.0),
 ];
-/// Strings that stand for an invalid number.
 const INVALID_NUMBERS: [&str; 8] = ["nan", "inf", "-inf", "infinity", "-infinity", "∞", "-∞", "undefined"];
 
 /// Strings such as `NaN` in place of a number.
@@ -52,7 +50,6 @@ fn range_issue(name: &str, number: f64) -> Option<String> {
     (!(*low..=*high).contains(&number)).then(|| format!("`{known}` is {number}, which cannot be"))
 }
 
-/// Dates that do not exist.
 pub(super) fn impossible_dates(value: &Value) -> Vec<String> {
     let mut issues = Vec::new();
     visit(value, &mut |_, value| {
@@ -82,10 +79,10 @@ fn impossible_date(text: &str) -> Option<&str> {
 }
 
 fn exists_in_calendar(year: u32, month: u32, day: u32) -> bool {
-    let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let is_leap_year = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let days = match month {
         4 | 6 | 9 | 11 => 30,
-        2 if leap => 29,
+        2 if is_leap_year => 29,
         2 => 28,
         1..=12 => 31,
         _ => 0,
@@ -95,18 +92,18 @@ fn exists_in_calendar(year: u32, month: u32, day: u32) -> bool {
 
 /// Whether a text contains something like a time of day, a date or a year.
 pub(super) fn looks_like_time(text: &str) -> bool {
-    let digits = |part: &str| !part.is_empty() && part.bytes().all(|digit| digit.is_ascii_digit());
+    let is_digits = |part: &str| !part.is_empty() && part.bytes().all(|digit| digit.is_ascii_digit());
     let mut words = text.split(|letter: char| letter.is_whitespace() || "\"',{}T".contains(letter));
     words.any(|word| {
-        let has = |mark: char| {
-            let mut parts = word.trim_matches(|letter: char| !letter.is_ascii_digit()).split(mark);
-            parts.next().is_some_and(digits)
+        let has_numbers_around = |separator: char| {
+            let mut parts = word.trim_matches(|letter: char| !letter.is_ascii_digit()).split(separator);
+            parts.next().is_some_and(is_digits)
                 && parts.next().is_some_and(|part| part.starts_with(|l: char| l.is_ascii_digit()))
         };
-        has(':')
-            || has('-')
-            || has('/')
-            || (word.len() == 4 && digits(word))
+        has_numbers_around(':')
+            || has_numbers_around('-')
+            || has_numbers_around('/')
+            || (word.len() == 4 && is_digits(word))
             || word.contains(['年', '点', '时'])
     }) || text.trim().parse::<f64>().is_ok()
 }

@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-/// Characters of a text that are compared.
 const MAX_COMPARED_CHARS: usize = 20_000;
 
 /// The share of common words of two texts, from 0 to 1.
@@ -12,8 +11,8 @@ pub(super) fn jaccard_similarity(one: &str, other: &str) -> f64 {
     if all == 0 {
         return 1.0;
     }
-    let count = |number: usize| u32::try_from(number).map_or(f64::MAX, f64::from);
-    count(one.intersection(&other).count()) / count(all)
+    let to_f64 = |number: usize| u32::try_from(number).map_or(f64::MAX, f64::from);
+    to_f64(one.intersection(&other).count()) / to_f64(all)
 }
 
 /// The words of a text; each Chinese character is a word.

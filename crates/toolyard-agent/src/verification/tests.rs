@@ -23,14 +23,7 @@ fn verify(tool: &str, value: &Value) -> Verification {
         value => value.to_string(),
     };
     let step = step(tool);
-    let input = VerificationInput {
-        step: &step,
-        value,
-        text: &text,
-        output_schema: None,
-        is_error: false,
-        earlier: &[],
-    };
+    let input = VerificationInput { step: &step, value, text: &text, output_schema: None, earlier: &[] };
     VerificationAgent::default().verify(&input)
 }
 
@@ -47,8 +40,11 @@ fn ordinary_results_pass() {
         ("read_file", json!(format!("Error: in line 1\n{}", "more of a long log\n".repeat(50)))),
         ("read", json!({"error": null, "success": true, "items": []})),
     ] {
-        let found = verify(tool, &value);
-        assert!(found.verified && found.issues.is_empty() && found.confidence > 0.99, "{tool}: {found:?}");
+        let verification = verify(tool, &value);
+        assert!(
+            verification.verified && verification.issues.is_empty() && verification.confidence > 0.99,
+            "{tool}: {verification:?}"
+        );
     }
 }
 
@@ -68,8 +64,11 @@ fn errors_returned_as_results_are_detected() {
         json!({"success": false, "message": "x"}),
         json!({"status": "error"}),
     ] {
-        let found = verify("read_data_from_excel", &value);
-        assert!(!found.verified && found.confidence < 0.2 && found.issues.len() == 1, "{value}: {found:?}");
+        let verification = verify("read_data_from_excel", &value);
+        assert!(
+            !verification.verified && verification.confidence < 0.2 && verification.issues.len() == 1,
+            "{value}: {verification:?}"
+        );
     }
     let wrapped = RawJson::from_value(&json!({"result": "Error: Sheet 'X' not found"}));
     assert!(!verify("read_data_from_excel", &step_value(Some(&wrapped), "")).verified);
@@ -84,8 +83,8 @@ fn a_reported_failure_of_a_change_is_rejected() {
         ("transfer", json!({"success": false, "error": "insufficient funds", "account": "x"})),
         ("copy_file", json!({"from": "a", "to": "b", "ok": false})),
     ] {
-        let found = verify(tool, &value);
-        assert!(!found.verified && found.reported_error, "{tool} {value}: {found:?}");
+        let verification = verify(tool, &value);
+        assert!(!verification.verified && verification.reported_error, "{tool} {value}: {verification:?}");
     }
 }
 
@@ -107,9 +106,12 @@ fn ambiguous_results_are_only_doubted() {
         ("tailLogs", json!("fatal: not a git repository")),
         (crate::NO_TOOL, json!("Unable to say which is larger")),
     ] {
-        let found = verify(tool, &value);
-        assert!(found.verified && !found.reported_error, "{tool} {value}: {found:?}");
-        assert!(found.confidence < 0.5 && found.issues.len() == 1, "{tool} {value}: {found:?}");
+        let verification = verify(tool, &value);
+        assert!(verification.verified && !verification.reported_error, "{tool} {value}: {verification:?}");
+        assert!(
+            verification.confidence < 0.5 && verification.issues.len() == 1,
+            "{tool} {value}: {verification:?}"
+        );
     }
     let schema = RawJson::from_value(
         &json!({"type": "object", "properties": {"status": {"type": "string"}, "code": {"type": "number"}}}),
@@ -121,42 +123,32 @@ fn ambiguous_results_are_only_doubted() {
         value: &value,
         text: &text,
         output_schema: Some(&schema),
-        is_error: false,
         earlier: &[],
     };
-    assert!(VerificationAgent::default().verify(&input).verified, "it promises to tell a status");
+    assert!(
+        VerificationAgent::default().verify(&input).verified,
+        "the output schema declares `status` as data"
+    );
 }
 
 #[test]
 fn out_of_range_numbers_are_only_doubted() {
     for value in [json!({"age": 900}), json!({"lat": 120}), json!({"minute": 600}), json!({"hour": 36})] {
         for tool in ["calculate", "get_time", "read"] {
-            let found = verify(tool, &value);
-            assert!(found.verified && !found.issues.is_empty(), "{tool} {value}: {found:?}");
+            let verification = verify(tool, &value);
+            assert!(
+                verification.verified && !verification.issues.is_empty(),
+                "{tool} {value}: {verification:?}"
+            );
         }
     }
 }
 
 #[test]
-fn an_error_reported_by_the_tool_is_rejected() {
-    let step = step("read");
-    let value = json!("fine");
-    let input = VerificationInput {
-        step: &step,
-        value: &value,
-        text: "fine",
-        output_schema: None,
-        is_error: true,
-        earlier: &[],
-    };
-    assert!(!VerificationAgent::default().verify(&input).verified);
-}
-
-#[test]
 fn empty_results_are_rejected_or_doubted_by_kind() {
     assert!(!verify("calculate", &json!("")).verified);
-    let found = verify("search_web", &json!([]));
-    assert!(found.verified && found.confidence < 0.6, "{found:?}");
+    let verification = verify("search_web", &json!([]));
+    assert!(verification.verified && verification.confidence < 0.6, "{verification:?}");
 }
 
 #[test]
@@ -175,8 +167,11 @@ fn impossible_numbers_and_dates_are_rejected() {
         json!([{"x": {"humidity": 130}}]),
         json!({"cells": [{"value": "2026-02-30"}, {"value": "NaN"}]}),
     ] {
-        let found = verify("read_data_from_excel", &value);
-        assert!(found.verified && found.confidence < 0.8 && !found.issues.is_empty(), "passed on: {found:?}");
+        let verification = verify("read_data_from_excel", &value);
+        assert!(
+            verification.verified && verification.confidence < 0.8 && !verification.issues.is_empty(),
+            "accepted, but doubted: {verification:?}"
+        );
     }
     assert!(verify("get_time", &json!("2024-02-29")).verified);
     assert!(verify("get_time", &json!("no idea")).confidence < 0.6);
@@ -194,14 +189,13 @@ fn the_output_schema_is_checked_wrapped_and_unwrapped() {
             value: &value,
             text,
             output_schema: Some(&schema),
-            is_error: false,
             earlier: &[],
         };
         VerificationAgent::default().verify(&input)
     };
     assert!(check(json!({"result": "x"}), "x").verified);
-    assert!(check(json!("x"), "x").verified, "the wrapping was taken off");
-    assert!(check(json!({"cells": []}), "{\"cells\": []}").verified, "and read");
+    assert!(check(json!("x"), "x").verified, "`result` was unwrapped");
+    assert!(check(json!({"cells": []}), "{\"cells\": []}").verified, "JSON in the wrapped text was parsed");
     let number = RawJson::from_value(
         &json!({"type": "object", "properties": {"n": {"type": "number"}}, "required": ["n"]}),
     );
@@ -211,37 +205,32 @@ fn the_output_schema_is_checked_wrapped_and_unwrapped() {
         value: &value,
         text: "",
         output_schema: Some(&number),
-        is_error: false,
         earlier: &[],
     };
-    let found = VerificationAgent::default().verify(&input);
-    assert!(!found.verified && !found.issues[0].contains("secret"), "{found:?}");
+    let verification = VerificationAgent::default().verify(&input);
+    assert!(!verification.verified && !verification.issues[0].contains("secret"), "{verification:?}");
 }
 
 #[test]
 fn different_results_of_the_same_call_are_doubted() {
     let step = step("search_web");
     let value = json!("Oslo is the capital of Norway");
-    let of = |earlier: &[(&str, &str)]| {
+    let verify_after = |earlier: &[(&str, &str)]| {
         let text = value.as_str().unwrap();
-        let input = VerificationInput {
-            step: &step,
-            value: &value,
-            text,
-            output_schema: None,
-            is_error: false,
-            earlier,
-        };
+        let input = VerificationInput { step: &step, value: &value, text, output_schema: None, earlier };
         VerificationAgent::default().verify(&input)
     };
-    assert!(of(&[("a", "The capital of Norway is Oslo")]).issues.is_empty());
-    let found = of(&[("a", "Bananas grow in bunches")]);
-    assert!(found.verified && found.confidence < 0.7 && found.issues[0].contains("`a`"), "{found:?}");
+    assert!(verify_after(&[("a", "The capital of Norway is Oslo")]).issues.is_empty());
+    let verification = verify_after(&[("a", "Bananas grow in bunches")]);
+    assert!(
+        verification.verified && verification.confidence < 0.7 && verification.issues[0].contains("`a`"),
+        "{verification:?}"
+    );
     assert!(jaccard_similarity("北京今天晴", "北京今天有雨") > 0.4 && jaccard_similarity("", "") > 0.99);
 }
 
 #[test]
-fn the_judge_request_and_its_reply() {
+fn a_judge_request_quotes_the_result_and_its_reply_is_parsed() {
     let agent = VerificationAgent::new(Language::English);
     let request = agent.judge_request(
         &step("calculate"),
@@ -274,21 +263,21 @@ fn the_judge_request_and_its_reply() {
     ---
     用 JSON 回答：{"verified": true 或 false, "confidence": 0 到 1, "issues": ["…"]}。
     "#);
-    let read =
+    let parse =
         |text: &str| agent.parse_judgement(&ModelReply { text: text.to_owned(), ..ModelReply::default() });
-    let no = read("{\"verified\": false, \"confidence\": 90, \"issues\": [\"not a sum\"]}").unwrap();
+    let judgement = parse("{\"verified\": false, \"confidence\": 90, \"issues\": [\"not a sum\"]}").unwrap();
     let issues = vec!["not a sum".to_owned()];
-    assert_eq!(no, Verification { verified: false, confidence: 0.9, issues, reported_error: false });
-    assert!(read("I think {'verified': 'yes'}").unwrap().verified);
-    assert_eq!(read("yes"), None);
+    assert_eq!(judgement, Verification { verified: false, confidence: 0.9, issues, reported_error: false });
+    assert!(parse("I think {'verified': 'yes'}").unwrap().verified);
+    assert_eq!(parse("yes"), None);
 }
 
 proptest! {
     #[test]
     fn every_result_gets_a_verdict(value in crate::reference::any_value(), tool in "calculate|get_time|search_web|x") {
-        let found = verify(&tool, &value);
-        prop_assert!((0.0..=1.0).contains(&found.confidence));
-        prop_assert!(found.verified || !found.issues.is_empty());
+        let verification = verify(&tool, &value);
+        prop_assert!((0.0..=1.0).contains(&verification.confidence));
+        prop_assert!(verification.verified || !verification.issues.is_empty());
     }
 
     #[test]

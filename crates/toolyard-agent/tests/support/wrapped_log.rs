@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use toolyard_core::{
-    Journal, JournalFuture, Lease, LoggedEvent, RawJson, Resolution, RunId, RunLog, RunRecord, RunState,
-    StepIntent, StepOutcome, StepRecord, StepStart,
+    FinishedStep, Journal, JournalFuture, Lease, LoggedEvent, RawJson, Resolution, RunId, RunLog, RunRecord,
+    RunState, StepIntent, StepRecord, StepStart,
 };
 
 /// Intercepts the writes of a log.
@@ -13,25 +13,25 @@ pub(crate) trait LogInterceptor: Send + Sync {
 
     fn log(&self) -> &Self::Log;
 
-    /// Any write. It is made when `make` is called, and not before.
+    /// Intercepts any write; `perform` makes it.
     fn write<'a, T: Send + 'a>(
         &'a self,
-        make: impl FnOnce() -> JournalFuture<'a, T> + Send + 'a,
+        perform: impl FnOnce() -> JournalFuture<'a, T> + Send + 'a,
     ) -> JournalFuture<'a, T> {
-        make()
+        perform()
     }
 
-    /// The outcome of a call.
+    /// Intercepts the write of a call's outcome.
     fn finish<'a>(
         &'a self,
         lease: &'a Lease,
         step: &'a str,
-        outcome: &'a StepOutcome,
+        outcome: &'a FinishedStep,
     ) -> JournalFuture<'a, ()> {
         self.write(move || self.log().finish(lease, step, outcome))
     }
 
-    /// Events.
+    /// Intercepts the write of events.
     fn append_all<'a>(
         &'a self,
         lease: &'a Lease,
@@ -80,7 +80,7 @@ impl<B: LogInterceptor> Journal for WrappedLog<B> {
         &'a self,
         lease: &'a Lease,
         step: &'a str,
-        outcome: &'a StepOutcome,
+        outcome: &'a FinishedStep,
     ) -> JournalFuture<'a, ()> {
         self.0.finish(lease, step, outcome)
     }

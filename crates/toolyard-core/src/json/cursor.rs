@@ -14,8 +14,8 @@ const MAX_DEPTH: usize = 128;
 
 /// A position in JSON text. Everything before it is valid JSON; the rest is not validated yet.
 ///
-/// After [`JsonCursor::next_key`] and [`JsonCursor::next_item`], the value must be consumed exactly once: skipped, read or
-/// entered.
+/// After [`JsonCursor::next_key`] and [`JsonCursor::next_item`], the value must be consumed exactly once: with
+/// [`JsonCursor::next_value`] or [`JsonCursor::string`], or by entering it.
 ///
 /// ```
 /// # use toolyard_core::{JsonCursor, JsonError, RawJson, SharedText};
@@ -26,10 +26,10 @@ const MAX_DEPTH: usize = 128;
 /// while let Some(key) = cursor.next_key()? {
 ///     if key == "rows" && cursor.enter_array()? {
 ///         while cursor.next_item()? {
-///             rows.push(text.part(cursor.skip()?));
+///             rows.push(text.part(cursor.next_value()?));
 ///         }
 ///     } else {
-///         cursor.skip()?;
+///         cursor.next_value()?;
 ///     }
 /// }
 /// cursor.end()?;
@@ -44,7 +44,7 @@ pub struct JsonCursor<'t> {
     nesting: u128,
     depth: usize,
     limit: usize,
-    /// Whether nothing of the innermost object or array was read yet.
+    /// Whether nothing of the innermost object or array was read yet, so that no comma may follow.
     fresh: bool,
     index: IndexState<'t>,
 }
@@ -67,8 +67,8 @@ impl<'t> JsonCursor<'t> {
         Self { text, rest, nesting: 0, depth: 0, limit, fresh: false, index: IndexState::None }
     }
 
-    /// The same for a shared text: the cursor records where large values end, so that cursors over parts of the text can skip
-    /// them without reading them again. The record takes effect at [`JsonCursor::end`].
+    /// Like [`JsonCursor::new`] for a shared text: the cursor records where large values end, so that cursors over parts of
+    /// the text can skip them without reading them again. The record takes effect at [`JsonCursor::end`].
     pub fn indexing(text: &'t SharedText, depth: usize) -> Self {
         let mut cursor = Self::new(text.as_str(), depth);
         if SkipIndex::is_worthwhile(cursor.text.len()) {
@@ -91,9 +91,9 @@ impl<'t> JsonCursor<'t> {
         JsonKind::of(self.rest)
     }
 
-    /// Skips one value and returns its text.
+    /// Moves past one value and returns its text.
     #[inline(always)]
-    pub fn skip(&mut self) -> Result<JsonText<'t>, JsonError> {
+    pub fn next_value(&mut self) -> Result<JsonText<'t>, JsonError> {
         let before = self.rest;
         let start = self.offset();
         let after = match before {
@@ -183,7 +183,7 @@ impl<'t> JsonCursor<'t> {
         self.syntax_error_at(self.rest)
     }
 
-    /// What a string says, and what follows it; anything else is a fault.
+    /// The decoded string that starts here and the rest after it; an error if the next value is not a string.
     #[inline(always)]
     fn read_string(&self) -> Result<(Cow<'t, str>, &'t [u8]), JsonError> {
         let [b'"', inside @ ..] = self.rest else { return Err(self.syntax_error()) };
@@ -212,9 +212,9 @@ impl<'t> JsonCursor<'t> {
     /// Moves to the next entry of the innermost object or array, or out of it at its end.
     #[inline(always)]
     fn advance(&mut self, closing: u8) -> Result<bool, JsonError> {
-        let is_right = self.depth > 0 && self.in_object() == (closing == b'}');
+        let is_innermost = self.depth > 0 && self.in_object() == (closing == b'}');
         let (first, after) =
-            self.rest.split_first().filter(|_| is_right).ok_or_else(|| self.syntax_error())?;
+            self.rest.split_first().filter(|_| is_innermost).ok_or_else(|| self.syntax_error())?;
         let fresh = std::mem::replace(&mut self.fresh, false);
         match *first {
             byte if byte == closing => {
@@ -358,7 +358,7 @@ impl RawJson {
             return Err(JsonError::Syntax(0));
         }
         while cursor.next_item()? {
-            items.push(text.part(cursor.skip()?));
+            items.push(text.part(cursor.next_value()?));
         }
         cursor.end().map(|()| items)
     }

@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 
+/// The value 1 in each of eight bytes.
 const ONES: u64 = u64::MAX / 255;
 
 /// The rest after whitespace, of which there is mostly none.
@@ -22,7 +23,7 @@ fn after_some_whitespace(mut rest: &[u8]) -> &[u8] {
     rest
 }
 
-/// The rest after the characters of a string that stand for themselves: a quote, an escape or an invalid character.
+/// The rest after the plain characters of a string: it starts with a quote, a backslash or a control character, or is empty.
 #[inline]
 pub(super) fn after_plain(mut rest: &[u8]) -> &[u8] {
     while let Some((chunk, after)) = rest.split_first_chunk::<8>() {
@@ -98,7 +99,6 @@ fn after_escape(escape: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// The rest after a number.
 #[inline]
 pub(super) fn after_number(rest: &[u8]) -> Option<&[u8]> {
     let rest = rest.strip_prefix(b"-").unwrap_or(rest);

@@ -34,7 +34,7 @@ fn only_value(text: &str) -> JsonText<'_> {
     let mut cursor = JsonCursor::new(text, 128);
     assert!(cursor.enter_object().unwrap());
     cursor.next_key().unwrap().unwrap();
-    let value = cursor.skip().unwrap();
+    let value = cursor.next_value().unwrap();
     assert_eq!(cursor.next_key().unwrap(), None);
     cursor.end().unwrap();
     value
@@ -64,7 +64,7 @@ fn parts_of_parsed_json_share_it_too() {
 
 #[test]
 fn a_small_part_does_not_keep_a_large_text_alive() {
-    let shares = |part: usize, whole: usize| {
+    let is_shared = |part: usize, whole: usize| {
         let item = format!("\"{}\"", "x".repeat(part - 2));
         let mut text = format!("[{item},\"{}\"]", "y".repeat(whole - part - 5));
         text.shrink_to_fit();
@@ -73,13 +73,13 @@ fn a_small_part_does_not_keep_a_large_text_alive() {
         let mut cursor = JsonCursor::new(text.as_str(), 1);
         cursor.enter_array().unwrap();
         cursor.next_item().unwrap();
-        let raw = text.part(cursor.skip().unwrap());
+        let raw = text.part(cursor.next_value().unwrap());
         assert_eq!(raw.get(), item);
         text.as_str().as_bytes().as_ptr_range().contains(&raw.get().as_ptr())
     };
-    assert!(shares(10, 64 << 10), "small texts are always shared");
-    assert!(!shares(1_000, 1 << 20), "a thousandth of a large text is copied");
-    assert!(shares(128 << 10, 1 << 20) && !shares((128 << 10) - 1, 1 << 20), "an eighth is the limit");
+    assert!(is_shared(10, 64 << 10), "small texts are always shared");
+    assert!(!is_shared(1_000, 1 << 20), "a thousandth of a large text is copied");
+    assert!(is_shared(128 << 10, 1 << 20) && !is_shared((128 << 10) - 1, 1 << 20), "an eighth is the limit");
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn raw_json_is_no_larger_than_a_string() {
 #[test]
 fn depth_counts_entered_and_skipped_values() {
     let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
-    let skip = |text: &str, limit| JsonCursor::new(text, limit).skip().map(JsonText::get).map(str::len);
+    let skip = |text: &str, limit| JsonCursor::new(text, limit).next_value().map(JsonText::get).map(str::len);
     assert_eq!(skip(&nested(7), 7), Ok(14));
     assert_eq!(skip(&nested(8), 7), Err(JsonError::TooDeep(7)));
     assert_eq!(skip(&nested(128), usize::MAX), Ok(256));
@@ -100,7 +100,7 @@ fn depth_counts_entered_and_skipped_values() {
     let text = nested(3);
     let mut cursor = JsonCursor::new(&text, 2);
     assert!(cursor.enter_array().unwrap() && cursor.next_item().unwrap());
-    assert_eq!(cursor.skip(), Err(JsonError::TooDeep(2)));
+    assert_eq!(cursor.next_value(), Err(JsonError::TooDeep(2)));
 }
 
 #[test]
@@ -122,9 +122,9 @@ fn a_key_is_decoded_before_it_is_compared() {
 
 /// All values of a text down to this depth, in the order of the cursor.
 fn collect_parts(cursor: &mut JsonCursor<'_>, json: &RawJson, depth: usize, found: &mut Vec<RawJson>) {
-    found.push(json.part(cursor.clone().skip().unwrap()));
+    found.push(json.part(cursor.clone().next_value().unwrap()));
     if depth == 0 {
-        cursor.skip().unwrap();
+        cursor.next_value().unwrap();
     } else if cursor.enter_object().unwrap() {
         while cursor.next_key().unwrap().is_some() {
             collect_parts(cursor, json, depth - 1, found);
@@ -134,19 +134,19 @@ fn collect_parts(cursor: &mut JsonCursor<'_>, json: &RawJson, depth: usize, foun
             collect_parts(cursor, json, depth - 1, found);
         }
     } else {
-        cursor.skip().unwrap();
+        cursor.next_value().unwrap();
     }
 }
 
 #[test]
 fn a_text_that_was_not_read_to_its_end_has_no_index() {
     let item = format!("[{}1]", "1,".repeat(400));
-    for (text, whole) in [(format!("[{item},{item}]"), true), (format!("[{item},{item}}}"), false)] {
+    for (text, is_valid) in [(format!("[{item},{item}]"), true), (format!("[{item},{item}}}"), false)] {
         let text = SharedText::from(text);
         let mut cursor = JsonCursor::indexing(&text, 8);
-        assert_eq!(cursor.skip().is_ok(), whole);
-        assert_eq!(cursor.end().is_ok(), whole);
-        assert_eq!(text.skip_index().is_some(), whole);
+        assert_eq!(cursor.next_value().is_ok(), is_valid);
+        assert_eq!(cursor.end().is_ok(), is_valid);
+        assert_eq!(text.skip_index().is_some(), is_valid);
     }
 }
 
@@ -175,12 +175,12 @@ fn nearly_json() -> impl Strategy<Value = String> {
     (any_json(), any::<bool>(), vec(damage, 0..4)).prop_map(|(value, pretty, damages)| {
         let text = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) };
         let mut bytes = text.unwrap().into_bytes();
-        for (place, byte, how) in damages {
-            let place = place.index(bytes.len() + 1);
-            match (how, byte) {
-                (0, Some(byte)) => bytes.insert(place, byte),
-                (1, Some(byte)) if place < bytes.len() => bytes[place] = byte,
-                _ if place < bytes.len() => drop(bytes.remove(place)),
+        for (index, byte, kind) in damages {
+            let index = index.index(bytes.len() + 1);
+            match (kind, byte) {
+                (0, Some(byte)) => bytes.insert(index, byte),
+                (1, Some(byte)) if index < bytes.len() => bytes[index] = byte,
+                _ if index < bytes.len() => drop(bytes.remove(index)),
                 _ => {}
             }
         }
@@ -207,12 +207,12 @@ fn read_value(cursor: &mut JsonCursor<'_>) -> Result<Value, JsonError> {
     if let Some(text) = cursor.string()? {
         return Ok(Value::from(text.into_owned()));
     }
-    Ok(serde_json::from_str(cursor.skip()?.get()).unwrap_or(json!("a number too large")))
+    Ok(serde_json::from_str(cursor.next_value()?.get()).unwrap_or(json!("a number too large")))
 }
 
 fn is_accepted(text: &str) -> bool {
     let mut cursor = JsonCursor::new(text, 128);
-    cursor.skip().is_ok() && cursor.end().is_ok()
+    cursor.next_value().is_ok() && cursor.end().is_ok()
 }
 
 #[test]
@@ -284,18 +284,18 @@ proptest! {
         let raw = serde_json::from_str::<&RawValue>(&text);
         prop_assert_eq!(is_accepted(&text), raw.is_ok(), "{}", text);
         if let Ok(raw) = raw {
-            prop_assert_eq!(JsonCursor::new(&text, 128).skip().unwrap().get(), raw.get());
+            prop_assert_eq!(JsonCursor::new(&text, 128).next_value().unwrap().get(), raw.get());
         }
     }
 
     #[test]
     fn the_cursor_reads_what_serde_json_reads(text in nearly_json()) {
         let mut cursor = JsonCursor::new(&text, 128);
-        let seen = read_value(&mut cursor).and_then(|value| cursor.end().map(|()| value));
-        match (seen, serde_json::from_str::<Value>(&text)) {
-            (Ok(seen), Ok(read)) => prop_assert_eq!(seen, read),
-            (seen, Err(_)) if is_accepted(&text) => prop_assert!(seen.is_ok(), "only serde_json's values are narrower"),
-            (seen, read) => prop_assert_eq!(seen.is_ok(), read.is_ok(), "{}", text),
+        let by_cursor = read_value(&mut cursor).and_then(|value| cursor.end().map(|()| value));
+        match (by_cursor, serde_json::from_str::<Value>(&text)) {
+            (Ok(by_cursor), Ok(by_serde)) => prop_assert_eq!(by_cursor, by_serde),
+            (by_cursor, Err(_)) if is_accepted(&text) => prop_assert!(by_cursor.is_ok(), "valid JSON, although a number is too large for serde_json"),
+            (by_cursor, by_serde) => prop_assert_eq!(by_cursor.is_ok(), by_serde.is_ok(), "{}", text),
         }
     }
 
@@ -318,14 +318,14 @@ proptest! {
         let text = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) };
         let text = SharedText::from(format!(" {}", text.unwrap()));
         let mut first = JsonCursor::indexing(&text, 128);
-        let whole = text.part(first.skip().unwrap());
-        let unknown = RawJson::parse(whole.get().to_owned()).unwrap();
-        let (mut slow, mut quick) = (Vec::new(), Vec::new());
-        collect_parts(&mut JsonCursor::of(&unknown), &unknown, 7, &mut slow);
+        let whole = text.part(first.next_value().unwrap());
+        let unindexed = RawJson::parse(whole.get().to_owned()).unwrap();
+        let (mut unindexed_parts, mut indexed_parts) = (Vec::new(), Vec::new());
+        collect_parts(&mut JsonCursor::of(&unindexed), &unindexed, 7, &mut unindexed_parts);
         first.end().unwrap();
-        collect_parts(&mut JsonCursor::of(&whole), &whole, 7, &mut quick);
-        prop_assert_eq!(&slow, &quick);
-        for part in quick {
+        collect_parts(&mut JsonCursor::of(&whole), &whole, 7, &mut indexed_parts);
+        prop_assert_eq!(&unindexed_parts, &indexed_parts);
+        for part in indexed_parts {
             collect_parts(&mut JsonCursor::of(&part), &part, 7, &mut Vec::new());
         }
     }

@@ -32,7 +32,7 @@ pub struct RawJson {
 pub struct SharedText(Arc<Buffer>);
 
 enum Buffer {
-    /// Text as it came; only the parts that a [`crate::JsonCursor`] has passed are known to be JSON. The index is set once a
+    /// Text as it came; only the parts that a [`crate::JsonCursor`] has scanned are known to be JSON. The index is set once a
     /// cursor has read the whole text.
     Text(String, OnceLock<SkipIndex>),
     /// Valid JSON as a whole, in the form that serde_json writes without validating it again.
@@ -67,7 +67,7 @@ impl RawJson {
         )
     }
 
-    /// A part of this JSON that a [`crate::JsonCursor`] over [`RawJson::get`] has passed; see [`SharedText::part`].
+    /// A part of this JSON that a [`crate::JsonCursor`] over [`RawJson::get`] has scanned; see [`SharedText::part`].
     pub fn part(&self, part: JsonText<'_>) -> Self {
         self.text.part(part)
     }

@@ -1,6 +1,6 @@
 //! Records where the large values of a JSON text end, so that later cursors can skip them.
 
-/// Values nested more deeply are not recorded: envelope, result, list, item is the deepest that callers look.
+/// Values nested more deeply are not recorded: callers look no deeper than message, result, list, item.
 const MAX_LEVELS: usize = 4;
 /// Smaller values are as fast to read as to look up.
 const MIN_VALUE_BYTES: usize = 256;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::grammar::read_string;
 
-/// JSON text that a [`crate::JsonCursor`] has passed and that is therefore valid.
+/// JSON text that a [`crate::JsonCursor`] has scanned and found valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JsonText<'t>(pub(super) &'t str);
 
@@ -52,7 +52,7 @@ impl<'t> JsonText<'t> {
         self.0.parse().ok()
     }
 
-    /// The number, if the value is one and `N` can hold it as it is spelled.
+    /// The number, if the value is one and its text parses as `N`: `1.0` and `1e3` are no integers.
     pub fn number<N: std::str::FromStr>(self) -> Option<N> {
         (self.kind() == JsonKind::Number).then(|| self.0.parse().ok())?
     }

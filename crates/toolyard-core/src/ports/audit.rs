@@ -1,6 +1,7 @@
 //! The audit log: one record per call, chained by hashes.
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::{ContentHash, ErrorKind, SourceId};
 
@@ -28,19 +29,16 @@ pub struct AuditRecord {
 }
 
 impl AuditRecord {
-    /// The label of an outcome.
+    /// `ok`, or the kind of error as JSON names it.
     pub fn outcome_label(error: Option<ErrorKind>) -> String {
         match error {
             None => "ok".to_owned(),
-            Some(kind) => serde_json::to_value(kind)
-                .ok()
-                .and_then(|word| word.as_str().map(str::to_owned))
-                .unwrap_or_default(),
+            Some(kind) => json!(kind).as_str().map(str::to_owned).unwrap_or_default(),
         }
     }
 
-    /// The hash of this record, its number and the previous hash. The next record builds on it.
-    pub fn chained(&self, number: i64, previous: &ContentHash) -> ContentHash {
+    /// The hash of this record, its number and the hash of the previous record.
+    pub fn chain_hash(&self, number: i64, previous: &ContentHash) -> ContentHash {
         let source_count = (self.sources.len() as u64).to_le_bytes();
         let result = self.result.map(String::from).unwrap_or_default();
         let mut parts: Vec<&[u8]> = vec![previous.as_bytes(), &source_count];

@@ -36,7 +36,7 @@ impl ConversationQuery {
     }
 }
 
-/// The conversation that a call belongs to.
+/// Reads the conversation that a call belongs to.
 pub trait Conversations: Send + Sync {
     /// The matching messages, oldest first.
     fn messages<'a>(

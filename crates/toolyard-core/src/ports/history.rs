@@ -1,18 +1,19 @@
-//! The history of calls, which decides the order of sources, and of the requests behind them, which improve search.
+//! The history of calls, which decides the order of sources, and the users' requests for which tools were called, which
+//! improve search.
 
 use std::time::Duration;
 
 use crate::{BoxFuture, ErrorKind, SourceId, redact};
 
 /// Requests are truncated to this size before they are stored.
-const MAX_STORED_BYTES: usize = 1_000;
-/// Only this much of a request is read.
-const MAX_READ_BYTES: usize = 16_000;
+const MAX_STORED_REQUEST_BYTES: usize = 1_000;
+/// A longer request is truncated to this size before secrets are searched in it.
+const MAX_READ_REQUEST_BYTES: usize = 16_000;
 
-/// The outcome of a call to one source.
+/// One call to one source, and how it ended.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
-pub struct CallOutcome<'a> {
+pub struct CallRecord<'a> {
     /// The tool's name.
     pub tool: &'a str,
     /// The source that was called.
@@ -23,25 +24,25 @@ pub struct CallOutcome<'a> {
     pub elapsed: Duration,
 }
 
-impl<'a> CallOutcome<'a> {
-    /// The outcome of a call.
+impl<'a> CallRecord<'a> {
+    /// The record of a call.
     pub fn new(tool: &'a str, source: &'a SourceId, error: Option<ErrorKind>, elapsed: Duration) -> Self {
         Self { tool, source, error, elapsed }
     }
 }
 
-/// Records outcomes and tells which source of a tool succeeded last.
+/// Records calls and tells which source of a tool succeeded last.
 ///
 /// Every call waits for both methods, so they must not block on I/O.
 pub trait History: Send + Sync {
-    /// Records an outcome.
-    fn record(&self, outcome: &CallOutcome<'_>);
+    /// Records a call.
+    fn record(&self, call: &CallRecord<'_>);
 
     /// A number that grows with the time of the last success of this tool on this source; none if its last call failed.
     fn last_success(&self, tool: &str, source: &SourceId) -> Option<u64>;
 }
 
-/// A request that a tool answered, with secrets redacted and limited in size.
+/// A user's request for which a tool was called successfully, with secrets redacted and limited in size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PastRequest {
@@ -59,7 +60,7 @@ impl PastRequest {
 
     /// Redacts and truncates a request. None if nothing is left of it.
     pub fn new(tool: impl Into<String>, source: SourceId, request: &str) -> Option<Self> {
-        let request = storable(request);
+        let request = redact_and_truncate(request);
         (!request.is_empty()).then(|| Self { tool: tool.into(), source, request })
     }
 
@@ -69,9 +70,9 @@ impl PastRequest {
     }
 }
 
-/// The request, redacted and truncated.
-fn storable(request: &str) -> String {
-    let read = request.get(..request.floor_char_boundary(MAX_READ_BYTES)).unwrap_or_default();
+/// Redacts and truncates a request.
+fn redact_and_truncate(request: &str) -> String {
+    let read = request.get(..request.floor_char_boundary(MAX_READ_REQUEST_BYTES)).unwrap_or_default();
     let read = if read.len() < request.len() {
         // A truncated secret would not be recognized, so the last word is dropped.
         read.rsplit_once(char::is_whitespace).map_or("", |(whole, _)| whole)
@@ -79,16 +80,17 @@ fn storable(request: &str) -> String {
         read
     };
     let redacted = redact(read.trim());
-    let cut = redacted.get(..redacted.floor_char_boundary(MAX_STORED_BYTES)).unwrap_or_default().trim();
-    // Words contain no control characters, and not every database accepts them.
-    cut.replace(char::is_control, " ")
+    let stored =
+        redacted.get(..redacted.floor_char_boundary(MAX_STORED_REQUEST_BYTES)).unwrap_or_default().trim();
+    // Not every database accepts control characters, and search does not need them.
+    stored.replace(char::is_control, " ")
 }
 
-/// Records the requests that tools answered, so that search ranks them higher for similar requests.
+/// Records users' requests and the tools called for them, so that search ranks these tools higher for similar requests.
 ///
 /// Calls wait for `record`, so it must not block on I/O.
 pub trait PastRequests: Send + Sync {
-    /// Records a request that was answered.
+    /// Records a request for which a tool was called successfully.
     fn record(&self, past: PastRequest);
 
     /// The `limit` newest requests, oldest first.
@@ -104,32 +106,36 @@ pub trait PastRequests: Send + Sync {
 mod tests {
     use super::*;
 
-    fn stored(request: &str) -> Option<String> {
+    fn stored_request(request: &str) -> Option<String> {
         PastRequest::new("t", "s".into(), request).map(|past| past.request)
     }
 
     #[test]
     fn secrets_are_not_stored() {
-        let request = stored("log in with password=hunter2 and read my mail").unwrap();
+        let request = stored_request("log in with password=hunter2 and read my mail").unwrap();
         assert!(!request.contains("hunter2") && request.contains("read my mail"), "{request}");
     }
 
     #[test]
     fn a_truncated_secret_is_not_stored() {
         let key = "AKIAIOSFODNN7EXAMPLE";
-        for before in MAX_READ_BYTES - key.len()..=MAX_READ_BYTES {
+        for before in MAX_READ_REQUEST_BYTES - key.len()..=MAX_READ_REQUEST_BYTES {
             // Redaction shrinks the text, so what follows a secret moves within the limit.
-            let filling = format!("token={} ", "x".repeat(before.saturating_sub(7)));
-            let request = stored(&format!("{filling}{key}")).unwrap_or_default();
+            let padding = format!("token={} ", "x".repeat(before.saturating_sub(7)));
+            let request = stored_request(&format!("{padding}{key}")).unwrap_or_default();
             assert!(!request.contains("AKIA"), "{request}");
         }
     }
 
     #[test]
     fn requests_are_truncated_and_empty_ones_dropped() {
-        assert_eq!(stored("  \n "), None);
-        assert_eq!(stored(&"x".repeat(MAX_READ_BYTES + 1)), None, "one long word is data, not a request");
-        assert_eq!(stored("two\nlines\0").as_deref(), Some("two lines "));
-        assert!(stored(&"天气 ".repeat(5_000)).unwrap().len() <= MAX_STORED_BYTES);
+        assert_eq!(stored_request("  \n "), None);
+        assert_eq!(
+            stored_request(&"x".repeat(MAX_READ_REQUEST_BYTES + 1)),
+            None,
+            "one long word is data, not a request"
+        );
+        assert_eq!(stored_request("two\nlines\0").as_deref(), Some("two lines "));
+        assert!(stored_request(&"天气 ".repeat(5_000)).unwrap().len() <= MAX_STORED_REQUEST_BYTES);
     }
 }

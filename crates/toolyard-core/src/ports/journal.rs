@@ -3,34 +3,15 @@
 //! The intent of a step is written before its call, the outcome after it. When a run is resumed, [`recovery`] decides what
 //! to do about each step. A lease with a fencing token keeps an owner whose lease expired from writing.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{BoxFuture, ContentHash, ErrorKind, RawJson, SourceId, ToolError, ToolOutput};
+use crate::{BoxFuture, ContentHash, ErrorKind, RawJson, SourceId, ToolError, ToolOutput, text_id::text_id};
 
-/// Identifies a run: a sequence of steps that is resumed as a whole.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct RunId(Arc<str>);
-
-impl RunId {
-    /// The id as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl<T: Into<Arc<str>>> From<T> for RunId {
-    fn from(id: T) -> Self {
-        Self(id.into())
-    }
-}
-
-impl fmt::Display for RunId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
+text_id! {
+    /// Identifies a run: the steps of one plan, or a single call. One process at a time executes it, and another can resume it.
+    RunId
 }
 
 /// The state of a run.
@@ -55,9 +36,9 @@ pub struct RunRecord {
     pub state: RunState,
     /// The data that its driver needs to resume it.
     pub detail: RawJson,
-    /// The owner of the lease, if anyone.
+    /// The owner of the latest lease; none if the run was never claimed or was released.
     pub owner: Option<String>,
-    /// Whether the lease has not expired: nobody else can claim the run.
+    /// Whether the lease has not expired, so that no other process can claim the run.
     pub leased: bool,
     /// The fencing token of the latest lease.
     pub fence: i64,
@@ -105,7 +86,7 @@ pub enum StepState {
     Done,
     /// The call failed.
     Failed,
-    /// The outcome is unknown; the user must resolve it.
+    /// The outcome is unknown; the user must find out and record it.
     Unknown,
     /// The user resolved that the call had no effect: it may be made.
     NotDone,
@@ -188,13 +169,13 @@ pub enum StepStart {
     Unknown(Box<StepRecord>),
 }
 
-/// The outcome of a step's call.
+/// The final state and the result of a step's call.
 #[derive(Debug, Clone, PartialEq)]
-pub struct StepOutcome {
+pub struct FinishedStep {
     /// `Done`, `Failed` or `Unknown`.
     pub state: StepState,
     /// The [`StepResult`] as JSON.
-    pub outcome: RawJson,
+    pub result: RawJson,
 }
 
 /// The result of a step, as the journal stores it.
@@ -222,7 +203,7 @@ pub enum StepResult {
 }
 
 impl StepResult {
-    /// The stored form of an outcome.
+    /// The result of a call as the journal stores it.
     pub fn of(outcome: &Result<ToolOutput, ToolError>) -> Self {
         match outcome {
             Ok(output) => Self::Output(Box::new(output.clone())),
@@ -234,8 +215,8 @@ impl StepResult {
         }
     }
 
-    /// The outcome from its stored form.
-    pub fn into_outcome(self) -> Result<ToolOutput, ToolError> {
+    /// The result of the call.
+    pub fn into_tool_result(self) -> Result<ToolOutput, ToolError> {
         match self {
             Self::Output(output) => Ok(*output),
             Self::Error { kind, message, hint: None } => Err(ToolError::new(kind, message)),
@@ -317,13 +298,14 @@ pub trait Journal: Send + Sync {
         lease: Duration,
     ) -> JournalFuture<'a, Option<Lease>>;
 
-    /// Extends a lease.
-    fn renew<'a>(&'a self, lease: &'a Lease, time: Duration) -> JournalFuture<'a, ()>;
+    /// Extends a lease to `duration` from now.
+    fn renew<'a>(&'a self, lease: &'a Lease, duration: Duration) -> JournalFuture<'a, ()>;
 
     /// Ends the lease and sets the state of the run; an open run can be claimed again.
     fn release<'a>(&'a self, lease: &'a Lease, state: RunState) -> JournalFuture<'a, ()>;
 
-    /// Records an intent: durably, before [`StepStart::Call`] is returned, for a call that must not be repeated.
+    /// Records an intent. If the call must not be repeated, the intent is durable before this returns [`StepStart::Call`];
+    /// otherwise it may be written later.
     fn begin<'a>(&'a self, lease: &'a Lease, intent: &'a StepIntent) -> JournalFuture<'a, StepStart>;
 
     /// Records the outcome of a call durably.
@@ -331,7 +313,7 @@ pub trait Journal: Send + Sync {
         &'a self,
         lease: &'a Lease,
         step: &'a str,
-        outcome: &'a StepOutcome,
+        outcome: &'a FinishedStep,
     ) -> JournalFuture<'a, ()>;
 
     /// One run.
@@ -421,11 +403,11 @@ mod tests {
     }
 
     #[test]
-    fn recovery_in_every_state() {
+    fn every_state_has_its_recovery() {
         use Recovery as R;
         use StepState as S;
         assert_eq!(recovery(None, &intent(false, "")), R::Start);
-        for (state, repeatable, now, expected) in [
+        for (state, repeatable, repeatable_now, expected) in [
             (S::Started, true, true, R::Repeat),
             (S::Started, true, false, R::NeedsResolution),
             (S::Started, false, true, R::NeedsResolution),
@@ -437,9 +419,9 @@ mod tests {
             (S::NotDone, false, false, R::Start),
         ] {
             assert_eq!(
-                recovery(Some(&step(state, repeatable)), &intent(now, "")),
+                recovery(Some(&step(state, repeatable)), &intent(repeatable_now, "")),
                 expected,
-                "{state:?} {repeatable} {now}"
+                "{state:?} {repeatable} {repeatable_now}"
             );
         }
     }

@@ -80,7 +80,7 @@ mod tests {
         }
 
         #[test]
-        fn any_offset_is_answered(whole in "\\PC{0,50}", offset: usize, limit: usize) {
+        fn any_offset_has_a_page(whole in "\\PC{0,50}", offset: usize, limit: usize) {
             let page = ResultPage::of(&whole, offset, limit);
             prop_assert_eq!(page.total, whole.len());
         }

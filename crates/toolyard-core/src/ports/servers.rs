@@ -1,4 +1,4 @@
-//! The store of MCP servers: their tools, their family of protocol revisions, and what was approved.
+//! The store of MCP servers: their tools, their family of protocol revisions, the approved definitions, and trust decisions.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,9 +7,9 @@ use crate::{BoxFuture, ContentHash, RawJson, SourceId, StorageError};
 /// A server as last seen. The operator's configuration is not part of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ServerRecord {
-    /// The operator's name, extended if servers of different configurations share it.
+    /// The operator's name for it and its fingerprint: servers of two projects may share a name.
     pub id: SourceId,
-    /// The hash of its configuration: a reconfigured server counts as new.
+    /// Its fingerprint, the hash of its transport: a server that is reached in another way counts as new.
     pub configuration: ContentHash,
     /// The family of protocol revisions it speaks, once known.
     pub revision_family: Option<RevisionFamily>,
@@ -33,9 +33,9 @@ pub enum RevisionFamily {
     Modern,
 }
 
-/// A definition that a tool has or had.
+/// A definition that a tool of a server has or had.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ToolDefinition {
+pub struct StoredDefinition {
     /// The tool's name.
     pub tool: String,
     /// The hash of its canonical form.
@@ -48,7 +48,7 @@ pub struct ToolDefinition {
     pub first_seen_at: i64,
 }
 
-/// A decision to trust something with a certain content.
+/// A decision to trust a subject as long as its content is the same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TrustDecision {
     /// The kind of subject: `skill`, `server`.
@@ -75,18 +75,18 @@ pub trait Servers: Send + Sync {
     /// Removes a server and the definitions of its tools. Returns false if there was none.
     fn forget_server<'a>(&'a self, id: &'a SourceId) -> BoxFuture<'a, Result<bool, StorageError>>;
 
-    /// Stores a definition. A known one keeps its date and stays approved.
+    /// Stores a definition. One that is stored already keeps `first_seen_at`, and stays approved if it was.
     fn put_definition<'a>(
         &'a self,
         server: &'a SourceId,
-        definition: &'a ToolDefinition,
+        definition: &'a StoredDefinition,
     ) -> BoxFuture<'a, Result<(), StorageError>>;
 
     /// All definitions that a server ever had, by tool, oldest first.
     fn definitions<'a>(
         &'a self,
         server: &'a SourceId,
-    ) -> BoxFuture<'a, Result<Vec<ToolDefinition>, StorageError>>;
+    ) -> BoxFuture<'a, Result<Vec<StoredDefinition>, StorageError>>;
 
     /// Stores a decision, replacing an earlier one on the same subject.
     fn put_trust<'a>(&'a self, decision: &'a TrustDecision) -> BoxFuture<'a, Result<(), StorageError>>;

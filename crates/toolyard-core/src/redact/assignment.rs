@@ -84,15 +84,15 @@ pub(super) fn find(text: &str, spans: &mut Vec<Span>) {
     let Some(words) = &PATTERNS.last_words else {
         return;
     };
-    let mut done = 0;
+    let mut scanned_to = 0;
     for hit in words.find_iter(text) {
-        if hit.start() < done {
+        if hit.start() < scanned_to {
             continue;
         }
         let name = key_around(text, hit.start(), hit.end());
-        done = name.end;
+        scanned_to = name.end;
         if let Some(span) = value_after(text, name) {
-            done = span.end;
+            scanned_to = span.end;
             spans.push(span);
         }
     }
@@ -110,11 +110,11 @@ fn key_around(text: &str, start: usize, end: usize) -> KeyRange {
     if !text.get(start..end).is_some_and(str::is_ascii) {
         return KeyRange { start, end };
     }
-    let is_name = |byte: &&u8| byte.is_ascii_alphanumeric() || b"_-.".contains(byte);
+    let is_key_byte = |byte: &&u8| byte.is_ascii_alphanumeric() || b"_-.".contains(byte);
     let before = text.as_bytes().get(..start).unwrap_or_default();
     let after = text.as_bytes().get(end..).unwrap_or_default();
-    let left = before.iter().rev().take(MAX_KEY_REACH_BYTES).take_while(is_name).count();
-    let right = after.iter().take(MAX_KEY_REACH_BYTES).take_while(is_name).count();
+    let left = before.iter().rev().take(MAX_KEY_REACH_BYTES).take_while(is_key_byte).count();
+    let right = after.iter().take(MAX_KEY_REACH_BYTES).take_while(is_key_byte).count();
     let escape =
         before.get(..start - left).and_then(|outside| escape_length(outside, before.get(start - left..)?));
     KeyRange { start: start - left + escape.unwrap_or(0).min(left), end: end + right }

@@ -13,18 +13,18 @@ pub(super) fn find(text: &str, spans: &mut Vec<Span>) {
         let Some(automaton) = &index.automaton else {
             continue;
         };
-        // The position up to which each format was tried: no format reads a stretch of text twice.
+        // The position up to which each format was tried, so that no format reads a part of the text twice.
         let mut tried = Vec::new();
         for hit in automaton.find_overlapping_iter(text) {
-            let Some((&number, format)) = index
+            let Some((&format_index, format)) = index
                 .formats
                 .get(hit.pattern().as_usize())
-                .and_then(|number| Some((number, rules.formats.get(*number)?)))
+                .and_then(|format| Some((format, rules.formats.get(*format)?)))
             else {
                 continue;
             };
             tried.resize(rules.formats.len(), 0);
-            let Some(tried) = tried.get_mut(number) else {
+            let Some(tried) = tried.get_mut(format_index) else {
                 continue;
             };
             if let Some(start) = hit.start().checked_sub(format.back).filter(|start| start >= tried) {
@@ -45,8 +45,8 @@ fn try_at(format: &'static Format, text: &str, start: usize, spans: &mut Vec<Spa
     };
     let whole = found.get(0)?;
     let secret = found.name("secret").unwrap_or(whole);
-    let ordinary = format.unless_ordinary && is_ordinary_value(secret.as_str());
-    if !ordinary && !secret.is_empty() && !is_in_marker(text, start) {
+    let is_ordinary = format.unless_ordinary && is_ordinary_value(secret.as_str());
+    if !is_ordinary && !secret.is_empty() && !is_in_marker(text, start) {
         spans.push(Span { start: start + secret.start(), end: start + secret.end(), kind: &format.kind });
     }
     // The next secret may start right after this one.
@@ -77,6 +77,7 @@ fn ends_escape(text: &[u8]) -> bool {
     }
 }
 
+/// The length of the letters, digits, `_` and `-` at the start of a text.
 fn run_length(text: &str) -> usize {
     let is_run = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     text.bytes().position(|byte| !is_run(byte)).unwrap_or(text.len())

@@ -153,12 +153,12 @@ impl Walker<'_> {
         let name = without_markers(&clean);
         let is_key = self.frames.last().is_some_and(|frame| frame.expects_key);
         let next = if is_key { Expected::Anything } else { self.take_next() };
-        let secret = match next {
+        let is_secret = match next {
             Expected::Secret | Expected::SecretOrSchema => !decoded.is_empty() && !is_redacted(&decoded),
             Expected::Ambiguous => looks_secret(&decoded),
             Expected::Anything | Expected::Properties | Expected::Name => false,
         };
-        if secret {
+        if is_secret {
             self.replace(start, end, &marker());
         } else if let Cow::Owned(clean) = &clean {
             self.replace(start, end, clean);
@@ -175,7 +175,6 @@ impl Walker<'_> {
         end
     }
 
-    /// Replaces a range of the text by a string.
     fn replace(&mut self, start: usize, end: usize, string: &str) {
         self.output.push_str(self.text.get(self.copied..start).unwrap_or_default());
         self.output.push_str(RawJson::from_value(&string.into()).get());

@@ -7,6 +7,8 @@ use super::rules::RULES;
 /// The kind of values that are secret because of their key.
 pub(super) const ASSIGNMENT: &str = "assignment";
 
+/// Longer kinds are not recognized.
+const MAX_KIND_BYTES: usize = 64;
 /// The start of a marker; its kind and `]` follow.
 const MARKER_START: &str = "[redacted:";
 
@@ -29,8 +31,8 @@ pub(super) fn find_markers(text: &str) -> Vec<(usize, usize)> {
     let marker = |(start, _): (usize, &str)| {
         let inner = text.get(start + MARKER_START.len()..)?;
         let length = inner.bytes().position(|byte| !is_kind_byte(byte))?;
-        let known = inner.as_bytes().get(length) == Some(&b']') && is_kind(inner.get(..length)?);
-        known.then_some((start, start + MARKER_START.len() + length + 1))
+        let is_marker = inner.as_bytes().get(length) == Some(&b']') && is_kind(inner.get(..length)?);
+        is_marker.then_some((start, start + MARKER_START.len() + length + 1))
     };
     text.match_indices(MARKER_START).filter_map(marker).collect()
 }
@@ -44,18 +46,18 @@ pub(super) fn is_kind_byte(byte: u8) -> bool {
 }
 
 /// Extends a span over the markers it overlaps; none if it holds no word besides them.
-pub(super) fn beside_markers(text: &str, markers: &[(usize, usize)], mut span: Span) -> Option<Span> {
+pub(super) fn extend_over_markers(text: &str, markers: &[(usize, usize)], mut span: Span) -> Option<Span> {
     let first = markers.partition_point(|&(_, end)| end <= span.start);
-    let mut rest = span.start;
+    let mut checked_to = span.start;
     let mut holds_word = false;
     for &(start, end) in markers.iter().skip(first).take_while(|&&(start, _)| start < span.end) {
-        holds_word |= has_word(text.get(rest..start.max(rest))?);
+        holds_word |= has_word(text.get(checked_to..start.max(checked_to))?);
         span.start = span.start.min(start);
-        rest = end;
+        checked_to = end;
     }
-    holds_word |= rest < span.end && has_word(text.get(rest..span.end)?);
-    span.end = span.end.max(rest);
-    (holds_word || rest == span.start).then_some(span)
+    holds_word |= checked_to < span.end && has_word(text.get(checked_to..span.end)?);
+    span.end = span.end.max(checked_to);
+    (holds_word || checked_to == span.start).then_some(span)
 }
 
 fn has_word(text: &str) -> bool {
@@ -66,10 +68,9 @@ fn has_word(text: &str) -> bool {
 pub(super) fn is_redacted(text: &str) -> bool {
     let markers = find_markers(text);
     let whole = Span { start: 0, end: text.len(), kind: ASSIGNMENT };
-    !markers.is_empty() && beside_markers(text, &markers, whole).is_none()
+    !markers.is_empty() && extend_over_markers(text, &markers, whole).is_none()
 }
 
-/// A text without its markers.
 pub(super) fn without_markers(text: &str) -> Cow<'_, str> {
     let markers = find_markers(text);
     if markers.is_empty() {
@@ -83,8 +84,9 @@ pub(super) fn without_markers(text: &str) -> Cow<'_, str> {
 /// Whether a position is inside the kind of a marker, whose words are not keys.
 pub(super) fn is_in_marker(text: &str, position: usize) -> bool {
     let before = text.as_bytes().get(..position).unwrap_or_default();
-    let kind = before.iter().rev().take(64).take_while(|byte| is_kind_byte(**byte)).count();
+    let kind_length =
+        before.iter().rev().take(MAX_KIND_BYTES).take_while(|byte| is_kind_byte(**byte)).count();
     before
-        .get(..position.saturating_sub(kind))
+        .get(..position.saturating_sub(kind_length))
         .is_some_and(|before| before.ends_with(MARKER_START.as_bytes()))
 }

@@ -1,8 +1,9 @@
 //! Removes secrets from text and JSON before either is stored or logged.
 //!
-//! The rules are data (`rules.json`): formats that are recognized by their looks, words of keys whose values are secret, and
+//! The rules are data (`rules.json`): formats of secrets that a pattern recognizes, words of keys whose values are secret, and
 //! words that are never secret. Text is scanned once for the literals of all formats; a pattern runs only where its literal
-//! was found. From low to high: [`rules`], [`marker`], [`sensitivity`], [`formats`] and [`assignment`], [`text`], [`json`].
+//! was found. Each module uses those before it: [`rules`], [`marker`], [`sensitivity`], [`formats`] and [`assignment`],
+//! [`text`], [`json`].
 
 mod assignment;
 mod formats;

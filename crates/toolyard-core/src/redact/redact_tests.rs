@@ -206,13 +206,13 @@ const ASSIGNED: &[(&str, &str)] = &[
 
 #[test]
 fn values_of_secret_keys_are_redacted() {
-    for (text, left) in ASSIGNED {
+    for (text, expected) in ASSIGNED {
         let output = redact(text);
         let plain =
             RULES.formats.iter().fold(output.replace("[redacted:assignment]", "*"), |output, format| {
                 output.replace(&format!("[redacted:{}]", format.kind), "*")
             });
-        assert_eq!(&plain, left, "{text}");
+        assert_eq!(&plain, expected, "{text}");
         assert_eq!(redact(&output), output);
     }
 }

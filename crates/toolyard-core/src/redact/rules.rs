@@ -41,7 +41,7 @@ pub(super) struct Format {
     /// Whether ordinary words and placeholders are left alone.
     #[serde(default)]
     pub(super) unless_ordinary: bool,
-    /// The pattern from there. The group `secret` is replaced, or the whole match if there is no such group.
+    /// The pattern from the start of the secret. The group `secret` is replaced, or the whole match if there is no such group.
     pattern: String,
     /// A made-up secret, for the tests.
     #[cfg_attr(not(test), expect(dead_code, reason = "examples are for readers and tests"))]
@@ -62,7 +62,6 @@ pub(super) struct Example {
     pub(super) right: String,
 }
 
-/// What must precede a pattern.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Before {
@@ -73,7 +72,7 @@ pub(super) enum Before {
     Edge,
     /// A digit.
     Digit,
-    /// Anything; a pattern that does not match here matches nowhere in the same run of letters and digits.
+    /// Anything; a pattern that does not match here does not match later in the same run of letters, digits, `_` and `-`.
     Run,
 }
 
@@ -90,7 +89,7 @@ pub(super) struct Rules {
 #[derive(Debug)]
 pub(super) struct LiteralIndex {
     pub(super) automaton: Option<AhoCorasick>,
-    /// The format of each literal.
+    /// The format of each literal, as an index of [`Rules::formats`].
     pub(super) formats: Vec<usize>,
 }
 
@@ -120,7 +119,7 @@ pub(super) struct WordLists {
     pub(super) harmless: HashSet<String>,
     /// Last words of keys that describe a secret instead of holding it.
     pub(super) metadata_endings: HashSet<String>,
-    /// First words of keys that count or switch something.
+    /// First words of keys whose values are numbers or switches.
     pub(super) flag_prefixes: HashSet<String>,
     /// Values that are no secret: types, placeholders, words of prose.
     pub(super) ordinary_values: HashSet<String>,

@@ -4,14 +4,25 @@ use std::collections::HashSet;
 
 use super::{marker::is_redacted, rules::RULES};
 
+/// Only the beginning of a longer key is read.
+const MAX_KEY_CHARS: usize = 256;
+/// A longer value without spaces is no word, placeholder or expression.
+const MAX_ORDINARY_BYTES: usize = 128;
+/// A longer value is not taken for the name of a key.
+const MAX_KEY_VALUE_BYTES: usize = 40;
+/// Words of a value that are compared with the list of ordinary words.
+const MAX_PROSE_WORDS: usize = 12;
+/// A shorter value does not look like a secret.
+const MIN_SECRET_BYTES: usize = 7;
+/// A longer value is no name or version.
+const MAX_NAME_BYTES: usize = 512;
+
 /// Whether the value of a key is a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sensitivity {
-    /// No.
     None,
     /// Only if it looks like one.
     Ambiguous,
-    /// Yes.
     Secret,
 }
 
@@ -37,13 +48,13 @@ pub(super) fn key_sensitivity(key: &str) -> Sensitivity {
         (false, true) => Sensitivity::Ambiguous,
         (false, false) => return Sensitivity::None,
     };
-    let mut single = split.split(' ');
-    let first = single.next().unwrap_or_default();
-    let last = single.next_back().unwrap_or(first);
-    let harmless = words.flag_prefixes.contains(first) && first != last
+    let mut single_words = split.split(' ');
+    let first = single_words.next().unwrap_or_default();
+    let last = single_words.next_back().unwrap_or(first);
+    let is_harmless = words.flag_prefixes.contains(first) && first != last
         || words.metadata_endings.contains(last)
         || has(&words.harmless);
-    if harmless { Sensitivity::None } else { found }
+    if is_harmless { Sensitivity::None } else { found }
 }
 
 /// Whether a key is harmless although it contains a secret word.
@@ -54,7 +65,7 @@ pub(super) fn is_harmless_key(key: &str) -> bool {
 /// `dbPassword`, `DB_PASSWORD` and `db-password2` as `db password`.
 fn split_key(key: &str) -> String {
     let mut words = String::with_capacity(key.len() + 4);
-    let letters: Vec<char> = key.chars().take(256).collect();
+    let letters: Vec<char> = key.chars().take(MAX_KEY_CHARS).collect();
     let mut before = ' ';
     for (position, &letter) in letters.iter().enumerate() {
         let after = letters.get(position + 1).copied().unwrap_or(' ');
@@ -96,7 +107,7 @@ pub(super) fn is_ordinary_value(value: &str) -> bool {
     if value.len() > 3 && value.contains(' ') {
         return is_prose(value) || is_redacted(value);
     }
-    if value.len() > 128 {
+    if value.len() > MAX_ORDINARY_BYTES {
         return is_redacted(value);
     }
     is_word(value) || is_placeholder(value) || is_expression(value) || is_redacted(value)
@@ -105,10 +116,13 @@ pub(super) fn is_ordinary_value(value: &str) -> bool {
 /// Whether a value is a listed word, the name of a key, or a small number.
 fn is_word(value: &str) -> bool {
     let bare = value.trim_matches(|letter: char| !letter.is_alphanumeric()).to_ascii_lowercase();
-    let small_number = bare.len() <= 3 && bare.bytes().all(|byte| byte.is_ascii_digit()) || is_number(&bare);
+    let is_small_number =
+        bare.len() <= 3 && bare.bytes().all(|byte| byte.is_ascii_digit()) || is_number(&bare);
     let is_name = |letter: char| letter.is_ascii_alphabetic() || matches!(letter, '_' | '-' | '.');
-    let key = value.len() <= 40 && value.chars().all(is_name) && key_sensitivity(value) != Sensitivity::None;
-    small_number || key || RULES.words.ordinary_values.contains(&bare)
+    let is_key = value.len() <= MAX_KEY_VALUE_BYTES
+        && value.chars().all(is_name)
+        && key_sensitivity(value) != Sensitivity::None;
+    is_small_number || is_key || RULES.words.ordinary_values.contains(&bare)
 }
 
 /// Whether a value is a number as code writes it: `0x1f`, `12u32`.
@@ -129,15 +143,15 @@ fn is_placeholder(value: &str) -> bool {
         !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-. ".contains(&byte))
     };
     let is_words = |name: &str| is_name(name) && !name.bytes().any(|byte| byte.is_ascii_digit());
-    let is_shouted = |name: &str| is_name(name) && !name.bytes().any(|byte| byte.is_ascii_lowercase());
+    let is_uppercase = |name: &str| is_name(name) && !name.bytes().any(|byte| byte.is_ascii_lowercase());
     let between = |start: &str, end: &str| value.strip_prefix(start).and_then(|rest| rest.strip_suffix(end));
     let is_between = |(start, end): &(&str, &str), is_name: &dyn Fn(&str) -> bool| {
         between(start, end).is_some_and(|name| is_name(name.trim()))
     };
     [("${", "}"), ("{{", "}}"), ("$(", ")")].iter().any(|pair| is_between(pair, &is_name))
         || [("{", "}"), ("<", ">"), ("[", "]")].iter().any(|pair| is_between(pair, &is_words))
-        || value.strip_prefix('$').is_some_and(is_shouted)
-        || between("%", "%").is_some_and(is_shouted)
+        || value.strip_prefix('$').is_some_and(is_uppercase)
+        || between("%", "%").is_some_and(is_uppercase)
         || RULES.words.placeholder_prefixes.iter().any(|start| {
             value.get(..start.len()).is_some_and(|beginning| beginning.eq_ignore_ascii_case(start))
         })
@@ -151,14 +165,14 @@ fn is_expression(value: &str) -> bool {
     if name.is_empty() {
         return false;
     }
-    let owned = rest.starts_with(['.', '-', ':', '?', '[']) && RULES.words.secret_owners.contains(name);
+    let is_member = rest.starts_with(['.', '-', ':', '?', '[']) && RULES.words.secret_owners.contains(name);
     // The text between the brackets was cut off at the first space, comma or quote.
     let is_path = |letter: char| is_name(letter) || matches!(letter, '.' | '?' | '!');
     let called = value.trim_start_matches(is_path);
     let is_inner =
         |letter: char| is_path(letter) || matches!(letter, '(' | ')' | '[' | ']' | '&' | '*' | ':');
-    let qualified = rest.trim_start_matches(|letter: char| letter.is_ascii_digit()).starts_with("::");
-    owned || qualified || called.starts_with(['(', '[']) && called.chars().all(is_inner)
+    let is_qualified = rest.trim_start_matches(|letter: char| letter.is_ascii_digit()).starts_with("::");
+    is_member || is_qualified || called.starts_with(['(', '[']) && called.chars().all(is_inner)
 }
 
 /// Whether a value is several words of which one is listed: a passphrase does not contain `the`.
@@ -168,16 +182,15 @@ fn is_prose(value: &str) -> bool {
         let word = bare(word);
         word.chars().all(char::is_alphabetic) && RULES.words.ordinary_values.contains(&word)
     };
-    value.split_whitespace().take(12).any(is_listed)
+    value.split_whitespace().take(MAX_PROSE_WORDS).any(is_listed)
 }
 
-/// Whether a value mixes letters and digits and is too long for a version or a name.
+/// Whether a value without spaces looks like a secret: it mixes letters and digits, or is longer than any name.
 pub(super) fn looks_secret(value: &str) -> bool {
-    if value.len() < 7 || value.contains(char::is_whitespace) {
+    if value.len() < MIN_SECRET_BYTES || value.contains(char::is_whitespace) {
         return false;
     }
-    // No name is this long.
-    value.len() > 512
+    value.len() > MAX_NAME_BYTES
         || value.bytes().any(|byte| byte.is_ascii_digit())
             && value.bytes().any(|byte| byte.is_ascii_alphabetic())
             && !is_constant(value)

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{
     assignment, formats,
-    marker::{Span, beside_markers, find_markers, push_marker},
+    marker::{Span, extend_over_markers, find_markers, push_marker},
 };
 
 /// A replacement can expose something that no rule matched before, so the text is scanned until nothing is found. Two
@@ -36,7 +36,8 @@ fn redact_once(text: &str) -> Option<String> {
         return None;
     }
     let markers = find_markers(text);
-    let spans = merge(spans.into_iter().filter_map(|span| beside_markers(text, &markers, span)).collect());
+    let spans =
+        merge(spans.into_iter().filter_map(|span| extend_over_markers(text, &markers, span)).collect());
     if spans.is_empty() {
         return None;
     }

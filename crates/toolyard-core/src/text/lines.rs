@@ -1,11 +1,11 @@
 //! Line breaks: in foreign text, where many characters end a line, and in JSON that must stay on one line.
 
 /// Characters that end a line for some reader, besides the line feed.
-pub const LINE_BREAKS: [char; 6] = ['\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
+pub const NON_LF_LINE_BREAKS: [char; 6] = ['\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
 
 /// The text with every kind of line break as a line feed.
 pub fn normalize_line_breaks(text: &str) -> String {
-    text.replace("\r\n", "\n").replace(LINE_BREAKS, "\n")
+    text.replace("\r\n", "\n").replace(NON_LF_LINE_BREAKS, "\n")
 }
 
 /// The words of a text on one line, separated by single spaces.
@@ -13,12 +13,12 @@ pub fn single_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Puts JSON on one line, as line-delimited framing requires. Line breaks stand only between the tokens of JSON, never
-/// inside a string, so a space in their place does not change the value.
+/// Puts JSON on one line, as line-delimited framing requires. In valid JSON, `\n` and `\r` occur only between tokens, so a
+/// space in their place does not change the value.
 pub fn join_json_lines(mut json: &mut [u8]) {
     while let Some(at) = memchr::memchr2(b'\n', b'\r', json) {
-        let Some((end, rest)) = json.get_mut(at..).and_then(<[u8]>::split_first_mut) else { return };
-        *end = b' ';
+        let Some((line_break, rest)) = json.get_mut(at..).and_then(<[u8]>::split_first_mut) else { return };
+        *line_break = b' ';
         json = rest;
     }
 }

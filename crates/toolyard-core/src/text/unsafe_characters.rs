@@ -78,7 +78,7 @@ pub fn find_unsafe(text: &str) -> Vec<UnsafeSpan> {
     }
     let mut scanner = Scanner { text, right_to_left: None, spans: Vec::new() };
     let mut letters = text.char_indices();
-    // The character before this one, unless it is unsafe: what is removed must not excuse what follows.
+    // The character before this one, unless it is unsafe: a character that is removed cannot make the next one safe.
     let mut before = None;
     while let Some((start, letter)) = letters.next() {
         let rest = letters.as_str();
@@ -177,7 +177,8 @@ fn push_escaped(output: &mut String, letter: char) {
     }
 }
 
-/// How many characters after its first belong to a terminal escape: `ESC [ … m`, `ESC ] … BEL`, `ESC c`.
+/// How many characters after its first belong to a terminal escape: all of `[31m` in `ESC [31m`, the `c` of `ESC c`, and
+/// only the `]` of `ESC ] … BEL`.
 fn escape_length(first: char, rest: &str) -> usize {
     let mut letters = rest.chars();
     let introducer = if first == '\u{9b}' { Some('[') } else { letters.next() };
@@ -188,7 +189,7 @@ fn escape_length(first: char, rest: &str) -> usize {
             let last = rest.chars().nth(taken + parameters);
             taken + parameters + usize::from(last.is_some_and(|letter| matches!(letter, '@'..='~')))
         }
-        // The string that a terminal would swallow stays readable: only the introducer is part of the escape.
+        // The string that follows, which a terminal would not show, stays readable.
         Some(']' | 'P' | '_' | '^' | 'X') => taken,
         Some(' '..='~') => taken,
         _ => 0,
@@ -266,7 +267,9 @@ impl Scanner<'_> {
             Class::Joiner => (is_joining(before, letter, rest), UnsafeKind::ZeroWidth),
             Class::WordSpace => (before.is_some_and(is_unspaced_script), UnsafeKind::ZeroWidth),
             Class::DirectionMark => (self.is_right_to_left(), UnsafeKind::Direction),
-            Class::Selector => (before.is_some_and(|before| selects(before, letter)), UnsafeKind::Selector),
+            Class::Selector => {
+                (before.is_some_and(|before| has_selectable_variant(before, letter)), UnsafeKind::Selector)
+            }
         };
         (!is_safe).then_some(kind)
     }
@@ -316,7 +319,7 @@ fn is_ideograph(letter: char) -> bool {
 }
 
 /// Whether this variation selector can change the character before it.
-fn selects(before: char, selector: char) -> bool {
+fn has_selectable_variant(before: char, selector: char) -> bool {
     match selector {
         '\u{fe00}'..='\u{fe0f}' => has_variants(before),
         '\u{180b}'..='\u{180f}' => matches!(before, '\u{1820}'..='\u{18aa}'),

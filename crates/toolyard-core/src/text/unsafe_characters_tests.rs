@@ -151,11 +151,11 @@ proptest! {
     #[test]
     fn no_control_or_direction_character_survives(text in any_text()) {
         let (clean, _) = sanitize(&text);
-        let bad = |letter: char| (letter.is_control() && !matches!(letter, '\n' | '\t' | '\r'))
+        let is_unsafe = |letter: char| (letter.is_control() && !matches!(letter, '\n' | '\t' | '\r'))
             || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
-        prop_assert!(!clean.chars().any(bad));
+        prop_assert!(!clean.chars().any(is_unsafe));
         prop_assert_eq!(find_unsafe(&clean), []);
-        prop_assert!(!escape_unsafe(&text).chars().any(bad));
+        prop_assert!(!escape_unsafe(&text).chars().any(is_unsafe));
         prop_assert_eq!(find_unsafe(&escape_unsafe(&text)), []);
     }
 }

@@ -34,9 +34,9 @@ impl ToolCallRequest {
         Self { id: next_call_id(), tool_name: tool_name.into(), arguments: arguments.into(), source: None }
     }
 
-    /// Addresses the request to one source.
+    /// Sets the source to call.
     #[must_use]
-    pub fn from_source(mut self, source: impl Into<String>) -> Self {
+    pub fn with_source(mut self, source: impl Into<String>) -> Self {
         self.source = Some(source.into());
         self
     }
@@ -52,15 +52,15 @@ fn next_call_id() -> String {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct CallContext {
-    /// When the future is dropped, unless [`CallContext::extendable_deadline`] is later.
+    /// When the call is cancelled by dropping its future, unless [`CallContext::extendable_deadline`] is later.
     pub deadline: Instant,
     /// 1 for the first attempt.
     pub attempt: u32,
-    /// Identifies the call across attempts, for tools that support idempotency keys. Only journalled calls have one.
+    /// Identifies the call across attempts, for tools that support idempotency keys. Only journaled calls have one.
     pub idempotency_key: Option<Arc<str>>,
-    /// Receives progress and log messages of the call and answers its input requests, if anyone does.
+    /// Receives progress and log messages of the call and answers its input requests; none if the call has no such caller.
     pub caller: Option<Arc<dyn Caller>>,
-    /// Extends the deadline when the tool reports activity, if activity counts.
+    /// Set if activity that the tool reports extends the deadline.
     pub extendable_deadline: Option<Arc<ExtendableDeadline>>,
 }
 
@@ -70,31 +70,10 @@ impl CallContext {
         Self { deadline, attempt: 1, idempotency_key: None, caller: None, extendable_deadline: None }
     }
 
-    /// Sets the number of the attempt.
-    #[must_use]
-    pub fn attempt(mut self, attempt: u32) -> Self {
-        self.attempt = attempt;
-        self
-    }
-
-    /// Sets the idempotency key of a journalled call.
-    #[must_use]
-    pub fn with_idempotency_key(mut self, key: Option<Arc<str>>) -> Self {
-        self.idempotency_key = key;
-        self
-    }
-
     /// Sets the caller.
     #[must_use]
     pub fn with_caller(mut self, caller: Option<Arc<dyn Caller>>) -> Self {
         self.caller = caller;
-        self
-    }
-
-    /// Lets activity extend the deadline.
-    #[must_use]
-    pub fn with_extendable_deadline(mut self, deadline: Option<Arc<ExtendableDeadline>>) -> Self {
-        self.extendable_deadline = deadline;
         self
     }
 }
@@ -104,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_the_request_format_of_the_specification() {
+    fn the_request_format_of_the_specification_is_read() {
         let request: ToolCallRequest = serde_json::from_str(
             r#"{"id":"call_001","tool_name":"read_data_from_excel","arguments":{"filepath":"a.xlsx"},"source":"appflowy"}"#,
         )

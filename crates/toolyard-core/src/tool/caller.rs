@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::{BoxFuture, RawJson, SourceId};
 
-/// The caller of a tool, as far as a call can interact with it. A caller that supports nothing is valid.
+/// The caller of a tool, as far as a call can interact with it. By default it supports nothing.
 pub trait Caller: Send + Sync + fmt::Debug {
     /// Which input it can provide, as the JSON object of MCP's client capabilities.
     fn capabilities(&self) -> RawJson {

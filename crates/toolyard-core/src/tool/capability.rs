@@ -1,51 +1,28 @@
 //! Capabilities of tools, extracted from their names and descriptions by English and Chinese keywords.
 
-use std::{borrow::Borrow, fmt, sync::Arc, sync::LazyLock};
+use std::sync::{Arc, LazyLock};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use serde::{Deserialize, Serialize};
 
-/// A tag such as `search` or `calculate` that finds tools when no name is known.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Capability(Arc<str>);
+use crate::text_id::text_id;
 
-impl Capability {
-    /// The tag as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
+text_id! {
+    /// What a tool is good for, such as `search` or `calculate`; finds tools when no name is known.
+    Capability
 }
 
-impl<T: Into<Arc<str>>> From<T> for Capability {
-    fn from(tag: T) -> Self {
-        Self(tag.into())
-    }
-}
-
-impl Borrow<str> for Capability {
-    fn borrow(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for Capability {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// Kinds of tools whose calls are raced, merged and truncated differently.
+/// Kinds of tools. The kind decides whether calls are raced or merged, and how much output is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolKind {
-    /// One short, exact answer.
+    /// A calculation: one short, exact answer.
     Calculate,
-    /// One short, exact answer.
+    /// Date and time: one short, exact answer.
     Time,
-    /// Many partial answers.
+    /// Search: many partial answers.
     Search,
-    /// Many partial answers.
+    /// Extraction from documents: many partial answers.
     Extract,
     /// Earlier messages of a conversation.
     History,
@@ -71,9 +48,9 @@ impl ToolKind {
 /// One row of the keyword table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CapabilityRule {
-    /// The tags a tool gets.
+    /// The capabilities that a tool gets.
     pub tags: Vec<Capability>,
-    /// Keywords that give these tags. A trailing `*` accepts any ending; Chinese words match anywhere.
+    /// Keywords that give a tool these capabilities. A trailing `*` accepts any ending; Chinese words match anywhere.
     pub keywords: Vec<String>,
 }
 
@@ -95,9 +72,9 @@ struct Keyword {
 enum Ending {
     /// The word ends here.
     Whole,
-    /// Any ending.
+    /// The word may go on: the keyword is its beginning.
     Stem,
-    /// A script without spaces between words.
+    /// Anything, before and after it: the script has no spaces between words.
     Anywhere,
 }
 
@@ -144,13 +121,13 @@ impl CapabilityTable {
         Self { automaton, keywords }
     }
 
-    /// All tags in the table, with repetitions.
+    /// All capabilities in the table, with repetitions.
     pub fn capabilities(&self) -> impl Iterator<Item = &str> {
         self.keywords.iter().flat_map(|keyword| keyword.tags.iter().map(Capability::as_str))
     }
 
-    /// The tags of a text, in the order of their first keyword.
-    pub fn tags_in(&self, text: &str) -> Vec<Capability> {
+    /// The capabilities of a text, in the order of their first keyword.
+    pub fn capabilities_in(&self, text: &str) -> Vec<Capability> {
         let mut found = Vec::new();
         let Some(automaton) = &self.automaton else {
             return found;
@@ -159,7 +136,7 @@ impl CapabilityTable {
             let Some(keyword) = self.keywords.get(hit.pattern().as_usize()) else {
                 continue;
             };
-            if keyword.ending.fits(text, hit.start(), hit.end()) {
+            if keyword.ending.matches(text, hit.start(), hit.end()) {
                 for tag in keyword.tags.iter() {
                     if !found.contains(tag) {
                         found.push(tag.clone());
@@ -170,10 +147,10 @@ impl CapabilityTable {
         found
     }
 
-    /// The tags of a tool. Tags from its name come first, so that the name decides its [`ToolKind`].
+    /// The capabilities of a tool. Those of its name come first, so that the name decides its [`ToolKind`].
     pub fn extract(&self, name: &str, description: &str) -> Vec<Capability> {
-        let mut tags = self.tags_in(&split_name(name));
-        for tag in self.tags_in(description) {
+        let mut tags = self.capabilities_in(&split_name(name));
+        for tag in self.capabilities_in(description) {
             if !tags.contains(&tag) {
                 tags.push(tag);
             }
@@ -183,19 +160,19 @@ impl CapabilityTable {
 }
 
 impl Ending {
-    fn fits(self, text: &str, start: usize, end: usize) -> bool {
-        let is_word = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    fn matches(self, text: &str, start: usize, end: usize) -> bool {
+        let is_word_byte = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
         let bytes = text.as_bytes();
-        let begins = !is_word(start.checked_sub(1).and_then(|before| bytes.get(before)));
+        let starts_word = !is_word_byte(start.checked_sub(1).and_then(|before| bytes.get(before)));
         match self {
             Self::Anywhere => true,
-            Self::Stem => begins,
-            Self::Whole => begins && !is_word(bytes.get(end)),
+            Self::Stem => starts_word,
+            Self::Whole => starts_word && !is_word_byte(bytes.get(end)),
         }
     }
 }
 
-/// The tags of a tool, by the built-in table.
+/// The capabilities of a tool, by the built-in table.
 pub fn extract_capabilities(name: &str, description: &str) -> Vec<Capability> {
     CapabilityTable::built_in().extract(name, description)
 }
@@ -223,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn the_three_examples_of_the_specification() {
+    fn the_three_examples_of_the_specification_are_tagged() {
         assert_eq!(tags("x", "搜索"), ["search", "web", "research"]);
         assert_eq!(tags("x", "计算"), ["calculate"]);
         assert_eq!(tags("x", "时间"), ["time"]);

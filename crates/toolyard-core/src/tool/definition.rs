@@ -28,6 +28,7 @@ pub trait Tool: Send + Sync {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
+#[must_use]
 pub struct ToolSpec {
     /// The name that models call it by.
     pub name: Arc<str>,
@@ -46,12 +47,12 @@ pub struct ToolSpec {
     /// Declared effects; [`crate::EffectiveHints`] are the ones that count.
     #[serde(default, rename = "annotations", skip_serializing_if = "ToolHints::is_empty")]
     pub hints: ToolHints,
-    /// Declared capabilities; those in name and description are added at registration.
+    /// Declared capabilities; those inferred from name and description are added at registration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capabilities: Vec<Capability>,
-    /// Whether capabilities in its name and description are ignored.
+    /// Whether keywords in its name and description add no capabilities.
     #[serde(skip)]
-    pub untagged: bool,
+    pub declared_capabilities_only: bool,
     /// The definition exactly as its server sent it, if a server did.
     #[serde(skip)]
     pub raw: Option<RawJson>,
@@ -68,41 +69,36 @@ impl ToolSpec {
             output_schema: None,
             hints: ToolHints::default(),
             capabilities: Vec::new(),
-            untagged: false,
+            declared_capabilities_only: false,
             raw: None,
         }
     }
 
     /// Sets the JSON Schema of the arguments.
-    #[must_use]
     pub fn with_input_schema(mut self, schema: impl Into<RawJson>) -> Self {
         self.input_schema = schema.into();
         self
     }
 
     /// Sets the declared effects.
-    #[must_use]
     pub fn with_hints(mut self, hints: ToolHints) -> Self {
         self.hints = hints;
         self
     }
 
     /// Adds a declared capability.
-    #[must_use]
     pub fn with_capability(mut self, capability: impl Into<Capability>) -> Self {
         self.capabilities.push(capability.into());
         self
     }
 
-    /// Ignores capabilities in name and description; declared ones stay.
-    #[must_use]
-    pub fn without_capabilities(mut self) -> Self {
-        self.untagged = true;
+    /// Keeps only declared capabilities: none are inferred from name and description.
+    pub fn without_inferred_capabilities(mut self) -> Self {
+        self.declared_capabilities_only = true;
         self
     }
 
     /// Sets the definition that the server sent.
-    #[must_use]
     pub fn with_raw(mut self, raw: RawJson) -> Self {
         self.raw = Some(raw);
         self
@@ -132,9 +128,13 @@ mod tests {
 
     #[test]
     fn untagged_cannot_be_set_by_json() {
-        let spec: ToolSpec = serde_json::from_str(r#"{"name":"t","untagged":true}"#).unwrap();
-        assert!(!spec.untagged);
-        let spec = spec.without_capabilities();
-        assert!(spec.untagged && !serde_json::to_string(&spec).unwrap().contains("untagged"));
+        let spec: ToolSpec =
+            serde_json::from_str(r#"{"name":"t","declared_capabilities_only":true}"#).unwrap();
+        assert!(!spec.declared_capabilities_only);
+        let spec = spec.without_inferred_capabilities();
+        assert!(
+            spec.declared_capabilities_only
+                && !serde_json::to_string(&spec).unwrap().contains("declared_capabilities_only")
+        );
     }
 }

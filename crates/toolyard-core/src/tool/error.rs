@@ -8,6 +8,7 @@ use crate::{RawJson, SourceId, redact};
 
 /// A failed call. Secrets in its message and hint are redacted.
 #[derive(Debug, Clone, PartialEq)]
+#[must_use]
 pub struct ToolError(Box<Inner>);
 
 #[derive(Debug, Clone, PartialEq)]
@@ -59,7 +60,7 @@ pub enum ErrorKind {
     ResponseLost,
     /// The call may have had an effect, and only the user may repeat it.
     OutcomeUnknown,
-    /// A bug in Toolyard.
+    /// A bug in Toolyard or in a tool that panicked.
     Internal,
 }
 
@@ -114,21 +115,18 @@ impl ToolError {
     }
 
     /// Sets the tool, unless it is already set.
-    #[must_use]
     pub fn on_tool(mut self, tool: &str) -> Self {
         self.0.tool.get_or_insert_with(|| tool.to_owned());
         self
     }
 
     /// Sets the source, unless it is already set.
-    #[must_use]
     pub fn on_source(mut self, source: &SourceId) -> Self {
         self.0.source.get_or_insert_with(|| source.clone());
         self
     }
 
     /// Adds a hint after those already there.
-    #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         let hint = redacted(hint.into());
         self.0.hint = Some(match self.0.hint.take() {
@@ -139,14 +137,12 @@ impl ToolError {
     }
 
     /// Sets whether another attempt can help, regardless of the kind.
-    #[must_use]
     pub fn with_retryable(mut self, retryable: bool) -> Self {
         self.0.retryable = Some(retryable);
         self
     }
 
     /// Attaches what the server sent. It is passed on but never stored.
-    #[must_use]
     pub fn with_raw(mut self, raw: RawToolError) -> Self {
         self.0.raw = Some(raw);
         self
@@ -158,14 +154,12 @@ impl ToolError {
     }
 
     /// Sets how many calls were made before giving up.
-    #[must_use]
     pub fn with_attempts(mut self, attempts: u32) -> Self {
         self.0.attempts = attempts;
         self
     }
 
     /// Marks the outcome as unknown, so that the call is not retried.
-    #[must_use]
     pub fn outcome_unknown(mut self) -> Self {
         self.0.kind = ErrorKind::OutcomeUnknown;
         self.0.retryable = Some(false);

@@ -54,7 +54,8 @@ impl ExtendableDeadline {
         self.start + if is_paused { self.max_duration } else { deadline }
     }
 
-    /// When to check the deadline next. Earlier than the deadline while paused, because the end of a pause moves it forward.
+    /// When to check the deadline next. Earlier than the deadline while paused, because the deadline comes closer when a
+    /// pause ends.
     pub fn next_check(&self, now: Instant) -> Instant {
         self.deadline().min(now + self.idle_timeout)
     }

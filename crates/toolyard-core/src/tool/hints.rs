@@ -1,4 +1,4 @@
-//! Declared effects of tools, and the effects that count after trust is taken into account.
+//! Declared effects of tools, and the effects that the hub assumes after trust and the operator's hints are applied.
 
 use serde::{Deserialize, Serialize};
 
@@ -96,6 +96,9 @@ mod tests {
 
     use super::*;
 
+    const TRUSTED: bool = true;
+    const UNTRUSTED: bool = false;
+
     fn any_hints() -> impl Strategy<Value = ToolHints> {
         let hint = proptest::option::of(any::<bool>());
         (hint.clone(), hint.clone(), hint.clone(), hint).prop_map(
@@ -110,7 +113,7 @@ mod tests {
 
     #[test]
     fn missing_hints_mean_writes() {
-        let effective = EffectiveHints::of(ToolHints::default(), true, ToolHints::default());
+        let effective = EffectiveHints::of(ToolHints::default(), TRUSTED, ToolHints::default());
         assert!(!effective.repeatable());
         assert_eq!(effective.label(), "writes");
     }
@@ -118,7 +121,7 @@ mod tests {
     #[test]
     fn a_tool_that_claims_both_read_only_and_destructive_is_not_repeatable() {
         let both = ToolHints { destructive: Some(true), ..ToolHints::READ_ONLY };
-        assert!(!EffectiveHints::of(both, true, ToolHints::default()).repeatable());
+        assert!(!EffectiveHints::of(both, TRUSTED, ToolHints::default()).repeatable());
     }
 
     proptest! {
@@ -126,7 +129,7 @@ mod tests {
 
         #[test]
         fn an_untrusted_source_can_never_lower_its_risk(declared in any_hints()) {
-            let effective = EffectiveHints::of(declared, false, ToolHints::default());
+            let effective = EffectiveHints::of(declared, UNTRUSTED, ToolHints::default());
             prop_assert!(!effective.repeatable());
             prop_assert_eq!(effective.destructive, declared.destructive == Some(true));
         }

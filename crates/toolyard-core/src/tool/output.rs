@@ -264,9 +264,9 @@ mod tests {
     fn a_success_has_the_format_of_the_specification() {
         let mut output = ToolOutput::text("12");
         output.meta = OutputMeta::of("native".into(), 1);
-        let shape = serde_json::to_value(ToolResult::of(&Ok(output))).unwrap();
+        let json_result = serde_json::to_value(ToolResult::of(&Ok(output))).unwrap();
         assert_eq!(
-            shape,
+            json_result,
             json!({"success": true, "result": "12", "error": null, "_meta":
                 {"source": "native", "synthesized": false, "source_count": 1, "sources": ["native"], "attempts": 1}})
         );

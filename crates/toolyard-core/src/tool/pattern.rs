@@ -23,11 +23,11 @@ impl<'a> ToolPattern<'a> {
     /// Whether the pattern selects this tool of this source.
     pub fn matches(self, tool: &str, source: &str) -> bool {
         // The name of a tool may contain `@`.
-        let whole =
+        let matches_whole_text =
             || self.source.is_some_and(|end| matches_wildcards(&format!("{}@{end}", self.name), tool));
         (matches_wildcards(self.name, tool)
             && self.source.is_none_or(|pattern| matches_wildcards(pattern, source)))
-            || whole()
+            || matches_whole_text()
     }
 
     /// Whether the pattern names exactly one tool.

@@ -1,25 +1,20 @@
 //! References to stored results.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use crate::text_id::text_id;
 
 const URI_PREFIX: &str = "toolyard://results/";
 
-/// The short name of a stored result, such as `r_7f3k2m`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct ResultRef(Arc<str>);
+text_id! {
+    /// The short name of a stored result, such as `r_7f3k2m`.
+    ResultRef
+}
 
 impl ResultRef {
     /// The reference with this name.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self(name.into())
-    }
-
-    /// The name.
-    pub fn as_str(&self) -> &str {
-        &self.0
     }
 
     /// The URI at which MCP clients can read the result: `toolyard://results/r_7f3k2m`.
@@ -33,12 +28,6 @@ impl ResultRef {
         let end = rest.find(['?', '#', '/']).unwrap_or(rest.len());
         let (name, suffix) = rest.split_at_checked(end)?;
         (!name.is_empty()).then(|| (Self::new(name), suffix))
-    }
-}
-
-impl fmt::Display for ResultRef {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

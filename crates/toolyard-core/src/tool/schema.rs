@@ -11,6 +11,8 @@ const MAX_DEPTH: usize = 8;
 const MAX_PARAMS: usize = 2_000;
 /// A longer chain of references is taken for a cycle.
 const MAX_REFERENCES: usize = 32;
+/// Further alternatives of `anyOf` and `oneOf` are ignored.
+const MAX_ALTERNATIVES: usize = 32;
 /// Steps (one per property, a few per schema) after which the rest of the schema becomes `any`. Bounds malicious schemas.
 const MAX_STEPS: usize = 100_000;
 /// Steps that one schema takes besides its properties.
@@ -91,7 +93,7 @@ impl std::fmt::Display for ParamType {
 /// The parameters of a tool whose arguments have this schema. Always terminates within bounds: what it does not understand
 /// becomes `any`, and what is too large is omitted.
 pub fn params(schema: &Value) -> Vec<Param> {
-    let mut reader = Reader::new(schema);
+    let mut reader = SchemaReader::new(schema);
     let arguments = reader.merged(schema);
     reader.fields(&arguments, 0)
 }
@@ -99,11 +101,11 @@ pub fn params(schema: &Value) -> Vec<Param> {
 /// Whether two tools accept each other's calls: each has the parameters that the other requires, and common parameters have
 /// compatible types.
 pub fn are_compatible(one: &[Param], other: &[Param]) -> bool {
-    let has_required = |these: &[Param], those: &[Param]| {
-        these
+    let has_required = |required_by: &[Param], params: &[Param]| {
+        required_by
             .iter()
             .filter(|param| param.required)
-            .all(|param| those.iter().any(|known| known.name == param.name))
+            .all(|param| params.iter().any(|known| known.name == param.name))
     };
     let types_agree = one.iter().all(|param| {
         other
@@ -120,7 +122,7 @@ fn are_types_compatible(one: &ParamType, other: &ParamType) -> bool {
 
 /// A schema with references followed and `allOf` merged; the outermost keyword wins.
 #[derive(Default)]
-struct Merged<'a> {
+struct MergedSchema<'a> {
     keywords: HashMap<&'static str, &'a Value>,
     properties: Vec<(&'a str, &'a Value)>,
     names: HashSet<&'a str>,
@@ -129,8 +131,8 @@ struct Merged<'a> {
     parts: HashSet<*const Value>,
 }
 
-impl<'a> Merged<'a> {
-    /// Merges as much as the steps left allow.
+impl<'a> MergedSchema<'a> {
+    /// Merges as much as `steps_left` allows.
     fn add(&mut self, object: &'a Map<String, Value>, steps_left: &mut usize) {
         for keyword in KEYWORDS {
             if let Some(value) = object.get(keyword) {
@@ -142,7 +144,7 @@ impl<'a> Merged<'a> {
         }
         if let Some(Value::Array(more)) = object.get("required") {
             for name in more.iter().filter_map(Value::as_str) {
-                if self.required.len() >= MAX_PARAMS || !take_steps(1, steps_left) {
+                if self.required.len() >= MAX_PARAMS || !spend_steps(1, steps_left) {
                     return;
                 }
                 self.required.insert(name);
@@ -152,7 +154,7 @@ impl<'a> Merged<'a> {
 
     fn add_properties(&mut self, more: &'a Map<String, Value>, steps_left: &mut usize) {
         for (name, property) in more {
-            if self.properties.len() >= MAX_PARAMS || !take_steps(1, steps_left) {
+            if self.properties.len() >= MAX_PARAMS || !spend_steps(1, steps_left) {
                 return;
             }
             if self.names.insert(name) {
@@ -168,14 +170,15 @@ impl<'a> Merged<'a> {
     }
 }
 
-fn take_steps(count: usize, steps_left: &mut usize) -> bool {
-    let left = *steps_left >= count;
+/// Subtracts from the steps left. Returns false if they do not suffice.
+fn spend_steps(count: usize, steps_left: &mut usize) -> bool {
+    let is_enough = *steps_left >= count;
     *steps_left = steps_left.saturating_sub(count);
-    left
+    is_enough
 }
 
 /// Reads one schema. Values that are referenced often are read once and cached by address.
-struct Reader<'a> {
+struct SchemaReader<'a> {
     root: &'a Value,
     params_left: usize,
     steps_left: usize,
@@ -188,7 +191,7 @@ struct Reader<'a> {
     too_large: HashSet<*const Value>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> SchemaReader<'a> {
     fn new(root: &'a Value) -> Self {
         Self {
             root,
@@ -201,19 +204,19 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn merged(&mut self, schema: &'a Value) -> Merged<'a> {
-        let mut merged = Merged::default();
+    fn merged(&mut self, schema: &'a Value) -> MergedSchema<'a> {
+        let mut merged = MergedSchema::default();
         self.merge_into(&mut merged, schema, 0);
         merged
     }
 
-    fn merge_into(&mut self, merged: &mut Merged<'a>, schema: &'a Value, depth: usize) {
+    fn merge_into(&mut self, merged: &mut MergedSchema<'a>, schema: &'a Value, depth: usize) {
         let Value::Object(object) = schema else { return };
-        if depth > MAX_REFERENCES || !take_steps(1, &mut self.steps_left) {
+        if depth > MAX_REFERENCES || !spend_steps(1, &mut self.steps_left) {
             return;
         }
         if !merged.parts.insert(std::ptr::from_ref(schema))
-            || !take_steps(STEPS_PER_SCHEMA, &mut self.steps_left)
+            || !spend_steps(STEPS_PER_SCHEMA, &mut self.steps_left)
         {
             return;
         }
@@ -239,7 +242,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn fields(&mut self, schema: &Merged<'a>, depth: usize) -> Vec<Param> {
+    fn fields(&mut self, schema: &MergedSchema<'a>, depth: usize) -> Vec<Param> {
         let mut fields = Vec::new();
         for (name, property) in &schema.properties {
             if self.params_left == 0 || depth >= MAX_DEPTH {
@@ -296,7 +299,7 @@ impl<'a> Reader<'a> {
             return None;
         }
         let mut left = self.bytes_left;
-        if !take_bytes(value, &mut left) {
+        if !spend_bytes(value, &mut left) {
             self.too_large.insert(address);
             return None;
         }
@@ -305,7 +308,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The type, and the only alternative of `anyOf` or `oneOf` besides `null`.
-    fn type_of(&mut self, schema: &Merged<'a>) -> (ParamType, Option<&'a Value>) {
+    fn type_of(&mut self, schema: &MergedSchema<'a>) -> (ParamType, Option<&'a Value>) {
         if let Some(kind) = schema.keywords.get("type") {
             return (named_type(kind), None);
         }
@@ -314,7 +317,7 @@ impl<'a> Reader<'a> {
             return (self.implied_type(schema), None);
         };
         let mut typed = Vec::new();
-        for alternative in alternatives.iter().take(MAX_REFERENCES) {
+        for alternative in alternatives.iter().take(MAX_ALTERNATIVES) {
             let merged = self.merged(alternative);
             let kind = match merged.keywords.get("type") {
                 Some(kind) => named_type(kind),
@@ -331,7 +334,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The type of a schema without `type`.
-    fn implied_type(&mut self, schema: &Merged<'a>) -> ParamType {
+    fn implied_type(&mut self, schema: &MergedSchema<'a>) -> ParamType {
         if !schema.properties.is_empty() {
             return ParamType::Object;
         }
@@ -349,26 +352,26 @@ impl<'a> Reader<'a> {
 }
 
 /// Subtracts the size of a value from the bytes left. Returns false as soon as they do not suffice.
-fn take_bytes(value: &Value, left: &mut usize) -> bool {
-    let mut take = |bytes: usize| {
+fn spend_bytes(value: &Value, left: &mut usize) -> bool {
+    let mut spend = |bytes: usize| {
         let rest = left.checked_sub(bytes);
         *left = rest.unwrap_or(0);
         rest.is_some()
     };
-    if !take(size_of::<Value>()) {
+    if !spend(size_of::<Value>()) {
         return false;
     }
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => true,
-        Value::String(text) => take(text.len()),
-        Value::Array(values) => values.iter().all(|value| take_bytes(value, left)),
-        Value::Object(object) => object.iter().all(|(key, value)| pay_for_entry(key, value, left)),
+        Value::String(text) => spend(text.len()),
+        Value::Array(values) => values.iter().all(|value| spend_bytes(value, left)),
+        Value::Object(object) => object.iter().all(|(key, value)| spend_entry_bytes(key, value, left)),
     }
 }
 
-fn pay_for_entry(key: &str, value: &Value, left: &mut usize) -> bool {
+fn spend_entry_bytes(key: &str, value: &Value, left: &mut usize) -> bool {
     *left = left.saturating_sub(size_of::<String>() + key.len());
-    take_bytes(value, left)
+    spend_bytes(value, left)
 }
 
 fn named_type(kind: &Value) -> ParamType {

@@ -1,18 +1,18 @@
-//! Schemas of real servers and malicious ones.
+//! Parameters read from the schemas of real servers and of malicious ones.
 
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
 
-fn one(schema: &Value) -> Param {
+fn single_param(schema: &Value) -> Param {
     let mut found = params(&json!({"properties": {"p": schema}}));
     assert_eq!(found.len(), 1);
     found.remove(0)
 }
 
 #[test]
-fn types_required_defaults_and_choices() {
+fn types_required_defaults_and_choices_are_read() {
     let found = params(&json!({
         "type": "object",
         "properties": {
@@ -30,8 +30,8 @@ fn types_required_defaults_and_choices() {
 }
 
 #[test]
-fn nested_objects_and_arrays() {
-    let param = one(&json!({"type": "array", "items": {"type": "array", "items":
+fn nested_objects_and_arrays_are_read() {
+    let param = single_param(&json!({"type": "array", "items": {"type": "array", "items":
         {"type": "object", "properties": {"x": {"type": "number"}}, "required": ["x"]}}}));
     let inner = param.items.unwrap().items.unwrap();
     assert_eq!(inner.fields[0].name, "x");
@@ -40,14 +40,14 @@ fn nested_objects_and_arrays() {
 
 #[test]
 fn a_pydantic_optional_has_its_inner_type() {
-    let param = one(
+    let param = single_param(
         &json!({"anyOf": [{"type": "string", "description": "inner"}, {"type": "null"}], "default": null}),
     );
     assert_eq!(param.kind, ParamType::String);
     assert_eq!(param.default, Some(Value::Null));
-    assert_eq!(one(&json!({"type": ["integer", "null"]})).kind, ParamType::Integer);
+    assert_eq!(single_param(&json!({"type": ["integer", "null"]})).kind, ParamType::Integer);
     assert_eq!(
-        one(&json!({"anyOf": [{"type": "string"}, {"type": "number"}]})).kind.to_string(),
+        single_param(&json!({"anyOf": [{"type": "string"}, {"type": "number"}]})).kind.to_string(),
         "string|number"
     );
 }
@@ -66,7 +66,7 @@ fn references_are_followed_within_the_document_only() {
 
 #[test]
 fn all_of_is_merged() {
-    let param = one(
+    let param = single_param(
         &json!({"allOf": [{"properties": {"a": {}}, "required": ["a"]}, {"properties": {"b": {}}, "required": ["b"]}]}),
     );
     assert_eq!(param.fields.iter().filter(|field| field.required).count(), 2);
@@ -123,8 +123,8 @@ fn merging_large_objects_for_every_parameter_terminates() {
     let alternatives = json!({"anyOf": vec![reference; 32]});
     let schema = json!({"properties": many_properties(1_999, &alternatives), "$defs": {"object": object}});
     assert_eq!(params_in_time(&schema).len(), 1_999);
-    let words = json!({"$ref": "#/$defs/words"});
-    let schema = json!({"properties": many_properties(1_999, &words), "$defs": {"words": many_properties(50_000, &json!(1))}});
+    let large_definition = json!({"$ref": "#/$defs/words"});
+    let schema = json!({"properties": many_properties(1_999, &large_definition), "$defs": {"words": many_properties(50_000, &json!(1))}});
     assert_eq!(params_in_time(&schema).len(), 1_999);
     let types = json!({"type": vec!["string"; 100_000]});
     let schema = json!({"properties": many_properties(1_999, &json!({"$ref": "#/$defs/types"})), "$defs": {"types": types}});
@@ -175,8 +175,8 @@ fn choices_are_complete_or_absent() {
     let counts: Vec<usize> = params(&schema).iter().map(|param| param.choices.len()).collect();
     assert_eq!((counts[0], counts[99]), (600, 0));
     assert!(counts.iter().all(|count| [0, 600].contains(count)));
-    assert_eq!(one(&json!({"const": 7})).choices, [json!(7)]);
-    assert_eq!(one(&json!({"const": [7]})).choices, [json!([7])]);
+    assert_eq!(single_param(&json!({"const": 7})).choices, [json!(7)]);
+    assert_eq!(single_param(&json!({"const": [7]})).choices, [json!([7])]);
 }
 
 #[test]

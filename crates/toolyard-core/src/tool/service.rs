@@ -11,9 +11,9 @@ pub trait ToolService: Send + Sync + fmt::Debug {
     fn catalogue(&self, client: &ClientInfo) -> Arc<Catalogue>;
 
     /// Waits until the catalogue differs from this version, and returns the new version.
-    fn changed(&self, version: u64) -> BoxFuture<'_, u64>;
+    fn changed(&self, seen_version: u64) -> BoxFuture<'_, u64>;
 
-    /// The definition of a tool by its offered name, even if the catalogue of a client does not list it.
+    /// The definition of a tool by its exposed name, even if the catalogue of a client does not list it.
     fn describe(&self, name: &str) -> Option<RawJson>;
 
     /// Executes one call.
@@ -27,18 +27,18 @@ pub struct ClientInfo {
     pub name: Option<String>,
 }
 
-/// The tools offered to a client, in a stable order.
+/// The tools listed to a client.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Catalogue {
     /// Grows with every change.
     pub version: u64,
-    /// The tools by name.
-    pub tools: Vec<OfferedTool>,
+    /// The tools, in a stable order.
+    pub tools: Vec<ListedTool>,
 }
 
-/// A tool as it is offered to a client.
+/// A tool as a client sees it listed.
 #[derive(Debug, Clone, PartialEq)]
-pub struct OfferedTool {
+pub struct ListedTool {
     /// The name that clients call it by.
     pub name: Arc<str>,
     /// Its MCP definition, under that name.
@@ -48,7 +48,7 @@ pub struct OfferedTool {
 /// A call that a client made.
 #[derive(Debug, Clone)]
 pub struct ServiceCall {
-    /// The tool by its offered name, its arguments, and optionally a source.
+    /// The tool by its exposed name, its arguments, and optionally a source.
     pub request: ToolCallRequest,
     /// Receives progress and answers input requests.
     pub caller: Option<Arc<dyn Caller>>,

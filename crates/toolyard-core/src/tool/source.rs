@@ -1,8 +1,10 @@
 //! Sources of tools: native code, skills, MCP servers.
 
-use std::{borrow::Borrow, fmt, sync::Arc};
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
+
+use crate::text_id::text_id;
 
 /// The kinds of sources, in the specification's order of priority.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -37,41 +39,18 @@ impl fmt::Display for SourceKind {
     }
 }
 
-/// The operator's name of a source: `native`, `skill:invoices`, `excel`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct SourceId(Arc<str>);
+text_id! {
+    /// The operator's name of a source: `native`, `skill:invoices`, `excel`.
+    SourceId
+}
 
 impl SourceId {
     /// The id of the source of native tools.
     pub const NATIVE: &'static str = "native";
 
-    /// Whether a requested source is only a hint at native tools, and not an id.
+    /// Whether the source in a request is only a hint that a native tool is meant. Such a hint selects no source.
     pub fn is_native_hint(source: &str) -> bool {
         source == Self::NATIVE || source == "appflowy"
-    }
-
-    /// The id as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl<T: Into<Arc<str>>> From<T> for SourceId {
-    fn from(id: T) -> Self {
-        Self(id.into())
-    }
-}
-
-impl Borrow<str> for SourceId {
-    fn borrow(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for SourceId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 
@@ -83,7 +62,7 @@ pub struct SourceInfo {
     pub id: SourceId,
     /// The kind of source.
     pub kind: SourceKind,
-    /// Whether its hints are trusted and it may replace other trusted sources.
+    /// Whether its hints are believed, and its tools may be equivalent to those of other trusted sources.
     pub trusted: bool,
     /// Whether a call that writes excludes all other calls to the source.
     pub exclusive: bool,

@@ -23,28 +23,25 @@ use super::{
 };
 
 /// Updates buffered for a slow subscriber; a subscriber that misses some reads them from the run log.
-const UPDATE_BUFFER: usize = 1_024;
+const MAX_BUFFERED_UPDATES: usize = 1_024;
 
-/// The runs that this process drives.
 #[derive(Debug)]
 pub(super) struct ActiveRuns {
     pub(super) config: AgentServiceConfig,
     /// The profile, unless it allows everything.
     profile: Option<Arc<Profile>>,
     runs: Mutex<HashMap<RunId, ActiveRun>>,
-    /// Notified when a run becomes active.
     run_added: Notify,
     tasks: Mutex<JoinSet<()>>,
-    /// No new runs are started.
+    /// Set when shutdown begins: no new runs are started.
     is_draining: AtomicBool,
-    /// No runs are driven.
+    /// Set later: runs are released as soon as they are started.
     is_stopping: AtomicBool,
 }
 
-/// Why a run was not started.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StartError {
-    #[error("the hub is shutting down and did not start the run; retry")]
+    #[error("the gateway is shutting down and did not start the run; retry")]
     ShuttingDown,
     #[error(transparent)]
     Agent(#[from] AgentError),
@@ -63,19 +60,17 @@ impl StartError {
     }
 }
 
-/// A run that this process drives.
 #[derive(Debug, Clone)]
 pub(super) struct ActiveRun {
     pub(super) cancel: CancelToken,
     updates: broadcast::Sender<Arc<RunUpdate>>,
-    /// A client wants the run to be resumed once it is suspended.
+    /// Whether the run is to be resumed once it is suspended.
     resume_requested: Arc<AtomicBool>,
     /// Whether the client that started it waits for it.
     pub(super) is_observed: bool,
 }
 
 impl ActiveRun {
-    /// All updates from now on.
     pub(super) fn subscribe(&self) -> broadcast::Receiver<Arc<RunUpdate>> {
         self.updates.subscribe()
     }
@@ -83,7 +78,7 @@ impl ActiveRun {
 
 impl ActiveRuns {
     pub(super) fn new(config: AgentServiceConfig) -> Self {
-        let profile = Some(Arc::new(config.profile.clone())).filter(|profile| !profile.is_open());
+        let profile = Some(Arc::new(config.profile.clone())).filter(|profile| !profile.allows_everything());
         Self {
             config,
             profile,
@@ -104,7 +99,7 @@ impl ActiveRuns {
     }
 
     /// Creates a run and passes it to `spawn`, in a task of its own: the client may disconnect at any point, and a run that
-    /// was created must be driven and known by the request that created it.
+    /// was created must be driven, and recorded under the idempotency key of its request.
     pub(super) async fn start<T: Send + 'static>(
         self: &Arc<Self>,
         agent: Agent,
@@ -126,7 +121,7 @@ impl ActiveRuns {
             }
             Ok(spawn(&runs, agent, run))
         };
-        // If the client is gone, dropping the result decides what becomes of the run.
+        // If the client is gone, the result of `spawn` is dropped; its `Drop` cancels the run or lets it continue.
         self.tasks().spawn(async move { drop(sender.send(start.await)) });
         started.await.unwrap_or(Err(StartError::OutcomeUnknown))
     }
@@ -191,23 +186,24 @@ impl ActiveRuns {
         }
         let active = ActiveRun {
             cancel: CancelToken::default(),
-            updates: broadcast::Sender::new(UPDATE_BUFFER),
+            updates: broadcast::Sender::new(MAX_BUFFERED_UPDATES),
             resume_requested: Arc::default(),
             is_observed: messages.is_some(),
         };
-        let is_draining = self.is_draining.load(Ordering::SeqCst) && !active.is_observed;
-        if is_draining || self.is_stopping.load(Ordering::SeqCst) {
+        // While draining, a client that waits still gets its run driven to the end.
+        let must_release = self.is_draining.load(Ordering::SeqCst) && !active.is_observed;
+        if must_release || self.is_stopping.load(Ordering::SeqCst) {
             // The run is in the log; the next process resumes it.
             active.cancel.release();
         }
         active_runs.insert(run.clone(), active.clone());
         self.run_added.notify_waiters();
         let observer = RunObserver { updates: active.updates.clone(), messages, client };
-        let (runs, run, driven) = (Arc::clone(self), run.clone(), active.clone());
+        let (runs, run, driven_run) = (Arc::clone(self), run.clone(), active.clone());
         let mut tasks = self.tasks();
         while tasks.try_join_next().is_some() {}
         tasks.spawn(async move {
-            let ended = runs.drive(&agent, &run, &observer, &driven).await;
+            let ended = runs.drive(&agent, &run, &observer, &driven_run).await;
             match &ended {
                 Err(error @ AgentError::Released(_)) => tracing::info!(%error),
                 Err(error) => tracing::warn!(%run, %error, "agent run stopped before it finished"),

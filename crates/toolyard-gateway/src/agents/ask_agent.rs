@@ -18,7 +18,6 @@ use super::{
     service::AgentService,
 };
 
-/// Name of the tool.
 pub(super) const ASK_AGENT: &str = "ask_agent";
 
 #[derive(Debug, Deserialize)]
@@ -29,7 +28,6 @@ struct Arguments {
     agent: Option<String>,
 }
 
-/// The tool `ask_agent`.
 #[derive(Debug)]
 pub(crate) struct AskAgent {
     runs: Arc<ActiveRuns>,
@@ -40,7 +38,6 @@ impl AskAgent {
         Self { runs: service.0 }
     }
 
-    /// The tool definition.
     pub(super) fn definition(&self) -> RawJson {
         let names = self.runs.config.agents.names();
         json!({
@@ -94,6 +91,7 @@ struct DelegatedRun {
     run: RunId,
     active: ActiveRun,
     messages: mpsc::UnboundedReceiver<RunMessage>,
+    /// How many progress notifications were sent.
     progress: f64,
     /// Set while the client decides on an approval.
     pending_approval: Option<oneshot::Sender<Option<ApprovalDecision>>>,
@@ -184,7 +182,6 @@ async fn request_input(
     }
 }
 
-/// Asks the client's user for an approval.
 async fn request_approval(caller: &dyn Caller, request: &ApprovalRequest) -> Option<ApprovalDecision> {
     let input_request = CallInputRequest {
         key: format!("approval-{}", request.id),

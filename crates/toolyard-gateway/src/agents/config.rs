@@ -1,4 +1,4 @@
-//! What an [`AgentService`](super::AgentService) is made of: the agents, where their runs are stored, what clients may do.
+//! Configuration of an [`AgentService`](super::AgentService): the agents, where their runs are stored, what clients may do.
 
 use std::{fmt, sync::Arc};
 
@@ -35,7 +35,7 @@ pub enum AgentLookupError {
     Model(Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// What an `AgentService` is made of.
+/// Configuration of an `AgentService`.
 #[derive(Clone)]
 pub struct AgentServiceConfig {
     /// The agents.

@@ -15,11 +15,10 @@ use toolyard_core::{ContentHash, JournalError, RunId, RunLog};
 use super::unix_time::{milliseconds, now_milliseconds};
 
 const MAX_CACHED_REQUESTS: usize = 1_000;
-/// How long a repetition of a request is recognized.
+/// How long a repeated request is recognized.
 const RETENTION: Duration = Duration::from_hours(24);
 const MAX_KEY_BYTES: usize = 256;
 
-/// Why a request starts no run.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum IdempotencyError {
     #[error("the Idempotency-Key has more than {MAX_KEY_BYTES} bytes")]
@@ -49,13 +48,12 @@ struct CachedRequest {
 /// What tells whether two requests are the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RequestIdentity {
-    /// Hashes of path and body, and of the client's idempotency key together with its token.
+    /// A hash of path and body, and one of the client's token, the path and its idempotency key.
     fingerprint: RequestFingerprint,
     /// Whether the client says that it repeats the request.
     is_retry: bool,
 }
 
-/// Whether a request is new.
 #[derive(Debug)]
 pub(super) enum RequestLookup {
     New(Reservation),
@@ -93,7 +91,8 @@ impl RequestIdentity {
         Ok(Self { fingerprint, is_retry: retry_count.unwrap_or(0) > 0 })
     }
 
-    /// `None` if an earlier request is another one; else the run it started, or why there is none to return.
+    /// Compares with an earlier request and the run it started. `None` if it is another request; else that run, or the error
+    /// to return.
     fn compare(
         &self,
         earlier: &RequestFingerprint,
@@ -190,12 +189,10 @@ async fn find_in_log(
 }
 
 impl Reservation {
-    /// Identifies the request in the run log.
     pub(super) fn fingerprint(&self) -> &RequestFingerprint {
         &self.identity.fingerprint
     }
 
-    /// Records which run the request started.
     pub(super) fn complete(mut self, run: &RunId) {
         let mut cache = self.cache.lock();
         if let Some(request) = cache.iter_mut().rev().find(|request| self.is_for(request)) {
@@ -296,7 +293,9 @@ mod tests {
     #[test]
     fn the_oldest_request_is_recognized_in_a_full_cache() {
         let cache = RequestCache::default();
-        let fill = |at: usize| start(&cache, request(Some(&at.to_string()), false, "x"), &at.to_string());
+        let fill = |number: usize| {
+            start(&cache, request(Some(&number.to_string()), false, "x"), &number.to_string());
+        };
         (0..MAX_CACHED_REQUESTS).for_each(fill);
         let oldest = look_up(&cache, request(Some("0"), false, "x"));
         assert!(matches!(oldest, Ok(RequestLookup::Duplicate(run)) if run.as_str() == "0"));
@@ -312,7 +311,9 @@ mod tests {
     fn a_request_whose_run_is_being_started_is_not_evicted() {
         let cache = RequestCache::default();
         let first = look_up(&cache, request(Some("first"), false, "x")).unwrap();
-        let fill = |at: usize| start(&cache, request(Some(&at.to_string()), false, "x"), &at.to_string());
+        let fill = |number: usize| {
+            start(&cache, request(Some(&number.to_string()), false, "x"), &number.to_string());
+        };
         (0..=MAX_CACHED_REQUESTS).for_each(fill);
         let repeated = look_up(&cache, request(Some("first"), false, "x")).unwrap_err();
         assert!(matches!(repeated, IdempotencyError::InProgress), "{repeated:?}");

@@ -10,27 +10,25 @@ use super::{
     unix_time::{milliseconds, now_milliseconds},
 };
 
-/// How many of the latest runs are checked.
 const MAX_CHECKED_RUNS: usize = 10_000;
-/// Runs older than this are not resumed unasked.
+/// Older runs are not resumed automatically.
 const MAX_RESUME_AGE: Duration = Duration::from_hours(24);
-/// How soon the creator of a run claims it.
-const CLAIM_TIME: Duration = Duration::from_secs(1);
-/// A run that was resumed this often in a row without progress is not resumed again: it may be what kills its process.
+/// The creator of a run claims it within this time.
+const MAX_CLAIM_DELAY: Duration = Duration::from_secs(1);
+/// A run that was resumed this often in a row without progress is not resumed again: it may crash the process.
 const MAX_FUTILE_RESUMES: usize = 3;
 
-/// Unfinished runs that this process did not start.
+/// How many unfinished runs this process does not drive yet were resumed or left.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OrphanedRuns {
     /// Runs that this process resumed.
     pub resumed: usize,
-    /// Runs that a user must resume.
+    /// Runs that are left to the user.
     pub not_resumed: usize,
     /// Runs that another process drives, or drove until a moment ago.
     pub leased: usize,
 }
 
-/// What to do with an unfinished run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Action {
     /// The run is over, or awaits an approval.
@@ -45,7 +43,7 @@ impl AgentService {
     /// user.
     pub async fn resume_orphaned(&self) -> Result<OrphanedRuns, JournalError> {
         let (runs, log, now) = (&self.0, &self.0.config.log, now_milliseconds());
-        let mut found = OrphanedRuns::default();
+        let mut counts = OrphanedRuns::default();
         let is_open = |run: &RunRecord| run.state == RunState::Open && run.kind == AGENT_RUN_KIND;
         for record in log.runs(MAX_CHECKED_RUNS).await?.into_iter().filter(is_open) {
             if runs.find(&record.id).is_some() {
@@ -57,7 +55,7 @@ impl AgentService {
                 continue;
             }
             if !is_unclaimed(&record, now) {
-                found.leased += 1;
+                counts.leased += 1;
                 continue;
             }
             let agent = match &action {
@@ -67,19 +65,19 @@ impl AgentService {
             match agent {
                 Some(agent) => {
                     runs.spawn(agent, &record.id);
-                    found.resumed += 1;
+                    counts.resumed += 1;
                 }
-                None => found.not_resumed += 1,
+                None => counts.not_resumed += 1,
             }
         }
-        Ok(found)
+        Ok(counts)
     }
 }
 
-/// Whether no process drives the run. Claiming it to find out would take it from an owner that slept through its lease, or
-/// from a creator that is about to claim it.
+/// Whether no process drives the run. Trying to claim it instead would take it from an owner that was suspended until its
+/// lease expired, or from a creator that is about to claim it.
 fn is_unclaimed(run: &RunRecord, now: i64) -> bool {
-    !run.leased && (run.owner.is_some() || now.saturating_sub(run.created_at) > milliseconds(CLAIM_TIME))
+    !run.leased && (run.owner.is_some() || now.saturating_sub(run.created_at) > milliseconds(MAX_CLAIM_DELAY))
 }
 
 /// What to do with a run that was created `age` milliseconds ago.
@@ -138,8 +136,12 @@ mod tests {
         let cancelled = RunEvent::Ended { end: RunEnd::Cancelled };
         assert_eq!(action_for(vec![requested(true), cancelled], hour), Action::Ignore);
         assert_eq!(action_for(vec![requested(true), resumed(), resumed()], hour), resume());
-        let futile = vec![requested(true), resumed(), resumed(), resumed()];
-        assert_eq!(action_for(futile, hour), Action::LeaveToUser, "three resumes without progress");
+        let resumed_three_times = vec![requested(true), resumed(), resumed(), resumed()];
+        assert_eq!(
+            action_for(resumed_three_times, hour),
+            Action::LeaveToUser,
+            "three resumes without progress"
+        );
         assert_eq!(action_for(Vec::new(), hour), Action::Ignore);
     }
 }

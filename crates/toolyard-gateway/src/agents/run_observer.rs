@@ -6,7 +6,6 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 use toolyard_agent::{AgentError, ApprovalDecision, ApprovalRequest, RunEnd, RunUpdate, RunWatcher};
 use toolyard_core::{BoxFuture, CallInputError, CallInputRequest, Caller, RawJson};
 
-/// What the client that started a run receives.
 #[derive(Debug)]
 pub(super) enum RunMessage {
     Update(RunUpdate),
@@ -17,11 +16,11 @@ pub(super) enum RunMessage {
     Ended(Result<RunEnd, AgentError>),
 }
 
-/// Watches a run for its clients. Without an approver the run is suspended when a call needs an approval.
+/// Watches a run for its clients. Without `client` the run is suspended when a call needs an approval.
 pub(super) struct RunObserver {
-    /// Everybody who follows the run.
+    /// Updates for every client that follows the run.
     pub(super) updates: broadcast::Sender<Arc<RunUpdate>>,
-    /// The client that started the run and waits for it.
+    /// Messages for the client that started the run, if it waits for the run.
     pub(super) messages: Option<mpsc::UnboundedSender<RunMessage>>,
     /// Set if that client accepts approval and input requests.
     pub(super) client: Option<RunClient>,
@@ -72,7 +71,7 @@ impl RunWatcher for RunObserver {
         }
     }
 
-    fn caller(&self, _step: &str) -> Option<Arc<dyn Caller>> {
+    fn responder(&self, _step: &str) -> Option<Arc<dyn Caller>> {
         let (client, messages) = (self.client.clone()?, self.messages.clone()?);
         Some(Arc::new(RunCaller { client, messages }))
     }

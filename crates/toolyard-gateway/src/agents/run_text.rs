@@ -54,8 +54,8 @@ mod tests {
     fn a_suspended_notice_names_the_run_and_no_way_to_approve_it() {
         let text = suspended_notice(&"01J".into(), &["step write".to_owned()]);
         assert!(text.starts_with(SUSPENDED_NOTICE_START) && text.contains("step write"), "{text}");
-        for recipe in ["approve", "POST", "/runs", "toolyard", "--yes"] {
-            assert!(!text.contains(recipe), "{text}");
+        for instruction in ["approve", "POST", "/runs", "toolyard", "--yes"] {
+            assert!(!text.contains(instruction), "{text}");
         }
         assert_eq!(run_of_suspended_notice(&text), Some("01J".into()));
         assert_eq!(run_of_suspended_notice(&format!("Said before.\n\n{text}\n")), Some("01J".into()));

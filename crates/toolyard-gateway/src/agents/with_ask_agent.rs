@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use toolyard_core::{
-    BoxFuture, Catalogue, ClientInfo, OfferedTool, RawJson, ServiceCall, ToolError, ToolOutput, ToolService,
+    BoxFuture, Catalogue, ClientInfo, ListedTool, RawJson, ServiceCall, ToolError, ToolOutput, ToolService,
 };
 
 use super::ask_agent::{ASK_AGENT, AskAgent};
@@ -17,7 +17,7 @@ pub(crate) struct WithAskAgent<S> {
     inner: S,
     ask_agent: AskAgent,
     definition: RawJson,
-    /// Catalogues of the inner service, each with the extended one.
+    /// Catalogues of the inner service, each with the same catalogue extended by `ask_agent`.
     catalogues: Mutex<Vec<(Arc<Catalogue>, Arc<Catalogue>)>>,
 }
 
@@ -43,10 +43,8 @@ impl<S: ToolService> ToolService for WithAskAgent<S> {
         }
         let mut tools = inner.tools.clone();
         let position = tools.partition_point(|tool| &*tool.name < ASK_AGENT);
-        tools.insert(
-            position,
-            OfferedTool { name: Arc::from(ASK_AGENT), definition: self.definition.clone() },
-        );
+        tools
+            .insert(position, ListedTool { name: Arc::from(ASK_AGENT), definition: self.definition.clone() });
         let extended = Arc::new(Catalogue { version: inner.version, tools });
         if catalogues.len() >= MAX_CACHED_CATALOGUES {
             catalogues.remove(0);
@@ -55,8 +53,8 @@ impl<S: ToolService> ToolService for WithAskAgent<S> {
         extended
     }
 
-    fn changed(&self, seen: u64) -> BoxFuture<'_, u64> {
-        self.inner.changed(seen)
+    fn changed(&self, seen_version: u64) -> BoxFuture<'_, u64> {
+        self.inner.changed(seen_version)
     }
 
     fn describe(&self, name: &str) -> Option<RawJson> {

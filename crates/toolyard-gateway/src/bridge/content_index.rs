@@ -11,7 +11,7 @@ use toolyard_core::{RawJson, SourceId, escape_unsafe};
 use toolyard_mcp::{FieldEdit, edit_fields, raw_field, text_field};
 use toolyard_mcp_client::ServerContent;
 
-use super::{MAX_URI_BYTES, uri_template::UriTemplate};
+use super::{MAX_URI_BYTES, is_within, uri_template::UriTemplate};
 use crate::naming::{
     prompt_names::assign_prompt_names,
     skill_uris::{assign_skill_uris, skill_folder},
@@ -20,16 +20,13 @@ use crate::naming::{
 /// Further skills of a server are not listed.
 const MAX_SKILLS_PER_SERVER: usize = 1_000;
 /// `_meta` key of a skill: the server it comes from.
-const SERVER_META: &str = "toolyard/server";
+const SERVER_META_KEY: &str = "toolyard/server";
 /// `_meta` key of a skill: why its URI differs from the server's.
-const NOTE_META: &str = "toolyard/note";
+const NOTE_META_KEY: &str = "toolyard/note";
 
-/// The content of the servers of an endpoint.
 #[derive(Debug, Default)]
 pub(super) struct ContentIndex {
-    /// What the index was built from.
     servers: Vec<(SourceId, Arc<ServerContent>)>,
-    /// Folder URIs of local skills.
     local_folders: Vec<String>,
     pub(super) prompts: Vec<RawJson>,
     pub(super) resources: Vec<RawJson>,
@@ -48,13 +45,14 @@ pub(super) struct ContentIndex {
 
 #[derive(Debug)]
 struct SkillFolder {
+    /// The URI that clients see.
     exposed: String,
+    /// Index of the server.
     server: usize,
-    /// The folder's URI on the server.
+    /// The URI on the server.
     own: String,
 }
 
-/// The server that owns a URI.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ContentRoute {
     pub(super) server: SourceId,
@@ -82,7 +80,6 @@ impl ContentIndex {
         index
     }
 
-    /// Whether the index was built from exactly this content.
     pub(super) fn is_built_from(
         &self,
         servers: &[(SourceId, Arc<ServerContent>)],
@@ -120,12 +117,13 @@ impl ContentIndex {
                 (exposed != own).then(|| Relocation { exposed: exposed.clone(), own: own.clone() });
             return Some(ContentRoute { server: self.server(*server)?.clone(), uri: own_uri, relocation });
         }
-        let listed = self.resource_owners.get(uri).copied();
-        let server = listed.or_else(|| self.best_template(uri)).or_else(|| self.only_resource_server())?;
+        let listing_server = self.resource_owners.get(uri).copied();
+        let server =
+            listing_server.or_else(|| self.best_template(uri)).or_else(|| self.only_resource_server())?;
         Some(ContentRoute { server: self.server(server)?.clone(), uri: uri.to_owned(), relocation: None })
     }
 
-    /// The server that lists exactly this template.
+    /// The server that lists this resource template.
     pub(super) fn template_server(&self, template: &str) -> Option<&SourceId> {
         let has_template = |content: &ServerContent| {
             content
@@ -274,13 +272,13 @@ impl ContentIndex {
         }
     }
 
-    /// Who has a URI already: local skills, the server of a skill, or the server that listed it first.
+    /// The owner of a URI so far: local skills, the server of a skill, or the server that listed it first.
     fn owner(&self, uri: &str) -> Option<String> {
         if self.is_local(uri) {
             return Some("local skills".to_owned());
         }
-        let of_skill = self.skill_folder_of(uri).map(|folder| folder.server);
-        let server = of_skill.or_else(|| self.resource_owners.get(uri).copied());
+        let skill_server = self.skill_folder_of(uri).map(|folder| folder.server);
+        let server = skill_server.or_else(|| self.resource_owners.get(uri).copied());
         server.and_then(|server| self.server(server)).map(ToString::to_string)
     }
 
@@ -300,12 +298,6 @@ impl ContentIndex {
     }
 }
 
-/// Whether a URI is a folder or something in it.
-fn is_within(uri: &str, folder: &str) -> bool {
-    uri.starts_with(folder) || folder.strip_suffix('/') == Some(uri)
-}
-
-/// A prompt under its exposed name.
 fn renamed_prompt(prompt: &RawJson, own: &str, name: &str) -> RawJson {
     if own == name {
         return prompt.clone();
@@ -320,11 +312,11 @@ fn renamed_prompt(prompt: &RawJson, own: &str, name: &str) -> RawJson {
 fn exposed_skill(skill: &RawJson, server: &str, own: &str, exposed: &str, note: Option<&str>) -> RawJson {
     let meta = raw_field(skill, "_meta").unwrap_or_else(RawJson::empty_object);
     let mut meta = edit_fields(&meta, |key, _| {
-        if key == SERVER_META || key == NOTE_META { FieldEdit::Remove } else { FieldEdit::Keep }
+        if key == SERVER_META_KEY || key == NOTE_META_KEY { FieldEdit::Remove } else { FieldEdit::Keep }
     })
-    .with_text(SERVER_META, server);
+    .with_text(SERVER_META_KEY, server);
     if let Some(note) = note {
-        meta = meta.with_text(NOTE_META, note);
+        meta = meta.with_text(NOTE_META_KEY, note);
     }
     let entry = edit_fields(skill, |key, value| match key {
         "_meta" => FieldEdit::Remove,
@@ -337,7 +329,8 @@ fn exposed_skill(skill: &RawJson, server: &str, own: &str, exposed: &str, note: 
 /// Moves every URI below one folder to another: the JSON itself if it is a string, and strings in fields named `uri`.
 pub(super) fn relocate_uris(json: &RawJson, from: &str, to: &str) -> RawJson {
     let mut value = json.to_value();
-    relocate_value(&mut value, from, to, true);
+    let is_uri = true;
+    relocate_value(&mut value, from, to, is_uri);
     RawJson::from_value(&value)
 }
 

@@ -22,7 +22,7 @@ fn route(index: &ContentIndex, uri: &str) -> Option<(String, String)> {
     index.route(uri).map(|route| (route.server.to_string(), route.uri))
 }
 
-fn to(server: &str, uri: &str) -> Option<(String, String)> {
+fn route_to(server: &str, uri: &str) -> Option<(String, String)> {
     Some((server.to_owned(), uri.to_owned()))
 }
 
@@ -45,11 +45,14 @@ fn the_first_server_with_a_uri_owns_it_and_the_others_cause_a_warning() {
     };
     let both = index(vec![("a", content("a")), ("b", content("b"))], &[]);
     assert_eq!(both.resources.len(), 3);
-    assert_eq!(route(&both, "note://x"), to("a", "note://x"));
-    assert_eq!(route(&both, "note://b"), to("b", "note://b"));
+    assert_eq!(route(&both, "note://x"), route_to("a", "note://x"));
+    assert_eq!(route(&both, "note://b"), route_to("b", "note://b"));
     assert_eq!(both.warnings, ["resource note://x of server `b` is not listed: `a` has this URI"]);
     assert_eq!(route(&both, "note://unknown"), None);
-    assert_eq!(route(&index(vec![("a", content("a"))], &[]), "note://unknown"), to("a", "note://unknown"));
+    assert_eq!(
+        route(&index(vec![("a", content("a"))], &[]), "note://unknown"),
+        route_to("a", "note://unknown")
+    );
 }
 
 #[test]
@@ -63,8 +66,8 @@ fn the_most_specific_template_wins() {
         vec![("a", content("{+all}")), ("b", content("note://{id}")), ("c", content("note://{id}"))],
         &[],
     );
-    assert_eq!(route(&index, "note://7"), to("b", "note://7"));
-    assert_eq!(route(&index, "other://7/8"), to("a", "other://7/8"));
+    assert_eq!(route(&index, "note://7"), route_to("b", "note://7"));
+    assert_eq!(route(&index, "other://7/8"), route_to("a", "other://7/8"));
     assert_eq!(index.templates.len(), 2);
     assert_eq!(
         index.warnings,
@@ -85,11 +88,11 @@ fn a_skill_whose_uri_is_taken_is_relocated_with_a_note() {
     let entry = index.skills[0].to_value();
     assert_eq!(entry["uri"], "skill://a/x/SKILL.md");
     assert_eq!(entry["resources"][0]["uri"], "skill://a/x/SKILL.md");
-    assert_eq!(entry["_meta"][SERVER_META], "a");
-    assert!(entry["_meta"][NOTE_META].as_str().unwrap().contains("this one is of the server a"));
+    assert_eq!(entry["_meta"][SERVER_META_KEY], "a");
+    assert!(entry["_meta"][NOTE_META_KEY].as_str().unwrap().contains("this one is of the server a"));
     assert_eq!(route(&index, "skill://x/SKILL.md"), None, "the local skill owns it");
-    assert_eq!(route(&index, "skill://a/x/SKILL.md"), to("a", "skill://x/SKILL.md"));
-    assert_eq!(route(&index, "skill://a/x"), to("a", "skill://x"));
+    assert_eq!(route(&index, "skill://a/x/SKILL.md"), route_to("a", "skill://x/SKILL.md"));
+    assert_eq!(route(&index, "skill://a/x"), route_to("a", "skill://x"));
     let relocation = index.route("skill://a/x/more.md").unwrap().relocation.unwrap();
     assert_eq!(relocation, Relocation { exposed: "skill://a/x/".to_owned(), own: "skill://x/".to_owned() });
     assert!(index.resources.is_empty() && index.warnings.len() == 1, "{:?}", index.warnings);
@@ -109,8 +112,8 @@ fn a_server_cannot_add_files_to_the_skill_of_another() {
         ..ServerContent::default()
     };
     let index = index(vec![("a", intruder), ("z", owner)], &[]);
-    assert_eq!(route(&index, "skill://x/scripts/run.sh"), to("z", "skill://x/scripts/run.sh"));
-    assert_eq!(route(&index, "skill://x/file"), to("z", "skill://x/file"));
+    assert_eq!(route(&index, "skill://x/scripts/run.sh"), route_to("z", "skill://x/scripts/run.sh"));
+    assert_eq!(route(&index, "skill://x/file"), route_to("z", "skill://x/file"));
     assert!(index.resources.is_empty() && index.warnings.len() == 1);
 }
 

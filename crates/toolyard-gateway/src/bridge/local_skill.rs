@@ -14,13 +14,12 @@ use toolyard_mcp_client::{MAX_SKILL_BYTES, MAX_SKILL_FILES, is_skill_name, parse
 
 /// A folder with this file is a skill.
 pub(super) const MANIFEST: &str = "SKILL.md";
-/// Deeper nested folders are rejected.
-const MAX_DEPTH: usize = 8;
-/// Characters that are percent-encoded in URIs.
-const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+/// A skill with deeper nested folders is rejected.
+const MAX_FOLDER_DEPTH: usize = 8;
+/// Characters that are percent-encoded in URIs: all but the unreserved ones of RFC 3986.
+const PERCENT_ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 const MAX_MANIFEST_BYTES: u64 = 1 << 20;
 
-/// A skill of this machine.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct LocalSkill {
     pub(super) name: String,
@@ -30,7 +29,6 @@ pub(super) struct LocalSkill {
     pub(super) files: Vec<LocalFile>,
 }
 
-/// A file of a skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LocalFile {
     /// Path components relative to the skill's folder.
@@ -39,7 +37,6 @@ pub(super) struct LocalFile {
     pub(super) modified: Option<SystemTime>,
 }
 
-/// Why a folder is not served as a skill.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SkillError {
     #[error("the folder name is not a valid skill name")]
@@ -50,7 +47,9 @@ pub(super) enum SkillError {
     NameMismatch,
     #[error("SKILL.md has no description")]
     NoDescription,
-    #[error("the skill has more than {MAX_SKILL_FILES} files, or folders nested deeper than {MAX_DEPTH}")]
+    #[error(
+        "the skill has more than {MAX_SKILL_FILES} files, or folders nested deeper than {MAX_FOLDER_DEPTH}"
+    )]
     TooManyFiles,
     #[error("the files have more than {MAX_SKILL_BYTES} bytes")]
     TooLarge,
@@ -61,7 +60,6 @@ pub(super) enum SkillError {
 }
 
 impl LocalSkill {
-    /// Reads the skill in a folder.
     pub(super) fn load(folder: &Path) -> Result<Self, SkillError> {
         let name = folder.file_name().and_then(|name| name.to_str()).filter(|name| is_skill_name(name));
         let name = name.ok_or(SkillError::Name)?.to_owned();
@@ -94,32 +92,28 @@ impl LocalSkill {
     /// The URI of a file or folder in it.
     pub(super) fn uri(&self, path: &[String]) -> String {
         let components: Vec<String> =
-            path.iter().map(|name| utf8_percent_encode(name, ENCODED).to_string()).collect();
+            path.iter().map(|name| utf8_percent_encode(name, PERCENT_ENCODED).to_string()).collect();
         format!("{}{}", self.folder_uri(), components.join("/"))
     }
 
-    /// The URI of its SKILL.md.
     pub(super) fn manifest_uri(&self) -> String {
         format!("{}{MANIFEST}", self.folder_uri())
     }
 
-    /// The file with this URI.
     pub(super) fn file(&self, uri: &str) -> Option<&LocalFile> {
         self.files.iter().find(|file| self.uri(&file.path) == uri)
     }
 
-    /// The path of a file on this machine.
     pub(super) fn path_of(&self, file: &LocalFile) -> PathBuf {
         self.folder.join(file.path.iter().collect::<PathBuf>())
     }
 
-    /// The contents of a file.
     pub(super) fn read(&self, file: &LocalFile) -> Result<Vec<u8>, io::Error> {
         read_up_to(&self.path_of(file), MAX_SKILL_BYTES)
     }
 }
 
-/// The SHA-256 digest in the form of skill lists.
+/// The SHA-256 digest as skill lists write it: `sha256:` and hexadecimal digits.
 pub(super) fn sha256_digest(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     let mut text = "sha256:".to_owned();
@@ -135,7 +129,7 @@ fn collect_files(
     path: &mut Vec<String>,
     files: &mut Vec<LocalFile>,
 ) -> Result<(), SkillError> {
-    if path.len() > MAX_DEPTH {
+    if path.len() > MAX_FOLDER_DEPTH {
         return Err(SkillError::TooManyFiles);
     }
     let unreadable = |error: io::Error| SkillError::Unreadable(error.to_string());
@@ -177,7 +171,6 @@ fn read_up_to(path: &Path, max_bytes: u64) -> Result<Vec<u8>, io::Error> {
     Ok(bytes)
 }
 
-/// The MIME type of a file, by its name.
 pub(super) fn mime_type(name: &str) -> &'static str {
     let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
     match extension.as_deref() {

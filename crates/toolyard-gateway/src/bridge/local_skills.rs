@@ -11,11 +11,12 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 use toolyard_core::{BoxFuture, RawJson};
 use toolyard_mcp::{RpcError, error_code, text_field};
-use toolyard_mcp_server::{ContentKind, ContentKinds, ContentRequest, ContentService};
+use toolyard_mcp_server::{ContentCapabilities, ContentKind, ContentRequest, ContentService};
 
 use super::{
-    MAX_URI_BYTES,
+    MAX_URI_BYTES, is_within,
     local_skill::{LocalFile, LocalSkill, MANIFEST, mime_type, sha256_digest},
+    rpc_error,
 };
 
 /// Skills of this machine.
@@ -30,8 +31,7 @@ struct Shared {
     digests: Mutex<HashMap<PathBuf, FileDigest>>,
     /// The folder URIs of the skills that were found last.
     folder_uris: Mutex<Vec<String>>,
-    /// Warnings that were logged already.
-    warned: Mutex<BTreeSet<String>>,
+    logged_warnings: Mutex<BTreeSet<String>>,
 }
 
 /// The digest of a file, valid while size and time of modification are the same.
@@ -45,8 +45,8 @@ struct FileDigest {
 impl LocalSkills {
     /// The skills in these folders. A folder with a SKILL.md is a skill; any other folder contains skill folders.
     pub fn new(folders: Vec<PathBuf>) -> Self {
-        let (digests, folder_uris, warned) = (Mutex::default(), Mutex::default(), Mutex::default());
-        let skills = Self { shared: Arc::new(Shared { folders, digests, folder_uris, warned }) };
+        let (digests, folder_uris, logged_warnings) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let skills = Self { shared: Arc::new(Shared { folders, digests, folder_uris, logged_warnings }) };
         // The content index must know from the start which URIs are taken.
         skills.shared.load();
         skills
@@ -63,20 +63,22 @@ impl LocalSkills {
         work: impl FnOnce(&Shared) -> T + Send + 'static,
     ) -> Result<T, RpcError> {
         let shared = Arc::clone(&self.shared);
-        let done = tokio::task::spawn_blocking(move || work(&shared)).await;
-        done.map_err(|error| rpc_error(error_code::INTERNAL_ERROR, error.to_string()))
+        let result = tokio::task::spawn_blocking(move || work(&shared)).await;
+        result.map_err(|error| rpc_error(error_code::INTERNAL_ERROR, error.to_string()))
     }
 }
 
 impl ContentService for LocalSkills {
-    fn kinds(&self) -> ContentKinds {
-        ContentKinds { resources: true, skills: true, ..ContentKinds::default() }
+    fn capabilities(&self) -> ContentCapabilities {
+        ContentCapabilities { resources: true, skills: true, ..ContentCapabilities::default() }
     }
 
     fn list(&self, kind: ContentKind) -> BoxFuture<'_, Vec<RawJson>> {
         Box::pin(async move {
             let listed = self.run_blocking(move |shared| match kind {
-                ContentKind::Skills => shared.load().iter().map(|skill| shared.entry(skill).into()).collect(),
+                ContentKind::Skills => {
+                    shared.load().iter().map(|skill| shared.list_entry(skill).into()).collect()
+                }
                 ContentKind::Resources => {
                     shared.load().iter().map(|skill| manifest_resource(skill).into()).collect()
                 }
@@ -100,10 +102,7 @@ impl ContentService for LocalSkills {
             let uri = text_field(request.params, "uri", MAX_URI_BYTES)?;
             let response = self.run_blocking(move |shared| {
                 let skills = shared.load();
-                let skill = skills.iter().find(|skill| {
-                    let folder = skill.folder_uri();
-                    uri.starts_with(&folder) || folder.strip_suffix('/') == Some(&uri)
-                });
+                let skill = skills.iter().find(|skill| is_within(&uri, &skill.folder_uri()));
                 skill.map(|skill| handler(shared, skill, &uri))
             });
             match response.await {
@@ -139,7 +138,7 @@ impl Shared {
     fn warn(&self, folder: &std::path::Path, reason: &str) {
         let folder = folder.display();
         let warning = format!("skill in {folder} is not served: {reason}");
-        if self.warned.lock().unwrap_or_else(PoisonError::into_inner).insert(warning.clone()) {
+        if self.logged_warnings.lock().unwrap_or_else(PoisonError::into_inner).insert(warning.clone()) {
             tracing::warn!("{warning}");
         }
     }
@@ -148,10 +147,10 @@ impl Shared {
         if uri != skill.manifest_uri() {
             return Err(rpc_error(error_code::INVALID_PARAMS, format!("no skill has the URI {uri}")));
         }
-        Ok(json!({ "skill": self.entry(skill) }))
+        Ok(json!({ "skill": self.list_entry(skill) }))
     }
 
-    fn entry(&self, skill: &LocalSkill) -> Value {
+    fn list_entry(&self, skill: &LocalSkill) -> Value {
         let files: Vec<Value> = skill
             .files
             .iter()
@@ -166,11 +165,11 @@ impl Shared {
     /// The digest of a file and the size it was computed for; none if the file cannot be read.
     fn digest(&self, skill: &LocalSkill, file: &LocalFile) -> Option<FileDigest> {
         let path = skill.path_of(file);
-        let known = self.digests.lock().unwrap_or_else(PoisonError::into_inner).get(&path).cloned();
-        if let Some(known) = known.filter(|known| {
-            file.modified.is_some() && (known.size, known.modified) == (file.size, file.modified)
+        let cached = self.digests.lock().unwrap_or_else(PoisonError::into_inner).get(&path).cloned();
+        if let Some(cached) = cached.filter(|cached| {
+            file.modified.is_some() && (cached.size, cached.modified) == (file.size, file.modified)
         }) {
-            return Some(known);
+            return Some(cached);
         }
         let bytes = skill.read(file).ok()?;
         let size = u64::try_from(bytes.len()).ok()?;
@@ -203,8 +202,8 @@ fn manifest_resource(skill: &LocalSkill) -> Value {
 }
 
 fn read(skill: &LocalSkill, uri: &str) -> Result<Value, RpcError> {
-    let missing = || rpc_error(error_code::RESOURCE_NOT_FOUND, format!("no resource has the URI {uri}"));
-    let file = skill.file(uri).ok_or_else(missing)?;
+    let not_found = || rpc_error(error_code::RESOURCE_NOT_FOUND, format!("no resource has the URI {uri}"));
+    let file = skill.file(uri).ok_or_else(not_found)?;
     let bytes =
         skill.read(file).map_err(|error| rpc_error(error_code::INTERNAL_ERROR, format!("{uri}: {error}")))?;
     let mime_type = mime_type(file.path.last().map_or("", String::as_str));
@@ -253,10 +252,6 @@ fn read_directory(skill: &LocalSkill, uri: &str) -> Result<Value, RpcError> {
         }
     }
     Ok(json!({ "resources": children }))
-}
-
-fn rpc_error(code: i64, message: String) -> RpcError {
-    RpcError { code, message, data: None }
 }
 
 #[cfg(test)]

@@ -54,8 +54,8 @@ async fn a_skill_is_listed_with_verifiable_digests() {
         };
         file.verify(&bytes).unwrap();
     }
-    let got = request(&skills, "skills/get", "skill://juggling/SKILL.md").await.unwrap().unwrap();
-    assert_eq!(RawJson::from_value(&got["skill"]), listed[0]);
+    let response = request(&skills, "skills/get", "skill://juggling/SKILL.md").await.unwrap().unwrap();
+    assert_eq!(RawJson::from_value(&response["skill"]), listed[0]);
     let resource = skills.list(ContentKind::Resources).await[0].to_value();
     assert_eq!((&resource["name"], &resource["mimeType"]), (&json!("juggling"), &json!("text/markdown")));
 }
@@ -78,22 +78,22 @@ async fn a_directory_lists_its_direct_children() {
     let root = tempfile::tempdir().unwrap();
     skill(root.path(), "juggling");
     let skills = LocalSkills::new(vec![root.path().to_owned()]);
-    let names = |value: Value| -> Vec<(String, String)> {
-        let word = |child: &Value, key: &str| child[key].as_str().unwrap().to_owned();
+    let children_of = |value: Value| -> Vec<(String, String)> {
+        let field = |child: &Value, key: &str| child[key].as_str().unwrap().to_owned();
         let children = value["resources"].as_array().unwrap().iter();
-        children.map(|child| (word(child, "uri"), word(child, "mimeType"))).collect()
+        children.map(|child| (field(child, "uri"), field(child, "mimeType"))).collect()
     };
     let read = |uri: &'static str| request(&skills, "resources/directory/read", uri);
     let pair = |uri: &str, kind: &str| (uri.to_owned(), kind.to_owned());
     assert_eq!(
-        names(read("skill://juggling").await.unwrap().unwrap()),
+        children_of(read("skill://juggling").await.unwrap().unwrap()),
         [
             pair("skill://juggling/SKILL.md", "text/markdown"),
             pair("skill://juggling/templates", "inode/directory")
         ]
     );
     assert_eq!(
-        names(read("skill://juggling/templates").await.unwrap().unwrap()),
+        children_of(read("skill://juggling/templates").await.unwrap().unwrap()),
         [
             pair("skill://juggling/templates/a%20b.txt", "text/plain"),
             pair("skill://juggling/templates/deep", "inode/directory")
@@ -135,14 +135,14 @@ async fn files_outside_of_a_skill_are_not_served() {
 async fn invalid_skills_are_skipped() {
     let root = tempfile::tempdir().unwrap();
     skill(root.path(), "good");
-    let bad = |name: &str, manifest: &str| {
+    let write_skill = |name: &str, manifest: &str| {
         fs::create_dir_all(root.path().join(name)).unwrap();
         fs::write(root.path().join(name).join(MANIFEST), manifest).unwrap();
     };
-    bad("other-name", "---\nname: good\ndescription: d\n---\n");
-    bad("no-frontmatter", "hello");
-    bad("no-description", "---\nname: no-description\n---\n");
-    bad("Bad Name", "---\nname: Bad Name\ndescription: d\n---\n");
+    write_skill("other-name", "---\nname: good\ndescription: d\n---\n");
+    write_skill("no-frontmatter", "hello");
+    write_skill("no-description", "---\nname: no-description\n---\n");
+    write_skill("Bad Name", "---\nname: Bad Name\ndescription: d\n---\n");
     let large = skill(root.path(), "large");
     fs::write(large.join("large.bin"), vec![0; 17 << 20]).unwrap();
     let many = skill(root.path(), "many");

@@ -5,7 +5,7 @@
 //! content_index.rs   which server owns which prompt, resource and skill
 //! uri_template.rs    matches URIs against resource templates
 //! local_skills.rs    LocalSkills: skills of this machine as MCP skills; local_skill.rs reads one
-//! caller_input.rs    ForwardToCaller: input requests of servers go to the caller
+//! caller_input.rs    ForwardInputToCaller: input requests of servers go to the caller
 //! ```
 
 mod caller_input;
@@ -15,9 +15,20 @@ mod local_skills;
 mod server_content;
 mod uri_template;
 
-pub use caller_input::ForwardToCaller;
+use toolyard_mcp::RpcError;
+
+pub use caller_input::ForwardInputToCaller;
 pub use local_skills::LocalSkills;
 pub use server_content::ServerContentBridge;
 
 /// Longer names and URIs in requests and lists are ignored.
 const MAX_URI_BYTES: usize = 8 << 10;
+
+fn rpc_error(code: i64, message: String) -> RpcError {
+    RpcError { code, message, data: None }
+}
+
+/// Whether a URI is a folder or something in it.
+fn is_within(uri: &str, folder: &str) -> bool {
+    uri.starts_with(folder) || folder.strip_suffix('/') == Some(uri)
+}

@@ -19,18 +19,19 @@ use toolyard_mcp_client::{
     ServerRequestError, ServerState,
 };
 use toolyard_mcp_server::{
-    ContentEvent, ContentKind, ContentKinds, ContentRequest, ContentService, Readiness,
+    ContentCapabilities, ContentEvent, ContentKind, ContentRequest, ContentService, Readiness,
 };
 
 use super::{
     LocalSkills, MAX_URI_BYTES,
     content_index::{ContentIndex, ContentRoute, relocate_uris},
+    rpc_error,
 };
 
-/// Events buffered for a slow endpoint.
-const EVENT_BUFFER: usize = 1_024;
-/// Sessions whose log level is stored; beyond that all are forgotten.
-const MAX_LOG_LEVELS: usize = 4_096;
+/// Events buffered for a slow receiver.
+const MAX_BUFFERED_EVENTS: usize = 1_024;
+/// Sessions whose log level is stored; when there are more, all stored levels are dropped.
+const MAX_SESSION_LOG_LEVELS: usize = 4_096;
 /// MCP's log levels, lowest first.
 const LOG_LEVELS: [&str; 8] =
     ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
@@ -46,12 +47,11 @@ pub struct ServerContentBridge {
     events: broadcast::Sender<ContentEvent>,
     /// Log levels that clients set, by session, as indices of [`LOG_LEVELS`].
     log_levels: Mutex<HashMap<u64, usize>>,
-    /// Whether every server was connected to once, or failed.
+    /// Whether every server was reached once, or failed.
     is_discovered: watch::Receiver<bool>,
     tasks: Vec<tokio::task::AbortHandle>,
 }
 
-/// The servers of an endpoint.
 struct EndpointServers {
     manager: Arc<McpManager>,
     filter: ServerFilter,
@@ -60,7 +60,7 @@ struct EndpointServers {
 }
 
 impl EndpointServers {
-    /// The enabled servers, sorted by id.
+    /// The enabled servers of the endpoint, sorted by id.
     fn enabled(&self) -> Vec<Arc<ManagedServer>> {
         let mut servers = self.manager.servers();
         servers.retain(|server| server.config().enabled && (self.filter)(&server.config().id));
@@ -81,8 +81,8 @@ impl Drop for ServerContentBridge {
 }
 
 impl ServerContentBridge {
-    /// Bridges the servers of a manager that match `filter`, beside local skills, which keep their URIs whatever servers
-    /// list. From now on unknown servers are started once, and failed ones are restarted as long as the manager lives.
+    /// Bridges the servers of a manager that match `filter`. Local skills keep their URIs, whatever URIs servers list. From now
+    /// on servers that were never reached are started once, and failed ones are restarted as long as the manager lives.
     pub fn new(
         manager: Arc<McpManager>,
         filter: impl Fn(&SourceId) -> bool + Send + Sync + 'static,
@@ -92,7 +92,7 @@ impl ServerContentBridge {
         manager.keep_reconnecting();
         let subscriber = NEXT_SUBSCRIBER.fetch_add(1, Ordering::Relaxed);
         let servers = Arc::new(EndpointServers { manager, filter: Box::new(filter), subscriber });
-        let events = broadcast::Sender::new(EVENT_BUFFER);
+        let events = broadcast::Sender::new(MAX_BUFFERED_EVENTS);
         let (discovered, is_discovered) = watch::channel(false);
         let discovery = tokio::spawn({
             let servers = Arc::clone(&servers);
@@ -142,8 +142,8 @@ impl ServerContentBridge {
             "resources/read" => self.forward_by_uri(request, "resources/read").await,
             "resources/directory/read" => self.forward_by_uri(request, "resources/directory/read").await,
             "skills/get" => self.forward_by_uri(request, "skills/get").await,
-            "resources/subscribe" => self.subscribe(request, true).await,
-            "resources/unsubscribe" => self.subscribe(request, false).await,
+            "resources/subscribe" => self.set_subscribed(request, true).await,
+            "resources/unsubscribe" => self.set_subscribed(request, false).await,
             "logging/setLevel" => Some(self.set_log_level(request).await),
             _ => None,
         }
@@ -152,12 +152,12 @@ impl ServerContentBridge {
     async fn get_prompt(&self, request: &ContentRequest<'_>) -> Option<Result<RawJson, RpcError>> {
         let index = self.index();
         let name = text_field(request.params, "name", MAX_URI_BYTES)?;
-        let (server, own) = index.prompt(&name)?;
+        let (server, own_name) = index.prompt(&name)?;
         let params = forwarded_params(request.params, |key, _| match key {
-            "name" => FieldEdit::Text(own.to_owned()),
+            "name" => FieldEdit::Text(own_name.to_owned()),
             _ => FieldEdit::Keep,
         });
-        Some(self.forward(server, request, "prompts/get", Some(own), &params).await)
+        Some(self.forward(server, request, "prompts/get", Some(own_name), &params).await)
     }
 
     async fn complete(&self, request: &ContentRequest<'_>) -> Option<Result<RawJson, RpcError>> {
@@ -189,7 +189,6 @@ impl ServerContentBridge {
         Some(self.forward(&server, request, "completion/complete", None, &params).await)
     }
 
-    /// Forwards a request to the server that owns its URI.
     async fn forward_by_uri(
         &self,
         request: &ContentRequest<'_>,
@@ -219,16 +218,16 @@ impl ServerContentBridge {
         })
     }
 
-    async fn subscribe(
+    async fn set_subscribed(
         &self,
         request: &ContentRequest<'_>,
-        subscribe: bool,
+        is_subscribed: bool,
     ) -> Option<Result<RawJson, RpcError>> {
         let uri = text_field(request.params, "uri", MAX_URI_BYTES)?;
         let ContentRoute { server, uri: own_uri, .. } = self.index().route(&uri)?;
         let server = self.servers.manager.server(server.as_str())?;
         let subscriber = self.servers.subscriber;
-        let done = match subscribe {
+        let result = match is_subscribed {
             true if !server.content().subscriptions => {
                 return Some(Err(invalid_params(format!(
                     "the server of {uri} does not support subscriptions"
@@ -237,7 +236,11 @@ impl ServerContentBridge {
             true => server.subscribe(subscriber, &own_uri).await,
             false => server.unsubscribe(subscriber, &own_uri).await,
         };
-        Some(done.map(|()| RawJson::empty_object()).map_err(|error| rpc_error(&server.config().id, error)))
+        Some(
+            result
+                .map(|()| RawJson::empty_object())
+                .map_err(|error| server_error(&server.config().id, error)),
+        )
     }
 
     /// Legacy servers have one log level for all clients, so they get the lowest one that any client set.
@@ -250,7 +253,7 @@ impl ServerContentBridge {
         let session = request.caller.as_ref().map_or(0, |caller| caller.session_id());
         let lowest = {
             let mut levels = self.log_levels.lock().unwrap_or_else(PoisonError::into_inner);
-            if levels.len() >= MAX_LOG_LEVELS {
+            if levels.len() >= MAX_SESSION_LOG_LEVELS {
                 levels.clear();
             }
             levels.insert(session, level);
@@ -270,26 +273,22 @@ impl ServerContentBridge {
         subject: Option<&str>,
         fields: &JsonObject,
     ) -> Result<RawJson, RpcError> {
-        let removed = || RpcError {
-            code: error_code::INTERNAL_ERROR,
-            message: format!("server `{server}` was removed"),
-            data: None,
-        };
+        let removed = || rpc_error(error_code::INTERNAL_ERROR, format!("server `{server}` was removed"));
         let server = self.servers.manager.server(server.as_str()).ok_or_else(removed)?;
         let request = UpstreamRequest { method, subject, fields, caller: request.caller.as_ref() };
-        server.request_content(request).await.map_err(|error| rpc_error(&server.config().id, error))
+        server.request_content(request).await.map_err(|error| server_error(&server.config().id, error))
     }
 }
 
 impl ContentService for ServerContentBridge {
-    /// An unknown server may have any kind.
-    fn kinds(&self) -> ContentKinds {
+    /// A server that was never reached may have any content; its skills are announced only once they are known.
+    fn capabilities(&self) -> ContentCapabilities {
         let servers = self.servers.enabled();
-        let has_unknown = servers.iter().any(|server| !server.has_known_tools());
+        let has_unknown_server = servers.iter().any(|server| !server.has_known_tools());
         let any = |has: fn(&ServerContent) -> bool| {
-            has_unknown || servers.iter().any(|server| has(&server.content()))
+            has_unknown_server || servers.iter().any(|server| has(&server.content()))
         };
-        ContentKinds {
+        ContentCapabilities {
             prompts: any(|content| !content.prompts.is_empty()),
             resources: any(|content| content.has_resources),
             subscriptions: any(|content| content.subscriptions),
@@ -323,19 +322,20 @@ impl ContentService for ServerContentBridge {
 }
 
 impl Readiness for ServerContentBridge {
-    /// Completes once every unknown server was started, or failed.
+    /// Completes once every server that was never reached was started, or failed.
     fn settled(&self) -> BoxFuture<'_, ()> {
         let mut is_discovered = self.is_discovered.clone();
         // Fails only if the discovery was aborted.
         Box::pin(async move { drop(is_discovered.wait_for(|is_discovered| *is_discovered).await) })
     }
 
-    fn notes(&self) -> Vec<String> {
+    fn missing_sources(&self) -> Vec<String> {
         self.servers.enabled().iter().filter_map(|server| availability_note(server)).collect()
     }
 }
 
-/// The parameters to forward: without what they say about the client, and without its responses, which the caller has.
+/// The parameters to forward: without `_meta`, which is about the client, and without its responses to input requests, which
+/// the server gets through the caller.
 fn forwarded_params(params: &RawJson, mut edit: impl FnMut(&str, &RawJson) -> FieldEdit) -> JsonObject {
     edit_fields(params, |key, value| match key {
         "_meta" | "inputResponses" | "requestState" => FieldEdit::Remove,
@@ -344,21 +344,20 @@ fn forwarded_params(params: &RawJson, mut edit: impl FnMut(&str, &RawJson) -> Fi
 }
 
 /// An error of the server unchanged; any other failure with the name of the server.
-fn rpc_error(server: &SourceId, error: ServerRequestError) -> RpcError {
+fn server_error(server: &SourceId, error: ServerRequestError) -> RpcError {
     match error {
         ServerRequestError::Request(RequestError::Rpc(error)) => error,
         other => {
             let message = format!("server `{server}`: {other}");
-            RpcError { code: error_code::INTERNAL_ERROR, message: redact(&message).into_owned(), data: None }
+            rpc_error(error_code::INTERNAL_ERROR, redact(&message).into_owned())
         }
     }
 }
 
 fn invalid_params(message: String) -> RpcError {
-    RpcError { code: error_code::INVALID_PARAMS, message, data: None }
+    rpc_error(error_code::INVALID_PARAMS, message)
 }
 
-/// Forwards changes at the servers to the endpoint.
 async fn forward_events(
     servers: Arc<EndpointServers>,
     mut server_events: broadcast::Receiver<ServerEvent>,

@@ -2,7 +2,6 @@
 
 use super::MAX_URI_BYTES;
 
-/// A parsed template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct UriTemplate {
     segments: Vec<Segment>,
@@ -13,7 +12,7 @@ pub(super) struct UriTemplate {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Segment {
     Literal(String),
-    /// Any text; without `/`, `?` and `#` unless `allow_reserved`.
+    /// Any text; without `/`, `?` and `#` unless `allow_reserved`, as RFC 6570 calls these characters.
     Expression {
         allow_reserved: bool,
     },

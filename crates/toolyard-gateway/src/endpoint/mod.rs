@@ -16,10 +16,8 @@ use crate::{
     surface::HubService,
 };
 
-/// Instructions for the model of a client.
 const INSTRUCTIONS: &str = "Tools of several servers behind one door. Where a result says that only a part is shown, read the \
                             rest with read_result or at the linked address.";
-/// The ids of skills start with this.
 const SKILL_SOURCE_PREFIX: &str = "skill:";
 
 /// What a gateway serves.
@@ -60,7 +58,7 @@ impl GatewayConfig {
         config.instructions.get_or_insert_with(|| INSTRUCTIONS.to_owned());
         let skill_folders = self.skill_folders;
         let builder = EndpointBuilder {
-            results: Arc::new(StoredResults::new(Arc::clone(self.hub.results()))),
+            results: Arc::new(StoredResults(Arc::clone(self.hub.results()))),
             skills: (!skill_folders.is_empty()).then(|| Arc::new(LocalSkills::new(skill_folders))),
             hub: self.hub,
             servers: self.servers,
@@ -95,10 +93,11 @@ struct EndpointBuilder {
 impl EndpointBuilder {
     fn endpoint(&self, profile: Profile, agents: Option<AgentService>) -> Endpoint {
         let includes_content = profile.includes_content();
-        let skills = self.skills.clone().filter(|_| includes_content && profile.reaches(SKILL_SOURCE_PREFIX));
+        let skills =
+            self.skills.clone().filter(|_| includes_content && profile.includes_source(SKILL_SOURCE_PREFIX));
         let servers = self.servers.as_ref().map(|manager| {
             let profile = profile.clone();
-            let filter = move |id: &SourceId| profile.reaches(id.as_str());
+            let filter = move |id: &SourceId| profile.includes_source(id.as_str());
             Arc::new(ServerContentBridge::new(Arc::clone(manager), filter, skills.clone()))
         });
         let tools = self.hub_service(profile);

@@ -5,18 +5,14 @@ use std::{fmt, sync::Arc};
 use serde_json::{Value, json};
 use toolyard_core::{BoxFuture, RawJson, ResultPage, ResultRef, Results, ResultsError, group_digits};
 use toolyard_mcp::{RpcError, error_code};
-use toolyard_mcp_server::{ContentKind, ContentKinds, ContentRequest, ContentService};
+use toolyard_mcp_server::{ContentCapabilities, ContentKind, ContentRequest, ContentService};
 
 const MAX_PAGE_BYTES: usize = 1 << 20;
 
 /// Stored results at `toolyard://results/REFERENCE`.
-pub(super) struct StoredResults(Arc<dyn Results>);
+pub(super) struct StoredResults(pub(super) Arc<dyn Results>);
 
 impl StoredResults {
-    pub(super) fn new(results: Arc<dyn Results>) -> Self {
-        Self(results)
-    }
-
     /// Reads a page; `query` is what follows the reference in the URI.
     async fn read(&self, uri: &str, reference: ResultRef, query: &str) -> Result<RawJson, RpcError> {
         let offset = match query.strip_prefix("?offset=") {
@@ -41,8 +37,8 @@ impl fmt::Debug for StoredResults {
 }
 
 impl ContentService for StoredResults {
-    fn kinds(&self) -> ContentKinds {
-        ContentKinds { resources: true, ..ContentKinds::default() }
+    fn capabilities(&self) -> ContentCapabilities {
+        ContentCapabilities { resources: true, ..ContentCapabilities::default() }
     }
 
     fn list(&self, kind: ContentKind) -> BoxFuture<'_, Vec<RawJson>> {
@@ -113,15 +109,15 @@ mod tests {
         let whole = "é".repeat(MAX_PAGE_BYTES);
         let short = memory.store("short").await.unwrap();
         let long = memory.store(&whole).await.unwrap();
-        let results = StoredResults::new(memory);
-        let only = read(&results, &short.uri()).await.unwrap().unwrap();
-        assert_eq!(only["contents"][0]["text"], "short");
+        let results = StoredResults(memory);
+        let short_response = read(&results, &short.uri()).await.unwrap().unwrap();
+        assert_eq!(short_response["contents"][0]["text"], "short");
         let first = read(&results, &long.uri()).await.unwrap().unwrap();
         let second_uri = format!("{}?offset={MAX_PAGE_BYTES}", long.uri());
-        let line = first["contents"][1]["text"].as_str().unwrap();
+        let page_note = first["contents"][1]["text"].as_str().unwrap();
         assert!(
-            line.contains(&second_uri) && line.starts_with("[1,048,576 of 2,097,152 bytes so far"),
-            "{line}"
+            page_note.contains(&second_uri) && page_note.starts_with("[1,048,576 of 2,097,152 bytes so far"),
+            "{page_note}"
         );
         let second = read(&results, &second_uri).await.unwrap().unwrap();
         let text = |page: &Value| page["contents"][0]["text"].as_str().unwrap().to_owned();
@@ -131,7 +127,7 @@ mod tests {
 
     #[tokio::test]
     async fn unknown_results_are_not_found_and_other_uris_are_ignored() {
-        let results = StoredResults::new(Arc::new(MemoryResults::default()));
+        let results = StoredResults(Arc::new(MemoryResults::default()));
         for uri in
             ["toolyard://results/r_x", "toolyard://results/r_x?offset=no", "toolyard://results/r_x/../y"]
         {

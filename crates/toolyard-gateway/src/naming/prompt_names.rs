@@ -7,10 +7,9 @@ use toolyard_core::ContentHash;
 
 /// Many clients reject longer names.
 const MAX_NAME_CHARS: usize = 64;
-/// Length of the hash that tells shortened names apart.
+/// Length of the hash that distinguishes shortened names.
 const SUFFIX_CHARS: usize = 12;
 
-/// A name for each pair of a server and one of its prompts.
 pub(crate) fn assign_prompt_names<'a>(
     prompts: &BTreeSet<(&'a str, &'a str)>,
     servers: &BTreeSet<&str>,
@@ -19,7 +18,7 @@ pub(crate) fn assign_prompt_names<'a>(
     for (_, name) in prompts {
         *owners.entry(name).or_default() += 1;
     }
-    // Such a name would look like a prompt of another server.
+    // A name that starts with a server id would look like a prompt of that server.
     let has_server_prefix =
         |name: &str| name.split_once('.').is_some_and(|(server, _)| servers.contains(server));
     let (mut names, mut taken) = (BTreeMap::new(), HashSet::new());
@@ -104,18 +103,18 @@ mod tests {
             let servers: BTreeSet<&str> = set.iter().map(|(server, _)| *server).collect();
             let names = assign_prompt_names(&set, &servers);
             prop_assert_eq!(names.len(), prompts.len());
-            let different: HashSet<&String> = names.values().collect();
-            prop_assert_eq!(different.len(), names.len());
+            let distinct: HashSet<&String> = names.values().collect();
+            prop_assert_eq!(distinct.len(), names.len());
             prop_assert!(names.values().all(|name| name.chars().count() <= MAX_NAME_CHARS));
         }
 
         #[test]
-        fn unrelated_prompts_change_no_name(prompts in prompts(), more in "[xyz]{1,8}") {
+        fn unrelated_prompts_change_no_name(prompts in prompts(), added_name in "[xyz]{1,8}") {
             let set: BTreeSet<(&str, &str)> = prompts.iter().map(|(s, n)| (s.as_str(), n.as_str())).collect();
             let mut servers: BTreeSet<&str> = set.iter().map(|(server, _)| *server).collect();
             let before = assign_prompt_names(&set, &servers);
             let mut after = set.clone();
-            after.insert(("zz", &more));
+            after.insert(("zz", &added_name));
             servers.insert("zz");
             let after = assign_prompt_names(&after, &servers);
             for (prompt, name) in before {

@@ -1,4 +1,4 @@
-//! Assigns URIs to the skills of several servers: the skill's own URI if it is free, else one below the server's name.
+//! Assigns URIs to the skills of several servers: the skill's own URI if it is free, else `skill://SERVER/` and the skill's path.
 //! Local skills always keep their URIs.
 
 use std::collections::BTreeSet;
@@ -12,18 +12,19 @@ pub(crate) struct SkillUri {
     pub(crate) exposed: Option<String>,
 }
 
-/// Assigns a folder to each skill, given as server and folder, in the same order. `local` are the folders of local skills.
+/// Assigns a folder to each skill, given as server and folder, in the same order. `local_folders` are those of local skills.
 pub(crate) fn assign_skill_uris(
     skills: &[(&str, &str)],
     servers: &BTreeSet<&str>,
-    local: &[String],
+    local_folders: &[String],
 ) -> Vec<SkillUri> {
-    let mut taken: Vec<(Option<&str>, String)> = local.iter().map(|folder| (None, folder.clone())).collect();
+    let mut taken: Vec<(Option<&str>, String)> =
+        local_folders.iter().map(|folder| (None, folder.clone())).collect();
     let mut assigned = Vec::with_capacity(skills.len());
     for &(server, own) in skills {
-        let has_server_prefix = |folder: &str| {
-            let first = after_scheme(folder).split('/').next().unwrap_or_default();
-            first != server && servers.contains(first)
+        let has_prefix_of_other_server = |folder: &str| {
+            let first_segment = after_scheme(folder).split('/').next().unwrap_or_default();
+            first_segment != server && servers.contains(first_segment)
         };
         let is_free = |folder: &String| {
             !taken.iter().any(|(owner, other)| {
@@ -33,9 +34,9 @@ pub(crate) fn assign_skill_uris(
                         && (folder.starts_with(other) || other.starts_with(folder.as_str())))
             })
         };
-        let below = format!("skill://{server}/{}", after_scheme(own));
-        let own_folder = Some(own.to_owned()).filter(|own| !has_server_prefix(own) && is_free(own));
-        let exposed = own_folder.or_else(|| Some(below).filter(is_free));
+        let below_server = format!("skill://{server}/{}", after_scheme(own));
+        let own_folder = Some(own.to_owned()).filter(|own| !has_prefix_of_other_server(own) && is_free(own));
+        let exposed = own_folder.or_else(|| Some(below_server).filter(is_free));
         if let Some(folder) = &exposed {
             taken.push((Some(server), folder.clone()));
         }
@@ -59,44 +60,44 @@ mod tests {
 
     use super::*;
 
-    fn exposed(skills: &[(&str, &str)], local: &[&str]) -> Vec<Option<String>> {
+    fn exposed_uris(skills: &[(&str, &str)], local: &[&str]) -> Vec<Option<String>> {
         let servers = skills.iter().map(|(server, _)| *server).collect();
         let local: Vec<String> = local.iter().map(|folder| (*folder).to_owned()).collect();
         assign_skill_uris(skills, &servers, &local).into_iter().map(|skill| skill.exposed).collect()
     }
 
-    fn at(folder: &str) -> Option<String> {
+    fn uri(folder: &str) -> Option<String> {
         Some(folder.to_owned())
     }
 
     #[test]
     fn a_local_skill_keeps_its_uri() {
-        assert_eq!(exposed(&[("a", "skill://x/")], &["skill://x/"]), [at("skill://a/x/")]);
-        assert_eq!(exposed(&[("a", "skill://x/")], &["skill://y/"]), [at("skill://x/")]);
-        assert_eq!(exposed(&[("a", "skill://x/deep/")], &["skill://x/"]), [at("skill://a/x/deep/")]);
+        assert_eq!(exposed_uris(&[("a", "skill://x/")], &["skill://x/"]), [uri("skill://a/x/")]);
+        assert_eq!(exposed_uris(&[("a", "skill://x/")], &["skill://y/"]), [uri("skill://x/")]);
+        assert_eq!(exposed_uris(&[("a", "skill://x/deep/")], &["skill://x/"]), [uri("skill://a/x/deep/")]);
     }
 
     #[test]
     fn the_first_of_two_servers_keeps_its_uri() {
         assert_eq!(
-            exposed(&[("a", "skill://x/"), ("b", "skill://x/")], &[]),
-            [at("skill://x/"), at("skill://b/x/")]
+            exposed_uris(&[("a", "skill://x/"), ("b", "skill://x/")], &[]),
+            [uri("skill://x/"), uri("skill://b/x/")]
         );
         assert_eq!(
-            exposed(&[("a", "skill://b/x/"), ("b", "skill://x/")], &[]),
-            [at("skill://a/b/x/"), at("skill://x/")]
+            exposed_uris(&[("a", "skill://b/x/"), ("b", "skill://x/")], &[]),
+            [uri("skill://a/b/x/"), uri("skill://x/")]
         );
         assert_eq!(
-            exposed(&[("a", "git://o/x/"), ("b", "git://o/x/")], &[]),
-            [at("git://o/x/"), at("skill://b/o/x/")]
+            exposed_uris(&[("a", "git://o/x/"), ("b", "git://o/x/")], &[]),
+            [uri("git://o/x/"), uri("skill://b/o/x/")]
         );
-        assert_eq!(exposed(&[("a", "skill://x/")], &["skill://x/", "skill://a/"]), [None]);
+        assert_eq!(exposed_uris(&[("a", "skill://x/")], &["skill://x/", "skill://a/"]), [None]);
     }
 
     #[test]
     fn skills_of_one_server_may_be_nested() {
         let nested = [("a", "skill://x/"), ("a", "skill://x/y/")];
-        assert_eq!(exposed(&nested, &[]), [at("skill://x/"), at("skill://x/y/")]);
+        assert_eq!(exposed_uris(&nested, &[]), [uri("skill://x/"), uri("skill://x/y/")]);
     }
 
     proptest! {

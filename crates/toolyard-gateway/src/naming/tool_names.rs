@@ -1,10 +1,10 @@
 //! Assigns exposed names to tools: unique, stable, and valid for every client.
 //!
-//! A tool keeps its own name. A tool that shares its name with a preferred one and is not equivalent to it becomes
-//! `server.tool`. A name that is too long, has characters that clients reject, or clashes with another name is shortened,
-//! cleaned and ends in a dot and eight letters that depend on the tool and its source alone. Every assigned name contains a
-//! dot, so a name without one needs no lookup. A name that two tools could have goes to neither: names are never
-//! reassigned to another tool.
+//! A tool keeps its own name if it can. A tool that shares its name with a preferred one and is not equivalent to it becomes
+//! `server.tool`. A name that is too long, has characters that clients reject, or find_clashes with another name is shortened,
+//! cleaned and ends in a dot and eight letters that depend on the tool and its source alone. Every name that is not the tool's
+//! own contains a dot, so a name without one needs no lookup. A name that two tools could have goes to neither: names are
+//! never reassigned to another tool.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -17,27 +17,22 @@ use toolyard_core::{ContentHash, SourceId};
 pub(crate) const MAX_NAME_BYTES: usize = 64;
 /// Names of the search surface's own tools; no other tool is exposed under them.
 pub(crate) const RESERVED_NAMES: [&str; 3] = [SEARCH_TOOLS, DESCRIBE_TOOL, CALL_TOOL];
-/// Finds tools.
 pub(crate) const SEARCH_TOOLS: &str = "search_tools";
-/// Shows the definition of a tool.
 pub(crate) const DESCRIBE_TOOL: &str = "describe_tool";
-/// Calls a tool.
 pub(crate) const CALL_TOOL: &str = "call_tool";
 
-/// Length of the suffix that tells clashing names apart.
+/// Length of the suffix that distinguishes clashing names.
 const SUFFIX_LETTERS: usize = 8;
 const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
-/// After so many rounds the names clash on purpose, and are numbered instead.
+/// If names still clash after this many rounds, somebody chose them to clash, and they are numbered instead.
 const MAX_ROUNDS: u8 = 16;
 
-/// A tool that needs an exposed name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct ToolToName {
-    /// Its name at its source.
+pub(crate) struct UnnamedTool {
     pub(crate) tool: Arc<str>,
-    /// Its source; none for the preferred tool of its name.
+    /// Its source; none for the preferred tool of its name, which needs no source in its name.
     pub(crate) source: Option<SourceId>,
-    /// The source of the preferred tool of its name, which prefixes a reserved name.
+    /// The source of the preferred tool of its name; it prefixes the name if the name is reserved.
     pub(crate) preferred_source: SourceId,
 }
 
@@ -51,14 +46,14 @@ fn is_portable_byte(byte: u8) -> bool {
 }
 
 /// A name for each tool, in the same order. The names depend neither on the order nor on tools with unrelated names.
-pub(crate) fn assign_tool_names(tools: &[ToolToName]) -> Vec<Arc<str>> {
+pub(crate) fn assign_tool_names(tools: &[UnnamedTool]) -> Vec<Arc<str>> {
     let mut names: Vec<Arc<str>> = tools.iter().map(first_choice).collect();
     let mut rejected: HashSet<Arc<str>> = HashSet::new();
     let mut rounds = vec![0_u8; tools.len()];
-    while let Some(clashing) = clashes(&names, &mut rejected) {
-        for at in clashing {
+    while let Some(clashing) = find_clashes(&names, &mut rejected) {
+        for index in clashing {
             let (Some(name), Some(tool), Some(round)) =
-                (names.get_mut(at), tools.get(at), rounds.get_mut(at))
+                (names.get_mut(index), tools.get(index), rounds.get_mut(index))
             else {
                 continue;
             };
@@ -73,21 +68,21 @@ pub(crate) fn assign_tool_names(tools: &[ToolToName]) -> Vec<Arc<str>> {
 }
 
 /// Indices of names that occur twice or were rejected before. These names are rejected from now on.
-fn clashes(names: &[Arc<str>], rejected: &mut HashSet<Arc<str>>) -> Option<Vec<usize>> {
-    let mut first: HashMap<&Arc<str>, usize> = HashMap::with_capacity(names.len());
+fn find_clashes(names: &[Arc<str>], rejected: &mut HashSet<Arc<str>>) -> Option<Vec<usize>> {
+    let mut first_index: HashMap<&Arc<str>, usize> = HashMap::with_capacity(names.len());
     let mut clashing: HashSet<usize> = HashSet::new();
-    for (at, name) in names.iter().enumerate() {
+    for (index, name) in names.iter().enumerate() {
         if rejected.contains(name) {
-            clashing.insert(at);
+            clashing.insert(index);
         }
-        if let Some(before) = first.insert(name, at) {
-            clashing.extend([before, at]);
+        if let Some(before) = first_index.insert(name, index) {
+            clashing.extend([before, index]);
         }
     }
     if clashing.is_empty() {
         return None;
     }
-    rejected.extend(clashing.iter().filter_map(|at| names.get(*at)).map(Arc::clone));
+    rejected.extend(clashing.iter().filter_map(|index| names.get(*index)).map(Arc::clone));
     Some(clashing.into_iter().collect())
 }
 
@@ -97,27 +92,30 @@ fn sorted_by_name(names: &[Arc<str>]) -> Vec<(usize, Arc<str>)> {
     numbered
 }
 
-/// Appends numbers to clashing names.
+/// Makes names unique by numbers; used only if suffixes of letters do not.
 fn numbered_names(sorted: Vec<(usize, Arc<str>)>, rejected: &HashSet<Arc<str>>) -> Vec<Arc<str>> {
-    let own: HashSet<Arc<str>> = sorted.iter().map(|(_, name)| Arc::clone(name)).collect();
+    let assigned_names: HashSet<Arc<str>> = sorted.iter().map(|(_, name)| Arc::clone(name)).collect();
     let mut used: HashSet<Arc<str>> = HashSet::with_capacity(sorted.len());
     let mut names: Vec<(usize, Arc<str>)> = Vec::with_capacity(sorted.len());
-    for (at, name) in sorted {
-        let mut chosen = Arc::clone(&name);
+    for (index, name) in sorted {
+        let mut unique_name = Arc::clone(&name);
         let mut count = 0_usize;
-        while rejected.contains(&chosen) || used.contains(&chosen) || (count > 0 && own.contains(&chosen)) {
+        while rejected.contains(&unique_name)
+            || used.contains(&unique_name)
+            || (count > 0 && assigned_names.contains(&unique_name))
+        {
             count += 1;
-            chosen = with_suffix(&name, &count.to_string());
+            unique_name = with_suffix(&name, &count.to_string());
         }
-        used.insert(Arc::clone(&chosen));
-        names.push((at, chosen));
+        used.insert(Arc::clone(&unique_name));
+        names.push((index, unique_name));
     }
-    names.sort_by_key(|(at, _)| *at);
+    names.sort_by_key(|(index, _)| *index);
     names.into_iter().map(|(_, name)| name).collect()
 }
 
 /// The tool's own name or `server.tool`, if every client accepts it.
-fn first_choice(tool: &ToolToName) -> Arc<str> {
+fn first_choice(tool: &UnnamedTool) -> Arc<str> {
     let is_reserved = RESERVED_NAMES.contains(&&*tool.tool);
     match &tool.source {
         None if !is_reserved && is_portable(&tool.tool) => Arc::clone(&tool.tool),
@@ -130,7 +128,7 @@ fn first_choice(tool: &ToolToName) -> Arc<str> {
 }
 
 /// As much of the name as fits, and letters derived from the tool and its source.
-fn with_suffix_letters(tool: &ToolToName, round: u8) -> Arc<str> {
+fn with_suffix_letters(tool: &UnnamedTool, round: u8) -> Arc<str> {
     let source = tool.source.as_ref().map_or("", SourceId::as_str);
     let hash = ContentHash::of_parts([tool.tool.as_bytes(), source.as_bytes(), &[round]]);
     let letter = |byte: &u8| ALPHABET.get(usize::from(byte % 32)).map(|letter| char::from(*letter));

@@ -4,15 +4,15 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn preferred(tool: &str) -> ToolToName {
-    ToolToName { tool: tool.into(), source: None, preferred_source: "first".into() }
+fn preferred(tool: &str) -> UnnamedTool {
+    UnnamedTool { tool: tool.into(), source: None, preferred_source: "first".into() }
 }
 
-fn tool_of(source: &str, tool: &str) -> ToolToName {
-    ToolToName { tool: tool.into(), source: Some(source.into()), preferred_source: "first".into() }
+fn tool_of(source: &str, tool: &str) -> UnnamedTool {
+    UnnamedTool { tool: tool.into(), source: Some(source.into()), preferred_source: "first".into() }
 }
 
-fn names(tools: &[ToolToName]) -> Vec<String> {
+fn names(tools: &[UnnamedTool]) -> Vec<String> {
     assign_tool_names(tools).iter().map(ToString::to_string).collect()
 }
 
@@ -43,20 +43,20 @@ fn unsupported_names_are_shortened_cleaned_and_get_a_suffix() {
 
 #[test]
 fn names_are_never_reassigned_to_another_tool() {
-    let victim = tool_of("bank", "pay");
-    let first = names(std::slice::from_ref(&victim));
+    let original = tool_of("bank", "pay");
+    let first = names(std::slice::from_ref(&original));
     assert_eq!(first, ["bank.pay"]);
-    let squatted = names(&[victim.clone(), preferred("bank.pay")]);
+    let squatted = names(&[original.clone(), preferred("bank.pay")]);
     assert!(!squatted.contains(&"bank.pay".to_owned()), "{squatted:?}");
-    let again = names(&[victim, preferred("bank.pay"), preferred(&squatted[0])]);
+    let again = names(&[original, preferred("bank.pay"), preferred(&squatted[0])]);
     assert!(!again.contains(&squatted[0]), "{again:?}");
 }
 
 /// Sources and tools of few letters, so that names clash often; some far too long.
-fn any_tools() -> impl Strategy<Value = Vec<ToolToName>> {
+fn any_tools() -> impl Strategy<Value = Vec<UnnamedTool>> {
     let part = prop_oneof!["[ab.]{1,4}", "[a]{60,70}", "[ab é]{1,3}", Just("call_tool".to_owned())];
     let one = (part.clone(), proptest::option::of(part));
-    let tools = one.prop_map(|(tool, source)| ToolToName {
+    let tools = one.prop_map(|(tool, source)| UnnamedTool {
         tool: tool.into(),
         source: source.map(SourceId::from),
         preferred_source: "p".into(),
@@ -70,8 +70,8 @@ proptest! {
     #[test]
     fn every_name_is_portable_and_unique(tools in any_tools()) {
         let names = assign_tool_names(&tools);
-        let different: HashSet<&Arc<str>> = names.iter().collect();
-        prop_assert_eq!(different.len(), tools.len());
+        let distinct: HashSet<&Arc<str>> = names.iter().collect();
+        prop_assert_eq!(distinct.len(), tools.len());
         for (name, tools) in names.iter().zip(&tools) {
             prop_assert!(is_portable(name) && !RESERVED_NAMES.contains(&&**name), "{name}");
             prop_assert!(name.contains('.') || **name == *tools.tool, "{name}");
@@ -79,30 +79,30 @@ proptest! {
     }
 
     #[test]
-    fn names_do_not_depend_on_the_order(tools in any_tools(), turn in 0_usize..24) {
-        let mut turned = tools.clone();
-        turned.rotate_left(turn % tools.len().max(1));
-        let sorted = |tools: &[ToolToName]| {
+    fn names_do_not_depend_on_the_order(tools in any_tools(), rotation in 0_usize..24) {
+        let mut rotated = tools.clone();
+        rotated.rotate_left(rotation % tools.len().max(1));
+        let sorted = |tools: &[UnnamedTool]| {
             let mut pairs: Vec<_> = tools.iter().cloned().zip(assign_tool_names(tools)).collect();
             pairs.sort();
             pairs
         };
-        prop_assert_eq!(sorted(&tools), sorted(&turned));
+        prop_assert_eq!(sorted(&tools), sorted(&rotated));
     }
 
     #[test]
     fn a_tool_with_an_unrelated_name_changes_no_name(tools in any_tools(), tool in "[c-z]{1,8}") {
         let before = assign_tool_names(&tools);
-        let mut with_more = tools;
-        with_more.push(preferred(&tool));
-        prop_assert_eq!(&assign_tool_names(&with_more)[..before.len()], &before[..]);
+        let mut with_one_more = tools;
+        with_one_more.push(preferred(&tool));
+        prop_assert_eq!(&assign_tool_names(&with_one_more)[..before.len()], &before[..]);
     }
 
     #[test]
     fn numbering_makes_clashing_names_unique(tools in any_tools()) {
         let rejected: HashSet<Arc<str>> = assign_tool_names(&tools).into_iter().collect();
         let names = numbered_names(sorted_by_name(&vec!["same".into(); tools.len()]), &rejected);
-        let different: HashSet<&Arc<str>> = names.iter().collect();
-        prop_assert_eq!(different.len(), tools.len());
+        let distinct: HashSet<&Arc<str>> = names.iter().collect();
+        prop_assert_eq!(distinct.len(), tools.len());
     }
 }

@@ -1,7 +1,10 @@
-//! Tool definitions for clients: byte for byte what the server sent, under the exposed name.
+//! Tool definitions for clients: byte for byte what the server sent, apart from the name.
 
 use serde_json::{Map, Value};
 use toolyard_core::{JsonCursor, JsonError, RawJson, ToolSpec};
+
+/// Approximate size of field names and punctuation in a definition.
+const FIELD_NAMES_BYTES: usize = 64;
 
 /// The definition of a tool under an exposed name.
 pub(super) fn definition(spec: &ToolSpec, name: &str) -> RawJson {
@@ -16,7 +19,7 @@ pub(super) fn definition(spec: &ToolSpec, name: &str) -> RawJson {
 pub(super) fn definition_size(spec: &ToolSpec) -> usize {
     match &spec.raw {
         Some(raw) => raw.get().len(),
-        None => spec.name.len() + spec.description.len() + spec.input_schema.get().len() + 64,
+        None => spec.name.len() + spec.description.len() + spec.input_schema.get().len() + FIELD_NAMES_BYTES,
     }
 }
 
@@ -39,7 +42,7 @@ fn from_spec(spec: &ToolSpec, name: &str) -> RawJson {
     RawJson::from_value(&Value::Object(fields))
 }
 
-/// A definition with another name and otherwise unchanged.
+/// Replaces the value of the field `name` and leaves every other byte as it is.
 fn renamed(raw: &RawJson, name: &str) -> Result<RawJson, JsonError> {
     let text = raw.get();
     let name = Value::from(name).to_string();
@@ -50,7 +53,7 @@ fn renamed(raw: &RawJson, name: &str) -> Result<RawJson, JsonError> {
         return Err(JsonError::Syntax(0));
     }
     while let Some(key) = cursor.next_key()? {
-        let value = cursor.skip()?.get();
+        let value = cursor.next_value()?.get();
         if key == "name" {
             let start = value.as_ptr().addr().saturating_sub(text.as_ptr().addr());
             out.push_str(text.get(copied..start).unwrap_or_default());

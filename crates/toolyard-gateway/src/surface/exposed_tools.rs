@@ -1,18 +1,19 @@
-//! [`ExposedTools`]: the tools of a profile under their exposed names.
+//! [`ExposedTools`]: the tools of a profile under their exposed names, the names that clients see: the tool's own name, or
+//! `source.tool` where tools of several sources share a name and are not equivalent.
 
 use std::{
     collections::HashMap,
     sync::{Arc, OnceLock},
 };
 
-use toolyard_core::{OfferedTool, SourceId, ToolCallRequest};
+use toolyard_core::{ListedTool, SourceId, ToolCallRequest};
 use toolyard_hub::{Profile, Snapshot, ToolCandidate};
 
 use super::{
     definition::{definition, definition_size},
     surface_choice::ToolListSize,
 };
-use crate::naming::tool_names::{ToolToName, assign_tool_names};
+use crate::naming::tool_names::{UnnamedTool, assign_tool_names};
 
 /// A tool name and, unless it is the preferred tool of that name, its source.
 type ToolKey = (Arc<str>, Option<SourceId>);
@@ -24,10 +25,10 @@ pub(crate) struct ExposedTools {
     /// Sorted by exposed name.
     pub(crate) tools: Vec<ExposedTool>,
     pub(crate) size: ToolListSize,
+    /// Indices of `tools`, built at the first search.
     by_tool: OnceLock<HashMap<ToolKey, usize>>,
 }
 
-/// A tool under its exposed name.
 #[derive(Debug)]
 pub(crate) struct ExposedTool {
     pub(crate) name: Arc<str>,
@@ -39,12 +40,12 @@ pub(crate) struct ExposedTool {
 
 impl ExposedTools {
     pub(crate) fn new(snapshot: Arc<Snapshot>, profile: &Profile) -> Self {
-        let (to_name, candidates) = tools_to_name(&snapshot, profile);
-        let names = assign_tool_names(&to_name);
+        let (unnamed, candidates) = unnamed_tools(&snapshot, profile);
+        let names = assign_tool_names(&unnamed);
         let bytes = candidates.iter().map(|candidate| definition_size(candidate.spec())).sum();
         let mut tools: Vec<ExposedTool> = names
             .into_iter()
-            .zip(to_name)
+            .zip(unnamed)
             .zip(candidates)
             .map(|((name, tool), candidate)| ExposedTool { name, source: tool.source, candidate })
             .collect();
@@ -52,39 +53,38 @@ impl ExposedTools {
         Self { snapshot, size: ToolListSize { tools: tools.len(), bytes }, tools, by_tool: OnceLock::new() }
     }
 
-    /// The tool with this exposed name.
     pub(crate) fn find(&self, name: &str) -> Option<&ExposedTool> {
-        let at = self.tools.binary_search_by(|known| (*known.name).cmp(name)).ok()?;
-        self.tools.get(at)
+        let index = self.tools.binary_search_by(|known| (*known.name).cmp(name)).ok()?;
+        self.tools.get(index)
     }
 
     /// How a candidate is exposed: by itself, or as an equivalent of the preferred tool of its name.
     pub(crate) fn find_candidate(&self, tool: &ToolCandidate) -> Option<&ExposedTool> {
         let by_tool = self.by_tool.get_or_init(|| {
             let key = |known: &ExposedTool| (Arc::clone(&known.candidate.name), known.source.clone());
-            self.tools.iter().enumerate().map(|(at, known)| (key(known), at)).collect()
+            self.tools.iter().enumerate().map(|(index, known)| (key(known), index)).collect()
         });
-        let find = |source| by_tool.get(&(Arc::clone(&tool.name), source)).and_then(|at| self.tools.get(*at));
+        let find =
+            |source| by_tool.get(&(Arc::clone(&tool.name), source)).and_then(|index| self.tools.get(*index));
         let is_equivalent = |known: &&ExposedTool| {
             std::ptr::eq(Arc::as_ptr(&known.candidate), tool) || known.candidate.equivalent_to(tool)
         };
         find(Some(tool.source_id().clone())).or_else(|| find(None).filter(is_equivalent))
     }
 
-    /// All tools with their definitions.
-    pub(crate) fn definitions(&self) -> Vec<OfferedTool> {
+    pub(crate) fn definitions(&self) -> Vec<ListedTool> {
         self.tools.iter().map(ExposedTool::definition).collect()
     }
 }
 
 impl ExposedTool {
-    pub(crate) fn definition(&self) -> OfferedTool {
+    pub(crate) fn definition(&self) -> ListedTool {
         let definition = definition(self.candidate.spec(), &self.name);
-        OfferedTool { name: Arc::clone(&self.name), definition }
+        ListedTool { name: Arc::clone(&self.name), definition }
     }
 
-    /// The call of exactly this tool.
-    pub(crate) fn resolve(&self, request: &ToolCallRequest) -> ToolCallRequest {
+    /// The request as the hub expects it: with the tool's own name and, if the name is not enough, its source.
+    pub(crate) fn to_hub_request(&self, request: &ToolCallRequest) -> ToolCallRequest {
         ToolCallRequest {
             id: request.id.clone(),
             tool_name: self.candidate.name.to_string(),
@@ -94,16 +94,17 @@ impl ExposedTool {
     }
 }
 
-/// Of each tool name, the preferred candidate, which stands for its equivalents, and every other candidate.
-fn tools_to_name(snapshot: &Snapshot, profile: &Profile) -> (Vec<ToolToName>, Vec<Arc<ToolCandidate>>) {
+/// For each tool name, the preferred candidate, which also represents its equivalents, and every candidate that is not
+/// equivalent to it. The two lists have the same order.
+fn unnamed_tools(snapshot: &Snapshot, profile: &Profile) -> (Vec<UnnamedTool>, Vec<Arc<ToolCandidate>>) {
     let (mut tools, mut candidates) = (Vec::new(), Vec::new());
-    for (tool, found) in snapshot.all() {
-        let used = found.used.iter().find(|candidate| profile.offers(candidate));
-        let mut others = profile.others(found);
-        let Some(preferred) = used.or_else(|| others.next()) else { continue };
+    for (name, candidates_of_name) in snapshot.candidates_by_name() {
+        let equivalent = candidates_of_name.equivalents.iter().find(|candidate| profile.offers(candidate));
+        let mut others = profile.non_equivalents(candidates_of_name);
+        let Some(preferred) = equivalent.or_else(|| others.next()) else { continue };
         let mut add = |candidate: &Arc<ToolCandidate>, source| {
-            let (tool, preferred_source) = (Arc::clone(tool), preferred.source_id().clone());
-            tools.push(ToolToName { tool, source, preferred_source });
+            let (tool, preferred_source) = (Arc::clone(name), preferred.source_id().clone());
+            tools.push(UnnamedTool { tool, source, preferred_source });
             candidates.push(Arc::clone(candidate));
         };
         add(preferred, None);

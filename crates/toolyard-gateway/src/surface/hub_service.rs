@@ -7,42 +7,41 @@ use std::{
 
 use arc_swap::ArcSwapOption;
 use toolyard_core::{
-    BoxFuture, Catalogue, ClientInfo, ErrorKind, Journal, OfferedTool, RawJson, ServiceCall, ToolCallRequest,
+    BoxFuture, Catalogue, ClientInfo, ErrorKind, Journal, ListedTool, RawJson, ServiceCall, ToolCallRequest,
     ToolError, ToolOutput, ToolService,
 };
 
 use toolyard_hub::{
     CallOptions, Profile, Snapshot, Surface, ToolHub,
-    suggest::{NameSignature, did_you_mean, join_names},
+    suggest::{NameSummary, did_you_mean, join_names},
 };
 
 use super::{
     exposed_tools::{ExposedTool, ExposedTools},
-    search_calls::{self, SearchQuery},
-    search_tools,
+    search_surface_calls::{self, SearchQuery},
+    search_surface_definitions,
     surface_choice::prefers_search,
 };
 use crate::naming::tool_names::{CALL_TOOL, DESCRIBE_TOOL, RESERVED_NAMES, SEARCH_TOOLS};
 
-/// A search is not widened beyond this many hits.
-const MAX_SEARCHED_HITS: usize = 1_000;
+/// A search that asked the hub for more hits than this is not repeated with a larger limit.
+const MAX_WIDENED_HITS: usize = 1_000;
 
 /// Serves the tools of one profile of a hub.
 pub struct HubService {
     hub: Arc<ToolHub>,
     profile: Arc<Profile>,
     exposed: ArcSwapOption<ExposedTools>,
-    /// The latest catalogues. Versions of the full one are even, those of the search one odd, so that a version tells
-    /// which one a client has seen.
+    /// The latest catalogues of both surfaces. Versions of the full one are even, those of the search one odd, so that a
+    /// version tells which one a client has seen.
     full: ArcSwapOption<CachedCatalogue>,
     search: ArcSwapOption<CachedCatalogue>,
-    /// Records every call, under this owner.
+    /// Journals every call; the text is the owner of the leases.
     journal: Option<(Arc<dyn Journal>, String)>,
     /// Held while `exposed` or a catalogue is rebuilt; not needed to read them.
     rebuild: Mutex<()>,
 }
 
-/// A catalogue and the snapshot of the hub it was built from.
 struct CachedCatalogue {
     snapshot: Arc<Snapshot>,
     catalogue: Arc<Catalogue>,
@@ -76,16 +75,6 @@ impl HubService {
         self
     }
 
-    /// The profile.
-    pub fn profile(&self) -> &Profile {
-        &self.profile
-    }
-
-    /// The hub.
-    pub fn hub(&self) -> &Arc<ToolHub> {
-        &self.hub
-    }
-
     /// How many tools the profile exposes now, on whichever surface.
     pub fn tool_count(&self) -> usize {
         self.exposed().tools.len()
@@ -105,7 +94,7 @@ impl HubService {
         Some(Arc::clone(exposed))
     }
 
-    /// The caller holds `rebuild`.
+    /// Must be called while `rebuild` is locked.
     fn rebuild_exposed(&self) -> Arc<ExposedTools> {
         // Another thread may have done it while this one waited for the lock.
         if let Some(exposed) = self.current_exposed() {
@@ -150,8 +139,8 @@ impl HubService {
         options.timeout = self.profile.timeout;
         options.budget = self.profile.budget;
         options.caller = call.caller.clone();
-        options.keep_form = true;
-        options.profile = (!self.profile.is_open()).then(|| Arc::clone(&self.profile));
+        options.keep_structured_valid = true;
+        options.profile = (!self.profile.allows_everything()).then(|| Arc::clone(&self.profile));
         options
     }
 
@@ -164,7 +153,7 @@ impl HubService {
         let exposed = self.exposed();
         let tool =
             exposed.find(&request.tool_name).ok_or_else(|| unknown_tool(&request.tool_name, &exposed))?;
-        self.execute_in_hub(&tool.resolve(request), &options).await
+        self.execute_in_hub(&tool.to_hub_request(request), &options).await
     }
 
     async fn execute_in_hub(
@@ -175,24 +164,24 @@ impl HubService {
         match &self.journal {
             None => self.hub.execute(request, options).await,
             Some((journal, owner)) => {
-                Box::pin(self.hub.execute_journalled(&**journal, owner, request, options)).await
+                Box::pin(self.hub.execute_journaled(&**journal, owner, request, options)).await
             }
         }
     }
 
     async fn search(&self, request: &ToolCallRequest) -> Result<ToolOutput, ToolError> {
-        let query = search_calls::search_query(request)?;
+        let query = search_surface_calls::search_query(request)?;
         self.hub.wait_until_searchable().await;
         let (hub, exposed) = (Arc::clone(&self.hub), self.exposed());
         let search = tokio::task::spawn_blocking(move || {
             let found = search_exposed(&hub, &exposed, &query);
-            search_calls::search_results(&query.query, &found, &exposed)
+            search_surface_calls::search_results(&query.query, &found, &exposed)
         });
         search.await.map_err(|_| ToolError::new(ErrorKind::Internal, "the search panicked"))
     }
 
     fn describe_tool(&self, request: &ToolCallRequest) -> Result<ToolOutput, ToolError> {
-        let name = search_calls::described_name(request)?;
+        let name = search_surface_calls::described_name(request)?;
         let exposed = self.exposed();
         let tool = exposed.find(&name).ok_or_else(|| unknown_tool(&name, &exposed))?;
         Ok(ToolOutput::text(tool.definition().definition.get()).exempt_from_budget())
@@ -212,13 +201,13 @@ impl ToolService for HubService {
         self.surface_catalogue(surface)
     }
 
-    fn changed(&self, seen: u64) -> BoxFuture<'_, u64> {
+    fn changed(&self, seen_version: u64) -> BoxFuture<'_, u64> {
         let mut changes = self.hub.changes();
         Box::pin(async move {
             loop {
                 changes.borrow_and_update();
-                let now = self.surface_catalogue(ResolvedSurface::of_version(seen)).version;
-                if now != seen {
+                let now = self.surface_catalogue(ResolvedSurface::of_version(seen_version)).version;
+                if now != seen_version {
                     return now;
                 }
                 if changes.changed().await.is_err() {
@@ -231,7 +220,7 @@ impl ToolService for HubService {
 
     fn describe(&self, name: &str) -> Option<RawJson> {
         let exposed = self.exposed();
-        let tool = search_tools::search_surface_tool(name, &exposed)
+        let tool = search_surface_definitions::search_surface_tool(name, &exposed)
             .or_else(|| exposed.find(name).map(ExposedTool::definition))?;
         Some(tool.definition)
     }
@@ -242,7 +231,7 @@ impl ToolService for HubService {
                 SEARCH_TOOLS => self.search(&call.request).await,
                 DESCRIBE_TOOL => self.describe_tool(&call.request),
                 CALL_TOOL => {
-                    let inner = search_calls::inner_call(&call.request)?;
+                    let inner = search_surface_calls::inner_call(&call.request)?;
                     if RESERVED_NAMES.contains(&inner.tool_name.as_str()) {
                         return Err(unknown_tool(&inner.tool_name, &self.exposed()));
                     }
@@ -266,10 +255,10 @@ impl ResolvedSurface {
         }
     }
 
-    fn tools(self, exposed: &ExposedTools) -> Vec<OfferedTool> {
+    fn tools(self, exposed: &ExposedTools) -> Vec<ListedTool> {
         match self {
             Self::Full => exposed.definitions(),
-            Self::Search => search_tools::search_surface(exposed),
+            Self::Search => search_surface_definitions::search_surface(exposed),
         }
     }
 }
@@ -280,20 +269,20 @@ impl fmt::Debug for HubService {
     }
 }
 
-/// Exposed tools among the search results of the hub. Searches further if too many results are not exposed.
+/// Exposed tools among the search results of the hub. Searches again with a larger limit if too few results are exposed.
 fn search_exposed<'a>(hub: &ToolHub, exposed: &'a ExposedTools, query: &SearchQuery) -> Vec<&'a ExposedTool> {
     let mut limit = query.limit;
     loop {
         let hits = hub.search(&query.query, limit);
         let mut tools: Vec<&ExposedTool> = Vec::with_capacity(query.limit);
         for hit in &hits {
-            // A hit stands for all equal tools; the first exposed one is shown.
-            let equals = std::iter::once(&hit.tool).chain(&hit.same);
-            let tool = equals.into_iter().find_map(|tool| exposed.find_candidate(tool));
+            // A hit stands for its duplicates too; the first exposed one is shown.
+            let duplicates = std::iter::once(&hit.tool).chain(&hit.duplicates);
+            let tool = duplicates.into_iter().find_map(|tool| exposed.find_candidate(tool));
             let is_new = |tool: &&ExposedTool| !tools.iter().any(|known| std::ptr::eq(*known, *tool));
             tools.extend(tool.filter(is_new));
         }
-        if tools.len() >= query.limit || hits.len() < limit || limit > MAX_SEARCHED_HITS {
+        if tools.len() >= query.limit || hits.len() < limit || limit > MAX_WIDENED_HITS {
             tools.truncate(query.limit);
             return tools;
         }
@@ -305,7 +294,7 @@ fn search_exposed<'a>(hub: &ToolHub, exposed: &'a ExposedTools, query: &SearchQu
 fn unknown_tool(name: &str, exposed: &ExposedTools) -> ToolError {
     let error = ToolError::new(ErrorKind::UnknownTool, format!("tool `{name}` does not exist"));
     let similar =
-        did_you_mean(exposed.tools.iter().map(|tool| (&*tool.name, NameSignature::of(&tool.name))), name);
+        did_you_mean(exposed.tools.iter().map(|tool| (&*tool.name, NameSummary::of(&tool.name))), name);
     if similar.is_empty() {
         error
     } else {

@@ -69,8 +69,8 @@ async fn every_exposed_name_calls_its_own_tool() {
             call_text(&service, name, json!({"q": 1})).await.unwrap(),
             format!("{source} {{\"q\":1}}")
         );
-        let described = service.describe(name).unwrap().to_value();
-        assert_eq!(described["name"], json!(name));
+        let definition = service.describe(name).unwrap().to_value();
+        assert_eq!(definition["name"], json!(name));
     }
 }
 
@@ -91,7 +91,7 @@ async fn only_changed_tools_change_the_catalogue() {
     let first = service.catalogue(&ClientInfo::default());
     assert!(Arc::ptr_eq(&first, &service.catalogue(&ClientInfo::default())));
     register(
-        service.hub(),
+        &service.hub,
         "files",
         &[("delete_file", "Delete a file"), ("read_file", "Read a file from disk")],
     );
@@ -100,10 +100,12 @@ async fn only_changed_tools_change_the_catalogue() {
     tokio::pin!(waiting);
     let soon = Duration::from_millis(50);
     assert!(tokio::time::timeout(soon, waiting.as_mut()).await.is_err(), "nothing changed");
-    register(service.hub(), "files", &[("read_file", "Read a file from a disk")]);
-    let now = tokio::time::timeout(soon, waiting).await.unwrap();
+    register(&service.hub, "files", &[("read_file", "Read a file from a disk")]);
+    let version = tokio::time::timeout(soon, waiting).await.unwrap();
     let second = service.catalogue(&ClientInfo::default());
-    assert!(now > first.version && now == second.version && second.tools.len() == first.tools.len() - 1);
+    assert!(
+        version > first.version && version == second.version && second.tools.len() == first.tools.len() - 1
+    );
 }
 
 #[tokio::test]
@@ -119,13 +121,13 @@ async fn a_tool_outside_the_profile_does_not_exist() {
     assert_eq!(
         call_text(&service, "search", json!({})).await.unwrap(),
         "tavily {}",
-        "the only exposed one keeps its name"
+        "the only exposed tool of a name keeps the name"
     );
     for hidden in ["delete_file", "brave.only", "tavily.search", "delete_fil"] {
         let error = call_text(&service, hidden, json!({})).await.unwrap_err();
         assert!(error.contains("does not exist") && !error.contains("`delete_file`?"), "{error}");
     }
-    let request = ToolCallRequest::new("search", json!({})).from_source("brave");
+    let request = ToolCallRequest::new("search", json!({})).with_source("brave");
     let call = ServiceCall { request, caller: None, caller_name: "test".into() };
     assert_eq!(service.call(&call).await.unwrap_err().kind(), ErrorKind::UnknownTool);
     let found =
@@ -155,7 +157,7 @@ async fn the_search_surface_finds_describes_and_calls_tools() {
     assert_eq!(
         call_text(&service, "read_file", json!({})).await.unwrap(),
         "files {}",
-        "not join_names, but callable"
+        "not listed, but callable"
     );
     let nothing = call_text(&service, "search_tools", json!({"query": "zzzz"})).await.unwrap();
     assert!(nothing.starts_with("Nothing found for: zzzz."), "{nothing}");
@@ -184,7 +186,7 @@ async fn a_long_output_is_truncated_and_stored() {
     let call = ServiceCall { request, caller: None, caller_name: "test".into() };
     let output = service.call(&call).await.unwrap();
     let reference = output.meta.truncation.unwrap().reference.unwrap();
-    let whole = service.hub().results().read(&reference, 0, 1000).await.unwrap();
+    let whole = service.hub.results().read(&reference, 0, 1000).await.unwrap();
     assert!(whole.total > 500, "{}", whole.text);
 }
 
@@ -208,20 +210,21 @@ impl Tool for ListTool {
 #[tokio::test]
 async fn a_truncated_structured_output_still_fits_its_schema() {
     let hub = Arc::new(ToolHub::default());
-    let promise = json!({"type": "object", "required": ["rows"], "properties": {"rows": {"type": "array"}}});
-    let mut promising = ToolSpec::new("promising", "Lists");
-    promising.output_schema = Some(promise.into());
+    let output_schema =
+        json!({"type": "object", "required": ["rows"], "properties": {"rows": {"type": "array"}}});
+    let mut with_schema = ToolSpec::new("with_schema", "Lists");
+    with_schema.output_schema = Some(output_schema.into());
     let tools: Vec<Arc<dyn Tool>> =
-        vec![Arc::new(ListTool(promising)), Arc::new(ListTool(ToolSpec::new("plain", "Lists")))];
+        vec![Arc::new(ListTool(with_schema)), Arc::new(ListTool(ToolSpec::new("plain", "Lists")))];
     hub.register(SourceInfo::new("lists", SourceKind::Mcp), tools);
     let profile = Profile { budget: Budget::Characters(200), ..Profile::default() };
     let service = HubService::new(hub, profile);
-    for (tool, keeps) in [("promising", true), ("plain", false)] {
+    for (tool, keeps_structured) in [("with_schema", true), ("plain", false)] {
         let request = ToolCallRequest::new(tool, json!({}));
         let call = ServiceCall { request, caller: None, caller_name: "test".into() };
         let output = service.call(&call).await.unwrap();
         assert!(output.meta.truncation.is_some());
-        assert_eq!(output.structured.is_some(), keeps, "{tool}");
+        assert_eq!(output.structured.is_some(), keeps_structured, "{tool}");
         assert!(output.structured.is_none_or(|rows| rows.get().len() <= 200));
     }
 }

@@ -11,10 +11,8 @@ const MAX_FULL_SURFACE_TOKENS: usize = 8_500;
 /// costs turns and hides tools from theirs.
 const SEARCHING_CLIENTS: [&str; 4] = ["claude-code", "copilot", "cursor", "visual studio code"];
 
-/// Size of a tool list.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct ToolListSize {
-    /// Number of tools.
     pub(super) tools: usize,
     /// Total size of their definitions.
     pub(super) bytes: usize,
@@ -27,7 +25,6 @@ impl ToolListSize {
     }
 }
 
-/// Whether the search surface is cheaper for a client of this name.
 pub(super) fn prefers_search(client: Option<&str>, size: ToolListSize) -> bool {
     let is_large = size.tools > MAX_FULL_SURFACE_TOOLS && size.tokens() > MAX_FULL_SURFACE_TOKENS;
     is_large && !client.is_some_and(is_searching_client)

@@ -9,22 +9,22 @@ use serde_json::{Value, json};
 use toolyard_core::{
     CallInputResponses, Caller, ErrorKind, RawJson, RawToolError, RevisionFamily, ToolError, ToolOutput,
 };
-use toolyard_gateway::ForwardToCaller;
+use toolyard_gateway::ForwardInputToCaller;
 use toolyard_mcp_client::ServerCache;
 
 use crate::{
-    support::case::{ServerCase, ServerKind, Transport, case, pinned_case},
+    support::case::{ServerCase, ServerKind, Transport, case, case_with_family},
     support::test_manager::{TestManager, call_for},
     support::test_server::TestServer,
     test_caller::{TestCaller, response_to},
 };
 
-const LONG: &str = "trigger-long-running-operation";
+const LONG_RUNNING_TOOL: &str = "trigger-long-running-operation";
 
 /// A server behind a gateway.
 struct ConnectedServer(
     TestManager,
-    #[expect(dead_code, reason = "the process lives as long as this")] TestServer,
+    #[expect(dead_code, reason = "dropping it ends the server process")] TestServer,
 );
 
 impl ConnectedServer {
@@ -32,10 +32,10 @@ impl ConnectedServer {
         let test_server = TestServer::open(case).await;
         let mut config = test_server.config();
         config.call_timeout = call_timeout;
-        let manager = TestManager::with_input(
+        let manager = TestManager::with_input_handler(
             config,
             test_server.path(),
-            Arc::new(ForwardToCaller),
+            Arc::new(ForwardInputToCaller),
             ServerCache::in_memory(),
         )
         .await;
@@ -60,8 +60,8 @@ fn cases() -> Vec<ServerCase> {
         .into();
     for transport in [Transport::Stdio, Transport::Http] {
         cases.extend([
-            case(ServerKind::BothRevisions, transport),
-            pinned_case(ServerKind::BothRevisions, transport, RevisionFamily::Legacy),
+            case(ServerKind::BothFamilies, transport),
+            case_with_family(ServerKind::BothFamilies, transport, RevisionFamily::Legacy),
         ]);
     }
     cases
@@ -71,16 +71,16 @@ fn cases() -> Vec<ServerCase> {
 async fn progress_reaches_the_caller_before_the_result() {
     for case in cases() {
         let server = ConnectedServer::open(case, Some(Duration::from_secs(2))).await;
-        let (one, other) = (TestCaller::new(1).shared(), TestCaller::new(2).shared());
+        let (one, other) = (TestCaller::with_session(1).shared(), TestCaller::with_session(2).shared());
         let (tool, arguments) = match case.kind {
-            ServerKind::Everything => (LONG, json!({"duration": 3, "steps": 6})),
+            ServerKind::Everything => (LONG_RUNNING_TOOL, json!({"duration": 3, "steps": 6})),
             _ => ("count", json!({"steps": 6, "pause": 0.5})),
         };
-        let (done, too) = tokio::join!(
+        let (first, second) = tokio::join!(
             server.call(tool, arguments.clone(), &one),
             server.call(tool, arguments.clone(), &other),
         );
-        assert!(done.is_ok() && too.is_ok(), "{case:?} {done:?} {too:?}");
+        assert!(first.is_ok() && second.is_ok(), "{case:?} {first:?} {second:?}");
         for caller in [one, other] {
             assert_eq!(caller.progress_values(), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "{case:?}");
         }
@@ -93,7 +93,7 @@ async fn an_input_request_reaches_the_caller_and_pauses_the_timeout() {
     for case in cases() {
         let call_timeout = Duration::from_secs(2);
         let server = ConnectedServer::open(case, Some(call_timeout)).await;
-        let caller = TestCaller::new(1).with_delay(call_timeout * 2).shared();
+        let caller = TestCaller::with_session(1).with_delay(call_timeout * 2).shared();
         let tool = if case.kind == ServerKind::Everything { "trigger-elicitation-request" } else { "greet" };
         server.0.wait_until(|| server.0.names().iter().any(|name| name == tool)).await;
         let text = server.call(tool, json!({}), &caller).await.unwrap().to_text();
@@ -107,18 +107,18 @@ async fn an_input_request_reaches_the_caller_and_pauses_the_timeout() {
 async fn sampling_and_roots_requests_reach_the_caller() {
     for case in cases() {
         let server = ConnectedServer::open(case, None).await;
-        let caller = TestCaller::new(1).shared();
-        let (think, look) = match case.kind {
+        let caller = TestCaller::with_session(1).shared();
+        let (sampling_tool, roots_tool) = match case.kind {
             ServerKind::Everything => ("trigger-sampling-request", "get-roots-list"),
             _ => ("think", "look"),
         };
-        server.0.wait_until(|| server.0.names().iter().any(|name| name == look)).await;
+        server.0.wait_until(|| server.0.names().iter().any(|name| name == roots_tool)).await;
         let prompt = if case.kind == ServerKind::Everything { json!({"prompt": "x"}) } else { json!({}) };
-        let text = server.call(think, prompt, &caller).await.unwrap().to_text();
+        let text = server.call(sampling_tool, prompt, &caller).await.unwrap().to_text();
         assert!(text.contains("sampled words"), "{case:?} {text}");
         // The official server requests roots after the handshake, when there may be no caller, and not again.
-        let text = server.call(look, json!({}), &caller).await.unwrap().to_text();
-        if case.kind == ServerKind::BothRevisions {
+        let text = server.call(roots_tool, json!({}), &caller).await.unwrap().to_text();
+        if case.kind == ServerKind::BothFamilies {
             assert!(text.contains("file:///tmp/a-root"), "{case:?} {text}");
         }
         server.0.manager.close().await;
@@ -129,7 +129,7 @@ async fn sampling_and_roots_requests_reach_the_caller() {
 async fn an_unsupported_input_request_is_rejected_with_a_reason() {
     for case in cases() {
         let server = ConnectedServer::open(case, None).await;
-        let caller = TestCaller::new(1).with_capabilities(json!({"sampling": {}})).shared();
+        let caller = TestCaller::with_session(1).with_capabilities(json!({"sampling": {}})).shared();
         let tool = if case.kind == ServerKind::Everything { "trigger-elicitation-request" } else { "greet" };
         server.0.wait_until(|| server.0.names().iter().any(|name| name == tool)).await;
         let refused = server.call(tool, json!({}), &caller).await.unwrap_err();
@@ -151,24 +151,24 @@ async fn an_input_request_never_reaches_another_session() {
         let server = ConnectedServer::open(case, None).await;
         let (tool, long, arguments) = match case.kind {
             ServerKind::Everything => {
-                ("trigger-elicitation-request", LONG, json!({"duration": 4, "steps": 4}))
+                ("trigger-elicitation-request", LONG_RUNNING_TOOL, json!({"duration": 4, "steps": 4}))
             }
             _ => ("greet", "count", json!({"steps": 4, "pause": 1})),
         };
         server.0.wait_until(|| server.0.names().iter().any(|name| name == tool)).await;
-        let (one, other) = (TestCaller::new(1).shared(), TestCaller::new(2).shared());
-        let asked = async {
+        let (one, other) = (TestCaller::with_session(1).shared(), TestCaller::with_session(2).shared());
+        let eliciting = async {
             tokio::time::sleep(Duration::from_millis(500)).await;
             server.call(tool, json!({}), &one).await
         };
-        let (done, asked) = tokio::join!(server.call(long, arguments, &other), asked);
-        done.unwrap();
+        let (long_call, elicited) = tokio::join!(server.call(long, arguments, &other), eliciting);
+        long_call.unwrap();
         assert_eq!(other.methods(), Vec::<String>::new(), "{case:?}");
         // The request is answered if the stream or the revision identifies its call, else it is rejected.
         if case.family == RevisionFamily::Modern || case.transport == Transport::Http {
-            assert!(asked.unwrap().to_text().contains("Ada"), "{case:?}");
+            assert!(elicited.unwrap().to_text().contains("Ada"), "{case:?}");
         } else {
-            let refused = asked.unwrap_err();
+            let refused = elicited.unwrap_err();
             assert!(refused.message().contains("several clients use this server"), "{case:?} {refused}");
             assert_eq!(one.methods(), Vec::<String>::new(), "{case:?}");
         }
@@ -179,25 +179,25 @@ async fn an_input_request_never_reaches_another_session() {
 #[tokio::test]
 async fn simultaneous_input_requests_are_sent_together_or_returned_to_the_caller() {
     for transport in [Transport::Stdio, Transport::Http] {
-        let server = ConnectedServer::open(case(ServerKind::BothRevisions, transport), None).await;
-        let caller = TestCaller::new(1).shared();
+        let server = ConnectedServer::open(case(ServerKind::BothFamilies, transport), None).await;
+        let caller = TestCaller::with_session(1).shared();
         let text = server.call("find", json!({}), &caller).await.unwrap().to_text();
         assert_eq!(text, "Ada is in London");
         assert_eq!(caller.requests.lock().unwrap().iter().map(Vec::len).collect::<Vec<_>>(), [2]);
 
-        let first = TestCaller::new(1).accepting_input_required(None).shared();
+        let first = TestCaller::with_session(1).accepting_input_required(None).shared();
         let output = server.call("find", json!({}), &first).await.unwrap();
         assert!(output.input_required && first.methods().is_empty());
-        let asked = output.raw.unwrap().to_value();
-        let requests = asked["inputRequests"].as_object().unwrap();
+        let result = output.raw.unwrap().to_value();
+        let requests = result["inputRequests"].as_object().unwrap();
         assert_eq!(requests.len(), 2);
         let responses: serde_json::Map<String, Value> =
             requests.iter().map(|(key, request)| (key.clone(), response_to_json(request))).collect();
-        let answers = CallInputResponses {
+        let input_responses = CallInputResponses {
             responses: RawJson::from_value(&Value::Object(responses)),
-            state: asked["requestState"].as_str().map(str::to_owned),
+            state: result["requestState"].as_str().map(str::to_owned),
         };
-        let second = TestCaller::new(1).accepting_input_required(Some(answers)).shared();
+        let second = TestCaller::with_session(1).accepting_input_required(Some(input_responses)).shared();
         let output = server.call("find", json!({}), &second).await.unwrap();
         assert_eq!(output.to_text(), "Ada is in London");
         server.0.manager.close().await;
@@ -217,11 +217,11 @@ fn response_to_json(request: &Value) -> Value {
 async fn log_messages_of_a_call_reach_its_caller() {
     for transport in [Transport::Stdio, Transport::Http] {
         for case in [
-            case(ServerKind::BothRevisions, transport),
-            pinned_case(ServerKind::BothRevisions, transport, RevisionFamily::Legacy),
+            case(ServerKind::BothFamilies, transport),
+            case_with_family(ServerKind::BothFamilies, transport, RevisionFamily::Legacy),
         ] {
             let server = ConnectedServer::open(case, None).await;
-            let caller = TestCaller::new(1).shared();
+            let caller = TestCaller::with_session(1).shared();
             server.call("say", json!({"words": "mind the gap"}), &caller).await.unwrap();
             let logged = caller.logged.lock().unwrap().clone();
             assert_eq!(logged.len(), 1, "{case:?} {logged:?}");
@@ -233,9 +233,9 @@ async fn log_messages_of_a_call_reach_its_caller() {
         }
     }
     let server = ConnectedServer::open(case(ServerKind::Everything, Transport::Stdio), None).await;
-    let caller = TestCaller::new(1).shared();
+    let caller = TestCaller::with_session(1).shared();
     server.call("toggle-simulated-logging", json!({}), &caller).await.unwrap();
-    server.call(LONG, json!({"duration": 6, "steps": 1}), &caller).await.unwrap();
+    server.call(LONG_RUNNING_TOOL, json!({"duration": 6, "steps": 1}), &caller).await.unwrap();
     assert!(!caller.logged.lock().unwrap().is_empty());
     server.0.manager.close().await;
 }
@@ -243,11 +243,11 @@ async fn log_messages_of_a_call_reach_its_caller() {
 #[tokio::test]
 async fn errors_are_passed_on_unchanged() {
     for case in [
-        case(ServerKind::BothRevisions, Transport::Http),
-        pinned_case(ServerKind::BothRevisions, Transport::Stdio, RevisionFamily::Legacy),
+        case(ServerKind::BothFamilies, Transport::Http),
+        case_with_family(ServerKind::BothFamilies, Transport::Stdio, RevisionFamily::Legacy),
     ] {
         let server = ConnectedServer::open(case, None).await;
-        let caller = TestCaller::new(1).shared();
+        let caller = TestCaller::with_session(1).shared();
         let failed = server.call("fail", json!({}), &caller).await.unwrap_err();
         assert_eq!(failed.kind(), ErrorKind::Failed);
         let Some(RawToolError::ToolResult(raw)) = failed.raw() else { panic!("{failed:?}") };
@@ -267,11 +267,11 @@ async fn errors_are_passed_on_unchanged() {
 async fn only_the_trace_context_of_a_caller_is_propagated() {
     const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     for case in [
-        case(ServerKind::BothRevisions, Transport::Stdio),
-        pinned_case(ServerKind::BothRevisions, Transport::Http, RevisionFamily::Legacy),
+        case(ServerKind::BothFamilies, Transport::Stdio),
+        case_with_family(ServerKind::BothFamilies, Transport::Http, RevisionFamily::Legacy),
     ] {
         let server = ConnectedServer::open(case, None).await;
-        let caller = TestCaller::new(1)
+        let caller = TestCaller::with_session(1)
             .with_trace("traceparent", PARENT)
             .with_trace("baggage", "a=b")
             .with_trace("secret", "x");
@@ -285,18 +285,18 @@ async fn only_the_trace_context_of_a_caller_is_propagated() {
 #[tokio::test]
 async fn a_dropped_call_drops_its_input_requests() {
     let server = ConnectedServer::open(
-        pinned_case(ServerKind::BothRevisions, Transport::Stdio, RevisionFamily::Legacy),
+        case_with_family(ServerKind::BothFamilies, Transport::Stdio, RevisionFamily::Legacy),
         None,
     )
     .await;
-    let caller = TestCaller::new(1).with_delay(Duration::from_secs(60)).shared();
-    let given_up =
+    let caller = TestCaller::with_session(1).with_delay(Duration::from_secs(60)).shared();
+    let dropped =
         tokio::time::timeout(Duration::from_secs(2), server.call("greet", json!({}), &caller)).await;
-    assert!(given_up.is_err());
+    assert!(dropped.is_err());
     assert_eq!(caller.methods(), ["elicitation/create"]);
-    let limit = Instant::now() + Duration::from_secs(5);
+    let deadline = Instant::now() + Duration::from_secs(5);
     while Arc::strong_count(&caller) > 1 {
-        assert!(Instant::now() < limit, "the caller is still referenced");
+        assert!(Instant::now() < deadline, "the caller is still referenced");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     server.0.manager.close().await;

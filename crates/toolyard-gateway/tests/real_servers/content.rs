@@ -4,13 +4,13 @@ use std::{path::Path, sync::Arc};
 
 use serde_json::{Value, json};
 use toolyard_core::{Caller, RawJson, RevisionFamily};
-use toolyard_gateway::{ForwardToCaller, LocalSkills, ServerContentBridge};
+use toolyard_gateway::{ForwardInputToCaller, LocalSkills, ServerContentBridge};
 use toolyard_mcp::RpcError;
 use toolyard_mcp_client::{ServerCache, config::McpServerConfig};
 use toolyard_mcp_server::{ContentKind, ContentRequest, ContentService};
 
 use crate::{
-    support::case::{ServerCase, ServerKind, Transport, case, pinned_case},
+    support::case::{ServerCase, ServerKind, Transport, case, case_with_family},
     support::test_manager::TestManager,
     support::test_server::TestServer,
     test_caller::TestCaller,
@@ -24,7 +24,7 @@ pub(crate) struct TestEndpoint {
 
 impl TestEndpoint {
     pub(crate) async fn open(configs: Vec<McpServerConfig>, folder: &Path, cache: ServerCache) -> Self {
-        let manager = TestManager::with_servers(configs, folder, Arc::new(ForwardToCaller), cache).await;
+        let manager = TestManager::with_servers(configs, folder, Arc::new(ForwardInputToCaller), cache).await;
         let bridge = ServerContentBridge::new(Arc::clone(&manager.manager), |_| true, None);
         Self { manager, bridge }
     }
@@ -44,7 +44,7 @@ impl TestEndpoint {
     }
 
     pub(crate) async fn request(&self, method: &str, params: Value) -> Result<Value, RpcError> {
-        self.request_as(&TestCaller::new(1).shared(), method, params).await
+        self.request_as(&TestCaller::with_session(1).shared(), method, params).await
     }
 
     async fn request_as(
@@ -61,12 +61,12 @@ impl TestEndpoint {
 }
 
 /// The server that supports both revision families, in each of them and over each transport.
-pub(crate) fn both_revisions() -> Vec<ServerCase> {
+pub(crate) fn both_families_cases() -> Vec<ServerCase> {
     let mut cases = Vec::new();
     for transport in [Transport::Stdio, Transport::Http] {
         cases.extend([
-            case(ServerKind::BothRevisions, transport),
-            pinned_case(ServerKind::BothRevisions, transport, RevisionFamily::Legacy),
+            case(ServerKind::BothFamilies, transport),
+            case_with_family(ServerKind::BothFamilies, transport, RevisionFamily::Legacy),
         ]);
     }
     cases
@@ -75,7 +75,7 @@ pub(crate) fn both_revisions() -> Vec<ServerCase> {
 #[tokio::test]
 async fn all_content_of_the_official_server_is_available() {
     for transport in [Transport::Stdio, Transport::Http] {
-        let (endpoint, _place) = TestEndpoint::with_server(case(ServerKind::Everything, transport)).await;
+        let (endpoint, _server) = TestEndpoint::with_server(case(ServerKind::Everything, transport)).await;
         let prompts = endpoint.list(ContentKind::Prompts, "name").await;
         assert_eq!(prompts, ["simple-prompt", "args-prompt", "completable-prompt", "resource-prompt"]);
         let got = endpoint
@@ -100,9 +100,13 @@ async fn all_content_of_the_official_server_is_available() {
         assert_eq!(completed.await.unwrap()["completion"]["values"][0], "Engineering");
         let refused = endpoint.request("prompts/get", json!({"name": "args-prompt"})).await.unwrap_err();
         assert_eq!(refused.code, -32602, "{refused}");
-        let kinds = endpoint.bridge.kinds();
+        let capabilities = endpoint.bridge.capabilities();
         assert!(
-            kinds.prompts && kinds.resources && kinds.completions && kinds.logging && kinds.subscriptions
+            capabilities.prompts
+                && capabilities.resources
+                && capabilities.completions
+                && capabilities.logging
+                && capabilities.subscriptions
         );
         endpoint.manager.manager.close().await;
     }
@@ -110,8 +114,8 @@ async fn all_content_of_the_official_server_is_available() {
 
 #[tokio::test]
 async fn a_server_has_the_same_content_in_both_revision_families() {
-    for case in both_revisions() {
-        let (endpoint, _place) = TestEndpoint::with_server(case).await;
+    for case in both_families_cases() {
+        let (endpoint, _server) = TestEndpoint::with_server(case).await;
         assert_eq!(endpoint.manager.session().await.revision_family(), case.family);
         assert_eq!(endpoint.list(ContentKind::Prompts, "name").await, ["hello"]);
         let got =
@@ -146,12 +150,12 @@ async fn a_server_has_the_same_content_in_both_revision_families() {
 
 #[tokio::test]
 async fn cached_content_is_listed_without_starting_a_server() {
-    let test_server = TestServer::open(case(ServerKind::BothRevisions, Transport::Stdio)).await;
+    let test_server = TestServer::open(case(ServerKind::BothFamilies, Transport::Stdio)).await;
     let cache = ServerCache::in_memory();
-    let first = TestManager::with_input(
+    let first = TestManager::with_input_handler(
         test_server.config(),
         test_server.path(),
-        Arc::new(ForwardToCaller),
+        Arc::new(ForwardInputToCaller),
         cache.clone(),
     )
     .await;
@@ -163,7 +167,8 @@ async fn cached_content_is_listed_without_starting_a_server() {
     assert_eq!(endpoint.list(ContentKind::ResourceTemplates, "name").await, ["numbered"]);
     assert_eq!(endpoint.list(ContentKind::Skills, "uri").await.len(), 1);
     assert!(
-        endpoint.bridge.kinds().skills && toolyard_mcp_server::Readiness::notes(&endpoint.bridge).is_empty()
+        endpoint.bridge.capabilities().skills
+            && toolyard_mcp_server::Readiness::missing_sources(&endpoint.bridge).is_empty()
     );
     assert_eq!(test_server.processes(), Vec::<u32>::new());
     endpoint.request("prompts/get", json!({"name": "hello", "arguments": {"name": "Ada"}})).await.unwrap();
@@ -172,9 +177,9 @@ async fn cached_content_is_listed_without_starting_a_server() {
 }
 
 #[tokio::test]
-async fn equal_content_of_two_servers_is_kept_apart() {
-    let test_server = TestServer::open(case(ServerKind::BothRevisions, Transport::Stdio)).await;
-    let named = |name: &str| {
+async fn prompts_and_skills_of_equal_names_are_renamed_and_equal_resources_listed_once() {
+    let test_server = TestServer::open(case(ServerKind::BothFamilies, Transport::Stdio)).await;
+    let config_with_id = |name: &str| {
         let mut config = test_server.config();
         config.id = name.into();
         config
@@ -184,9 +189,12 @@ async fn equal_content_of_two_servers_is_kept_apart() {
     std::fs::create_dir(&folder).unwrap();
     std::fs::write(folder.join("SKILL.md"), "---\nname: juggling\ndescription: Our own\n---\n").unwrap();
     let local = Arc::new(LocalSkills::new(vec![local.path().to_owned()]));
-    let mut endpoint =
-        TestEndpoint::open(vec![named("one"), named("two")], test_server.path(), ServerCache::in_memory())
-            .await;
+    let mut endpoint = TestEndpoint::open(
+        vec![config_with_id("one"), config_with_id("two")],
+        test_server.path(),
+        ServerCache::in_memory(),
+    )
+    .await;
     endpoint.bridge = ServerContentBridge::new(Arc::clone(&endpoint.manager.manager), |_| true, Some(local));
     toolyard_mcp_server::Readiness::settled(&endpoint.bridge).await;
     assert_eq!(endpoint.list(ContentKind::Prompts, "name").await, ["one.hello", "two.hello"]);

@@ -7,20 +7,20 @@ use tokio::{sync::broadcast, time::timeout};
 use toolyard_mcp_server::{ContentEvent, ContentKind, ContentService};
 
 use crate::{
-    content::{TestEndpoint, both_revisions},
+    content::{TestEndpoint, both_families_cases},
     support::case::{ServerKind, Transport, case},
     support::test_manager::TEST_TIMEOUT,
 };
 
 async fn wait_for(events: &mut broadcast::Receiver<ContentEvent>, expected: &ContentEvent) {
-    let seen = async { while events.recv().await.unwrap() != *expected {} };
-    timeout(TEST_TIMEOUT, seen).await.unwrap_or_else(|_| panic!("no event {expected:?}"));
+    let received = async { while events.recv().await.unwrap() != *expected {} };
+    timeout(TEST_TIMEOUT, received).await.unwrap_or_else(|_| panic!("no event {expected:?}"));
 }
 
 #[tokio::test]
 async fn changed_lists_are_read_again() {
-    for case in both_revisions() {
-        let (endpoint, _place) = TestEndpoint::with_server(case).await;
+    for case in both_families_cases() {
+        let (endpoint, _server) = TestEndpoint::with_server(case).await;
         let mut events = endpoint.bridge.events().unwrap();
         let session = endpoint.manager.session().await;
         endpoint.manager.call("grow", json!({"name": "sprout", "after": 1})).await.unwrap();
@@ -29,35 +29,35 @@ async fn changed_lists_are_read_again() {
         wait_for(&mut events, &ContentEvent::ResourcesChanged).await;
         assert!(endpoint.list(ContentKind::Prompts, "name").await.contains(&"sprout".to_owned()), "{case:?}");
         assert!(endpoint.list(ContentKind::Resources, "uri").await.contains(&"note://sprout".to_owned()));
-        endpoint.manager.wait_for_tools(case.tools() + 1).await;
+        endpoint.manager.wait_for_tools(case.tool_count() + 1).await;
         assert!(endpoint.manager.names().contains(&"sprout".to_owned()));
-        assert!(Arc::ptr_eq(&session, &endpoint.manager.session().await), "in the same session");
+        assert!(Arc::ptr_eq(&session, &endpoint.manager.session().await), "the session is the same");
         endpoint.manager.manager.close().await;
     }
 }
 
 #[tokio::test]
 async fn only_updates_of_subscribed_resources_are_forwarded() {
-    for case in both_revisions() {
+    for case in both_families_cases() {
         // The official Python SDK has no `resources/subscribe` in legacy revisions, but sends updates.
-        let (endpoint, _place) = TestEndpoint::with_server(case).await;
+        let (endpoint, _server) = TestEndpoint::with_server(case).await;
         let mut events = endpoint.bridge.events().unwrap();
-        let watched = "note://first";
+        let subscribed_uri = "note://first";
         if case.family == toolyard_core::RevisionFamily::Modern {
-            endpoint.request("resources/subscribe", json!({ "uri": watched })).await.unwrap();
+            endpoint.request("resources/subscribe", json!({ "uri": subscribed_uri })).await.unwrap();
             // The subscription is not acknowledged, so give it time.
             tokio::time::sleep(Duration::from_millis(500)).await;
             endpoint.manager.call("touch", json!({"uri": "note://numbered/1", "after": 0})).await.unwrap();
         }
-        endpoint.manager.call("touch", json!({"uri": watched, "after": 0.5})).await.unwrap();
+        endpoint.manager.call("touch", json!({"uri": subscribed_uri, "after": 0.5})).await.unwrap();
         let update = async {
             loop {
-                if let ContentEvent::ResourceUpdated(address) = events.recv().await.unwrap() {
-                    return address;
+                if let ContentEvent::ResourceUpdated(uri) = events.recv().await.unwrap() {
+                    return uri;
                 }
             }
         };
-        assert_eq!(timeout(TEST_TIMEOUT, update).await.unwrap(), watched, "{case:?}");
+        assert_eq!(timeout(TEST_TIMEOUT, update).await.unwrap(), subscribed_uri, "{case:?}");
         endpoint.manager.manager.close().await;
     }
 }
@@ -65,7 +65,7 @@ async fn only_updates_of_subscribed_resources_are_forwarded() {
 #[tokio::test]
 async fn a_subscription_survives_a_restart_of_the_server() {
     for transport in [Transport::Stdio, Transport::Http] {
-        let (endpoint, _place) = TestEndpoint::with_server(case(ServerKind::Everything, transport)).await;
+        let (endpoint, _server) = TestEndpoint::with_server(case(ServerKind::Everything, transport)).await;
         let mut events = endpoint.bridge.events().unwrap();
         let uri = "demo://resource/dynamic/text/1";
         endpoint.request("resources/subscribe", json!({ "uri": uri })).await.unwrap();
@@ -84,7 +84,7 @@ async fn a_subscription_survives_a_restart_of_the_server() {
 
 #[tokio::test]
 async fn the_log_level_reaches_legacy_servers() {
-    let (endpoint, _place) = TestEndpoint::with_server(case(ServerKind::Everything, Transport::Stdio)).await;
+    let (endpoint, _server) = TestEndpoint::with_server(case(ServerKind::Everything, Transport::Stdio)).await;
     endpoint.manager.session().await;
     endpoint.request("logging/setLevel", json!({"level": "error"})).await.unwrap();
     let refused = endpoint.request("logging/setLevel", json!({"level": "loud"})).await.unwrap_err();

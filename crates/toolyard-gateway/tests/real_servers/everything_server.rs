@@ -17,11 +17,11 @@ use crate::{
     support::test_server::{JsonStyle, TestServer},
 };
 
-/// Its tools for a client that supports elicitation, roots and sampling.
+/// The number of its tools for a client that supports elicitation, roots and sampling.
 const TOOL_COUNT: usize = 16;
 /// Shorter than the long call, longer than each of its steps.
 const IDLE_TIMEOUT: Duration = Duration::from_millis(2_500);
-const LONG: &str = "trigger-long-running-operation";
+const LONG_RUNNING_TOOL: &str = "trigger-long-running-operation";
 
 #[tokio::test]
 async fn all_features_work_over_stdio() {
@@ -43,7 +43,7 @@ async fn check_all_features(transport: Transport) {
     let mut config = test_server.recorded_config(JsonStyle::AsSent).await;
     config.call_timeout = Some(IDLE_TIMEOUT);
     let input = Arc::new(FixedResponses::default());
-    let manager = TestManager::with_input(
+    let manager = TestManager::with_input_handler(
         config,
         test_server.path(),
         Arc::clone(&input) as _,
@@ -55,7 +55,7 @@ async fn check_all_features(transport: Transport) {
     content_is_parsed(&manager).await;
     input_requests_are_answered(&manager, &input).await;
     tokio::join!(progress_extends_the_timeout(&manager), a_call_without_progress_times_out(&manager));
-    the_server_is_told_of_a_cancellation(&manager, &test_server).await;
+    the_server_receives_a_cancellation(&manager, &test_server).await;
     manager.manager.close().await;
 }
 
@@ -88,15 +88,15 @@ async fn input_requests_are_answered(manager: &TestManager, input: &FixedRespons
     assert!(sampled.contains("sampled words"), "{sampled}");
     let roots = manager.call("get-roots-list", json!({})).await.unwrap().to_text();
     assert!(roots.contains("file:///tmp/a-root"), "{roots}");
-    let asked = input.methods.lock().unwrap().clone();
+    let requested = input.methods.lock().unwrap().clone();
     for method in ["elicitation/create", "sampling/createMessage", "roots/list"] {
-        assert!(asked.iter().any(|asked| asked == method), "{asked:?}");
+        assert!(requested.iter().any(|known| known == method), "{requested:?}");
     }
 }
 
 async fn progress_extends_the_timeout(manager: &TestManager) {
     let started = Instant::now();
-    let done = manager.call(LONG, json!({"duration": 5, "steps": 10})).await.unwrap();
+    let done = manager.call(LONG_RUNNING_TOOL, json!({"duration": 5, "steps": 10})).await.unwrap();
     assert!(started.elapsed() > IDLE_TIMEOUT, "{:?}", started.elapsed());
     assert!(done.to_text().contains("Duration: 5 seconds, Steps: 10"), "{done:?}");
 }
@@ -104,17 +104,17 @@ async fn progress_extends_the_timeout(manager: &TestManager) {
 async fn a_call_without_progress_times_out(manager: &TestManager) {
     let idle_timeout = Duration::from_millis(700);
     let arguments = RawJson::from(json!({"duration": 6, "steps": 2}));
-    let call = ToolCall { idle_timeout: Some(idle_timeout), ..ToolCall::new(LONG, &arguments) };
+    let call = ToolCall { idle_timeout: Some(idle_timeout), ..ToolCall::new(LONG_RUNNING_TOOL, &arguments) };
     let session = manager.session().await;
     assert_eq!(session.call_tool(call).await, Err(RequestError::IdleTimeout(idle_timeout)));
     manager.call("echo", json!({"message": "still there"})).await.unwrap();
 }
 
-async fn the_server_is_told_of_a_cancellation(manager: &TestManager, test_server: &TestServer) {
+async fn the_server_receives_a_cancellation(manager: &TestManager, test_server: &TestServer) {
     let session = manager.session().await;
-    let given_up = manager.call(LONG, json!({"duration": 60, "steps": 60, "mark": "given up"}));
-    assert!(timeout(Duration::from_millis(500), given_up).await.is_err());
-    let limit = Instant::now() + Duration::from_secs(10);
+    let dropped = manager.call(LONG_RUNNING_TOOL, json!({"duration": 60, "steps": 60, "label": "dropped"}));
+    assert!(timeout(Duration::from_millis(500), dropped).await.is_err());
+    let deadline = Instant::now() + Duration::from_secs(10);
     let file = test_server.recording().with_extension("sent");
     loop {
         let sent: Vec<Value> = fs::read_to_string(&file)
@@ -122,14 +122,14 @@ async fn the_server_is_told_of_a_cancellation(manager: &TestManager, test_server
             .lines()
             .filter_map(|line| serde_json::from_str(line).ok())
             .collect();
-        let call = sent.iter().find(|message| message["params"]["arguments"]["mark"] == "given up").unwrap();
-        let cancelled = |message: &&Value| {
+        let call = sent.iter().find(|message| message["params"]["arguments"]["label"] == "dropped").unwrap();
+        let is_cancellation = |message: &&Value| {
             message["method"] == "notifications/cancelled" && message["params"]["requestId"] == call["id"]
         };
-        if sent.iter().any(|message| cancelled(&message)) {
+        if sent.iter().any(|message| is_cancellation(&message)) {
             break;
         }
-        assert!(Instant::now() < limit, "the server was not told: {sent:?}");
+        assert!(Instant::now() < deadline, "the server received no cancellation: {sent:?}");
         sleep(Duration::from_millis(20)).await;
     }
     manager.call("echo", json!({"message": "still there"})).await.unwrap();

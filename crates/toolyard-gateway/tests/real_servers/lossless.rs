@@ -1,4 +1,4 @@
-//! Toolyard passes on what a server sent byte for byte, compared with recordings of a proxy in between.
+//! Definitions and results of servers reach the caller byte for byte, compared with the recordings of a proxy in between.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json, value::RawValue};
 use toolyard_core::{RawJson, RevisionFamily};
 
 use crate::{
-    support::case::{ServerCase, ServerKind, Transport, case, conversion, pinned_case},
+    support::case::{ServerCase, ServerKind, Transport, case, case_with_family, conversion},
     support::test_manager::{TEST_TIMEOUT, TestManager},
     support::test_server::{JsonStyle, TestServer},
 };
@@ -34,7 +34,7 @@ async fn excel_2_2_2_over_stdio_modern() {
 
 #[tokio::test]
 async fn excel_2_2_2_over_stdio_legacy() {
-    compare(pinned_case(ServerKind::NewExcel, Transport::Stdio, RevisionFamily::Legacy)).await;
+    compare(case_with_family(ServerKind::NewExcel, Transport::Stdio, RevisionFamily::Legacy)).await;
 }
 
 #[tokio::test]
@@ -44,7 +44,7 @@ async fn excel_2_2_2_over_streamable_http_modern() {
 
 #[tokio::test]
 async fn excel_2_2_2_over_streamable_http_legacy() {
-    compare(pinned_case(ServerKind::NewExcel, Transport::Http, RevisionFamily::Legacy)).await;
+    compare(case_with_family(ServerKind::NewExcel, Transport::Http, RevisionFamily::Legacy)).await;
 }
 
 #[tokio::test]
@@ -69,7 +69,7 @@ async fn time_over_stdio_modern() {
 
 #[tokio::test]
 async fn time_over_stdio_legacy() {
-    compare(pinned_case(ServerKind::Time, Transport::Stdio, RevisionFamily::Legacy)).await;
+    compare(case_with_family(ServerKind::Time, Transport::Stdio, RevisionFamily::Legacy)).await;
 }
 
 /// JSON that changes when it is parsed and serialized.
@@ -125,30 +125,30 @@ async fn compare_with_style(case: ServerCase, style: JsonStyle) {
     let manager = TestManager::new(config, test_server.path()).await;
     let session = manager.session().await;
     assert_eq!(session.revision_family(), case.family);
-    manager.wait_for_tools(case.tools()).await;
+    manager.wait_for_tools(case.tool_count()).await;
 
     let listed = session.list_tools(TEST_TIMEOUT).await.unwrap();
     let lists: Vec<RecordedList> =
         results(&test_server).iter().filter_map(|result| serde_json::from_str(result.get()).ok()).collect();
-    assert!(lists.iter().all(|list| list.next_cursor.is_none()), "all on one page");
-    let captured: Vec<&str> = lists.last().unwrap().tools.iter().map(|tool| tool.get()).collect();
+    assert!(lists.iter().all(|list| list.next_cursor.is_none()), "the list has one page");
+    let recorded: Vec<&str> = lists.last().unwrap().tools.iter().map(|tool| tool.get()).collect();
     let listed: Vec<&str> = listed.iter().map(RawJson::get).collect();
-    assert_eq!(listed, captured);
+    assert_eq!(listed, recorded);
     let registered: Vec<RawJson> = manager
         .specs()
         .into_iter()
         .map(|spec| {
-            let raw = spec.raw.expect("the definition as it came");
+            let raw = spec.raw.expect("the definition as the server sent it");
             assert!(raw.get().contains(spec.input_schema.get()), "{raw:?}");
             raw
         })
         .collect();
-    assert_eq!(registered.iter().map(RawJson::get).collect::<Vec<_>>(), captured);
+    assert_eq!(registered.iter().map(RawJson::get).collect::<Vec<_>>(), recorded);
 
     for (tool, arguments) in calls(case, &test_server) {
         let output =
             manager.call(tool, arguments.clone()).await.unwrap_or_else(|error| panic!("{tool}: {error:?}"));
-        let raw = output.raw.expect("the answer as it came");
+        let raw = output.raw.expect("the result as the server sent it");
         assert_eq!(raw.get().contains(UNUSUAL_JSON), matches!(style, JsonStyle::Unusual), "{tool}");
         assert_recorded(&test_server, tool, &raw);
         if let Some(structured) = output.structured {
@@ -164,9 +164,9 @@ async fn compare_with_style(case: ServerCase, style: JsonStyle) {
 
 /// The latest recorded result is this one, not counting lists, which may be read at any time.
 fn assert_recorded(test_server: &TestServer, tool: &str, raw: &RawJson) {
-    let mut captured = results(test_server);
-    captured.retain(|result| serde_json::from_str::<RecordedList>(result.get()).is_err());
-    assert_eq!(captured.last().map(|result| result.get()), Some(raw.get()), "{tool}");
+    let mut recorded = results(test_server);
+    recorded.retain(|result| serde_json::from_str::<RecordedList>(result.get()).is_err());
+    assert_eq!(recorded.last().map(|result| result.get()), Some(raw.get()), "{tool}");
 }
 
 /// The recorded results in order, as the server sent them.
@@ -179,8 +179,8 @@ fn results(test_server: &TestServer) -> Vec<Box<RawValue>> {
 
 /// Calls whose results are hard to preserve.
 fn calls(case: ServerCase, test_server: &TestServer) -> Vec<(&'static str, Value)> {
-    let book = case.workbook(test_server.path());
-    let cases = json!([
+    let workbook = case.workbook(test_server.path());
+    let rows = json!([
         ["ä \u{1f600}", "\" \\ \n \u{7f}", "</script>"],
         [1.50, 1e300, 12_345_678_901_u64],
         [0.1, -0.0, true]
@@ -188,16 +188,16 @@ fn calls(case: ServerCase, test_server: &TestServer) -> Vec<(&'static str, Value
     let (read, arguments) = case.read_only_call(test_server.path());
     match case.kind {
         ServerKind::OldExcel => vec![
-            ("create_workbook", json!({"filepath": book})),
-            ("write_data_to_excel", json!({"filepath": book, "sheet_name": "Sheet1", "data": cases})),
+            ("create_workbook", json!({"filepath": workbook})),
+            ("write_data_to_excel", json!({"filepath": workbook, "sheet_name": "Sheet1", "data": rows})),
             (read, arguments),
-            ("get_workbook_metadata", json!({"filepath": book, "include_ranges": true})),
+            ("get_workbook_metadata", json!({"filepath": workbook, "include_ranges": true})),
         ],
         ServerKind::NewExcel => vec![
-            ("create_workbook", json!({"path": book, "sheets": ["Sheet1"]})),
-            ("write_range", json!({"path": book, "sheet": "Sheet1", "at": "A1", "rows": cases})),
+            ("create_workbook", json!({"path": workbook, "sheets": ["Sheet1"]})),
+            ("write_range", json!({"path": workbook, "sheet": "Sheet1", "at": "A1", "rows": rows})),
             (read, arguments),
-            ("describe_workbook", json!({"path": book})),
+            ("describe_workbook", json!({"path": workbook})),
         ],
         ServerKind::Everything => vec![
             (read, arguments),
@@ -209,6 +209,6 @@ fn calls(case: ServerCase, test_server: &TestServer) -> Vec<(&'static str, Value
             ("get-annotated-message", json!({"messageType": "error", "includeImage": true})),
         ],
         ServerKind::Time => vec![(read, arguments), ("convert_time", conversion("Europe/Berlin"))],
-        ServerKind::BothRevisions => vec![(read, arguments)],
+        ServerKind::BothFamilies => vec![(read, arguments)],
     }
 }

@@ -14,24 +14,27 @@ use crate::{
 #[tokio::test]
 async fn an_unavailable_server_is_reported_and_reconnected() {
     let healthy = TestServer::open(case(ServerKind::Time, Transport::Stdio)).await;
-    let mut dead = TestServer::open(case(ServerKind::BothRevisions, Transport::Http)).await;
-    let (mut one, mut other) = (healthy.config(), dead.config());
-    (one.id, other.id) = ("clock".into(), "dead".into());
+    let mut dead = TestServer::open(case(ServerKind::BothFamilies, Transport::Http)).await;
+    let (mut clock_config, mut dead_config) = (healthy.config(), dead.config());
+    (clock_config.id, dead_config.id) = ("clock".into(), "dead".into());
     dead.kill();
-    let endpoint = TestEndpoint::open(vec![one, other], healthy.path(), ServerCache::in_memory()).await;
-    assert_eq!(endpoint.bridge.notes().len(), 2, "no server was discovered yet");
+    let endpoint =
+        TestEndpoint::open(vec![clock_config, dead_config], healthy.path(), ServerCache::in_memory()).await;
+    assert_eq!(endpoint.bridge.missing_sources().len(), 2, "no server was discovered yet");
     let started = Instant::now();
     endpoint.bridge.settled().await;
     assert!(started.elapsed() < Duration::from_secs(30));
     assert_eq!(endpoint.manager.names().len(), 2);
-    let notes = endpoint.bridge.notes();
-    assert_eq!(notes.len(), 1, "{notes:?}");
-    assert!(notes[0].starts_with("dead is down (cannot reach the server"), "{notes:?}");
+    let missing_sources = endpoint.bridge.missing_sources();
+    assert_eq!(missing_sources.len(), 1, "{missing_sources:?}");
+    assert!(missing_sources[0].starts_with("dead is down (cannot reach the server"), "{missing_sources:?}");
     dead.start().await;
-    endpoint.manager.wait_for_tools(2 + case(ServerKind::BothRevisions, Transport::Http).tools()).await;
+    endpoint.manager.wait_for_tools(2 + case(ServerKind::BothFamilies, Transport::Http).tool_count()).await;
     endpoint
         .manager
-        .wait_until(|| endpoint.bridge.notes().is_empty() && endpoint.bridge.kinds().completions)
+        .wait_until(|| {
+            endpoint.bridge.missing_sources().is_empty() && endpoint.bridge.capabilities().completions
+        })
         .await;
     assert_eq!(endpoint.list(ContentKind::Prompts, "name").await, ["hello"]);
     endpoint.manager.manager.close().await;

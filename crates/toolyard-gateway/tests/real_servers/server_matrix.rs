@@ -15,7 +15,7 @@ use toolyard_mcp::{
 use toolyard_mcp_client::RequestError;
 
 use crate::{
-    support::case::{ServerCase, ServerKind, Transport, case, conversion, pinned_case},
+    support::case::{ServerCase, ServerKind, Transport, case, case_with_family, conversion},
     support::installed::read_sheet,
     support::test_manager::{TEST_TIMEOUT, TestManager, call},
     support::test_server::TestServer,
@@ -46,7 +46,7 @@ async fn excel_2_2_2_over_stdio_modern() {
 
 #[tokio::test]
 async fn excel_2_2_2_over_stdio_legacy() {
-    run_case(pinned_case(ServerKind::NewExcel, Transport::Stdio, RevisionFamily::Legacy)).await;
+    run_case(case_with_family(ServerKind::NewExcel, Transport::Stdio, RevisionFamily::Legacy)).await;
 }
 
 #[tokio::test]
@@ -56,7 +56,7 @@ async fn excel_2_2_2_over_streamable_http_modern() {
 
 #[tokio::test]
 async fn excel_2_2_2_over_streamable_http_legacy() {
-    run_case(pinned_case(ServerKind::NewExcel, Transport::Http, RevisionFamily::Legacy)).await;
+    run_case(case_with_family(ServerKind::NewExcel, Transport::Http, RevisionFamily::Legacy)).await;
 }
 
 #[tokio::test]
@@ -81,7 +81,7 @@ async fn time_over_stdio_modern() {
 
 #[tokio::test]
 async fn time_over_stdio_legacy() {
-    run_case(pinned_case(ServerKind::Time, Transport::Stdio, RevisionFamily::Legacy)).await;
+    run_case(case_with_family(ServerKind::Time, Transport::Stdio, RevisionFamily::Legacy)).await;
 }
 
 async fn run_case(case: ServerCase) {
@@ -110,29 +110,29 @@ async fn list_is_complete(case: ServerCase, manager: &TestManager) {
     assert_eq!(session.revision_family(), case.family);
     let version = if case.family == RevisionFamily::Modern { MODERN_REVISION } else { LEGACY_REVISIONS[0] };
     assert_eq!(session.revision(), version);
-    manager.wait_for_tools(case.tools()).await;
+    manager.wait_for_tools(case.tool_count()).await;
     let approvals = manager.server().tool_approvals();
-    assert_eq!(approvals.approved().len(), case.tools());
+    assert_eq!(approvals.approved().len(), case.tool_count());
     assert_eq!((&approvals.quarantined, &approvals.rejected), (&Vec::new(), &Vec::new()));
     let listed = session.list_tools(TEST_TIMEOUT).await.unwrap();
-    assert_eq!(listed.len(), case.tools());
+    assert_eq!(listed.len(), case.tool_count());
 }
 
 async fn calls_have_their_effect(case: ServerCase, test_server: &TestServer, manager: &TestManager) {
-    let cases = json!([["name", "number"], ["ä \"quoted\"", 1.5], ["large", 12_345_678_901_u64]]);
-    let book = case.workbook(test_server.path());
+    let rows = json!([["name", "number"], ["ä \"quoted\"", 1.5], ["large", 12_345_678_901_u64]]);
+    let workbook = case.workbook(test_server.path());
     match case.kind {
         ServerKind::OldExcel => {
-            manager.call("create_workbook", json!({"filepath": book})).await.unwrap();
-            let data = json!({"filepath": book, "sheet_name": "Sheet1", "data": cases});
+            manager.call("create_workbook", json!({"filepath": workbook})).await.unwrap();
+            let data = json!({"filepath": workbook, "sheet_name": "Sheet1", "data": rows});
             manager.call("write_data_to_excel", data).await.unwrap();
-            assert_eq!(read_sheet(&test_server.path().join("book.xlsx"), "Sheet1"), cases);
+            assert_eq!(read_sheet(&test_server.path().join("book.xlsx"), "Sheet1"), rows);
         }
         ServerKind::NewExcel => {
-            manager.call("create_workbook", json!({"path": book, "sheets": ["Sheet1"]})).await.unwrap();
-            let data = json!({"path": book, "sheet": "Sheet1", "at": "A1", "rows": cases});
+            manager.call("create_workbook", json!({"path": workbook, "sheets": ["Sheet1"]})).await.unwrap();
+            let data = json!({"path": workbook, "sheet": "Sheet1", "at": "A1", "rows": rows});
             manager.call("write_range", data).await.unwrap();
-            assert_eq!(read_sheet(&test_server.path().join("book.xlsx"), "Sheet1"), cases);
+            assert_eq!(read_sheet(&test_server.path().join("book.xlsx"), "Sheet1"), rows);
         }
         ServerKind::Everything => {
             let sum = manager.call("get-sum", json!({"a": 2, "b": 3.5})).await.unwrap();
@@ -146,7 +146,7 @@ async fn calls_have_their_effect(case: ServerCase, test_server: &TestServer, man
             assert_eq!(converted["time_difference"], "+9.0h");
         }
         // Has no tools with effects.
-        ServerKind::BothRevisions => {}
+        ServerKind::BothFamilies => {}
     }
     let (tool, arguments) = case.read_only_call(test_server.path());
     let read = manager.call(tool, arguments).await.unwrap();
@@ -157,18 +157,18 @@ async fn calls_have_their_effect(case: ServerCase, test_server: &TestServer, man
 }
 
 async fn errors_are_reported(case: ServerCase, manager: &TestManager) {
-    let (tool, arguments, words) = match case.kind {
+    let (tool, arguments, expected_text) = match case.kind {
         ServerKind::OldExcel => ("create_workbook", json!({"filepath": 7}), "Input should be a valid string"),
         ServerKind::NewExcel => ("read_range", json!({"path": "no-such.xlsx", "sheet": "x"}), "no-such.xlsx"),
         ServerKind::Everything => ("get-sum", json!({"a": "x"}), "expected number, received string at a"),
         ServerKind::Time => {
             ("convert_time", conversion("Mars/Olympus"), "No time zone found with key Mars/Olympus")
         }
-        ServerKind::BothRevisions => ("fail", json!({}), "it does not work"),
+        ServerKind::BothFamilies => ("fail", json!({}), "it does not work"),
     };
     let error = manager.call(tool, arguments).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Failed, "{error:?}");
-    assert!(error.message().contains(words), "{error:?}");
+    assert!(error.message().contains(expected_text), "{error:?}");
     match (case.kind, manager.call_unregistered("no-such-tool", json!({})).await) {
         (ServerKind::Time, Err(RequestError::Rpc(error))) => {
             assert_eq!((error.code, error.message.as_str()), (-32602, "Unknown tool: no-such-tool"));
@@ -192,8 +192,8 @@ async fn a_dropped_call_does_not_disturb_others(
     let session = manager.session().await;
     let (tool, arguments) = case.read_only_call(test_server.path());
     test_server.pause();
-    let given_up = timeout(IN_FLIGHT_TIME, manager.call(tool, arguments.clone())).await;
-    assert!(given_up.is_err(), "the server was paused: {given_up:?}");
+    let dropped = timeout(IN_FLIGHT_TIME, manager.call(tool, arguments.clone())).await;
+    assert!(dropped.is_err(), "the server was paused: {dropped:?}");
     test_server.unpause();
     if case.kind == ServerKind::OldExcel {
         // Its SDK ends the session if a cancellation arrives together with the response.
@@ -216,12 +216,15 @@ async fn a_killed_server_is_restarted(case: ServerCase, test_server: &mut TestSe
     let (tool, arguments) = case.read_only_call(test_server.path());
     let before = manager.session().await;
     test_server.pause();
-    let under_way = tokio::spawn(call(manager.tool(tool), arguments.clone()));
+    let in_flight_call = tokio::spawn(call(manager.tool(tool), arguments.clone()));
     sleep(IN_FLIGHT_TIME).await;
-    assert!(!under_way.is_finished());
+    assert!(!in_flight_call.is_finished());
     test_server.kill();
-    let error =
-        timeout(Duration::from_secs(5), under_way).await.expect("an immediate error").unwrap().unwrap_err();
+    let error = timeout(Duration::from_secs(5), in_flight_call)
+        .await
+        .expect("an immediate error")
+        .unwrap()
+        .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ResponseLost, "{error:?}");
     test_server.start().await;
     if case.transport == Transport::Http {
@@ -230,7 +233,7 @@ async fn a_killed_server_is_restarted(case: ServerCase, test_server: &mut TestSe
     } else {
         manager.wait_until_ready().await;
     }
-    manager.wait_for_tools(case.tools()).await;
+    manager.wait_for_tools(case.tool_count()).await;
     manager.call(tool, arguments).await.unwrap();
     let after = manager.session().await;
     assert_eq!(after.revision_family(), case.family);
@@ -246,10 +249,10 @@ async fn call_until_success(
     arguments: &serde_json::Value,
     expected: &[ErrorKind],
 ) {
-    let limit = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(20);
     while let Err(error) = manager.call(tool, arguments.clone()).await {
         assert!(expected.contains(&error.kind()), "{error:?}");
-        assert!(Instant::now() < limit, "{error:?}");
+        assert!(Instant::now() < deadline, "{error:?}");
         sleep(Duration::from_millis(100)).await;
     }
 }

@@ -18,11 +18,11 @@ const SLOW_START_SECONDS: u64 = 3;
 async fn a_server_that_is_removed_while_it_starts_is_stopped() {
     let test_server = TestServer::open(case(ServerKind::Time, Transport::Stdio)).await;
     let manager = TestManager::new(test_server.slow_config(SLOW_START_SECONDS), test_server.path()).await;
-    let removed = async {
+    let removing = async {
         wait_for_processes(&test_server, |processes| processes > 0).await;
         manager.manager.apply(Vec::new()).await.unwrap();
     };
-    let (started, ()) = join!(manager.manager.connect(SERVER_ID), removed);
+    let (started, ()) = join!(manager.manager.connect(SERVER_ID), removing);
     assert!(matches!(started, Err(ConnectError::Cancelled)), "{started:?}");
     wait_for_processes(&test_server, |processes| processes == 0).await;
     sleep(Duration::from_secs(SLOW_START_SECONDS)).await;
@@ -34,11 +34,11 @@ async fn a_server_that_is_stopped_while_it_starts_can_be_started_again() {
     let test_server = TestServer::open(case(ServerKind::Time, Transport::Stdio)).await;
     let manager = TestManager::new(test_server.slow_config(SLOW_START_SECONDS), test_server.path()).await;
     let server = manager.server();
-    let stopped = async {
+    let stopping = async {
         wait_for_processes(&test_server, |processes| processes > 0).await;
         server.stop().await;
     };
-    let (started, ()) = join!(manager.manager.connect(SERVER_ID), stopped);
+    let (started, ()) = join!(manager.manager.connect(SERVER_ID), stopping);
     assert!(matches!(started, Err(ConnectError::Cancelled)), "{started:?}");
     assert_eq!(server.state(), ServerState::Configured);
     wait_for_processes(&test_server, |processes| processes == 0).await;
@@ -56,23 +56,23 @@ async fn an_idle_server_is_stopped_and_started_by_the_next_call() {
     config.idle_stop = Some(Duration::from_millis(1_500));
     let manager = TestManager::new(config, test_server.path()).await;
     manager.session().await;
-    manager.wait_for_tools(case.tools()).await;
+    manager.wait_for_tools(case.tool_count()).await;
     // A call that takes longer than the limit keeps it alive.
     let long = serde_json::json!({"duration": 3, "steps": 2});
     manager.call("trigger-long-running-operation", long).await.unwrap();
     wait_for_processes(&test_server, |processes| processes == 0).await;
     // The state changes shortly after the last process ends.
-    wait_for_processes(&test_server, |_| manager.server().state() == ServerState::Known).await;
+    wait_for_processes(&test_server, |_| manager.server().state() == ServerState::Stopped).await;
     let (tool, arguments) = case.read_only_call(test_server.path());
     manager.call(tool, arguments).await.unwrap();
     assert_eq!(test_server.processes().len(), 1);
     manager.manager.close().await;
 }
 
-async fn wait_for_processes(test_server: &TestServer, is_reached: impl Fn(usize) -> bool) {
-    let limit = Instant::now() + Duration::from_secs(20);
-    while !is_reached(test_server.processes().len()) {
-        assert!(Instant::now() < limit, "{:?}", test_server.processes());
+async fn wait_for_processes(test_server: &TestServer, condition: impl Fn(usize) -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !condition(test_server.processes().len()) {
+        assert!(Instant::now() < deadline, "{:?}", test_server.processes());
         sleep(Duration::from_millis(10)).await;
     }
 }

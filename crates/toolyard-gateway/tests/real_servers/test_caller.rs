@@ -29,8 +29,8 @@ pub(crate) struct TestCaller {
 }
 
 impl TestCaller {
-    /// Supports all input requests.
-    pub(crate) fn new(session_id: u64) -> Self {
+    /// A caller of this session that supports all input requests.
+    pub(crate) fn with_session(session_id: u64) -> Self {
         Self {
             session_id,
             capabilities: json!({"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}),
@@ -54,8 +54,8 @@ impl TestCaller {
         self
     }
 
-    pub(crate) fn with_delay(mut self, time: Duration) -> Self {
-        self.response_delay = time;
+    pub(crate) fn with_delay(mut self, delay: Duration) -> Self {
+        self.response_delay = delay;
         self
     }
 
@@ -137,10 +137,12 @@ impl Caller for TestCaller {
 pub(crate) fn response_to(request: &CallInputRequest) -> Value {
     match request.kind {
         CallInputKind::Elicitation => {
-            let asked = request.params.as_ref().unwrap().to_value();
-            let field = |name: &str| asked.pointer(&format!("/requestedSchema/properties/{name}")).is_some();
-            let known = [("name", json!("Ada")), ("place", json!("London")), ("check", json!(true))];
-            let content: BTreeMap<_, _> = known.into_iter().filter(|(name, _)| field(name)).collect();
+            let params = request.params.as_ref().unwrap().to_value();
+            let is_requested =
+                |name: &str| params.pointer(&format!("/requestedSchema/properties/{name}")).is_some();
+            let answers = [("name", json!("Ada")), ("place", json!("London")), ("check", json!(true))];
+            let content: BTreeMap<_, _> =
+                answers.into_iter().filter(|(name, _)| is_requested(name)).collect();
             json!({"action": "accept", "content": content})
         }
         CallInputKind::Sampling => json!({

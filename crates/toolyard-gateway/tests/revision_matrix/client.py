@@ -1,6 +1,8 @@
 """A client with the official Python SDK that makes one call through the gateway and prints what it observes as JSON.
 
-    python client.py legacy|modern URL call|progress|cancel|elicitation|thinking|list_changed TOOL ARGUMENTS
+    python client.py legacy|modern URL SCENARIO TOOL ARGUMENTS
+
+SCENARIO is call, progress, cancel, elicitation, slow_elicitation (the answer takes 5 seconds) or list_changed.
 """
 
 import asyncio
@@ -11,29 +13,29 @@ from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import ElicitResult
 
-FAMILY, URL, ASPECT, TOOL, ARGUMENTS = sys.argv[1:6]
-KNOWN = {"name": "Ada", "place": "London", "check": True}
-seen = {"progress": [], "asked": [], "received": []}
+FAMILY, URL, SCENARIO, TOOL, ARGUMENTS = sys.argv[1:6]
+ELICITATION_ANSWERS = {"name": "Ada", "place": "London", "check": True}
+observed = {"progress": [], "elicitations": [], "received": []}
 
 
-async def elicited(_context, params):
+async def on_elicitation(_context, params):
     fields = params.requested_schema["properties"]
-    seen["asked"].append(params.message)
-    if ASPECT == "thinking":
+    observed["elicitations"].append(params.message)
+    if SCENARIO == "slow_elicitation":
         await asyncio.sleep(5)
-    return ElicitResult(action="accept", content={key: value for key, value in KNOWN.items() if key in fields})
+    return ElicitResult(action="accept", content={key: value for key, value in ELICITATION_ANSWERS.items() if key in fields})
 
 
-async def progressed(progress, total, message):
-    seen["progress"].append([progress, total, message])
+async def on_progress(progress, total, message):
+    observed["progress"].append([progress, total, message])
 
 
 changed = asyncio.Event()
 
 
-async def received(message):
+async def on_message(message):
     method = getattr(message, "method", None) or getattr(getattr(message, "root", None), "method", None)
-    seen["received"].append(str(method))
+    observed["received"].append(str(method))
     if method == "notifications/tools/list_changed":
         changed.set()
 
@@ -44,23 +46,23 @@ def outcome(result):
 
 async def main():
     mode = "legacy" if FAMILY == "legacy" else "2026-07-28"
-    client = Client(URL, mode=mode, elicitation_callback=elicited, message_handler=received, cache=None)
+    client = Client(URL, mode=mode, elicitation_callback=on_elicitation, message_handler=on_message, cache=None)
     async with client:
-        seen["version"] = client.protocol_version
+        observed["version"] = client.protocol_version
         arguments = json.loads(ARGUMENTS)
-        if ASPECT == "cancel":
+        if SCENARIO == "cancel":
             call = asyncio.create_task(client.call_tool(TOOL, arguments))
             await asyncio.sleep(2)
             call.cancel()
             await asyncio.gather(call, return_exceptions=True)
-            # The session still works, and a tool tells what became of the cancelled call.
+            # The session still works, and the tool `cancelled` returns how many calls the server saw cancelled.
             for _ in range(50):
                 answer = outcome(await client.call_tool("cancelled", {}))
                 if answer["text"] != "0":
                     break
                 await asyncio.sleep(0.2)
-            seen["answer"] = answer
-        elif ASPECT == "list_changed":
+            observed["answer"] = answer
+        elif SCENARIO == "list_changed":
             before = {tool.name for tool in (await client.list_tools()).tools}
             if FAMILY == "legacy":
                 await client.call_tool(TOOL, arguments)
@@ -70,14 +72,14 @@ async def main():
                     await client.call_tool(TOOL, arguments)
                     await asyncio.wait_for(anext(aiter(subscription)), 30)
             after = {tool.name for tool in (await client.list_tools()).tools}
-            seen["new"] = sorted(after - before)
+            observed["new_tools"] = sorted(after - before)
         else:
             await client.list_tools()
             try:
-                seen["answer"] = outcome(await client.call_tool(TOOL, arguments, progress_callback=progressed))
+                observed["answer"] = outcome(await client.call_tool(TOOL, arguments, progress_callback=on_progress))
             except MCPError as error:
-                seen["answer"] = {"text": str(error), "error": True}
-    print(json.dumps(seen))
+                observed["answer"] = {"text": str(error), "error": True}
+    print(json.dumps(observed))
 
 
 asyncio.run(main())

@@ -8,7 +8,7 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::print_stderr,
-    reason = "a test helper fails its test, and not every helper is used here"
+    reason = "a panic in a test helper fails the test, as intended; not every helper is used here"
 )]
 
 mod shared_server;
@@ -20,14 +20,14 @@ mod timeouts;
 use serde_json::{Value, json};
 use toolyard_core::RevisionFamily::{self, Legacy, Modern};
 
-use support::case::{ServerCase, ServerKind, Transport, case, conversion, pinned_case};
+use support::case::{ServerCase, ServerKind, Transport, case, case_with_family, conversion};
 use test_gateway::TestGateway;
 
 /// The server that supports both revision families, in this one.
-fn both_revisions(family: RevisionFamily, transport: Transport) -> ServerCase {
+fn both_families_case(family: RevisionFamily, transport: Transport) -> ServerCase {
     match family {
-        Modern => case(ServerKind::BothRevisions, transport),
-        Legacy => pinned_case(ServerKind::BothRevisions, transport, Legacy),
+        Modern => case(ServerKind::BothFamilies, transport),
+        Legacy => case_with_family(ServerKind::BothFamilies, transport, Legacy),
     }
 }
 
@@ -35,16 +35,16 @@ fn both_revisions(family: RevisionFamily, transport: Transport) -> ServerCase {
 async fn call_through(
     client: RevisionFamily,
     server: ServerCase,
-    aspect: &str,
+    scenario: &str,
     tool: &str,
     arguments: Value,
 ) -> Value {
     let gateway = TestGateway::start(server).await;
-    let seen = gateway.run_client(client, aspect, tool, &arguments).await;
-    let is_modern = seen["version"] == "2026-07-28";
-    assert_eq!(is_modern, client == Modern, "{seen}");
+    let observed = gateway.run_client(client, scenario, tool, &arguments).await;
+    let is_modern = observed["version"] == "2026-07-28";
+    assert_eq!(is_modern, client == Modern, "{observed}");
     gateway.close().await;
-    seen
+    observed
 }
 
 async fn call(client: RevisionFamily, server: RevisionFamily) {
@@ -52,7 +52,7 @@ async fn call(client: RevisionFamily, server: RevisionFamily) {
         Modern => [case(ServerKind::Time, Transport::Stdio), case(ServerKind::NewExcel, Transport::Http)],
         Legacy => [
             case(ServerKind::Everything, Transport::Http),
-            pinned_case(ServerKind::NewExcel, Transport::Stdio, Legacy),
+            case_with_family(ServerKind::NewExcel, Transport::Stdio, Legacy),
         ],
     };
     for server in servers {
@@ -61,55 +61,58 @@ async fn call(client: RevisionFamily, server: RevisionFamily) {
             ServerKind::Everything => ("get-sum", json!({"a": 2, "b": 3}), "The sum of 2 and 3 is 5."),
             _ => ("create_workbook", json!({"path": "book.xlsx", "sheets": ["One"]}), "book.xlsx"),
         };
-        let seen = call_through(client, server, "call", tool, arguments).await;
-        assert_eq!(seen["answer"]["error"], false, "{seen}");
-        assert!(seen["answer"]["text"].as_str().unwrap().contains(text), "{seen}");
+        let observed = call_through(client, server, "call", tool, arguments).await;
+        assert_eq!(observed["answer"]["error"], false, "{observed}");
+        assert!(observed["answer"]["text"].as_str().unwrap().contains(text), "{observed}");
     }
-    let seen = call_through(client, both_revisions(server, Transport::Http), "call", "fail", json!({})).await;
-    assert_eq!(seen["answer"]["error"], true, "a failure is a failure: {seen}");
-    assert!(seen["answer"]["text"].as_str().unwrap().contains("it does not work"), "{seen}");
+    let observed =
+        call_through(client, both_families_case(server, Transport::Http), "call", "fail", json!({})).await;
+    assert_eq!(observed["answer"]["error"], true, "a failed call stays a failed call: {observed}");
+    assert!(observed["answer"]["text"].as_str().unwrap().contains("it does not work"), "{observed}");
 }
 
 async fn progress(client: RevisionFamily, server: RevisionFamily) {
-    let mut cases = vec![both_revisions(server, Transport::Stdio), both_revisions(server, Transport::Http)];
+    let mut cases =
+        vec![both_families_case(server, Transport::Stdio), both_families_case(server, Transport::Http)];
     cases.extend((server == Legacy).then(|| case(ServerKind::Everything, Transport::Http)));
     for server in cases {
         let (tool, arguments) = match server.kind {
             ServerKind::Everything => ("trigger-long-running-operation", json!({"duration": 2, "steps": 4})),
             _ => ("count", json!({"steps": 4, "pause": 0.5})),
         };
-        let seen = call_through(client, server, "progress", tool, arguments).await;
+        let observed = call_through(client, server, "progress", tool, arguments).await;
         let steps: Vec<f64> =
-            seen["progress"].as_array().unwrap().iter().map(|step| step[0].as_f64().unwrap()).collect();
-        assert_eq!(steps, [1.0, 2.0, 3.0, 4.0], "{server:?} {seen}");
-        assert_eq!(seen["progress"][3][1], 4.0);
+            observed["progress"].as_array().unwrap().iter().map(|step| step[0].as_f64().unwrap()).collect();
+        assert_eq!(steps, [1.0, 2.0, 3.0, 4.0], "{server:?} {observed}");
+        assert_eq!(observed["progress"][3][1], 4.0);
     }
 }
 
 async fn cancel(client: RevisionFamily, server: RevisionFamily) {
     for transport in [Transport::Stdio, Transport::Http] {
         let arguments = json!({"steps": 100, "pause": 0.5});
-        let seen =
-            call_through(client, both_revisions(server, transport), "cancel", "count", arguments).await;
-        assert_eq!(seen["answer"]["text"], "1", "{transport:?} {seen}");
+        let observed =
+            call_through(client, both_families_case(server, transport), "cancel", "count", arguments).await;
+        assert_eq!(observed["answer"]["text"], "1", "{transport:?} {observed}");
     }
 }
 
 async fn elicitation(client: RevisionFamily, server: RevisionFamily) {
-    let mut cases = vec![both_revisions(server, Transport::Stdio), both_revisions(server, Transport::Http)];
+    let mut cases =
+        vec![both_families_case(server, Transport::Stdio), both_families_case(server, Transport::Http)];
     cases.extend((server == Legacy).then(|| case(ServerKind::Everything, Transport::Http)));
     for server in cases {
         let tool = if server.kind == ServerKind::Everything { "trigger-elicitation-request" } else { "find" };
-        let seen = call_through(client, server, "elicitation", tool, json!({})).await;
-        assert_eq!(seen["answer"]["error"], false, "{server:?} {seen}");
-        let text = seen["answer"]["text"].as_str().unwrap();
+        let observed = call_through(client, server, "elicitation", tool, json!({})).await;
+        assert_eq!(observed["answer"]["error"], false, "{server:?} {observed}");
+        let text = observed["answer"]["text"].as_str().unwrap();
         match server.kind {
-            ServerKind::Everything => assert!(text.contains("- Name: Ada"), "{seen}"),
+            ServerKind::Everything => assert!(text.contains("- Name: Ada"), "{observed}"),
             _ => {
                 assert_eq!(
-                    (text, seen["asked"].as_array().unwrap().len()),
+                    (text, observed["elicitations"].as_array().unwrap().len()),
                     ("Ada is in London", 2),
-                    "{seen}"
+                    "{observed}"
                 );
             }
         }
@@ -119,17 +122,18 @@ async fn elicitation(client: RevisionFamily, server: RevisionFamily) {
 async fn list_changed(client: RevisionFamily, server: RevisionFamily) {
     for transport in [Transport::Stdio, Transport::Http] {
         let arguments = json!({"name": "sprout", "after": 1});
-        let seen =
-            call_through(client, both_revisions(server, transport), "list_changed", "grow", arguments).await;
-        assert_eq!(seen["new"], json!(["sprout"]), "{transport:?} {seen}");
+        let observed =
+            call_through(client, both_families_case(server, transport), "list_changed", "grow", arguments)
+                .await;
+        assert_eq!(observed["new_tools"], json!(["sprout"]), "{transport:?} {observed}");
     }
 }
 
 macro_rules! matrix {
-    ($($name:ident: $aspect:ident, $client:ident client, $server:ident server;)*) => {
+    ($($name:ident: $scenario:ident, $client:ident client, $server:ident server;)*) => {
         $(#[tokio::test]
         async fn $name() {
-            $aspect($client, $server).await;
+            $scenario($client, $server).await;
         })*
     };
 }

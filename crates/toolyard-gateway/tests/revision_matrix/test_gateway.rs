@@ -1,11 +1,11 @@
-//! [`TestGateway`]: a gateway over HTTP with one real server, and clients that are not ours.
+//! [`TestGateway`]: a gateway over HTTP with one real server, and clients of the official Python SDK.
 
 use std::{process::Stdio, sync::Arc, time::Duration};
 
 use serde_json::Value;
 use tokio::{net::TcpListener, process::Command, sync::oneshot, task::JoinHandle, time::timeout};
 use toolyard_core::{RevisionFamily, SourceId, SourceInfo, Tool};
-use toolyard_gateway::{ForwardToCaller, HubService, ServerContentBridge};
+use toolyard_gateway::{ForwardInputToCaller, HubService, ServerContentBridge};
 use toolyard_hub::{HubConfig, Profile, ToolHub};
 use toolyard_mcp_client::{McpManager, ServerCache, ToolRegistrar};
 use toolyard_mcp_server::{
@@ -52,7 +52,8 @@ impl TestGateway {
         let hub = Arc::new(ToolHub::new(HubConfig::default()));
         let registrar = Arc::new(HubRegistrar(Arc::clone(&hub)));
         let memory = ServerCache::in_memory();
-        let manager = Arc::new(new_manager(test_server.path(), Arc::new(ForwardToCaller), memory, registrar));
+        let manager =
+            Arc::new(new_manager(test_server.path(), Arc::new(ForwardInputToCaller), memory, registrar));
         manager.apply(vec![test_server.config()]).await.unwrap();
         let bridge = Arc::new(ServerContentBridge::new(Arc::clone(&manager), |_| true, None));
         bridge.settled().await;
@@ -76,7 +77,7 @@ impl TestGateway {
     pub(crate) async fn run_client(
         &self,
         family: RevisionFamily,
-        aspect: &str,
+        scenario: &str,
         tool: &str,
         arguments: &Value,
     ) -> Value {
@@ -87,13 +88,13 @@ impl TestGateway {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/revision_matrix/client.py");
         let arguments = arguments.to_string();
         let mut client = Command::new(installed_path("excel-2.2.2/bin/python"));
-        client.args([script, family, &self.address, aspect, tool, &arguments]);
+        client.args([script, family, &self.address, scenario, tool, &arguments]);
         let client = client.stdin(Stdio::null()).kill_on_drop(true).output();
         let output = timeout(TEST_TIMEOUT * 2, client).await.expect("the client ends in time").unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
         let stdout = String::from_utf8_lossy(&output.stdout);
         serde_json::from_str(&stdout)
-            .unwrap_or_else(|_| panic!("{family} {aspect} {tool}: {stdout}\n{stderr}"))
+            .unwrap_or_else(|_| panic!("{family} {scenario} {tool}: {stdout}\n{stderr}"))
     }
 
     pub(crate) async fn close(self) {

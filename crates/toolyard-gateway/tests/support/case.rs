@@ -29,7 +29,7 @@ pub(crate) enum ServerKind {
     /// mcp-server-time.
     Time,
     /// A server with the official Python SDK that offers the same in both revision families.
-    BothRevisions,
+    BothFamilies,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,45 +43,45 @@ pub(crate) enum Transport {
 pub(crate) fn case(kind: ServerKind, transport: Transport) -> ServerCase {
     let family = match kind {
         ServerKind::OldExcel | ServerKind::Everything => RevisionFamily::Legacy,
-        ServerKind::NewExcel | ServerKind::Time | ServerKind::BothRevisions => RevisionFamily::Modern,
+        ServerKind::NewExcel | ServerKind::Time | ServerKind::BothFamilies => RevisionFamily::Modern,
     };
     ServerCase { kind, transport, family, configured_family: None }
 }
 
 /// A case whose revision family is configured.
-pub(crate) fn pinned_case(kind: ServerKind, transport: Transport, family: RevisionFamily) -> ServerCase {
+pub(crate) fn case_with_family(kind: ServerKind, transport: Transport, family: RevisionFamily) -> ServerCase {
     ServerCase { kind, transport, family, configured_family: Some(family) }
 }
 
 impl ServerCase {
     /// The command that starts it.
     pub(crate) fn command(self, folder: &Path, port: u16) -> (String, Vec<String>) {
-        let words = |list: &[&str]| list.iter().map(|&word| word.to_owned()).collect();
+        let owned = |list: &[&str]| list.iter().map(|&word| word.to_owned()).collect();
         let folder = folder.to_str().unwrap();
         match (self.kind, self.transport) {
             (ServerKind::OldExcel, transport) => {
-                let word = [("stdio"), ("streamable-http"), ("sse")][transport as usize];
-                (installed_path("excel-0.1.8/bin/excel-mcp-server"), words(&[word]))
+                let transport_arg = ["stdio", "streamable-http", "sse"][transport as usize];
+                (installed_path("excel-0.1.8/bin/excel-mcp-server"), owned(&[transport_arg]))
             }
             (ServerKind::NewExcel, Transport::Stdio) => {
-                (installed_path("excel-2.2.2/bin/excel-mcp-server"), words(&["stdio", "--allow-dir", folder]))
+                (installed_path("excel-2.2.2/bin/excel-mcp-server"), owned(&["stdio", "--allow-dir", folder]))
             }
             (ServerKind::NewExcel, _) => {
                 let port = port.to_string();
                 let args = ["streamable-http", "--allow-dir", folder, "--host", "127.0.0.1", "--port", &port];
-                (installed_path("excel-2.2.2/bin/excel-mcp-server"), words(&args))
+                (installed_path("excel-2.2.2/bin/excel-mcp-server"), owned(&args))
             }
             (ServerKind::Everything, transport) => {
                 let script =
                     installed_path("node/node_modules/@modelcontextprotocol/server-everything/dist/index.js");
-                let word = ["stdio", "streamableHttp", "sse"][transport as usize];
-                (installed_path("node/node_modules/.bin/node"), words(&[&script, word]))
+                let transport_arg = ["stdio", "streamableHttp", "sse"][transport as usize];
+                (installed_path("node/node_modules/.bin/node"), owned(&[&script, transport_arg]))
             }
             (ServerKind::Time, _) => (installed_path("time/bin/mcp-server-time"), Vec::new()),
-            (ServerKind::BothRevisions, transport) => {
-                let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/both_revisions.py");
-                let word = if transport == Transport::Stdio { "stdio" } else { "http" };
-                (installed_path("excel-2.2.2/bin/python"), words(&[script, word, &port.to_string()]))
+            (ServerKind::BothFamilies, transport) => {
+                let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/both_families.py");
+                let transport_arg = if transport == Transport::Stdio { "stdio" } else { "http" };
+                (installed_path("excel-2.2.2/bin/python"), owned(&[script, transport_arg, &port.to_string()]))
             }
         }
     }
@@ -96,7 +96,7 @@ impl ServerCase {
                 pair("FASTMCP_PORT", &port),
             ],
             ServerKind::Everything => vec![pair("PORT", &port)],
-            ServerKind::NewExcel | ServerKind::Time | ServerKind::BothRevisions => Vec::new(),
+            ServerKind::NewExcel | ServerKind::Time | ServerKind::BothFamilies => Vec::new(),
         }
     }
 
@@ -105,14 +105,14 @@ impl ServerCase {
         if self.transport == Transport::Sse { "/sse" } else { "/mcp" }
     }
 
-    /// Its tools for a client without capabilities, counted by an independent client.
-    pub(crate) fn tools(self) -> usize {
+    /// The number of its tools for a client without capabilities, counted by an independent client.
+    pub(crate) fn tool_count(self) -> usize {
         match self.kind {
             ServerKind::OldExcel => 25,
             ServerKind::NewExcel => 46,
             ServerKind::Everything => 13,
             ServerKind::Time => 2,
-            ServerKind::BothRevisions => 12,
+            ServerKind::BothFamilies => 12,
         }
     }
 
@@ -126,15 +126,15 @@ impl ServerCase {
 
     /// A call that changes nothing, and succeeds after the writing calls.
     pub(crate) fn read_only_call(self, folder: &Path) -> (&'static str, Value) {
-        let book = self.workbook(folder);
+        let workbook = self.workbook(folder);
         match self.kind {
             ServerKind::OldExcel => {
-                ("read_data_from_excel", json!({"filepath": book, "sheet_name": "Sheet1"}))
+                ("read_data_from_excel", json!({"filepath": workbook, "sheet_name": "Sheet1"}))
             }
-            ServerKind::NewExcel => ("read_range", json!({"path": book, "sheet": "Sheet1"})),
+            ServerKind::NewExcel => ("read_range", json!({"path": workbook, "sheet": "Sheet1"})),
             ServerKind::Everything => ("echo", json!({"message": "ä \u{1f600} \"quoted\" \\ \u{7}"})),
             ServerKind::Time => ("convert_time", conversion("UTC")),
-            ServerKind::BothRevisions => ("count", json!({"steps": 1, "pause": 0})),
+            ServerKind::BothFamilies => ("count", json!({"steps": 1, "pause": 0})),
         }
     }
 }

@@ -21,7 +21,7 @@ pub(crate) fn python() -> String {
 pub(crate) fn read_sheet(workbook: &std::path::Path, sheet: &str) -> serde_json::Value {
     let program = "import json, sys, openpyxl\n\
         sheet = openpyxl.load_workbook(sys.argv[1])[sys.argv[2]]\n\
-        print(json.dumps([list(case) for case in sheet.iter_rows(values_only=True)]))";
+        print(json.dumps([list(row) for row in sheet.iter_rows(values_only=True)]))";
     let read = Command::new(python()).args(["-c", program]).arg(workbook).arg(sheet).output().unwrap();
     assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
     serde_json::from_slice(&read.stdout).unwrap()

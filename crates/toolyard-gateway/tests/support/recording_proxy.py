@@ -3,7 +3,7 @@
 recording_proxy.py stdio FILE COMMAND ARGS…   records stdout of the server in FILE and its stdin in FILE.sent
 recording_proxy.py http FILE PORT UPSTREAM    records response bodies in FILE and request bodies in FILE.sent, one per line
 
-With `unusual-` before the first word, the proxy inserts JSON that changes when it is parsed and serialized.
+With `unusual-` before `stdio` or `http`, the proxy inserts JSON that changes when it is parsed and serialized.
 """
 
 import http.client
@@ -63,20 +63,20 @@ class ProxyHandler(http.server.BaseHTTPRequestHandler):
                 self.send_header(name, value)
         self.send_header("Connection", "close")
         self.end_headers()
-        whole = b""
+        pending = b""
 
         def send_back(end=b""):
-            data = rewrite(whole)
+            data = rewrite(pending)
             record(self.server.file, data + end)
             self.wfile.write(data)
             self.wfile.flush()
 
         try:
             while data := response.read1(65536):
-                whole += data
-                if whole.endswith(b"\n"):
+                pending += data
+                if pending.endswith(b"\n"):
                     send_back()
-                    whole = b""
+                    pending = b""
         finally:
             send_back(end=b"\n")
             server.close()

@@ -81,10 +81,10 @@ pub(crate) fn new_manager(
 impl TestManager {
     /// Manages one server; input requests are not answered.
     pub(crate) async fn new(config: McpServerConfig, folder: &Path) -> Self {
-        Self::with_input(config, folder, Arc::new(NoInputHandler), ServerCache::in_memory()).await
+        Self::with_input_handler(config, folder, Arc::new(NoInputHandler), ServerCache::in_memory()).await
     }
 
-    pub(crate) async fn with_input(
+    pub(crate) async fn with_input_handler(
         config: McpServerConfig,
         folder: &Path,
         input: Arc<dyn InputHandler>,
@@ -147,12 +147,12 @@ impl TestManager {
         .await;
     }
 
-    pub(crate) async fn wait_until(&self, is_reached: impl Fn() -> bool) {
-        let limit = Instant::now() + TEST_TIMEOUT;
-        while !is_reached() {
+    pub(crate) async fn wait_until(&self, condition: impl Fn() -> bool) {
+        let deadline = Instant::now() + TEST_TIMEOUT;
+        while !condition() {
             let states: Vec<ServerState> =
                 self.manager.servers().iter().map(|server| server.state()).collect();
-            assert!(Instant::now() < limit, "{states:?} with {:?}", self.names());
+            assert!(Instant::now() < deadline, "{states:?} with {:?}", self.names());
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }

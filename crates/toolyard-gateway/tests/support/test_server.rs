@@ -19,7 +19,7 @@ use super::{
 };
 
 /// The stderr of an HTTP server.
-const LOG: &str = "server.log";
+const SERVER_LOG: &str = "server.log";
 
 /// A folder and, for HTTP, the server that runs in it. Stdio servers are started by the client.
 pub(crate) struct TestServer {
@@ -68,8 +68,8 @@ impl TestServer {
         let (command, args) = self.case.command(self.path(), self.port);
         let mut server = Command::new(command);
         server.args(args).envs(self.case.environment(self.path(), self.port));
-        self.server = Some(self.run(server, LOG));
-        wait_for_port(self.port, &self.path().join(LOG)).await;
+        self.server = Some(self.run(server, SERVER_LOG));
+        wait_for_port(self.port, &self.path().join(SERVER_LOG)).await;
     }
 
     fn run(&self, mut command: Command, log: &str) -> ChildProcess {
@@ -78,7 +78,7 @@ impl TestServer {
         ChildProcess(command.spawn().unwrap())
     }
 
-    /// The configuration of the server, without anything that can be detected.
+    /// The configuration of the server, without what the client can detect.
     pub(crate) fn config(&self) -> McpServerConfig {
         let (command, args) = self.case.command(self.path(), self.port);
         self.config_with(command, args, self.port)
@@ -87,33 +87,39 @@ impl TestServer {
     /// The same for a server that needs this many seconds to start.
     pub(crate) fn slow_config(&self, seconds: u64) -> McpServerConfig {
         let (command, args) = self.case.command(self.path(), self.port);
-        let late = format!("sleep {seconds}; exec \"$0\" \"$@\"");
-        let args = ["-c".to_owned(), late, command].into_iter().chain(args).collect();
+        let delayed_start = format!("sleep {seconds}; exec \"$0\" \"$@\"");
+        let args = ["-c".to_owned(), delayed_start, command].into_iter().chain(args).collect();
         self.config_with("sh".to_owned(), args, self.port)
     }
 
     /// The same through a proxy that records the server's bytes.
     pub(crate) async fn recorded_config(&mut self, style: JsonStyle) -> McpServerConfig {
-        let word = |word: &str| match style {
-            JsonStyle::AsSent => word.to_owned(),
-            JsonStyle::Unusual => format!("unusual-{word}"),
+        let proxy_mode = |mode: &str| match style {
+            JsonStyle::AsSent => mode.to_owned(),
+            JsonStyle::Unusual => format!("unusual-{mode}"),
         };
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/recording_proxy.py").to_owned();
         let file = self.recording().to_str().unwrap().to_owned();
         let (command, args) = self.case.command(self.path(), self.port);
-        let stdio = [script.clone(), word("stdio"), file.clone(), command].into_iter().chain(args);
+        let stdio = [script.clone(), proxy_mode("stdio"), file.clone(), command].into_iter().chain(args);
         let stdio: Vec<String> = stdio.collect();
         let port = free_port();
         if self.case.transport != Transport::Stdio {
             let mut proxy = Command::new(python());
-            proxy.args([script.as_str(), &word("http"), &file, &port.to_string(), &self.port.to_string()]);
+            proxy.args([
+                script.as_str(),
+                &proxy_mode("http"),
+                &file,
+                &port.to_string(),
+                &self.port.to_string(),
+            ]);
             self.proxy = Some(self.run(proxy, "proxy.log"));
             wait_for_port(port, &self.path().join("proxy.log")).await;
         }
         self.config_with(python(), stdio, port)
     }
 
-    /// The recorded bytes.
+    /// The file with the recorded bytes.
     pub(crate) fn recording(&self) -> PathBuf {
         self.path().join("captured")
     }
@@ -184,7 +190,7 @@ impl TestServer {
 impl Drop for TestServer {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let log = fs::read_to_string(self.path().join(LOG)).unwrap_or_default();
+            let log = fs::read_to_string(self.path().join(SERVER_LOG)).unwrap_or_default();
             eprintln!("stderr of the server:\n{log}");
         }
     }
@@ -195,9 +201,9 @@ fn free_port() -> u16 {
 }
 
 async fn wait_for_port(port: u16, log: &Path) {
-    let limit = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while TcpStream::connect(("127.0.0.1", port)).is_err() {
-        assert!(Instant::now() < limit, "port {port} is not open: {}", fs::read_to_string(log).unwrap());
+        assert!(Instant::now() < deadline, "port {port} is not open: {}", fs::read_to_string(log).unwrap());
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

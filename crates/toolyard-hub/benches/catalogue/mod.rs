@@ -8,19 +8,19 @@ use toolyard_core::{
 };
 use toolyard_hub::ToolHub;
 
-/// How many tools each server has.
-pub(crate) const PER_SERVER: usize = 50;
+/// Number of tools of each server.
+pub(crate) const TOOLS_PER_SERVER: usize = 50;
 
-pub(crate) struct Nothing(ToolSpec);
+pub(crate) struct EchoTool(ToolSpec);
 
-impl Nothing {
-    /// What the tool does, without a hub around it.
-    pub(crate) async fn answer(arguments: &str) -> Result<ToolOutput, ToolError> {
+impl EchoTool {
+    /// The work of the tool, without a hub.
+    pub(crate) async fn echo(arguments: &str) -> Result<ToolOutput, ToolError> {
         Ok(ToolOutput::text(arguments))
     }
 }
 
-impl Tool for Nothing {
+impl Tool for EchoTool {
     fn spec(&self) -> &ToolSpec {
         &self.0
     }
@@ -30,12 +30,12 @@ impl Tool for Nothing {
         request: &'a ToolCallRequest,
         _context: &'a CallContext,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(Self::answer(request.arguments.get()))
+        Box::pin(Self::echo(request.arguments.get()))
     }
 }
 
 /// One tool of one server; `version` changes its description.
-fn tool(number: usize, at: usize, version: usize) -> Arc<dyn Tool> {
+fn tool(server: usize, index: usize, version: usize) -> Arc<dyn Tool> {
     let schema = serde_json::json!({
         "type": "object",
         "properties": {
@@ -46,41 +46,41 @@ fn tool(number: usize, at: usize, version: usize) -> Arc<dyn Tool> {
         "required": ["path"]
     });
     let spec = ToolSpec::new(
-        format!("read_document_{number}_{at}"),
+        format!("read_document_{server}_{index}"),
         format!(
-            "Reads document {at} of server {number} and returns its text, version {version}. Use it to look at what was written before."
+            "Reads document {index} of server {server} and returns its text, version {version}. Use it to look at what was written before."
         ),
     );
-    Arc::new(Nothing(spec.with_input_schema(schema).with_hints(ToolHints::READ_ONLY)))
+    Arc::new(EchoTool(spec.with_input_schema(schema).with_hints(ToolHints::READ_ONLY)))
 }
 
 /// The tools of one server.
 pub(crate) fn server(number: usize, version: usize) -> (SourceInfo, Vec<Arc<dyn Tool>>) {
     let info = SourceInfo::new(format!("server-{number}"), SourceKind::Mcp).trusted(true);
-    (info, (0..PER_SERVER).map(|at| tool(number, at, version)).collect())
+    (info, (0..TOOLS_PER_SERVER).map(|index| tool(number, index, version)).collect())
 }
 
 /// A hub with this many tools.
 pub(crate) fn hub_with(tools: usize) -> ToolHub {
     let hub = ToolHub::default();
-    for number in 0..tools.div_ceil(PER_SERVER) {
+    for number in 0..tools.div_ceil(TOOLS_PER_SERVER) {
         let (info, tools) = server(number, 1);
         hub.register(info, tools);
     }
     hub
 }
 
-/// One source with one tool, whose name all sources of [`popular`] share.
-pub(crate) fn popular_source(number: usize, version: usize) -> (SourceInfo, Vec<Arc<dyn Tool>>) {
+/// One source with one tool, whose name all sources of [`hub_with_shared_name`] share.
+pub(crate) fn source_with_shared_name(number: usize, version: usize) -> (SourceInfo, Vec<Arc<dyn Tool>>) {
     let info = SourceInfo::new(format!("popular-{number}"), SourceKind::Mcp).trusted(true);
     (info, vec![tool(0, 0, version)])
 }
 
 /// A hub in which this many sources share one name.
-pub(crate) fn popular(sources: usize) -> ToolHub {
+pub(crate) fn hub_with_shared_name(sources: usize) -> ToolHub {
     let hub = ToolHub::default();
     for number in 0..sources {
-        let (info, tools) = popular_source(number, 1);
+        let (info, tools) = source_with_shared_name(number, 1);
         hub.register(info, tools);
     }
     hub

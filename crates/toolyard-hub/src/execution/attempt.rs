@@ -14,7 +14,7 @@ use std::{
 use futures_util::FutureExt as _;
 use tokio::time::{Instant, sleep, timeout_at};
 use toolyard_core::{
-    CallContext, CallOutcome, Caller, ErrorKind, ExtendableDeadline, History, OutputMeta, SourceId,
+    CallContext, CallRecord, Caller, ErrorKind, ExtendableDeadline, History, OutputMeta, SourceId,
     ToolCallRequest, ToolError, ToolOutput,
 };
 
@@ -23,7 +23,7 @@ use crate::{
     registry::candidate::ToolCandidate,
     resilience::{breaker::Permit, retry::RetryPolicy},
     routing::{
-        decision::{DecisionLog, note},
+        decision::{DecisionLog, log_decision},
         profile::Profile,
     },
 };
@@ -31,78 +31,81 @@ use crate::{
 /// Upper bound on one attempt, however much progress the tool reports.
 const MAX_CALL_DURATION: Duration = Duration::from_secs(600);
 
-/// Time allowed for processing an output that arrived after the deadline.
-const ABANDONED_CALL_GRACE: Duration = Duration::from_secs(5);
+/// Time allowed for processing an output that arrived shortly before or after the deadline.
+const OUTPUT_PROCESSING_GRACE: Duration = Duration::from_secs(5);
 
 /// State shared by all attempts of one call.
 pub(crate) struct Call<'a> {
     pub(crate) request: &'a ToolCallRequest,
     pub(crate) deadline: Instant,
-    /// Time allowed for the whole call.
+    /// Time allowed for the whole call; progress extends it if there is a caller.
     pub(crate) idle_timeout: Duration,
     pub(crate) retry: RetryPolicy,
     pub(crate) history: &'a dyn History,
-    pub(crate) trail: Option<&'a DecisionLog>,
-    pub(crate) watch: Option<&'a PendingEffect>,
+    pub(crate) decision_log: Option<&'a DecisionLog>,
+    pub(crate) pending_effect: Option<&'a PendingEffect>,
     pub(crate) caller: Option<&'a Arc<dyn Caller>>,
     /// Restricts the candidates, if set.
     pub(crate) profile: Option<&'a Profile>,
     /// Set for journaled calls only.
     pub(crate) idempotency_key: Option<Arc<str>>,
     pub(crate) attempts: AtomicU32,
-    /// Tools that answered; collected only if the request is stored for search.
-    pub(crate) answered: Option<Mutex<Vec<AnsweringTool>>>,
+    /// Tools that succeeded; collected only if the user's request is stored for search.
+    pub(crate) succeeded_tools: Option<Mutex<Vec<ToolAndSource>>>,
 }
 
-/// Tool name and source that answered.
-pub(crate) type AnsweringTool = (Arc<str>, SourceId);
+/// A tool name and the source that was called.
+pub(crate) type ToolAndSource = (Arc<str>, SourceId);
 
 impl Call<'_> {
-    /// Number of attempts so far.
     pub(crate) fn attempts(&self) -> u32 {
         self.attempts.load(Ordering::Relaxed)
     }
 
-    /// Time since the call started.
     pub(crate) fn elapsed(&self) -> Duration {
         let now = Instant::now();
-        self.deadline.checked_sub(self.idle_timeout).map_or(Duration::ZERO, |began| now.duration_since(began))
+        self.deadline
+            .checked_sub(self.idle_timeout)
+            .map_or(Duration::ZERO, |started| now.duration_since(started))
     }
 
-    /// When processing of the output must end; progress may have extended the call beyond its deadline.
-    pub(crate) fn last_moment(&self) -> Instant {
-        let prolonged = self.caller.map(|_| Instant::now() + ABANDONED_CALL_GRACE);
-        prolonged.map_or(self.deadline, |moment| moment.max(self.deadline))
+    /// When processing of the output must end. Progress may have extended the call beyond its deadline, so there is always
+    /// some time left for a call with a caller.
+    pub(crate) fn processing_deadline(&self) -> Instant {
+        let extended = self.caller.map(|_| Instant::now() + OUTPUT_PROCESSING_GRACE);
+        extended.map_or(self.deadline, |extended| extended.max(self.deadline))
     }
 
     /// Calls one candidate; retries if that is safe, useful, and within retry budget and deadline.
-    pub(crate) async fn with_retries(
+    pub(crate) async fn call_with_retries(
         &self,
         candidate: &ToolCandidate,
     ) -> Result<ToolOutput, CandidateFailure> {
         let mut attempt = 1;
-        let mut no_effect = true;
+        let mut had_no_effect = true;
         loop {
             let mut failure = match self.attempt(candidate, attempt).await {
                 Ok(output) => return Ok(output),
                 Err(failure) => failure,
             };
             // An earlier attempt may have had an effect, even if the last error rules one out.
-            no_effect &= failure.no_effect;
-            let pause = self.retry.pause_after(attempt, fastrand::f64());
-            if let Err(why) = self.may_retry(candidate, &failure.error, attempt, pause) {
-                self.note("retry", None, || (candidate.source_id().to_string(), format!("no: {why}")));
-                failure.no_effect = no_effect;
+            had_no_effect &= failure.had_no_effect;
+            let backoff = self.retry.backoff_after(attempt, fastrand::f64());
+            if let Err(reason) = self.may_retry(candidate, &failure.error, attempt, backoff) {
+                self.log_decision("retry", None, || {
+                    (candidate.source_id().to_string(), format!("no: {reason}"))
+                });
+                failure.had_no_effect = had_no_effect;
                 return Err(failure);
             }
             attempt += 1;
-            self.note("retry", Some(pause), || {
+            self.log_decision("retry", Some(backoff), || {
                 (
                     candidate.source_id().to_string(),
-                    format!("attempt {attempt} of {} after a pause", self.retry.attempts),
+                    format!("attempt {attempt} of {} after a pause", self.retry.max_attempts),
                 )
             });
-            sleep(pause).await;
+            sleep(backoff).await;
         }
     }
 
@@ -111,24 +114,24 @@ impl Call<'_> {
         candidate: &ToolCandidate,
         error: &ToolError,
         attempt: u32,
-        pause: Duration,
+        backoff: Duration,
     ) -> Result<(), &'static str> {
         if !candidate.hints.repeatable() {
             Err("not known to be idempotent")
         } else if !error.retryable() {
             Err("another attempt would not help")
-        } else if attempt >= self.retry.attempts {
+        } else if attempt >= self.retry.max_attempts {
             Err("no attempts left")
-        } else if Instant::now() + pause >= self.deadline {
+        } else if Instant::now() + backoff >= self.deadline {
             Err("no time left")
-        } else if !candidate.health.retries.withdraw() {
+        } else if !candidate.health.retry_budget.withdraw() {
             Err("the retry budget is used up")
         } else {
             Ok(())
         }
     }
 
-    /// Calls one candidate once: breaker, then concurrency gate, then the tool, until the deadline.
+    /// Calls one candidate once: breaker, then concurrency limit, then the tool, until the deadline.
     pub(crate) async fn attempt(
         &self,
         candidate: &ToolCandidate,
@@ -138,15 +141,15 @@ impl Call<'_> {
         let outcome =
             self.attempt_guarded(candidate, attempt, started).await.map_err(|error| candidate.locate(error));
         let elapsed = started.elapsed();
-        self.note("call", Some(elapsed), || {
-            let what = match &outcome {
+        self.log_decision("call", Some(elapsed), || {
+            let result = match &outcome {
                 Ok(_) => "answered".to_owned(),
                 Err(error) => error.message().to_owned(),
             };
             let hints = candidate.hints.label();
             (
                 format!("{}@{}", candidate.name, candidate.source_id()),
-                format!("{hints}, attempt {attempt}: {what}"),
+                format!("{hints}, attempt {attempt}: {result}"),
             )
         });
         outcome.map_err(|error| CandidateFailure::of(candidate, error))
@@ -159,23 +162,23 @@ impl Call<'_> {
         started: Instant,
     ) -> Result<ToolOutput, ToolError> {
         let permit = candidate.health.breaker.admit(started).map_err(circuit_open_error)?;
-        let gate = candidate.gate();
-        let alone = candidate.source.info.exclusive && !candidate.hints.read_only;
-        let turn = match gate.try_enter(alone) {
-            Some(turn) => Some(turn),
-            None => timeout_at(self.deadline, gate.enter(alone)).await.ok().flatten(),
+        let limit = candidate.concurrency_limit();
+        let exclusive = candidate.source.info.exclusive && !candidate.hints.read_only;
+        let slot = match limit.try_acquire(exclusive) {
+            Some(slot) => Some(slot),
+            None => timeout_at(self.deadline, limit.acquire(exclusive)).await.ok().flatten(),
         };
-        if turn.is_none() || Instant::now() >= self.deadline {
+        if slot.is_none() || Instant::now() >= self.deadline {
             let message = "the deadline passed before the tool could be called";
             return Err(ToolError::new(ErrorKind::Unavailable, message));
         }
         self.attempts.fetch_add(1, Ordering::Relaxed);
         if attempt == 1 {
-            candidate.health.retries.deposit();
+            candidate.health.retry_budget.deposit();
         }
-        let called = Instant::now();
+        let called_at = Instant::now();
         let outcome = self.call_tool(candidate, attempt).await;
-        self.record_outcome(candidate, permit, &outcome, called.elapsed());
+        self.record_outcome(candidate, permit, &outcome, called_at.elapsed());
         match outcome {
             Ok(mut output) => {
                 output.meta = OutputMeta::of(candidate.source_id().clone(), 1);
@@ -198,10 +201,8 @@ impl Call<'_> {
         };
         let idle_timeout = self.idle_timeout_for(candidate);
         let until = self.deadline.min(Instant::now() + idle_timeout);
-        let context = CallContext::until(until.into_std()).attempt(attempt);
-        let context = context.with_idempotency_key(self.idempotency_key.clone());
         // A caller that receives progress can cancel by itself, so progress extends its deadline.
-        let alive = self.caller.map(|_| {
+        let extendable_deadline = self.caller.map(|_| {
             let now = Instant::now();
             Arc::new(ExtendableDeadline::new(
                 now.into_std(),
@@ -209,19 +210,22 @@ impl Call<'_> {
                 MAX_CALL_DURATION,
             ))
         });
-        let context =
-            context.with_caller(self.caller.map(Arc::clone)).with_extendable_deadline(alive.clone());
+        let mut context = CallContext::until(until.into_std()).with_caller(self.caller.map(Arc::clone));
+        context.attempt = attempt;
+        context.idempotency_key.clone_from(&self.idempotency_key);
+        context.extendable_deadline.clone_from(&extendable_deadline);
         // Inside the block, because a tool may panic before it returns a future.
-        let answer = AssertUnwindSafe(async { candidate.tool.call(&request, &context).await }).catch_unwind();
-        let risky = self.watch.filter(|_| !candidate.hints.repeatable());
-        risky.inspect(|watch| watch.set(true));
+        let tool_future =
+            AssertUnwindSafe(async { candidate.tool.call(&request, &context).await }).catch_unwind();
+        let pending_effect = self.pending_effect.filter(|_| !candidate.hints.repeatable());
+        pending_effect.inspect(|effect| effect.set(true));
         // If this future is dropped here, the effect stays pending: its outcome is unknown.
-        let answered = match &alive {
-            Some(alive) => await_while_active(alive, answer).await,
-            None => timeout_at(until, answer).await.ok(),
+        let result = match &extendable_deadline {
+            Some(extendable_deadline) => await_while_active(extendable_deadline, tool_future).await,
+            None => timeout_at(until, tool_future).await.ok(),
         };
-        risky.inspect(|watch| watch.set(false));
-        match answered {
+        pending_effect.inspect(|effect| effect.set(false));
+        match result {
             Some(Ok(outcome)) => outcome,
             Some(Err(_panic)) => Err(ToolError::new(ErrorKind::Internal, "the tool panicked")
                 .with_hint("this is a bug in the tool; the panic message is on stderr")),
@@ -252,43 +256,39 @@ impl Call<'_> {
             _ => permit.succeeded(),
         }
         let error = outcome.as_ref().err().map(ToolError::kind);
-        if let (None, Some(answered)) = (error, &self.answered) {
-            let mut answered = answered.lock().unwrap_or_else(PoisonError::into_inner);
-            answered.push((Arc::clone(&candidate.name), candidate.source_id().clone()));
+        if let (None, Some(succeeded)) = (error, &self.succeeded_tools) {
+            let mut succeeded = succeeded.lock().unwrap_or_else(PoisonError::into_inner);
+            succeeded.push((Arc::clone(&candidate.name), candidate.source_id().clone()));
         }
-        self.history.record(&CallOutcome::new(&candidate.name, candidate.source_id(), error, elapsed));
+        self.history.record(&CallRecord::new(&candidate.name, candidate.source_id(), error, elapsed));
     }
 
-    /// Logs a decision about this call.
-    pub(crate) fn note(
+    pub(crate) fn log_decision(
         &self,
         stage: &'static str,
         elapsed: Option<Duration>,
-        words: impl FnOnce() -> (String, String),
+        describe: impl FnOnce() -> (String, String),
     ) {
-        note(self.trail, &self.request.id, stage, elapsed, words);
+        log_decision(self.decision_log, &self.request.id, stage, elapsed, describe);
     }
 }
 
-/// Awaits `work` until the (extendable) deadline passes.
-async fn await_while_active<T>(
-    idle_deadline: &ExtendableDeadline,
-    work: impl Future<Output = T>,
-) -> Option<T> {
+/// Awaits `work` until the deadline, which activity extends. `None` if it passes.
+async fn await_while_active<T>(deadline: &ExtendableDeadline, work: impl Future<Output = T>) -> Option<T> {
     let mut work = pin!(work);
     loop {
-        let look = Instant::from_std(idle_deadline.next_check(Instant::now().into_std()));
-        match timeout_at(look, &mut work).await {
+        let next_check_at = Instant::from_std(deadline.next_check(Instant::now().into_std()));
+        match timeout_at(next_check_at, &mut work).await {
             Ok(done) => return Some(done),
-            Err(_elapsed) if idle_deadline.deadline() > Instant::now().into_std() => {}
+            Err(_elapsed) if deadline.deadline() > Instant::now().into_std() => {}
             Err(_elapsed) => return None,
         }
     }
 }
 
-fn circuit_open_error(left: Duration) -> ToolError {
+fn circuit_open_error(remaining: Duration) -> ToolError {
     ToolError::new(ErrorKind::CircuitOpen, "circuit open after repeated failures")
-        .with_hint(format!("retry in {} s", left.as_secs_f64().ceil()))
+        .with_hint(format!("retry in {} s", remaining.as_secs_f64().ceil()))
 }
 
 fn has_unknown_outcome(error: &ToolError) -> bool {

@@ -1,15 +1,13 @@
 //! Builds the audit record of a call.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
-use toolyard_core::{AuditRecord, ContentHash, SourceId, ToolError, ToolOutput};
+use toolyard_core::{AuditRecord, ContentHash, SourceId, ToolError, ToolOutput, unix_millis};
 
 use crate::execution::attempt::Call;
 
 /// Caller, tool, source and outcome of a call; arguments and result as hashes.
 pub(crate) fn audit_record(
     call: &Call<'_>,
-    who: &str,
+    caller_name: &str,
     outcome: &Result<ToolOutput, ToolError>,
 ) -> AuditRecord {
     let elapsed = call.elapsed();
@@ -18,8 +16,8 @@ pub(crate) fn audit_record(
         Err(error) => error.source_id().cloned().into_iter().collect(),
     };
     AuditRecord {
-        at: now(),
-        caller: who.to_owned(),
+        at: unix_millis(),
+        caller: caller_name.to_owned(),
         call: call.request.id.clone(),
         tool: call.request.tool_name.clone(),
         sources,
@@ -28,10 +26,4 @@ pub(crate) fn audit_record(
         outcome: AuditRecord::outcome_label(outcome.as_ref().err().map(ToolError::kind)),
         milliseconds: i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX),
     }
-}
-
-/// Milliseconds since the Unix epoch.
-fn now() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

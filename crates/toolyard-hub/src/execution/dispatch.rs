@@ -26,69 +26,75 @@ pub(crate) struct DispatchOutcome {
 
 impl DispatchOutcome {
     /// The output of one candidate, after others failed.
-    fn one(mut output: ToolOutput, kind: ToolKind, failures: &[CandidateFailure]) -> Self {
+    fn of_one(mut output: ToolOutput, kind: ToolKind, failures: &[CandidateFailure]) -> Self {
         output.meta.failed = describe_failures(failures);
         Self { output, kind, whole: None }
     }
 }
 
-/// Calls equivalent candidates, in this order.
+/// Calls the candidates of one call, which are in order of preference, by the strategy for their kind and number.
 pub(crate) async fn dispatch(
     call: &Call<'_>,
     candidates: &[Arc<ToolCandidate>],
     capability: Option<&Capability>,
     model: Option<&Arc<dyn Synthesizer>>,
 ) -> Result<DispatchOutcome, CallFailure> {
-    let failed = |failures| CallFailure::of(failures, call.attempts());
-    let Some(first) = candidates.first() else { return Err(failed(Vec::new())) };
+    let to_failure = |failures| CallFailure::of(failures, call.attempts());
+    let Some(first) = candidates.first() else { return Err(to_failure(Vec::new())) };
     let kind = match ToolKind::of(capability) {
         ToolKind::Other => first.kind,
         kind => kind,
     };
     let all_repeatable = candidates.iter().all(|candidate| candidate.hints.repeatable());
     let strategy = Strategy::choose(kind, candidates.len(), all_repeatable, capability.is_some());
-    let batch = strategy.first_batch(candidates.len());
-    call.note("strategy", None, || {
+    let first_count = strategy.first_batch(candidates.len());
+    call.log_decision("strategy", None, || {
         let order: Vec<String> = candidates.iter().map(|candidate| format!("{candidate:?}")).collect();
         let detail = match order.as_slice() {
             [_only] => "one candidate".to_owned(),
-            several => format!("{batch} first, in this order: {}", several.join(", ")),
+            several => format!("{first_count} first, in this order: {}", several.join(", ")),
         };
-        (strategy.word().to_owned(), detail)
+        (strategy.label().to_owned(), detail)
     });
-    let (at_first, later) = candidates.split_at_checked(batch).unwrap_or((candidates, &[]));
+    let (first_candidates, other_candidates) =
+        candidates.split_at_checked(first_count).unwrap_or((candidates, &[]));
     match strategy {
-        Strategy::Direct => match call.with_retries(first).await {
-            Ok(output) => Ok(DispatchOutcome::one(output, kind, &[])),
-            Err(failure) => Err(failed(vec![failure])),
+        Strategy::Direct => match call.call_with_retries(first).await {
+            Ok(output) => Ok(DispatchOutcome::of_one(output, kind, &[])),
+            Err(failure) => Err(to_failure(vec![failure])),
         },
-        Strategy::InOrder => try_in_order(call, candidates, Vec::new(), kind).await.map_err(failed),
-        Strategy::PickBest => match race(call, at_first).await {
-            (Some(output), failures) => Ok(DispatchOutcome::one(output, kind, &failures)),
-            (None, failures) => try_in_order(call, later, failures, kind).await.map_err(failed),
-        },
-        Strategy::Synthesize => match gather(call, at_first).await {
-            (answers, failures) if answers.is_empty() => {
-                try_in_order(call, later, failures, kind).await.map_err(failed)
+        Strategy::InOrder => try_in_order(call, candidates, Vec::new(), kind).await.map_err(to_failure),
+        Strategy::PickBest => match race(call, first_candidates).await {
+            (Some(output), failures) => Ok(DispatchOutcome::of_one(output, kind, &failures)),
+            (None, failures) => {
+                try_in_order(call, other_candidates, failures, kind).await.map_err(to_failure)
             }
-            (answers, failures) => Ok(combine(call, answers, &failures, kind, model).await),
+        },
+        Strategy::Synthesize => match gather(call, first_candidates).await {
+            (outputs, failures) if outputs.is_empty() => {
+                try_in_order(call, other_candidates, failures, kind).await.map_err(to_failure)
+            }
+            (outputs, failures) => Ok(combine(call, outputs, &failures, kind, model).await),
         },
     }
 }
 
 async fn combine(
     call: &Call<'_>,
-    answers: Vec<CandidateOutput>,
+    outputs: Vec<CandidateOutput>,
     failures: &[CandidateFailure],
     kind: ToolKind,
     model: Option<&Arc<dyn Synthesizer>>,
 ) -> DispatchOutcome {
-    let count = answers.len();
+    let count = outputs.len();
     let started = tokio::time::Instant::now();
-    let mut done = synthesize(answers, &call.request.tool_name, kind, model, call.last_moment()).await;
-    call.note("merge", Some(started.elapsed()), || (format!("{count} answers"), done.how.words().to_owned()));
-    done.output.meta.failed = describe_failures(failures);
-    DispatchOutcome { output: done.output, kind, whole: done.whole }
+    let mut synthesis =
+        synthesize(outputs, &call.request.tool_name, kind, model, call.processing_deadline()).await;
+    call.log_decision("merge", Some(started.elapsed()), || {
+        (format!("{count} answers"), synthesis.method.description().to_owned())
+    });
+    synthesis.output.meta.failed = describe_failures(failures);
+    DispatchOutcome { output: synthesis.output, kind, whole: synthesis.whole }
 }
 
 /// Calls one candidate after another until one succeeds. Stops after a failure that may have had an effect, unless the
@@ -101,11 +107,11 @@ async fn try_in_order(
 ) -> Result<DispatchOutcome, Vec<CandidateFailure>> {
     for candidate in candidates {
         match call.attempt(candidate, 1).await {
-            Ok(output) => return Ok(DispatchOutcome::one(output, kind, &failures)),
+            Ok(output) => return Ok(DispatchOutcome::of_one(output, kind, &failures)),
             Err(failure) => {
-                let is_harmless = failure.is_harmless();
+                let allows_next_candidate = failure.allows_next_candidate();
                 failures.push(failure);
-                if !is_harmless {
+                if !allows_next_candidate {
                     break;
                 }
             }

@@ -9,19 +9,19 @@ use crate::registry::candidate::ToolCandidate;
 pub(crate) struct CandidateFailure {
     pub(crate) error: ToolError,
     /// Whether it is certain that no attempt had an effect.
-    pub(crate) no_effect: bool,
+    pub(crate) had_no_effect: bool,
     repeatable: bool,
 }
 
 impl CandidateFailure {
     pub(crate) fn of(candidate: &ToolCandidate, error: ToolError) -> Self {
-        let no_effect = candidate.hints.read_only || error.had_no_effect();
-        Self { error, no_effect, repeatable: candidate.hints.repeatable() }
+        let had_no_effect = candidate.hints.read_only || error.had_no_effect();
+        Self { error, had_no_effect, repeatable: candidate.hints.repeatable() }
     }
 
-    /// Whether another candidate may be called after it.
-    pub(crate) fn is_harmless(&self) -> bool {
-        self.no_effect || self.repeatable
+    /// Whether another candidate may be called after this failure: it had no effect, or repeating the call does no harm.
+    pub(crate) fn allows_next_candidate(&self) -> bool {
+        self.had_no_effect || self.repeatable
     }
 }
 
@@ -29,34 +29,35 @@ impl CandidateFailure {
 #[derive(Debug)]
 pub(crate) struct CallFailure {
     pub(crate) error: ToolError,
-    /// One line per called candidate, in order.
-    pub(crate) lines: Vec<String>,
+    /// One error message per called candidate, in order; or the one error before any call.
+    pub(crate) messages: Vec<String>,
     /// Whether it is certain that no candidate had an effect.
-    pub(crate) no_effect: bool,
+    pub(crate) had_no_effect: bool,
 }
 
 impl CallFailure {
     /// Selects the error to report: an unknown outcome first, then one that may have had an effect, else the error of the
     /// preferred candidate. The hint lists the others.
     pub(crate) fn of(mut failures: Vec<CandidateFailure>, attempts: u32) -> Self {
-        let lines = describe_failures(&failures);
-        let no_effect = failures.iter().all(|failure| failure.no_effect);
+        let messages = describe_failures(&failures);
+        let had_no_effect = failures.iter().all(|failure| failure.had_no_effect);
         let unknown = |failure: &CandidateFailure| failure.error.kind() == ErrorKind::OutcomeUnknown;
-        let main = failures.iter().position(unknown);
-        let main = main.or_else(|| failures.iter().position(|failure| !failure.is_harmless())).unwrap_or(0);
-        if main >= failures.len() {
+        let reported = failures.iter().position(unknown);
+        let reported = reported
+            .or_else(|| failures.iter().position(|failure| !failure.allows_next_candidate()))
+            .unwrap_or(0);
+        if reported >= failures.len() {
             return ToolError::new(ErrorKind::Internal, "no candidate was called").into();
         }
-        let error = failures.remove(main).error.with_attempts(attempts);
+        let error = failures.remove(reported).error.with_attempts(attempts);
         let others: Vec<String> = failures.iter().map(|failure| failure.error.to_string()).collect();
         let error = match others.as_slice() {
             [] => error,
             others => error.with_hint(format!("also failed: {}", others.join("; "))),
         };
-        Self { error, lines, no_effect }
+        Self { error, messages, had_no_effect }
     }
 
-    /// Adds a hint.
     pub(crate) fn with_hint(self, hint: String) -> Self {
         Self { error: self.error.with_hint(hint), ..self }
     }
@@ -65,11 +66,11 @@ impl CallFailure {
 /// A failure before any candidate was called.
 impl From<ToolError> for CallFailure {
     fn from(error: ToolError) -> Self {
-        Self { lines: vec![error.to_string()], no_effect: error.had_no_effect(), error }
+        Self { messages: vec![error.to_string()], had_no_effect: error.had_no_effect(), error }
     }
 }
 
-/// One line per failure: `send_email (mail): did not answer within 30 s`.
+/// One message per failure: `send_email (mail): did not answer within 30 s`.
 pub(crate) fn describe_failures(failures: &[CandidateFailure]) -> Vec<String> {
     failures.iter().map(|failure| failure.error.to_string()).collect()
 }

@@ -16,18 +16,20 @@ pub(crate) async fn gather(
     candidates: &[Arc<ToolCandidate>],
 ) -> (Vec<CandidateOutput>, Vec<CandidateFailure>) {
     let outcomes = join_all(candidates.iter().map(|candidate| call.attempt(candidate, 1))).await;
-    let (mut answers, mut asking, mut failures) = (Vec::new(), None, Vec::new());
+    let (mut outputs, mut input_request, mut failures) = (Vec::new(), None, Vec::new());
     for (candidate, outcome) in candidates.iter().zip(outcomes) {
-        let answer = |output| CandidateOutput { source: candidate.source_id().clone(), output };
+        let with_source = |output| CandidateOutput { source: candidate.source_id().clone(), output };
         match outcome {
             // Input requests cannot be merged with outputs; they are passed on only if there is no output.
-            Ok(output) if output.input_required => asking = asking.or_else(|| Some(answer(output))),
-            Ok(output) => answers.push(answer(output)),
+            Ok(output) if output.input_required => {
+                input_request = input_request.or_else(|| Some(with_source(output)));
+            }
+            Ok(output) => outputs.push(with_source(output)),
             Err(failure) => failures.push(failure),
         }
     }
-    if answers.is_empty() {
-        answers.extend(asking);
+    if outputs.is_empty() {
+        outputs.extend(input_request);
     }
-    (answers, failures)
+    (outputs, failures)
 }

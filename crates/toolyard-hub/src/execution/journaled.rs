@@ -1,11 +1,11 @@
-//! Calls as journaled steps of a run: recorded before and after, so that a crash never repeats them.
+//! Calls as journaled steps of a run: recorded before and after, so that a call with side effects is not repeated after a crash.
 
 use std::time::Duration;
 
 use serde_json::json;
 use toolyard_core::{
-    Capability, ContentHash, ErrorKind, Journal, JournalError, Lease, RawJson, RunState, StepIntent,
-    StepOutcome, StepRecord, StepResult, StepStart, StepState, ToolCallRequest, ToolError, ToolOutput,
+    Capability, ContentHash, ErrorKind, FinishedStep, Journal, JournalError, Lease, RawJson, RunState,
+    StepIntent, StepRecord, StepResult, StepStart, StepState, ToolCallRequest, ToolError, ToolOutput,
     ToolSpec, idempotency_key, redact, redact_json,
 };
 
@@ -14,14 +14,14 @@ use crate::{
     hub::{AuditGuard, PreparedCall, ToolHub, allows_capability_fallback},
 };
 
-/// How much longer the lease of a run lasts than the call it covers.
+/// The lease of a run lasts this much longer than its call may take, so that the outcome can be written.
 const OUTCOME_WRITE_GRACE: Duration = Duration::from_secs(60);
 /// Larger arguments are recorded as a preview of this size.
 const MAX_ARGUMENT_PREVIEW_BYTES: usize = 16 << 10;
 
 impl ToolHub {
     /// Executes one call as a run with a single step. If the intent cannot be recorded, the tool is not called.
-    pub async fn execute_journalled(
+    pub async fn execute_journaled(
         &self,
         journal: &dyn Journal,
         owner: &str,
@@ -29,10 +29,10 @@ impl ToolHub {
         options: &CallOptions,
     ) -> Result<ToolOutput, ToolError> {
         let detail = RawJson::from(json!({"tool": request.tool_name}));
-        let unwritable = |error| journal_start_failed(&error, request);
-        let run = journal.create_run("call", &detail).await.map_err(unwritable)?;
-        let lease = options.timeout.saturating_add(OUTCOME_WRITE_GRACE);
-        let lease = journal.claim(&run, owner, lease).await.map_err(unwritable)?;
+        let not_recorded = |error| journal_start_failed(&error, request);
+        let run = journal.create_run("call", &detail).await.map_err(not_recorded)?;
+        let lease_time = options.timeout.saturating_add(OUTCOME_WRITE_GRACE);
+        let lease = journal.claim(&run, owner, lease_time).await.map_err(not_recorded)?;
         let outcome = self.execute_step(journal, &lease, "call", request, options).await;
         let state = match &outcome {
             Ok(_) => RunState::Done,
@@ -71,31 +71,31 @@ impl ToolHub {
         let mut call = self.call(request, options);
         call.idempotency_key = Some(idempotency_key(&lease.run, step).into());
         let prepared = match self.prepare(&call) {
-            Err(failed) if capability.is_none() || !allows_capability_fallback(request, &failed) => {
-                return Err(failed.error);
+            Err(failure) if capability.is_none() || !allows_capability_fallback(request, &failure) => {
+                return Err(failure.error);
             }
             prepared => prepared,
         };
         let intent = intent(step, prepared.as_ref().ok(), request);
-        if let (Ok(prepared), Some(judged)) = (&prepared, &options.judged)
+        if let (Ok(prepared), Some(approved)) = (&prepared, &options.approved_definitions)
             && !prepared
                 .candidates
                 .iter()
-                .all(|candidate| judged.contains(&definition_hash(candidate.spec())))
+                .all(|candidate| approved.contains(&definition_hash(candidate.spec())))
         {
             let message = "the tool definition changed while the call awaited approval";
             return Err(ToolError::new(ErrorKind::Refused, message).on_tool(&request.tool_name));
         }
         match journal.begin(lease, &intent).await {
             Ok(StepStart::Call) => {}
-            Ok(StepStart::Reuse(known)) => return reuse_recorded(&known, &intent),
-            Ok(StepStart::Unknown(known)) => return Err(outcome_unknown(&known)),
+            Ok(StepStart::Reuse(record)) => return reuse_recorded(&record, &intent),
+            Ok(StepStart::Unknown(record)) => return Err(outcome_unknown(&record)),
             Err(error) => return Err(journal_start_failed(&error, request)),
         }
-        let watched = AuditGuard { hub: self, call: &call, options, open: true };
+        let audit_guard = AuditGuard { hub: self, call: &call, options, is_recorded: false };
         let outcome = self.execute_with_intent(&call, prepared, capability, options).await;
-        let outcome = watched.record(outcome);
-        match journal.finish(lease, step, &step_outcome(&outcome)).await {
+        let outcome = audit_guard.record(outcome);
+        match journal.finish(lease, step, &finished_step(&outcome)).await {
             Ok(()) => outcome,
             Err(error) => Err(journal_finish_failed(&error, request, intent.repeatable)),
         }
@@ -109,12 +109,12 @@ impl ToolHub {
         options: &CallOptions,
     ) -> Result<ToolOutput, ToolError> {
         let outcome = match prepared {
-            Ok(prepared) => self.answered(call, &prepared, options).await,
-            Err(failed) => Err(failed),
+            Ok(prepared) => self.execute_prepared(call, &prepared, options).await,
+            Err(failure) => Err(failure),
         };
         match capability {
             Some(capability) => self.or_by_capability(call, capability, options, outcome).await,
-            None => outcome.map_err(|failed| failed.error),
+            None => outcome.map_err(|failure| failure.error),
         }
     }
 }
@@ -151,19 +151,19 @@ fn preview_arguments(arguments: &RawJson) -> String {
 }
 
 /// The recorded outcome of a step. Fails if the step was recorded with other arguments.
-fn reuse_recorded(known: &StepRecord, intent: &StepIntent) -> Result<ToolOutput, ToolError> {
-    if known.arguments != intent.arguments {
-        let message = format!("step {} was executed before with other arguments", known.step);
+fn reuse_recorded(record: &StepRecord, intent: &StepIntent) -> Result<ToolOutput, ToolError> {
+    if record.arguments != intent.arguments {
+        let message = format!("step {} was executed before with other arguments", record.step);
         return Err(ToolError::new(ErrorKind::Refused, message)
             .on_tool(&intent.tool)
             .with_hint("use another step name for other arguments"));
     }
-    if known.definition != intent.definition {
-        tracing::warn!(run = %known.run, step = known.step, tool = intent.tool, "the tool definition changed since this step was executed");
+    if record.definition != intent.definition {
+        tracing::warn!(run = %record.run, step = record.step, tool = intent.tool, "the tool definition changed since this step was executed");
     }
-    let kept = known.outcome.as_ref().map(RawJson::read::<StepResult>);
-    match kept {
-        Some(Ok(answer)) => answer.into_outcome().map_err(|error| error.on_tool(&intent.tool)),
+    let result = record.outcome.as_ref().map(RawJson::read::<StepResult>);
+    match result {
+        Some(Ok(result)) => result.into_tool_result().map_err(|error| error.on_tool(&intent.tool)),
         Some(Err(error)) => {
             Err(ToolError::new(ErrorKind::Internal, format!("failed to parse a journal entry: {error}")))
         }
@@ -171,12 +171,12 @@ fn reuse_recorded(known: &StepRecord, intent: &StepIntent) -> Result<ToolOutput,
     }
 }
 
-fn outcome_unknown(known: &StepRecord) -> ToolError {
+fn outcome_unknown(record: &StepRecord) -> ToolError {
     let message =
-        format!("step {} of run {} was started before and its outcome is unknown", known.step, known.run);
+        format!("step {} of run {} was started before and its outcome is unknown", record.step, record.run);
     ToolError::new(ErrorKind::ResponseLost, message)
         .outcome_unknown()
-        .on_tool(&known.tool)
+        .on_tool(&record.tool)
         .with_hint("check what happened, then record it: toolyard runs resolve")
 }
 
@@ -187,21 +187,21 @@ fn journal_start_failed(error: &JournalError, request: &ToolCallRequest) -> Tool
 
 /// The tool was called but its outcome could not be recorded.
 fn journal_finish_failed(error: &JournalError, request: &ToolCallRequest, repeatable: bool) -> ToolError {
-    let lost = ToolError::new(
+    let error = ToolError::new(
         ErrorKind::ResponseLost,
         format!("the outcome of the call could not be recorded in the journal: {error}"),
     );
-    let lost = lost.on_tool(&request.tool_name);
-    if repeatable { lost } else { lost.outcome_unknown() }
+    let error = error.on_tool(&request.tool_name);
+    if repeatable { error } else { error.outcome_unknown() }
 }
 
-fn step_outcome(outcome: &Result<ToolOutput, ToolError>) -> StepOutcome {
+fn finished_step(outcome: &Result<ToolOutput, ToolError>) -> FinishedStep {
     let state = match outcome {
         Ok(_) => StepState::Done,
         Err(error) if error.kind() == ErrorKind::OutcomeUnknown => StepState::Unknown,
         Err(_) => StepState::Failed,
     };
-    let answer =
+    let result =
         RawJson::from_serialize(&StepResult::of(outcome)).unwrap_or_else(|_| RawJson::empty_object());
-    StepOutcome { state, outcome: answer }
+    FinishedStep { state, result }
 }

@@ -18,27 +18,28 @@ use crate::{
 /// Options of one call.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
+#[must_use]
 pub struct CallOptions {
-    /// Time limit of the whole call.
+    /// Time limit of the whole call. Progress extends it if there is a `caller`.
     pub timeout: Duration,
     /// Output budget.
     pub budget: Budget,
     /// Collects decisions, for `--explain`.
-    pub trail: Option<Arc<DecisionLog>>,
-    /// Set while an effect with unknown outcome is pending.
-    pub watch: Option<Arc<PendingEffect>>,
+    pub decision_log: Option<Arc<DecisionLog>>,
+    /// Tells whether a call with side effects is running.
+    pub pending_effect: Option<Arc<PendingEffect>>,
     /// Caller name in the audit log.
-    pub who: Arc<str>,
-    /// The request that the call serves (a question or a plan step); stored for search if the tool succeeds.
-    pub request: Option<Arc<str>>,
+    pub caller_name: Arc<str>,
+    /// The user's request for which the tool is called (a question or a plan step); stored for search if the call succeeds.
+    pub user_request: Option<Arc<str>>,
     /// Receives progress and input requests during the call.
     pub caller: Option<Arc<dyn Caller>>,
     /// Whether truncation keeps structured content valid against its output schema; otherwise only text is kept.
-    pub keep_form: bool,
+    pub keep_structured_valid: bool,
     /// Restricts the callable tools; `None` allows all.
     pub profile: Option<Arc<Profile>>,
-    /// Hashes of the tool definitions that were approved; a tool whose definition is not among them is not called.
-    pub judged: Option<Arc<[ContentHash]>>,
+    /// Hashes of the definitions that were approved with this call; a tool whose definition is not among them is not called.
+    pub approved_definitions: Option<Arc<[ContentHash]>>,
 }
 
 impl Default for CallOptions {
@@ -49,82 +50,72 @@ impl Default for CallOptions {
 
 impl CallOptions {
     /// The default options for a call that the audit log records under this caller.
-    #[must_use]
-    pub fn for_caller(who: Arc<str>) -> Self {
+    pub fn for_caller(caller_name: Arc<str>) -> Self {
         Self {
             timeout: Duration::from_secs(30),
             budget: Budget::default(),
-            trail: None,
-            watch: None,
-            who,
-            request: None,
+            decision_log: None,
+            pending_effect: None,
+            caller_name,
+            user_request: None,
             caller: None,
-            keep_form: false,
+            keep_structured_valid: false,
             profile: None,
-            judged: None,
+            approved_definitions: None,
         }
     }
 
     /// Sets the time limit.
-    #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
     /// Sets the output budget.
-    #[must_use]
     pub fn with_budget(mut self, budget: Budget) -> Self {
         self.budget = budget;
         self
     }
 
     /// Collects decisions in `log`.
-    #[must_use]
-    pub fn with_decision_log(mut self, trail: Arc<DecisionLog>) -> Self {
-        self.trail = Some(trail);
+    pub fn with_decision_log(mut self, log: Arc<DecisionLog>) -> Self {
+        self.decision_log = Some(log);
         self
     }
 
-    /// Tracks pending effects.
-    #[must_use]
-    pub fn with_pending_effect(mut self, watch: Arc<PendingEffect>) -> Self {
-        self.watch = Some(watch);
+    /// Tells through `pending_effect` whether a call with side effects is running.
+    pub fn with_pending_effect(mut self, pending_effect: Arc<PendingEffect>) -> Self {
+        self.pending_effect = Some(pending_effect);
         self
     }
 
     /// Sets the caller name for the audit log.
-    #[must_use]
-    pub fn on_behalf_of(mut self, who: impl Into<Arc<str>>) -> Self {
-        self.who = who.into();
+    pub fn on_behalf_of(mut self, caller_name: impl Into<Arc<str>>) -> Self {
+        self.caller_name = caller_name.into();
         self
     }
 
     /// Sets the receiver of progress and input requests.
-    #[must_use]
     pub fn with_caller(mut self, caller: Arc<dyn Caller>) -> Self {
         self.caller = Some(caller);
         self
     }
 
     /// Restricts the callable tools.
-    #[must_use]
     pub fn within(mut self, profile: Arc<Profile>) -> Self {
         self.profile = Some(profile);
         self
     }
 
-    /// Restricts the call to these approved definitions.
-    #[must_use]
-    pub fn judged(mut self, definitions: impl Into<Arc<[ContentHash]>>) -> Self {
-        self.judged = Some(definitions.into());
+    /// Restricts the call to tools with one of these definitions.
+    pub fn with_approved_definitions(mut self, definitions: impl Into<Arc<[ContentHash]>>) -> Self {
+        self.approved_definitions = Some(definitions.into());
         self
     }
 
-    /// Sets the request that the call serves.
-    #[must_use]
-    pub fn for_request(mut self, request: impl Into<Arc<str>>) -> Self {
-        self.request = Some(request.into());
+    /// Sets the user's request for which the tool is called.
+    pub fn for_user_request(mut self, request: impl Into<Arc<str>>) -> Self {
+        self.user_request = Some(request.into());
         self
     }
 }
@@ -139,7 +130,7 @@ impl PendingEffect {
         self.0.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn set(&self, unsettled: bool) {
-        self.0.store(unsettled, Ordering::Relaxed);
+    pub(crate) fn set(&self, is_pending: bool) {
+        self.0.store(is_pending, Ordering::Relaxed);
     }
 }

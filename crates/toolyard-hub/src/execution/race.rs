@@ -15,21 +15,21 @@ pub(crate) async fn race(
     call: &Call<'_>,
     candidates: &[Arc<ToolCandidate>],
 ) -> (Option<ToolOutput>, Vec<CandidateFailure>) {
-    let attempt = async |at, candidate: &Arc<ToolCandidate>| (at, call.attempt(candidate, 1).await);
+    let attempt = async |index, candidate: &Arc<ToolCandidate>| (index, call.attempt(candidate, 1).await);
     let mut running: FuturesUnordered<_> =
-        candidates.iter().enumerate().map(|(at, candidate)| attempt(at, candidate)).collect();
-    let (mut winner, mut asking, mut failures) = (None, None, Vec::new());
-    while let Some((at, outcome)) = running.next().await {
+        candidates.iter().enumerate().map(|(index, candidate)| attempt(index, candidate)).collect();
+    let (mut winner, mut input_request, mut failures) = (None, None, Vec::new());
+    while let Some((index, outcome)) = running.next().await {
         match outcome {
             // An input request does not win while another candidate may still succeed.
-            Ok(output) if output.input_required => asking = asking.or(Some(output)),
+            Ok(output) if output.input_required => input_request = input_request.or(Some(output)),
             Ok(output) => {
                 winner = Some(output);
                 break;
             }
-            Err(failure) => failures.push((at, failure)),
+            Err(failure) => failures.push((index, failure)),
         }
     }
-    failures.sort_by_key(|(at, _)| *at);
-    (winner.or(asking), failures.into_iter().map(|(_, failure)| failure).collect())
+    failures.sort_by_key(|(index, _)| *index);
+    (winner.or(input_request), failures.into_iter().map(|(_, failure)| failure).collect())
 }

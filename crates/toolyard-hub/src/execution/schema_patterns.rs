@@ -8,63 +8,63 @@ const MAX_PATTERNS: usize = 256;
 /// Removes every pattern that `compiles` rejects, and every keyword that would become stricter without it. Returns
 /// whether anything was removed.
 pub(crate) fn drop_invalid_patterns(schema: &mut Value, compiles: impl Fn(&Value) -> bool) -> bool {
-    let mut sieve = PatternFilter { compiles, tried: 0, open_names: false };
-    let changed = sieve.schema(schema);
-    if sieve.open_names {
-        forget_key(schema, "unevaluatedProperties");
+    let mut filter = PatternFilter { compiles, tested_count: 0, removed_property_patterns: false };
+    let changed = filter.filter_schema(schema);
+    if filter.removed_property_patterns {
+        remove_key(schema, "unevaluatedProperties");
     }
     changed
 }
 
 struct PatternFilter<F> {
     compiles: F,
-    tried: usize,
-    /// Whether property names were removed that an enclosing schema may rely on.
-    open_names: bool,
+    tested_count: usize,
+    /// Whether a pattern of property names was removed, so that `unevaluatedProperties` of an enclosing schema would be stricter.
+    removed_property_patterns: bool,
 }
 
 impl<F: Fn(&Value) -> bool> PatternFilter<F> {
-    fn schema(&mut self, schema: &mut Value) -> bool {
-        let Value::Object(words) = schema else { return false };
-        let mut changed = self.own_patterns(words);
-        for (word, value) in words.iter_mut() {
-            changed |= match word.as_str() {
+    fn filter_schema(&mut self, schema: &mut Value) -> bool {
+        let Value::Object(keywords) = schema else { return false };
+        let mut changed = self.drop_own_patterns(keywords);
+        for (keyword, value) in keywords.iter_mut() {
+            changed |= match keyword.as_str() {
                 "const" | "enum" | "default" | "examples" => false,
                 "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas" => {
                     let Value::Object(named) = value else { continue };
-                    named.values_mut().fold(false, |changed, inner| self.schema(inner) | changed)
+                    named.values_mut().fold(false, |changed, inner| self.filter_schema(inner) | changed)
                 }
                 "not" | "oneOf" | "if" | "contains" => false,
-                _ => self.schemas(value),
+                _ => self.filter_schemas(value),
             };
         }
-        changed | self.drop_negating_keywords(words)
+        changed | self.drop_negating_keywords(keywords)
     }
 
-    fn schemas(&mut self, value: &mut Value) -> bool {
+    fn filter_schemas(&mut self, value: &mut Value) -> bool {
         match value {
-            Value::Array(several) => {
-                several.iter_mut().fold(false, |changed, inner| self.schema(inner) | changed)
+            Value::Array(items) => {
+                items.iter_mut().fold(false, |changed, inner| self.filter_schema(inner) | changed)
             }
-            one => self.schema(one),
+            one => self.filter_schema(one),
         }
     }
 
-    fn own_patterns(&mut self, words: &mut Map<String, Value>) -> bool {
+    fn drop_own_patterns(&mut self, keywords: &mut Map<String, Value>) -> bool {
         let mut changed = false;
-        if let Some(pattern) = words.get("pattern").and_then(Value::as_str)
-            && !self.can_be_used(&json!({"pattern": pattern}))
+        if let Some(pattern) = keywords.get("pattern").and_then(Value::as_str)
+            && !self.is_usable(&json!({"pattern": pattern}))
         {
-            words.shift_remove("pattern");
+            keywords.shift_remove("pattern");
             changed = true;
         }
-        let Some(Value::Object(named)) = words.get_mut("patternProperties") else { return changed };
+        let Some(Value::Object(named)) = keywords.get_mut("patternProperties") else { return changed };
         let before = named.len();
-        named.retain(|pattern, _| self.can_be_used(&json!({"patternProperties": {pattern: true}})));
+        named.retain(|pattern, _| self.is_usable(&json!({"patternProperties": {pattern: true}})));
         if named.len() < before {
             // Property names that the pattern allowed must not be rejected as additional.
-            words.shift_remove("additionalProperties");
-            self.open_names = true;
+            keywords.shift_remove("additionalProperties");
+            self.removed_property_patterns = true;
             changed = true;
         }
         changed
@@ -72,18 +72,19 @@ impl<F: Fn(&Value) -> bool> PatternFilter<F> {
 
     /// Under these keywords a looser subschema makes the whole stricter, so the keyword is removed entirely if something in
     /// it, or in what it references, was removed.
-    fn drop_negating_keywords(&mut self, words: &mut Map<String, Value>) -> bool {
+    fn drop_negating_keywords(&mut self, keywords: &mut Map<String, Value>) -> bool {
         let mut changed = false;
-        for word in ["not", "oneOf", "if", "contains"] {
-            let Some(value) = words.get_mut(word) else { continue };
-            if self.schemas(value) || mentions(value, "$ref") || mentions(value, "$dynamicRef") {
-                let also: &[&str] = match word {
+        for keyword in ["not", "oneOf", "if", "contains"] {
+            let Some(value) = keywords.get_mut(keyword) else { continue };
+            if self.filter_schemas(value) || contains_key(value, "$ref") || contains_key(value, "$dynamicRef")
+            {
+                let also: &[&str] = match keyword {
                     "if" => &["then", "else"],
                     "contains" => &["minContains", "maxContains"],
                     _ => &[],
                 };
-                for gone in also.iter().chain([&word]) {
-                    words.shift_remove(*gone);
+                for gone in also.iter().chain([&keyword]) {
+                    keywords.shift_remove(*gone);
                 }
                 changed = true;
             }
@@ -91,27 +92,29 @@ impl<F: Fn(&Value) -> bool> PatternFilter<F> {
         changed
     }
 
-    fn can_be_used(&mut self, schema: &Value) -> bool {
-        self.tried += 1;
-        self.tried <= MAX_PATTERNS && (self.compiles)(schema)
+    fn is_usable(&mut self, schema: &Value) -> bool {
+        self.tested_count += 1;
+        self.tested_count <= MAX_PATTERNS && (self.compiles)(schema)
     }
 }
 
-fn mentions(value: &Value, word: &str) -> bool {
+fn contains_key(value: &Value, keyword: &str) -> bool {
     match value {
-        Value::Object(words) => words.iter().any(|(key, inner)| key == word || mentions(inner, word)),
-        Value::Array(several) => several.iter().any(|inner| mentions(inner, word)),
+        Value::Object(keywords) => {
+            keywords.iter().any(|(key, inner)| key == keyword || contains_key(inner, keyword))
+        }
+        Value::Array(items) => items.iter().any(|inner| contains_key(inner, keyword)),
         _ => false,
     }
 }
 
-fn forget_key(value: &mut Value, word: &str) {
+fn remove_key(value: &mut Value, keyword: &str) {
     match value {
-        Value::Object(words) => {
-            words.shift_remove(word);
-            words.values_mut().for_each(|inner| forget_key(inner, word));
+        Value::Object(keywords) => {
+            keywords.shift_remove(keyword);
+            keywords.values_mut().for_each(|inner| remove_key(inner, keyword));
         }
-        Value::Array(several) => several.iter_mut().for_each(|inner| forget_key(inner, word)),
+        Value::Array(items) => items.iter_mut().for_each(|inner| remove_key(inner, keyword)),
         _ => {}
     }
 }
@@ -120,45 +123,48 @@ fn forget_key(value: &mut Value, word: &str) {
 mod tests {
     use super::*;
 
-    /// As if no pattern with a look-ahead could be used.
-    fn sieved(mut schema: Value) -> Value {
+    /// The schema after removal of patterns, if those with a look-ahead are not supported.
+    fn without_look_aheads(mut schema: Value) -> Value {
         drop_invalid_patterns(&mut schema, |part| !part.to_string().contains("(?!"));
         schema
     }
 
     #[test]
-    fn only_the_offending_pattern_goes() {
+    fn only_the_unsupported_pattern_is_removed() {
         let schema = json!({"allOf": [{"pattern": "(?!a)", "minLength": 2}, {"pattern": "b"}],
             "items": {"pattern": "(?!a)"}, "const": {"pattern": "(?!a)"}});
         let expected = json!({"allOf": [{"minLength": 2}, {"pattern": "b"}], "items": {},
             "const": {"pattern": "(?!a)"}});
-        assert_eq!(sieved(schema), expected);
+        assert_eq!(without_look_aheads(schema), expected);
     }
 
     #[test]
     fn a_property_may_be_called_pattern() {
         let schema = json!({"properties": {"pattern": {"pattern": "(?!a)", "type": "string"}, "const": {"pattern": "(?!a)"}}});
-        assert_eq!(sieved(schema), json!({"properties": {"pattern": {"type": "string"}, "const": {}}}));
+        assert_eq!(
+            without_look_aheads(schema),
+            json!({"properties": {"pattern": {"type": "string"}, "const": {}}})
+        );
     }
 
     #[test]
-    fn nothing_turns_stricter() {
+    fn no_schema_becomes_stricter() {
         let names = json!({"patternProperties": {"(?!a)": {}, "b": {}}, "additionalProperties": false});
-        assert_eq!(sieved(names.clone()), json!({"patternProperties": {"b": {}}}));
+        assert_eq!(without_look_aheads(names.clone()), json!({"patternProperties": {"b": {}}}));
         let outer = json!({"allOf": [names], "unevaluatedProperties": false});
-        assert_eq!(sieved(outer), json!({"allOf": [{"patternProperties": {"b": {}}}]}));
+        assert_eq!(without_look_aheads(outer), json!({"allOf": [{"patternProperties": {"b": {}}}]}));
         let negated = json!({"type": "string", "not": {"pattern": "(?!a)"}, "oneOf": [{"pattern": "b"}]});
-        assert_eq!(sieved(negated), json!({"type": "string", "oneOf": [{"pattern": "b"}]}));
+        assert_eq!(without_look_aheads(negated), json!({"type": "string", "oneOf": [{"pattern": "b"}]}));
         let referred = json!({"not": {"$ref": "#/$defs/x"}, "$defs": {"x": {"pattern": "(?!a)"}}});
-        assert_eq!(sieved(referred), json!({"$defs": {"x": {}}}));
+        assert_eq!(without_look_aheads(referred), json!({"$defs": {"x": {}}}));
         let conditional = json!({"if": {"pattern": "(?!a)"}, "then": {"minLength": 3}, "else": false});
-        assert_eq!(sieved(conditional), json!({}));
+        assert_eq!(without_look_aheads(conditional), json!({}));
     }
 
     #[test]
-    fn very_many_patterns_end() {
+    fn patterns_beyond_the_limit_are_removed() {
         let all: Vec<Value> = (0..1_000).map(|at| json!({"pattern": format!("a{at}")})).collect();
-        let left = sieved(json!({"allOf": all}));
+        let left = without_look_aheads(json!({"allOf": all}));
         let kept = left["allOf"].as_array().unwrap().iter().filter(|inner| inner.get("pattern").is_some());
         assert_eq!(kept.count(), MAX_PATTERNS);
     }

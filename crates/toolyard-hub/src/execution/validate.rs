@@ -7,16 +7,17 @@ use toolyard_core::{ArgumentProblem, RawJson, ToolError};
 use crate::execution::schema_patterns::drop_invalid_patterns;
 
 /// A larger schema is not compiled; its tool validates the arguments itself.
-const MAX_SCHEMA: usize = 1 << 20;
-/// Problems reported per call.
-const MAX_PROBLEMS: usize = 8;
+const MAX_SCHEMA_BYTES: usize = 1 << 20;
+const MAX_REPORTED_PROBLEMS: usize = 8;
+/// Size limit of a compiled pattern.
+const MAX_PATTERN_BYTES: usize = 1 << 20;
 
 /// A compiled schema; `None` if the schema is too large or invalid.
 #[derive(Debug)]
 pub(crate) struct Validator(Option<jsonschema::Validator>);
 
 /// Parses the arguments, once for all candidates.
-pub(crate) fn read(arguments: &RawJson) -> Result<Value, ToolError> {
+pub(crate) fn parse_arguments(arguments: &RawJson) -> Result<Value, ToolError> {
     match serde_json::from_str(arguments.get()) {
         Ok(value @ Value::Object(_)) => Ok(value),
         Ok(_) => Err(one_problem("arguments must be a JSON object")),
@@ -27,7 +28,7 @@ pub(crate) fn read(arguments: &RawJson) -> Result<Value, ToolError> {
 impl Validator {
     /// Compiles a schema. Remote references are never fetched. Patterns that cannot be matched in linear time are removed.
     pub(crate) fn compile(schema: &RawJson) -> Self {
-        if schema.get().len() > MAX_SCHEMA {
+        if schema.get().len() > MAX_SCHEMA_BYTES {
             tracing::warn!(bytes = schema.get().len(), "schema too large: arguments are not validated");
             return Self(None);
         }
@@ -43,7 +44,7 @@ impl Validator {
         Self(compiled.ok())
     }
 
-    /// All validation problems by path. Messages omit values, which may be secrets.
+    /// Fails with the first problems, each with its path. Messages omit values, which may be secrets.
     pub(crate) fn check(&self, arguments: &Value) -> Result<(), ToolError> {
         let Some(validator) = &self.0 else { return Ok(()) };
         if validator.is_valid(arguments) {
@@ -53,16 +54,17 @@ impl Validator {
             path: error.instance_path().to_string(),
             message: error.masked().to_string(),
         };
-        let problems = validator.iter_errors(arguments).take(MAX_PROBLEMS).map(problem).collect();
+        let problems = validator.iter_errors(arguments).take(MAX_REPORTED_PROBLEMS).map(problem).collect();
         Err(ToolError::invalid_arguments(problems))
     }
 }
 
-fn compile(schema: &Value) -> Result<jsonschema::Validator, String> {
+fn compile(schema: &Value) -> Result<jsonschema::Validator, jsonschema::ValidationError<'static>> {
     jsonschema::options()
-        .with_pattern_options(PatternOptions::regex().size_limit(1 << 20).dfa_size_limit(1 << 20))
+        .with_pattern_options(
+            PatternOptions::regex().size_limit(MAX_PATTERN_BYTES).dfa_size_limit(MAX_PATTERN_BYTES),
+        )
         .build(schema)
-        .map_err(|error| error.to_string())
 }
 
 fn one_problem(message: &str) -> ToolError {
@@ -76,13 +78,13 @@ mod tests {
     use super::*;
 
     fn check(schema: Value, arguments: Value) -> Result<(), String> {
-        let checked =
-            read(&arguments.into()).and_then(|read| Validator::compile(&schema.into()).check(&read));
+        let checked = parse_arguments(&arguments.into())
+            .and_then(|arguments| Validator::compile(&schema.into()).check(&arguments));
         checked.map_err(|error| error.message().to_owned())
     }
 
     #[test]
-    fn problems_name_their_path_and_keep_values_to_themselves() {
+    fn errors_name_the_path_and_not_the_value() {
         let schema = json!({"type": "object", "properties": {"user": {"type": "object",
             "properties": {"age": {"type": "integer"}}}}, "required": ["user", "key"]});
         let error = check(schema, json!({"user": {"age": "secret-4711"}})).unwrap_err();
@@ -92,20 +94,20 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_an_object() {
+    fn arguments_must_be_an_object() {
         assert!(check(json!({}), json!([1])).unwrap_err().contains("must be a JSON object"));
         let deep = RawJson::parse(format!("{}{}", "[".repeat(100), "]".repeat(100))).unwrap();
-        assert!(read(&deep).is_err());
+        assert!(parse_arguments(&deep).is_err());
     }
 
     #[test]
-    fn a_schema_that_is_none_is_not_held_against_the_call() {
+    fn an_invalid_schema_rejects_no_call() {
         assert_eq!(check(json!({"type": 7}), json!({})), Ok(()));
         assert_eq!(check(json!({"$ref": "https://nowhere.example/schema"}), json!({})), Ok(()));
     }
 
     #[test]
-    fn a_regex_bomb_ends_at_once() {
+    fn a_regex_bomb_is_checked_in_bounded_time() {
         let schema = json!({"properties": {"s": {"pattern": "^(a+)+$"}}});
         let started = std::time::Instant::now();
         assert!(check(schema, json!({"s": format!("{}!", "a".repeat(100_000))})).is_err());
@@ -113,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn one_bad_pattern_does_not_switch_the_check_off() {
+    fn one_unsupported_pattern_does_not_disable_validation() {
         let name = json!({"type": "string", "maxLength": 9, "pattern": "^(?!admin).*$"});
         let schema = json!({"type": "object", "required": ["name"], "properties": {
             "name": name, "code": {"pattern": "^[a-z]+$"}, "pattern": {"type": "integer"}}});
@@ -131,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_cycle_ends() {
+    fn a_reference_cycle_terminates() {
         let schema =
             json!({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}});
         let _either_is_fine = check(schema, json!({}));

@@ -51,26 +51,38 @@ pub enum Budget {
 
 /// The beginning of `text`, at most `limit` characters, ending at a sentence, item or word boundary and never inside a
 /// grapheme cluster. `None` if the text fits.
-pub(crate) fn cut(text: &str, limit: usize) -> Option<&str> {
+pub(crate) fn truncated_prefix(text: &str, limit: usize) -> Option<&str> {
     // A text never has more characters than bytes.
     if text.len() <= limit {
         return None;
     }
-    let end_of_limit = text.char_indices().nth(limit).map(|(at, _)| at)?;
+    let end_of_limit = text.char_indices().nth(limit).map(|(position, _)| position)?;
     let window = text.get(..end_of_limit).unwrap_or_default();
-    let end = pause_in(text, window);
+    let end = best_end(text, window);
     Some(text.get(..end).unwrap_or_default().trim_end())
 }
 
 /// The best end in `window`, the beginning of `text`: the strongest boundary in its second half, else the last grapheme
 /// boundary.
-fn pause_in(text: &str, window: &str) -> usize {
-    let half = window.len() / 2;
-    let last = |places: &mut dyn Iterator<Item = usize>| places.filter(|at| *at > half).last();
-    let sentence = last(&mut window.split_sentence_bound_indices().map(|(at, _)| at));
-    let item =
-        || last(&mut window.char_indices().filter(|(_, c)| ends_item(*c)).map(|(at, c)| at + c.len_utf8()));
-    let word = || last(&mut window.char_indices().filter(|(_, c)| c.is_whitespace()).map(|(at, _)| at));
+fn best_end(text: &str, window: &str) -> usize {
+    let middle = window.len() / 2;
+    let last_after_middle =
+        |positions: &mut dyn Iterator<Item = usize>| positions.filter(|position| *position > middle).last();
+    let sentence =
+        last_after_middle(&mut window.split_sentence_bound_indices().map(|(position, _)| position));
+    let item = || {
+        last_after_middle(
+            &mut window
+                .char_indices()
+                .filter(|(_, c)| ends_item(*c))
+                .map(|(position, c)| position + c.len_utf8()),
+        )
+    };
+    let word = || {
+        last_after_middle(
+            &mut window.char_indices().filter(|(_, c)| c.is_whitespace()).map(|(position, _)| position),
+        )
+    };
     // A combining mark may belong to the preceding comma or space, so move back to a grapheme boundary.
     last_grapheme_boundary(text, sentence.or_else(item).or_else(word).unwrap_or(window.len()))
 }
@@ -81,7 +93,8 @@ fn ends_item(character: char) -> bool {
 }
 
 fn last_grapheme_boundary(text: &str, limit: usize) -> usize {
-    let mut boundaries = text.grapheme_indices(true).map(|(at, _)| at).take_while(|at| *at <= limit);
+    let mut boundaries =
+        text.grapheme_indices(true).map(|(position, _)| position).take_while(|position| *position <= limit);
     boundaries.by_ref().last().unwrap_or(0)
 }
 
@@ -91,12 +104,12 @@ mod tests {
 
     use super::*;
 
-    fn kept(text: &str, limit: usize) -> &str {
-        cut(text, limit).unwrap_or(text)
+    fn truncated(text: &str, limit: usize) -> &str {
+        truncated_prefix(text, limit).unwrap_or(text)
     }
 
     #[test]
-    fn the_limits_of_the_seed() {
+    fn the_default_limits_are_those_of_the_specification() {
         let limits = OutputLimits::default();
         let kinds =
             [ToolKind::Calculate, ToolKind::Time, ToolKind::Search, ToolKind::History, ToolKind::Other];
@@ -104,29 +117,32 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_fits_is_left_alone() {
-        assert_eq!(cut("twelve chars", 12), None);
-        assert_eq!(cut("十二个字十二个字十二个字", 12), None);
+    fn a_text_that_fits_is_unchanged() {
+        assert_eq!(truncated_prefix("twelve chars", 12), None);
+        assert_eq!(truncated_prefix("十二个字十二个字十二个字", 12), None);
     }
 
     #[test]
     fn sentences_end_in_any_script() {
-        assert_eq!(kept("One sentence. Another sentence.", 20), "One sentence.");
-        assert_eq!(kept("今天天气很好。我们去公园散步吧。", 10), "今天天气很好。");
-        assert_eq!(kept("यह एक वाक्य है। यह दूसरा है।", 20), "यह एक वाक्य है।");
-        assert_eq!(kept("هل هذا سؤال؟ نعم هو سؤال.", 18), "هل هذا سؤال؟");
+        assert_eq!(truncated("One sentence. Another sentence.", 20), "One sentence.");
+        assert_eq!(truncated("今天天气很好。我们去公园散步吧。", 10), "今天天气很好。");
+        assert_eq!(truncated("यह एक वाक्य है। यह दूसरा है।", 20), "यह एक वाक्य है।");
+        assert_eq!(truncated("هل هذا سؤال؟ نعم هو سؤال.", 18), "هل هذا سؤال؟");
     }
 
     #[test]
     fn lists_end_after_an_item_and_prose_after_a_word() {
-        assert_eq!(kept(r#"[{"name":"a"},{"name":"b"},{"name":"c"}]"#, 30), r#"[{"name":"a"},{"name":"b"},"#);
-        assert_eq!(kept("one long sentence without any end", 12), "one long");
+        assert_eq!(
+            truncated(r#"[{"name":"a"},{"name":"b"},{"name":"c"}]"#, 30),
+            r#"[{"name":"a"},{"name":"b"},"#
+        );
+        assert_eq!(truncated("one long sentence without any end", 12), "one long");
     }
 
     #[test]
-    fn what_looks_like_one_character_is_never_split() {
-        assert_eq!(kept("👨‍👩‍👧‍👦👨‍👩‍👧‍👦", 9), "👨‍👩‍👧‍👦");
-        assert_eq!(kept(&"é".repeat(10).replace('é', "e\u{301}"), 5), "e\u{301}e\u{301}");
+    fn a_grapheme_is_never_split() {
+        assert_eq!(truncated("👨‍👩‍👧‍👦👨‍👩‍👧‍👦", 9), "👨‍👩‍👧‍👦");
+        assert_eq!(truncated(&"é".repeat(10).replace('é', "e\u{301}"), 5), "e\u{301}e\u{301}");
     }
 
     proptest! {
@@ -134,13 +150,13 @@ mod tests {
 
         #[test]
         fn any_text_keeps_its_beginning_within_the_limit(text in "\\PC{0,300}", limit in 0_usize..200) {
-            match cut(&text, limit) {
+            match truncated_prefix(&text, limit) {
                 None => prop_assert!(text.chars().count() <= limit),
-                Some(kept) => {
-                    prop_assert!(text.starts_with(kept));
-                    prop_assert!(kept.chars().count() <= limit);
-                    let end = kept.len();
-                    let whole_graphemes = text.grapheme_indices(true).any(|(at, _)| at == end) || end == text.len();
+                Some(truncated) => {
+                    prop_assert!(text.starts_with(truncated));
+                    prop_assert!(truncated.chars().count() <= limit);
+                    let end = truncated.len();
+                    let whole_graphemes = text.grapheme_indices(true).any(|(position, _)| position == end) || end == text.len();
                     prop_assert!(whole_graphemes, "cut inside a character at {}", end);
                 }
             }

@@ -9,14 +9,15 @@ use toolyard_core::{BoxFuture, ResultPage, ResultRef, Results, ResultsError};
 
 /// Default size limit.
 const MAX_STORED_BYTES: usize = 64 << 20;
+const REFERENCE_CHARS: usize = 12;
 /// Characters of a reference: no vowels, no look-alikes.
 const REFERENCE_ALPHABET: &[u8] = b"23456789bcdfghjkmnpqrstvwxyz";
 
 /// Stored results of this process.
 #[derive(Debug)]
 pub struct MemoryResults {
-    room: usize,
-    kept: Mutex<StoredTexts>,
+    max_bytes: usize,
+    stored: Mutex<StoredTexts>,
 }
 
 #[derive(Debug, Default)]
@@ -28,42 +29,41 @@ struct StoredTexts {
 
 impl Default for MemoryResults {
     fn default() -> Self {
-        Self::with_room(MAX_STORED_BYTES)
+        Self::with_max_bytes(MAX_STORED_BYTES)
     }
 }
 
 impl MemoryResults {
-    /// Creates a store of at most `room` bytes.
-    pub fn with_room(room: usize) -> Self {
-        Self { room, kept: Mutex::default() }
+    fn with_max_bytes(max_bytes: usize) -> Self {
+        Self { max_bytes, stored: Mutex::default() }
     }
 
     fn store_now(&self, whole: &str) -> Result<ResultRef, ResultsError> {
-        if whole.len() > self.room {
+        if whole.len() > self.max_bytes {
             return Err(ResultsError::Storage(format!(
                 "a result of {} bytes exceeds the in-memory limit",
                 whole.len()
             )));
         }
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        while kept.bytes + whole.len() > self.room {
-            let Some(oldest) = kept.oldest_first.pop_front() else { break };
-            if let Some(dropped) = kept.by_reference.remove(&oldest) {
-                kept.bytes -= dropped.len();
+        let mut stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+        while stored.bytes + whole.len() > self.max_bytes {
+            let Some(oldest) = stored.oldest_first.pop_front() else { break };
+            if let Some(dropped) = stored.by_reference.remove(&oldest) {
+                stored.bytes -= dropped.len();
             }
         }
         let reference = new_result_ref();
-        kept.bytes += whole.len();
-        kept.oldest_first.push_back(reference.clone());
-        kept.by_reference.insert(reference.clone(), whole.into());
+        stored.bytes += whole.len();
+        stored.oldest_first.push_back(reference.clone());
+        stored.by_reference.insert(reference.clone(), whole.into());
         Ok(reference)
     }
 }
 
-/// A random reference: 12 characters out of 28.
-pub fn new_result_ref() -> ResultRef {
-    let letters =
-        (0..12).filter_map(|_| fastrand::choice(REFERENCE_ALPHABET)).map(|letter| char::from(*letter));
+fn new_result_ref() -> ResultRef {
+    let letters = (0..REFERENCE_CHARS)
+        .filter_map(|_| fastrand::choice(REFERENCE_ALPHABET))
+        .map(|letter| char::from(*letter));
     ResultRef::new(format!("r_{}", letters.collect::<String>()))
 }
 
@@ -80,8 +80,8 @@ impl Results for MemoryResults {
     ) -> BoxFuture<'a, Result<ResultPage, ResultsError>> {
         Box::pin(async move {
             let whole = {
-                let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-                kept.by_reference.get(reference).map(Arc::clone)
+                let stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+                stored.by_reference.get(reference).map(Arc::clone)
             };
             let whole = whole.ok_or_else(|| ResultsError::NotFound(reference.clone()))?;
             Ok(ResultPage::of(&whole, offset, limit))
@@ -94,8 +94,8 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_oldest_makes_room() {
-        let results = MemoryResults::with_room(10);
+    async fn the_oldest_result_is_evicted() {
+        let results = MemoryResults::with_max_bytes(10);
         let first = results.store("12345").await.unwrap();
         let second = results.store("67890").await.unwrap();
         let third = results.store("abc").await.unwrap();

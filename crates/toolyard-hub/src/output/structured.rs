@@ -15,20 +15,20 @@ pub(crate) fn truncate_structured(structured: &RawJson, limit: usize, schema: &R
         return structured.clone();
     }
     let mut value = structured.to_value();
-    let mut most = limit.max(1);
-    while value.to_string().len() > limit && most > 1 {
-        most /= 2;
-        shorten(&mut value, most);
+    let mut max_length = limit.max(1);
+    while value.to_string().len() > limit && max_length > 1 {
+        max_length /= 2;
+        shorten(&mut value, max_length);
     }
     let fits = value.to_string().len() <= limit && Validator::compile(schema).check(&value).is_ok();
     if fits { RawJson::from_value(&value) } else { structured.clone() }
 }
 
-/// Shortens every string to `most` characters and every list to `most` items.
-fn shorten(value: &mut Value, most: usize) {
+/// Shortens every string to `max_length` characters and every list to `max_length` items.
+fn shorten(value: &mut Value, max_length: usize) {
     match value {
         Value::String(text) => {
-            if let Some((end, _)) = text.char_indices().nth(most) {
+            if let Some((end, _)) = text.char_indices().nth(max_length) {
                 text.truncate(end);
                 if !text.ends_with(TRUNCATION_MARK) {
                     text.pop();
@@ -37,10 +37,10 @@ fn shorten(value: &mut Value, most: usize) {
             }
         }
         Value::Array(items) => {
-            items.truncate(most);
-            items.iter_mut().for_each(|item| shorten(item, most));
+            items.truncate(max_length);
+            items.iter_mut().for_each(|item| shorten(item, max_length));
         }
-        Value::Object(fields) => fields.values_mut().for_each(|field| shorten(field, most)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| shorten(field, max_length)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
@@ -52,34 +52,34 @@ mod tests {
 
     use super::*;
 
-    fn cut(value: &Value, limit: usize, schema: &Value) -> Value {
+    fn truncate(value: &Value, limit: usize, schema: &Value) -> Value {
         truncate_structured(&RawJson::from_value(value), limit, &RawJson::from_value(schema)).to_value()
     }
 
     #[test]
-    fn texts_and_lists_are_cut_and_the_form_stays() {
+    fn texts_and_lists_are_truncated_and_the_structure_stays() {
         let rows: Vec<Value> = (0..1000).map(|at| json!({"row": at, "text": "word ".repeat(50)})).collect();
         let schema = json!({"type": "object", "required": ["rows", "total"], "properties": {
             "rows": {"type": "array", "items": {"type": "object", "required": ["row", "text"]}},
             "total": {"type": "integer"}}});
-        let shown = cut(&json!({"rows": rows, "total": 1000}), 2_000, &schema);
+        let shown = truncate(&json!({"rows": rows, "total": 1000}), 2_000, &schema);
         assert!(shown.to_string().len() <= 2_000 && shown["total"] == 1000, "{shown}");
         assert_eq!(shown["rows"][0]["row"], 0);
         assert!(shown["rows"][0]["text"].as_str().unwrap().ends_with('…'));
     }
 
     #[test]
-    fn a_promise_that_cannot_be_kept_in_part_is_kept_whole() {
+    fn a_value_whose_schema_forbids_truncation_stays_whole() {
         let value = json!({"hash": "a".repeat(64)});
         let schema = json!({"properties": {"hash": {"minLength": 64}}});
-        assert_eq!(cut(&value, 20, &schema), value);
+        assert_eq!(truncate(&value, 20, &schema), value);
     }
 
     proptest! {
         #[test]
-        fn it_fits_or_stays_whole(texts in prop::collection::vec("\\PC{0,40}", 0..20), limit in 1_usize..400) {
+        fn a_value_fits_the_limit_or_stays_whole(texts in prop::collection::vec("\\PC{0,40}", 0..20), limit in 1_usize..400) {
             let value = json!({ "texts": texts });
-            let shown = cut(&value, limit, &json!({"properties": {"texts": {"type": "array"}}}));
+            let shown = truncate(&value, limit, &json!({"properties": {"texts": {"type": "array"}}}));
             prop_assert!(shown.to_string().len() <= limit || shown == value);
         }
     }

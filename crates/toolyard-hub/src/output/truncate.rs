@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 use tokio::time::timeout_at;
-use toolyard_core::{ContentBlock, RawJson, ResultRef, Results, ToolKind, ToolOutput, Truncation};
+use toolyard_core::{ContentBlock, RawJson, ResultRef, Results, ToolOutput, Truncation};
 
 use crate::{
     execution::{attempt::Call, dispatch::DispatchOutcome},
     output::{
-        budget::cut,
+        budget::truncated_prefix,
         synthesizer::{ELLIPSIS, UntruncatedText},
     },
 };
@@ -25,26 +25,26 @@ struct TruncatedText {
 /// Truncates an output to `limit` characters and stores the whole, as long as the call has time.
 pub(crate) async fn truncate_output(
     call: &Call<'_>,
-    asked: DispatchOutcome,
+    dispatched: DispatchOutcome,
     limit: usize,
     results: &dyn Results,
 ) -> ToolOutput {
-    let DispatchOutcome { mut output, kind, whole } = asked;
+    let DispatchOutcome { mut output, kind, whole } = dispatched;
     output.meta.attempts = call.attempts();
-    if let Some(part) = truncated_text(&output, whole.as_ref(), limit) {
-        let reference = store_whole(call, &part.whole, results).await;
-        replace_text(&mut output, part, reference);
+    if let Some(truncated) = truncated_text(&output, whole.as_ref(), limit) {
+        let reference = store_whole(call, &truncated.whole, results).await;
+        replace_text(&mut output, truncated, reference);
     }
-    call.note("result", None, || {
+    call.log_decision("result", None, || {
         let shown =
             output.meta.truncation.as_ref().map_or_else(|| "shown whole".to_owned(), ToString::to_string);
-        (kind_name(kind).to_owned(), shown)
+        (format!("{kind:?}").to_lowercase(), shown)
     });
     output
 }
 
 async fn store_whole(call: &Call<'_>, whole: &str, results: &dyn Results) -> Option<ResultRef> {
-    match timeout_at(call.last_moment(), results.store(whole)).await {
+    match timeout_at(call.processing_deadline(), results.store(whole)).await {
         Ok(Ok(reference)) => Some(reference),
         Ok(Err(error)) => {
             tracing::warn!(%error, "failed to store the whole result");
@@ -57,29 +57,31 @@ async fn store_whole(call: &Call<'_>, whole: &str, results: &dyn Results) -> Opt
     }
 }
 
-/// `None` if the output fits, its JSON included. The whole is `fuller` if given, else the text plus JSON that differs from it.
+/// The truncated text and the whole; `None` if the output fits, its JSON included. The whole is `untruncated` if given,
+/// else the text plus JSON that differs from it.
 fn truncated_text(
     output: &ToolOutput,
-    fuller: Option<&UntruncatedText>,
+    untruncated: Option<&UntruncatedText>,
     limit: usize,
 ) -> Option<TruncatedText> {
-    if output.budget_exempt || (limit == usize::MAX && fuller.is_none()) {
+    if output.budget_exempt || (limit == usize::MAX && untruncated.is_none()) {
         return None;
     }
     let text = text_blocks(output);
-    let fitted = cut(&text, limit);
+    let shortened = truncated_prefix(&text, limit);
     let json = output.structured.as_ref().map(RawJson::get);
     let long_json = json.filter(|json| json.len() > limit && json.chars().nth(limit).is_some());
-    if fitted.is_none() && fuller.is_none() && long_json.is_none() {
+    if shortened.is_none() && untruncated.is_none() && long_json.is_none() {
         return None;
     }
-    let kept = fitted.unwrap_or(&text).to_owned();
-    let marks = fuller.map_or(0, |fuller| count_marks(&kept, &fuller.marks));
-    let kept_characters = kept.chars().count().saturating_sub(marks);
-    let whole = match (fuller, long_json, json) {
-        (Some(fuller), ..) => fuller.text.clone(),
-        (None, Some(json), _) if fitted.is_none() => json.to_owned(),
-        (None, _, Some(json)) if !same_value(&text, json) => format!("{text}\n\n{json}"),
+    let kept = shortened.unwrap_or(&text).to_owned();
+    let ellipsis_chars =
+        untruncated.map_or(0, |untruncated| count_ellipsis_chars(&kept, &untruncated.ellipsis_offsets));
+    let kept_characters = kept.chars().count().saturating_sub(ellipsis_chars);
+    let whole = match (untruncated, long_json, json) {
+        (Some(untruncated), ..) => untruncated.text.clone(),
+        (None, Some(json), _) if shortened.is_none() => json.to_owned(),
+        (None, _, Some(json)) if !is_same_value(&text, json) => format!("{text}\n\n{json}"),
         _ => text.into_owned(),
     };
     Some(TruncatedText { kept, kept_characters, whole })
@@ -94,40 +96,30 @@ fn text_blocks(output: &ToolOutput) -> Cow<'_, str> {
     }
 }
 
-/// Characters of `kept` that are inserted marks.
-fn count_marks(kept: &str, marks: &[usize]) -> usize {
-    let shown =
-        |at: &usize| kept.get(*at..).map_or(0, |rest| rest.chars().take(ELLIPSIS.chars().count()).count());
-    marks.iter().map(shown).sum()
+/// Characters of `kept` that belong to inserted ellipses.
+fn count_ellipsis_chars(kept: &str, ellipsis_offsets: &[usize]) -> usize {
+    let shown = |offset: &usize| {
+        kept.get(*offset..).map_or(0, |rest| rest.chars().take(ELLIPSIS.chars().count()).count())
+    };
+    ellipsis_offsets.iter().map(shown).sum()
 }
 
-/// Whether a text is the same JSON value.
-fn same_value(text: &str, json: &str) -> bool {
+/// Whether both texts are the same JSON value.
+fn is_same_value(text: &str, json: &str) -> bool {
     let read = |text| serde_json::from_str::<Value>(text).ok();
     text == json || read(text).is_some_and(|value| read(json) == Some(value))
 }
 
 /// Replaces the text of an output by its beginning and a truncation notice; other content blocks are kept.
-fn replace_text(output: &mut ToolOutput, part: TruncatedText, reference: Option<ResultRef>) {
-    let kept = part.kept_characters;
-    let omitted = part.whole.chars().count().saturating_sub(kept);
-    let omitted = Truncation { kept, omitted, total: kept + omitted, reference };
-    let mut content = vec![ContentBlock::text(part.kept), ContentBlock::text(omitted.to_string())];
+fn replace_text(output: &mut ToolOutput, truncated: TruncatedText, reference: Option<ResultRef>) {
+    let kept = truncated.kept_characters;
+    let omitted = truncated.whole.chars().count().saturating_sub(kept);
+    let truncation = Truncation { kept, omitted, total: kept + omitted, reference };
+    let mut content = vec![ContentBlock::text(truncated.kept), ContentBlock::text(truncation.to_string())];
     content.retain(|block| block.as_text() != Some(""));
     content.extend(output.content.drain(..).filter(|block| block.as_text().is_none()));
     output.content = content;
     output.structured = None;
     output.raw = None;
-    output.meta.truncation = Some(omitted);
-}
-
-fn kind_name(kind: ToolKind) -> &'static str {
-    match kind {
-        ToolKind::Calculate => "calculate",
-        ToolKind::Time => "time",
-        ToolKind::Search => "search",
-        ToolKind::Extract => "extract",
-        ToolKind::History => "history",
-        ToolKind::Other => "other",
-    }
+    output.meta.truncation = Some(truncation);
 }

@@ -14,7 +14,7 @@ use toolyard_core::{
 use crate::{
     execution::validate::Validator,
     resilience::{
-        concurrency_gate::Gate,
+        concurrency_limit::ConcurrencyLimit,
         health::{Health, SourceState},
     },
     routing::rules::RoutingRules,
@@ -28,7 +28,7 @@ pub struct ToolCandidate {
     pub source: Arc<RegisteredSource>,
     /// The implementation.
     pub tool: Arc<dyn Tool>,
-    /// 0, 1 or 2 by the operator's preference; smaller is preferred.
+    /// 0, 1 or 2, by the operator's preferred kind of source; smaller is preferred.
     pub priority: u8,
     /// Capabilities: declared, then found in the name, then in the description.
     pub capabilities: Vec<Capability>,
@@ -44,7 +44,7 @@ pub struct ToolCandidate {
     validator: OnceLock<Validator>,
 }
 
-/// A registered source; its health state survives the replacement of its tools.
+/// A registered source; its health is kept when its tools are replaced.
 #[derive(Debug)]
 pub struct RegisteredSource {
     /// As given at registration.
@@ -52,7 +52,7 @@ pub struct RegisteredSource {
     pub(crate) state: Arc<SourceState>,
 }
 
-/// Static sort key of a candidate among all of its name; smaller is preferred.
+/// Sort key of a candidate among all of its name: not pinned, priority, registration order. Smaller is preferred.
 pub(crate) type PreferenceKey = (bool, u8, u64);
 
 impl ToolCandidate {
@@ -60,13 +60,13 @@ impl ToolCandidate {
         source: &Arc<RegisteredSource>,
         tool: Arc<dyn Tool>,
         rules: &RoutingRules,
-        table: &CapabilityTable,
+        capability_table: &CapabilityTable,
     ) -> Self {
         let spec = tool.spec();
         let info = &source.info;
-        let (capabilities, kind) = capabilities_and_kind(spec, table);
+        let (capabilities, kind) = capabilities_and_kind(spec, capability_table);
         let health = match info.kind {
-            SourceKind::Native => source.state.of_tool(&spec.name),
+            SourceKind::Native => source.state.tool_health(&spec.name),
             SourceKind::Skill | SourceKind::Mcp => Arc::clone(&source.state.shared),
         };
         Self {
@@ -107,7 +107,6 @@ impl ToolCandidate {
             || (trusted && self.name == other.name && are_compatible(self.params(), other.params()))
     }
 
-    /// Validates the arguments.
     pub(crate) fn check(&self, arguments: &Value) -> Result<(), ToolError> {
         self.validator
             .get_or_init(|| Validator::compile(&self.spec().input_schema))
@@ -120,13 +119,17 @@ impl ToolCandidate {
         error.on_tool(&self.name).on_source(self.source_id())
     }
 
-    /// The concurrency gate; exclusive calls exclude calls to all tools of the source.
-    pub(crate) fn gate(&self) -> &Gate {
-        if self.source.info.exclusive { &self.source.state.shared.gate } else { &self.health.gate }
+    /// The limit on concurrent calls; that of the whole source if the source is exclusive.
+    pub(crate) fn concurrency_limit(&self) -> &ConcurrencyLimit {
+        if self.source.info.exclusive {
+            &self.source.state.shared.concurrency_limit
+        } else {
+            &self.health.concurrency_limit
+        }
     }
 
     /// Pinned first, then by priority, then by registration order.
-    pub(crate) fn standing(&self) -> PreferenceKey {
+    pub(crate) fn preference_key(&self) -> PreferenceKey {
         (!self.pinned, self.priority, self.sequence())
     }
 
@@ -136,12 +139,12 @@ impl ToolCandidate {
 }
 
 /// Declared capabilities, then those found in the name, then in the description; the first two groups decide the kind.
-fn capabilities_and_kind(spec: &ToolSpec, table: &CapabilityTable) -> (Vec<Capability>, ToolKind) {
+fn capabilities_and_kind(spec: &ToolSpec, capability_table: &CapabilityTable) -> (Vec<Capability>, ToolKind) {
     let mut named = spec.capabilities.clone();
     let mut described = Vec::new();
-    if !spec.untagged {
-        named.extend(table.extract(&spec.name, ""));
-        described = table.tags_in(&spec.description);
+    if !spec.declared_capabilities_only {
+        named.extend(capability_table.extract(&spec.name, ""));
+        described = capability_table.capabilities_in(&spec.description);
     }
     let kind = ToolKind::of(&named);
     let mut capabilities: Vec<Capability> = Vec::with_capacity(named.len());

@@ -1,4 +1,4 @@
-//! The candidates of one name, in order; cheap to change even if thousands of sources share the name.
+//! The candidates of one name, in order of preference; cheap to change even if thousands of sources share the name.
 
 use std::sync::Arc;
 
@@ -6,109 +6,117 @@ use rpds::RedBlackTreeMapSync;
 
 use crate::registry::{
     candidate::{PreferenceKey, ToolCandidate},
-    name_suggestions::NameSignature,
+    name_suggestions::NameSummary,
 };
 
-/// Candidates compared for equivalence with the preferred one. Later ones are skipped: no call uses that many, and
-/// comparing all would make every change of a popular name expensive.
+/// Candidates compared for equivalence with the preferred one. Later ones count as not equivalent: no call uses that many,
+/// and comparing all would make every change of a popular name expensive.
 pub(crate) const MAX_COMPARED_CANDIDATES: usize = 64;
 
-/// One name. Equivalents are determined when the name changes, so that routing only splits a slice.
+/// One name. Equivalents are determined when its candidates change, so that routing only splits a slice.
 #[derive(Debug, Clone)]
 pub(crate) struct NameEntry {
-    /// The first candidates: the preferred one, its equivalents, then the others.
+    /// The first [`MAX_COMPARED_CANDIDATES`]: the preferred one, its equivalents, then the others.
     front: Arc<[Arc<ToolCandidate>]>,
-    equals: usize,
-    /// All further candidates.
-    rest: RedBlackTreeMapSync<PreferenceKey, Arc<ToolCandidate>>,
-    pub(crate) shape: NameSignature,
+    /// How many candidates in `front` are equivalent, the preferred one included.
+    equivalent_count: usize,
+    /// The candidates after them.
+    uncompared: RedBlackTreeMapSync<PreferenceKey, Arc<ToolCandidate>>,
+    pub(crate) summary: NameSummary,
 }
 
 /// The candidates of one name.
 #[derive(Debug, Clone, Copy)]
 pub struct NameMatches<'a> {
     /// The preferred candidate, then its equivalents; never empty.
-    pub used: &'a [Arc<ToolCandidate>],
-    /// Candidates that are not equivalent: called only if the caller names their source.
-    pub skipped: &'a [Arc<ToolCandidate>],
-    /// Candidates beyond the comparison limit.
-    rest: &'a RedBlackTreeMapSync<PreferenceKey, Arc<ToolCandidate>>,
+    pub equivalents: &'a [Arc<ToolCandidate>],
+    /// Compared candidates that are not equivalent: called only if the caller names their source.
+    pub others: &'a [Arc<ToolCandidate>],
+    /// Candidates that were not compared with the preferred one; they count as not equivalent.
+    uncompared: &'a RedBlackTreeMapSync<PreferenceKey, Arc<ToolCandidate>>,
 }
 
 impl<'a> NameMatches<'a> {
-    /// Every candidate: used, then skipped.
+    /// Every candidate: the equivalents, then all others.
     pub fn all(self) -> impl Iterator<Item = &'a Arc<ToolCandidate>> {
-        self.used.iter().chain(self.not_used())
+        self.equivalents.iter().chain(self.non_equivalents())
     }
 
     /// Every candidate that is called only if its source is named.
-    pub fn not_used(self) -> impl Iterator<Item = &'a Arc<ToolCandidate>> {
-        self.skipped.iter().chain(self.rest.values())
+    pub fn non_equivalents(self) -> impl Iterator<Item = &'a Arc<ToolCandidate>> {
+        self.others.iter().chain(self.uncompared.values())
     }
 
-    /// Number of candidates beyond the comparison limit.
-    pub fn beyond(self) -> usize {
-        self.rest.size()
+    /// Number of candidates that were not compared with the preferred one.
+    pub fn uncompared_count(self) -> usize {
+        self.uncompared.size()
     }
 
     /// Number of candidates.
     pub fn count(self) -> usize {
-        self.used.len() + self.skipped.len() + self.rest.size()
+        self.equivalents.len() + self.others.len() + self.uncompared.size()
     }
 }
 
 impl NameEntry {
     /// The entry after one source's candidate was added, replaced or removed; `None` if no candidate is left.
-    pub(crate) fn changed(
+    pub(crate) fn updated(
         before: Option<&Self>,
         old: Option<&ToolCandidate>,
         new: Option<&Arc<ToolCandidate>>,
     ) -> Option<Self> {
-        let mut rest = before.map_or_else(RedBlackTreeMapSync::new_sync, |entry| entry.rest.clone());
+        let mut uncompared =
+            before.map_or_else(RedBlackTreeMapSync::new_sync, |entry| entry.uncompared.clone());
         let mut front = before.map_or_else(Vec::new, |entry| entry.front.to_vec());
         if let Some(old) = old {
-            let standing = old.standing();
-            front.retain(|candidate| candidate.standing() != standing);
-            rest.remove_mut(&standing);
+            let preference_key = old.preference_key();
+            front.retain(|candidate| candidate.preference_key() != preference_key);
+            uncompared.remove_mut(&preference_key);
         }
         if let Some(new) = new.map(Arc::clone) {
-            let standing = new.standing();
-            if rest.first().is_none_or(|(behind, _)| standing < *behind) {
+            let preference_key = new.preference_key();
+            if uncompared.first().is_none_or(|(first_key, _)| preference_key < *first_key) {
                 front.push(new);
             } else {
-                rest.insert_mut(standing, new);
+                uncompared.insert_mut(preference_key, new);
             }
         }
-        front.sort_by_key(|candidate| candidate.standing());
+        front.sort_by_key(|candidate| candidate.preference_key());
         if front.len() > MAX_COMPARED_CANDIDATES
             && let Some(last) = front.pop()
         {
-            rest.insert_mut(last.standing(), last);
+            uncompared.insert_mut(last.preference_key(), last);
         } else if front.len() < MAX_COMPARED_CANDIDATES
-            && let Some((standing, next)) = rest.first().map(|(at, next)| (*at, Arc::clone(next)))
+            && let Some((preference_key, next)) =
+                uncompared.first().map(|(key, next)| (*key, Arc::clone(next)))
         {
-            rest.remove_mut(&standing);
+            uncompared.remove_mut(&preference_key);
             front.push(next);
         }
-        let shape =
-            before.map(|entry| entry.shape).or_else(|| new.map(|tool| NameSignature::of(&tool.name)))?;
-        let equals = sort_equivalents_first(&mut front)?;
-        Some(Self { front: front.into(), equals, rest, shape })
+        let summary =
+            before.map(|entry| entry.summary).or_else(|| new.map(|tool| NameSummary::of(&tool.name)))?;
+        let equivalent_count = sort_equivalents_first(&mut front)?;
+        Some(Self { front: front.into(), equivalent_count, uncompared, summary })
     }
 
     pub(crate) fn preferred(&self) -> Option<&Arc<ToolCandidate>> {
         self.front.first()
     }
 
-    pub(crate) fn found(&self) -> NameMatches<'_> {
-        let (used, skipped) = self.front.split_at_checked(self.equals).unwrap_or((&self.front, &[]));
-        NameMatches { used, skipped, rest: &self.rest }
+    pub(crate) fn matches(&self) -> NameMatches<'_> {
+        let (equivalents, others) =
+            self.front.split_at_checked(self.equivalent_count).unwrap_or((&self.front, &[]));
+        NameMatches { equivalents, others, uncompared: &self.uncompared }
     }
 
-    /// The candidate of a source; `standing` is its sort key unless it is pinned. A pinned candidate is always in front.
-    pub(crate) fn of_source(&self, id: &str, standing: Option<PreferenceKey>) -> Option<&Arc<ToolCandidate>> {
+    /// The candidate of a source; `preference_key` is its sort key unless it is pinned. A pinned candidate is always in front.
+    pub(crate) fn in_source(
+        &self,
+        id: &str,
+        preference_key: Option<PreferenceKey>,
+    ) -> Option<&Arc<ToolCandidate>> {
         let in_front = self.front.iter().find(|candidate| candidate.source_id().as_str() == id);
-        in_front.or_else(|| self.rest.get(&standing?))
+        in_front.or_else(|| self.uncompared.get(&preference_key?))
     }
 }
 
@@ -116,9 +124,9 @@ impl NameEntry {
 /// not equivalent are ordered by pin and priority, never by past success.
 fn sort_equivalents_first(candidates: &mut [Arc<ToolCandidate>]) -> Option<usize> {
     let preferred = Arc::clone(candidates.first()?);
-    let not_equal =
+    let is_other =
         |other: &Arc<ToolCandidate>| !Arc::ptr_eq(other, &preferred) && !other.equivalent_to(&preferred);
     // A stable sort keeps both groups in order.
-    candidates.sort_by_cached_key(not_equal);
-    Some(candidates.partition_point(|candidate| !not_equal(candidate)))
+    candidates.sort_by_cached_key(is_other);
+    Some(candidates.partition_point(|candidate| !is_other(candidate)))
 }

@@ -2,67 +2,68 @@
 
 use std::collections::BinaryHeap;
 
-/// Suggestions per unknown name.
 const MAX_SUGGESTIONS: usize = 3;
-/// Names compared by edit distance: those whose signatures differ least.
+/// Names compared by edit distance: those whose summaries differ least.
 const MAX_COMPARED_NAMES: usize = 2_000;
 /// A longer name is not a typo, and comparing it would be expensive.
 const MAX_NAME_BYTES: usize = 256;
 
 /// Cheap summary of a name: which letters and digits occur, and its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NameSignature {
+pub struct NameSummary {
+    /// One bit for each of `a`–`z` and `0`–`9` that occurs.
     letters: u64,
     length: usize,
 }
 
-impl NameSignature {
-    /// The signature of a name.
+impl NameSummary {
+    /// The summary of a name.
     pub fn of(name: &str) -> Self {
-        let mut shape = Self { letters: 0, length: 0 };
+        let mut summary = Self { letters: 0, length: 0 };
         for letter in fold_name(name) {
-            shape.length += 1;
-            shape.letters |= match letter {
+            summary.length += 1;
+            summary.letters |= match letter {
                 'a'..='z' => 1 << (u32::from(letter) - u32::from('a')),
                 '0'..='9' => 1 << (26 + u32::from(letter) - u32::from('0')),
                 _ => 0,
             };
         }
-        shape
+        summary
     }
 }
 
-/// The names most similar to `wanted`, best first. Independent of the order of `names`.
-pub fn did_you_mean<'a>(names: impl Iterator<Item = (&'a str, NameSignature)>, wanted: &str) -> Vec<&'a str> {
-    if wanted.len() > MAX_NAME_BYTES {
+/// The names most similar to `unknown`, best first. Independent of the order of `names`.
+pub fn did_you_mean<'a>(names: impl Iterator<Item = (&'a str, NameSummary)>, unknown: &str) -> Vec<&'a str> {
+    if unknown.len() > MAX_NAME_BYTES {
         return Vec::new();
     }
-    let shape = NameSignature::of(wanted);
-    let allowed = (shape.length / 3).clamp(1, 4);
-    let wanted: String = fold_name(wanted).collect();
-    let distance = |name: &str| strsim::osa_distance(&fold_name(name).collect::<String>(), &wanted);
-    let likely = most_likely(names, shape, allowed).into_iter().map(|(_, _, name)| (distance(name), name));
-    let mut near: Vec<(usize, &str)> = likely.filter(|(distance, _)| *distance <= allowed).collect();
-    near.sort_unstable();
-    near.truncate(MAX_SUGGESTIONS);
-    near.into_iter().map(|(_, name)| name).collect()
+    let summary = NameSummary::of(unknown);
+    let max_distance = (summary.length / 3).clamp(1, 4);
+    let unknown: String = fold_name(unknown).collect();
+    let distance = |name: &str| strsim::osa_distance(&fold_name(name).collect::<String>(), &unknown);
+    let likely =
+        most_likely(names, summary, max_distance).into_iter().map(|(_, _, name)| (distance(name), name));
+    let mut similar: Vec<(usize, &str)> = likely.filter(|(distance, _)| *distance <= max_distance).collect();
+    similar.sort_unstable();
+    similar.truncate(MAX_SUGGESTIONS);
+    similar.into_iter().map(|(_, name)| name).collect()
 }
 
-/// The names that can be similar by their signatures, at most [`MAX_COMPARED_NAMES`] of them: each edit changes the length by at
+/// The names that can be similar by their summaries, at most [`MAX_COMPARED_NAMES`] of them: each edit changes the length by at
 /// most one and the set of letters by at most two.
 fn most_likely<'a>(
-    names: impl Iterator<Item = (&'a str, NameSignature)>,
-    wanted: NameSignature,
-    allowed: usize,
+    names: impl Iterator<Item = (&'a str, NameSummary)>,
+    unknown: NameSummary,
+    max_distance: usize,
 ) -> BinaryHeap<(usize, usize, &'a str)> {
     let mut likely = BinaryHeap::new();
-    for (name, shape) in names {
-        let different = (shape.letters ^ wanted.letters).count_ones() as usize;
-        let longer = shape.length.abs_diff(wanted.length);
-        if different > 2 * allowed || longer > allowed {
+    for (name, summary) in names {
+        let letter_difference = (summary.letters ^ unknown.letters).count_ones() as usize;
+        let length_difference = summary.length.abs_diff(unknown.length);
+        if letter_difference > 2 * max_distance || length_difference > max_distance {
             continue;
         }
-        let rank = (different, longer, name);
+        let rank = (letter_difference, length_difference, name);
         if likely.len() < MAX_COMPARED_NAMES {
             likely.push(rank);
         } else if let Some(mut worst) = likely.peek_mut()
@@ -98,8 +99,8 @@ mod tests {
     const NAMES: [&str; 6] =
         ["calculate", "get_time", "search_web", "read_result", "read_data_from_excel", "get_weather"];
 
-    fn suggested(wanted: &str) -> Vec<&str> {
-        did_you_mean(NAMES.into_iter().map(|name| (name, NameSignature::of(name))), wanted)
+    fn suggested(unknown: &str) -> Vec<&str> {
+        did_you_mean(NAMES.into_iter().map(|name| (name, NameSummary::of(name))), unknown)
     }
 
     #[test]
@@ -111,14 +112,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_far_is_not_suggested() {
+    fn a_dissimilar_name_is_not_suggested() {
         assert!(suggested("send_email").is_empty());
         assert!(suggested("").is_empty());
         assert!(suggested(&"x".repeat(100_000)).is_empty());
     }
 
     #[test]
-    fn several_are_listed_as_a_person_would() {
+    fn several_names_are_joined_with_or() {
         assert_eq!(join_names(&["a", "b", "c"]), "`a`, `b` or `c`");
         assert_eq!(join_names(&["a"]), "`a`");
     }
@@ -128,15 +129,15 @@ mod tests {
     fn the_nearest_of_very_many_are_found_whatever_their_order() {
         let mut names: Vec<String> = (0..10_000).map(|at| format!("read_document_{at}_0123456789")).collect();
         names.push("send_mail".to_owned());
-        let near = |names: &[String], wanted: &str| -> Vec<String> {
-            let shaped = names.iter().map(|name| (name.as_str(), NameSignature::of(name)));
-            did_you_mean(shaped, wanted).into_iter().map(str::to_owned).collect()
+        let suggestions = |names: &[String], unknown: &str| -> Vec<String> {
+            let shaped = names.iter().map(|name| (name.as_str(), NameSummary::of(name)));
+            did_you_mean(shaped, unknown).into_iter().map(str::to_owned).collect()
         };
-        let forwards = near(&names, "read_documnt_77_0123456789");
+        let in_order = suggestions(&names, "read_documnt_77_0123456789");
         names.reverse();
-        assert_eq!(near(&names, "read_documnt_77_0123456789"), forwards);
-        assert_eq!(forwards.len(), 3);
-        assert_eq!(near(&names, "send_mial"), ["send_mail"]);
+        assert_eq!(suggestions(&names, "read_documnt_77_0123456789"), in_order);
+        assert_eq!(in_order.len(), 3);
+        assert_eq!(suggestions(&names, "send_mial"), ["send_mail"]);
     }
 
     proptest! {
@@ -146,8 +147,8 @@ mod tests {
         fn any_single_edit_of_a_name_finds_it(which in 0..NAMES.len(), at: proptest::sample::Index, letter in "[a-z]") {
             let name = NAMES[which];
             let mut wrong: Vec<char> = name.chars().collect();
-            let place = at.index(wrong.len());
-            wrong[place] = letter.chars().next().unwrap();
+            let position = at.index(wrong.len());
+            wrong[position] = letter.chars().next().unwrap();
             let wrong: String = wrong.into_iter().collect();
             prop_assert!(suggested(&wrong).contains(&name), "{wrong}");
         }

@@ -20,7 +20,7 @@ use crate::{
     registry::{
         candidate::{RegisteredSource, ToolCandidate},
         name_entry::{NameEntry, NameMatches},
-        name_suggestions::{NameSignature, did_you_mean},
+        name_suggestions::{NameSummary, did_you_mean},
     },
     resilience::{breaker::BreakerSettings, health::SourceState},
     routing::rules::RoutingRules,
@@ -30,11 +30,11 @@ use crate::{
 #[derive(Debug)]
 pub struct Registry {
     rules: RoutingRules,
-    table: CapabilityTable,
+    capability_table: CapabilityTable,
     breaker: BreakerSettings,
     next_sequence: AtomicU64,
     /// Held by writers only.
-    writing: Mutex<()>,
+    write_lock: Mutex<()>,
     current: ArcSwap<Snapshot>,
     /// Number of changes so far, for subscribers.
     changes: watch::Sender<u64>,
@@ -46,6 +46,7 @@ pub struct Snapshot {
     by_name: HashTrieMapSync<Arc<str>, NameEntry>,
     by_capability: HashTrieMapSync<Capability, HashTrieMapSync<SourceId, Candidates>>,
     sources: HashTrieMapSync<SourceId, SourceEntry>,
+    /// Names that several sources have.
     collisions: HashTrieMapSync<Arc<str>, ()>,
 }
 
@@ -77,14 +78,14 @@ pub struct Collision {
     /// The name.
     pub name: Arc<str>,
     /// The preferred candidate, then its equivalents.
-    pub used: Vec<Arc<ToolCandidate>>,
+    pub equivalents: Vec<Arc<ToolCandidate>>,
     /// Candidates that are called only if their source is named.
-    pub skipped: Vec<Arc<ToolCandidate>>,
+    pub others: Vec<Arc<ToolCandidate>>,
 }
 
 impl Registry {
     /// Creates an empty registry.
-    pub fn new(rules: RoutingRules, table: CapabilityTable, breaker: BreakerSettings) -> Self {
+    pub fn new(rules: RoutingRules, capability_table: CapabilityTable, breaker: BreakerSettings) -> Self {
         let empty = Snapshot {
             by_name: HashTrieMapSync::new_sync(),
             by_capability: HashTrieMapSync::new_sync(),
@@ -93,10 +94,10 @@ impl Registry {
         };
         Self {
             rules,
-            table,
+            capability_table,
             breaker,
             next_sequence: AtomicU64::new(0),
-            writing: Mutex::new(()),
+            write_lock: Mutex::new(()),
             current: ArcSwap::from_pointee(empty),
             changes: watch::Sender::new(0),
         }
@@ -112,7 +113,7 @@ impl Registry {
         self.changes.subscribe()
     }
 
-    fn change_to(&self, next: Snapshot) {
+    fn publish(&self, next: Snapshot) {
         self.current.store(Arc::new(next));
         self.changes.send_modify(|count| *count += 1);
     }
@@ -121,9 +122,9 @@ impl Registry {
     /// tools are rejected for other sources.
     pub fn replace(&self, info: SourceInfo, tools: Vec<Arc<dyn Tool>>) -> Registration {
         if SourceId::is_native_hint(info.id.as_str()) && info.kind != SourceKind::Native {
-            return reserved(&info.id, &tools);
+            return reject_reserved_id(&info.id, &tools);
         }
-        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _write_lock = self.write_lock.lock().unwrap_or_else(PoisonError::into_inner);
         let mut next = Snapshot::clone(&self.current.load());
         let state = match next.sources.get(&info.id) {
             Some(entry) => Arc::clone(&entry.source.state),
@@ -135,14 +136,14 @@ impl Registry {
         let source = Arc::new(RegisteredSource { info, state });
         let mut registration = Registration::default();
         let candidates = self.candidates(&source, tools, &mut registration);
-        next.put_in(source, candidates, &mut registration);
-        self.change_to(next);
+        next.put_source(source, candidates, &mut registration);
+        self.publish(next);
         registration
     }
 
     /// Removes a source; returns whether it existed.
     pub fn remove(&self, source: &SourceId) -> bool {
-        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _write_lock = self.write_lock.lock().unwrap_or_else(PoisonError::into_inner);
         let mut next = Snapshot::clone(&self.current.load());
         let Some(entry) = next.sources.get(source).cloned() else { return false };
         for tool in entry.tools.iter() {
@@ -150,7 +151,7 @@ impl Registry {
         }
         next.remove_capabilities(&entry);
         next.sources.remove_mut(source);
-        self.change_to(next);
+        self.publish(next);
         true
     }
 
@@ -160,21 +161,26 @@ impl Registry {
         tools: Vec<Arc<dyn Tool>>,
         registration: &mut Registration,
     ) -> Vec<Arc<ToolCandidate>> {
-        let mut seen = HashSet::with_capacity(tools.len());
+        let mut names = HashSet::with_capacity(tools.len());
         let mut candidates = Vec::with_capacity(tools.len());
         for tool in tools {
             let name = Arc::clone(&tool.spec().name);
             if name.is_empty() {
                 registration.rejected.push((name, "a tool needs a name".to_owned()));
-            } else if !seen.insert(Arc::clone(&name)) {
+            } else if !names.insert(Arc::clone(&name)) {
                 registration
                     .rejected
                     .push((name, "the source lists this name twice; the first one is used".to_owned()));
             } else {
-                candidates.push(Arc::new(ToolCandidate::new(source, tool, &self.rules, &self.table)));
+                candidates.push(Arc::new(ToolCandidate::new(
+                    source,
+                    tool,
+                    &self.rules,
+                    &self.capability_table,
+                )));
             }
         }
-        source.state.retain_tools(|tool| seen.contains(tool));
+        source.state.retain_tools(|tool| names.contains(tool));
         candidates
     }
 }
@@ -182,16 +188,17 @@ impl Registry {
 impl Snapshot {
     /// The candidates of a name (`find_tool_by_name` in the specification).
     pub fn find(&self, name: &str) -> Option<NameMatches<'_>> {
-        self.by_name.get(name).map(NameEntry::found)
+        self.by_name.get(name).map(NameEntry::matches)
     }
 
     /// The tool of this name in one source.
     pub fn find_in(&self, name: &str, source: &str) -> Option<&Arc<ToolCandidate>> {
-        let standing = || {
+        let preference_key = || {
             let entry = self.sources.get(source)?;
-            Some((true, entry.tools.first()?.priority, entry.source.state.sequence))
+            let is_not_pinned = true;
+            Some((is_not_pinned, entry.tools.first()?.priority, entry.source.state.sequence))
         };
-        self.by_name.get(name)?.of_source(source, standing())
+        self.by_name.get(name)?.in_source(source, preference_key())
     }
 
     /// All tools with a capability.
@@ -226,12 +233,12 @@ impl Snapshot {
     }
 
     /// Every name with its candidates, unordered.
-    pub fn all(&self) -> impl Iterator<Item = (&Arc<str>, NameMatches<'_>)> {
-        self.by_name.iter().map(|(name, entry)| (name, entry.found()))
+    pub fn candidates_by_name(&self) -> impl Iterator<Item = (&Arc<str>, NameMatches<'_>)> {
+        self.by_name.iter().map(|(name, entry)| (name, entry.matches()))
     }
 
     /// Number of distinct names.
-    pub fn names(&self) -> usize {
+    pub fn name_count(&self) -> usize {
         self.by_name.size()
     }
 
@@ -251,8 +258,8 @@ impl Snapshot {
                 let found = self.find(name)?;
                 Some(Collision {
                     name: Arc::clone(name),
-                    used: found.used.to_vec(),
-                    skipped: found.not_used().map(Arc::clone).collect(),
+                    equivalents: found.equivalents.to_vec(),
+                    others: found.non_equivalents().map(Arc::clone).collect(),
                 })
             })
             .collect();
@@ -261,17 +268,16 @@ impl Snapshot {
     }
 
     /// Tool names similar to an unknown one.
-    pub fn similar_names(&self, wanted: &str) -> Vec<&str> {
-        did_you_mean(self.by_name.iter().map(|(name, entry)| (name.as_ref(), entry.shape)), wanted)
+    pub fn similar_names(&self, unknown: &str) -> Vec<&str> {
+        did_you_mean(self.by_name.iter().map(|(name, entry)| (name.as_ref(), entry.summary)), unknown)
     }
 
     /// Source ids similar to an unknown one.
-    pub fn similar_sources(&self, wanted: &str) -> Vec<&str> {
-        let nameable = self.sources.keys().map(SourceId::as_str).filter(|id| !SourceId::is_native_hint(id));
-        did_you_mean(nameable.map(|id| (id, NameSignature::of(id))), wanted)
+    pub fn similar_sources(&self, unknown: &str) -> Vec<&str> {
+        let selectable = self.sources.keys().map(SourceId::as_str).filter(|id| !SourceId::is_native_hint(id));
+        did_you_mean(selectable.map(|id| (id, NameSummary::of(id))), unknown)
     }
 
-    /// Removes a source's tools from the capability index.
     fn remove_capabilities(&mut self, entry: &SourceEntry) {
         let capabilities: HashSet<&Capability> =
             entry.tools.iter().flat_map(|tool| &tool.capabilities).collect();
@@ -286,8 +292,7 @@ impl Snapshot {
         }
     }
 
-    /// Replaces the tools of a source.
-    fn put_in(
+    fn put_source(
         &mut self,
         source: Arc<RegisteredSource>,
         tools: Vec<Arc<ToolCandidate>>,
@@ -295,14 +300,14 @@ impl Snapshot {
     ) {
         let id = source.info.id.clone();
         let before = self.sources.get(&id).cloned();
-        let mut gone: HashMap<&str, &Arc<ToolCandidate>> = HashMap::new();
+        let mut removed_tools: HashMap<&str, &Arc<ToolCandidate>> = HashMap::new();
         if let Some(entry) = &before {
             self.remove_capabilities(entry);
-            gone.extend(entry.tools.iter().map(|tool| (tool.name.as_ref(), tool)));
+            removed_tools.extend(entry.tools.iter().map(|tool| (tool.name.as_ref(), tool)));
         }
         let mut by_capability: HashMap<&Capability, Vec<Arc<ToolCandidate>>> = HashMap::new();
         for tool in &tools {
-            let old = gone.remove(tool.name.as_ref());
+            let old = removed_tools.remove(tool.name.as_ref());
             if self.set_candidate(&tool.name, old, Some(tool)) {
                 registration.collisions.push(Arc::clone(&tool.name));
             }
@@ -310,7 +315,7 @@ impl Snapshot {
                 by_capability.entry(capability).or_default().push(Arc::clone(tool));
             }
         }
-        for old in gone.into_values() {
+        for old in removed_tools.into_values() {
             self.set_candidate(&old.name, Some(old), None);
         }
         for (capability, candidates) in by_capability {
@@ -323,16 +328,16 @@ impl Snapshot {
         self.sources.insert_mut(id, SourceEntry { source, tools: tools.into() });
     }
 
-    /// Replaces one source's candidate under a name and updates the collisions. Returns whether other sources have the name.
+    /// Replaces one source's candidate of a name and updates the collisions. Returns whether several sources have the name.
     fn set_candidate(
         &mut self,
         name: &Arc<str>,
         old: Option<&Arc<ToolCandidate>>,
         new: Option<&Arc<ToolCandidate>>,
     ) -> bool {
-        let changed = NameEntry::changed(self.by_name.get(name), old.map(AsRef::as_ref), new);
-        let collides = changed.as_ref().is_some_and(|entry| entry.found().count() > 1);
-        match changed {
+        let entry = NameEntry::updated(self.by_name.get(name), old.map(AsRef::as_ref), new);
+        let collides = entry.as_ref().is_some_and(|entry| entry.matches().count() > 1);
+        match entry {
             Some(entry) => self.by_name.insert_mut(Arc::clone(name), entry),
             None => {
                 self.by_name.remove_mut(name);
@@ -348,7 +353,7 @@ impl Snapshot {
 }
 
 /// Rejects every tool of a source with a reserved id.
-fn reserved(id: &SourceId, tools: &[Arc<dyn Tool>]) -> Registration {
+fn reject_reserved_id(id: &SourceId, tools: &[Arc<dyn Tool>]) -> Registration {
     let reason = format!("the source id `{id}` is reserved for native tools; give the source another id");
     let mut names: Vec<Arc<str>> = tools.iter().map(|tool| Arc::clone(&tool.spec().name)).collect();
     if names.is_empty() {

@@ -1,4 +1,4 @@
-//! Replacing, removing and colliding sources, held against a plain model of the same.
+//! Replacing, removing and colliding sources, compared with a simple model.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,9 +7,9 @@ use toolyard_core::{BoxFuture, CallContext, SourceKind, ToolCallRequest, ToolErr
 
 use super::*;
 
-struct Named(ToolSpec);
+struct UncallableTool(ToolSpec);
 
-impl Tool for Named {
+impl Tool for UncallableTool {
     fn spec(&self) -> &ToolSpec {
         &self.0
     }
@@ -28,7 +28,7 @@ fn registry() -> Registry {
 }
 
 fn tools(names: &[&str]) -> Vec<Arc<dyn Tool>> {
-    names.iter().map(|name| Arc::new(Named(ToolSpec::new(*name, ""))) as Arc<dyn Tool>).collect()
+    names.iter().map(|name| Arc::new(UncallableTool(ToolSpec::new(*name, ""))) as Arc<dyn Tool>).collect()
 }
 
 fn server(id: &str) -> SourceInfo {
@@ -36,7 +36,7 @@ fn server(id: &str) -> SourceInfo {
 }
 
 #[test]
-fn a_name_twice_in_one_source_is_listed() {
+fn a_duplicate_name_in_one_source_is_rejected() {
     let registration = registry().replace(server("a"), tools(&["x", "x", ""]));
     assert_eq!(registration.tools, 1);
     let rejected: Vec<&str> = registration.rejected.iter().map(|(name, _)| name.as_ref()).collect();
@@ -44,7 +44,7 @@ fn a_name_twice_in_one_source_is_listed() {
 }
 
 #[test]
-fn a_collision_is_listed_until_one_of_both_goes() {
+fn a_collision_is_listed_until_one_source_drops_the_name() {
     let registry = registry();
     registry.replace(server("a"), tools(&["x", "y"]));
     assert_eq!(registry.replace(server("b"), tools(&["x"])).collisions, ["x".into()]);
@@ -57,7 +57,7 @@ fn a_collision_is_listed_until_one_of_both_goes() {
 }
 
 #[test]
-fn who_holds_a_snapshot_is_not_disturbed() {
+fn a_held_snapshot_does_not_change() {
     let registry = registry();
     registry.replace(server("a"), tools(&["x"]));
     let before = Arc::clone(&registry.snapshot());
@@ -68,19 +68,19 @@ fn who_holds_a_snapshot_is_not_disturbed() {
 }
 
 #[test]
-fn a_replaced_source_keeps_its_place_and_its_health() {
+fn a_replaced_source_keeps_its_position_and_health() {
     let registry = registry();
     registry.replace(server("a"), tools(&["x"]));
     registry.replace(server("b"), tools(&["x"]));
     let state =
-        |registry: &Registry| Arc::clone(&registry.snapshot().find("x").unwrap().used[0].source.state);
+        |registry: &Registry| Arc::clone(&registry.snapshot().find("x").unwrap().equivalents[0].source.state);
     let before = state(&registry);
     registry.replace(server("a"), tools(&["x", "more"]));
     assert!(Arc::ptr_eq(&before, &state(&registry)));
 }
 
 #[test]
-fn a_name_that_very_many_share_is_found_in_each_of_them() {
+fn a_name_shared_by_many_sources_is_found_in_each() {
     let registry = registry();
     let id = |at: usize| format!("s{at}");
     for at in 0..200 {
@@ -88,7 +88,7 @@ fn a_name_that_very_many_share_is_found_in_each_of_them() {
     }
     let snapshot = registry.snapshot();
     let found = snapshot.find("x").unwrap();
-    assert_eq!((found.used.len(), found.skipped.len(), found.beyond()), (32, 32, 136));
+    assert_eq!((found.equivalents.len(), found.others.len(), found.uncompared_count()), (32, 32, 136));
     for at in 0..200 {
         let selected = snapshot.find_in("x", &id(at)).unwrap();
         assert_eq!(selected.source_id().as_str(), id(at));
@@ -96,13 +96,13 @@ fn a_name_that_very_many_share_is_found_in_each_of_them() {
     assert!(snapshot.find_in("x", "nobody").is_none());
     let request = ToolCallRequest::new("x", serde_json::json!({}));
     let route = crate::route(&snapshot, &request).unwrap();
-    assert_eq!((route.skipped.len(), route.skipped_more), (32, 136));
+    assert_eq!((route.skipped.len(), route.more_skipped_count), (32, 136));
     let hint = crate::routing::explain::other_sources_hint(&route).unwrap();
     assert!(hint.ends_with("`s15` and 160 more; to use one, name its source"), "{hint}");
 }
 
 #[test]
-fn whoever_stands_behind_moves_up_when_there_is_room() {
+fn later_sources_move_up_when_earlier_ones_are_removed() {
     let registry = registry();
     for at in 0..100 {
         registry.replace(server(&format!("s{at}")), tools(&["x"]));
@@ -114,7 +114,7 @@ fn whoever_stands_behind_moves_up_when_there_is_room() {
         registry.snapshot().find("x").unwrap().all().map(|tool| tool.source_id().to_string()).collect()
     };
     assert_eq!(ids(&registry), (90..100).map(|at| format!("s{at}")).collect::<Vec<_>>());
-    // The same source as another kind stands elsewhere; the old place must not stay taken.
+    // A source of another kind gets another position; the old one must be freed.
     registry.replace(SourceInfo::new("s99", SourceKind::Skill), tools(&["x"]));
     assert_eq!(ids(&registry)[0], "s99");
     assert_eq!(ids(&registry).len(), 10);
@@ -133,7 +133,7 @@ fn any_change() -> impl Strategy<Value = Change> {
     ]
 }
 
-/// Twelve names; those with the same remainder share a capability.
+/// Twelve names; those with the same remainder of division by three share a capability.
 fn name(tool: u8) -> String {
     let word = ["search", "time", "excel"][usize::from(tool) % 3];
     format!("{word}_{tool}")
@@ -142,9 +142,9 @@ fn name(tool: u8) -> String {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// One name, so many sources that most stand behind the first 64, of all kinds, coming, changing and going.
+    /// One name in up to 120 sources of all kinds, more than the 64 that are considered; they are added, changed and removed.
     #[test]
-    fn a_popular_name_stays_in_order(changes in proptest::collection::vec((0..120_u8, 0..4_u8), 0..400)) {
+    fn a_name_shared_by_many_sources_stays_in_order(changes in proptest::collection::vec((0..120_u8, 0..4_u8), 0..400)) {
         let rules = RoutingRules { pins: [("x".to_owned(), "s7".into())].into(), ..RoutingRules::default() };
         let registry = Registry::new(rules, CapabilityTable::built_in().clone(), BreakerSettings::default());
         let mut model: BTreeMap<u8, (bool, u8, usize)> = BTreeMap::new();
@@ -166,12 +166,12 @@ proptest! {
         let snapshot = registry.snapshot();
         let found: Vec<_> = snapshot.find("x").into_iter().flat_map(NameMatches::all).collect();
         prop_assert_eq!(found.len(), expected.len());
-        // Equals are moved to the front of the first 64; all else keeps its order.
-        let (first, behind) = found.split_at(found.len().min(64));
+        // Equivalents are moved to the front of the first 64; all others keep their order.
+        let (first, beyond_first) = found.split_at(found.len().min(64));
         let ids: BTreeSet<&str> = first.iter().map(|tool| tool.source_id().as_str()).collect();
         prop_assert_eq!(ids, expected.iter().take(64).map(|(_, id)| id.as_str()).collect::<BTreeSet<_>>());
-        let behind: Vec<&str> = behind.iter().map(|tool| tool.source_id().as_str()).collect();
-        prop_assert_eq!(behind, expected.iter().skip(64).map(|(_, id)| id.as_str()).collect::<Vec<_>>());
+        let beyond_first: Vec<&str> = beyond_first.iter().map(|tool| tool.source_id().as_str()).collect();
+        prop_assert_eq!(beyond_first, expected.iter().skip(64).map(|(_, id)| id.as_str()).collect::<Vec<_>>());
         for (_, id) in &expected {
             prop_assert_eq!(snapshot.find_in("x", id).map(|tool| tool.source_id().as_str()), Some(id.as_str()));
         }
@@ -182,7 +182,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn every_index_agrees_with_a_plain_list(changes in proptest::collection::vec(any_change(), 0..20)) {
+    fn every_index_agrees_with_the_model(changes in proptest::collection::vec(any_change(), 0..20)) {
         let registry = registry();
         let mut model: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for change in changes {

@@ -10,22 +10,26 @@ use tokio::time::Instant;
 use toolyard_core::SourceId;
 
 /// Upper bound on the open time, so that adding it to an `Instant` cannot overflow.
-const MAX_BREAK: Duration = Duration::from_hours(365 * 24);
+const MAX_OPEN_TIME: Duration = Duration::from_hours(365 * 24);
 
 /// Circuit breaker settings.
 #[derive(Debug, Clone, Copy)]
 pub struct BreakerSettings {
     /// Consecutive failures that open it.
-    pub failures: u32,
+    pub failure_threshold: u32,
     /// First open time; it doubles with each failed probe.
-    pub pause: Duration,
+    pub initial_open_time: Duration,
     /// Longest open time.
-    pub longest_pause: Duration,
+    pub max_open_time: Duration,
 }
 
 impl Default for BreakerSettings {
     fn default() -> Self {
-        Self { failures: 5, pause: Duration::from_secs(2), longest_pause: Duration::from_secs(30) }
+        Self {
+            failure_threshold: 5,
+            initial_open_time: Duration::from_secs(2),
+            max_open_time: Duration::from_secs(30),
+        }
     }
 }
 
@@ -47,12 +51,12 @@ pub enum BreakerState {
 impl BreakerState {
     /// The more restrictive of two states.
     pub(crate) fn worse_of(self, other: Self) -> Self {
-        let badness = |state: &Self| match state {
+        let severity = |state: &Self| match state {
             Self::Closed => (0, Duration::ZERO),
             Self::HalfOpen => (1, Duration::ZERO),
             Self::Open { retry_in } => (2, *retry_in),
         };
-        if badness(&other) > badness(&self) { other } else { self }
+        if severity(&other) > severity(&self) { other } else { self }
     }
 }
 
@@ -62,46 +66,46 @@ pub(crate) struct Breaker {
     settings: BreakerSettings,
     source: SourceId,
     tool: Option<Arc<str>>,
-    inner: Mutex<CircuitState>,
+    circuit: Mutex<CircuitState>,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum CircuitState {
     Closed { failures: u32 },
-    Open { until: Instant, trips: u32 },
-    Probing { trips: u32 },
+    Open { until: Instant, failed_probes: u32 },
+    Probing { failed_probes: u32 },
 }
 
 /// Permission for one call. Dropping it without an outcome, as when a race is lost, counts as neither success nor failure.
 #[derive(Debug)]
 pub(crate) struct Permit {
     breaker: Arc<Breaker>,
-    probe: bool,
-    settled: bool,
+    is_probe: bool,
+    is_settled: bool,
 }
 
 impl Breaker {
     pub(crate) fn new(settings: BreakerSettings, source: SourceId, tool: Option<Arc<str>>) -> Self {
-        Self { settings, source, tool, inner: Mutex::new(CircuitState::Closed { failures: 0 }) }
+        Self { settings, source, tool, circuit: Mutex::new(CircuitState::Closed { failures: 0 }) }
     }
 
-    /// A permit, or the remaining open time.
+    /// A permit, or the time until the next probe; zero while a probe is running.
     pub(crate) fn admit(self: &Arc<Self>, now: Instant) -> Result<Permit, Duration> {
-        let mut inner = self.lock();
-        let probe = match *inner {
+        let mut circuit = self.lock();
+        let is_probe = match *circuit {
             CircuitState::Closed { .. } => false,
-            CircuitState::Open { until, trips } if until <= now => {
-                *inner = CircuitState::Probing { trips };
+            CircuitState::Open { until, failed_probes } if until <= now => {
+                *circuit = CircuitState::Probing { failed_probes };
                 true
             }
             CircuitState::Open { until, .. } => return Err(until - now),
             CircuitState::Probing { .. } => return Err(Duration::ZERO),
         };
-        drop(inner);
-        if probe {
-            self.log_better("half_open", "circuit half-open: one call may probe");
+        drop(circuit);
+        if is_probe {
+            self.log_recovery("half_open", "circuit half-open: one call may probe");
         }
-        Ok(Permit { breaker: Arc::clone(self), probe, settled: false })
+        Ok(Permit { breaker: Arc::clone(self), is_probe, is_settled: false })
     }
 
     pub(crate) fn state(&self, now: Instant) -> BreakerState {
@@ -114,48 +118,53 @@ impl Breaker {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, CircuitState> {
         // The state is a plain value that a panic cannot leave half-written.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.circuit.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn pause(&self, trips: u32) -> Duration {
-        self.settings.pause.saturating_mul(1 << trips.min(16)).min(self.settings.longest_pause).min(MAX_BREAK)
+    fn open_time(&self, failed_probes: u32) -> Duration {
+        self.settings
+            .initial_open_time
+            .saturating_mul(1 << failed_probes.min(16))
+            .min(self.settings.max_open_time)
+            .min(MAX_OPEN_TIME)
     }
 
     fn succeeded(&self) {
         let before = std::mem::replace(&mut *self.lock(), CircuitState::Closed { failures: 0 });
         if !matches!(before, CircuitState::Closed { .. }) {
-            self.log_better("closed", "circuit closed: calls pass again");
+            self.log_recovery("closed", "circuit closed: calls pass again");
         }
     }
 
-    fn failed(&self, now: Instant, probe: bool) {
-        let mut inner = self.lock();
-        let before = *inner;
+    fn failed(&self, now: Instant, is_probe: bool) {
+        let mut circuit = self.lock();
+        let before = *circuit;
         let next = match before {
-            CircuitState::Closed { failures } if failures + 1 >= self.settings.failures => {
-                CircuitState::Open { until: now + self.pause(0), trips: 0 }
+            CircuitState::Closed { failures } if failures + 1 >= self.settings.failure_threshold => {
+                CircuitState::Open { until: now + self.open_time(0), failed_probes: 0 }
             }
             CircuitState::Closed { failures } => CircuitState::Closed { failures: failures + 1 },
-            CircuitState::Probing { trips } if probe => {
-                CircuitState::Open { until: now + self.pause(trips + 1), trips: trips + 1 }
-            }
-            // A call that started before the breaker opened.
-            same @ (CircuitState::Open { .. } | CircuitState::Probing { .. }) => same,
+            CircuitState::Probing { failed_probes } if is_probe => CircuitState::Open {
+                until: now + self.open_time(failed_probes + 1),
+                failed_probes: failed_probes + 1,
+            },
+            // A call that started before the circuit opened does not change it.
+            unchanged @ (CircuitState::Open { .. } | CircuitState::Probing { .. }) => unchanged,
         };
-        *inner = next;
-        drop(inner);
+        *circuit = next;
+        drop(circuit);
         if let (
             CircuitState::Closed { .. } | CircuitState::Probing { .. },
-            CircuitState::Open { trips, .. },
+            CircuitState::Open { failed_probes, .. },
         ) = (before, next)
         {
-            let seconds = self.pause(trips).as_secs_f64();
+            let seconds = self.open_time(failed_probes).as_secs_f64();
             let (source, tool) = (self.source.as_str(), self.tool.as_deref());
             tracing::warn!(source, tool, state = "open", seconds, "circuit open after repeated failures");
         }
     }
 
-    fn log_better(&self, state: &'static str, message: &'static str) {
+    fn log_recovery(&self, state: &'static str, message: &'static str) {
         let (source, tool) = (self.source.as_str(), self.tool.as_deref());
         tracing::info!(source, tool, state, "{message}");
     }
@@ -164,24 +173,24 @@ impl Breaker {
 impl Permit {
     /// The source responded.
     pub(crate) fn succeeded(mut self) {
-        self.settled = true;
+        self.is_settled = true;
         self.breaker.succeeded();
     }
 
     /// The source failed.
     pub(crate) fn failed(mut self, now: Instant) {
-        self.settled = true;
-        self.breaker.failed(now, self.probe);
+        self.is_settled = true;
+        self.breaker.failed(now, self.is_probe);
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        if self.probe && !self.settled {
-            let mut inner = self.breaker.lock();
-            if let CircuitState::Probing { trips } = *inner {
+        if self.is_probe && !self.is_settled {
+            let mut circuit = self.breaker.lock();
+            if let CircuitState::Probing { failed_probes } = *circuit {
                 // The probe was cancelled: the next call may probe immediately.
-                *inner = CircuitState::Open { until: Instant::now(), trips };
+                *circuit = CircuitState::Open { until: Instant::now(), failed_probes };
             }
         }
     }

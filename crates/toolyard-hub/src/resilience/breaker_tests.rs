@@ -13,7 +13,7 @@ async fn fail(breaker: &Arc<Breaker>, times: u32) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_opens_on_consecutive_failures_only() {
+async fn a_breaker_opens_on_consecutive_failures_only() {
     let breaker = breaker();
     fail(&breaker, 4).await;
     breaker.admit(Instant::now()).unwrap().succeeded();
@@ -25,20 +25,20 @@ async fn it_opens_on_consecutive_failures_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_probe_at_a_time_and_longer_pauses_up_to_thirty_seconds() {
+async fn one_probe_runs_at_a_time_and_pauses_grow_to_thirty_seconds() {
     let breaker = breaker();
     fail(&breaker, 5).await;
     for pause in [2, 4, 8, 16, 30, 30] {
         tokio::time::advance(Duration::from_secs(pause)).await;
         assert_eq!(breaker.state(Instant::now()), BreakerState::HalfOpen);
         let probe = breaker.admit(Instant::now()).unwrap();
-        assert!(breaker.admit(Instant::now()).is_err(), "only one call may try");
+        assert!(breaker.admit(Instant::now()).is_err(), "only one probe at a time");
         probe.failed(Instant::now());
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_healed_source_is_back_after_one_probe() {
+async fn one_successful_probe_closes_the_breaker() {
     let breaker = breaker();
     fail(&breaker, 5).await;
     tokio::time::advance(Duration::from_secs(2)).await;
@@ -47,7 +47,7 @@ async fn a_healed_source_is_back_after_one_probe() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_probe_lets_the_next_call_try() {
+async fn a_cancelled_probe_allows_the_next_one() {
     let breaker = breaker();
     fail(&breaker, 5).await;
     tokio::time::advance(Duration::from_secs(2)).await;
@@ -66,8 +66,12 @@ async fn a_late_failure_does_not_prolong_the_pause() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pause_beyond_all_clocks_is_no_panic() {
-    let endless = BreakerSettings { failures: 1, pause: Duration::MAX, longest_pause: Duration::MAX };
+async fn an_overflowing_pause_causes_no_panic() {
+    let endless = BreakerSettings {
+        failure_threshold: 1,
+        initial_open_time: Duration::MAX,
+        max_open_time: Duration::MAX,
+    };
     let breaker = Arc::new(Breaker::new(endless, "a".into(), None));
     fail(&breaker, 1).await;
     assert!(breaker.admit(Instant::now()).is_err());

@@ -1,4 +1,4 @@
-//! Health state of a source that survives tool changes: breaker, gate and retry budget.
+//! Health of a source: circuit breaker, concurrency limit and retry budget. It is kept when the source's tools are replaced.
 
 use std::{
     collections::HashMap,
@@ -9,16 +9,15 @@ use toolyard_core::SourceId;
 
 use crate::resilience::{
     breaker::{Breaker, BreakerSettings},
-    concurrency_gate::Gate,
+    concurrency_limit::ConcurrencyLimit,
     retry::RetryBudget,
 };
 
-/// State of a source that survives tool changes.
 #[derive(Debug)]
 pub(crate) struct SourceState {
     /// Registration order; breaks ties.
     pub(crate) sequence: u64,
-    /// Shared by all its tools.
+    /// The health that all its tools share, except native ones.
     pub(crate) shared: Arc<Health>,
     source: SourceId,
     settings: BreakerSettings,
@@ -26,20 +25,19 @@ pub(crate) struct SourceState {
     by_tool: Mutex<HashMap<Arc<str>, Arc<Health>>>,
 }
 
-/// Breaker, gate and retry budget.
 #[derive(Debug)]
 pub(crate) struct Health {
     pub(crate) breaker: Arc<Breaker>,
-    pub(crate) gate: Gate,
-    pub(crate) retries: RetryBudget,
+    pub(crate) concurrency_limit: ConcurrencyLimit,
+    pub(crate) retry_budget: RetryBudget,
 }
 
 impl Health {
     fn new(settings: BreakerSettings, source: &SourceId, tool: Option<&Arc<str>>) -> Arc<Self> {
         Arc::new(Self {
             breaker: Arc::new(Breaker::new(settings, source.clone(), tool.map(Arc::clone))),
-            gate: Gate::default(),
-            retries: RetryBudget::default(),
+            concurrency_limit: ConcurrencyLimit::default(),
+            retry_budget: RetryBudget::default(),
         })
     }
 }
@@ -56,15 +54,15 @@ impl SourceState {
     }
 
     /// The health of one tool; kept as long as the source has a tool of this name.
-    pub(crate) fn of_tool(&self, tool: &Arc<str>) -> Arc<Health> {
+    pub(crate) fn tool_health(&self, tool: &Arc<str>) -> Arc<Health> {
         let mut by_tool = self.by_tool.lock().unwrap_or_else(PoisonError::into_inner);
         let known = by_tool.entry(Arc::clone(tool));
         Arc::clone(known.or_insert_with(|| Health::new(self.settings, &self.source, Some(tool))))
     }
 
-    /// Drops the health of removed tools.
-    pub(crate) fn retain_tools(&self, has: impl Fn(&str) -> bool) {
+    /// Drops the health of tools that the source no longer has.
+    pub(crate) fn retain_tools(&self, is_kept: impl Fn(&str) -> bool) {
         let mut by_tool = self.by_tool.lock().unwrap_or_else(PoisonError::into_inner);
-        by_tool.retain(|tool, _| has(tool));
+        by_tool.retain(|tool, _| is_kept(tool));
     }
 }

@@ -7,26 +7,24 @@ use toolyard_core::ToolError;
 
 use crate::{registry::candidate::ToolCandidate, routing::order::SortKey};
 
-/// Tools selected per call.
-const MAX_SELECTED: usize = 8;
+const MAX_SELECTED_TOOLS: usize = 8;
 /// Tools whose schema is checked per call. Schemas are compiled once, so this only bounds the time for huge catalogues.
-const MAX_EXAMINED: usize = 10_000;
+const MAX_CHECKED_TOOLS: usize = 10_000;
 
 /// The selected tools, in call order.
 #[derive(Debug, Default)]
 pub(crate) struct Selection {
     pub(crate) candidates: Vec<Arc<ToolCandidate>>,
-    /// Some preferred tools whose schema rejects the arguments.
-    pub(crate) unfit: Vec<Arc<ToolCandidate>>,
+    /// The first tools whose schema rejects the arguments; limited in number.
+    pub(crate) rejecting: Vec<Arc<ToolCandidate>>,
 }
 
-/// Why no tool was selected.
 #[derive(Debug)]
 pub(crate) enum SelectionError {
     /// No tool has the capability.
-    Nobody,
+    NoTool,
     /// No tool accepts the arguments; the validation error of the preferred tool.
-    Unfit(ToolError),
+    InvalidArguments(ToolError),
     /// Several tools match and they are not interchangeable.
     Several(Vec<Arc<ToolCandidate>>),
 }
@@ -53,37 +51,39 @@ impl SelectionTier {
 }
 
 /// The matching tools of the best tier: all read-only ones, or the single other one.
-pub(crate) fn pick(found: &[Arc<ToolCandidate>], arguments: &Value) -> Result<Selection, SelectionError> {
-    let place = |(at, candidate): (usize, &Arc<ToolCandidate>)| {
-        Reverse((SelectionTier::of(candidate), SortKey::by_capability(candidate), at))
+pub(crate) fn select(found: &[Arc<ToolCandidate>], arguments: &Value) -> Result<Selection, SelectionError> {
+    let rank = |(index, candidate): (usize, &Arc<ToolCandidate>)| {
+        Reverse((SelectionTier::of(candidate), SortKey::by_capability(candidate), index))
     };
     // A heap, because most calls need only the first few.
-    let mut in_order: BinaryHeap<_> = found.iter().enumerate().map(place).collect();
-    let (mut picked, mut objection, mut best) = (Selection::default(), None, None);
-    for _ in 0..MAX_EXAMINED {
-        let Some(Reverse((group, _, at))) = in_order.pop() else { break };
-        let Some(candidate) = found.get(at) else { break };
-        if best.is_some_and(|best| best != group) || picked.candidates.len() >= MAX_SELECTED {
+    let mut ranked: BinaryHeap<_> = found.iter().enumerate().map(rank).collect();
+    let (mut selection, mut first_error, mut best_tier) = (Selection::default(), None, None);
+    for _ in 0..MAX_CHECKED_TOOLS {
+        let Some(Reverse((tier, _, index))) = ranked.pop() else { break };
+        let Some(candidate) = found.get(index) else { break };
+        if best_tier.is_some_and(|best_tier| best_tier != tier)
+            || selection.candidates.len() >= MAX_SELECTED_TOOLS
+        {
             break;
         }
         match candidate.check(arguments) {
             Ok(()) => {
-                best = Some(group);
-                picked.candidates.push(Arc::clone(candidate));
+                best_tier = Some(tier);
+                selection.candidates.push(Arc::clone(candidate));
             }
             Err(error) => {
-                objection.get_or_insert(error);
-                if picked.unfit.len() < MAX_SELECTED {
-                    picked.unfit.push(Arc::clone(candidate));
+                first_error.get_or_insert(error);
+                if selection.rejecting.len() < MAX_SELECTED_TOOLS {
+                    selection.rejecting.push(Arc::clone(candidate));
                 }
             }
         }
     }
-    match (best, objection) {
-        (Some(SelectionTier::ReadOnly), _) => Ok(picked),
-        (Some(_), _) if picked.candidates.len() > 1 => Err(SelectionError::Several(picked.candidates)),
-        (Some(_), _) => Ok(picked),
-        (None, Some(objection)) => Err(SelectionError::Unfit(objection)),
-        (None, None) => Err(SelectionError::Nobody),
+    match (best_tier, first_error) {
+        (Some(SelectionTier::ReadOnly), _) => Ok(selection),
+        (Some(_), _) if selection.candidates.len() > 1 => Err(SelectionError::Several(selection.candidates)),
+        (Some(_), _) => Ok(selection),
+        (None, Some(first_error)) => Err(SelectionError::InvalidArguments(first_error)),
+        (None, None) => Err(SelectionError::NoTool),
     }
 }

@@ -41,23 +41,23 @@ impl DecisionLog {
 }
 
 /// Records a decision; the text is built only if it is logged or collected.
-pub(crate) fn note(
-    trail: Option<&DecisionLog>,
+pub(crate) fn log_decision(
+    log: Option<&DecisionLog>,
     call: &str,
     stage: &'static str,
     elapsed: Option<Duration>,
-    words: impl FnOnce() -> (String, String),
+    describe: impl FnOnce() -> (String, String),
 ) {
     let logged = tracing::enabled!(target: "toolyard_hub", tracing::Level::DEBUG);
-    if trail.is_none() && !logged {
+    if log.is_none() && !logged {
         return;
     }
-    let (subject, detail) = words();
+    let (subject, detail) = describe();
     if logged {
         let milliseconds = elapsed.map(|time| time.as_secs_f64() * 1e3);
         tracing::debug!(target: "toolyard_hub", call, stage, subject, detail, milliseconds, "decided");
     }
-    if let Some(trail) = trail {
-        trail.add(Decision { stage, subject, detail, elapsed });
+    if let Some(log) = log {
+        log.add(Decision { stage, subject, detail, elapsed });
     }
 }

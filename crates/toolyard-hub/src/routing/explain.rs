@@ -12,27 +12,27 @@ use crate::{
 /// Candidates, skipped sources, and candidates that reject the arguments.
 pub(crate) fn describe_route(
     case: RouteCase,
-    fit: &[Arc<ToolCandidate>],
-    unfit: &[Arc<ToolCandidate>],
+    accepting: &[Arc<ToolCandidate>],
+    rejecting: &[Arc<ToolCandidate>],
     skipped: Option<String>,
 ) -> String {
-    let named: Vec<String> = fit.iter().map(ToString::to_string).collect();
+    let named: Vec<String> = accepting.iter().map(ToString::to_string).collect();
     let word = if named.len() == 1 { "candidate" } else { "candidates" };
     let separator = if named.is_empty() { "" } else { ": " };
-    let mut words = vec![format!("{} {word}{separator}{}", named.len(), named.join(", "))];
-    words.push(case.words().to_owned());
-    if !unfit.is_empty() {
-        let unfit: Vec<String> = unfit.iter().map(|candidate| format!("{candidate:?}")).collect();
-        words.push(format!("arguments do not fit: {}", unfit.join(", ")));
+    let mut parts = vec![format!("{} {word}{separator}{}", named.len(), named.join(", "))];
+    parts.push(case.description().to_owned());
+    if !rejecting.is_empty() {
+        let rejecting: Vec<String> = rejecting.iter().map(|candidate| format!("{candidate:?}")).collect();
+        parts.push(format!("arguments do not fit: {}", rejecting.join(", ")));
     }
-    words.extend(skipped.map(|sources| format!("skipped: {sources}")));
-    words.join("; ")
+    parts.extend(skipped.map(|sources| format!("skipped: {sources}")));
+    parts.join("; ")
 }
 
 /// The skipped sources; the first ones by name.
 pub(crate) fn describe_skipped(route: &Route) -> Option<String> {
     let first: Vec<&str> = route.skipped.iter().take(MAX_NAMED_CANDIDATES).map(SourceId::as_str).collect();
-    let more = route.skipped.len().saturating_sub(MAX_NAMED_CANDIDATES) + route.skipped_more;
+    let more = route.skipped.len().saturating_sub(MAX_NAMED_CANDIDATES) + route.more_skipped_count;
     match (first.is_empty(), more) {
         (true, _) => None,
         (false, 0) => Some(join_names(&first).replace(" or ", " and ")),
@@ -43,14 +43,14 @@ pub(crate) fn describe_skipped(route: &Route) -> Option<String> {
 /// Hint about sources that were not called and how to select them. `native` is only a hint and cannot be selected.
 pub(crate) fn other_sources_hint(route: &Route) -> Option<String> {
     let sources = describe_skipped(route)?;
-    let (hints, nameable): (Vec<&SourceId>, Vec<&SourceId>) =
+    let (native_hints, selectable): (Vec<&SourceId>, Vec<&SourceId>) =
         route.skipped.iter().partition(|source| SourceId::is_native_hint(source.as_str()));
-    let name = match nameable.as_slice() {
+    let name = match selectable.as_slice() {
         [] => String::new(),
         [one] => format!("; to use it, name the source `{one}`"),
         _ => "; to use one, name its source".to_owned(),
     };
-    let pin = match hints.first() {
+    let pin = match native_hints.first() {
         Some(native) => format!("; to use the tool of `{native}`, pin it for this name"),
         None => String::new(),
     };
@@ -58,13 +58,14 @@ pub(crate) fn other_sources_hint(route: &Route) -> Option<String> {
 }
 
 /// Error for several matching tools that are not interchangeable.
-pub(crate) fn ambiguous_capability(capability: &Capability, several: &[Arc<ToolCandidate>]) -> ToolError {
+pub(crate) fn ambiguous_capability(capability: &Capability, candidates: &[Arc<ToolCandidate>]) -> ToolError {
     let names: Vec<String> =
-        several.iter().map(|tool| format!("{} ({})", tool.name, tool.source_id())).collect();
-    let why = match several.first() {
+        candidates.iter().map(|tool| format!("{} ({})", tool.name, tool.source_id())).collect();
+    let reason = match candidates.first() {
         Some(first) if first.source.info.trusted => "none of them is known to be read-only",
         _ => "none of them is trusted",
     };
-    let message = format!("several tools with the capability `{capability}` take these arguments, and {why}");
+    let message =
+        format!("several tools with the capability `{capability}` take these arguments, and {reason}");
     ToolError::new(ErrorKind::Refused, message).with_hint(format!("name one of: {}", names.join(", ")))
 }

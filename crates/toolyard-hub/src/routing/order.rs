@@ -58,15 +58,15 @@ pub(crate) fn describe_order(candidates: &[Arc<ToolCandidate>], history: Option<
     if let [only] = candidates {
         return format!("{only:?}: the only one");
     }
-    let place = |candidate: &Arc<ToolCandidate>| match history {
+    let key = |candidate: &Arc<ToolCandidate>| match history {
         Some(history) => SortKey::by_name(candidate, history),
         None => SortKey::by_capability(candidate),
     };
-    let places: Vec<SortKey> = candidates.iter().map(place).collect();
-    let latest = places.iter().map(|place| place.last_success).min();
-    let why = |(candidate, place): (&Arc<ToolCandidate>, &SortKey)| {
-        let tied = places.iter().filter(|other| place.ties_with(other)).count() > 1;
-        let reason = match (place, history) {
+    let keys: Vec<SortKey> = candidates.iter().map(key).collect();
+    let latest = keys.iter().map(|key| key.last_success).min();
+    let explain = |(candidate, key): (&Arc<ToolCandidate>, &SortKey)| {
+        let tied = keys.iter().filter(|other| key.ties_with(other)).count() > 1;
+        let reason = match (key, history) {
             (SortKey { not_pinned: false, .. }, _) => "pinned".to_owned(),
             (SortKey { without_success: false, last_success, .. }, _) if latest == Some(*last_success) => {
                 "succeeded last".to_owned()
@@ -78,7 +78,7 @@ pub(crate) fn describe_order(candidates: &[Arc<ToolCandidate>], history: Option<
         };
         format!("{candidate:?}: {reason}")
     };
-    candidates.iter().zip(&places).map(why).collect::<Vec<_>>().join("; ")
+    candidates.iter().zip(&keys).map(explain).collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]
@@ -86,15 +86,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pinned_then_recent_success_then_priority() {
+    fn candidates_are_sorted_by_pin_then_recent_success_then_priority() {
         let pinned = SortKey::new(true, None, 2, 9);
         let latest = SortKey::new(false, Some(7), 2, 8);
         let earlier = SortKey::new(false, Some(3), 0, 1);
         let native = SortKey::new(false, None, 0, 5);
         let skill = SortKey::new(false, None, 1, 4);
         let second_skill = SortKey::new(false, None, 1, 6);
-        let mut places = [second_skill, skill, native, earlier, latest, pinned];
-        places.sort();
-        assert_eq!(places, [pinned, latest, earlier, native, skill, second_skill]);
+        let mut keys = [second_skill, skill, native, earlier, latest, pinned];
+        keys.sort();
+        assert_eq!(keys, [pinned, latest, earlier, native, skill, second_skill]);
     }
 }

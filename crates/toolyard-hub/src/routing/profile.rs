@@ -1,4 +1,4 @@
-//! Profiles: which tools an endpoint offers, in which form, within which limits.
+//! Profiles: which tools an endpoint offers, on which surface, within which limits.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,11 +24,11 @@ pub struct Profile {
     pub name: Arc<str>,
     /// How tools are listed.
     pub surface: Surface,
-    /// Offered sources, with `*` as wildcard; empty means all.
+    /// Ids of offered sources, with `*` as wildcard; empty means all.
     pub servers: Vec<String>,
     /// Offered tools, as [`ToolPattern`]s; empty means all.
     pub tools: Vec<String>,
-    /// Denied tools; takes precedence.
+    /// Denied tools, as [`ToolPattern`]s; takes precedence over `tools`.
     pub deny: Vec<String>,
     /// Output budget.
     pub budget: Budget,
@@ -66,68 +66,74 @@ impl Default for Profile {
 }
 
 impl Profile {
-    /// Whether every tool of every source is offered.
-    pub fn is_open(&self) -> bool {
-        let within = self.within.as_ref().is_none_or(|whole| whole.is_open());
+    /// Whether every tool of every source is allowed.
+    pub fn allows_everything(&self) -> bool {
+        let within = self.within.as_ref().is_none_or(|enclosing| enclosing.allows_everything());
         within && self.servers.is_empty() && self.tools.is_empty() && self.deny.is_empty()
     }
 
-    /// Whether a tool of this source is offered.
+    /// Whether servers and patterns allow this tool of this source.
     pub fn allows(&self, tool: &str, source: &str) -> bool {
-        let fits =
+        let matches_any =
             |patterns: &[String]| patterns.iter().any(|text| ToolPattern::parse(text).matches(tool, source));
-        let of_servers =
+        let is_of_servers =
             || self.servers.is_empty() || self.servers.iter().any(|server| matches_wildcards(server, source));
-        let within = || self.within.as_ref().is_none_or(|whole| whole.allows(tool, source));
-        !fits(&self.deny) && of_servers() && (self.tools.is_empty() || fits(&self.tools)) && within()
+        let within = || self.within.as_ref().is_none_or(|enclosing| enclosing.allows(tool, source));
+        !matches_any(&self.deny)
+            && is_of_servers()
+            && (self.tools.is_empty() || matches_any(&self.tools))
+            && within()
     }
 
-    /// Whether tools of this source may be offered.
-    pub fn reaches(&self, source: &str) -> bool {
-        let within = self.within.as_ref().is_none_or(|whole| whole.reaches(source));
-        let fits = || self.servers.iter().any(|server| matches_wildcards(server, source));
-        within && (self.servers.is_empty() || fits())
+    /// Whether the profile includes this source, apart from its patterns of tools.
+    pub fn includes_source(&self, source: &str) -> bool {
+        let within = self.within.as_ref().is_none_or(|enclosing| enclosing.includes_source(source));
+        let matches = || self.servers.iter().any(|server| matches_wildcards(server, source));
+        within && (self.servers.is_empty() || matches())
     }
 
     /// Whether prompts and resources of its sources are offered too; not if only individual tools are.
     pub fn includes_content(&self) -> bool {
-        let within = self.within.as_ref().is_none_or(|whole| whole.includes_content());
+        let within = self.within.as_ref().is_none_or(|enclosing| enclosing.includes_content());
         within && (self.tools.is_empty() || !self.servers.is_empty())
     }
 
-    /// Whether a candidate is offered.
+    /// Whether a candidate is offered: it is allowed, or reads the results that this profile truncates.
     pub fn offers(&self, candidate: &ToolCandidate) -> bool {
-        self.is_open()
+        self.allows_everything()
             || self.allows(&candidate.name, candidate.source_id().as_str())
-            || self.reads_results(candidate)
+            || self.is_needed_result_reader(candidate)
     }
 
-    /// The candidates to call for a name: the offered equivalents, else the first other offered candidate.
-    pub fn chosen(&self, found: NameMatches<'_>) -> Vec<Arc<ToolCandidate>> {
-        let used: Vec<_> =
-            found.used.iter().filter(|candidate| self.offers(candidate)).map(Arc::clone).collect();
-        if !used.is_empty() {
-            return used;
+    /// The candidates to call for a name: the offered ones among the equivalents, else the first other offered candidate.
+    pub fn candidates_to_call(&self, found: NameMatches<'_>) -> Vec<Arc<ToolCandidate>> {
+        let equivalents: Vec<_> =
+            found.equivalents.iter().filter(|candidate| self.offers(candidate)).map(Arc::clone).collect();
+        if !equivalents.is_empty() {
+            return equivalents;
         }
-        self.others(found).next().map(Arc::clone).into_iter().collect()
+        self.non_equivalents(found).next().map(Arc::clone).into_iter().collect()
     }
 
     /// Offered candidates of a name that are not equivalent to the preferred one. A native tool that is not preferred cannot
     /// be named, so it is not offered.
-    pub fn others<'a>(&'a self, found: NameMatches<'a>) -> impl Iterator<Item = &'a Arc<ToolCandidate>> {
+    pub fn non_equivalents<'a>(
+        &'a self,
+        found: NameMatches<'a>,
+    ) -> impl Iterator<Item = &'a Arc<ToolCandidate>> {
         let can_be_named =
             |other: &&Arc<ToolCandidate>| !SourceId::is_native_hint(other.source_id().as_str());
-        found.not_used().filter(can_be_named).filter(|other| self.offers(other))
+        found.non_equivalents().filter(can_be_named).filter(|other| self.offers(other))
     }
 
-    fn reads_results(&self, candidate: &ToolCandidate) -> bool {
+    fn is_needed_result_reader(&self, candidate: &ToolCandidate) -> bool {
         let source = candidate.source_id().as_str();
         let denied = || self.deny.iter().any(|text| ToolPattern::parse(text).matches(READ_RESULT, source));
         *candidate.name == *READ_RESULT
             && source == SourceId::NATIVE
             && self.budget != Budget::Unlimited
             && !denied()
-            && self.within.as_ref().is_none_or(|whole| whole.offers(candidate))
+            && self.within.as_ref().is_none_or(|enclosing| enclosing.offers(candidate))
     }
 }
 
@@ -136,32 +142,38 @@ mod tests {
     use super::*;
 
     fn profile(servers: &[&str], tools: &[&str], deny: &[&str]) -> Profile {
-        let texts = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-        Profile { servers: texts(servers), tools: texts(tools), deny: texts(deny), ..Profile::default() }
+        let owned = |patterns: &[&str]| patterns.iter().map(|pattern| (*pattern).to_owned()).collect();
+        Profile { servers: owned(servers), tools: owned(tools), deny: owned(deny), ..Profile::default() }
     }
 
     #[test]
-    fn everything_is_offered_unless_something_is_said() {
-        assert!(Profile::default().is_open() && Profile::default().allows("any", "where"));
+    fn a_default_profile_allows_everything() {
+        assert!(Profile::default().allows_everything() && Profile::default().allows("any", "where"));
     }
 
     #[test]
-    fn servers_tools_and_what_is_denied_all_count() {
+    fn servers_tools_and_deny_rules_all_apply() {
         let office = profile(&["excel", "word*"], &["read_*", "write_*@word2"], &["*_secret"]);
         assert!(office.allows("read_cells", "excel") && office.allows("write_page", "word2"));
         assert!(!office.allows("write_page", "word1") && !office.allows("read_cells", "files"));
         assert!(!office.allows("read_secret", "excel"));
-        assert!(office.reaches("excel") && !office.reaches("files") && office.includes_content());
+        assert!(
+            office.includes_source("excel") && !office.includes_source("files") && office.includes_content()
+        );
         assert!(!profile(&[], &["read_*"], &[]).includes_content());
     }
 
     #[test]
-    fn a_part_offers_nothing_that_the_whole_does_not() {
+    fn a_nested_profile_allows_nothing_that_its_parent_denies() {
         let office = Arc::new(profile(&["excel"], &[], &["delete_*"]));
         let all = Profile { within: Some(Arc::clone(&office)), ..Profile::default() };
-        assert!(!all.is_open() && all.allows("read_cells", "excel") && all.reaches("excel"));
         assert!(
-            !all.allows("delete_row", "excel") && !all.allows("read_cells", "files") && !all.reaches("files")
+            !all.allows_everything() && all.allows("read_cells", "excel") && all.includes_source("excel")
+        );
+        assert!(
+            !all.allows("delete_row", "excel")
+                && !all.allows("read_cells", "files")
+                && !all.includes_source("files")
         );
         let readers = Profile { within: Some(office), ..profile(&[], &["read_*", "delete_*"], &[]) };
         assert!(readers.allows("read_cells", "excel") && !readers.allows("write_cells", "excel"));

@@ -1,4 +1,4 @@
-//! Routes a call to its candidates: no source, a native hint, or a named source (see docs/specification.md).
+//! Routes a call to its candidates. The request names no source, a native hint, or a source (see docs/specification.md).
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::{
     routing::profile::Profile,
 };
 
-/// Sources listed in a hint.
+/// Candidates named in a hint or an explanation.
 pub(crate) const MAX_NAMED_CANDIDATES: usize = 8;
 
 /// The candidates of a call.
@@ -22,7 +22,7 @@ pub struct Route {
     /// Sources of the same name that are not equivalent and are not called; limited in number.
     pub skipped: Vec<SourceId>,
     /// Number of further skipped sources.
-    pub skipped_more: usize,
+    pub more_skipped_count: usize,
 }
 
 /// How a request named its source.
@@ -30,14 +30,14 @@ pub struct Route {
 pub enum RouteCase {
     /// No source: the normal case.
     Automatic,
-    /// `native` or `appflowy`: a hint that does not restrict the candidates.
+    /// `native` or `appflowy`, which is only a hint and does not restrict the candidates.
     NativeHint,
     /// A source id.
     Named,
 }
 
 impl RouteCase {
-    pub(crate) fn words(self) -> &'static str {
+    pub(crate) fn description(self) -> &'static str {
         match self {
             Self::Automatic => "source not given: automatic",
             Self::NativeHint => "source is only a hint: automatic",
@@ -57,7 +57,7 @@ pub fn route_within(
     request: &ToolCallRequest,
     profile: Option<&Profile>,
 ) -> Result<Route, ToolError> {
-    let profile = profile.filter(|profile| !profile.is_open());
+    let profile = profile.filter(|profile| !profile.allows_everything());
     match request.source.as_deref() {
         None => automatic(snapshot, request, RouteCase::Automatic, profile),
         Some(source) if SourceId::is_native_hint(source) => {
@@ -76,17 +76,17 @@ fn automatic(
     let unknown = || unknown_tool(snapshot, &request.tool_name, profile);
     let found = snapshot.find(&request.tool_name).ok_or_else(unknown)?;
     if let Some(profile) = profile {
-        let candidates = profile.chosen(found);
+        let candidates = profile.candidates_to_call(found);
         if candidates.is_empty() {
             return Err(unknown());
         }
-        return Ok(Route { case, candidates, skipped: Vec::new(), skipped_more: 0 });
+        return Ok(Route { case, candidates, skipped: Vec::new(), more_skipped_count: 0 });
     }
     Ok(Route {
         case,
-        candidates: found.used.to_vec(),
-        skipped: found.skipped.iter().map(|other| other.source_id().clone()).collect(),
-        skipped_more: found.beyond(),
+        candidates: found.equivalents.to_vec(),
+        skipped: found.others.iter().map(|other| other.source_id().clone()).collect(),
+        more_skipped_count: found.uncompared_count(),
     })
 }
 
@@ -96,50 +96,57 @@ fn named(
     source: &str,
     profile: Option<&Profile>,
 ) -> Result<Route, ToolError> {
-    let offered = |candidate: &&Arc<ToolCandidate>| profile.is_none_or(|profile| profile.offers(candidate));
-    let known = snapshot.find_in(&request.tool_name, source);
-    if profile.is_some() && known.filter(offered).is_none() {
+    let is_offered =
+        |candidate: &&Arc<ToolCandidate>| profile.is_none_or(|profile| profile.offers(candidate));
+    let candidate = snapshot.find_in(&request.tool_name, source);
+    if profile.is_some() && candidate.filter(is_offered).is_none() {
         return Err(unknown_tool(snapshot, &request.tool_name, profile));
     }
     if !snapshot.has_source(source) {
         return Err(unknown_source(snapshot, request, source));
     }
-    if let Some(selected) = known {
+    if let Some(selected) = candidate {
         let candidates = vec![Arc::clone(selected)];
-        return Ok(Route { case: RouteCase::Named, candidates, skipped: Vec::new(), skipped_more: 0 });
+        return Ok(Route { case: RouteCase::Named, candidates, skipped: Vec::new(), more_skipped_count: 0 });
     }
     let Some(found) = snapshot.find(&request.tool_name) else {
         return Err(unknown_tool(snapshot, &request.tool_name, None));
     };
-    let having: Vec<&str> =
+    let source_ids: Vec<&str> =
         found.all().take(MAX_NAMED_CANDIDATES).map(|candidate| candidate.source_id().as_str()).collect();
-    let more = match found.count().saturating_sub(having.len()) {
+    let more = match found.count().saturating_sub(source_ids.len()) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
     let error = ToolError::new(ErrorKind::UnknownSource, format!("source `{source}` has no such tool"));
     Err(error.on_tool(&request.tool_name).with_hint(format!(
         "the tool is in {}{more}; omit the source to route automatically",
-        join_names(&having)
+        join_names(&source_ids)
     )))
 }
 
 /// Suggests only tools that the profile offers.
 fn unknown_tool(snapshot: &Snapshot, name: &str, profile: Option<&Profile>) -> ToolError {
     let error = ToolError::new(ErrorKind::UnknownTool, format!("tool `{name}` does not exist"));
-    let mut near = snapshot.similar_names(name);
+    let mut similar = snapshot.similar_names(name);
     if let Some(profile) = profile {
-        near.retain(|name| snapshot.find(name).is_some_and(|found| !profile.chosen(found).is_empty()));
+        similar.retain(|name| {
+            snapshot.find(name).is_some_and(|found| !profile.candidates_to_call(found).is_empty())
+        });
     }
-    if near.is_empty() { error } else { error.with_hint(format!("did you mean {}?", join_names(&near))) }
+    if similar.is_empty() {
+        error
+    } else {
+        error.with_hint(format!("did you mean {}?", join_names(&similar)))
+    }
 }
 
 fn unknown_source(snapshot: &Snapshot, request: &ToolCallRequest, source: &str) -> ToolError {
     let error = ToolError::new(ErrorKind::UnknownSource, format!("source `{source}` does not exist"))
         .on_tool(&request.tool_name);
-    let near = snapshot.similar_sources(source);
-    if !near.is_empty() {
-        return error.with_hint(format!("did you mean {}?", join_names(&near)));
+    let similar = snapshot.similar_sources(source);
+    if !similar.is_empty() {
+        return error.with_hint(format!("did you mean {}?", join_names(&similar)));
     }
     error.with_hint("omit the source to route automatically")
 }

@@ -41,7 +41,7 @@ impl Strategy {
     }
 
     /// Display name.
-    pub fn word(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             Self::Direct => "direct",
             Self::PickBest => "pick best",
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exact_answers_are_picked_and_partial_ones_merged() {
+    fn outputs_of_exact_kinds_are_picked_and_of_partial_kinds_merged() {
         assert!(!should_synthesize(ToolKind::Calculate, 2));
         assert!(!should_synthesize(ToolKind::Time, 2));
         assert!(should_synthesize(ToolKind::Search, 5));
@@ -76,13 +76,13 @@ mod tests {
     }
 
     #[test]
-    fn two_or_fewer_by_capability_are_all_merged() {
+    fn up_to_two_tools_by_capability_are_merged_whatever_their_kind() {
         assert_eq!(Strategy::choose(ToolKind::Calculate, 2, true, true), Strategy::Synthesize);
         assert_eq!(Strategy::choose(ToolKind::Calculate, 3, true, true), Strategy::PickBest);
     }
 
     #[test]
-    fn one_that_must_not_be_repeated_puts_all_in_order() {
+    fn a_candidate_that_must_not_be_repeated_forces_sequential_calls() {
         assert_eq!(Strategy::choose(ToolKind::Search, 3, false, true), Strategy::InOrder);
         assert_eq!(Strategy::InOrder.first_batch(7), 1);
     }

@@ -1,7 +1,11 @@
-//! Tools that follow a script and remember what was done to them.
+//! Tools that follow a script and record their calls.
 
 #![expect(dead_code, reason = "each test file uses a part of this")]
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test helper fails its test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a panic in a test helper fails the test, as intended"
+)]
 
 use std::{
     sync::{
@@ -19,32 +23,32 @@ use toolyard_hub::ToolHub;
 
 /// What a scripted tool does when it is called.
 #[derive(Debug, Clone)]
-pub(crate) enum Act {
+pub(crate) enum Behavior {
     Answer(String),
     Fail(ErrorKind),
     Hang,
     Panic,
-    /// Answers with its own arguments.
+    /// Returns its arguments.
     Echo,
-    /// Wants to know something first.
-    Ask,
-    /// Fails with one after another, and with the last of them from then on.
+    /// Returns an input request.
+    RequireInput,
+    /// Fails with these errors in turn, and with the last one from then on.
     FailInTurn(Vec<ErrorKind>),
-    /// Panics before there is anything to wait for.
-    PanicAtOnce,
+    /// Panics in `call`, before it returns a future.
+    PanicBeforeFuture,
 }
 
-/// What was done to all tools of one test together.
+/// The calls of all tools of a test.
 #[derive(Debug, Default)]
-pub(crate) struct Ledger {
+pub(crate) struct CallLog {
     running: AtomicUsize,
-    pub(crate) most_running: AtomicUsize,
+    pub(crate) max_running: AtomicUsize,
     pub(crate) dropped_unfinished: AtomicUsize,
-    /// RegisteredSource ids in the order they were called.
+    /// The source of each call, in order.
     pub(crate) calls: Mutex<Vec<String>>,
 }
 
-impl Ledger {
+impl CallLog {
     pub(crate) fn calls(&self) -> Vec<String> {
         self.calls.lock().unwrap().clone()
     }
@@ -54,32 +58,32 @@ impl Ledger {
     }
 }
 
-/// A tool that does the same thing at every call, after a while.
-pub(crate) struct Scripted {
+/// A tool that behaves as scripted at every call, after a delay.
+pub(crate) struct ScriptedTool {
     spec: ToolSpec,
     source: String,
-    takes: Duration,
-    act: Act,
-    turn: AtomicUsize,
-    ledger: Arc<Ledger>,
+    delay: Duration,
+    behavior: Behavior,
+    next_failure: AtomicUsize,
+    call_log: Arc<CallLog>,
 }
 
 /// Counts a call as running until it is finished or dropped.
-struct Running<'a> {
-    ledger: &'a Ledger,
+struct RunningCall<'a> {
+    call_log: &'a CallLog,
     finished: bool,
 }
 
-impl Drop for Running<'_> {
+impl Drop for RunningCall<'_> {
     fn drop(&mut self) {
-        self.ledger.running.fetch_sub(1, Ordering::SeqCst);
+        self.call_log.running.fetch_sub(1, Ordering::SeqCst);
         if !self.finished {
-            self.ledger.dropped_unfinished.fetch_add(1, Ordering::SeqCst);
+            self.call_log.dropped_unfinished.fetch_add(1, Ordering::SeqCst);
         }
     }
 }
 
-impl Tool for Scripted {
+impl Tool for ScriptedTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -89,24 +93,24 @@ impl Tool for Scripted {
         request: &'a ToolCallRequest,
         _context: &'a CallContext,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        assert!(!matches!(self.act, Act::PanicAtOnce), "as scripted");
+        assert!(!matches!(self.behavior, Behavior::PanicBeforeFuture), "as scripted");
         Box::pin(async move {
-            self.ledger.calls.lock().unwrap().push(self.source.clone());
-            let running = self.ledger.running.fetch_add(1, Ordering::SeqCst) + 1;
-            self.ledger.most_running.fetch_max(running, Ordering::SeqCst);
-            let mut running = Running { ledger: &self.ledger, finished: false };
-            tokio::time::sleep(self.takes).await;
-            let outcome = match &self.act {
-                Act::Answer(text) => Ok(ToolOutput::text(text)),
-                Act::Fail(kind) => Err(ToolError::new(*kind, "as scripted")),
-                Act::Hang => std::future::pending().await,
-                Act::Panic | Act::PanicAtOnce => panic!("as scripted"),
-                Act::FailInTurn(kinds) => {
-                    let turn = self.turn.fetch_add(1, Ordering::SeqCst).min(kinds.len() - 1);
-                    Err(ToolError::new(*kinds.get(turn).unwrap(), "as scripted"))
+            self.call_log.calls.lock().unwrap().push(self.source.clone());
+            let running = self.call_log.running.fetch_add(1, Ordering::SeqCst) + 1;
+            self.call_log.max_running.fetch_max(running, Ordering::SeqCst);
+            let mut running = RunningCall { call_log: &self.call_log, finished: false };
+            tokio::time::sleep(self.delay).await;
+            let outcome = match &self.behavior {
+                Behavior::Answer(text) => Ok(ToolOutput::text(text)),
+                Behavior::Fail(kind) => Err(ToolError::new(*kind, "as scripted")),
+                Behavior::Hang => std::future::pending().await,
+                Behavior::Panic | Behavior::PanicBeforeFuture => panic!("as scripted"),
+                Behavior::FailInTurn(kinds) => {
+                    let next_failure = self.next_failure.fetch_add(1, Ordering::SeqCst).min(kinds.len() - 1);
+                    Err(ToolError::new(*kinds.get(next_failure).unwrap(), "as scripted"))
                 }
-                Act::Ask => Ok(ToolOutput { input_required: true, ..ToolOutput::default() }),
-                Act::Echo => Ok(ToolOutput::text(request.arguments.get())),
+                Behavior::RequireInput => Ok(ToolOutput { input_required: true, ..ToolOutput::default() }),
+                Behavior::Echo => Ok(ToolOutput::text(request.arguments.get())),
             };
             running.finished = true;
             outcome
@@ -114,45 +118,45 @@ impl Tool for Scripted {
     }
 }
 
-/// One tool of one source, for a test.
+/// A scripted tool and its source.
 #[derive(Debug, Clone)]
-pub(crate) struct Part {
+pub(crate) struct TestTool {
     pub(crate) tool: String,
     pub(crate) source: String,
     pub(crate) kind: SourceKind,
     pub(crate) trusted: bool,
     pub(crate) exclusive: bool,
     pub(crate) hints: ToolHints,
-    pub(crate) takes: Duration,
-    pub(crate) act: Act,
+    pub(crate) delay: Duration,
+    pub(crate) behavior: Behavior,
     pub(crate) description: String,
     pub(crate) schema: serde_json::Value,
 }
 
-/// A trusted, read-only server's tool that answers with the server's name.
-pub(crate) fn part(tool: &str, source: &str) -> Part {
-    Part {
+/// A read-only tool of a trusted source that returns the name of the source.
+pub(crate) fn test_tool(tool: &str, source: &str) -> TestTool {
+    TestTool {
         tool: tool.to_owned(),
         source: source.to_owned(),
         kind: if source == "native" { SourceKind::Native } else { SourceKind::Mcp },
         trusted: true,
         exclusive: false,
         hints: ToolHints::READ_ONLY,
-        takes: Duration::from_millis(10),
-        act: Act::Answer(source.to_owned()),
+        delay: Duration::from_millis(10),
+        behavior: Behavior::Answer(source.to_owned()),
         description: String::new(),
         schema: serde_json::json!({"type": "object"}),
     }
 }
 
-impl Part {
-    pub(crate) fn act(mut self, act: Act) -> Self {
-        self.act = act;
+impl TestTool {
+    pub(crate) fn with_behavior(mut self, behavior: Behavior) -> Self {
+        self.behavior = behavior;
         self
     }
 
-    pub(crate) fn takes(mut self, milliseconds: u64) -> Self {
-        self.takes = Duration::from_millis(milliseconds);
+    pub(crate) fn with_delay_ms(mut self, milliseconds: u64) -> Self {
+        self.delay = Duration::from_millis(milliseconds);
         self
     }
 
@@ -166,7 +170,7 @@ impl Part {
         self
     }
 
-    /// Takes only objects with this key.
+    /// Accepts only arguments with this key.
     pub(crate) fn requires(mut self, key: &str) -> Self {
         self.schema = serde_json::json!({"type": "object", "required": [key]});
         self
@@ -177,7 +181,7 @@ impl Part {
         self
     }
 
-    pub(crate) fn described(mut self, description: &str) -> Self {
+    pub(crate) fn with_description(mut self, description: &str) -> Self {
         self.description = description.to_owned();
         self
     }
@@ -196,32 +200,36 @@ impl Part {
         SourceInfo::new(self.source.as_str(), self.kind).trusted(self.trusted).exclusive(self.exclusive)
     }
 
-    pub(crate) fn tool(&self, ledger: &Arc<Ledger>) -> Arc<dyn Tool> {
-        Arc::new(Scripted {
+    pub(crate) fn tool(&self, call_log: &Arc<CallLog>) -> Arc<dyn Tool> {
+        Arc::new(ScriptedTool {
             spec: ToolSpec::new(self.tool.as_str(), self.description.as_str())
                 .with_hints(self.hints)
                 .with_input_schema(self.schema.clone()),
             source: self.source.clone(),
-            takes: self.takes,
-            act: self.act.clone(),
-            turn: AtomicUsize::new(0),
-            ledger: Arc::clone(ledger),
+            delay: self.delay,
+            behavior: self.behavior.clone(),
+            next_failure: AtomicUsize::new(0),
+            call_log: Arc::clone(call_log),
         })
     }
 }
 
-/// Registers each part as a source of its own, parts of the same source together.
-pub(crate) fn register(hub: &ToolHub, parts: &[Part]) -> Arc<Ledger> {
-    let ledger = Arc::new(Ledger::default());
+/// Registers the tools, each with its source.
+pub(crate) fn register(hub: &ToolHub, test_tools: &[TestTool]) -> Arc<CallLog> {
+    let call_log = Arc::new(CallLog::default());
     let mut sources: Vec<&str> = Vec::new();
-    for part in parts {
-        if !sources.contains(&part.source.as_str()) {
-            sources.push(&part.source);
-            let same: Vec<&Part> = parts.iter().filter(|other| other.source == part.source).collect();
-            hub.register(part.info(), same.iter().map(|part| part.tool(&ledger)).collect());
+    for test_tool in test_tools {
+        if !sources.contains(&test_tool.source.as_str()) {
+            sources.push(&test_tool.source);
+            let of_source: Vec<&TestTool> =
+                test_tools.iter().filter(|other| other.source == test_tool.source).collect();
+            hub.register(
+                test_tool.info(),
+                of_source.iter().map(|test_tool| test_tool.tool(&call_log)).collect(),
+            );
         }
     }
-    ledger
+    call_log
 }
 
 pub(crate) fn request(tool: &str) -> ToolCallRequest {

@@ -5,7 +5,6 @@ use toolyard_core::{BoxFuture, RawJson};
 use toolyard_mcp::RpcError;
 use toolyard_mcp_client::{ElicitationForm, FormField, InputHandler, InputRequest, declined_elicitation};
 
-/// Accepts every form.
 #[derive(Debug)]
 pub(crate) struct AcceptingUser;
 
@@ -25,15 +24,16 @@ impl InputHandler for AcceptingUser {
 
 /// Values for all fields without a default.
 fn values_without_default(fields: &[FormField]) -> Map<String, Value> {
-    let open = fields.iter().filter(|field| field.default().is_none());
-    open.filter_map(|field| {
-        let value = match field.schema.get("type").and_then(Value::as_str)? {
-            "boolean" => json!(true),
-            "string" => json!("yes"),
-            "integer" | "number" => json!(1),
-            _ => return None,
-        };
-        Some((field.name.clone(), value))
-    })
-    .collect()
+    let without_default = fields.iter().filter(|field| field.default().is_none());
+    without_default
+        .filter_map(|field| {
+            let value = match field.schema.get("type").and_then(Value::as_str)? {
+                "boolean" => json!(true),
+                "string" => json!("yes"),
+                "integer" | "number" => json!(1),
+                _ => return None,
+            };
+            Some((field.name.clone(), value))
+        })
+        .collect()
 }

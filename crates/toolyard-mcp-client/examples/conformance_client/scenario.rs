@@ -64,10 +64,9 @@ impl Scenario {
         self.manager.close().await;
     }
 
-    /// Runs the scenario.
     pub(crate) async fn run(&self) -> Result<(), Failure> {
         match self.name.as_str() {
-            // Connecting is all.
+            // These scenarios only connect.
             "initialize" | "request-metadata" | "json-schema-ref-no-deref" => Ok(()),
             "tools_call" => self.call("add_numbers", json!({"a": 5, "b": 3})).await.map(drop),
             "elicitation-sep1034-client-defaults" => {
@@ -94,10 +93,12 @@ impl Scenario {
         Ok(found.call(&ToolCallRequest::new(tool, arguments), &context).await?)
     }
 
-    async fn request(&self, method: &'static str, about: Option<(&str, &str)>) -> Result<Value, Failure> {
-        let fields = about.map_or_else(JsonObject::new, |(key, name)| JsonObject::new().with_text(key, name));
-        let about = about.map(|(_, name)| name);
-        Ok(self.session.request(method, about, fields, Some(TIMEOUT)).await?.to_value())
+    /// Makes a request; `target` is the parameter that names what it is about, and its value.
+    async fn request(&self, method: &'static str, target: Option<(&str, &str)>) -> Result<Value, Failure> {
+        let fields =
+            target.map_or_else(JsonObject::new, |(key, name)| JsonObject::new().with_text(key, name));
+        let name = target.map(|(_, name)| name);
+        Ok(self.session.request(method, name, fields, Some(TIMEOUT)).await?.to_value())
     }
 
     fn approvals(&self) -> Result<Arc<ToolApprovals>, Failure> {
@@ -121,8 +122,8 @@ impl Scenario {
             ("prompts/list", "prompts/get", "prompts", "name"),
         ] {
             let listed = self.request(list, None).await?;
-            for one in listed.get(field).and_then(Value::as_array).into_iter().flatten() {
-                let name = one.get(key).and_then(Value::as_str).ok_or("a listed entry has no name")?;
+            for entry in listed.get(field).and_then(Value::as_array).into_iter().flatten() {
+                let name = entry.get(key).and_then(Value::as_str).ok_or("a listed entry has no name")?;
                 self.request(method, Some((key, name))).await?;
             }
         }

@@ -2,9 +2,11 @@
 
 /// About `megabytes` of zeros as gzip, some 150 times smaller: one literal, then copies of 258 bytes from one byte back.
 pub(crate) fn gzip(megabytes: usize) -> Vec<u8> {
-    let mut bits = BitWriter { bytes: vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255], pending: 0, count: 0 };
-    // The last block, with fixed codes.
+    let mut bits =
+        BitWriter { bytes: vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255], pending: 0, pending_bits: 0 };
+    // The header of the last block, with fixed Huffman codes.
     bits.push(0b011, 3);
+    // One zero byte.
     bits.push_code(0b0011_0000, 8);
     for _ in 0..megabytes * ((1 << 20) / 258) {
         // The length 258 and the distance 1.
@@ -21,17 +23,17 @@ pub(crate) fn gzip(megabytes: usize) -> Vec<u8> {
 struct BitWriter {
     bytes: Vec<u8>,
     pending: u32,
-    count: u32,
+    pending_bits: u32,
 }
 
 impl BitWriter {
     fn push(&mut self, value: u32, length: u32) {
-        self.pending |= value << self.count;
-        self.count += length;
-        while self.count >= 8 {
+        self.pending |= value << self.pending_bits;
+        self.pending_bits += length;
+        while self.pending_bits >= 8 {
             self.bytes.push(self.pending.to_le_bytes().first().copied().unwrap_or_default());
             self.pending >>= 8;
-            self.count -= 8;
+            self.pending_bits -= 8;
         }
     }
 

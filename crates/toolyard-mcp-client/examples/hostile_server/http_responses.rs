@@ -12,25 +12,27 @@ use serde_json::json;
 use crate::{
     gzip_bomb,
     http_server::{HttpCall, respond},
-    protocol::{Request, text_result, valid_response},
+    protocol::{LEGACY, MODERN, Request, text_result, valid_response},
 };
 
 const JSON: &str = "Content-Type: application/json\r\n";
 const EVENTS: &str = "Content-Type: text/event-stream\r\n";
+/// Longer than any timeout of a test.
+const SILENCE: Duration = Duration::from_secs(60);
 
 /// Sends the response of the case. Returns whether there is one.
 pub(crate) fn send_hostile(name: &str, call: &HttpCall, stream: &mut TcpStream) -> io::Result<bool> {
-    if redirect(name, call, stream)? || status(name, stream)? || head(name, call, stream)? {
+    if send_redirect(name, call, stream)? || send_status(name, stream)? || send_head(name, call, stream)? {
         return Ok(true);
     }
-    length(name, call, stream)?;
-    if answered(name) || body(name, call, stream)? {
+    if is_length_case(name) {
+        send_wrong_length(name, call, stream)?;
         return Ok(true);
     }
-    Ok(false)
+    send_body(name, call, stream)
 }
 
-fn redirect(name: &str, call: &HttpCall, stream: &mut TcpStream) -> io::Result<bool> {
+fn send_redirect(name: &str, call: &HttpCall, stream: &mut TcpStream) -> io::Result<bool> {
     let (status, location) = match name {
         "redirect-loop" => ("307 Temporary Redirect", format!("http://127.0.0.1:{}/mcp", call.port)),
         "redirect-303" => ("303 See Other", "/elsewhere".to_owned()),
@@ -52,7 +54,7 @@ fn redirect(name: &str, call: &HttpCall, stream: &mut TcpStream) -> io::Result<b
     Ok(true)
 }
 
-fn status(name: &str, stream: &mut TcpStream) -> io::Result<bool> {
+fn send_status(name: &str, stream: &mut TcpStream) -> io::Result<bool> {
     let html = "<html><script>alert(1)</script>\u{1b}[2J</html>";
     match name {
         "html-200" => respond(stream, "200 OK", "Content-Type: text/html\r\n", html)?,
@@ -88,16 +90,17 @@ fn status(name: &str, stream: &mut TcpStream) -> io::Result<bool> {
 }
 
 /// Invalid and endless heads.
-fn head(name: &str, call: &HttpCall, stream: &mut TcpStream) -> io::Result<bool> {
-    let body = call.request.as_ref().and_then(|request| valid_response(request, true)).unwrap_or_default();
-    let with = |header: String| format!("{JSON}{header}\r\n");
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
+fn send_head(name: &str, call: &HttpCall, stream: &mut TcpStream) -> io::Result<bool> {
+    let body = call.request.as_ref().and_then(|request| valid_response(request, LEGACY)).unwrap_or_default();
+    let json_headers = |header: String| format!("{JSON}{header}\r\n");
     match name {
         "tls" => stream
             .write_all(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03garbage that goes on for a while")?,
         "not-http" => stream.write_all(b"SSH-2.0-OpenSSH_9.6\r\n")?,
         "http-without-head" => stream.write_all(body.as_bytes())?,
         "nothing" => {}
-        "silence" => sleep(Duration::from_secs(60)),
+        "silence" => sleep(SILENCE),
         "head-drip" => send_slowly(stream, b"HTTP/1.1 200 OK\r\nX-A: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa")?,
         "endless-head" => {
             stream.write_all(b"HTTP/1.1 200 OK\r\n")?;
@@ -115,13 +118,23 @@ fn head(name: &str, call: &HttpCall, stream: &mut TcpStream) -> io::Result<bool>
             send_endlessly(stream, b"garbage")?;
         }
         "session-1mb" => {
-            respond(stream, "200 OK", &with(format!("Mcp-Session-Id: {}", "s".repeat(1 << 20))), &body)?;
+            respond(
+                stream,
+                "200 OK",
+                &json_headers(format!("Mcp-Session-Id: {}", "s".repeat(1 << 20))),
+                &body,
+            )?;
         }
         "session-100kb" => {
-            respond(stream, "200 OK", &with(format!("Mcp-Session-Id: {}", "s".repeat(100 << 10))), &body)?;
+            respond(
+                stream,
+                "200 OK",
+                &json_headers(format!("Mcp-Session-Id: {}", "s".repeat(100 << 10))),
+                &body,
+            )?;
         }
         "session-control" => {
-            respond(stream, "200 OK", &with("Mcp-Session-Id: a\x01\x1bb".to_owned()), &body)?;
+            respond(stream, "200 OK", &json_headers("Mcp-Session-Id: a\x01\x1bb".to_owned()), &body)?;
         }
         "session-latin" => {
             stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\nMcp-Session-Id: \xe9\xff\r\n\r\n")?;
@@ -149,57 +162,57 @@ fn head(name: &str, call: &HttpCall, stream: &mut TcpStream) -> io::Result<bool>
             stream.write_all(&gzip_bomb::gzip(1_000))?;
         }
         "unknown-encoding" => {
-            respond(stream, "200 OK", &with("Content-Encoding: zstd, br, gzip".to_owned()), &body)?;
+            respond(stream, "200 OK", &json_headers("Content-Encoding: zstd, br, gzip".to_owned()), &body)?;
         }
         _ => return Ok(false),
     }
     Ok(true)
 }
 
-/// Cases that `length` responses.
-fn answered(name: &str) -> bool {
+/// Cases about the length of a body.
+fn is_length_case(name: &str) -> bool {
     name.starts_with("length-") || name.starts_with("chunk")
 }
 
-/// Lengths that are not true.
-fn length(name: &str, call: &HttpCall, stream: &mut TcpStream) -> io::Result<()> {
-    let body = call.request.as_ref().and_then(|request| valid_response(request, false)).unwrap_or_default();
-    let mut with = |header: &str, body: &[u8]| {
+/// Sends a response whose length is wrong or never reached.
+fn send_wrong_length(name: &str, call: &HttpCall, stream: &mut TcpStream) -> io::Result<()> {
+    let body = call.request.as_ref().and_then(|request| valid_response(request, MODERN)).unwrap_or_default();
+    let mut send = |header: &str, body: &[u8]| {
         let head = format!("HTTP/1.1 200 OK\r\n{JSON}{header}\r\n\r\n");
         stream.write_all(head.as_bytes())?;
         stream.write_all(body)
     };
     match name {
-        "length-short" => with("Content-Length: 10", body.as_bytes()),
-        "length-long" => with("Content-Length: 100000", body.as_bytes()),
+        "length-short" => send("Content-Length: 10", body.as_bytes()),
+        "length-long" => send("Content-Length: 100000", body.as_bytes()),
         "length-100mb" => {
-            with("Content-Length: 104857600", body.as_bytes())?;
+            send("Content-Length: 104857600", body.as_bytes())?;
             send_endlessly(stream, &[b' '; 4_096])
         }
         "length-15mb-and-silence" => {
-            with("Content-Length: 15728640", b"")?;
-            sleep(Duration::from_secs(60));
+            send("Content-Length: 15728640", b"")?;
+            sleep(SILENCE);
             Ok(())
         }
-        "length-negative" => with("Content-Length: -1", body.as_bytes()),
-        "length-overflow" => with("Content-Length: 99999999999999999999999999", body.as_bytes()),
-        "length-twice" => with("Content-Length: 10\r\nContent-Length: 20", body.as_bytes()),
-        "length-and-chunked" => with(
+        "length-negative" => send("Content-Length: -1", body.as_bytes()),
+        "length-overflow" => send("Content-Length: 99999999999999999999999999", body.as_bytes()),
+        "length-twice" => send("Content-Length: 10\r\nContent-Length: 20", body.as_bytes()),
+        "length-and-chunked" => send(
             "Content-Length: 5\r\nTransfer-Encoding: chunked",
             format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len()).as_bytes(),
         ),
         "chunks-endless" => {
-            with("Transfer-Encoding: chunked", b"")?;
+            send("Transfer-Encoding: chunked", b"")?;
             send_endlessly(stream, b"10\r\n                \r\n")
         }
-        "chunk-overflow" => with("Transfer-Encoding: chunked", b"fffffffffffffffff\r\n{}"),
+        "chunk-overflow" => send("Transfer-Encoding: chunked", b"fffffffffffffffff\r\n{}"),
         "chunk-extension-endless" => {
-            with("Transfer-Encoding: chunked", b"1;")?;
+            send("Transfer-Encoding: chunked", b"1;")?;
             send_endlessly(stream, b"extension=value;")
         }
-        "chunk-garbage" => with("Transfer-Encoding: chunked", b"zz\r\n{}\r\n"),
+        "chunk-garbage" => send("Transfer-Encoding: chunked", b"zz\r\n{}\r\n"),
         "chunk-trailers-endless" => {
-            with("Transfer-Encoding: chunked", format!("{:x}\r\n{body}\r\n0\r\n", body.len()).as_bytes())?;
+            send("Transfer-Encoding: chunked", format!("{:x}\r\n{body}\r\n0\r\n", body.len()).as_bytes())?;
             send_endlessly(stream, b"X-Trailer: one more\r\n")
         }
         _ => Ok(()),
@@ -207,31 +220,33 @@ fn length(name: &str, call: &HttpCall, stream: &mut TcpStream) -> io::Result<()>
 }
 
 /// Bodies that do not end, or not as they should.
-fn body(name: &str, call: &HttpCall, stream: &mut TcpStream) -> io::Result<bool> {
+fn send_body(name: &str, call: &HttpCall, stream: &mut TcpStream) -> io::Result<bool> {
     let valid_response =
-        call.request.as_ref().and_then(|request| valid_response(request, false)).unwrap_or_default();
-    let number = call.request.as_ref().map(Request::number).unwrap_or_default();
-    let mut events = |first: &str, rest: &[u8]| {
+        call.request.as_ref().and_then(|request| valid_response(request, MODERN)).unwrap_or_default();
+    let id = call.request.as_ref().map(Request::numeric_id).unwrap_or_default();
+    let mut send_events = |first: &str, repeated: &[u8]| {
         stream.write_all(format!("HTTP/1.1 200 OK\r\n{EVENTS}\r\n{first}").as_bytes())?;
-        if rest.is_empty() { Ok(()) } else { send_endlessly(stream, rest) }
+        if repeated.is_empty() { Ok(()) } else { send_endlessly(stream, repeated) }
     };
-    let other = json!({"jsonrpc": "2.0", "id": number + 1, "result": text_result("poison")});
+    let response_to_another = json!({"jsonrpc": "2.0", "id": id + 1, "result": text_result("poison")});
     match name {
         "endless-events" => {
-            events(
+            send_events(
                 "",
                 b"data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{}}\n\n",
             )?;
         }
-        "endless-other-events" => events("", b"event: other\ndata: x\n\n")?,
-        "endless-comments" => events("", b": still here\n")?,
-        "endless-line" => events("data: {\"", &[b'x'; 4_096])?,
-        "endless-data-lines" => events("", b"data:\n")?,
-        "endless-field" => events("", &[b'f'; 4_096])?,
-        "endless-ids" => events("", b"id: 1\n\n")?,
-        "endless-responses-to-others" => events("", format!("data: {other}\n\n").as_bytes())?,
+        "endless-other-events" => send_events("", b"event: other\ndata: x\n\n")?,
+        "endless-comments" => send_events("", b": still here\n")?,
+        "endless-line" => send_events("data: {\"", &[b'x'; 4_096])?,
+        "endless-data-lines" => send_events("", b"data:\n")?,
+        "endless-field" => send_events("", &[b'f'; 4_096])?,
+        "endless-ids" => send_events("", b"id: 1\n\n")?,
+        "endless-responses-to-others" => {
+            send_events("", format!("data: {response_to_another}\n\n").as_bytes())?;
+        }
         "event-drip" => {
-            events("data: ", b"")?;
+            send_events("data: ", b"")?;
             send_slowly(stream, valid_response.as_bytes())?;
         }
         "body-drip" => {
@@ -239,29 +254,29 @@ fn body(name: &str, call: &HttpCall, stream: &mut TcpStream) -> io::Result<bool>
             send_slowly(stream, valid_response.as_bytes())?;
         }
         "event-silence" => {
-            events(": hello\n\n", b"")?;
-            sleep(Duration::from_secs(60));
+            send_events(": hello\n\n", b"")?;
+            sleep(SILENCE);
         }
-        "half-an-event" => events(&format!("data: {valid_response}"), b"")?,
+        "half-an-event" => send_events(&format!("data: {valid_response}"), b"")?,
         "no-response-then-end" => {
-            events("data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n\n", b"")?;
+            send_events("data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n\n", b"")?;
         }
-        "retry-zero" => events("retry: 0\nid: 1\ndata:\n\n", b"")?,
-        "retry-huge" => events("retry: 99999999999999999999\nid: 1\ndata:\n\n", b"")?,
-        "event-id-strange" => events("id: \u{1}\u{7f}é\0\ndata:\n\n", b"")?,
-        "event-id-1mb" => events(&format!("id: {}\ndata:\n\n", "i".repeat(1 << 20)), b"")?,
-        "event-not-json" => events("data: <html>\n\n", b"")?,
-        "response-to-another" => respond(stream, "200 OK", JSON, &other.to_string())?,
-        "response-to-another-event" => events(&format!("data: {other}\n\n"), b"")?,
-        "carriage-returns" => events(&format!("event: message\rdata: {valid_response}\r\r"), b"")?,
-        "open-after-response" => events(&format!("data: {valid_response}\n\n"), b": still here\n\n")?,
+        "retry-zero" => send_events("retry: 0\nid: 1\ndata:\n\n", b"")?,
+        "retry-huge" => send_events("retry: 99999999999999999999\nid: 1\ndata:\n\n", b"")?,
+        "event-id-strange" => send_events("id: \u{1}\u{7f}é\0\ndata:\n\n", b"")?,
+        "event-id-1mb" => send_events(&format!("id: {}\ndata:\n\n", "i".repeat(1 << 20)), b"")?,
+        "event-not-json" => send_events("data: <html>\n\n", b"")?,
+        "response-to-another" => respond(stream, "200 OK", JSON, &response_to_another.to_string())?,
+        "response-to-another-event" => send_events(&format!("data: {response_to_another}\n\n"), b"")?,
+        "carriage-returns" => send_events(&format!("event: message\rdata: {valid_response}\r\r"), b"")?,
+        "open-after-response" => send_events(&format!("data: {valid_response}\n\n"), b": still here\n\n")?,
         _ => return Ok(false),
     }
     Ok(true)
 }
 
-/// Where a server of the first revision wants messages; whether the case text_result so.
-pub(crate) fn endpoint(case: &str, port: u16, stream: &mut TcpStream) -> io::Result<bool> {
+/// Sends the endpoint event of an HTTP+SSE server as the case demands. Returns whether the case is about it.
+pub(crate) fn send_endpoint(case: &str, port: u16, stream: &mut TcpStream) -> io::Result<bool> {
     let endpoint = match case {
         "endpoint-other-origin" => "http://localhost:9/messages".to_owned(),
         "endpoint-other-port" => "http://127.0.0.1:9/messages".to_owned(),
@@ -275,14 +290,14 @@ pub(crate) fn endpoint(case: &str, port: u16, stream: &mut TcpStream) -> io::Res
             return Ok(true);
         }
         "endpoint-silence" => {
-            sleep(Duration::from_secs(60));
+            sleep(SILENCE);
             return Ok(true);
         }
         "endpoint-end" => return Ok(true),
         _ => return Ok(false),
     };
     stream.write_all(format!("event: endpoint\ndata: {endpoint}\n\n").as_bytes())?;
-    sleep(Duration::from_secs(60));
+    sleep(SILENCE);
     Ok(true)
 }
 

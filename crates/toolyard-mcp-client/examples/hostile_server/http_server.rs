@@ -45,24 +45,29 @@ pub(crate) fn run(scenario: &Scenario) -> io::Result<()> {
     let port = listener.local_addr()?.port();
     io::stdout().write_all(format!("{port}\n").as_bytes())?;
     io::stdout().flush()?;
-    let events = SharedStream::default();
+    let event_stream = SharedStream::default();
     for stream in listener.incoming() {
-        let (scenario, stream, events) = (scenario.clone(), stream?, Arc::clone(&events));
+        let (scenario, stream, event_stream) = (scenario.clone(), stream?, Arc::clone(&event_stream));
         // Errors mean that the client disconnected.
-        thread::spawn(move || serve(&scenario, stream, port, &events));
+        thread::spawn(move || serve(&scenario, stream, port, &event_stream));
     }
     Ok(())
 }
 
-fn serve(scenario: &Scenario, mut stream: TcpStream, port: u16, events: &SharedStream) -> io::Result<()> {
+fn serve(
+    scenario: &Scenario,
+    mut stream: TcpStream,
+    port: u16,
+    event_stream: &SharedStream,
+) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let (name, stage) = scenario.case.split_once("-at-").unwrap_or((&scenario.case, "call"));
-    if reset(name, stage, &mut stream)? {
+    if reset_connection(name, stage, &mut stream)? {
         return Ok(());
     }
     let call = read_call(&stream, port)?;
     if scenario.sse {
-        return serve_sse(scenario, &call, stream, events);
+        return serve_sse(scenario, &call, stream, event_stream);
     }
     let is_affected = stage == call.stage() || stage == "every";
     if is_affected && http_responses::send_hostile(name, &call, &mut stream)? {
@@ -103,14 +108,15 @@ fn read_call(stream: &TcpStream, port: u16) -> io::Result<HttpCall> {
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
-    let mut words = first.split(' ').map(str::to_owned);
-    let (verb, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let mut request_line_parts = first.split(' ').map(str::to_owned);
+    let (verb, path) =
+        (request_line_parts.next().unwrap_or_default(), request_line_parts.next().unwrap_or_default());
     Ok(HttpCall { verb, path, port, request: Request::read(&String::from_utf8_lossy(&body)) })
 }
 
-/// Resets the connection at the stage of the case: the kernel does so if input is unread.
-fn reset(name: &str, stage: &str, stream: &mut TcpStream) -> io::Result<bool> {
-    let before: &[u8] = match name {
+/// Closes the connection at the stage of the case, with input unread, so that the kernel resets it. Returns whether it did.
+fn reset_connection(name: &str, stage: &str, stream: &mut TcpStream) -> io::Result<bool> {
+    let partial_response: &[u8] = match name {
         "reset" => b"",
         "reset-in-head" => b"HTTP/1.1 200 OK\r\nContent-Ty",
         "reset-in-body" => {
@@ -119,23 +125,23 @@ fn reset(name: &str, stage: &str, stream: &mut TcpStream) -> io::Result<bool> {
         "reset-in-event" => b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: {\"jsonrpc\"",
         _ => return Ok(false),
     };
-    let mut seen = vec![0; 64 << 10];
+    let mut request = vec![0; 64 << 10];
     for _ in 0..100 {
-        let length = stream.peek(&mut seen)?;
-        let text = String::from_utf8_lossy(seen.get(..length).unwrap_or_default()).into_owned();
-        let at = match () {
+        let length = stream.peek(&mut request)?;
+        let text = String::from_utf8_lossy(request.get(..length).unwrap_or_default()).into_owned();
+        let current_stage = match () {
             () if text.contains("\"server/discover\"") || text.contains("\"initialize\"") => "connect",
             () if text.contains("\"tools/list\"") => "list",
             () if text.contains("\"tools/call\"") => "call",
             () if text.contains("\"method\"") || text.starts_with("GET") => "other",
             () => "",
         };
-        if at == stage {
-            stream.write_all(before)?;
+        if current_stage == stage {
+            stream.write_all(partial_response)?;
             thread::sleep(Duration::from_millis(50));
             return Ok(true);
         }
-        if !at.is_empty() {
+        if !current_stage.is_empty() {
             break;
         }
         thread::sleep(Duration::from_millis(5));
@@ -161,7 +167,7 @@ impl MessageWriter for HttpBodyWriter {
         if self.events { self.stream.write_all(b"data: ") } else { Ok(()) }
     }
 
-    fn piece(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn write_piece(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.write_all(bytes)
     }
 
@@ -178,7 +184,7 @@ impl MessageWriter for SseWriter<'_> {
         self.0.write_all(b"event: message\r\ndata: ")
     }
 
-    fn piece(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn write_piece(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.0.write_all(bytes)
     }
 
@@ -192,22 +198,24 @@ fn serve_sse(
     scenario: &Scenario,
     call: &HttpCall,
     mut stream: TcpStream,
-    events: &SharedStream,
+    event_stream: &SharedStream,
 ) -> io::Result<()> {
     if call.verb == "GET" {
         stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")?;
-        if http_responses::endpoint(&scenario.case, call.port, &mut stream)? {
+        if http_responses::send_endpoint(&scenario.case, call.port, &mut stream)? {
             return Ok(());
         }
+        // Locked before the client knows the endpoint: its first message must find the stream.
+        let mut shared = event_stream.lock().unwrap_or_else(PoisonError::into_inner);
         stream.write_all(b"event: endpoint\ndata: /messages?session=1\n\n")?;
-        *events.lock().unwrap_or_else(PoisonError::into_inner) = Some(stream);
+        *shared = Some(stream);
         return Ok(());
     }
     if !call.path.starts_with("/messages") {
         return respond(&mut stream, "405 Method Not Allowed", "", "");
     }
     respond(&mut stream, "202 Accepted", "", "")?;
-    let mut shared = events.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut shared = event_stream.lock().unwrap_or_else(PoisonError::into_inner);
     let (Some(request), Some(open)) = (&call.request, shared.as_mut()) else { return Ok(()) };
     if call.stage() == "call" {
         match scenario.case.as_str() {

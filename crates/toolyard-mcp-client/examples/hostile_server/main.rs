@@ -24,6 +24,7 @@ use toolyard_mcp_client::run_guard;
 #[derive(Debug, Clone)]
 pub(crate) struct Scenario {
     pub(crate) case: String,
+    /// Speaks only legacy revisions.
     pub(crate) legacy: bool,
     /// Responds over HTTP with event streams.
     pub(crate) events: bool,

@@ -19,7 +19,8 @@ impl Request {
         Some(Self { id, method, params: message.get("params").cloned().unwrap_or_default() })
     }
 
-    pub(crate) fn number(&self) -> i64 {
+    /// The id if it is a number, or 0.
+    pub(crate) fn numeric_id(&self) -> i64 {
         self.id.as_ref().and_then(Value::as_i64).unwrap_or_default()
     }
 
@@ -34,7 +35,7 @@ impl Request {
 
     /// A response whose result is JSON text, valid or not.
     pub(crate) fn raw_result(&self, result: &str) -> String {
-        format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, self.number())
+        format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, self.numeric_id())
     }
 
     pub(crate) fn error(&self, error: &Value) -> String {
@@ -42,7 +43,7 @@ impl Request {
     }
 
     /// The argument of a call to `echo`.
-    pub(crate) fn text(&self) -> String {
+    pub(crate) fn text_argument(&self) -> String {
         self.params.pointer("/arguments/text").and_then(Value::as_str).unwrap_or_default().to_owned()
     }
 }
@@ -65,9 +66,13 @@ pub(crate) fn tool(name: &str) -> Value {
     })
 }
 
-pub(crate) fn page(tools: &Value) -> Value {
+pub(crate) fn list_result(tools: &Value) -> Value {
     json!({"resultType": "complete", "tools": tools, "ttlMs": 0, "cacheScope": "private"})
 }
+
+/// The revision family of a response.
+pub(crate) const LEGACY: bool = true;
+pub(crate) const MODERN: bool = false;
 
 /// The valid response; none to notifications.
 pub(crate) fn valid_response(request: &Request, legacy: bool) -> Option<String> {
@@ -82,8 +87,8 @@ pub(crate) fn valid_response(request: &Request, legacy: bool) -> Option<String> 
         "initialize" => {
             json!({"protocolVersion": "2025-11-25", "capabilities": capabilities, "serverInfo": info})
         }
-        "tools/list" => page(&json!([tool("echo")])),
-        "tools/call" => text_result(&request.text()),
+        "tools/list" => list_result(&json!([tool("echo")])),
+        "tools/call" => text_result(&request.text_argument()),
         "ping" => json!({}),
         other => {
             let error = json!({"code": -32601, "message": format!("no method {other}")});

@@ -17,12 +17,12 @@ use crate::{
 /// Writes messages to the client.
 pub(crate) trait MessageWriter {
     fn begin(&mut self) -> io::Result<()>;
-    fn piece(&mut self, bytes: &[u8]) -> io::Result<()>;
+    fn write_piece(&mut self, bytes: &[u8]) -> io::Result<()>;
     fn end(&mut self) -> io::Result<()>;
 
-    fn message(&mut self, text: &str) -> io::Result<()> {
+    fn write_message(&mut self, text: &str) -> io::Result<()> {
         self.begin()?;
-        self.piece(text.as_bytes())?;
+        self.write_piece(text.as_bytes())?;
         self.end()
     }
 }
@@ -46,7 +46,7 @@ pub(crate) fn respond(
         "server/discover" | "initialize" => handshake(case, request),
         "tools/list" => tool_lists::list_response(case, request),
         "tools/call" => {
-            if respond_in_pieces(scenario, request, writer)? {
+            if write_special_response(scenario, request, writer)? {
                 return Ok(());
             }
             invalid_envelope(case, request).or_else(|| invalid_result(case, request))
@@ -54,14 +54,14 @@ pub(crate) fn respond(
         _ => None,
     };
     match response.or_else(|| valid_response(request, scenario.legacy)) {
-        Some(text) => writer.message(&text),
+        Some(text) => writer.write_message(&text),
         None => Ok(()),
     }
 }
 
 fn handshake(case: &str, request: &Request) -> Option<String> {
     let legacy = request.method == "initialize";
-    let versions = |version: &Value| {
+    let handshake_result = |version: &Value| {
         let capabilities = json!({"tools": {}});
         if legacy {
             json!({"protocolVersion": version, "capabilities": capabilities, "serverInfo": {"name": "x", "version": "1"}})
@@ -71,16 +71,16 @@ fn handshake(case: &str, request: &Request) -> Option<String> {
         }
     };
     match case {
-        "unknown-version" => Some(request.result(&versions(&json!("2099-01-01")))),
-        "version-number" => Some(request.result(&versions(&json!(7)))),
-        "version-of-1mb" => Some(request.result(&versions(&json!("9".repeat(1 << 20))))),
+        "unknown-version" => Some(request.result(&handshake_result(&json!("2099-01-01")))),
+        "version-not-a-string" => Some(request.result(&handshake_result(&json!(7)))),
+        "version-of-1mb" => Some(request.result(&handshake_result(&json!("9".repeat(1 << 20))))),
         "handshake-null" => Some(request.raw_result("null")),
         "handshake-number" => Some(request.raw_result("7")),
         "handshake-list" => Some(request.raw_result("[]")),
         "handshake-empty" => Some(request.raw_result("{}")),
         "handshake-deep" => Some(request.raw_result(&nested(DEEP_LEVELS))),
-        "handshake-wrong-error" => Some(request.raw_result("1").replace("\"result\":1", "\"error\":\"no\"")),
-        "handshake-refused" => {
+        "handshake-error-text" => Some(request.raw_result("1").replace("\"result\":1", "\"error\":\"no\"")),
+        "handshake-error-10mb" => {
             Some(raw_error(request, &format!(r#"{{"code":-32022,"message":"{}"}}"#, "n".repeat(10 << 20))))
         }
         _ => None,
@@ -89,7 +89,7 @@ fn handshake(case: &str, request: &Request) -> Option<String> {
 
 /// An error from JSON text. Large values are written as text, because this server must not be slow itself.
 fn raw_error(request: &Request, error: &str) -> String {
-    format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, request.number())
+    format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, request.numeric_id())
 }
 
 fn nested(levels: usize) -> String {
@@ -99,49 +99,44 @@ fn nested(levels: usize) -> String {
 /// Responses with an invalid envelope.
 fn invalid_envelope(case: &str, request: &Request) -> Option<String> {
     let with_id = |id: &str| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{}}}"#, text_result("poison"));
-    let number = request.number();
+    let id = request.numeric_id();
     Some(match case {
-        "wrong-id" => with_id(&(number + 1_000_000).to_string()),
-        "next-id" => with_id(&(number + 1).to_string()),
-        "string-id" => with_id(&format!("\"{number}\"")),
-        "float-id" => with_id(&format!("{number}.0")),
-        "exponent-id" => with_id(&format!("{number}e0")),
-        "negative-id" => with_id(&format!("-{number}")),
+        "wrong-id" => with_id(&(id + 1_000_000).to_string()),
+        "next-id" => with_id(&(id + 1).to_string()),
+        "string-id" => with_id(&format!("\"{id}\"")),
+        "float-id" => with_id(&format!("{id}.0")),
+        "exponent-id" => with_id(&format!("{id}e0")),
+        "negative-id" => with_id(&format!("-{id}")),
         "huge-id" => with_id(&"9".repeat(1 << 20)),
         "null-id" => with_id("null"),
         "object-id" => with_id("{}"),
         "no-id" => format!(r#"{{"jsonrpc":"2.0","result":{}}}"#, text_result("poison")),
         "duplicate-id-keys" => {
-            format!(
-                r#"{{"jsonrpc":"2.0","id":{},"id":{number},"result":{}}}"#,
-                number + 1,
-                text_result("poison")
-            )
+            format!(r#"{{"jsonrpc":"2.0","id":{},"id":{id},"result":{}}}"#, id + 1, text_result("poison"))
         }
         "duplicate-result-keys" => {
             format!(
-                r#"{{"jsonrpc":"2.0","id":{number},"result":{},"result":{}}}"#,
+                r#"{{"jsonrpc":"2.0","id":{id},"result":{},"result":{}}}"#,
                 text_result("one"),
                 text_result("two")
             )
         }
         "result-and-error" => {
             format!(
-                r#"{{"jsonrpc":"2.0","id":{number},"result":{},"error":{{"code":1,"message":"no"}}}}"#,
+                r#"{{"jsonrpc":"2.0","id":{id},"result":{},"error":{{"code":1,"message":"no"}}}}"#,
                 text_result("one")
             )
         }
-        "neither-result-nor-error" => format!(r#"{{"jsonrpc":"2.0","id":{number}}}"#),
-        "version-1" => with_id(&number.to_string()).replace("\"2.0\"", "\"1.0\""),
-        "error-text" => format!(r#"{{"jsonrpc":"2.0","id":{number},"error":"no"}}"#),
-        "error-list" => format!(r#"{{"jsonrpc":"2.0","id":{number},"error":[1,2,3]}}"#),
+        "neither-result-nor-error" => format!(r#"{{"jsonrpc":"2.0","id":{id}}}"#),
+        "error-text" => format!(r#"{{"jsonrpc":"2.0","id":{id},"error":"no"}}"#),
+        "error-list" => format!(r#"{{"jsonrpc":"2.0","id":{id},"error":[1,2,3]}}"#),
         "error-wrong-fields" => {
             format!(
-                r#"{{"jsonrpc":"2.0","id":{number},"error":{{"code":"x","message":{{"a":1}},"data":1e400}}}}"#
+                r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":"x","message":{{"a":1}},"data":1e400}}}}"#
             )
         }
         "error-deep" => format!(
-            r#"{{"jsonrpc":"2.0","id":{number},"error":{{"code":1,"message":"no","data":{}}}}}"#,
+            r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":1,"message":"no","data":{}}}}}"#,
             nested(DEEP_LEVELS)
         ),
         "error-10mb" => {
@@ -152,7 +147,7 @@ fn invalid_envelope(case: &str, request: &Request) -> Option<String> {
             &format!(r#"{{"code":-32000,"message":"no","data":"{}"}}"#, "n".repeat(10 << 20)),
         ),
         "error-code-1e400" => {
-            format!(r#"{{"jsonrpc":"2.0","id":{number},"error":{{"code":1e400,"message":"no"}}}}"#)
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":1e400,"message":"no"}}}}"#)
         }
         "escapes-in-error" => request.error(&json!({"code": 1, "message": "\u{1b}[2J\u{202e}no\u{0}"})),
         _ => return None,
@@ -211,44 +206,46 @@ fn invalid_result(case: &str, request: &Request) -> Option<String> {
     }
 }
 
-/// Responds with several messages or in pieces. Returns whether the case is one of these.
-fn respond_in_pieces(
+/// Cases that need the writer itself: raw bytes, several messages, batches, delays. Returns whether the case is one of these.
+fn write_special_response(
     scenario: &Scenario,
     request: &Request,
     writer: &mut dyn MessageWriter,
 ) -> io::Result<bool> {
     let valid_response = || valid_response(request, scenario.legacy).unwrap_or_default();
-    let bytes = |writer: &mut dyn MessageWriter, before: &[u8], bad: &[u8], after: &[u8]| {
+    let respond_with_bytes = |writer: &mut dyn MessageWriter, before: &[u8], bad: &[u8], after: &[u8]| {
         writer.begin()?;
-        writer.piece(format!(r#"{{"jsonrpc":"2.0","id":{},"result":"#, request.number()).as_bytes())?;
-        writer.piece(br#"{"resultType":"complete","content":[{"type":"text","text":""#)?;
+        writer.write_piece(
+            format!(r#"{{"jsonrpc":"2.0","id":{},"result":"#, request.numeric_id()).as_bytes(),
+        )?;
+        writer.write_piece(br#"{"resultType":"complete","content":[{"type":"text","text":""#)?;
         for piece in [before, bad, after] {
-            writer.piece(piece)?;
+            writer.write_piece(piece)?;
         }
-        writer.piece(br#""}]}}"#)?;
+        writer.write_piece(br#""}]}}"#)?;
         writer.end()
     };
     match scenario.case.as_str() {
+        // Two names, because a table has at most one row per case.
         "huge-result" | "huge-results" => send_huge_result(writer, request)?,
-        "invalid-utf8" => bytes(writer, b"a", b"\xff\xfe\xc0\x80", b"b")?,
-        "half-a-character" => bytes(writer, b"a", b"\xf0\x9f", b"b")?,
-        "nul-byte" => bytes(writer, b"a", b"\0", b"b")?,
-        "raw-control" => bytes(writer, b"a", b"\x01\x1b[31m", b"b")?,
-        "byte-order-mark" => writer.message(&format!("\u{feff}{}", valid_response()))?,
+        "invalid-utf8" => respond_with_bytes(writer, b"a", b"\xff\xfe\xc0\x80", b"b")?,
+        "half-a-character" => respond_with_bytes(writer, b"a", b"\xf0\x9f", b"b")?,
+        "nul-byte" => respond_with_bytes(writer, b"a", b"\0", b"b")?,
+        "raw-control" => respond_with_bytes(writer, b"a", b"\x01\x1b[31m", b"b")?,
+        "byte-order-mark" => writer.write_message(&format!("\u{feff}{}", valid_response()))?,
         "duplicate-responses" => {
             for _ in 0..100 {
-                writer.message(&valid_response())?;
+                writer.write_message(&valid_response())?;
             }
         }
         "batch-100000" => {
             let one = r#"{"jsonrpc":"2.0","method":"notifications/x"}"#;
-            writer.message(&format!("[{},{}]", vec![one; 100_000].join(","), valid_response()))?;
+            writer.write_message(&format!("[{},{}]", vec![one; 100_000].join(","), valid_response()))?;
         }
-        "batch-of-batches" => writer.message(&format!("[[{}]]", valid_response()))?,
-        "empty-batch" => writer.message("[]")?,
+        "batch-of-batches" => writer.write_message(&format!("[[{}]]", valid_response()))?,
+        "empty-batch" => writer.write_message("[]")?,
         "slow-drip" => send_slowly(writer, &valid_response())?,
-        "notifications-then-answer"
-        | "list-changed-flood"
+        "list-changed-flood"
         | "progress-flood"
         | "progress-endless"
         | "log-flood"
@@ -261,13 +258,13 @@ fn respond_in_pieces(
         }
         "late-response" => {
             sleep(Duration::from_millis(1_500));
-            writer.message(&request.result(&text_result("late")))?;
+            writer.write_message(&request.result(&text_result("late")))?;
         }
         "late-first-response" => {
-            if request.text() == "first" {
+            if request.text_argument() == "first" {
                 sleep(Duration::from_millis(700));
             }
-            writer.message(&request.result(&text_result(&request.text())))?;
+            writer.write_message(&request.result(&text_result(&request.text_argument())))?;
         }
         _ => return Ok(false),
     }
@@ -277,18 +274,18 @@ fn respond_in_pieces(
 /// A result above every limit.
 fn send_huge_result(writer: &mut dyn MessageWriter, request: &Request) -> io::Result<()> {
     writer.begin()?;
-    writer.piece(
+    writer.write_piece(
         format!(
             r#"{{"jsonrpc":"2.0","id":{},"result":{{"content":[{{"type":"text","text":""#,
-            request.number()
+            request.numeric_id()
         )
         .as_bytes(),
     )?;
     let megabyte = vec![b'x'; 1 << 20];
     for _ in 0..HUGE_MEGABYTES {
-        writer.piece(&megabyte)?;
+        writer.write_piece(&megabyte)?;
     }
-    writer.piece(br#""}]}}"#)?;
+    writer.write_piece(br#""}]}}"#)?;
     writer.end()
 }
 
@@ -296,19 +293,19 @@ fn send_huge_result(writer: &mut dyn MessageWriter, request: &Request) -> io::Re
 fn send_slowly(writer: &mut dyn MessageWriter, text: &str) -> io::Result<()> {
     writer.begin()?;
     for byte in text.bytes() {
-        writer.piece(&[byte])?;
+        writer.write_piece(&[byte])?;
         sleep(Duration::from_secs(1));
     }
     writer.end()
 }
 
-/// Sends messages for a while, then the response; progress is endless.
+/// Sends messages for a while, then the response; `progress-endless` never responds.
 fn flood(scenario: &Scenario, request: &Request, writer: &mut dyn MessageWriter) -> io::Result<()> {
     let case = scenario.case.as_str();
     let started = Instant::now();
     let mut number = 0_u64;
     while number < 100_000 || case == "progress-endless" {
-        writer.message(&flood_message(case, number, &request.progress_token()))?;
+        writer.write_message(&flood_message(case, number, &request.progress_token()))?;
         if case == "progress-endless" {
             sleep(Duration::from_millis(100));
         } else if started.elapsed() > FLOOD_DURATION {
@@ -316,11 +313,11 @@ fn flood(scenario: &Scenario, request: &Request, writer: &mut dyn MessageWriter)
         }
         number += 1;
     }
-    writer.message(&valid_response(request, scenario.legacy).unwrap_or_default())
+    writer.write_message(&valid_response(request, scenario.legacy).unwrap_or_default())
 }
 
 fn flood_message(case: &str, number: u64, token: &Value) -> String {
-    let asked = |method: &str, params: Value| {
+    let server_request = |method: &str, params: Value| {
         json!({"jsonrpc": "2.0", "id": format!("s{number}"), "method": method, "params": params}).to_string()
     };
     match case {
@@ -331,12 +328,13 @@ fn flood_message(case: &str, number: u64, token: &Value) -> String {
             notification("notifications/message", &json!({"level": "info", "data": "x".repeat(200)}))
         }
         "large-notifications" => notification("notifications/message", &json!({"data": "x".repeat(1 << 20)})),
-        "ping-flood" => asked("ping", json!({})),
-        "sampling-flood" => asked("sampling/createMessage", json!({"messages": [], "maxTokens": 1})),
-        "elicitation-flood" => {
-            asked("elicitation/create", json!({"message": "?", "requestedSchema": {"type": "object"}}))
-        }
-        "unknown-requests-flood" => asked("give/me", json!({"x": "y".repeat(200)})),
+        "ping-flood" => server_request("ping", json!({})),
+        "sampling-flood" => server_request("sampling/createMessage", json!({"messages": [], "maxTokens": 1})),
+        "elicitation-flood" => server_request(
+            "elicitation/create",
+            json!({"message": "?", "requestedSchema": {"type": "object"}}),
+        ),
+        "unknown-requests-flood" => server_request("give/me", json!({"x": "y".repeat(200)})),
         _ => notification("notifications/tools/list_changed", &json!({})),
     }
 }

@@ -10,7 +10,7 @@ use std::{
 
 use crate::{
     Scenario,
-    protocol::{Request, text_result, valid_response},
+    protocol::{MODERN, Request, text_result, valid_response},
     responses::{self, MessageWriter},
 };
 
@@ -25,7 +25,7 @@ impl MessageWriter for LineWriter {
         Ok(())
     }
 
-    fn piece(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn write_piece(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.out.write_all(bytes)?;
         if self.case == "slow-drip" { self.out.flush() } else { Ok(()) }
     }
@@ -44,7 +44,7 @@ impl MessageWriter for LineWriter {
 /// Runs a case until the client disconnects.
 pub(crate) fn run(scenario: &Scenario) -> io::Result<()> {
     let mut output = LineWriter { out: io::BufWriter::new(io::stdout()), case: scenario.case.clone() };
-    at_start(scenario, &mut output)?;
+    act_at_start(scenario, &mut output)?;
     for line in io::stdin().lock().lines() {
         let Some(request) = Request::read(&line?) else { continue };
         if !before_response(scenario, &request, &mut output)? {
@@ -56,7 +56,7 @@ pub(crate) fn run(scenario: &Scenario) -> io::Result<()> {
     if scenario.case.starts_with("ignores-shutdown") { sleep_forever() } else { Ok(()) }
 }
 
-fn at_start(scenario: &Scenario, output: &mut LineWriter) -> io::Result<()> {
+fn act_at_start(scenario: &Scenario, output: &mut LineWriter) -> io::Result<()> {
     match scenario.case.as_str() {
         "exit-at-start" => exit(3),
         "signal-at-start" => kill_self(),
@@ -79,17 +79,19 @@ fn at_start(scenario: &Scenario, output: &mut LineWriter) -> io::Result<()> {
         "responses-before-requests" => {
             // The first two requests are sent before these responses can be read.
             for id in 3..=1_000 {
-                output.message(&format!(
+                output.write_message(&format!(
                     r#"{{"jsonrpc":"2.0","id":{id},"result":{}}}"#,
                     text_result("poison")
                 ))?;
             }
             Ok(())
         }
-        "stderr-flood" => flood_stderr(false),
-        "stderr-flood-line" => flood_stderr(true),
+        "stderr-flood" => flood_stderr(Some(100)),
+        "stderr-flood-line" => flood_stderr(None),
         "stderr-escapes" => io::stderr().write_all(b"\x1b[2J\x1b]0;owned\x07\xff\xfe\0 token=hunter2\r\n"),
-        "stdin-never-read" | "ping-flood-unread" | "requests-then-exit" => never_read(&scenario.case, output),
+        "stdin-never-read" | "ping-flood-unread" | "requests-then-exit" => {
+            serve_without_reading(&scenario.case, output)
+        }
         _ => Ok(()),
     }
 }
@@ -109,7 +111,7 @@ fn garbage() -> [&'static [u8]; 10] {
     ]
 }
 
-/// Returns whether to respond.
+/// Does what the case demands before the response. Returns whether to respond.
 fn before_response(scenario: &Scenario, request: &Request, output: &mut LineWriter) -> io::Result<bool> {
     let (case, method) = (scenario.case.as_str(), request.method.as_str());
     let stage = match method {
@@ -119,6 +121,7 @@ fn before_response(scenario: &Scenario, request: &Request, output: &mut LineWrit
         "tools/call" => "call",
         _ => return Ok(true),
     };
+    // The rows with many calls at once end with `calls`.
     let case = case.strip_suffix("calls").map_or_else(|| case.to_owned(), |rest| format!("{rest}call"));
     if case == format!("hang-at-{stage}") {
         sleep_forever()?;
@@ -177,7 +180,7 @@ fn after_response(scenario: &Scenario, request: &Request, output: &mut LineWrite
         }
         ("list-changes-endless", "tools/list") => {
             // Every time the list is read, it changes again.
-            output.message(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#)
+            output.write_message(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#)
         }
         _ => Ok(()),
     }
@@ -227,7 +230,7 @@ fn fork_children() -> io::Result<()> {
     Ok(())
 }
 
-/// Writes more than 300 MB of the same, then continues normally.
+/// Writes more than 300 MB of repeated output, then continues normally.
 fn write_noise(output: &mut LineWriter, piece: &[u8]) -> io::Result<()> {
     let repeated = piece.repeat((64 << 10) / piece.len());
     for _ in 0..(310 << 20) / repeated.len() {
@@ -237,11 +240,11 @@ fn write_noise(output: &mut LineWriter, piece: &[u8]) -> io::Result<()> {
     output.out.flush()
 }
 
-/// Writes a gigabyte to standard error in the background.
-fn flood_stderr(one_line: bool) -> io::Result<()> {
+/// Writes a gigabyte to standard error in the background: in lines of this length, or as one line.
+fn flood_stderr(line_bytes: Option<usize>) -> io::Result<()> {
     let mut piece = vec![b'e'; 64 << 10];
-    if !one_line {
-        piece.iter_mut().step_by(100).for_each(|byte| *byte = b'\n');
+    if let Some(line_bytes) = line_bytes {
+        piece.iter_mut().step_by(line_bytes).for_each(|byte| *byte = b'\n');
     }
     thread::spawn(move || {
         for _ in 0..(1 << 30) / piece.len() {
@@ -253,14 +256,14 @@ fn flood_stderr(one_line: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// Completes the handshake without reading, because ids of clients are predictable.
-fn never_read(case: &str, output: &mut LineWriter) -> io::Result<()> {
+/// Completes the handshake without reading: the ids of the client's requests are predictable.
+fn serve_without_reading(case: &str, output: &mut LineWriter) -> io::Result<()> {
     for id in 1..=2 {
         thread::sleep(Duration::from_millis(300));
         let method = if id == 1 { "server/discover" } else { "tools/list" };
         let request =
             Request { id: Some(id.into()), method: method.to_owned(), params: serde_json::Value::Null };
-        output.message(&valid_response(&request, false).unwrap_or_default())?;
+        output.write_message(&valid_response(&request, MODERN).unwrap_or_default())?;
     }
     if case == "ping-flood-unread" {
         for id in 0..300_000 {
@@ -272,7 +275,9 @@ fn never_read(case: &str, output: &mut LineWriter) -> io::Result<()> {
     }
     if case == "requests-then-exit" {
         for id in 0..5_000 {
-            output.message(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"sampling/createMessage"}}"#))?;
+            output.write_message(&format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"method":"sampling/createMessage"}}"#
+            ))?;
         }
         thread::sleep(Duration::from_millis(300));
         return exit(1);

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::protocol::{Request, page, tool};
+use crate::protocol::{Request, list_result, tool};
 
 /// The response to `tools/list` in a case about it; none in all others.
 pub(crate) fn list_response(case: &str, request: &Request) -> Option<String> {
     let cursor = request.params.get("cursor").and_then(Value::as_str).unwrap_or_default();
     if let Some(next) = next_cursor(case, cursor) {
-        let mut page = page(&json!([tool(&format!("echo{cursor}"))]));
+        let mut page = list_result(&json!([tool(&format!("echo{cursor}"))]));
         if let Some(page) = page.as_object_mut() {
             page.insert("nextCursor".to_owned(), next);
         }
@@ -18,7 +18,7 @@ pub(crate) fn list_response(case: &str, request: &Request) -> Option<String> {
         return Some(request.raw_result(&raw));
     }
     let tools = tools(case)?;
-    Some(request.result(&page(&tools)))
+    Some(request.result(&list_result(&tools)))
 }
 
 fn next_cursor(case: &str, cursor: &str) -> Option<Value> {
@@ -38,76 +38,81 @@ fn next_cursor(case: &str, cursor: &str) -> Option<Value> {
 
 /// Lists as JSON text.
 fn raw_list(case: &str) -> Option<String> {
-    let list = |schema: String| {
+    let list_with_schema = |schema: String| {
         let bad = format!(r#"{{"name":"bad","inputSchema":{schema}}}"#);
         format!(r#"{{"resultType":"complete","tools":[{},{bad}]}}"#, tool("echo"))
     };
     // Large values are written as text, because this server must not be slow itself.
-    let described = |name: &str, bytes: usize| {
+    let tool_with_description = |name: &str, bytes: usize| {
         format!(
             r#"{{"name":"{name}","description":"{}","inputSchema":{{"type":"object"}}}}"#,
             "d".repeat(bytes)
         )
     };
-    let listed = |tools: Vec<String>| {
+    let list_with = |tools: Vec<String>| {
         Some(format!(r#"{{"resultType":"complete","tools":[{},{}]}}"#, tool("echo"), tools.join(",")))
     };
-    let numbered =
-        |count: u32, bytes: usize| (0..count).map(move |number| described(&format!("t{number}"), bytes));
+    let numbered_tools = |count: u32, bytes: usize| {
+        (0..count).map(move |number| tool_with_description(&format!("t{number}"), bytes))
+    };
     match case {
-        "many-tools" => listed(numbered(10_000, 20).collect()),
-        "huge-list" => listed(numbered(2_000, 10_000).collect()),
-        "list-9mb" => listed(numbered(150, 60_000).collect()),
-        "many-large-tools" => listed(numbered(120, 60_000).collect()),
-        "huge-description" => listed(vec![described("bad", 10 << 20)]),
-        "description-7mb" => listed(vec![described("bad", 7 << 20)]),
+        "many-tools" => list_with(numbered_tools(10_000, 20).collect()),
+        "huge-list" => list_with(numbered_tools(2_000, 10_000).collect()),
+        "list-9mb" => list_with(numbered_tools(150, 60_000).collect()),
+        "many-large-tools" => list_with(numbered_tools(120, 60_000).collect()),
+        "huge-description" => list_with(vec![tool_with_description("bad", 10 << 20)]),
+        "description-7mb" => list_with(vec![tool_with_description("bad", 7 << 20)]),
         "wide-schema" => {
             let properties: Vec<String> = (0..100_000).map(|number| format!(r#""p{number}":{{}}"#)).collect();
-            Some(list(format!(r#"{{"type":"object","properties":{{{}}}}}"#, properties.join(","))))
+            Some(list_with_schema(format!(
+                r#"{{"type":"object","properties":{{{}}}}}"#,
+                properties.join(",")
+            )))
         }
         "deep-schema" => {
             let deep = r#"{"type":"object","properties":{"a":"#.repeat(100_000);
-            Some(list(format!("{deep}1{}", "}}".repeat(100_000))))
+            Some(list_with_schema(format!("{deep}1{}", "}}".repeat(100_000))))
         }
         "schema-100-levels" => {
             let deep = r#"{"not":"#.repeat(100);
-            Some(list(format!(r#"{{"type":"object","x":{deep}{{}}{}}}"#, "}".repeat(100))))
+            Some(list_with_schema(format!(r#"{{"type":"object","x":{deep}{{}}{}}}"#, "}".repeat(100))))
         }
-        "duplicate-schema-keys" => Some(list(r#"{"type":"object","type":"string"}"#.to_owned())),
-        "schema-number-1e400" => Some(list(r#"{"type":"object","maxProperties":1e400}"#.to_owned())),
+        "duplicate-schema-keys" => Some(list_with_schema(r#"{"type":"object","type":"string"}"#.to_owned())),
+        "schema-number-1e400" => {
+            Some(list_with_schema(r#"{"type":"object","maxProperties":1e400}"#.to_owned()))
+        }
         _ => None,
     }
 }
 
 fn tools(case: &str) -> Option<Value> {
-    let schema = |schema: Value| json!({"name": "bad", "inputSchema": schema});
-    let beside = |bad: Value| json!([tool("echo"), bad]);
+    let bad_tool = |schema: Value| json!({"name": "bad", "inputSchema": schema});
+    let beside_echo = |bad: Value| json!([tool("echo"), bad]);
     Some(match case {
-        "huge-name" => beside(tool(&"n".repeat(1 << 20))),
-        "ref-cycle" => beside(schema(json!({
+        "huge-name" => beside_echo(tool(&"n".repeat(1 << 20))),
+        "ref-cycle" => beside_echo(bad_tool(json!({
             "type": "object", "$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}},
         }))),
-        "remote-ref" => beside(schema(json!({
+        "remote-ref" => beside_echo(bad_tool(json!({
             "type": "object", "properties": {"a": {"$ref": "http://169.254.169.254/latest/meta-data"}},
         }))),
-        "regex-bomb" => beside(schema(json!({
+        "regex-bomb" => beside_echo(bad_tool(json!({
             "type": "object", "properties": {"text": {"type": "string", "pattern": "^(((a+)+)+)+$"}},
         }))),
-        "regex-size-bomb" => beside(schema(json!({
+        "regex-size-bomb" => beside_echo(bad_tool(json!({
             "type": "object", "properties": {"text": {"type": "string", "pattern": "((a{1,1000}){1,1000}){1,1000}"}},
         }))),
         "branching-schema" => {
-            let both = |inner: Value| json!({"allOf": [inner.clone(), inner]});
-            let grown = (0..14).fold(json!({"type": "object"}), |inner, _| both(inner));
-            beside(schema(json!({"type": "object", "allOf": [grown]})))
+            let doubled = |inner: Value| json!({"allOf": [inner.clone(), inner]});
+            let exponential = (0..14).fold(json!({"type": "object"}), |inner, _| doubled(inner));
+            beside_echo(bad_tool(json!({"type": "object", "allOf": [exponential]})))
         }
-        other => return names(other),
+        other => return badly_named_tools(other),
     })
 }
 
 /// Names that are invalid or look like others.
-fn names(case: &str) -> Option<Value> {
-    let named = |name: &str| tool(name);
+fn badly_named_tools(case: &str) -> Option<Value> {
     Some(match case {
         "duplicate-names" => {
             let mut other = tool("twice");
@@ -116,15 +121,15 @@ fn names(case: &str) -> Option<Value> {
             }
             json!([tool("echo"), tool("twice"), other])
         }
-        "names-by-case" => json!([tool("echo"), named("Echo"), named("ECHO")]),
-        "homoglyph-name" => json!([tool("echo"), named("ech\u{43e}")]),
+        "names-by-case" => json!([tool("echo"), tool("Echo"), tool("ECHO")]),
+        "homoglyph-name" => json!([tool("echo"), tool("ech\u{43e}")]),
         "hidden-name" => {
-            json!([tool("echo"), named("ec\u{200b}ho"), named("\u{202e}ohce"), named("e\u{e0063}")])
+            json!([tool("echo"), tool("ec\u{200b}ho"), tool("\u{202e}ohce"), tool("e\u{e0063}")])
         }
-        "control-name" => json!([tool("echo"), named("e\u{1b}[31mcho"), named("e\ncho"), named("e\u{0}")]),
+        "control-name" => json!([tool("echo"), tool("e\u{1b}[31mcho"), tool("e\ncho"), tool("e\u{0}")]),
         "names-malformed" => {
             let nameless = json!({"inputSchema": {"type": "object"}});
-            json!([tool("echo"), named(""), nameless, {"name": 7}, {"name": null}, null, 7, "echo", []])
+            json!([tool("echo"), tool(""), nameless, {"name": 7}, {"name": null}, null, 7, "echo", []])
         }
         "schemas-malformed" => json!([
             tool("echo"),

@@ -20,8 +20,8 @@ impl FromStr for DurationSetting {
 
     fn from_str(text: &str) -> Result<Self, InvalidDuration> {
         let parsed: Result<jiff::SignedDuration, _> = text.trim().parse();
-        let time = parsed.ok().and_then(|time| Duration::try_from(time).ok()).filter(|time| !time.is_zero());
-        time.map(Self).ok_or(InvalidDuration)
+        let duration = parsed.ok().and_then(|duration| Duration::try_from(duration).ok());
+        duration.filter(|duration| !duration.is_zero()).map(Self).ok_or(InvalidDuration)
     }
 }
 
@@ -34,9 +34,9 @@ impl TryFrom<String> for DurationSetting {
 }
 
 impl From<DurationSetting> for String {
-    fn from(span: DurationSetting) -> Self {
+    fn from(setting: DurationSetting) -> Self {
         // Only durations of more than 292 billion years do not fit.
-        format!("{:#}", jiff::SignedDuration::try_from(span.0).unwrap_or(jiff::SignedDuration::MAX))
+        format!("{:#}", jiff::SignedDuration::try_from(setting.0).unwrap_or(jiff::SignedDuration::MAX))
     }
 }
 
@@ -72,7 +72,7 @@ impl From<IdleStop> for String {
     fn from(stop: IdleStop) -> Self {
         match stop {
             IdleStop::Never => "never".to_owned(),
-            IdleStop::After(span) => span.into(),
+            IdleStop::After(setting) => setting.into(),
         }
     }
 }
@@ -109,8 +109,8 @@ mod tests {
 
         #[test]
         fn durations_round_trip(millis in 1_u64..1 << 50) {
-            let span = DurationSetting(Duration::from_millis(millis));
-            prop_assert_eq!(String::from(span).parse(), Ok(span));
+            let setting = DurationSetting(Duration::from_millis(millis));
+            prop_assert_eq!(String::from(setting).parse(), Ok(setting));
         }
 
         #[test]

@@ -15,7 +15,7 @@ pub enum ConflictPolicy {
     /// Keep the existing server.
     #[default]
     Keep,
-    /// Replace its transport; keep the operator's other settings.
+    /// Replace its transport and withdraw trust; keep the operator's other settings.
     Replace,
 }
 
@@ -40,7 +40,7 @@ pub struct PlannedServer {
     /// Its name in `toolyard.toml`.
     pub name: String,
     /// The files it was found in.
-    pub sources: Vec<String>,
+    pub found_in: Vec<String>,
     /// Notes for the user.
     pub notes: Vec<String>,
 }
@@ -70,8 +70,8 @@ pub fn plan_import(
     conflict_policy: ConflictPolicy,
 ) -> Result<ImportPlan, EditError> {
     let mut document = parse(text)?;
-    let old = configured_servers(&document);
-    let by_reach: HashMap<TransportKey, &str> = old
+    let existing_servers = configured_servers(&document);
+    let by_transport: HashMap<TransportKey, &str> = existing_servers
         .iter()
         .filter_map(|(name, settings)| Some((transport_key(settings.as_ref()?), name.as_str())))
         .collect();
@@ -83,22 +83,26 @@ pub fn plan_import(
         text: text.to_owned(),
     };
     let mut is_changed = false;
-    for MergedServer { server, sources } in imported {
+    for MergedServer { server, found_in } in imported {
         let planned = |name: &str| PlannedServer {
             name: name.to_owned(),
-            sources: sources.clone(),
+            found_in: found_in.clone(),
             notes: server.notes.clone(),
         };
         if is_toolyard(&server.name, &server.settings) {
             let reason = "is Toolyard itself";
             plan.skipped.push(SkippedServer { name: server.name.clone(), reason });
-        } else if let Some(name) = by_reach.get(&transport_key(&server.settings)) {
+        } else if let Some(name) = by_transport.get(&transport_key(&server.settings)) {
             plan.existing.push(planned(name));
-        } else if let Some(old) = old.get(&server.name) {
+        } else if let Some(old) = existing_servers.get(&server.name) {
             let diff = difference(old.as_ref(), &server.settings);
             plan.conflicting.push(ConflictingServer { server: planned(&server.name), diff });
             if conflict_policy == ConflictPolicy::Replace {
-                put_server(&mut document, &server.name, &with_decisions(old.as_ref(), &server.settings))?;
+                put_server(
+                    &mut document,
+                    &server.name,
+                    &with_operator_settings(old.as_ref(), &server.settings),
+                )?;
                 is_changed = true;
             }
         } else {
@@ -133,7 +137,7 @@ fn transport_key(settings: &ServerSettings) -> TransportKey {
 }
 
 /// The imported settings with the operator's settings of the existing server.
-fn with_decisions(old: Option<&ServerSettings>, new: &ServerSettings) -> ServerSettings {
+fn with_operator_settings(old: Option<&ServerSettings>, new: &ServerSettings) -> ServerSettings {
     let Some(old) = old else { return new.clone() };
     ServerSettings {
         enabled: old.enabled,
@@ -161,10 +165,9 @@ fn is_toolyard(name: &str, settings: &ServerSettings) -> bool {
     starts_us || (settings.url.is_some() && (name == "toolyard" || has_our_token))
 }
 
-/// A line for each field that differs.
 fn difference(old: Option<&ServerSettings>, new: &ServerSettings) -> Vec<String> {
     let Some(old) = old else { return vec!["the existing entry is invalid".to_owned()] };
-    let (old, new) = (lines(old), lines(new));
+    let (old, new) = (redacted_fields(old), redacted_fields(new));
     let fields: std::collections::BTreeSet<&String> = old.keys().chain(new.keys()).collect();
     let mut diff = Vec::new();
     for field in fields {
@@ -177,31 +180,31 @@ fn difference(old: Option<&ServerSettings>, new: &ServerSettings) -> Vec<String>
     diff
 }
 
-/// Fields and values as TOML, without secrets.
-fn lines(settings: &ServerSettings) -> BTreeMap<String, String> {
+/// The values as TOML by field, without secrets.
+fn redacted_fields(settings: &ServerSettings) -> BTreeMap<String, String> {
     let mut settings = settings.clone();
     let secrets = secrets::extract_secrets(&mut settings, "secret");
-    let mut lines = BTreeMap::new();
+    let mut fields = BTreeMap::new();
     for (field, item) in &server_table(&settings) {
         match item.as_table() {
-            Some(table) => lines.extend(
+            Some(table) => fields.extend(
                 table
                     .iter()
                     .map(|(name, item)| (format!("{field}.{name}"), item.to_string().trim().to_owned())),
             ),
             None => {
-                lines.insert(field.to_owned(), item.to_string().trim().to_owned());
+                fields.insert(field.to_owned(), item.to_string().trim().to_owned());
             }
         }
     }
     for secret in secrets {
         let reference = format!("${{{}}}", secret.variable);
         let field = secret.field.split('[').next().unwrap_or_default();
-        if let Some(line) = lines.get_mut(field) {
-            *line = line.replace(&reference, "[secret]");
+        if let Some(value) = fields.get_mut(field) {
+            *value = value.replace(&reference, "[secret]");
         }
     }
-    lines
+    fields
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ Authorization = "Bearer Swordfish-canary"
 prefer = "mcp-first" # really
 "#;
 
-fn imported(text: &str) -> Vec<MergedServer> {
+fn cursor_servers(text: &str) -> Vec<MergedServer> {
     merge_servers([(
         "Cursor".to_owned(),
         import_servers(Client::Cursor, text, FileContext::default()).unwrap().servers,
@@ -35,7 +35,7 @@ fn imported(text: &str) -> Vec<MergedServer> {
 }
 
 fn servers() -> Vec<MergedServer> {
-    imported(
+    cursor_servers(
         r#"{"mcpServers": {
             "sheets": {"command": "uvx", "args": ["excel-mcp-server", "stdio"]},
             "jira": {"url": "https://jira.example.org/v2/mcp", "headers": {"Authorization": "Bearer Swordfish-canary-2"}},
@@ -132,7 +132,7 @@ fn a_replaced_server_loses_trust() {
     let file = "[servers.a]\ncommand = \"good\"\ntrusted = true\nenabled = false\n";
     let plan = plan_import(
         file,
-        &imported(r#"{"mcpServers": {"a": {"command": "other"}}}"#),
+        &cursor_servers(r#"{"mcpServers": {"a": {"command": "other"}}}"#),
         ConflictPolicy::Replace,
     )
     .unwrap();
@@ -143,13 +143,13 @@ fn a_replaced_server_loses_trust() {
 fn servers_are_added_and_removed_in_place() {
     let settings: ServerSettings =
         toml::from_str("command = 'npx'\nargs = ['-y', 'x']\nenv = {A = '${A}'}").unwrap();
-    let with = add_server(FILE, "new", &settings).unwrap();
+    let added = add_server(FILE, "new", &settings).unwrap();
     let expected = FILE.replace(
         "\n[routing]",
         "\n[servers.new]\ncommand = \"npx\"\nargs = [\"-y\", \"x\"]\n\n[servers.new.env]\nA = \"${A}\"\n\n[routing]",
     );
-    assert_eq!(with, expected);
-    assert_eq!(remove_server(&with, "new").unwrap().as_deref(), Some(FILE));
+    assert_eq!(added, expected);
+    assert_eq!(remove_server(&added, "new").unwrap().as_deref(), Some(FILE));
     assert_eq!(remove_server(FILE, "nobody").unwrap(), None);
     assert_eq!(add_server(FILE, "excel", &settings).unwrap_err(), EditError::NameTaken("excel".to_owned()));
     insta::assert_snapshot!(add_server(FILE, "Bad Name", &settings).unwrap_err(), @"`Bad Name` is not a valid server name: only `a` to `z`, digits, `-` and `_` are allowed, starting with a letter or digit; try `bad-name`");
@@ -169,10 +169,10 @@ proptest! {
     fn edits_never_panic(servers in Just(servers()), text in "(\\[servers|\\.|[a-c]|[\\[\\]={}\"\n#' ]|1){0,40}") {
         let settings = ServerSettings { command: Some("x".to_owned()), ..ServerSettings::default() };
         let _ = plan_import(&text, &servers, ConflictPolicy::Replace);
-        if let Ok(with) = add_server(&text, "fresh", &settings) {
-            let import_servers: toml::Table = toml::from_str(&with).unwrap();
-            prop_assert!(import_servers["servers"]["fresh"]["command"].as_str() == Some("x"), "{with}");
-            let without = remove_server(&with, "fresh").unwrap().unwrap();
+        if let Ok(added) = add_server(&text, "fresh", &settings) {
+            let table: toml::Table = toml::from_str(&added).unwrap();
+            prop_assert!(table["servers"]["fresh"]["command"].as_str() == Some("x"), "{added}");
+            let without = remove_server(&added, "fresh").unwrap().unwrap();
             prop_assert!(toml::from_str::<toml::Table>(&without).is_ok(), "{without}");
         }
     }
@@ -186,8 +186,8 @@ proptest! {
             ..ServerSettings::default()
         };
         let text = add_server(FILE, "new", &settings).unwrap();
-        let import_servers: toml::Table = toml::from_str(&text).unwrap();
-        prop_assert_eq!(import_servers["servers"]["new"].clone().try_into::<ServerSettings>().unwrap(), settings);
+        let table: toml::Table = toml::from_str(&text).unwrap();
+        prop_assert_eq!(table["servers"]["new"].clone().try_into::<ServerSettings>().unwrap(), settings);
         prop_assert_eq!(remove_server(&text, "new").unwrap().unwrap(), FILE);
     }
 }

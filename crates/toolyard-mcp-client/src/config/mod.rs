@@ -14,6 +14,7 @@ mod duration_setting;
 mod error;
 pub mod import;
 mod import_plan;
+mod oauth_settings;
 mod redacted;
 mod secrets;
 mod server;
@@ -35,12 +36,10 @@ pub use error::ConfigError;
 pub use import_plan::{
     ConflictPolicy, ConflictingServer, ImportPlan, PlannedServer, SkippedServer, plan_import,
 };
+pub use oauth_settings::OauthSettings;
 pub use secrets::ExtractedSecret;
-pub use server::{HttpKind, McpServerConfig, OauthConfig, ToolFilter, TransportConfig};
+pub use server::{HttpKind, McpServerConfig, ToolFilter, TransportConfig};
 pub use server_name::{MAX_NAME_LENGTH, NameError, check_server_name, suggest_server_name, unique_name};
-pub use settings::{OauthSettings, RevisionSetting, ServerSettings, TransportSetting};
+pub use settings::{RevisionSetting, ServerSettings, TransportSetting};
 pub use settings_file::{EditError, add_server, remove_server};
-pub use template::{
-    ReferenceError, Template, UnsetVariable,
-    resolve::{ResolveError, ResolvedServer},
-};
+pub use template::{ReferenceError, Template, UnsetVariable, resolve::ResolvedServer};

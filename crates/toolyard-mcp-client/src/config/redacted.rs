@@ -25,12 +25,13 @@ impl fmt::Debug for RedactedUrl<'_> {
 }
 
 /// A short preview without unsafe characters and secrets.
-pub(super) fn safe_preview(name: &str) -> String {
+pub(super) fn safe_preview(text: &str) -> String {
     const MAX_PREVIEW_CHARS: usize = 80;
-    let plain = |letter: char| if toolyard_core::text::is_visible(letter) { letter } else { '\u{fffd}' };
-    let mut text: String = name.chars().take(MAX_PREVIEW_CHARS).map(plain).collect();
-    if name.chars().nth(MAX_PREVIEW_CHARS).is_some() {
-        text.push('…');
+    let replace_invisible =
+        |character: char| if toolyard_core::text::is_visible(character) { character } else { '\u{fffd}' };
+    let mut preview: String = text.chars().take(MAX_PREVIEW_CHARS).map(replace_invisible).collect();
+    if text.chars().nth(MAX_PREVIEW_CHARS).is_some() {
+        preview.push('…');
     }
-    toolyard_core::redact(&text).into_owned()
+    toolyard_core::redact(&preview).into_owned()
 }

@@ -19,14 +19,7 @@ pub struct ExtractedSecret {
     /// The variable that replaces it.
     pub variable: String,
     /// Identifies equal secrets during an import; never displayed or stored.
-    pub(super) fingerprint: ContentHash,
-}
-
-impl ExtractedSecret {
-    /// The [`ContentHash::of`] the secret, which identifies equal secrets. Do not display or store it.
-    pub fn fingerprint(&self) -> ContentHash {
-        self.fingerprint
-    }
+    pub fingerprint: ContentHash,
 }
 
 impl fmt::Debug for ExtractedSecret {
@@ -38,30 +31,29 @@ impl fmt::Debug for ExtractedSecret {
     }
 }
 
-/// Replaces secrets with references to variables.
 pub(super) fn extract_secrets(settings: &mut ServerSettings, server: &str) -> Vec<ExtractedSecret> {
     let taken = settings.variables();
     let mut extractor = SecretExtractor { server, taken, found: Vec::new() };
     for (name, text) in &mut settings.env {
         let variable = if is_variable_name(name) { name.clone() } else { variable_name(&[server, name]) };
-        extractor.named_value(format!("env.{}", safe_preview(name)), name, text, &variable);
+        extractor.extract_named(format!("env.{}", safe_preview(name)), name, text, &variable);
     }
     for (name, text) in &mut settings.headers {
         let is_token = name.eq_ignore_ascii_case("authorization");
         let variable = variable_name(&[server, if is_token { "token" } else { name }]);
-        extractor.named_value(format!("headers.{}", safe_preview(name)), name, text, &variable);
+        extractor.extract_named(format!("headers.{}", safe_preview(name)), name, text, &variable);
     }
     if let Some(text) = settings.oauth.as_mut().and_then(|oauth| oauth.client_secret.as_mut()) {
         let variable = variable_name(&[server, "client secret"]);
-        extractor.named_value("oauth.client_secret".to_owned(), "client_secret", text, &variable);
+        extractor.extract_named("oauth.client_secret".to_owned(), "client_secret", text, &variable);
     }
     if let Some(url) = &mut settings.url {
-        extractor.url("url", url);
+        extractor.extract_from_url("url", url);
     }
     if let Some(command) = &mut settings.command {
-        extractor.unnamed_value("command".to_owned(), command, &variable_name(&[server, "command"]));
+        extractor.extract_unnamed("command".to_owned(), command, &variable_name(&[server, "command"]));
     }
-    extractor.arguments(&mut settings.args);
+    extractor.extract_from_arguments(&mut settings.args);
     extractor.found
 }
 
@@ -73,9 +65,10 @@ struct SecretExtractor<'a> {
 }
 
 impl SecretExtractor<'_> {
-    /// A value with a key that may indicate a secret.
-    fn named_value(&mut self, field: String, key: &str, text: &mut String, variable: &str) {
+    /// Extracts the secret of a value whose key may indicate one.
+    fn extract_named(&mut self, field: String, key: &str, text: &mut String, variable: &str) {
         let mut template = parse_or_literal(text);
+        let mut has_secret_default = false;
         for piece in &mut template.pieces {
             if let Piece::Reference { variable, default } = piece
                 && default
@@ -83,23 +76,23 @@ impl SecretExtractor<'_> {
                     .is_some_and(|default| is_secret(key, default) || is_secret(variable, default))
             {
                 self.record(field.clone(), variable, default.take().unwrap_or_default().as_str());
-                *text = String::new();
+                has_secret_default = true;
             }
         }
-        let literal = literal(&template);
+        let literal = literal_text(&template);
         if is_secret(key, &literal) {
             let (scheme, secret) = split_scheme(&literal);
             let variable = self.free_variable(variable, secret);
             *text = format!("{scheme}${{{variable}}}");
             self.record(field, &variable, secret);
-        } else if text.is_empty() {
+        } else if has_secret_default {
             *text = template.to_string();
         }
     }
 
-    /// A value without a key.
-    fn unnamed_value(&mut self, field: String, text: &mut String, variable: &str) {
-        let literal = literal(&parse_or_literal(text));
+    /// Extracts the secret of a value without a key.
+    fn extract_unnamed(&mut self, field: String, text: &mut String, variable: &str) {
+        let literal = literal_text(&parse_or_literal(text));
         if redact(text) != text.as_str() || !is_path(&literal) && has_long_token(&literal) {
             let variable = self.free_variable(variable, text);
             self.record(field, &variable, text);
@@ -107,43 +100,43 @@ impl SecretExtractor<'_> {
         }
     }
 
-    fn arguments(&mut self, arguments: &mut [String]) {
-        let mut before = String::new();
-        for (number, text) in arguments.iter_mut().enumerate() {
-            let field = format!("args[{number}]");
+    fn extract_from_arguments(&mut self, arguments: &mut [String]) {
+        let mut previous = String::new();
+        for (index, text) in arguments.iter_mut().enumerate() {
+            let field = format!("args[{index}]");
             let original = text.clone();
-            let flag = before.trim_start_matches('-');
+            let flag = previous.trim_start_matches('-');
             let variable = |name: &str| {
-                let numbered = format!("argument {number}");
+                let numbered = format!("argument {index}");
                 variable_name(&[self.server, if name.is_empty() { &numbered } else { name }])
             };
-            let follows_flag = before.starts_with('-') && !before.contains('=') && !text.starts_with('-');
-            let pair = serde_json::to_string(&[before.as_str(), text.as_str()]).unwrap_or_default();
-            let is_value = follows_flag && has_word(&literal(&parse_or_literal(text)));
+            let follows_flag = previous.starts_with('-') && !previous.contains('=') && !text.starts_with('-');
+            let pair = serde_json::to_string(&[previous.as_str(), text.as_str()]).unwrap_or_default();
+            let is_value = follows_flag && has_alphanumeric(&literal_text(&parse_or_literal(text)));
             if is_value && names_secret_value(flag, text) {
                 let variable = variable(flag);
-                self.named_value(field.clone(), "password", text, &variable);
-            } else if let Some((start, key, value)) = split_assignment(text) {
+                self.extract_named(field.clone(), "password", text, &variable);
+            } else if let Some((prefix, key, value)) = split_assignment(text) {
                 let variable = variable(key);
-                let (start, key, mut value) = (start.to_owned(), key.to_owned(), value.to_owned());
-                self.named_value(field.clone(), &key, &mut value, &variable);
-                *text = format!("{start}{value}");
+                let (prefix, key, mut value) = (prefix.to_owned(), key.to_owned(), value.to_owned());
+                self.extract_named(field.clone(), &key, &mut value, &variable);
+                *text = format!("{prefix}{value}");
             } else if is_value && redact(&pair) != pair {
                 let variable = variable(flag);
-                self.named_value(field.clone(), "password", text, &variable);
+                self.extract_named(field.clone(), "password", text, &variable);
             } else if is_http_url(text) {
-                self.url(&field, text);
+                self.extract_from_url(&field, text);
             }
             if *text == original || redact(text) != text.as_str() {
                 let variable = variable("");
-                self.unnamed_value(field, text, &variable);
+                self.extract_unnamed(field, text, &variable);
             }
-            before = original;
+            previous = original;
         }
     }
 
-    /// A URL: user, query values and random-looking path segments.
-    fn url(&mut self, field: &str, url: &mut String) {
+    /// Extracts the secrets of a URL: user, query values and random-looking path segments.
+    fn extract_from_url(&mut self, field: &str, url: &mut String) {
         let mut template = parse_or_literal(url);
         for piece in &mut template.pieces {
             if let Piece::Reference { variable, default } = piece
@@ -157,7 +150,7 @@ impl SecretExtractor<'_> {
         let mut extracted = Template::default();
         for piece in template.pieces {
             match piece {
-                Piece::Text(text) => self.url_text(field, &text, &mut extracted),
+                Piece::Text(text) => self.extract_from_url_text(field, &text, &mut extracted),
                 Piece::Reference { .. } => extracted.pieces.push(piece),
             }
         }
@@ -171,21 +164,21 @@ impl SecretExtractor<'_> {
         }
     }
 
-    fn url_text(&mut self, field: &str, text: &str, extracted: &mut Template) {
+    fn extract_from_url_text(&mut self, field: &str, text: &str, extracted: &mut Template) {
         let mut is_host = false;
         for part in text.split_inclusive(['/', '?', '&', '#']) {
             let bare = part.trim_end_matches(['/', '?', '&', '#']);
-            let end = part.get(bare.len()..).unwrap_or_default();
+            let separator = part.get(bare.len()..).unwrap_or_default();
             let (kept, key, value) = match (bare.split_once('='), bare.rsplit_once('@')) {
                 (Some((key, value)), _) => (format!("{key}="), key, value),
                 (None, Some((user, _))) if is_host => (String::new(), "password", user),
                 _ => (String::new(), "", bare),
             };
             let is_user = is_host && key == "password";
-            let is_found =
+            let is_secret_part =
                 if key.is_empty() { !is_host && has_long_token(value) } else { is_secret(key, value) };
             extracted.push_text(&kept);
-            if is_found {
+            if is_secret_part {
                 let name = variable_name(&[self.server, if key.is_empty() { "token" } else { key }]);
                 let variable = self.free_variable(&name, value);
                 self.record(field.to_owned(), &variable, value);
@@ -196,9 +189,9 @@ impl SecretExtractor<'_> {
             if is_user {
                 extracted.push_text(bare.get(value.len()..).unwrap_or_default());
             }
-            extracted.push_text(end);
+            extracted.push_text(separator);
             // The host follows the second slash of `https://`, whose own part is empty.
-            is_host = bare.is_empty() && end == "/";
+            is_host = bare.is_empty() && separator == "/";
         }
     }
 
@@ -223,8 +216,8 @@ fn parse_or_literal(text: &str) -> Template {
     Template::parse(text).unwrap_or_else(|_| Template { pieces: vec![Piece::Text(text.to_owned())] })
 }
 
-/// The literal parts of a value.
-fn literal(template: &Template) -> String {
+/// The text of a template without its references.
+fn literal_text(template: &Template) -> String {
     let texts = template.pieces.iter().map(|piece| match piece {
         Piece::Text(text) => text.as_str(),
         Piece::Reference { .. } => "",
@@ -234,15 +227,15 @@ fn literal(template: &Template) -> String {
 
 /// Splits `--key=value`, `KEY=value` or `Name: value` into prefix, key and value.
 fn split_assignment(text: &str) -> Option<(&str, &str, &str)> {
-    let end = text.find(['=', ':'])?;
-    let key = text.get(..end)?.trim_start_matches('-');
+    let key_end = text.find(['=', ':'])?;
+    let key = text.get(..key_end)?.trim_start_matches('-');
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
-    let after = text.get(end + 1..)?;
+    let after = text.get(key_end + 1..)?;
     let value = after.trim_start_matches(' ');
-    let is_address = after.starts_with("//");
-    let start = text.get(..text.len() - value.len())?;
+    let is_url = after.starts_with("//");
+    let prefix = text.get(..text.len() - value.len())?;
     let is_key = !key.is_empty() && key.bytes().all(is_name) && !has_long_token(key);
-    (is_key && !is_address).then_some((start, key, value))
+    (is_key && !is_url).then_some((prefix, key, value))
 }
 
 /// Splits an authorization scheme such as `Bearer ` from the rest.
@@ -258,23 +251,23 @@ fn split_scheme(value: &str) -> (&str, &str) {
     }
 }
 
-/// Whether the value of this key is a secret.
+/// Whether the value of a key is a secret.
 fn is_secret(key: &str, literal: &str) -> bool {
     let (_, bare) = split_scheme(literal);
-    has_word(bare)
-        && !is_switch(bare)
+    has_alphanumeric(bare)
+        && !is_flag_value(bare)
         && (names_secret_value(key, bare)
             || is_redacted_under(key, literal)
             || redact(literal) != literal
             || has_long_token(bare))
 }
 
-fn has_word(text: &str) -> bool {
+fn has_alphanumeric(text: &str) -> bool {
     text.chars().any(char::is_alphanumeric)
 }
 
 /// Whether a value is a flag or a small number.
-fn is_switch(value: &str) -> bool {
+fn is_flag_value(value: &str) -> bool {
     ["true", "false", "yes", "no", "on", "off", "none", "null"]
         .iter()
         .any(|word| value.eq_ignore_ascii_case(word))
@@ -283,19 +276,21 @@ fn is_switch(value: &str) -> bool {
 
 /// Whether a key names a secret: by the redaction rules, or by its last word unless the value is a path.
 fn names_secret_value(key: &str, value: &str) -> bool {
-    const WORDS: [&str; 10] =
+    const SECRET_WORDS: [&str; 10] =
         ["key", "apikey", "pat", "pwd", "pass", "dsn", "auth", "cookie", "credential", "credentials"];
     let is_public = key.to_ascii_lowercase().contains("public");
     let last = key.rsplit(['_', '-', '.']).next().unwrap_or_default();
-    let is_named = WORDS.iter().any(|word| last.eq_ignore_ascii_case(word));
+    let is_named = SECRET_WORDS.iter().any(|word| last.eq_ignore_ascii_case(word));
     is_secret_key(key) || is_named && !is_public && !value.starts_with(['/', '~', '.', '\\'])
 }
 
 /// Whether the redaction rules treat any value of this key as a secret.
 fn is_secret_key(key: &str) -> bool {
+    // An ordinary word as the value, so that only the key counts.
     !key.is_empty() && is_redacted_under(key, "swordfish")
 }
 
+/// Whether the redaction rules replace this value of this key.
 fn is_redacted_under(key: &str, value: &str) -> bool {
     let (_, is_changed) = redact_json(&RawJson::from_value(&serde_json::json!({ key: value })));
     is_changed
@@ -307,9 +302,9 @@ fn is_path(text: &str) -> bool {
 
 /// Whether the text has a long run of mixed letters and digits.
 fn has_long_token(text: &str) -> bool {
-    const LONG: usize = 16;
-    text.split(|letter: char| !letter.is_ascii_alphanumeric()).any(|run| {
-        run.len() >= LONG
+    const MIN_TOKEN_CHARS: usize = 16;
+    text.split(|character: char| !character.is_ascii_alphanumeric()).any(|run| {
+        run.len() >= MIN_TOKEN_CHARS
             && run.bytes().any(|byte| byte.is_ascii_digit())
             && run.bytes().any(|byte| byte.is_ascii_alphabetic())
     })

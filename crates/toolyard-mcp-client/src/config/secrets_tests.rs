@@ -17,7 +17,7 @@ fn canaries() -> Vec<String> {
     rules["formats"].as_array().unwrap().iter().filter_map(example).collect()
 }
 
-fn extracted(mut settings: ServerSettings) -> (String, Vec<ExtractedSecret>) {
+fn extract(mut settings: ServerSettings) -> (String, Vec<ExtractedSecret>) {
     let found = extract_secrets(&mut settings, "github");
     (toml::to_string(&settings).unwrap(), found)
 }
@@ -33,7 +33,7 @@ fn program(args: &[&str]) -> ServerSettings {
 /// Settings with the secret in each possible field.
 fn settings_with(secret: &str) -> Vec<ServerSettings> {
     let escaped = Template::escape(secret);
-    let web = |url: &str, headers: &[(&str, String)]| ServerSettings {
+    let http = |url: &str, headers: &[(&str, String)]| ServerSettings {
         url: Some(url.to_owned()),
         headers: headers.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect(),
         ..ServerSettings::default()
@@ -45,11 +45,11 @@ fn settings_with(secret: &str) -> Vec<ServerSettings> {
         env("API_KEY", escaped.clone()),
         env("VALUE", format!("${{TOKEN:-{escaped}}}")),
         env("VALUE", format!("${{A}} {escaped} ${{B}}")),
-        web("https://example.org/mcp", &[("Authorization", format!("Bearer {escaped}"))]),
-        web("https://example.org/mcp", &[("X-Custom", escaped.clone())]),
-        web(&format!("https://example.org/mcp?key={escaped}&x=1"), &[]),
-        web(&format!("https://example.org/mcp/{escaped}/sse"), &[]),
-        web(&format!("https://ann:{escaped}@example.org/mcp"), &[]),
+        http("https://example.org/mcp", &[("Authorization", format!("Bearer {escaped}"))]),
+        http("https://example.org/mcp", &[("X-Custom", escaped.clone())]),
+        http(&format!("https://example.org/mcp?key={escaped}&x=1"), &[]),
+        http(&format!("https://example.org/mcp/{escaped}/sse"), &[]),
+        http(&format!("https://ann:{escaped}@example.org/mcp"), &[]),
         program(&["-y", "server", "--api-key", &escaped]),
         program(&["-y", "server", &format!("--api-key={escaped}")]),
         program(&["run", "-e", &format!("VALUE={escaped}"), "image"]),
@@ -64,7 +64,7 @@ fn settings_with(secret: &str) -> Vec<ServerSettings> {
         program(&["-c", &format!("export VALUE={escaped}; exec server")]),
         ServerSettings {
             oauth: Some(OauthSettings { client_secret: Some(escaped), ..OauthSettings::default() }),
-            ..web("https://example.org", &[])
+            ..http("https://example.org", &[])
         },
     ]
 }
@@ -74,15 +74,16 @@ fn no_secret_remains_in_any_field() {
     let canaries = canaries();
     assert!(canaries.len() >= 50, "{}", canaries.len());
     for secret in canaries.iter().filter(|secret| !secret.contains('}')) {
-        let tail: String = secret.lines().max_by_key(|line| line.len()).unwrap_or_default().to_owned();
-        for (number, settings) in settings_with(secret).into_iter().enumerate() {
+        let longest_line: String =
+            secret.lines().max_by_key(|line| line.len()).unwrap_or_default().to_owned();
+        for (index, settings) in settings_with(secret).into_iter().enumerate() {
             let debug = format!("{settings:?} {:?}", settings.warnings("github"));
-            let (text, found) = extracted(settings);
+            let (text, found) = extract(settings);
             let all = format!("{text}{found:?}{debug}");
-            assert!(!all.contains(&tail), "{number}: {tail} is left in {all}");
-            assert!(!found.is_empty(), "{number}: {secret}");
+            assert!(!all.contains(&longest_line), "{index}: {longest_line} is left in {all}");
+            assert!(!found.is_empty(), "{index}: {secret}");
             let again: ServerSettings = toml::from_str(&text).unwrap();
-            assert_eq!(extracted(again).1, [], "{number}: {text}");
+            assert_eq!(extract(again).1, [], "{index}: {text}");
         }
     }
 }
@@ -113,7 +114,7 @@ fn values_of_secret_keys_are_extracted() {
             "/nix/store/9k2mz8x7v6b5n4m3l2k1j0h9g8f7d6s5-server/bin",
         ])
     };
-    let (text, found) = extracted(settings);
+    let (text, found) = extract(settings);
     insta::assert_snapshot!(text, @r#"
     command = "npx"
     args = ["-y", "@scope/server-name@1.2.3", "--port", "8080", "--token", "${TOKEN}", "--password", "${GITHUB_PASSWORD}", "/nix/store/9k2mz8x7v6b5n4m3l2k1j0h9g8f7d6s5-server/bin"]
@@ -155,7 +156,7 @@ fn values_of_secret_keys_are_extracted() {
 
 #[test]
 fn schemes_and_references_are_kept() {
-    let value = |name: &str, value: &str| {
+    let extracted_header = |name: &str, value: &str| {
         let headers = [(name.to_owned(), value.to_owned())].into();
         let url = Some("https://example.org/v1/mcp?toolset=all&page=2".to_owned());
         let mut settings = ServerSettings { url, headers, ..ServerSettings::default() };
@@ -163,11 +164,11 @@ fn schemes_and_references_are_kept() {
         assert_eq!(settings.url.as_deref(), Some("https://example.org/v1/mcp?toolset=all&page=2"));
         settings.headers.into_values().next().unwrap()
     };
-    assert_eq!(value("Authorization", "Bearer swordfish"), "Bearer ${GITHUB_TOKEN}");
-    assert_eq!(value("Authorization", "Bearer ${MINE}"), "Bearer ${MINE}");
-    assert_eq!(value("Authorization", "${MINE}"), "${MINE}");
-    assert_eq!(value("Authorization", "Bearer ${MINE:-swordfish}"), "Bearer ${MINE}");
-    assert_eq!(value("X-Api-Key", "swordfish"), "${GITHUB_X_API_KEY}");
-    assert_eq!(value("Accept", "application/json"), "application/json");
-    assert_eq!(value("X-MCP-Toolsets", "repos,issues"), "repos,issues");
+    assert_eq!(extracted_header("Authorization", "Bearer swordfish"), "Bearer ${GITHUB_TOKEN}");
+    assert_eq!(extracted_header("Authorization", "Bearer ${MINE}"), "Bearer ${MINE}");
+    assert_eq!(extracted_header("Authorization", "${MINE}"), "${MINE}");
+    assert_eq!(extracted_header("Authorization", "Bearer ${MINE:-swordfish}"), "Bearer ${MINE}");
+    assert_eq!(extracted_header("X-Api-Key", "swordfish"), "${GITHUB_X_API_KEY}");
+    assert_eq!(extracted_header("Accept", "application/json"), "application/json");
+    assert_eq!(extracted_header("X-MCP-Toolsets", "repos,issues"), "repos,issues");
 }

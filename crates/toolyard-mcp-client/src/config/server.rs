@@ -4,7 +4,10 @@ use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
 
 use toolyard_core::{ContentHash, RevisionFamily, SourceId};
 
-use super::redacted::{RedactedMap, RedactedUrl, safe_preview};
+use super::{
+    oauth_settings::OauthSettings,
+    redacted::{RedactedMap, RedactedUrl, safe_preview},
+};
 
 /// One configured server. Values may contain `${VAR}` references, which are resolved when the server is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +22,7 @@ pub struct McpServerConfig {
     pub enabled: bool,
     /// Whether its hints are trusted and it may substitute other trusted sources.
     pub trusted: bool,
-    /// Whether calls that are not read-only are exclusive.
+    /// Whether a call that is not read-only excludes all other calls to the server.
     pub exclusive: bool,
     /// Whether new tool definitions need approval.
     pub strict: bool,
@@ -34,20 +37,7 @@ pub struct McpServerConfig {
     /// Which tools are used.
     pub tools: ToolFilter,
     /// OAuth settings.
-    pub oauth: Option<OauthConfig>,
-}
-
-/// OAuth settings of a server.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct OauthConfig {
-    /// The id of a manually registered client.
-    pub client_id: Option<String>,
-    /// The client secret.
-    pub client_secret: Option<String>,
-    /// The scopes to request.
-    pub scopes: Vec<String>,
-    /// The port of the loopback redirect.
-    pub callback_port: Option<u16>,
+    pub oauth: Option<OauthSettings>,
 }
 
 /// The transport of a server. `Debug` shows no values, which may be secrets.
@@ -183,11 +173,5 @@ impl fmt::Debug for TransportConfig {
                 .field("kind", kind)
                 .finish(),
         }
-    }
-}
-
-impl fmt::Debug for OauthConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OauthConfig").field("scopes", &self.scopes.len()).finish_non_exhaustive()
     }
 }

@@ -8,30 +8,27 @@ pub const MAX_NAME_LENGTH: usize = 64;
 /// Why a server name is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum NameError {
-    /// Empty.
     #[error("empty")]
     Empty,
-    /// Too long.
     #[error("longer than {MAX_NAME_LENGTH} characters")]
     TooLong,
-    /// Contains an invalid character.
     #[error("only `a` to `z`, digits, `-` and `_` are allowed, starting with a letter or digit")]
     InvalidCharacter,
-    /// Reserved for built-in tools.
     #[error("reserved for built-in tools")]
     Reserved,
 }
 
 /// Checks a server name.
 pub fn check_server_name(name: &str) -> Result<(), NameError> {
-    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let is_letter_or_digit = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     if name.is_empty() {
         Err(NameError::Empty)
     } else if name.len() > MAX_NAME_LENGTH {
         Err(NameError::TooLong)
-    } else if !name.bytes().all(|byte| is_plain(byte) || matches!(byte, b'-' | b'_'))
-        || !name.bytes().next().is_some_and(is_plain)
+    } else if !name.bytes().all(|byte| is_letter_or_digit(byte) || matches!(byte, b'-' | b'_'))
+        || !name.bytes().next().is_some_and(is_letter_or_digit)
     {
         Err(NameError::InvalidCharacter)
     } else if SourceId::is_native_hint(name) {
@@ -43,23 +40,23 @@ pub fn check_server_name(name: &str) -> Result<(), NameError> {
 
 /// The nearest valid name: `My Server` becomes `my-server`; a name without any valid character becomes `server`.
 pub fn suggest_server_name(name: &str) -> String {
-    let mut valid = String::new();
-    for letter in name.chars() {
-        if valid.len() >= MAX_NAME_LENGTH {
+    let mut suggestion = String::new();
+    for character in name.chars() {
+        if suggestion.len() >= MAX_NAME_LENGTH {
             break;
         }
-        let letter = letter.to_ascii_lowercase();
-        match letter {
-            'a'..='z' | '0'..='9' => valid.push(letter),
-            '_' if !valid.is_empty() => valid.push('_'),
-            _ if !valid.is_empty() && !valid.ends_with(['-', '_']) => valid.push('-'),
+        let character = character.to_ascii_lowercase();
+        match character {
+            'a'..='z' | '0'..='9' => suggestion.push(character),
+            '_' if !suggestion.is_empty() => suggestion.push('_'),
+            _ if !suggestion.is_empty() && !suggestion.ends_with(['-', '_']) => suggestion.push('-'),
             _ => {}
         }
     }
-    valid.truncate(valid.trim_end_matches(['-', '_']).len());
-    match check_server_name(&valid) {
-        Ok(()) => valid,
-        Err(NameError::Reserved) => format!("{valid}-server"),
+    suggestion.truncate(suggestion.trim_end_matches(['-', '_']).len());
+    match check_server_name(&suggestion) {
+        Ok(()) => suggestion,
+        Err(NameError::Reserved) => format!("{suggestion}-server"),
         Err(_) => "server".to_owned(),
     }
 }
@@ -71,9 +68,9 @@ pub fn unique_name(name: &str, is_taken: impl Fn(&str) -> bool) -> String {
     }
     let mut number = 2_u64;
     loop {
-        let ending = format!("-{number}");
-        let room = MAX_NAME_LENGTH.saturating_sub(ending.len());
-        let candidate = name.chars().take(room).chain(ending.chars()).collect::<String>();
+        let suffix = format!("-{number}");
+        let room = MAX_NAME_LENGTH.saturating_sub(suffix.len());
+        let candidate = name.chars().take(room).chain(suffix.chars()).collect::<String>();
         if !is_taken(&candidate) {
             return candidate;
         }
@@ -91,14 +88,14 @@ mod tests {
 
     #[test]
     fn invalid_names_get_a_valid_suggestion() {
-        let made = |name: &str| suggest_server_name(name);
-        assert_eq!(made("My Server"), "my-server");
-        assert_eq!(made("io.github.user/Excel_MCP"), "io-github-user-excel_mcp");
-        assert_eq!(made("--x--"), "x");
-        assert_eq!(made("native"), "native-server");
-        assert_eq!(made("skill:invoices"), "skill-invoices");
-        assert_eq!(made("搜索"), "server");
-        assert_eq!(made(""), "server");
+        let suggest = |name: &str| suggest_server_name(name);
+        assert_eq!(suggest("My Server"), "my-server");
+        assert_eq!(suggest("io.github.user/Excel_MCP"), "io-github-user-excel_mcp");
+        assert_eq!(suggest("--x--"), "x");
+        assert_eq!(suggest("native"), "native-server");
+        assert_eq!(suggest("skill:invoices"), "skill-invoices");
+        assert_eq!(suggest("搜索"), "server");
+        assert_eq!(suggest(""), "server");
     }
 
     #[test]

@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize};
 use toolyard_core::RevisionFamily;
 
 use super::{
-    ConfigError, DurationSetting, HttpKind, IdleStop, McpServerConfig, OauthConfig, ToolFilter,
+    ConfigError, DurationSetting, HttpKind, IdleStop, McpServerConfig, OauthSettings, ToolFilter,
     TransportConfig,
     redacted::{RedactedMap, RedactedUrl, safe_preview},
-    server_name::{check_server_name, suggest_server_name},
+    server_name::check_server_name,
     template::Template,
-    value_syntax::{is_environment_name, is_header_name, is_http_url},
+    value_syntax::{is_environment_name, is_http_url},
 };
 
 /// Linux passes no longer value to a program.
@@ -45,16 +45,16 @@ pub struct ServerSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transport: Option<TransportSetting>,
     /// Whether the server is used.
-    #[serde(skip_serializing_if = "is_on")]
+    #[serde(skip_serializing_if = "is_true")]
     pub enabled: bool,
     /// Whether its hints are trusted and it may substitute other trusted sources.
-    #[serde(skip_serializing_if = "is_off")]
+    #[serde(skip_serializing_if = "is_false")]
     pub trusted: bool,
-    /// Whether calls that are not read-only are exclusive.
-    #[serde(skip_serializing_if = "is_off")]
+    /// Whether a call that is not read-only excludes all other calls to the server.
+    #[serde(skip_serializing_if = "is_false")]
     pub exclusive: bool,
     /// Whether new tool definitions need approval.
-    #[serde(skip_serializing_if = "is_off")]
+    #[serde(skip_serializing_if = "is_false")]
     pub strict: bool,
     /// The family of MCP revisions; detected when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -109,31 +109,13 @@ pub enum RevisionSetting {
     Modern,
 }
 
-/// OAuth settings of a server.
-#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct OauthSettings {
-    /// The id of a manually registered client.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub client_id: Option<String>,
-    /// The client secret, as a reference: `${CLIENT_SECRET}`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub client_secret: Option<String>,
-    /// The scopes to request; those the server requires when empty.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub scopes: Vec<String>,
-    /// The registered port of the loopback redirect.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub callback_port: Option<u16>,
-}
-
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
-fn is_on(flag: &bool) -> bool {
+fn is_true(flag: &bool) -> bool {
     *flag
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
-fn is_off(flag: &bool) -> bool {
+fn is_false(flag: &bool) -> bool {
     !flag
 }
 
@@ -166,11 +148,7 @@ impl Default for ServerSettings {
 impl ServerSettings {
     /// The configuration; a relative `cwd` is relative to `base`. References are not resolved.
     pub fn into_config(self, name: &str, base: &Path) -> Result<McpServerConfig, ConfigError> {
-        check_server_name(name).map_err(|problem| ConfigError::InvalidName {
-            name: safe_preview(name),
-            problem,
-            suggestion: suggest_server_name(name),
-        })?;
+        check_server_name(name).map_err(|problem| ConfigError::invalid_name(name, problem))?;
         let defaults = McpServerConfig::new(name, self.transport_config(name, base)?);
         let program = self.url.as_ref().and_then(|_| self.program(base));
         Ok(McpServerConfig {
@@ -188,7 +166,7 @@ impl ServerSettings {
                 Some(IdleStop::After(setting)) => Some(setting.0),
             },
             tools: ToolFilter { only: self.tools, without: self.without_tools },
-            oauth: self.oauth.map(OauthSettings::config),
+            oauth: self.oauth,
             ..defaults
         })
     }
@@ -205,7 +183,7 @@ impl ServerSettings {
 
     fn referenced_variables(&self, is_selected: impl Fn(bool) -> bool) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
-        for template in self.texts().filter_map(|(_, text)| Template::parse(text).ok()) {
+        for template in self.template_texts().filter_map(|(_, text)| Template::parse(text).ok()) {
             let found = template.variables().filter(|(_, has_default)| is_selected(*has_default));
             names.extend(found.map(|(name, _)| name.to_owned()));
         }
@@ -237,17 +215,17 @@ impl ServerSettings {
             args: self.args.clone(),
             env: self.env.clone(),
             inherit: self.inherit.clone(),
-            cwd: self.cwd.as_deref().map(|cwd| folder(cwd, base)),
+            cwd: self.cwd.as_deref().map(|cwd| resolve_folder(cwd, base)),
         })
     }
 
     fn check_conflicts(&self, server: &str) -> Result<(), ConfigError> {
-        let beside = match (&self.command, &self.url) {
+        let other_field = match (&self.command, &self.url) {
             (Some(_), None) => "command",
             (None, Some(_)) => "url",
             _ => return Ok(()),
         };
-        let wrong: &[(&'static str, bool)] = if beside == "url" {
+        let conflicting: &[(&'static str, bool)] = if other_field == "url" {
             &[
                 ("`args`", !self.args.is_empty()),
                 ("`env`", !self.env.is_empty()),
@@ -263,30 +241,32 @@ impl ServerSettings {
                 ("`transport = \"sse\"`", self.transport == Some(TransportSetting::Sse)),
             ]
         };
-        match wrong.iter().find(|(_, is_wrong)| *is_wrong) {
-            Some((field, _)) => Err(ConfigError::Conflict { server: server.to_owned(), field, beside }),
+        match conflicting.iter().find(|(_, is_set)| *is_set) {
+            Some((field, _)) => Err(ConfigError::Conflict { server: server.to_owned(), field, other_field }),
             None => Ok(()),
         }
     }
 
     fn check_values(&self, server: &str) -> Result<(), ConfigError> {
-        let value =
+        let invalid =
             |field: String, problem| ConfigError::InvalidValue { server: server.to_owned(), field, problem };
         if self.command.as_deref().is_some_and(|command| command.trim().is_empty()) {
-            return Err(value("`command`".to_owned(), "is empty: set the program to start"));
+            return Err(invalid("`command`".to_owned(), "is empty: set the program to start"));
         }
         if let Some(name) = self.env.keys().chain(&self.inherit).find(|name| !is_environment_name(name)) {
-            return Err(value(
+            return Err(invalid(
                 format!("`{}`", safe_preview(name)),
                 "is not a valid environment variable name",
             ));
         }
-        if let Some(name) = self.headers.keys().find(|name| !is_header_name(name)) {
-            return Err(value(format!("`{}`", safe_preview(name)), "is not a valid header name"));
+        if let Some(name) =
+            self.headers.keys().find(|name| http::HeaderName::from_bytes(name.as_bytes()).is_err())
+        {
+            return Err(invalid(format!("`{}`", safe_preview(name)), "is not a valid header name"));
         }
-        for (field, text) in self.texts() {
+        for (field, text) in self.template_texts() {
             if text.len() > MAX_VALUE_BYTES {
-                return Err(value(field, "is longer than 128 KiB"));
+                return Err(invalid(field, "is longer than 128 KiB"));
             }
             let template = Template::parse(text).map_err(|problem| ConfigError::InvalidReference {
                 server: server.to_owned(),
@@ -294,31 +274,29 @@ impl ServerSettings {
                 problem,
             })?;
             if field == "url" && template.leading_text().is_some_and(|text| !is_http_url(text)) {
-                return Err(value("`url`".to_owned(), "must start with `http://` or `https://`"));
+                return Err(invalid("`url`".to_owned(), "must start with `http://` or `https://`"));
             }
         }
         Ok(())
     }
 
     /// Every value that may contain references, with its field.
-    fn texts(&self) -> impl Iterator<Item = (String, &String)> {
-        let one = |field: &str, text: &'_ Option<String>| text.as_ref().map(|_| field.to_owned());
+    fn template_texts(&self) -> impl Iterator<Item = (String, &String)> {
         let oauth = self.oauth.iter().flat_map(|oauth| {
-            let id = oauth.client_id.iter().map(|text| ("oauth.client_id".to_owned(), text));
-            id.chain(oauth.client_secret.iter().map(|text| ("oauth.client_secret".to_owned(), text)))
+            [("oauth.client_id", &oauth.client_id), ("oauth.client_secret", &oauth.client_secret)]
         });
-        (one("command", &self.command).into_iter().zip(&self.command))
-            .chain(one("cwd", &self.cwd).into_iter().zip(&self.cwd))
-            .chain(one("url", &self.url).into_iter().zip(&self.url))
-            .chain(self.args.iter().enumerate().map(|(number, text)| (format!("args[{number}]"), text)))
+        let single =
+            [("command", &self.command), ("cwd", &self.cwd), ("url", &self.url)].into_iter().chain(oauth);
+        single
+            .filter_map(|(field, text)| Some((field.to_owned(), text.as_ref()?)))
+            .chain(self.args.iter().enumerate().map(|(index, text)| (format!("args[{index}]"), text)))
             .chain(self.env.iter().map(|(name, text)| (format!("env.{name}"), text)))
             .chain(self.headers.iter().map(|(name, text)| (format!("headers.{name}"), text)))
-            .chain(oauth)
     }
 }
 
 /// A folder relative to `base`, unless it is absolute or starts with a reference.
-fn folder(cwd: &str, base: &Path) -> PathBuf {
+fn resolve_folder(cwd: &str, base: &Path) -> PathBuf {
     if cwd.starts_with("${") || Path::new(cwd).is_absolute() {
         return PathBuf::from(cwd);
     }
@@ -331,13 +309,6 @@ impl RevisionSetting {
             Self::Legacy => RevisionFamily::Legacy,
             Self::Modern => RevisionFamily::Modern,
         }
-    }
-}
-
-impl OauthSettings {
-    fn config(self) -> OauthConfig {
-        let Self { client_id, client_secret, scopes, callback_port } = self;
-        OauthConfig { client_id, client_secret, scopes, callback_port }
     }
 }
 
@@ -354,12 +325,6 @@ impl fmt::Debug for ServerSettings {
             .field("trusted", &self.trusted)
             .field("oauth", &self.oauth)
             .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for OauthSettings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OauthSettings").field("scopes", &self.scopes.len()).finish_non_exhaustive()
     }
 }
 

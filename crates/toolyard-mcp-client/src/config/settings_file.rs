@@ -3,26 +3,23 @@
 use toml_edit::{DocumentMut, Item, Table, TableLike, Value};
 
 use super::{
-    ConfigError, DocumentError, ServerSettings, check_server_name,
-    client_file::document::{checked, toml_error},
+    ConfigError, DocumentError, ServerSettings,
+    client_file::document::{check_text, toml_error},
     redacted::safe_preview,
-    suggest_server_name,
 };
 
 /// Why `toolyard.toml` cannot be changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum EditError {
-    /// The file does not parse.
     #[error(transparent)]
     Unreadable(#[from] DocumentError),
-    /// The settings are invalid.
     #[error(transparent)]
     Invalid(#[from] ConfigError),
     /// `servers` has another type.
     #[error("`servers` is not a table: write `[servers.NAME]`")]
     NotATable,
-    /// A server with this name exists.
     #[error("server `{0}` exists already: remove it first, or choose another name")]
     NameTaken(String),
 }
@@ -52,7 +49,7 @@ pub fn remove_server(text: &str, name: &str) -> Result<Option<String>, EditError
 }
 
 pub(super) fn parse(text: &str) -> Result<DocumentMut, DocumentError> {
-    let text = checked(text)?;
+    let text = check_text(text)?;
     text.parse().map_err(|error: toml_edit::TomlError| toml_error(text, error.message(), error.span()))
 }
 
@@ -60,17 +57,11 @@ pub(super) fn servers(document: &DocumentMut) -> Option<&dyn TableLike> {
     document.get("servers").and_then(Item::as_table_like)
 }
 
-/// Inserts or replaces a server.
 pub(super) fn put_server(
     document: &mut DocumentMut,
     name: &str,
     settings: &ServerSettings,
 ) -> Result<(), EditError> {
-    check_server_name(name).map_err(|problem| ConfigError::InvalidName {
-        name: safe_preview(name),
-        problem,
-        suggestion: suggest_server_name(name),
-    })?;
     settings.clone().into_config(name, std::path::Path::new("/"))?;
     let servers = document.entry("servers").or_insert_with(|| {
         let mut table = Table::new();
@@ -84,7 +75,7 @@ pub(super) fn put_server(
     }
     let servers = servers.as_table_mut().ok_or(EditError::NotATable)?;
     match servers.get_mut(name) {
-        Some(Item::Table(old)) => replace(old, table),
+        Some(Item::Table(old)) => replace_contents(old, table),
         Some(other) => *other = Item::Table(table),
         None => {
             servers.insert(name, Item::Table(table));
@@ -94,16 +85,16 @@ pub(super) fn put_server(
 }
 
 /// Replaces the contents of a table, keeping its position and the comments of unchanged items.
-fn replace(old: &mut Table, new: Table) {
-    let gone: Vec<String> =
+fn replace_contents(old: &mut Table, new: Table) {
+    let removed_keys: Vec<String> =
         old.iter().map(|(key, _)| key.to_owned()).filter(|key| !new.contains_key(key)).collect();
-    for key in gone {
+    for key in removed_keys {
         old.remove(&key);
     }
     for (key, item) in new {
         match (old.get_mut(&key), item) {
-            (Some(Item::Table(old)), Item::Table(new)) => replace(old, new),
-            (Some(old), item) if plain(old) == plain(&item) => {}
+            (Some(Item::Table(old)), Item::Table(new)) => replace_contents(old, new),
+            (Some(old), item) if unformatted_value(old) == unformatted_value(&item) => {}
             (Some(Item::Value(old)), Item::Value(mut new)) => {
                 *new.decor_mut() = old.decor().clone();
                 *old = new;
@@ -116,7 +107,7 @@ fn replace(old: &mut Table, new: Table) {
 }
 
 /// The value of an item, without formatting.
-fn plain(item: &Item) -> Option<toml::Value> {
+fn unformatted_value(item: &Item) -> Option<toml::Value> {
     let text = match item {
         Item::Value(value) => value.clone().decorated("", "").to_string(),
         Item::Table(table) => table.clone().into_inline_table().to_string(),

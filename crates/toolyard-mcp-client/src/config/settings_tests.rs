@@ -8,7 +8,7 @@ fn read(text: &str) -> ServerSettings {
     toml::from_str(text).unwrap()
 }
 
-fn problem(text: &str) -> String {
+fn error_message(text: &str) -> String {
     read(text).into_config("excel", Path::new("/etc/toolyard")).unwrap_err().to_string()
 }
 
@@ -88,7 +88,7 @@ fn invalid_settings_have_helpful_messages() {
         "command = 'a'\nenv = {'A=B' = 'c'}",
         "url = 'https://example.org'\nheaders = {\"a\\nb\" = 'c'}",
     ];
-    insta::assert_snapshot!(texts.map(problem).join("\n"), @r#"
+    insta::assert_snapshot!(texts.map(error_message).join("\n"), @r#"
     server `excel` has neither `command` nor `url`: set the program to start or the URL
     server `excel`: `headers` conflicts with `command`: remove one of them
     server `excel`: `transport = "stdio"` conflicts with `url`: remove one of them
@@ -131,12 +131,12 @@ fn literal_secrets_are_accepted_with_a_warning() {
 #[test]
 fn the_fingerprint_covers_every_value_and_its_position() {
     let fingerprint = |text: &str| read(text).into_config("a", Path::new("/")).unwrap().fingerprint();
-    let one = fingerprint("command = 'a'\nargs = ['b', 'c']");
-    assert_eq!(one, fingerprint("command = 'a'\nargs = ['b', 'c']\ntrusted = true"));
+    let original = fingerprint("command = 'a'\nargs = ['b', 'c']");
+    assert_eq!(original, fingerprint("command = 'a'\nargs = ['b', 'c']\ntrusted = true"));
     for other in
         ["command = 'a'\nargs = ['b c']", "command = 'a'\nargs = ['b']\ninherit = ['c']", "command = 'a'"]
     {
-        assert_ne!(one, fingerprint(other), "{other}");
+        assert_ne!(original, fingerprint(other), "{other}");
     }
 }
 

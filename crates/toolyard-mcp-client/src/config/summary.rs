@@ -12,10 +12,10 @@ impl ServerSettings {
         let mut settings = self.clone();
         let secrets = extract_secrets(&mut settings, "secret");
         let hide = |text: &str| {
-            let hidden = |text: String, secret: &ExtractedSecret| {
+            let hide_secret = |text: String, secret: &ExtractedSecret| {
                 text.replace(&format!("${{{}}}", secret.variable), "[secret]")
             };
-            safe_preview(&secrets.iter().fold(text.to_owned(), hidden))
+            safe_preview(&secrets.iter().fold(text.to_owned(), hide_secret))
         };
         let mut words = Vec::new();
         match (&settings.command, &settings.url) {

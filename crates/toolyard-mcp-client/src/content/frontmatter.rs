@@ -11,8 +11,8 @@ const DELIMITER: &str = "---";
 /// Why a SKILL.md has no usable frontmatter.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum FrontmatterError {
-    /// The file is not UTF-8.
     #[error("SKILL.md is not UTF-8")]
     NotUtf8,
     /// The first line is not `---`.
@@ -21,10 +21,8 @@ pub enum FrontmatterError {
     /// The closing `---` is missing.
     #[error("the frontmatter of SKILL.md has no closing `---`")]
     NoEnd,
-    /// The frontmatter exceeds the limit.
     #[error("the frontmatter of SKILL.md is longer than {MAX_FRONTMATTER_BYTES} bytes")]
     TooLong,
-    /// The frontmatter is not a YAML mapping.
     #[error("invalid frontmatter in SKILL.md: {0}")]
     InvalidYaml(String),
 }

@@ -35,11 +35,10 @@ pub struct ServerContent {
     pub subscriptions: bool,
     /// Whether the server sends log messages.
     pub logging: bool,
-    /// Whether directories of skills can be read.
+    /// Whether the server can list the directories of its skills (`directoryRead`).
     pub reads_skill_directories: bool,
 }
 
-/// Which lists to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ContentLists {
     pub(crate) prompts: bool,
@@ -60,25 +59,15 @@ impl Session {
         idle_timeout: Duration,
     ) -> ServerContent {
         let capabilities = &self.about().capabilities;
-        let prompts =
-            self.read_entries(lists.prompts, capabilities.prompts, PROMPTS, &before.prompts, idle_timeout);
-        let resources = self.read_entries(
-            lists.resources,
-            capabilities.resources,
-            RESOURCES,
-            &before.resources,
-            idle_timeout,
+        let read = |is_requested, is_supported, list, before| {
+            self.read_entries(is_requested, is_supported, list, before, idle_timeout)
+        };
+        let (prompts, resources, templates, skills) = tokio::join!(
+            read(lists.prompts, capabilities.prompts, PROMPTS, &before.prompts),
+            read(lists.resources, capabilities.resources, RESOURCES, &before.resources),
+            read(lists.resources, capabilities.resources, TEMPLATES, &before.templates),
+            read(lists.resources, self.offers_skills(), SKILLS, &before.skills),
         );
-        let templates = self.read_entries(
-            lists.resources,
-            capabilities.resources,
-            TEMPLATES,
-            &before.templates,
-            idle_timeout,
-        );
-        let skills =
-            self.read_entries(lists.resources, self.offers_skills(), SKILLS, &before.skills, idle_timeout);
-        let (prompts, resources, templates, skills) = tokio::join!(prompts, resources, templates, skills);
         ServerContent {
             prompts,
             resources,
@@ -96,7 +85,7 @@ impl Session {
         &self,
         is_requested: bool,
         is_supported: bool,
-        (method, key, is_usable): List,
+        (method, key, is_usable): ListMethod,
         before: &[RawJson],
         idle_timeout: Duration,
     ) -> Vec<RawJson> {
@@ -129,25 +118,26 @@ impl Session {
         let capabilities = self.about().capabilities.raw.as_ref();
         let extensions = capabilities.and_then(|all| raw_field(all, "extensions"));
         let skills = extensions.and_then(|all| raw_field(&all, SKILLS_EXTENSION));
-        skills.and_then(|skills| raw_field(&skills, "directoryRead")).is_some_and(|said| said.get() == "true")
+        skills
+            .and_then(|skills| raw_field(&skills, "directoryRead"))
+            .is_some_and(|value| value.get() == "true")
     }
 }
 
 /// A list method, the key of its entries, and which entries are usable.
-type List = (&'static str, &'static str, fn(&RawJson) -> bool);
+type ListMethod = (&'static str, &'static str, fn(&RawJson) -> bool);
 
-const PROMPTS: List = ("prompts/list", "prompts", |entry| has_text(entry, "name"));
-const RESOURCES: List = ("resources/list", "resources", |entry| has_text(entry, "uri"));
-const TEMPLATES: List =
+const PROMPTS: ListMethod = ("prompts/list", "prompts", |entry| has_text(entry, "name"));
+const RESOURCES: ListMethod = ("resources/list", "resources", |entry| has_text(entry, "uri"));
+const TEMPLATES: ListMethod =
     ("resources/templates/list", "resourceTemplates", |entry| has_text(entry, "uriTemplate"));
-const SKILLS: List =
+const SKILLS: ListMethod =
     ("skills/list", "skills", |entry| SkillEntry::read(entry).is_ok() || is_dynamic_skill(entry));
 
 fn has_text(entry: &RawJson, key: &str) -> bool {
     text_field(entry, key, MAX_NAME_BYTES).is_some_and(|text| !text.is_empty())
 }
 
-/// Whether any text of an entry contains unsafe characters.
 fn has_unsafe_text(value: &Value) -> bool {
     match value {
         Value::String(text) => !find_unsafe(text).is_empty(),
@@ -159,12 +149,12 @@ fn has_unsafe_text(value: &Value) -> bool {
     }
 }
 
-/// Whether an entry is a skill without a list of its files.
+/// Whether an entry is a skill without a list of its files (`"resources": "dynamic"`).
 fn is_dynamic_skill(entry: &RawJson) -> bool {
-    let dynamic = raw_field(entry, "resources").is_some_and(|said| said.get() == "\"dynamic\"");
-    let name = raw_field(entry, "frontmatter").and_then(|said| text_field(&said, "name", MAX_NAME_BYTES));
+    let is_dynamic = raw_field(entry, "resources").is_some_and(|value| value.get() == "\"dynamic\"");
+    let name = raw_field(entry, "frontmatter").and_then(|value| text_field(&value, "name", MAX_NAME_BYTES));
     let uri = text_field(entry, "uri", MAX_NAME_BYTES);
-    dynamic && name.zip(uri).is_some_and(|(name, uri)| uri.ends_with(&format!("/{name}/SKILL.md")))
+    is_dynamic && name.zip(uri).is_some_and(|(name, uri)| uri.ends_with(&format!("/{name}/SKILL.md")))
 }
 
 #[cfg(test)]
@@ -186,19 +176,19 @@ mod tests {
     }
 
     #[test]
-    fn entries_without_an_identifier_are_ignored() {
-        let (.., prompts) = PROMPTS;
-        assert!(prompts(&json!({"name": "a"}).into()));
+    fn invalid_prompts_and_skills_are_recognized() {
+        let (.., is_valid_prompt) = PROMPTS;
+        assert!(is_valid_prompt(&json!({"name": "a"}).into()));
         for unusable in [json!({}), json!({"name": ""}), json!({"name": 1}), json!(["name"]), json!(null)] {
-            assert!(!prompts(&unusable.into()));
+            assert!(!is_valid_prompt(&unusable.into()));
         }
-        let (.., skills) = SKILLS;
+        let (.., is_valid_skill) = SKILLS;
         let skill = |uri: &str| {
             json!({"uri": uri, "frontmatter": {"name": "a", "description": "d"}, "resources": "dynamic"})
                 .into()
         };
-        assert!(skills(&skill("skill://x/a/SKILL.md")));
-        assert!(!skills(&skill("skill://x/b/SKILL.md")));
+        assert!(is_valid_skill(&skill("skill://x/a/SKILL.md")));
+        assert!(!is_valid_skill(&skill("skill://x/b/SKILL.md")));
         assert!(
             has_unsafe_text(&json!({"name": "a", "description": ["\u{202e}txt"]}))
                 && !has_unsafe_text(&json!({"name": "ä"}))

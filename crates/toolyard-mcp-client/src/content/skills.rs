@@ -9,7 +9,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use toolyard_core::RawJson;
+use toolyard_core::{ContentHash, RawJson};
 use toolyard_mcp::JsonObject;
 
 use crate::{
@@ -72,47 +72,26 @@ pub struct LoadedSkill {
 /// Why a skill cannot be used.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum SkillError {
-    /// The request failed.
     #[error(transparent)]
     Request(#[from] RequestError),
-    /// The entry in the listing is invalid.
     #[error("invalid skill entry: {0}")]
     InvalidEntry(String),
-    /// The skill has too many files.
     #[error("the skill has {0} files; the limit is {MAX_SKILL_FILES}")]
     TooManyFiles(usize),
-    /// The files of the skill are too large.
     #[error("the files of the skill have {0} bytes; the limit is {MAX_SKILL_BYTES}")]
     TooLarge(u64),
-    /// The file is not in the entry.
     #[error("the skill has no file {0}")]
     NotListed(String),
-    /// The response is not the file.
     #[error("failed to read {uri}: {problem}")]
-    InvalidContent {
-        /// The file.
-        uri: String,
-        /// Why.
-        problem: &'static str,
-    },
-    /// The size of a file differs from the listed one.
+    InvalidContent { uri: String, problem: &'static str },
     #[error("{uri} has {found} bytes instead of the listed {listed}")]
-    SizeMismatch {
-        /// The file.
-        uri: String,
-        /// The listed size.
-        listed: u64,
-        /// The actual size.
-        found: u64,
-    },
-    /// The digest of a file differs from the listed one.
+    SizeMismatch { uri: String, listed: u64, found: u64 },
     #[error("the digest of {0} differs from the listed one")]
     DigestMismatch(String),
-    /// The frontmatter is invalid.
     #[error(transparent)]
     InvalidFrontmatter(#[from] FrontmatterError),
-    /// The frontmatter differs from the listed one.
     #[error("`{0}` in SKILL.md differs from the listed frontmatter")]
     FrontmatterMismatch(String),
 }
@@ -208,11 +187,11 @@ impl SkillEntry {
         if total > MAX_SKILL_BYTES {
             return Err(SkillError::TooLarge(total));
         }
-        let mut seen = HashSet::new();
-        if !files.iter().all(|file| seen.insert(file.uri.as_str())) {
+        let mut uris = HashSet::new();
+        if !files.iter().all(|file| uris.insert(file.uri.as_str())) {
             return Err(invalid("a file is listed twice"));
         }
-        if !seen.contains(listed.uri.as_str()) {
+        if !uris.contains(listed.uri.as_str()) {
             return Err(invalid("SKILL.md is not among the listed files"));
         }
         let description = text("description").unwrap_or_default();
@@ -262,38 +241,28 @@ impl ListedFile {
                 sanitize_line(&self.uri)
             )));
         }
-        let sha256 = self.digest.strip_prefix("sha256:").and_then(decode_sha256);
+        let sha256 =
+            self.digest.strip_prefix("sha256:").and_then(|digits| digits.parse::<ContentHash>().ok());
         let sha256 = sha256.ok_or_else(|| {
             SkillError::InvalidEntry(format!("{} has no SHA-256 digest", sanitize_line(&self.uri)))
         })?;
-        Ok(SkillFile { uri: self.uri, size: self.size, sha256 })
+        Ok(SkillFile { uri: self.uri, size: self.size, sha256: *sha256.as_bytes() })
     }
 }
 
-/// Whether a text is a valid name of a skill.
+/// Whether a text is a valid name of a skill: 1 to 64 lower-case ASCII letters, digits and hyphens.
 pub fn is_skill_name(name: &str) -> bool {
     let is_valid = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=64).contains(&name.len()) && name.bytes().all(is_valid)
 }
 
 /// Whether a path segment is only a name, so that a file that is written under it stays in its directory.
-fn is_plain_segment(part: &str) -> bool {
-    let lower = part.to_ascii_lowercase();
-    !matches!(part, "" | "." | "..")
-        && !part.contains(['\\', ':', '?', '#'])
-        && !part.contains(char::is_control)
+fn is_plain_segment(segment: &str) -> bool {
+    let lower = segment.to_ascii_lowercase();
+    !matches!(segment, "" | "." | "..")
+        && !segment.contains(['\\', ':', '?', '#'])
+        && !segment.contains(char::is_control)
         && !["%2e", "%2f", "%5c", "%00"].iter().any(|escape| lower.contains(escape))
-}
-
-fn decode_sha256(text: &str) -> Option<[u8; 32]> {
-    let mut bytes = [0; 32];
-    if text.len() != 64 || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-        return None;
-    }
-    for (index, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(text.get(index * 2..index * 2 + 2)?, 16).ok()?;
-    }
-    Some(bytes)
 }
 
 /// The content of a file in the result of `resources/read`.

@@ -14,23 +14,23 @@ use crate::{
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 const MANIFEST: &str = "---\nname: forms\ndescription: Fills in forms\nmetadata:\n  pages: 3\n---\n\nBody.\n";
-const URI: &str = "skill://office/forms/SKILL.md";
-const MORE: &str = "skill://office/forms/references/MORE.md";
+const MANIFEST_URI: &str = "skill://office/forms/SKILL.md";
+const REFERENCE_URI: &str = "skill://office/forms/references/MORE.md";
 
-fn hex(bytes: &[u8]) -> String {
+fn sha256_text(bytes: &[u8]) -> String {
     let digest = digest(&SHA256, bytes);
     digest.as_ref().iter().fold("sha256:".to_owned(), |text, byte| format!("{text}{byte:02x}"))
 }
 
 fn file(uri: &str, text: &str) -> Value {
-    json!({"uri": uri, "digest": hex(text.as_bytes()), "size": text.len()})
+    json!({"uri": uri, "digest": sha256_text(text.as_bytes()), "size": text.len()})
 }
 
 fn entry() -> Value {
     json!({
-        "uri": URI,
+        "uri": MANIFEST_URI,
         "frontmatter": {"name": "forms", "description": "Fills in forms", "metadata": {"pages": 3}},
-        "resources": [file(MORE, "More."), file(URI, MANIFEST)],
+        "resources": [file(REFERENCE_URI, "More."), file(MANIFEST_URI, MANIFEST)],
     })
 }
 
@@ -40,10 +40,10 @@ fn read(entry: &Value) -> Result<SkillEntry, SkillError> {
 
 /// A server with this skill, whose SKILL.md is this text.
 async fn skill_server(entry: Value, manifest: &'static str) -> TestServer {
-    TestServer::start(move |seen: ReceivedRequest, mut reply: Reply| {
+    TestServer::start(move |request: ReceivedRequest, mut reply: Reply| {
         let entry = entry.clone();
         async move {
-            let body = seen.json();
+            let body = request.json();
             let result = match body["method"].as_str().unwrap() {
                 "server/discover" => json!({"supportedVersions": ["2026-07-28"], "capabilities":
                     {"resources": {}, "extensions": {SKILLS_EXTENSION: {}}}}),
@@ -53,7 +53,7 @@ async fn skill_server(entry: Value, manifest: &'static str) -> TestServer {
                 "skills/list" => json!({"skills": [entry], "nextCursor": "second"}),
                 "resources/read" => {
                     let uri = body["params"]["uri"].as_str().unwrap();
-                    let content = if uri == URI {
+                    let content = if uri == MANIFEST_URI {
                         json!({"uri": uri, "text": manifest})
                     } else {
                         json!({"uri": uri, "blob": STANDARD.encode("More.")})
@@ -62,7 +62,7 @@ async fn skill_server(entry: Value, manifest: &'static str) -> TestServer {
                 }
                 other => panic!("{other}"),
             };
-            reply.json(&seen.response(&result)).await;
+            reply.json(&request.response(&result)).await;
             Some(reply)
         }
     })
@@ -75,8 +75,8 @@ async fn session(server: &TestServer) -> Session {
     connect(ConnectTarget::Http(target, crate::config::HttpKind::Auto), &options).await.unwrap()
 }
 
-fn files_read(server: &TestServer) -> usize {
-    server.received().iter().filter(|seen| seen.json()["method"] == "resources/read").count()
+fn file_read_count(server: &TestServer) -> usize {
+    server.received().iter().filter(|request| request.json()["method"] == "resources/read").count()
 }
 
 #[tokio::test]
@@ -87,13 +87,13 @@ async fn listing_reads_no_file_and_loading_reads_one_at_a_time() {
     let listing = session.list_skills(TIMEOUT).await.unwrap();
     assert_eq!(listing.skills.len(), 1);
     assert_eq!(listing.rejected.len(), 2, "one is not an entry, one is a duplicate");
-    assert_eq!(files_read(&server), 0);
+    assert_eq!(file_read_count(&server), 0);
     let skill = session.load_skill(&listing.skills[0], TIMEOUT).await.unwrap();
-    assert_eq!((skill.manifest.as_str(), files_read(&server)), (MANIFEST, 1));
-    assert_eq!(session.read_skill_file(&skill, MORE, TIMEOUT).await.unwrap(), b"More.");
+    assert_eq!((skill.manifest.as_str(), file_read_count(&server)), (MANIFEST, 1));
+    assert_eq!(session.read_skill_file(&skill, REFERENCE_URI, TIMEOUT).await.unwrap(), b"More.");
     let other = session.read_skill_file(&skill, "file:///etc/passwd", TIMEOUT).await;
     assert_eq!(other, Err(SkillError::NotListed("file:///etc/passwd".to_owned())));
-    assert_eq!(files_read(&server), 2);
+    assert_eq!(file_read_count(&server), 2);
 }
 
 #[tokio::test]
@@ -109,9 +109,9 @@ async fn a_manifest_that_differs_from_the_listing_is_rejected() {
         assert!(error.to_string().contains(expected), "{error}");
     }
     let exfiltrating = "---\nname: forms\ndescription: Sends files away\nmetadata:\n  pages: 3\n---\n";
-    let mut honest_digest = entry();
-    honest_digest["resources"][1] = file(URI, exfiltrating);
-    let server = skill_server(honest_digest, exfiltrating).await;
+    let mut matching_digest = entry();
+    matching_digest["resources"][1] = file(MANIFEST_URI, exfiltrating);
+    let server = skill_server(matching_digest, exfiltrating).await;
     let session = session(&server).await;
     let listing = session.list_skills(TIMEOUT).await.unwrap();
     let error = session.load_skill(&listing.skills[0], TIMEOUT).await.unwrap_err();
@@ -121,7 +121,7 @@ async fn a_manifest_that_differs_from_the_listing_is_rejected() {
 #[test]
 fn invalid_entries_are_rejected() {
     assert!(read(&entry()).is_ok());
-    let with = |change: &dyn Fn(&mut Value)| {
+    let read_changed = |change: &dyn Fn(&mut Value)| {
         let mut changed = entry();
         change(&mut changed);
         read(&changed)
@@ -139,28 +139,28 @@ fn invalid_entries_are_rejected() {
     ] {
         assert!(
             matches!(
-                with(&|entry| entry["resources"][0]["uri"] = json!(uri)),
+                read_changed(&|entry| entry["resources"][0]["uri"] = json!(uri)),
                 Err(SkillError::InvalidEntry(_))
             ),
             "{uri}"
         );
     }
-    for digest in ["", "sha256:", "md5:0", "sha256:zz", &hex(b"x").to_uppercase()] {
+    for digest in ["", "sha256:", "md5:0", "sha256:zz", &sha256_text(b"x").to_uppercase()] {
         assert!(matches!(
-            with(&|entry| entry["resources"][0]["digest"] = json!(digest)),
+            read_changed(&|entry| entry["resources"][0]["digest"] = json!(digest)),
             Err(SkillError::InvalidEntry(_))
         ));
     }
     for change in [
         (&|entry: &mut Value| entry["resources"] = json!([])) as &dyn Fn(&mut Value),
-        &|entry| entry["resources"][0] = file(URI, MANIFEST),
+        &|entry| entry["resources"][0] = file(MANIFEST_URI, MANIFEST),
         &|entry| entry["uri"] = json!("skill://office/forms/README.md"),
         &|entry| entry["uri"] = json!("skill://office/tables/SKILL.md"),
         &|entry| entry["frontmatter"]["name"] = json!("../forms"),
         &|entry| entry["frontmatter"] = json!("name: forms"),
         &|entry| entry["resources"][0]["size"] = json!(-1),
     ] {
-        assert!(matches!(with(change), Err(SkillError::InvalidEntry(_))));
+        assert!(matches!(read_changed(change), Err(SkillError::InvalidEntry(_))));
     }
 }
 
@@ -168,7 +168,7 @@ fn invalid_entries_are_rejected() {
 fn skills_above_the_limits_are_rejected() {
     let mut many = entry();
     let files = (0..MAX_SKILL_FILES).map(|index| file(&format!("skill://office/forms/{index}"), "x"));
-    many["resources"] = files.chain([file(URI, MANIFEST)]).collect();
+    many["resources"] = files.chain([file(MANIFEST_URI, MANIFEST)]).collect();
     assert_eq!(read(&many), Err(SkillError::TooManyFiles(MAX_SKILL_FILES + 1)));
     let mut large = entry();
     large["resources"][0]["size"] = json!(MAX_SKILL_BYTES);
@@ -182,8 +182,8 @@ proptest! {
 
     #[test]
     fn only_the_listed_content_is_accepted(bytes in prop::collection::vec(any::<u8>(), 0..64), at in any::<prop::sample::Index>(), other in 1..=255_u8) {
-        let sha256 = decode_sha256(hex(&bytes).strip_prefix("sha256:").unwrap()).unwrap();
-        let file = SkillFile { uri: URI.to_owned(), size: bytes.len() as u64, sha256 };
+        let sha256 = *sha256_text(&bytes).strip_prefix("sha256:").unwrap().parse::<ContentHash>().unwrap().as_bytes();
+        let file = SkillFile { uri: MANIFEST_URI.to_owned(), size: bytes.len() as u64, sha256 };
         prop_assert_eq!(file.verify(&bytes), Ok(()));
         let mut longer = bytes.clone();
         longer.push(other);

@@ -67,7 +67,7 @@ pub struct ConnectOptions {
     pub limits: WireLimits,
     /// Answers input requests that belong to no caller.
     pub input: Arc<dyn InputHandler>,
-    /// The HTTP client that servers share; created if there is none.
+    /// The HTTP client that servers share; a new one if absent.
     pub client: Option<reqwest::Client>,
 }
 
@@ -120,7 +120,7 @@ async fn connect_url(
         Some(session) => Ok(session),
         None if kind == HttpKind::Auto => connect_sse(target.clone(), options, deadline).await,
         None => {
-            let response = "no revision of Streamable HTTP".to_owned();
+            let response = "a refusal of Streamable HTTP".to_owned();
             Err(TransportError::UnexpectedResponse(response).into())
         }
     }
@@ -186,8 +186,9 @@ async fn connect_sse(
 ) -> Result<Session, ConnectError> {
     let (requests, messages) = PendingRequests::new(options.limits.in_flight);
     let requests = Arc::new(requests);
-    let (client, left) = (options.client()?, deadline.saturating_duration_since(Instant::now()));
-    let transport = LegacySse::connect(target, Arc::clone(&requests), options.limits, client, left).await?;
+    let (client, remaining) = (options.client()?, deadline.saturating_duration_since(Instant::now()));
+    let transport =
+        LegacySse::connect(target, Arc::clone(&requests), options.limits, client, remaining).await?;
     let opening = OpeningSession::new(options, requests, Box::new(transport), messages);
     let outcome = timeout_at(deadline, initialize(&opening.inner)).await;
     opening.finish(outcome, options.startup_timeout).await
@@ -213,7 +214,7 @@ async fn connect_streamable(
     opening.finish(outcome, options.startup_timeout).await.map(Some)
 }
 
-/// A connection before its handshake is complete.
+/// A session before its handshake is complete.
 struct OpeningSession {
     inner: Arc<SessionInner>,
     status: watch::Receiver<SessionStatus>,
@@ -282,7 +283,8 @@ impl OpeningSession {
             RevisionFamily::Legacy => {
                 self.inner.notify("notifications/initialized", JsonObject::new()).await;
                 let opened = self.inner.transport.open_listen_stream();
-                // Requests of the server are lost before the stream is open. Without input there are none.
+                // Requests that the server sends before the stream is open are lost. Without input capabilities it
+                // sends none.
                 if self.inner.input.capabilities() != RawJson::empty_object() {
                     // On a timeout the session begins without the stream.
                     let _ = timeout(LISTEN_STREAM_TIMEOUT, opened).await;

@@ -14,7 +14,7 @@ pub enum ConnectError {
     #[error(transparent)]
     Transport(#[from] TransportError),
     /// The server did not respond in time.
-    #[error("the server did not respond within {} s of its start{}", .after.as_secs_f64(), stderr_suffix(.stderr))]
+    #[error("the server did not respond within {} s{}", .after.as_secs_f64(), stderr_suffix(.stderr))]
     TimedOut {
         /// The limit.
         after: Duration,

@@ -17,33 +17,33 @@ fn options(family: Option<RevisionFamily>, input: Arc<dyn InputHandler>) -> Conn
     ConnectOptions { revision_family: family, startup_timeout: TIMEOUT, input, ..ConnectOptions::new("odd") }
 }
 
-async fn connected(server: &TestServer, input: Arc<dyn InputHandler>) -> Result<Session, ConnectError> {
+async fn try_connect(server: &TestServer, input: Arc<dyn InputHandler>) -> Result<Session, ConnectError> {
     let target = HttpTarget::new(&server.url, []).unwrap();
     connect(ConnectTarget::Http(target, HttpKind::Streamable), &options(None, input)).await
 }
 
 fn methods(server: &TestServer) -> Vec<String> {
-    let method = |seen: &ReceivedRequest| seen.json()["method"].as_str().unwrap_or("GET").to_owned();
+    let method = |request: &ReceivedRequest| request.json()["method"].as_str().unwrap_or("GET").to_owned();
     server.received().iter().map(method).collect()
 }
 
-fn refusal(seen: &ReceivedRequest) -> String {
+fn refusal(request: &ReceivedRequest) -> String {
     let data = json!({"supported": ["2026-07-28"], "requested": "2026-07-28"});
     let error = json!({"code": UNSUPPORTED_VERSION, "message": "Unsupported protocol version", "data": data});
-    json!({"jsonrpc": "2.0", "id": seen.id(), "error": error}).to_string()
+    json!({"jsonrpc": "2.0", "id": request.id(), "error": error}).to_string()
 }
 
-/// Refuses the revision that it supports, this often.
-async fn hesitant(refusals: usize) -> TestServer {
-    let asked = Arc::new(AtomicUsize::new(0));
-    TestServer::start(move |seen: ReceivedRequest, mut reply: Reply| {
-        let count = asked.fetch_add(1, Ordering::Relaxed);
+/// A modern server that refuses its own revision in the first requests.
+async fn refusing_server(refusals: usize) -> TestServer {
+    let request_count = Arc::new(AtomicUsize::new(0));
+    TestServer::start(move |request: ReceivedRequest, mut reply: Reply| {
+        let count = request_count.fetch_add(1, Ordering::Relaxed);
         async move {
             if count < refusals {
-                reply.full(400, &[("Content-Type", "application/json")], refusal(&seen)).await;
+                reply.full(400, &[("Content-Type", "application/json")], refusal(&request)).await;
             } else {
                 let result = json!({"supportedVersions": ["2026-07-28"], "capabilities": {}});
-                reply.json(seen.response(&result)).await;
+                reply.json(request.response(&result)).await;
             }
             Some(reply)
         }
@@ -53,41 +53,41 @@ async fn hesitant(refusals: usize) -> TestServer {
 
 #[tokio::test]
 async fn a_server_that_refuses_its_own_revision_is_asked_again_and_never_initialized() {
-    let server = hesitant(1).await;
-    let session = connected(&server, Arc::new(NoInputHandler)).await.unwrap();
+    let server = refusing_server(1).await;
+    let session = try_connect(&server, Arc::new(NoInputHandler)).await.unwrap();
     assert_eq!(session.revision_family(), RevisionFamily::Modern);
     assert_eq!(methods(&server), ["server/discover", "server/discover"]);
-    let server = hesitant(usize::MAX).await;
-    let error = connected(&server, Arc::new(NoInputHandler)).await.unwrap_err();
+    let server = refusing_server(usize::MAX).await;
+    let error = try_connect(&server, Arc::new(NoInputHandler)).await.unwrap_err();
     assert!(matches!(error, ConnectError::Refused(RpcError { code: UNSUPPORTED_VERSION, .. })), "{error}");
     assert_eq!(methods(&server), ["server/discover", "server/discover"]);
 }
 
-/// Responds to unknown methods with an empty result, and takes a while to open the listen stream.
-async fn legacy(opening: Duration) -> TestServer {
-    TestServer::start(move |seen: ReceivedRequest, mut reply: Reply| async move {
-        if seen.method == "GET" {
-            sleep(opening).await;
+/// A legacy server that responds to unknown methods with an empty result, and takes a while to open the listen stream.
+async fn legacy_server(opening_delay: Duration) -> TestServer {
+    TestServer::start(move |request: ReceivedRequest, mut reply: Reply| async move {
+        if request.method == "GET" {
+            sleep(opening_delay).await;
             reply.events().await;
             reply.raw(": open\n\n").await;
             reply.disconnected().await;
             return None;
         }
-        let body = seen.json();
+        let body = request.json();
         match body["method"].as_str() {
             Some("initialize") => {
                 let result = json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}});
-                reply.json(seen.response(&result)).await;
+                reply.json(request.response(&result)).await;
             }
             _ if body["id"] == Value::Null => reply.full(202, &[], "").await,
-            _ => reply.json(seen.response(&json!({}))).await,
+            _ => reply.json(request.response(&json!({}))).await,
         }
         Some(reply)
     })
     .await
 }
 
-/// Offers input.
+/// Declares the elicitation capability.
 #[derive(Debug)]
 struct TestInput;
 
@@ -106,37 +106,37 @@ impl InputHandler for TestInput {
 
 #[tokio::test]
 async fn an_empty_result_is_not_modern() {
-    let server = legacy(Duration::ZERO).await;
-    let session = connected(&server, Arc::new(NoInputHandler)).await.unwrap();
+    let server = legacy_server(Duration::ZERO).await;
+    let session = try_connect(&server, Arc::new(NoInputHandler)).await.unwrap();
     assert_eq!((session.revision_family(), session.revision()), (RevisionFamily::Legacy, "2025-11-25"));
 }
 
 #[tokio::test]
 async fn a_client_with_input_waits_for_the_listen_stream_but_not_for_ever() {
     let delay = Duration::from_millis(300);
-    for (opening, input, range) in [
+    for (opening_delay, input, range) in [
         (delay, Arc::new(TestInput) as Arc<dyn InputHandler>, delay..LISTEN_STREAM_TIMEOUT),
         (Duration::from_secs(60), Arc::new(TestInput), LISTEN_STREAM_TIMEOUT..TIMEOUT),
         (Duration::from_secs(60), Arc::new(NoInputHandler), Duration::ZERO..LISTEN_STREAM_TIMEOUT),
     ] {
-        let server = legacy(opening).await;
-        let begun = Instant::now();
-        let session = connected(&server, input).await.unwrap();
-        assert!(range.contains(&begun.elapsed()), "{range:?} {:?}", begun.elapsed());
+        let server = legacy_server(opening_delay).await;
+        let started = Instant::now();
+        let session = try_connect(&server, input).await.unwrap();
+        assert!(range.contains(&started.elapsed()), "{range:?} {:?}", started.elapsed());
         session.close().await;
     }
 }
 
 /// A server that supports only the modern revision.
-async fn modern() -> TestServer {
-    TestServer::start(|seen: ReceivedRequest, mut reply: Reply| async move {
-        if seen.json()["method"] == "server/discover" {
+async fn modern_server() -> TestServer {
+    TestServer::start(|request: ReceivedRequest, mut reply: Reply| async move {
+        if request.json()["method"] == "server/discover" {
             let about = json!({"supportedVersions": ["2026-07-28"], "capabilities": {}});
-            reply.json(seen.response(&about)).await;
+            reply.json(request.response(&about)).await;
         } else {
             let data = json!({"supported": ["2026-07-28"]});
             let error = json!({"code": UNSUPPORTED_VERSION, "message": "unsupported version", "data": data});
-            let body = json!({"jsonrpc": "2.0", "id": seen.id(), "error": error}).to_string();
+            let body = json!({"jsonrpc": "2.0", "id": request.id(), "error": error}).to_string();
             reply.full(400, &[("Content-Type", "application/json")], body).await;
         }
         Some(reply)
@@ -146,7 +146,7 @@ async fn modern() -> TestServer {
 
 #[tokio::test]
 async fn a_legacy_server_may_be_upgraded_to_a_modern_one() {
-    let server = modern().await;
+    let server = modern_server().await;
     for family in [None, Some(RevisionFamily::Modern), Some(RevisionFamily::Legacy)] {
         let target = HttpTarget::new(&server.url, []).unwrap();
         let session =

@@ -25,7 +25,7 @@ pub struct ContentRequest<'a> {
     pub method: &'static str,
     /// The name or URI it is about.
     pub subject: Option<&'a str>,
-    /// The parameters, except for those of every request.
+    /// The parameters, without the `_meta` that every request carries.
     pub fields: &'a JsonObject,
     /// Takes progress and log messages, and answers input requests.
     pub caller: Option<&'a Arc<dyn Caller>>,
@@ -58,7 +58,7 @@ impl ManagedServer {
             Err(error)
                 if error.is_session_expired() || (error.had_no_effect() && session.closed().is_some()) =>
             {
-                self.session_expired(&session);
+                self.expire_session(&session);
                 let session = self.connect().await?;
                 Ok(self.request_in(&session, request).await?)
             }
@@ -74,18 +74,23 @@ impl ManagedServer {
         let idle_timeout = Some(self.config.call_timeout.unwrap_or(DEFAULT_IDLE_TIMEOUT));
         let ContentRequest { method, subject, fields, caller } = request;
         let result = session.request_for(method, subject, fields, idle_timeout, caller).await;
-        self.note_unreachable(session, result.as_ref().err());
+        self.replace_if_unreachable(session, result.as_ref().err());
         result
     }
 
-    /// Over HTTP, only a failed request shows that a server is gone.
-    pub(super) fn note_unreachable(self: &Arc<Self>, session: &Arc<Session>, error: Option<&RequestError>) {
+    /// Replaces the session if the request did not reach the server: over HTTP, only that shows that a server is gone.
+    pub(super) fn replace_if_unreachable(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        error: Option<&RequestError>,
+    ) {
         if let Some(RequestError::Transport(error @ TransportError::Unreachable(_))) = error {
-            self.session_unreachable(session, &error.to_string());
+            self.replace_unreachable_session(session, &error.to_string());
         }
     }
 
-    /// Subscribes to a resource for as long as the server is configured, across sessions.
+    /// Subscribes to a resource for as long as the server is configured, across sessions. `subscriber` is any number that
+    /// identifies the subscriber in [`Self::unsubscribe`].
     pub async fn subscribe(self: &Arc<Self>, subscriber: u64, uri: &str) -> Result<(), ServerRequestError> {
         let session = self.connect().await?;
         let added = lock(&self.state).subscriptions.add(subscriber, uri);
@@ -93,11 +98,11 @@ impl ManagedServer {
         if !is_first {
             return Ok(());
         }
-        let sent = self.send_subscription(&session, "resources/subscribe", uri).await;
-        if sent.is_err() {
+        let outcome = self.send_subscription(&session, "resources/subscribe", uri).await;
+        if outcome.is_err() {
             lock(&self.state).subscriptions.remove(subscriber, uri);
         }
-        sent.map_err(Into::into)
+        outcome.map_err(Into::into)
     }
 
     /// Ends a subscription.
@@ -129,7 +134,7 @@ impl ManagedServer {
 
     /// Sends the log level and all subscriptions to a new session.
     pub(super) fn restore_session_settings(self: &Arc<Self>, session: &Arc<Session>) {
-        let (level, uris) = (self.shared.log_level(), lock(&self.state).subscriptions.uris());
+        let (level, uris) = (lock(&self.shared.log_level).clone(), lock(&self.state).subscriptions.uris());
         if level.is_none() && uris.is_empty() {
             return;
         }

@@ -25,10 +25,9 @@ use crate::{
 };
 
 /// How long a process may ignore `server/discover` before `initialize` is sent as well. A server that is merely slow
-/// responds to the first request first, so the delay decides nothing.
+/// responds to the first request first, so the length of the delay does not affect the result.
 const INITIALIZE_DELAY: Duration = Duration::from_secs(10);
 
-/// The result of a handshake.
 pub(super) struct Handshake {
     pub(super) protocol: ProtocolContext,
     pub(super) about: ServerDescription,
@@ -42,9 +41,9 @@ enum Discovery {
 /// The handshake with a server at a URL; none if it does not seem to support Streamable HTTP.
 pub(super) async fn http_handshake(
     session: &Arc<SessionInner>,
-    hint: Option<RevisionFamily>,
+    known_family: Option<RevisionFamily>,
 ) -> Result<Option<Handshake>, ConnectError> {
-    let was_legacy = hint == Some(RevisionFamily::Legacy);
+    let was_legacy = known_family == Some(RevisionFamily::Legacy);
     if !was_legacy && let Discovery::Modern(handshake) = discover(session).await? {
         return Ok(Some(handshake));
     }
@@ -63,13 +62,13 @@ pub(super) async fn http_handshake(
     refusal.map_or(Ok(None), |error| Err(ConnectError::Refused(error)))
 }
 
-/// The handshake on a connection that stays open, such as a process. A server that ignores unknown requests gets both; its
-/// response decides, not the time it takes.
+/// The handshake on a connection that stays open, such as a process. A server that does not respond to `server/discover`
+/// gets `initialize` as well; its responses decide, not the time they take.
 pub(super) async fn handshake(
     session: &Arc<SessionInner>,
-    hint: Option<RevisionFamily>,
+    known_family: Option<RevisionFamily>,
 ) -> Result<Handshake, ConnectError> {
-    if hint == Some(RevisionFamily::Legacy) {
+    if known_family == Some(RevisionFamily::Legacy) {
         match initialize(session).await {
             // The server may have been upgraded to a modern revision.
             Err(ConnectError::Refused(_)) => {}

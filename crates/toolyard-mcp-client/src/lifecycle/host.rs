@@ -30,10 +30,7 @@ use crate::{
     },
 };
 
-/// Shorter values are too likely to be ordinary words to be redacted.
-const MIN_SECRET_BYTES: usize = 6;
-
-/// Takes the tools of servers and routes calls to them.
+/// Receives the tools of servers and routes calls to them.
 pub trait ToolRegistrar: Send + Sync {
     /// Replaces all tools of a source.
     fn replace(&self, source: SourceInfo, tools: Vec<Arc<dyn Tool>>);
@@ -64,7 +61,7 @@ pub struct Host {
     pub guard: Option<GuardProgram>,
     /// The cache of tools, revisions and approvals.
     pub cache: ServerCache,
-    /// Takes the tools.
+    /// Receives the tools.
     pub registrar: Arc<dyn ToolRegistrar>,
     /// Answers input requests that belong to no caller.
     pub input: Arc<dyn InputHandler>,
@@ -93,11 +90,12 @@ impl Host {
             .resolve(|name| self.host_environment.variable(name))
             .map_err(|error| ConnectError::Configuration(error.to_string()))?;
         let target = self.transport_target(config, resolved.transport, stderr_tail)?;
-        let Some(process) = resolved.program else { return Ok(target) };
-        match (target, self.transport_target(config, process, stderr_tail)?) {
+        let Some(program) = resolved.program else { return Ok(target) };
+        match (target, self.transport_target(config, program, stderr_tail)?) {
             (ConnectTarget::Http(target, kind), ConnectTarget::Stdio(launch)) => {
                 Ok(ConnectTarget::HttpWithProcess(launch, target, kind))
             }
+            // Settings allow a program only beside a URL.
             (target, _) => Ok(target),
         }
     }
@@ -132,8 +130,7 @@ impl Host {
     pub(super) fn secrets_of(&self, config: &McpServerConfig) -> Vec<String> {
         let names = config.variables().into_iter();
         let secret_names = names.filter(|name| !INHERITED_VARIABLES.contains(&name.as_str()));
-        let values = secret_names.filter_map(|name| self.host_environment.variable(&name));
-        values.filter(|value| value.len() >= MIN_SECRET_BYTES).collect()
+        secret_names.filter_map(|name| self.host_environment.variable(&name)).collect()
     }
 
     pub(super) fn http_client(&self) -> Result<reqwest::Client, TransportError> {

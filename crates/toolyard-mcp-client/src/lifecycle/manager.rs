@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, atomic::Ordering},
 };
 
 use futures_util::{StreamExt as _, future::join_all, stream};
@@ -33,7 +33,7 @@ pub struct McpManager {
     shared: Arc<ManagerShared>,
     servers: Mutex<BTreeMap<SourceId, Arc<ManagedServer>>>,
     /// Serializes changes of the configuration.
-    applying: tokio::sync::Mutex<()>,
+    apply_lock: tokio::sync::Mutex<()>,
 }
 
 /// What a new configuration changed.
@@ -54,23 +54,23 @@ impl McpManager {
             host: Arc::new(host),
             shared: Arc::default(),
             servers: Mutex::default(),
-            applying: tokio::sync::Mutex::default(),
+            apply_lock: tokio::sync::Mutex::default(),
         }
     }
 
-    /// Reconnects servers that are down without a limit, not only while they are in use.
+    /// Never gives up reconnecting servers that are down. Otherwise that ends ten minutes after their last use.
     pub fn keep_reconnecting(&self) {
-        self.shared.keep_reconnecting();
+        self.shared.keeps_reconnecting.store(true, Ordering::Release);
     }
 
     /// Changes of prompts, resources and skills from now on.
     pub fn events(&self) -> broadcast::Receiver<ServerEvent> {
-        self.shared.events()
+        self.shared.events.subscribe()
     }
 
-    /// Sets the level from which on legacy servers send log messages, for running and future sessions.
+    /// Sets the minimum level of the log messages that legacy servers send, for running and future sessions.
     pub async fn set_log_level(&self, level: &str) {
-        self.shared.set_log_level(level);
+        *lock(&self.shared.log_level) = Some(level.to_owned());
         let sessions = self.servers().into_iter().filter_map(|server| server.live_session());
         join_all(sessions.map(|session| async move { session.set_log_level(level).await })).await;
     }
@@ -78,26 +78,26 @@ impl McpManager {
     /// Applies a configuration. Nothing is started: tools come from the cache. Servers that did not change are not
     /// disturbed.
     pub async fn apply(&self, configs: Vec<McpServerConfig>) -> Result<ConfigChanges, CacheError> {
-        let _applying = self.applying.lock().await;
-        let mut cached = self.host.cached_servers(&configs).await?;
+        let _guard = self.apply_lock.lock().await;
+        let mut cached = self.host.cache.load(&configs).await?;
         let mut changes = ConfigChanges::default();
-        let mut new: BTreeMap<SourceId, McpServerConfig> =
+        let mut new_configs: BTreeMap<SourceId, McpServerConfig> =
             configs.into_iter().map(|config| (config.id.clone(), config)).collect();
         let mut retired = Vec::new();
-        lock(&self.servers).retain(|id, server| match new.get(id) {
+        lock(&self.servers).retain(|id, server| match new_configs.get(id) {
             Some(config) if config == server.config() => {
-                new.remove(id);
+                new_configs.remove(id);
                 true
             }
-            replaced => {
-                let list = if replaced.is_some() { &mut changes.changed } else { &mut changes.removed };
+            replacement => {
+                let list = if replacement.is_some() { &mut changes.changed } else { &mut changes.removed };
                 list.push(id.clone());
                 retired.push(Arc::clone(server));
                 false
             }
         });
         join_all(retired.iter().map(ManagedServer::retire)).await;
-        for (id, config) in new {
+        for (id, config) in new_configs {
             if !changes.changed.contains(&id) {
                 changes.added.push(id.clone());
             }
@@ -154,7 +154,7 @@ impl McpManager {
         stream::iter(starts).buffer_unordered(MAX_CONCURRENT_STARTS).collect::<()>().await;
     }
 
-    /// Stops all servers and waits until nothing of them is left.
+    /// Stops all servers and waits until their processes and connections have ended.
     pub async fn close(&self) {
         let servers = std::mem::take(&mut *lock(&self.servers));
         join_all(servers.values().map(ManagedServer::retire)).await;

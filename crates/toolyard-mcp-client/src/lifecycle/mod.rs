@@ -3,10 +3,9 @@
 //! - [`manager`]: all configured servers. [`server`]: one of them.
 //! - [`state`]: its lifecycle as a state machine. [`supervisor`]: acts on changes, failures and idleness.
 //! - [`connect`]: opens a transport. [`handshake`]: negotiates the revision. [`negotiation`]: its decisions.
-//! - [`host`]: what servers need from the embedder. [`cached_server`]: what is known without connecting.
+//! - [`host`]: what servers need from the embedder.
 //! - [`refresh`]: reads lists of a running server. [`tool`]: its tools. [`content_request`]: its prompts and resources.
 
-pub(crate) mod cached_server;
 pub(crate) mod connect;
 pub(crate) mod connect_error;
 pub(crate) mod content_request;

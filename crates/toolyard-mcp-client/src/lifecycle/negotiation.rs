@@ -9,7 +9,7 @@ use toolyard_mcp::{
 
 use crate::transport::error::TransportError;
 
-/// What to do after `server/discover` failed.
+/// What to do after a failed `server/discover`.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum AfterDiscover {
     /// The server seems to be legacy.
@@ -22,16 +22,14 @@ pub(super) enum AfterDiscover {
     Failed(TransportError),
 }
 
-/// What to do after `initialize` failed over HTTP.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum AfterInitialize {
     /// The server may speak HTTP+SSE.
     TrySse,
-    /// The failure is final.
     Failed(TransportError),
 }
 
-/// Decides after a JSON-RPC error to `server/discover`.
+/// Decides after an error response to `server/discover`.
 pub(super) fn after_discover_error(error: RpcError) -> AfterDiscover {
     match error.code {
         UNSUPPORTED_VERSION if supports(&error, |revision| revision == MODERN_REVISION) => {
@@ -45,8 +43,8 @@ pub(super) fn after_discover_error(error: RpcError) -> AfterDiscover {
     }
 }
 
-/// Decides after a failed `server/discover`. Only a response that a legacy server would give counts; failures of
-/// authorization, connection or gateway say nothing about revisions.
+/// Decides after a failure of the transport during `server/discover`. Only a response that a legacy server would give
+/// counts; failures of authorization, connection or gateway say nothing about revisions.
 pub(super) fn after_discover_failure(failure: TransportError) -> AfterDiscover {
     match failure {
         TransportError::Status { error: Some(error), status: 400..=499, .. } => after_discover_error(error),
@@ -67,12 +65,11 @@ pub(super) fn after_initialize_failure(failure: TransportError) -> AfterInitiali
     }
 }
 
-/// The legacy revision with this name, if we speak it.
 pub(super) fn legacy_revision(name: &str) -> Option<&'static str> {
     LEGACY_REVISIONS.into_iter().find(|known| *known == name)
 }
 
-/// Whether an error lists a supported revision that matches.
+/// Whether the supported revisions that an error lists include one that `matches`.
 fn supports(error: &RpcError, matches: impl Fn(&str) -> bool) -> bool {
     #[derive(Deserialize)]
     struct SupportedVersions {

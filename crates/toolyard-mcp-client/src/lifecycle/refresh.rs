@@ -3,10 +3,16 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::timeout;
+use toolyard_core::RawJson;
 
 use crate::{
     content::server_content::{ContentLists, ServerContent},
-    lifecycle::{connect_error::ConnectError, server::ManagedServer, shared::ServerEvent},
+    lifecycle::{
+        connect_error::ConnectError,
+        server::ManagedServer,
+        shared::{ServerEvent, unix_millis},
+    },
+    pinning::ToolApprovals,
     session::handle::Session,
     sync::lock,
 };
@@ -17,7 +23,7 @@ const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 impl ManagedServer {
     /// Reads the tools, decides which may be used, and registers those.
     pub(super) async fn refresh_tools(self: &Arc<Self>, session: &Session) -> Result<(), ConnectError> {
-        let _refreshing = self.refreshing.lock().await;
+        let _guard = self.refresh_lock.lock().await;
         let tools = if session.about().capabilities.tools {
             let limit = self.config.startup_timeout;
             let listed = timeout(limit, session.list_tools(limit.min(LIST_TIMEOUT))).await;
@@ -28,33 +34,40 @@ impl ManagedServer {
         };
         let family = session.revision_family();
         lock(&self.state).revision_family = Some(family);
-        let approvals = self.host.record_tools(&self.config, family, tools).await?;
+        // Stored before any of them is used.
+        let decision = self.host.cache.update_tools(&self.config, Some(family), tools, unix_millis()).await;
+        let decision = decision.map_err(|error| ConnectError::Cache(error.to_string()))?;
+        let approvals = ToolApprovals::from_decision(decision);
         // The list of a session that is closed by now does not count.
         if let Some(error) = session.closed() {
             return Err(error.into());
         }
-        let problem = approvals.concern();
+        let problem = approvals.problem_summary();
         lock(&self.state).approvals = Arc::new(approvals);
         self.register_tools();
-        lock(&self.state).lifecycle.tools_read(problem);
+        lock(&self.state).lifecycle.record_tools(problem);
         Ok(())
     }
 
-    /// Reads these lists of prompts, resources and skills.
     pub(super) async fn refresh_content(&self, session: &Session, lists: ContentLists) {
-        let _refreshing = self.refreshing.lock().await;
+        let _guard = self.refresh_lock.lock().await;
         let content = session.read_content(&self.content(), lists, LIST_TIMEOUT).await;
         self.set_content(content).await;
     }
 
     pub(super) async fn set_content(&self, content: ServerContent) {
-        let before = self.content();
-        if *before == content || lock(&self.state).lifecycle.is_retired() {
+        let previous = self.content();
+        if *previous == content || lock(&self.state).lifecycle.is_retired() {
             return;
         }
-        self.host.record_content(&self.config, &content).await;
-        let prompts_changed = before.prompts != content.prompts;
-        let resources_changed = (&before.resources, &before.templates, &before.skills)
+        // Without the cache, the next process only has to start the server to list its content.
+        if let Ok(raw) = RawJson::from_serialize(&content)
+            && let Err(error) = self.host.cache.update_content(&self.config, raw).await
+        {
+            tracing::warn!(server = %self.config.id, %error, "failed to cache the content of a server");
+        }
+        let prompts_changed = previous.prompts != content.prompts;
+        let resources_changed = (&previous.resources, &previous.templates, &previous.skills)
             != (&content.resources, &content.templates, &content.skills);
         lock(&self.state).content = Arc::new(content);
         if prompts_changed {

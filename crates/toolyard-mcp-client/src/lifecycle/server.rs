@@ -9,21 +9,20 @@ use tokio::{
     sync::watch,
     time::{Instant, timeout},
 };
-use toolyard_core::{ContentHash, RevisionFamily, ToolDefinition, ToolError};
+use toolyard_core::{ContentHash, RevisionFamily, StoredDefinition, ToolError};
 
 use crate::{
     config::McpServerConfig,
     content::server_content::{ContentLists, ServerContent},
     lifecycle::{
-        cached_server::CachedServer,
         connect::{ConnectOptions, ConnectTarget, connect},
         connect_error::ConnectError,
         host::Host,
-        shared::ManagerShared,
+        shared::{ManagerShared, unix_millis},
         state::{Lifecycle, ServerState, SessionAccess, Start, StartReason, StartSender, StopTarget},
         subscriptions::ResourceSubscriptions,
     },
-    pinning::{CacheError, ToolApprovals},
+    pinning::{CacheError, CachedServer, ToolApprovals},
     session::{handle::Session, server_messages::SessionStatus},
     sync::lock,
     transport::stdio::stderr_tail::StderrTail,
@@ -42,14 +41,14 @@ pub struct ManagedServer {
     stderr_tail: Arc<StderrTail>,
     pub(super) state: Mutex<ManagedState>,
     /// Serializes reading and recording of lists.
-    pub(super) refreshing: tokio::sync::Mutex<()>,
+    pub(super) refresh_lock: tokio::sync::Mutex<()>,
 }
 
 /// Everything about a server that changes.
 #[derive(Debug)]
 pub(super) struct ManagedState {
     pub(super) lifecycle: Lifecycle<Session>,
-    /// Sessions that are being closed; each becomes true when nothing of it is left.
+    /// Sessions that are being closed; each becomes true once its session is closed.
     closing: Vec<watch::Receiver<bool>>,
     pub(super) revision_family: Option<RevisionFamily>,
     pub(super) approvals: Arc<ToolApprovals>,
@@ -78,22 +77,19 @@ impl ManagedServer {
         cached: Option<CachedServer>,
     ) -> Arc<Self> {
         let lifecycle = Lifecycle::new(config.enabled, cached.is_some(), Instant::now());
-        let (family, approvals, content) = match cached {
-            Some(cached) => (cached.revision_family, cached.approvals, cached.content),
-            None => Default::default(),
-        };
+        let CachedServer { revision_family, approvals, content } = cached.unwrap_or_default();
         let state = ManagedState {
             lifecycle,
             closing: Vec::new(),
-            revision_family: config.revision_family.or(family),
+            revision_family: config.revision_family.or(revision_family),
             approvals: Arc::new(approvals),
             content: Arc::new(content),
             subscriptions: ResourceSubscriptions::default(),
         };
         let stderr_tail = Arc::new(StderrTail::new(STDERR_TAIL_BYTES, host.secrets_of(&config)));
-        let refreshing = tokio::sync::Mutex::default();
+        let refresh_lock = tokio::sync::Mutex::default();
         let server =
-            Arc::new(Self { config, host, shared, stderr_tail, state: Mutex::new(state), refreshing });
+            Arc::new(Self { config, host, shared, stderr_tail, state: Mutex::new(state), refresh_lock });
         server.register_tools();
         server
     }
@@ -118,7 +114,7 @@ impl ManagedServer {
         Arc::clone(&lock(&self.state).content)
     }
 
-    /// Whether the tools are known, from now or from earlier.
+    /// Whether the tools are known: read by this process, or cached by an earlier one.
     pub fn has_known_tools(&self) -> bool {
         lock(&self.state).lifecycle.has_known_tools()
     }
@@ -188,7 +184,7 @@ impl ManagedServer {
                     lifecycle.fail_start(&start, &reason, Instant::now(), fastrand::f64())
                 };
                 if is_current {
-                    self.handle_failure(&reason);
+                    self.log_and_reconnect(&reason);
                 }
                 Err(error)
             }
@@ -198,7 +194,7 @@ impl ManagedServer {
     }
 
     /// Connects and reads all lists. No tool is called before its definition is compared with the approved one. The status
-    /// is from before the lists were read, because some servers announce changes at once.
+    /// is from before the lists were read, so that no change announced meanwhile is missed.
     async fn start_session(self: &Arc<Self>) -> Result<(Arc<Session>, SessionStatus), ConnectError> {
         // Two instances of a server could conflict, and the old one may still respond at the URL.
         self.wait_until_closed().await;
@@ -218,9 +214,9 @@ impl ManagedServer {
         };
         let session = Arc::new(connect(target, &options).await?);
         let status = session.status().borrow().clone();
-        let before = self.content();
+        let previous = self.content();
         let content = session.read_content(
-            &before,
+            &previous,
             ContentLists::ALL,
             self.config.startup_timeout.min(CONTENT_TIMEOUT),
         );
@@ -269,7 +265,7 @@ impl ManagedServer {
         self.stop().await;
     }
 
-    /// Waits until nothing is left of sessions that are being closed.
+    /// Waits until the sessions that are being closed are closed.
     pub(super) async fn wait_until_closed(&self) {
         let closing = lock(&self.state).closing.clone();
         for mut closed in closing {
@@ -278,21 +274,21 @@ impl ManagedServer {
         }
     }
 
-    /// Approves tools as the server sent them last, each named with the hash of the definition that the approver saw.
+    /// Approves the definitions that the server sent last, each tool with the hash of the definition that the approver saw.
     pub async fn approve(self: &Arc<Self>, tools: &[(String, ContentHash)]) -> Result<(), CacheError> {
-        let _refreshing = self.refreshing.lock().await;
-        let approvals = self.host.approve_tools(&self.config, tools).await?;
-        lock(&self.state).approvals = Arc::new(approvals);
+        let _guard = self.refresh_lock.lock().await;
+        let approved = self.host.cache.approve(&self.config, Some(tools), unix_millis()).await?;
+        lock(&self.state).approvals = Arc::new(ToolApprovals::from_decision(approved.decision));
         self.register_tools();
         Ok(())
     }
 
     /// Every definition the server ever sent, by tool and oldest first.
-    pub async fn definitions(&self) -> Result<Vec<ToolDefinition>, CacheError> {
+    pub async fn definitions(&self) -> Result<Vec<StoredDefinition>, CacheError> {
         self.host.cache.definitions(&self.config).await
     }
 
-    /// Checks that a tool may be called with this definition.
+    /// Fails unless the definition with the hash `pin` is still the approved one.
     pub(super) fn check_tool(&self, tool: &str, pin: ContentHash) -> Result<(), ToolError> {
         self.tool_approvals().check(tool, pin).map_err(|error| error.on_source(&self.config.id))
     }

@@ -1,14 +1,9 @@
 //! What all servers of one manager share besides their host.
 
-use std::sync::{
-    Mutex,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::{Mutex, atomic::AtomicBool};
 
 use tokio::sync::broadcast;
 use toolyard_core::SourceId;
-
-use crate::sync::lock;
 
 /// Events that may be queued for a receiver.
 const MAX_QUEUED_EVENTS: usize = 1_024;
@@ -25,12 +20,13 @@ pub enum ServerEvent {
     ResourceUpdated(SourceId, String),
 }
 
-/// What all servers of one manager share.
 #[derive(Debug)]
 pub(super) struct ManagerShared {
-    events: broadcast::Sender<ServerEvent>,
-    keeps_reconnecting: AtomicBool,
-    log_level: Mutex<Option<String>>,
+    pub(super) events: broadcast::Sender<ServerEvent>,
+    /// Whether reconnecting a server that is down never ends, even if nobody uses the server.
+    pub(super) keeps_reconnecting: AtomicBool,
+    /// The minimum level of the log messages that legacy servers send.
+    pub(super) log_level: Mutex<Option<String>>,
 }
 
 impl Default for ManagerShared {
@@ -48,24 +44,8 @@ impl ManagerShared {
         // There may be no receiver.
         let _ = self.events.send(event);
     }
+}
 
-    pub(super) fn events(&self) -> broadcast::Receiver<ServerEvent> {
-        self.events.subscribe()
-    }
-
-    pub(super) fn keep_reconnecting(&self) {
-        self.keeps_reconnecting.store(true, Ordering::Release);
-    }
-
-    pub(super) fn keeps_reconnecting(&self) -> bool {
-        self.keeps_reconnecting.load(Ordering::Acquire)
-    }
-
-    pub(super) fn set_log_level(&self, level: &str) {
-        *lock(&self.log_level) = Some(level.to_owned());
-    }
-
-    pub(super) fn log_level(&self) -> Option<String> {
-        lock(&self.log_level).clone()
-    }
+pub(super) fn unix_millis() -> i64 {
+    jiff::Timestamp::now().as_millisecond()
 }

@@ -17,7 +17,7 @@ const STABLE_AFTER: Duration = Duration::from_secs(5);
 /// A server that nobody used for this long is not reconnected any more; the next call starts it.
 const RECONNECT_WINDOW: Duration = Duration::from_secs(600);
 
-/// The state of a server: configured → known → starting → ready → degraded → stopping or down.
+/// The state of a server: configured → stopped → starting → ready → degraded → stopping or down.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ServerState {
@@ -26,7 +26,7 @@ pub enum ServerState {
     /// Never connected: its tools are unknown.
     Configured,
     /// Not running; its tools are known from earlier.
-    Known,
+    Stopped,
     /// Starting.
     Starting {
         /// Since when.
@@ -63,7 +63,7 @@ impl ServerState {
         match self {
             Self::Disabled => "disabled",
             Self::Configured => "configured",
-            Self::Known => "known",
+            Self::Stopped => "stopped",
             Self::Starting { .. } => "starting",
             Self::Ready { .. } => "ready",
             Self::Degraded { .. } => "degraded",
@@ -73,7 +73,6 @@ impl ServerState {
     }
 }
 
-/// Why a server is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StartReason {
     /// A call. Fails at once while the server waits for its next retry.
@@ -122,12 +121,14 @@ impl<S> Clone for Start<S> {
 /// The answer to a request for a session.
 #[derive(Debug)]
 pub(super) enum SessionAccess<S> {
-    /// The server is running.
     Running(Arc<S>),
-    /// The server is starting.
     Pending(Start<S>),
     /// The caller must start the server, and close the session that it replaces.
-    MustStart { start: Start<S>, sender: StartSender<S>, replaced: Option<Arc<S>> },
+    MustStart {
+        start: Start<S>,
+        sender: StartSender<S>,
+        replaced: Option<Arc<S>>,
+    },
 }
 
 /// What a stop has to wait for.
@@ -176,7 +177,7 @@ impl<S> Lifecycle<S> {
     pub(super) fn state(&self) -> ServerState {
         match &self.phase {
             Phase::Stopped if !self.is_enabled => ServerState::Disabled,
-            Phase::Stopped if self.has_known_tools => ServerState::Known,
+            Phase::Stopped if self.has_known_tools => ServerState::Stopped,
             Phase::Stopped => ServerState::Configured,
             Phase::Starting { since, .. } => ServerState::Starting { since: *since },
             Phase::Running { since, problem: None, .. } => ServerState::Ready { since: *since },
@@ -292,11 +293,11 @@ impl<S> Lifecycle<S> {
         is_current
     }
 
-    /// The tools of the server were read; `problem` says what is wrong with them.
-    pub(super) fn tools_read(&mut self, new_problem: Option<String>) {
+    /// Records that the tools are known, and the problem with them, if there is one.
+    pub(super) fn record_tools(&mut self, tools_problem: Option<String>) {
         self.has_known_tools = true;
         match &mut self.phase {
-            Phase::Starting { problem, .. } | Phase::Running { problem, .. } => *problem = new_problem,
+            Phase::Starting { problem, .. } | Phase::Running { problem, .. } => *problem = tools_problem,
             _ => {}
         }
     }
@@ -318,7 +319,8 @@ impl<S> Lifecycle<S> {
         self.phase = Phase::Down { reason: reason.to_owned(), retry_at };
     }
 
-    /// The session ended in good order: the next call starts a new one. Returns false if it is not the current one.
+    /// The session expired without a failure: the next call starts a new one at once. Returns false if it is not the
+    /// current one.
     pub(super) fn expire(&mut self, session: &Arc<S>) -> bool {
         let is_current = self.is_current(session);
         if is_current {

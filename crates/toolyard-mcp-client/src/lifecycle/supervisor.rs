@@ -1,6 +1,9 @@
 //! Supervises a running server: refreshes changed lists, handles its failure, stops it when idle, and reconnects.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -11,8 +14,8 @@ use crate::{
     sync::lock,
 };
 
-/// How often a replaced session is checked for its last request.
-const LINGER_INTERVAL: Duration = Duration::from_millis(100);
+/// How often a replaced session is checked for requests that are still in flight.
+const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Changes of a list within this time are read together.
 const CHANGE_DEBOUNCE: Duration = Duration::from_millis(200);
 
@@ -27,7 +30,7 @@ impl ManagedServer {
                 changed = status.changed() => {
                     let current = status.borrow_and_update().clone();
                     if let Some(error) = current.closed.or_else(|| changed.err().and(session.closed())) {
-                        return self.session_failed(&session, &error.to_string());
+                        return self.fail_session(&session, &error.to_string());
                     }
                     if self.is_current(&session) {
                         sleep(CHANGE_DEBOUNCE).await;
@@ -42,7 +45,7 @@ impl ManagedServer {
                         self.shared.publish(ServerEvent::ResourceUpdated(self.config.id.clone(), uri));
                     }
                 }
-                () = until(idle_at) => {
+                () = sleep_until_some(idle_at) => {
                     if !self.is_current(&session) {
                         return;
                     }
@@ -59,7 +62,6 @@ impl ManagedServer {
         }
     }
 
-    /// Reads the lists that changed between two statuses.
     async fn refresh_changed(
         self: &Arc<Self>,
         session: &Arc<Session>,
@@ -70,7 +72,7 @@ impl ManagedServer {
             let refreshed = self.refresh_tools(session).await;
             if let (Err(error), true) = (refreshed, self.is_current(session) && session.closed().is_none()) {
                 let problem = format!("failed to read the changed list of tools: {error}");
-                lock(&self.state).lifecycle.tools_read(Some(problem));
+                lock(&self.state).lifecycle.record_tools(Some(problem));
             }
         }
         let lists = ContentLists {
@@ -99,7 +101,7 @@ impl ManagedServer {
     }
 
     /// Closes a session that failed; the next call gets another one.
-    pub(super) fn session_failed(self: &Arc<Self>, session: &Arc<Session>, reason: &str) {
+    pub(super) fn fail_session(self: &Arc<Self>, session: &Arc<Session>, reason: &str) {
         {
             let mut state = lock(&self.state);
             if !state.lifecycle.fail(session, reason, Instant::now(), fastrand::f64()) {
@@ -107,14 +109,14 @@ impl ManagedServer {
             }
             state.close_session(Arc::clone(session));
         }
-        self.handle_failure(reason);
+        self.log_and_reconnect(reason);
     }
 
     /// A request did not reach the URL of the server: the next call gets another session, and requests in flight may still
     /// complete. If we started the process behind the URL, the session is closed at once.
-    pub(super) fn session_unreachable(self: &Arc<Self>, session: &Arc<Session>, reason: &str) {
+    pub(super) fn replace_unreachable_session(self: &Arc<Self>, session: &Arc<Session>, reason: &str) {
         if session.owns_process() {
-            return self.session_failed(session, reason);
+            return self.fail_session(session, reason);
         }
         if !lock(&self.state).lifecycle.fail(session, reason, Instant::now(), fastrand::f64()) {
             return;
@@ -122,15 +124,15 @@ impl ManagedServer {
         let replaced = Arc::clone(session);
         tokio::spawn(async move {
             while replaced.in_flight_requests() > 0 && replaced.closed().is_none() {
-                sleep(LINGER_INTERVAL).await;
+                sleep(DRAIN_POLL_INTERVAL).await;
             }
             replaced.close().await;
         });
-        self.handle_failure(reason);
+        self.log_and_reconnect(reason);
     }
 
-    /// Closes a session that ended in good order; the next call gets another one at once.
-    pub(super) fn session_expired(&self, session: &Arc<Session>) {
+    /// Closes a session that expired or was closed by the server; the next call gets another one at once.
+    pub(super) fn expire_session(&self, session: &Arc<Session>) {
         let mut state = lock(&self.state);
         if state.lifecycle.expire(session) {
             state.close_session(Arc::clone(session));
@@ -138,7 +140,7 @@ impl ManagedServer {
     }
 
     /// Logs a failure and reconnects in the background.
-    pub(super) fn handle_failure(self: &Arc<Self>, reason: &str) {
+    pub(super) fn log_and_reconnect(self: &Arc<Self>, reason: &str) {
         if lock(&self.state).lifecycle.is_retired() {
             return;
         }
@@ -148,13 +150,13 @@ impl ManagedServer {
         }
     }
 
-    /// Starts the server again and again, ever more slowly, while anyone uses it.
+    /// Restarts the server, with growing delays, until it runs or nobody has used it for a while.
     async fn reconnect(self: Arc<Self>) {
         loop {
             let now = Instant::now();
             let retry_at = {
                 let lifecycle = &mut lock(&self.state).lifecycle;
-                lifecycle.reconnect_at(now, self.shared.keeps_reconnecting())
+                lifecycle.reconnect_at(now, self.shared.keeps_reconnecting.load(Ordering::Acquire))
             };
             match retry_at {
                 None => return,
@@ -166,7 +168,8 @@ impl ManagedServer {
     }
 }
 
-async fn until(instant: Option<Instant>) {
+/// Never completes without an instant.
+async fn sleep_until_some(instant: Option<Instant>) {
     match instant {
         Some(instant) => sleep_until(instant).await,
         None => std::future::pending().await,

@@ -46,7 +46,7 @@ impl McpTool {
         request: &ToolCallRequest,
         context: &CallContext,
     ) -> Result<ToolOutput, ToolError> {
-        // Invalid parameters are quarantined where headers are used; elsewhere they have no meaning.
+        // Where headers are used, a tool with invalid header parameters is quarantined; elsewhere they have no meaning.
         let mirrored = self
             .mirrored
             .get_or_init(|| mirrored_parameters(&self.tool.spec.input_schema).unwrap_or_default());
@@ -65,7 +65,7 @@ impl McpTool {
             Err(error)
                 if error.is_session_expired() || (error.had_no_effect() && session.closed().is_some()) =>
             {
-                self.server.session_expired(&session);
+                self.server.expire_session(&session);
                 let session = self.session(context).await?;
                 self.call_in(&session, call).await
             }
@@ -93,7 +93,7 @@ impl McpTool {
 
     async fn call_in(&self, session: &Arc<Session>, call: ToolCall<'_>) -> Result<CallResult, RequestError> {
         let result = session.call_tool(call).await;
-        self.server.note_unreachable(session, result.as_ref().err());
+        self.server.replace_if_unreachable(session, result.as_ref().err());
         result
     }
 }
@@ -138,7 +138,7 @@ impl ManagedServer {
         let source = SourceInfo::new(self.config.id.clone(), SourceKind::Mcp)
             .trusted(self.config.trusted)
             .exclusive(self.config.exclusive);
-        // Under the lock, so that a retired server does not come back.
+        // Registered under the lock, so that the tools of a retired server do not come back.
         let state = lock(&self.state);
         if state.lifecycle.is_active() {
             self.host.registrar.replace(source, tools);

@@ -11,8 +11,8 @@ use crate::transport::http::target::display_url;
 #[derive(Debug, Clone)]
 pub(super) struct AddressPolicy {
     server_host: String,
-    loopback: bool,
-    private: bool,
+    allows_loopback: bool,
+    allows_private: bool,
 }
 
 /// The network that an address belongs to.
@@ -27,11 +27,11 @@ pub(super) enum AddressScope {
 
 impl AddressPolicy {
     pub(super) fn new(server: &Url, private_network: bool) -> Self {
-        let own = server.host().map(|host| host_scope(&host));
+        let server_scope = server.host().map(|host| host_scope(&host));
         Self {
             server_host: normalize_host(server.host_str().unwrap_or_default()),
-            loopback: own == Some(Some(AddressScope::Loopback)),
-            private: private_network || own == Some(Some(AddressScope::Private)),
+            allows_loopback: server_scope == Some(Some(AddressScope::Loopback)),
+            allows_private: private_network || server_scope == Some(Some(AddressScope::Private)),
         }
     }
 
@@ -45,7 +45,7 @@ impl AddressPolicy {
         let address_scope = host_scope(&host);
         match url.scheme() {
             "https" => {}
-            "http" if self.loopback && address_scope == Some(AddressScope::Loopback) => {}
+            "http" if self.allows_loopback && address_scope == Some(AddressScope::Loopback) => {}
             "http" => return refused("plain HTTP is allowed only on loopback"),
             _ => return refused("the scheme is neither https nor http"),
         }
@@ -57,7 +57,6 @@ impl AddressPolicy {
         }
     }
 
-    /// Whether a resolved address may be connected to.
     pub(super) fn allows_address(&self, host: &str, address: IpAddr) -> bool {
         self.allows(host, address_scope(address))
     }
@@ -66,8 +65,8 @@ impl AddressPolicy {
         normalize_host(host) == self.server_host
             || match address_scope {
                 AddressScope::Public => true,
-                AddressScope::Private => self.private,
-                AddressScope::Loopback => self.loopback,
+                AddressScope::Private => self.allows_private,
+                AddressScope::Loopback => self.allows_loopback,
                 AddressScope::Forbidden => false,
             }
     }
@@ -117,12 +116,12 @@ fn ipv6_scope(address: Ipv6Addr) -> AddressScope {
     let [first, second, third, fourth, fifth, sixth, seventh, eighth] = address.segments();
     let [a, b] = seventh.to_be_bytes();
     let [c, d] = eighth.to_be_bytes();
-    let last = Ipv4Addr::new(a, b, c, d);
+    let embedded = Ipv4Addr::new(a, b, c, d);
     match [first, second, third, fourth, fifth, sixth] {
         _ if address.is_loopback() => AddressScope::Loopback,
         _ if address.is_unspecified() => AddressScope::Forbidden,
         // IPv4 addresses in IPv6: mapped, compatible, NAT64, 6to4.
-        [0, 0, 0, 0, 0, 0 | 0xffff] | [0x64, 0xff9b, 0, 0, 0, 0] => ipv4_scope(last),
+        [0, 0, 0, 0, 0, 0 | 0xffff] | [0x64, 0xff9b, 0, 0, 0, 0] => ipv4_scope(embedded),
         [0x2002, ..] => {
             let ([a, b], [c, d]) = (second.to_be_bytes(), third.to_be_bytes());
             ipv4_scope(Ipv4Addr::new(a, b, c, d))
@@ -172,11 +171,11 @@ mod tests {
 
     #[test]
     fn metadata_cannot_lead_into_a_private_network() {
-        let check = |server: &str, private, url: &str| {
-            let policy = AddressPolicy::new(&Url::parse(server).unwrap(), private);
+        let check = |server: &str, allows_private, url: &str| {
+            let policy = AddressPolicy::new(&Url::parse(server).unwrap(), allows_private);
             policy.check(&Url::parse(url).unwrap()).is_ok()
         };
-        for (server, private, url, expected) in [
+        for (server, allows_private, url, expected) in [
             ("https://mcp.example.org/", false, "https://login.example.org/token", true),
             ("https://mcp.example.org/", false, "http://login.example.org/token", false),
             ("https://mcp.example.org/", false, "http://127.0.0.1/token", false),
@@ -194,7 +193,7 @@ mod tests {
             ("http://127.0.0.1:3000/mcp", false, "http://login.example.org/token", false),
             ("http://127.0.0.1:3000/mcp", false, "https://login.example.org/token", true),
         ] {
-            assert_eq!(check(server, private, url), expected, "{server} {private} {url}");
+            assert_eq!(check(server, allows_private, url), expected, "{server} {allows_private} {url}");
         }
     }
 

@@ -15,8 +15,8 @@ use super::{
     Browser, ClientIdentity, OAuthError, OAuthServer, TokenStore, TokenStoreError,
     address_policy::AddressPolicy,
     dpop::{DpopKey, valid_nonce},
-    flow::{Flow, unix_seconds},
-    token_store::{Account, ServerTokens},
+    flow::Flow,
+    token_store::{Account, ServerTokens, unix_seconds},
 };
 use crate::{Authorizer, ChallengeError, SecretHeader, sanitize::sanitize_line, sync::lock};
 
@@ -50,20 +50,17 @@ struct TokenManager {
     state: AsyncMutex<RenewalState>,
 }
 
-/// The login of a server.
+/// The login at a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoginState {
     /// The issuer of the token.
     pub issuer: String,
     /// The granted scopes.
     pub scopes: Vec<String>,
-    /// When the token expires, in seconds since the Unix epoch.
-    pub expires_at: Option<u64>,
     /// Whether the token can be renewed without the user.
     pub is_renewable: bool,
 }
 
-/// The token in use.
 #[derive(Clone)]
 struct ActiveToken {
     header: SecretHeader,
@@ -73,13 +70,13 @@ struct ActiveToken {
     key: Option<Arc<DpopKey>>,
 }
 
-/// State of renewals and logins.
+/// The account in use, and the recent attempts that the limits above count.
 #[derive(Default)]
 struct RenewalState {
-    loaded: bool,
+    is_loaded: bool,
     account: Option<Account>,
     renewals: Vec<Instant>,
-    consents: Vec<Instant>,
+    grants: Vec<Instant>,
     retry_at: Option<Instant>,
 }
 
@@ -126,7 +123,6 @@ impl OAuthAuthorizer {
         Ok(state.account.as_ref().map(|account| LoginState {
             issuer: account.issuer.clone(),
             scopes: account.granted_scopes.clone(),
-            expires_at: account.expires_at(),
             is_renewable: account.refresh_token.is_some() || self.0.uses_client_credentials(),
         }))
     }
@@ -159,15 +155,17 @@ impl Authorizer for OAuthAuthorizer {
 
     fn handle_challenge<'a>(
         &'a self,
-        sent: Option<&'a SecretHeader>,
+        sent_token: Option<&'a SecretHeader>,
         status: u16,
         www_authenticate: Option<&'a str>,
     ) -> BoxFuture<'a, Result<bool, ChallengeError>> {
-        let (manager, sent) = (Arc::clone(&self.0), sent.cloned());
+        let (manager, sent_token) = (Arc::clone(&self.0), sent_token.cloned());
         let challenge = www_authenticate.unwrap_or_default().to_owned();
         Box::pin(async move {
             let handled =
-                tokio::spawn(async move { manager.handle_refusal(sent.as_ref(), status, &challenge).await });
+                tokio::spawn(
+                    async move { manager.handle_refusal(sent_token.as_ref(), status, &challenge).await },
+                );
             match handled.await {
                 Ok(handled) => handled.map_err(|error| ChallengeError(error.to_string())),
                 Err(_) => Err(ChallengeError("authorization ended unexpectedly".to_owned())),
@@ -202,6 +200,15 @@ impl TokenManager {
         matches!(self.server.identity, ClientIdentity::ClientCredentials { .. })
     }
 
+    /// Whether a new token needs a login of the user, and no browser is available.
+    fn needs_browser(&self) -> bool {
+        self.browser.is_none() && !self.uses_client_credentials()
+    }
+
+    fn login_required(&self) -> OAuthError {
+        OAuthError::LoginRequired { server: self.server.id.clone() }
+    }
+
     fn active_token(&self) -> Option<ActiveToken> {
         lock(&self.active).clone()
     }
@@ -212,9 +219,9 @@ impl TokenManager {
 
     /// Loads the stored tokens once.
     fn load(&self, state: &mut RenewalState) -> Result<(), TokenStoreError> {
-        if !state.loaded {
+        if !state.is_loaded {
             let stored = self.store.load(&self.server.id)?;
-            state.loaded = true;
+            state.is_loaded = true;
             if let Some(account) = stored.as_ref().and_then(|stored| stored.account(&self.server.resource()))
             {
                 self.activate(state, account.clone());
@@ -223,7 +230,6 @@ impl TokenManager {
         Ok(())
     }
 
-    /// Makes a token the active one.
     fn activate(&self, state: &mut RenewalState, account: Account) {
         let is_renewable = account.refresh_token.is_some() || self.uses_client_credentials();
         let renew_at = account.lifetime.filter(|_| is_renewable).map(|lifetime| {
@@ -243,11 +249,10 @@ impl TokenManager {
             key,
         }));
         state.account = Some(account);
-        state.loaded = true;
+        state.is_loaded = true;
         state.retry_at = None;
     }
 
-    /// Makes a token the active one and stores it.
     async fn store_account(&self, state: &mut RenewalState, account: Account) -> Result<(), TokenStoreError> {
         self.activate(state, account.clone());
         let locked = self.store.lock(&self.server.id).await?;
@@ -265,9 +270,9 @@ impl TokenManager {
 
     /// The token to send, renewed if that is due. While another task renews, a token that is still valid is returned.
     async fn current_token(&self) -> Option<SecretHeader> {
-        let valid =
+        let valid_token =
             self.active_token().filter(|active| active.expires_at.is_some_and(|at| unix_seconds() < at));
-        let mut state = match (self.state.try_lock(), valid) {
+        let mut state = match (self.state.try_lock(), valid_token) {
             (Ok(state), _) => state,
             (Err(_), Some(active)) => return Some(active.header),
             (Err(_), None) => self.state.lock().await,
@@ -278,9 +283,9 @@ impl TokenManager {
         if let Some(header) = self.fresh_token() {
             return Some(header);
         }
-        let resting = state.retry_at.is_some_and(|until| Instant::now() < until);
+        let waits_to_retry = state.retry_at.is_some_and(|until| Instant::now() < until);
         if state.account.is_some()
-            && !resting
+            && !waits_to_retry
             && let Err(error) = Box::pin(self.renew(&mut state, None)).await
         {
             // The server may still accept the old token; if not, its challenge triggers a login.
@@ -298,22 +303,21 @@ impl TokenManager {
         if self.activate_newer(state, stored.account(&self.server.resource())) {
             return Ok(());
         }
-        let login_needed = || OAuthError::LoginRequired { server: self.server.id.clone() };
-        let account = state.account.clone().ok_or_else(login_needed)?;
+        let account = state.account.clone().ok_or_else(|| self.login_required())?;
         let flow = self.flow();
-        let authorization_server = flow.discover(challenge).await?;
-        flow.check_issuer(&authorization_server, Some(&stored))?;
+        let auth_server = flow.discover(challenge).await?;
+        flow.check_issuer(&auth_server, Some(&stored))?;
         let renewed = match &self.server.identity {
             ClientIdentity::ClientCredentials { client_id, authentication } => {
                 flow.request_client_credentials(
-                    authorization_server,
+                    auth_server,
                     client_id,
                     authentication,
                     &account.requested_scopes,
                 )
                 .await?
             }
-            _ => flow.renew(authorization_server, &account).await?,
+            _ => flow.renew(auth_server, &account).await?,
         };
         self.activate(state, renewed.clone());
         stored.put(&self.server.resource(), renewed);
@@ -343,39 +347,35 @@ impl TokenManager {
         scopes: &[String],
     ) -> Result<Account, OAuthError> {
         let flow = self.flow();
-        if self.browser.is_none() && !self.uses_client_credentials() {
-            return Err(OAuthError::LoginRequired { server: self.server.id.clone() });
+        if self.needs_browser() {
+            return Err(self.login_required());
         }
-        let authorization_server = flow.discover(challenge).await?;
-        flow.check_issuer(&authorization_server, stored)?;
+        let auth_server = flow.discover(challenge).await?;
+        flow.check_issuer(&auth_server, stored)?;
         if let ClientIdentity::ClientCredentials { client_id, authentication } = &self.server.identity {
-            return flow
-                .request_client_credentials(authorization_server, client_id, authentication, scopes)
-                .await;
+            return flow.request_client_credentials(auth_server, client_id, authentication, scopes).await;
         }
-        let Some(browser) = &self.browser else {
-            return Err(OAuthError::LoginRequired { server: self.server.id.clone() });
-        };
+        let Some(browser) = &self.browser else { return Err(self.login_required()) };
         tracing::info!(
             server = self.server.id,
-            issuer = authorization_server.issuer,
+            issuer = auth_server.issuer,
             "requesting a login from the user"
         );
-        let known = stored
-            .and_then(|stored| stored.account_from(&self.server.resource(), &authorization_server.issuer));
-        flow.login(authorization_server, browser.as_ref(), known, scopes).await
+        let known_account =
+            stored.and_then(|stored| stored.account_at(&self.server.resource(), &auth_server.issuer));
+        flow.login(auth_server, browser.as_ref(), known_account, scopes).await
     }
 
     /// Handles a 401 or 403 response. Returns whether to send the request again.
     async fn handle_refusal(
         &self,
-        sent: Option<&SecretHeader>,
+        sent_token: Option<&SecretHeader>,
         status: u16,
         challenge: &str,
     ) -> Result<bool, OAuthError> {
         let mut state = self.state.lock().await;
         self.load(&mut state)?;
-        if self.active_token().is_some_and(|active| Some(&active.header) != sent) {
+        if self.active_token().is_some_and(|active| Some(&active.header) != sent_token) {
             return Ok(true);
         }
         let stored = self.store.load(&self.server.id)?;
@@ -400,7 +400,7 @@ impl TokenManager {
 
     async fn handle_unauthorized(&self, state: &mut RenewalState, challenge: &str) -> Result<(), OAuthError> {
         let is_renewable = state.account.as_ref().is_some_and(|account| account.refresh_token.is_some());
-        if is_renewable && is_within_limit(&mut state.renewals, MAX_RENEWALS, Instant::now()) {
+        if is_renewable && record_attempt(&mut state.renewals, MAX_RENEWALS) {
             match Box::pin(self.renew(state, Some(challenge))).await {
                 Err(OAuthError::LoginRequired { .. }) => {}
                 outcome => return outcome,
@@ -413,17 +413,24 @@ impl TokenManager {
         &self,
         state: &mut RenewalState,
         challenge: &str,
-        wanted: &str,
+        missing_scopes: &str,
     ) -> Result<(), OAuthError> {
-        let scopes: Vec<String> = wanted.split_whitespace().map(str::to_owned).collect();
-        let asked =
+        let scopes: Vec<String> = missing_scopes.split_whitespace().map(str::to_owned).collect();
+        let already_requested =
             state.account.as_ref().map(|account| account.requested_scopes.clone()).unwrap_or_default();
-        let wanted = if wanted.is_empty() { asked.join(" ") } else { sanitize_line(wanted) };
-        if scopes.iter().all(|scope| asked.contains(scope)) {
-            return Err(OAuthError::ScopeRefused { server: self.server.id.clone(), scopes: wanted });
+        let missing_scopes = if missing_scopes.is_empty() {
+            already_requested.join(" ")
+        } else {
+            sanitize_line(missing_scopes)
+        };
+        if scopes.iter().all(|scope| already_requested.contains(scope)) {
+            return Err(OAuthError::ScopeRefused { server: self.server.id.clone(), scopes: missing_scopes });
         }
-        if self.browser.is_none() && !self.uses_client_credentials() {
-            return Err(OAuthError::InsufficientScope { server: self.server.id.clone(), scopes: wanted });
+        if self.needs_browser() {
+            return Err(OAuthError::InsufficientScope {
+                server: self.server.id.clone(),
+                scopes: missing_scopes,
+            });
         }
         self.obtain_for_request(state, challenge, &scopes).await
     }
@@ -435,11 +442,11 @@ impl TokenManager {
         challenge: &str,
         scopes: &[String],
     ) -> Result<(), OAuthError> {
-        if self.browser.is_none() && !self.uses_client_credentials() {
-            return Err(OAuthError::LoginRequired { server: self.server.id.clone() });
+        if self.needs_browser() {
+            return Err(self.login_required());
         }
         let limit = if self.uses_client_credentials() { MAX_CLIENT_CREDENTIAL_GRANTS } else { MAX_LOGINS };
-        if !is_within_limit(&mut state.consents, limit, Instant::now()) {
+        if !record_attempt(&mut state.grants, limit) {
             return Err(OAuthError::TooManyAttempts { server: self.server.id.clone(), times: limit.0 });
         }
         let stored = self.store.load(&self.server.id)?;
@@ -461,16 +468,13 @@ impl fmt::Debug for TokenManager {
     }
 }
 
-/// Whether another attempt is allowed within the period; if so, records it.
-fn is_within_limit(
-    times: &mut Vec<Instant>,
-    (max, period): (usize, Duration),
-    unix_seconds: Instant,
-) -> bool {
-    times.retain(|time| unix_seconds.saturating_duration_since(*time) < period);
+/// Records an attempt, unless the limit for the period is reached. Returns whether it was recorded.
+fn record_attempt(times: &mut Vec<Instant>, (max, period): (usize, Duration)) -> bool {
+    let now = Instant::now();
+    times.retain(|time| now.saturating_duration_since(*time) < period);
     let is_allowed = times.len() < max;
     if is_allowed {
-        times.push(unix_seconds);
+        times.push(now);
     }
     is_allowed
 }

@@ -32,7 +32,6 @@ pub trait Browser: Send + Sync {
 pub struct BrowserUrl(Url);
 
 impl BrowserUrl {
-    /// Checks a URL from a server's metadata.
     pub(super) fn new(text: &str, policy: &AddressPolicy) -> Result<Self, OAuthError> {
         let url =
             Url::parse(text).map_err(|_| OAuthError::Address { url: "?".to_owned(), reason: "not a URL" })?;

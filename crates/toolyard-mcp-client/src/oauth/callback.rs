@@ -18,8 +18,8 @@ use url::form_urlencoded;
 use crate::SecretText;
 use crate::sanitize::sanitize_line;
 
-const PATH: &str = "/callback";
-/// Browsers send the cookies of everything on 127.0.0.1.
+const CALLBACK_PATH: &str = "/callback";
+/// Large, because browsers send the cookies of all servers on 127.0.0.1.
 const MAX_HEAD_BYTES: usize = 32 * 1024;
 const MAX_VALUE_BYTES: usize = 8 * 1024;
 const MAX_CONNECTIONS: usize = 16;
@@ -28,19 +28,16 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// Why there is no authorization response.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum CallbackError {
-    /// Listening failed.
     #[error("failed to listen on port {port} ({reason}): free it or set another `oauth.callback_port`")]
     Listen {
         /// The port; 0 for any.
         port: u16,
-        /// The I/O error.
         reason: std::io::ErrorKind,
     },
-    /// The authorization server sent an error.
     #[error("the authorization server refused: {0}")]
     Refused(String),
-    /// The user did not finish the login in time.
     #[error("the login was not completed within {0:?}")]
     TimedOut(Duration),
 }
@@ -66,12 +63,9 @@ impl fmt::Debug for AuthorizationResponse {
     }
 }
 
-/// A request to the loopback listener.
 #[derive(Debug)]
 enum CallbackRequest {
-    /// The authorization response.
     Code(AuthorizationResponse),
-    /// An error response.
     Denied(String),
     /// Any other request, with the HTTP status to return.
     Unrelated(&'static str),
@@ -99,24 +93,24 @@ impl LoopbackCallback {
         state: &SecretText,
         limit: Duration,
     ) -> Result<AuthorizationResponse, CallbackError> {
-        match timeout(limit, self.parse_query(state)).await {
-            Ok(parse_query) => parse_query,
+        match timeout(limit, self.accept_response(state)).await {
+            Ok(response) => response,
             Err(_) => Err(CallbackError::TimedOut(limit)),
         }
     }
 
-    async fn parse_query(&self, state: &SecretText) -> Result<AuthorizationResponse, CallbackError> {
+    async fn accept_response(&self, state: &SecretText) -> Result<AuthorizationResponse, CallbackError> {
         // Browsers open connections early and leave them idle, so connections are served concurrently.
         let mut requests = FuturesUnordered::new();
         loop {
             tokio::select! {
                 accepted = self.listener.accept(), if requests.len() < MAX_CONNECTIONS => {
                     if let Ok((stream, _)) = accepted {
-                        requests.push(timeout(REQUEST_TIMEOUT, receive(stream, self.port, state)));
+                        requests.push(timeout(REQUEST_TIMEOUT, serve_connection(stream, self.port, state)));
                     }
                 }
                 Some(request) = requests.next() => match request {
-                    Ok(CallbackRequest::Code(redirected)) => return Ok(redirected),
+                    Ok(CallbackRequest::Code(response)) => return Ok(response),
                     Ok(CallbackRequest::Denied(reason)) => return Err(CallbackError::Refused(reason)),
                     Ok(CallbackRequest::Unrelated(_)) | Err(_) => {}
                 },
@@ -125,17 +119,17 @@ impl LoopbackCallback {
     }
 }
 
+/// The redirect URI that this module serves.
 pub(super) fn redirect_uri(port: u16) -> String {
-    format!("http://127.0.0.1:{port}{PATH}")
+    format!("http://127.0.0.1:{port}{CALLBACK_PATH}")
 }
 
 /// The port of a URI made by [`redirect_uri`].
 pub(super) fn redirect_port(uri: &str) -> Option<u16> {
-    uri.strip_prefix("http://127.0.0.1:")?.strip_suffix(PATH)?.parse().ok()
+    uri.strip_prefix("http://127.0.0.1:")?.strip_suffix(CALLBACK_PATH)?.parse().ok()
 }
 
-/// Reads, classifies and answers one request.
-async fn receive(mut stream: TcpStream, port: u16, state: &SecretText) -> CallbackRequest {
+async fn serve_connection(mut stream: TcpStream, port: u16, state: &SecretText) -> CallbackRequest {
     let mut head = Vec::new();
     let mut buffer = [0; 2048];
     while !head.windows(4).any(|window| window == b"\r\n\r\n") && head.len() < MAX_HEAD_BYTES {
@@ -171,24 +165,24 @@ fn page(status: &str, text: &str) -> String {
 
 /// Classifies a request head of arbitrary bytes.
 fn parse_request(head: &[u8], port: u16, state: &SecretText) -> CallbackRequest {
-    const BAD: CallbackRequest = CallbackRequest::Unrelated("400 Bad Request");
-    let Ok(head) = std::str::from_utf8(head) else { return BAD };
-    let Some((head, _)) = head.split_once("\r\n\r\n") else { return BAD };
+    const BAD_REQUEST: CallbackRequest = CallbackRequest::Unrelated("400 Bad Request");
+    let Ok(head) = std::str::from_utf8(head) else { return BAD_REQUEST };
+    let Some((head, _)) = head.split_once("\r\n\r\n") else { return BAD_REQUEST };
     let mut lines = head.split("\r\n");
     let Some([method, target, version]) = lines
         .next()
         .map(|line| line.split(' ').collect::<Vec<_>>())
         .and_then(|parts| <[&str; 3]>::try_from(parts).ok())
     else {
-        return BAD;
+        return BAD_REQUEST;
     };
     if !version.starts_with("HTTP/1.") || !has_local_host(lines, port) {
-        return BAD;
+        return BAD_REQUEST;
     }
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     match (method, path) {
-        ("GET", PATH) => parse_query(query, state),
-        (_, PATH) => CallbackRequest::Unrelated("405 Method Not Allowed"),
+        ("GET", CALLBACK_PATH) => parse_query(query, state),
+        (_, CALLBACK_PATH) => CallbackRequest::Unrelated("405 Method Not Allowed"),
         _ => CallbackRequest::Unrelated("404 Not Found"),
     }
 }
@@ -204,9 +198,8 @@ fn has_local_host<'a>(headers: impl Iterator<Item = &'a str>, port: u16) -> bool
         && host.is_some_and(|host| host == format!("127.0.0.1:{port}") || host == format!("localhost:{port}"))
 }
 
-/// Parses the query of a redirect with the expected `state`.
 fn parse_query(query: &str, state: &SecretText) -> CallbackRequest {
-    const BAD: CallbackRequest = CallbackRequest::Unrelated("400 Bad Request");
+    const BAD_REQUEST: CallbackRequest = CallbackRequest::Unrelated("400 Bad Request");
     let find = |parameter: &str| -> Result<Option<String>, ()> {
         let mut values = form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == parameter);
         match (values.next(), values.next()) {
@@ -219,10 +212,10 @@ fn parse_query(query: &str, state: &SecretText) -> CallbackRequest {
     let (Ok(Some(received)), Ok(code), Ok(error), Ok(issuer)) =
         (find("state"), find("code"), find("error"), find("iss"))
     else {
-        return BAD;
+        return BAD_REQUEST;
     };
     if verify_slices_are_equal(received.as_bytes(), state.expose().as_bytes()).is_err() {
-        return BAD;
+        return BAD_REQUEST;
     }
     match (code.filter(|code| !code.is_empty()), error) {
         (Some(code), None) => {
@@ -232,7 +225,7 @@ fn parse_query(query: &str, state: &SecretText) -> CallbackRequest {
             let description = find("error_description").ok().flatten().unwrap_or_default();
             CallbackRequest::Denied(sanitize_line(&format!("{error} {description}")))
         }
-        _ => BAD,
+        _ => BAD_REQUEST,
     }
 }
 

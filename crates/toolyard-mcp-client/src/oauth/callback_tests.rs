@@ -108,11 +108,11 @@ proptest! {
 
 async fn send_bytes(port: u16, bytes: &[u8]) -> String {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap();
-    // The listener may stop reading in the middle of too much.
+    // The listener stops reading when the head is too long.
     let _ = stream.write_all(bytes).await;
-    let mut parse_query = Vec::new();
-    let _ = stream.read_to_end(&mut parse_query).await;
-    String::from_utf8_lossy(&parse_query).into_owned()
+    let mut response = Vec::new();
+    let _ = stream.read_to_end(&mut response).await;
+    String::from_utf8_lossy(&response).into_owned()
 }
 
 #[tokio::test]

@@ -16,7 +16,6 @@ use crate::SecretText;
 /// Assertions are sent at once.
 const LIFETIME_SECS: u64 = 120;
 
-/// Signs an assertion for one authorization server.
 pub(super) fn sign_client_assertion(
     client_id: &str,
     audience: &str,

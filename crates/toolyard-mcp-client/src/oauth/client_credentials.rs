@@ -9,12 +9,11 @@ use super::{
     client_assertion::sign_client_assertion,
     flow::{
         AuthorizationServer, Flow, OAuthClient, account_from, invalid_token_response, oauth_error,
-        scopes_to_request, unix_seconds, without_logs,
+        scopes_to_request, without_logs,
     },
     http_client::OAuthHttp,
-    token_store::Account,
+    token_store::{Account, unix_seconds},
 };
-
 use crate::SecretText;
 
 const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
@@ -53,12 +52,9 @@ impl Flow<'_> {
                 ];
                 self.post_grant(&auth_server, &form, None, &scopes).await?
             }
-            ClientAuthentication::Assertion(identity_assertion) => {
-                let form = [
-                    ("grant_type", JWT_BEARER),
-                    ("assertion", identity_assertion.expose()),
-                    ("client_id", client_id),
-                ];
+            ClientAuthentication::Assertion(assertion) => {
+                let form =
+                    [("grant_type", JWT_BEARER), ("assertion", assertion.expose()), ("client_id", client_id)];
                 self.post_grant(&auth_server, &form, None, &scopes).await?
             }
             ClientAuthentication::IdentityProvider {
@@ -102,7 +98,7 @@ impl Flow<'_> {
         &self,
         auth_server: &AuthorizationServer,
         form: &[(&str, &str)],
-        account: Option<(&str, &SecretText)>,
+        credentials: Option<(&str, &SecretText)>,
         scopes: &[String],
     ) -> Result<OAuthTokenResponse, OAuthError> {
         let (resource, scope) = (self.server.resource(), scopes.join(" "));
@@ -111,8 +107,9 @@ impl Flow<'_> {
         if !scope.is_empty() {
             form.push(("scope", &scope));
         }
-        let answer = auth_server.http.post_form(&auth_server.metadata.token_endpoint, &form, account).await?;
-        serde_json::from_slice(&answer).map_err(|_| invalid_token_response())
+        let response =
+            auth_server.http.post_form(&auth_server.metadata.token_endpoint, &form, credentials).await?;
+        serde_json::from_slice(&response).map_err(|_| invalid_token_response())
     }
 
     /// Exchanges an id token for an assertion that is valid for this authorization server and this resource.
@@ -138,9 +135,9 @@ impl Flow<'_> {
             form.push(("scope", &scope));
         }
         let http = OAuthHttp::new(self.policy.clone())?;
-        let answer = http.post_form(token_endpoint.as_str(), &form, None).await?;
+        let response = http.post_form(token_endpoint.as_str(), &form, None).await?;
         let identity_assertion: IdentityAssertion =
-            serde_json::from_slice(&answer).map_err(|_| invalid_token_response())?;
+            serde_json::from_slice(&response).map_err(|_| invalid_token_response())?;
         Ok(identity_assertion.access_token)
     }
 }

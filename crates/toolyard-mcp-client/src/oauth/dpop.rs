@@ -28,7 +28,6 @@ pub(super) struct DpopKey {
 }
 
 impl DpopKey {
-    /// A new key.
     pub(super) fn generate() -> Result<Self, OAuthError> {
         let document = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new())
             .map_err(|_| OAuthError::Key("key generation failed"))?;
@@ -57,16 +56,16 @@ impl DpopKey {
         nonce: Option<&str>,
         now: u64,
     ) -> Result<String, OAuthError> {
-        let mut id = [0; 16];
-        rand::fill(&mut id).map_err(|_| OAuthError::Key("no random numbers available"))?;
-        let mut address = url.clone();
-        address.set_query(None);
-        address.set_fragment(None);
+        let mut proof_id = [0; 16];
+        rand::fill(&mut proof_id).map_err(|_| OAuthError::Key("no random numbers available"))?;
+        let mut target_url = url.clone();
+        target_url.set_query(None);
+        target_url.set_fragment(None);
         let ath = token.map(|token| URL_SAFE_NO_PAD.encode(digest(&SHA256, token.as_bytes())));
         let claims: Map<String, Value> = [
-            ("jti", Some(json!(URL_SAFE_NO_PAD.encode(id)))),
+            ("jti", Some(json!(URL_SAFE_NO_PAD.encode(proof_id)))),
             ("htm", Some(json!(method))),
-            ("htu", Some(json!(address.as_str()))),
+            ("htu", Some(json!(target_url.as_str()))),
             ("iat", Some(json!(now))),
             ("ath", ath.map(Value::from)),
             ("nonce", nonce.map(Value::from)),
@@ -74,15 +73,16 @@ impl DpopKey {
         .into_iter()
         .filter_map(|(name, claim)| Some((name.to_owned(), claim?)))
         .collect();
-        let message =
-            encode_jwt(&json!({"typ": "dpop+jwt", "alg": "ES256", "jwk": self.public()?}), &claims.into());
+        let message = encode_jwt(
+            &json!({"typ": "dpop+jwt", "alg": "ES256", "jwk": self.public_jwk()?}),
+            &claims.into(),
+        );
         let signature = self.pair.sign(&SystemRandom::new(), message.as_bytes());
         let signature = signature.map_err(|_| OAuthError::Key("signing failed"))?;
         Ok(format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature)))
     }
 
-    /// The public key as a JWK.
-    fn public(&self) -> Result<Value, OAuthError> {
+    fn public_jwk(&self) -> Result<Value, OAuthError> {
         // An uncompressed point: 4, then both coordinates.
         match self.pair.public_key().as_ref() {
             [4, coordinates @ ..] if coordinates.len() == 64 => {
@@ -118,9 +118,9 @@ pub(super) fn negotiate_key(
 
 /// The nonce, if it can be sent in a header.
 pub(super) fn valid_nonce(text: &str) -> Option<String> {
-    let usable =
+    let is_valid =
         (1..=MAX_NONCE_BYTES).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
-    usable.then(|| text.to_owned())
+    is_valid.then(|| text.to_owned())
 }
 
 #[cfg(test)]
@@ -129,7 +129,7 @@ mod tests {
 
     use super::*;
 
-    fn part(text: &str) -> Value {
+    fn decode_part(text: &str) -> Value {
         serde_json::from_slice(&URL_SAFE_NO_PAD.decode(text).unwrap()).unwrap()
     }
 
@@ -139,9 +139,9 @@ mod tests {
         let url = Url::parse("https://mcp.example.org/mcp?key=x#y").unwrap();
         let proof = key.proof("POST", &url, Some("token"), Some("nonce"), 1_000).unwrap();
         let parts: Vec<&str> = proof.split('.').collect();
-        let (header, claims) = (part(parts[0]), part(parts[1]));
+        let (header, claims) = (decode_part(parts[0]), decode_part(parts[1]));
         assert_eq!((&header["typ"], &header["alg"]), (&json!("dpop+jwt"), &json!("ES256")));
-        assert_eq!(header["jwk"].as_object().unwrap().len(), 4, "nothing of the private half");
+        assert_eq!(header["jwk"].as_object().unwrap().len(), 4, "it has no private key");
         assert_eq!((&claims["htm"], &claims["htu"]), (&json!("POST"), &json!("https://mcp.example.org/mcp")));
         assert_eq!((&claims["iat"], &claims["nonce"]), (&json!(1_000), &json!("nonce")));
         assert_eq!(claims["ath"], json!(URL_SAFE_NO_PAD.encode(digest(&SHA256, b"token"))));
@@ -154,29 +154,29 @@ mod tests {
         let public = UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point);
         public.verify(signed.as_bytes(), &signature).unwrap();
         let another = key.proof("POST", &url, Some("token"), Some("nonce"), 1_000).unwrap();
-        assert_ne!(part(another.split('.').nth(1).unwrap())["jti"], claims["jti"]);
+        assert_ne!(decode_part(another.split('.').nth(1).unwrap())["jti"], claims["jti"]);
     }
 
     #[test]
     fn a_key_is_restored_and_never_shown() {
         let key = DpopKey::generate().unwrap();
         let again = DpopKey::restore(key.pkcs8()).unwrap();
-        assert_eq!(again.public().unwrap(), key.public().unwrap());
+        assert_eq!(again.public_jwk().unwrap(), key.public_jwk().unwrap());
         assert!(!format!("{key:?}").contains(key.pkcs8().expose()));
         assert!(DpopKey::restore(&SecretText::new("AAAA")).is_err());
     }
 
     #[test]
     fn tokens_are_bound_only_if_both_sides_support_it() {
-        let (able, unable) = (json!(["RS256", "ES256"]), json!(["RS256"]));
-        let asked =
+        let (supported, unsupported) = (json!(["RS256", "ES256"]), json!(["RS256"]));
+        let is_bound =
             |challenge: &str, algorithms| negotiate_key(Some(challenge), algorithms).unwrap().is_some();
-        assert!(asked("DPoP resource_metadata=\"x\"", Some(&able)));
-        assert!(asked("Bearer error=\"invalid_token\", dpop algs=\"ES256\"", Some(&able)));
-        assert!(!asked("Bearer realm=\"dpop\"", Some(&able)));
-        assert!(!asked("DPoP error=\"invalid_token\"", Some(&unable)));
-        assert!(!asked("DPoP error=\"invalid_token\"", None));
-        assert!(negotiate_key(None, Some(&able)).unwrap().is_none());
+        assert!(is_bound("DPoP resource_metadata=\"x\"", Some(&supported)));
+        assert!(is_bound("Bearer error=\"invalid_token\", dpop algs=\"ES256\"", Some(&supported)));
+        assert!(!is_bound("Bearer realm=\"dpop\"", Some(&supported)));
+        assert!(!is_bound("DPoP error=\"invalid_token\"", Some(&unsupported)));
+        assert!(!is_bound("DPoP error=\"invalid_token\"", None));
+        assert!(negotiate_key(None, Some(&supported)).unwrap().is_none());
     }
 
     #[test]

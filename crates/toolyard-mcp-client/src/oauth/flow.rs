@@ -1,6 +1,6 @@
 //! One authorization flow: discover the authorization server, identify the client, obtain a token.
 
-use std::{sync::Arc, time::SystemTime};
+use std::sync::Arc;
 
 use rmcp::transport::auth::{
     AuthError, AuthorizationManager, AuthorizationMetadata, CredentialStore, InMemoryCredentialStore,
@@ -17,8 +17,8 @@ use super::{
     address_policy::AddressPolicy,
     callback::redirect_port,
     dpop::{DpopKey, negotiate_key},
-    http_client::OAuthHttp,
-    token_store::{Account, ServerTokens},
+    http_client::{OAuthHttp, parse_metadata_url},
+    token_store::{Account, ServerTokens, unix_seconds},
 };
 use crate::{SecretText, sanitize::sanitize_line};
 
@@ -29,7 +29,6 @@ pub(super) struct Flow<'a> {
     pub(super) policy: &'a AddressPolicy,
 }
 
-/// A discovered authorization server.
 pub(super) struct AuthorizationServer {
     pub(super) manager: AuthorizationManager,
     pub(super) metadata: AuthorizationMetadata,
@@ -80,14 +79,12 @@ impl Flow<'_> {
                 .into_iter()
                 .flatten()
         {
-            let url = Url::parse(endpoint)
-                .map_err(|_| OAuthError::Discovery("the metadata contains invalid URLs".to_owned()))?;
-            self.policy.check(&url)?;
+            self.policy.check(&parse_metadata_url(endpoint)?)?;
         }
         let issuer =
             metadata.issuer.clone().unwrap_or_else(|| self.server.url.origin().ascii_serialization());
-        if self.server.issuer.as_ref().is_some_and(|wanted| *wanted != issuer) {
-            return Err(self.other_issuer(&issuer));
+        if self.server.issuer.as_ref().is_some_and(|configured| *configured != issuer) {
+            return Err(self.issuer_mismatch(&issuer));
         }
         manager.set_metadata(metadata.clone());
         let key =
@@ -99,7 +96,6 @@ impl Flow<'_> {
         Ok(auth_server)
     }
 
-    /// Renews a token at its issuer.
     pub(super) async fn renew(
         &self,
         mut auth_server: AuthorizationServer,
@@ -124,15 +120,15 @@ impl Flow<'_> {
             redirect_uri,
         )?;
         let credentials = InMemoryCredentialStore::new();
-        let old = serde_json::from_value(json!({
+        let old_token = serde_json::from_value(json!({
             "access_token": account.access_token,
             "token_type": "bearer",
             "refresh_token": refresh_token,
         }));
-        let old: OAuthTokenResponse = old.map_err(|_| login_needed())?;
+        let old_token: OAuthTokenResponse = old_token.map_err(|_| login_needed())?;
         let stored = StoredCredentials::new(
             account.client_id.clone(),
-            Some(old),
+            Some(old_token),
             account.granted_scopes.clone(),
             None,
         );
@@ -154,36 +150,35 @@ impl Flow<'_> {
         Ok(renewed)
     }
 
-    /// Obtains a token by a login of the user.
     pub(super) async fn login(
         &self,
         mut auth_server: AuthorizationServer,
         browser: &dyn Browser,
-        known: Option<&Account>,
+        known_account: Option<&Account>,
         more_scopes: &[String],
     ) -> Result<Account, OAuthError> {
         let initial = auth_server.manager.select_initial_scopes(&[]).await;
-        let known = known.filter(|account| self.belongs_to_client(account));
+        let known_account = known_account.filter(|account| self.belongs_to_client(account));
         let scopes = scopes_to_request(
             if self.server.scopes.is_empty() { &initial } else { &self.server.scopes },
-            known.map_or(&[][..], |account| &account.requested_scopes),
+            known_account.map_or(&[][..], |account| &account.requested_scopes),
             more_scopes,
             auth_server.metadata.scopes_supported.as_deref().unwrap_or_default(),
         );
-        let callback = self.listen(known).await?;
-        let client = self.client(&mut auth_server, known, &callback, &scopes).await?;
-        let names: Vec<&str> = scopes.iter().map(String::as_str).collect();
-        let page = without_logs(auth_server.manager.get_authorization_url(&names))
+        let callback = self.listen(known_account).await?;
+        let client = self.identify_client(&mut auth_server, known_account, &callback, &scopes).await?;
+        let scope_names: Vec<&str> = scopes.iter().map(String::as_str).collect();
+        let login_url = without_logs(auth_server.manager.get_authorization_url(&scope_names))
             .await
             .map_err(|error| oauth_error(error, &[]))?;
-        let page = BrowserUrl::new(&page, self.policy)?;
-        let state = state_parameter(&page)?;
-        let redirected = self.consent(browser, &page, callback, &state).await?;
-        let secrets = [Some(&redirected.code), client.secret.as_ref()];
+        let login_url = BrowserUrl::new(&login_url, self.policy)?;
+        let state = state_parameter(&login_url)?;
+        let response = self.await_login(browser, &login_url, callback, &state).await?;
+        let secrets = [Some(&response.code), client.secret.as_ref()];
         let issued = without_logs(auth_server.manager.exchange_code_for_token_with_issuer(
-            redirected.code.expose(),
+            response.code.expose(),
             state.expose(),
-            redirected.issuer.as_deref(),
+            response.issuer.as_deref(),
         ))
         .await
         .map_err(|error| oauth_error(error, &secrets))?;
@@ -205,23 +200,22 @@ impl Flow<'_> {
         else {
             return Ok(());
         };
-        let mut known = stored
+        let mut known_issuers = stored
             .iter()
             .flat_map(|stored| &stored.accounts)
             .filter(|account| account.client_id == *client_id)
             .map(|account| &account.issuer)
             .peekable();
-        if known.peek().is_none() || known.any(|issuer| *issuer == auth_server.issuer) {
+        if known_issuers.peek().is_none() || known_issuers.any(|issuer| *issuer == auth_server.issuer) {
             return Ok(());
         }
-        Err(self.other_issuer(&auth_server.issuer))
+        Err(self.issuer_mismatch(&auth_server.issuer))
     }
 
-    fn other_issuer(&self, issuer: &str) -> OAuthError {
+    fn issuer_mismatch(&self, issuer: &str) -> OAuthError {
         OAuthError::IssuerMismatch { server: self.server.id.clone(), issuer: sanitize_line(issuer) }
     }
 
-    /// Whether stored tokens belong to the configured client.
     fn belongs_to_client(&self, account: &Account) -> bool {
         match &self.server.identity {
             ClientIdentity::Unregistered { .. } => true,
@@ -231,8 +225,9 @@ impl Flow<'_> {
     }
 
     /// Listens on the registered port, if it is free; on any port otherwise.
-    async fn listen(&self, known: Option<&Account>) -> Result<LoopbackCallback, CallbackError> {
-        let registered = known.and_then(|account| account.redirect_uri.as_deref()).and_then(redirect_port);
+    async fn listen(&self, known_account: Option<&Account>) -> Result<LoopbackCallback, CallbackError> {
+        let registered =
+            known_account.and_then(|account| account.redirect_uri.as_deref()).and_then(redirect_port);
         match (self.server.callback_port, registered) {
             (Some(port), _) => LoopbackCallback::listen(Some(port)).await,
             (None, Some(port)) => match LoopbackCallback::listen(Some(port)).await {
@@ -244,10 +239,10 @@ impl Flow<'_> {
     }
 
     /// Identifies the client: as configured, by a metadata document, as registered before, or by registration.
-    async fn client(
+    async fn identify_client(
         &self,
         auth_server: &mut AuthorizationServer,
-        known: Option<&Account>,
+        known_account: Option<&Account>,
         callback: &LoopbackCallback,
         scopes: &[String],
     ) -> Result<OAuthClient, OAuthError> {
@@ -269,7 +264,7 @@ impl Flow<'_> {
                 }
                 OAuthClient { id: url.clone(), secret: None, redirect_uri: None }
             }
-            ClientIdentity::Unregistered { .. } => match known {
+            ClientIdentity::Unregistered { .. } => match known_account {
                 Some(account) if account.redirect_uri.as_deref() == Some(&redirect_uri) => OAuthClient {
                     id: account.client_id.clone(),
                     secret: account.client_secret.clone(),
@@ -282,20 +277,20 @@ impl Flow<'_> {
         Ok(client)
     }
 
-    /// Opens the login page and waits for the redirect.
-    async fn consent(
+    /// Opens the login page and waits for the authorization response.
+    async fn await_login(
         &self,
         browser: &dyn Browser,
-        page: &BrowserUrl,
+        login_url: &BrowserUrl,
         callback: LoopbackCallback,
         state: &SecretText,
     ) -> Result<AuthorizationResponse, OAuthError> {
-        let opening = browser.open(&self.server.id, page);
+        let opening = browser.open(&self.server.id, login_url);
         let waiting = callback.wait(state, self.server.login_timeout);
         tokio::pin!(opening, waiting);
         // Opening may return at once or only after the redirect.
         tokio::select! {
-            redirected = &mut waiting => Ok(redirected?),
+            response = &mut waiting => Ok(response?),
             opened = &mut opening => match opened {
                 Ok(()) => Ok(waiting.await?),
                 Err(reason) => Err(OAuthError::Browser(sanitize_line(&reason.to_string()))),
@@ -305,7 +300,6 @@ impl Flow<'_> {
 }
 
 impl AuthorizationServer {
-    /// Binds new tokens to this key.
     fn bind_tokens_to(&mut self, key: Arc<DpopKey>) -> Result<(), OAuthError> {
         self.http.bind_tokens_to(&self.metadata.token_endpoint, Arc::clone(&key))?;
         self.key = Some(key);
@@ -355,8 +349,8 @@ impl AuthorizationServer {
     }
 }
 
-/// The scopes to request: configured, requested before and missing ones, without duplicates; plus `offline_access`, if
-/// supported.
+/// The scopes to request, without duplicates: those requested `before`, the configured or initial ones (`base`) and `more`;
+/// plus `offline_access`, if supported.
 pub(super) fn scopes_to_request(
     base: &[String],
     before: &[String],
@@ -383,7 +377,7 @@ pub(super) async fn without_logs<T>(work: impl Future<Output = T>) -> T {
 
 /// Converts an error of rmcp, without secrets and sanitized.
 pub(super) fn oauth_error(error: AuthError, secrets: &[Option<&SecretText>]) -> OAuthError {
-    let safe = |text: &str| {
+    let redact = |text: &str| {
         let mut text = sanitize_line(text);
         for secret in secrets.iter().flatten().filter(|secret| !secret.expose().is_empty()) {
             text = text.replace(secret.expose(), "…");
@@ -391,16 +385,18 @@ pub(super) fn oauth_error(error: AuthError, secrets: &[Option<&SecretText>]) -> 
         text
     };
     match error {
-        AuthError::MetadataError(text) => OAuthError::Discovery(safe(&text)),
+        AuthError::MetadataError(text) => OAuthError::Discovery(redact(&text)),
         AuthError::AuthorizationServerMismatch { .. }
-        | AuthError::AuthorizationServerMissingIssuer { .. } => OAuthError::Refused(safe(&error.to_string())),
-        AuthError::RegistrationFailed(text) => OAuthError::Registration(safe(&text)),
+        | AuthError::AuthorizationServerMissingIssuer { .. } => {
+            OAuthError::Refused(redact(&error.to_string()))
+        }
+        AuthError::RegistrationFailed(text) => OAuthError::Registration(redact(&text)),
         AuthError::TokenExchangeFailed(text)
         | AuthError::TokenRefreshFailed(text)
         | AuthError::TokenRefreshRejected(text)
         | AuthError::ClientCredentialsError(text) => {
             match text.split_once("Server returned error response: ") {
-                Some((_, reason)) => OAuthError::Refused(safe(reason)),
+                Some((_, reason)) => OAuthError::Refused(redact(reason)),
                 // Any other text may quote the response, which may contain a token.
                 None if text.contains("Request failed") => {
                     OAuthError::Unavailable("the connection failed".to_owned())
@@ -408,7 +404,7 @@ pub(super) fn oauth_error(error: AuthError, secrets: &[Option<&SecretText>]) -> 
                 None => invalid_token_response(),
             }
         }
-        other => OAuthError::Unavailable(safe(&other.to_string())),
+        other => OAuthError::Unavailable(redact(&other.to_string())),
     }
 }
 
@@ -416,8 +412,8 @@ pub(super) fn invalid_token_response() -> OAuthError {
     OAuthError::Unavailable("the response contains no valid token".to_owned())
 }
 
-fn state_parameter(page: &BrowserUrl) -> Result<SecretText, OAuthError> {
-    let url = Url::parse(page.as_str()).ok();
+fn state_parameter(login_url: &BrowserUrl) -> Result<SecretText, OAuthError> {
+    let url = Url::parse(login_url.as_str()).ok();
     url.and_then(|url| {
         url.query_pairs().find(|(name, _)| name == "state").map(|(_, state)| SecretText::new(state))
     })
@@ -433,9 +429,9 @@ pub(super) fn account_from(
     let value = serde_json::to_value(issued).map_err(|_| invalid_token_response())?;
     let issued: TokenResponse = serde_json::from_value(value).map_err(|_| invalid_token_response())?;
     // The token is bound to the key only if the response says so.
-    let bound = auth_server.key.as_ref().filter(|_| issued.token_type.eq_ignore_ascii_case("dpop"));
-    let usable = bound.is_some() || issued.token_type.eq_ignore_ascii_case("bearer");
-    if !usable || issued.access_token.expose().is_empty() {
+    let bound_key = auth_server.key.as_ref().filter(|_| issued.token_type.eq_ignore_ascii_case("dpop"));
+    let is_usable = bound_key.is_some() || issued.token_type.eq_ignore_ascii_case("bearer");
+    if !is_usable || issued.access_token.expose().is_empty() {
         return Err(invalid_token_response());
     }
     let granted = issued.scope.map(|scope| scope.split_whitespace().map(str::to_owned).collect());
@@ -450,11 +446,6 @@ pub(super) fn account_from(
         lifetime: issued.expires_in,
         granted_scopes: granted.unwrap_or_else(|| requested.clone()),
         requested_scopes: requested,
-        proof_key: bound.map(|key| key.pkcs8().clone()),
+        proof_key: bound_key.map(|key| key.pkcs8().clone()),
     })
-}
-
-/// Seconds since the Unix epoch; tokens outlive processes, so their age is measured by the wall clock.
-pub(super) fn unix_seconds() -> u64 {
-    SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_secs()
 }

@@ -20,7 +20,7 @@ use super::{
     OAuthError,
     address_policy::AddressPolicy,
     dpop::{DpopKey, USE_DPOP_NONCE, valid_nonce},
-    flow::unix_seconds,
+    token_store::unix_seconds,
 };
 use crate::{
     SecretText,
@@ -57,31 +57,27 @@ impl OAuthHttp {
 
     /// Sends DPoP proofs with this key to the token endpoint.
     pub(super) fn bind_tokens_to(&self, token_endpoint: &str, key: Arc<DpopKey>) -> Result<(), OAuthError> {
-        let url = Url::parse(token_endpoint)
-            .map_err(|_| OAuthError::Discovery("the metadata contains invalid URLs".to_owned()))?;
-        *lock(&self.token_binding) = Some((url, key));
+        *lock(&self.token_binding) = Some((parse_metadata_url(token_endpoint)?, key));
         Ok(())
     }
 
-    /// Posts a form to a token endpoint and returns the response body.
+    /// Posts a form to a token endpoint and returns the response body. `credentials` are client id and secret.
     pub(super) async fn post_form(
         &self,
         url: &str,
         form: &[(&str, &str)],
-        account: Option<(&str, &SecretText)>,
+        credentials: Option<(&str, &SecretText)>,
     ) -> Result<Vec<u8>, OAuthError> {
-        let url = Url::parse(url)
-            .map_err(|_| OAuthError::Discovery("the metadata contains invalid URLs".to_owned()))?;
         let mut request = self
             .client
-            .post(url)
+            .post(parse_metadata_url(url)?)
             .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
             .header(ACCEPT, "application/json")
             .body(form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish());
-        if let Some((name, secret)) = account {
+        if let Some((client_id, secret)) = credentials {
             // RFC 6749 requires form encoding of both.
             let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
-            request = request.basic_auth(encoded(name), Some(encoded(secret.expose())));
+            request = request.basic_auth(encoded(client_id), Some(encoded(secret.expose())));
         }
         let request =
             request.build().map_err(|_| OAuthError::Unavailable("the request is invalid".to_owned()))?;
@@ -110,9 +106,9 @@ impl OAuthHttp {
             let proof = key.proof(request.method().as_str(), request.url(), None, nonce, unix_seconds())?;
             Ok::<_, OAuthHttpClientError>(HeaderValue::from_str(&proof)?)
         };
-        let first = proof(&request, None)?;
-        request.headers_mut().insert(DPOP, first);
-        let Some(mut again) = request.try_clone() else { return self.send_once(request).await };
+        let first_proof = proof(&request, None)?;
+        request.headers_mut().insert(DPOP, first_proof);
+        let Some(mut retry) = request.try_clone() else { return self.send_once(request).await };
         let (response, body) = self.send_once(request).await?;
         let nonce = response.headers().get(DPOP_NONCE).and_then(|nonce| valid_nonce(nonce.to_str().ok()?));
         let wants_nonce = response.status() == StatusCode::BAD_REQUEST
@@ -120,9 +116,9 @@ impl OAuthHttp {
                 .is_ok_and(|body| body.get("error") == Some(&USE_DPOP_NONCE.into()));
         match nonce {
             Some(nonce) if wants_nonce => {
-                let second = proof(&again, Some(&nonce))?;
-                again.headers_mut().insert(DPOP, second);
-                self.send_once(again).await
+                let second_proof = proof(&retry, Some(&nonce))?;
+                retry.headers_mut().insert(DPOP, second_proof);
+                self.send_once(retry).await
             }
             _ => Ok((response, body)),
         }
@@ -150,6 +146,10 @@ impl OAuthHttpClient for OAuthHttp {
     }
 }
 
+pub(super) fn parse_metadata_url(text: &str) -> Result<Url, OAuthError> {
+    Url::parse(text).map_err(|_| OAuthError::Discovery("the metadata contains invalid URLs".to_owned()))
+}
+
 /// Resolves names to allowed addresses only: a public name may point into a private network.
 struct FilteredResolver(AddressPolicy);
 
@@ -157,14 +157,14 @@ impl Resolve for FilteredResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let policy = self.0.clone();
         Box::pin(async move {
-            let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0))
+            let allowed: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0))
                 .await?
                 .filter(|address| policy.allows_address(name.as_str(), address.ip()))
                 .collect();
-            if found.is_empty() {
+            if allowed.is_empty() {
                 return Err(format!("{} resolves to no allowed address", name.as_str()).into());
             }
-            Ok(Box::new(found.into_iter()) as Addrs)
+            Ok(Box::new(allowed.into_iter()) as Addrs)
         })
     }
 }

@@ -6,6 +6,7 @@ use aws_lc_rs::{
     aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey},
     rand,
 };
+use toolyard_core::ContentHash;
 
 const FILE_HEADER: &[u8] = b"toolyard-encrypted-1\n";
 const KEY_BYTES: usize = 32;
@@ -17,17 +18,14 @@ pub struct EncryptionKey([u8; KEY_BYTES]);
 /// Why a file cannot be encrypted or decrypted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum EncryptionError {
-    /// The key is not 64 hexadecimal digits.
     #[error("a key has 64 hexadecimal digits: `openssl rand -hex 32` generates one")]
     InvalidKey,
-    /// The file was not encrypted by Toolyard.
     #[error("not an encrypted Toolyard file")]
     NotEncrypted,
-    /// The file is damaged, or was encrypted with another key or for another context.
     #[error("the file is damaged, or was encrypted with another key or for another server")]
     Corrupt,
-    /// No random numbers are available.
     #[error("no random numbers available")]
     NoRandomness,
 }
@@ -42,21 +40,11 @@ impl EncryptionKey {
 
     /// Parses a key of 64 hexadecimal digits.
     pub fn from_hex(text: &str) -> Result<Self, EncryptionError> {
-        let digits: Option<Vec<u8>> = text
-            .trim()
-            .chars()
-            .map(|digit| digit.to_digit(16).and_then(|digit| u8::try_from(digit).ok()))
-            .collect();
-        let digits = digits.ok_or(EncryptionError::InvalidKey)?;
-        let (pairs, rest) = digits.as_chunks::<2>();
-        let bytes: Vec<u8> = pairs.iter().map(|[high, low]| high << 4 | low).collect();
-        match <[u8; KEY_BYTES]>::try_from(bytes) {
-            Ok(key) if rest.is_empty() => Ok(Self(key)),
-            _ => Err(EncryptionError::InvalidKey),
-        }
+        // A hash has as many digits as a key.
+        let key: ContentHash = text.trim().parse().map_err(|_| EncryptionError::InvalidKey)?;
+        Ok(Self(*key.as_bytes()))
     }
 
-    /// The hexadecimal digits of the key.
     pub(super) fn to_hex(&self) -> String {
         hex(&self.0)
     }
@@ -97,8 +85,7 @@ impl fmt::Debug for EncryptionKey {
 }
 
 pub(super) fn hex(bytes: &[u8]) -> String {
-    let digit = |value: u8| char::from_digit(u32::from(value), 16).unwrap_or('0');
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use std::{
     os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use aws_lc_rs::digest::{SHA256, digest};
@@ -22,7 +22,7 @@ use crate::{SecretText, sync::lock};
 
 use super::{EncryptionError, EncryptionKey, token_encryption::hex};
 
-const VERSION: u32 = 1;
+const FILE_VERSION: u32 = 1;
 const KEY_FILE: &str = "token-key";
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
 const LOCK_TIMEOUT: Duration = Duration::from_secs(40);
@@ -31,43 +31,23 @@ const LOCK_RETRY_DELAY: Duration = Duration::from_millis(50);
 /// Why tokens could not be loaded or stored. An invalid file is never overwritten; `toolyard servers logout NAME` removes it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum TokenStoreError {
-    /// An I/O error.
     #[error("{path} could not be {what}: {reason}", path = .path.display())]
     Io {
-        /// The file.
         path: PathBuf,
         /// The operation, such as `read`.
         what: &'static str,
-        /// The error.
         reason: std::io::Error,
     },
-    /// Other users can read the file.
     #[error("{path} is readable by other users: run `chmod 600` on it, and log in again if it may have leaked", path = .path.display())]
-    InsecurePermissions {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The file cannot be encrypted or decrypted.
+    InsecurePermissions { path: PathBuf },
     #[error("{path} cannot be used: {reason}", path = .path.display())]
-    Undecryptable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        reason: EncryptionError,
-    },
-    /// A later version wrote the file, or it belongs to another server.
+    Undecryptable { path: PathBuf, reason: EncryptionError },
     #[error("{path} was written by another version of Toolyard", path = .path.display())]
-    UnsupportedFile {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Another process holds the lock for too long.
+    UnsupportedFile { path: PathBuf },
     #[error("{path} is locked by another process", path = .path.display())]
-    Locked {
-        /// The file that is locked.
-        path: PathBuf,
-    },
+    Locked { path: PathBuf },
 }
 
 /// Stores tokens. Clones share them.
@@ -80,7 +60,6 @@ enum Backend {
     Memory(Arc<Mutex<HashMap<String, ServerTokens>>>),
 }
 
-/// The stored tokens of one server.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct ServerTokens {
     version: u32,
@@ -122,6 +101,11 @@ impl Account {
     }
 }
 
+/// Seconds since the Unix epoch; tokens outlive processes, so their age is measured by the wall clock.
+pub(super) fn unix_seconds() -> u64 {
+    SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_secs()
+}
+
 impl ServerTokens {
     /// The account in use, if it is for this resource.
     pub(super) fn account(&self, resource: &str) -> Option<&Account> {
@@ -130,7 +114,7 @@ impl ServerTokens {
     }
 
     /// The account at an issuer for this resource.
-    pub(super) fn account_from(&self, resource: &str, issuer: &str) -> Option<&Account> {
+    pub(super) fn account_at(&self, resource: &str, issuer: &str) -> Option<&Account> {
         self.accounts.iter().find(|account| self.resource == resource && account.issuer == issuer)
     }
 
@@ -199,12 +183,11 @@ impl TokenStore {
             .decrypt(&encryption_context(server), &encrypted)
             .map_err(|reason| TokenStoreError::Undecryptable { path: path.clone(), reason })?;
         match serde_json::from_slice::<ServerTokens>(&decrypted) {
-            Ok(tokens) if tokens.version == VERSION && tokens.server == server => Ok(Some(tokens)),
+            Ok(tokens) if tokens.version == FILE_VERSION && tokens.server == server => Ok(Some(tokens)),
             _ => Err(TokenStoreError::UnsupportedFile { path }),
         }
     }
 
-    /// Locks the tokens of a server.
     pub(super) async fn lock<'a>(&'a self, server: &'a str) -> Result<LockedTokens<'a>, TokenStoreError> {
         let lock = match &self.0 {
             Backend::Memory(_) => None,
@@ -215,18 +198,17 @@ impl TokenStore {
 }
 
 impl LockedTokens<'_> {
-    /// The current tokens.
     pub(super) fn load(&self) -> Result<ServerTokens, TokenStoreError> {
         Ok(self.store.load(self.server)?.unwrap_or_default())
     }
 
     /// Replaces the tokens. Fails if the existing file is invalid.
     pub(super) fn save(&self, mut tokens: ServerTokens) -> Result<(), TokenStoreError> {
-        tokens.version = VERSION;
+        tokens.version = FILE_VERSION;
         self.server.clone_into(&mut tokens.server);
         let (folder, key) = match &self.store.0 {
-            Backend::Memory(place) => {
-                lock(place).insert(self.server.to_owned(), tokens);
+            Backend::Memory(tokens_by_server) => {
+                lock(tokens_by_server).insert(self.server.to_owned(), tokens);
                 return Ok(());
             }
             Backend::Folder { folder, key } => (folder, key),
@@ -288,24 +270,24 @@ fn read_private_file(path: &Path) -> Result<Option<Vec<u8>>, TokenStoreError> {
     Ok(Some(bytes))
 }
 
-/// Writes a file that only its owner can read, under a temporary name, then puts it in place.
+/// Writes a file that only its owner can read, under a temporary name, then moves it into place.
 fn write_private_file(
     path: &Path,
     bytes: &[u8],
-    put: impl FnOnce(&Path, &Path) -> std::io::Result<()>,
+    move_into_place: impl FnOnce(&Path, &Path) -> std::io::Result<()>,
 ) -> Result<(), TokenStoreError> {
     let failed = |reason| TokenStoreError::Io { path: path.to_owned(), what: "written", reason };
     create_parent_folder(path).map_err(failed)?;
-    let new = path.with_extension(format!("{:016x}.new", fastrand::u64(..)));
+    let temporary = path.with_extension(format!("{:016x}.new", fastrand::u64(..)));
     let write = || {
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
         file.write_all(bytes)?;
         file.sync_all()?;
-        put(&new, path)
+        move_into_place(&temporary, path)
     };
     write().map_err(|error| {
         // The first error is reported.
-        let _ = fs::remove_file(&new);
+        let _ = fs::remove_file(&temporary);
         failed(error)
     })
 }
@@ -329,12 +311,12 @@ async fn acquire_file_lock(folder: &Path, server: &str) -> Result<File, TokenSto
         .mode(0o600)
         .open(&path)
         .map_err(failed)?;
-    let end = Instant::now() + LOCK_TIMEOUT;
+    let deadline = Instant::now() + LOCK_TIMEOUT;
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(file),
             Err(TryLockError::Error(reason)) => return Err(failed(reason)),
-            Err(TryLockError::WouldBlock) if Instant::now() >= end => {
+            Err(TryLockError::WouldBlock) if Instant::now() >= deadline => {
                 return Err(TokenStoreError::Locked { path });
             }
             Err(TryLockError::WouldBlock) => sleep(LOCK_RETRY_DELAY).await,

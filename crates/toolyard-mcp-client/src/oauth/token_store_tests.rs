@@ -51,7 +51,7 @@ async fn token_files_are_encrypted_and_private() {
         names.push(path.extension().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default());
     }
     names.sort();
-    assert_eq!(names, ["", "lock", "lock", "tokens", "tokens"], "nothing is left over");
+    assert_eq!(names, ["", "lock", "lock", "tokens", "tokens"], "no temporary file is left");
 
     let again = TokenStore::with_key_file(&folder).unwrap();
     assert_eq!(token(&again, "notes").as_deref(), Some("s3cret-access"));
@@ -70,10 +70,10 @@ async fn each_issuer_has_its_own_account() {
     put(&store, "notes", account("https://b", "second")).await.unwrap();
     let tokens = store.load("notes").unwrap().unwrap();
     assert_eq!(tokens.account("https://h/mcp").unwrap().issuer, "https://b");
-    assert_eq!(tokens.account_from("https://h/mcp", "https://a").unwrap().access_token.expose(), "first");
+    assert_eq!(tokens.account_at("https://h/mcp", "https://a").unwrap().access_token.expose(), "first");
     assert_eq!(tokens.account("https://elsewhere/mcp"), None);
-    assert_eq!(tokens.account_from("https://elsewhere/mcp", "https://a"), None);
-    // A server that moved brings nothing along.
+    assert_eq!(tokens.account_at("https://elsewhere/mcp", "https://a"), None);
+    // A server with another URL starts without the accounts of the old one.
     let mut moved = tokens;
     moved.put("https://elsewhere/mcp", account("https://b", "third"));
     assert_eq!(moved.accounts.len(), 1);
@@ -174,7 +174,7 @@ fn concurrent_key_creation_yields_one_key() {
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     assert!(keys.iter().all(|key| *key == keys[0]));
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left over");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
 }
 
 #[tokio::test(start_paused = true)]

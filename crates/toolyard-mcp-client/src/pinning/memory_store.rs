@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Mutex};
 
 use toolyard_core::{
-    BoxFuture, ContentHash, ServerRecord, Servers, SourceId, StorageError, ToolDefinition, TrustDecision,
+    BoxFuture, ContentHash, ServerRecord, Servers, SourceId, StorageError, StoredDefinition, TrustDecision,
 };
 
 use crate::sync::lock;
@@ -15,15 +15,15 @@ pub struct MemoryServerStore(Mutex<Tables>);
 #[derive(Debug, Default)]
 struct Tables {
     servers: BTreeMap<SourceId, ServerRecord>,
-    definitions: BTreeMap<SourceId, BTreeMap<(String, ContentHash), ToolDefinition>>,
+    definitions: BTreeMap<SourceId, BTreeMap<(String, ContentHash), StoredDefinition>>,
     trust: BTreeMap<(String, String), TrustDecision>,
 }
 
 type StoreFuture<'a, T> = BoxFuture<'a, Result<T, StorageError>>;
 
 impl MemoryServerStore {
-    fn access<T: Send + 'static>(&self, access: impl FnOnce(&mut Tables) -> T) -> StoreFuture<'static, T> {
-        let value = access(&mut lock(&self.0));
+    fn access<T: Send + 'static>(&self, operation: impl FnOnce(&mut Tables) -> T) -> StoreFuture<'static, T> {
+        let value = operation(&mut lock(&self.0));
         Box::pin(async { Ok(value) })
     }
 }
@@ -53,23 +53,23 @@ impl Servers for MemoryServerStore {
     fn put_definition<'a>(
         &'a self,
         server: &'a SourceId,
-        definition: &'a ToolDefinition,
+        definition: &'a StoredDefinition,
     ) -> StoreFuture<'a, ()> {
         self.access(|tables| {
-            let known = tables.definitions.entry(server.clone()).or_default();
+            let definitions = tables.definitions.entry(server.clone()).or_default();
             let key = (definition.tool.clone(), definition.hash);
-            known.entry(key).or_insert_with(|| definition.clone()).approved |= definition.approved;
+            definitions.entry(key).or_insert_with(|| definition.clone()).approved |= definition.approved;
         })
     }
 
-    fn definitions<'a>(&'a self, server: &'a SourceId) -> StoreFuture<'a, Vec<ToolDefinition>> {
+    fn definitions<'a>(&'a self, server: &'a SourceId) -> StoreFuture<'a, Vec<StoredDefinition>> {
         self.access(|tables| {
-            let known = tables.definitions.get(server).into_iter().flat_map(BTreeMap::values);
-            let mut known: Vec<ToolDefinition> = known.cloned().collect();
-            known.sort_by(|one, other| {
+            let definitions = tables.definitions.get(server).into_iter().flat_map(BTreeMap::values);
+            let mut definitions: Vec<StoredDefinition> = definitions.cloned().collect();
+            definitions.sort_by(|one, other| {
                 (&one.tool, one.first_seen_at, one.hash).cmp(&(&other.tool, other.first_seen_at, other.hash))
             });
-            known
+            definitions
         })
     }
 

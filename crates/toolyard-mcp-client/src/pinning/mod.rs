@@ -9,6 +9,6 @@ mod server_cache;
 mod tool_approvals;
 
 pub use memory_store::MemoryServerStore;
-pub(crate) use server_cache::CachedRecord;
+pub(crate) use server_cache::CachedServer;
 pub use server_cache::{CacheError, ServerCache, ServerPins};
 pub use tool_approvals::{ApprovedTool, QuarantinedTool, RejectedTool, ToolApprovals};

@@ -1,42 +1,41 @@
 //! Caches the tool lists and pins of servers between processes.
 //!
-//! A server is stored under its name and the hash of how it is reached: a server with a changed configuration counts as
+//! A server is stored under its name and the hash of its transport: a server with a changed configuration counts as
 //! new and inherits no approvals.
 
 use std::{collections::HashMap, sync::Arc};
 
 use futures_util::future::try_join_all;
 use toolyard_core::{
-    ContentHash, RawJson, RevisionFamily, ServerRecord, Servers, SourceId, StorageError, ToolDefinition,
+    ContentHash, RawJson, RevisionFamily, ServerRecord, Servers, SourceId, StorageError, StoredDefinition,
 };
 use toolyard_mcp::definition::{
     NewToolPolicy, NotQuarantined, PinDecision, ValidationRules, decide_pins, validate_tools,
 };
 
 use super::{memory_store::MemoryServerStore, tool_approvals::ToolApprovals};
-use crate::config::{HttpKind, McpServerConfig, TransportConfig};
+use crate::{
+    config::{HttpKind, McpServerConfig, TransportConfig},
+    content::server_content::ServerContent,
+};
 
 /// Separates a server's name from its fingerprint; no name contains it.
 const KEY_SEPARATOR: char = '#';
 
 /// Why the cache could not be read or changed.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum CacheError {
-    /// The store failed.
-    #[error("failed to access the cache of server {server}: {message}")]
+    #[error("failed to access the cached tools of {subject}: {message}")]
     Store {
-        /// The server; `all` for the list of servers.
-        server: String,
-        /// The error of the store.
+        /// `all servers`, or one by name.
+        subject: String,
         message: String,
     },
-    /// The server has no cached tool list.
     #[error("server {0} has no cached tools for its current configuration; connect it first")]
     UnknownServer(SourceId),
-    /// The tool does not await approval.
     #[error(transparent)]
     NotQuarantined(#[from] NotQuarantined),
-    /// The definition is no longer the one that was shown.
     #[error("{0} changed again since it was shown; review it once more")]
     DefinitionChanged(String),
 }
@@ -50,12 +49,12 @@ pub struct ServerPins {
     pub decision: PinDecision,
 }
 
-/// What is needed of a server that is not running.
-#[derive(Debug)]
-pub(crate) struct CachedRecord {
+/// What is known of a server without connecting to it.
+#[derive(Debug, Default)]
+pub(crate) struct CachedServer {
     pub(crate) revision_family: Option<RevisionFamily>,
     pub(crate) approvals: ToolApprovals,
-    pub(crate) content: Option<RawJson>,
+    pub(crate) content: ServerContent,
 }
 
 /// Caches servers in a store.
@@ -81,12 +80,15 @@ impl ServerCache {
         Self::new(Arc::<MemoryServerStore>::default())
     }
 
-    /// The cached records of these servers, by server. Servers that were never seen as configured now are missing.
+    /// What is known of these servers. A server whose configuration changed counts as new and is missing.
     pub(crate) async fn load(
         &self,
         configs: &[McpServerConfig],
-    ) -> Result<HashMap<SourceId, CachedRecord>, CacheError> {
-        let records = self.servers.servers().await.map_err(store_error("all"))?;
+    ) -> Result<HashMap<SourceId, CachedServer>, CacheError> {
+        let records = self.servers.servers().await.map_err(|error| CacheError::Store {
+            subject: "all servers".to_owned(),
+            message: error.to_string(),
+        })?;
         let by_key: HashMap<SourceId, &McpServerConfig> =
             configs.iter().map(|config| (key(config), config)).collect();
         let mut cached = HashMap::new();
@@ -102,8 +104,10 @@ impl ServerCache {
                     None => continue,
                 },
             };
-            let (revision_family, content) = (record.revision_family, record.content);
-            cached.insert(config.id.clone(), CachedRecord { revision_family, approvals, content });
+            // Another version may have written content that cannot be read.
+            let content = record.content.and_then(|content| content.read().ok()).unwrap_or_default();
+            let revision_family = record.revision_family;
+            cached.insert(config.id.clone(), CachedServer { revision_family, approvals, content });
         }
         Ok(cached)
     }
@@ -126,11 +130,11 @@ impl ServerCache {
         config: &McpServerConfig,
         revision_family: Option<RevisionFamily>,
         tools: Vec<RawJson>,
-        now: i64,
+        now_millis: i64,
     ) -> Result<PinDecision, CacheError> {
         let history = self.definitions(config).await?;
         let valid = validate_tools(&tools, validation_rules(config, revision_family));
-        let decision = decide_pins(&history, valid, new_tool_policy(config), now);
+        let decision = decide_pins(&history, valid, new_tool_policy(config), now_millis);
         self.put_definitions(&key(config), &decision.records).await?;
         let before = self.servers.server(&key(config)).await.map_err(store_error(&config.id))?;
         let record = ServerRecord {
@@ -140,7 +144,7 @@ impl ServerCache {
             configuration: config.fingerprint(),
             revision_family,
             cached_tools: tools,
-            seen_at: now,
+            seen_at: now_millis,
         };
         self.servers.put_server(&record).await.map_err(store_error(&config.id))?;
         Ok(decision)
@@ -160,10 +164,10 @@ impl ServerCache {
         &self,
         config: &McpServerConfig,
         tools: Option<&[(String, ContentHash)]>,
-        now: i64,
+        now_millis: i64,
     ) -> Result<ServerPins, CacheError> {
-        let unknown = || CacheError::UnknownServer(config.id.clone());
-        let before = self.pins(config).await?.ok_or_else(unknown)?;
+        let unknown_server = || CacheError::UnknownServer(config.id.clone());
+        let before = self.pins(config).await?.ok_or_else(unknown_server)?;
         let is_unchanged = |name: &str, pin: ContentHash| {
             let mut quarantined = before.decision.quarantined.iter().map(|quarantined| &quarantined.tool);
             quarantined.find(|tool| *tool.spec.name == *name).is_none_or(|tool| tool.hash == pin)
@@ -175,15 +179,16 @@ impl ServerCache {
         }
         let names: Option<Vec<String>> =
             tools.map(|tools| tools.iter().map(|(name, _)| name.clone()).collect());
-        self.put_definitions(&key(config), &before.decision.approval_records(names.as_deref(), now)?).await?;
-        let mut after = self.pins(config).await?.ok_or_else(unknown)?;
+        self.put_definitions(&key(config), &before.decision.approval_records(names.as_deref(), now_millis)?)
+            .await?;
+        let mut after = self.pins(config).await?.ok_or_else(unknown_server)?;
         after.record.tool_approvals = ToolApprovals::to_stored(&after.decision, &after.record.cached_tools);
         self.servers.put_server(&after.record).await.map_err(store_error(&config.id))?;
         Ok(after)
     }
 
     /// Every definition that a server ever sent as configured now, by tool, oldest first.
-    pub async fn definitions(&self, config: &McpServerConfig) -> Result<Vec<ToolDefinition>, CacheError> {
+    pub async fn definitions(&self, config: &McpServerConfig) -> Result<Vec<StoredDefinition>, CacheError> {
         self.servers.definitions(&key(config)).await.map_err(store_error(&config.id))
     }
 
@@ -199,24 +204,28 @@ impl ServerCache {
         Ok(removed)
     }
 
-    /// Concurrently, so that the store can group them into one commit.
-    async fn put_definitions(&self, server: &SourceId, records: &[ToolDefinition]) -> Result<(), CacheError> {
+    /// Writes concurrently, so that the store can group them into one commit.
+    async fn put_definitions(
+        &self,
+        server: &SourceId,
+        records: &[StoredDefinition],
+    ) -> Result<(), CacheError> {
         let writes = records.iter().map(|record| self.servers.put_definition(server, record));
         try_join_all(writes).await.map_err(store_error(server)).map(drop)
     }
 }
 
-/// The key of a server: its name and how it is reached. Two projects may use one name for two servers; their approvals
-/// are separate.
+/// The key of a server: its name and the hash of its transport. Two projects may use one name for two servers; their
+/// approvals are separate.
 fn key(config: &McpServerConfig) -> SourceId {
     format!("{}{KEY_SEPARATOR}{}", config.id, config.fingerprint()).into()
 }
 
 /// Mirrored headers exist only in modern revisions over Streamable HTTP.
 fn validation_rules(config: &McpServerConfig, family: Option<RevisionFamily>) -> ValidationRules {
-    let streamable =
+    let is_streamable =
         matches!(config.transport, TransportConfig::Http { kind: HttpKind::Auto | HttpKind::Streamable, .. });
-    ValidationRules { mirrored_headers: streamable && family == Some(RevisionFamily::Modern) }
+    ValidationRules { mirrored_headers: is_streamable && family == Some(RevisionFamily::Modern) }
 }
 
 fn new_tool_policy(config: &McpServerConfig) -> NewToolPolicy {
@@ -224,8 +233,8 @@ fn new_tool_policy(config: &McpServerConfig) -> NewToolPolicy {
 }
 
 fn store_error(server: &(impl ToString + ?Sized)) -> impl FnOnce(StorageError) -> CacheError {
-    let server = server.to_string();
-    move |error| CacheError::Store { server, message: error.to_string() }
+    let subject = format!("server `{}`", server.to_string());
+    move |error| CacheError::Store { subject, message: error.to_string() }
 }
 
 #[cfg(test)]

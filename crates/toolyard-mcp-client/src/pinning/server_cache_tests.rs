@@ -1,4 +1,4 @@
-//! What one process caches for the next.
+//! Tool lists and approvals that one process caches for the next.
 
 use std::collections::BTreeMap;
 
@@ -55,8 +55,13 @@ async fn a_changed_tool_is_quarantined_in_every_process_until_it_is_approved() {
     let list = tools(&[("read", "Reads and sends"), ("write", "Writes all")]);
     assert_eq!(approved_names(&cache.update_tools(&server, None, list, 2).await.unwrap()), [""; 0]);
     assert_eq!(approved_names(&cache.pins(&server).await.unwrap().unwrap().decision), [""; 0]);
-    let waiting = cache.pins(&server).await.unwrap().unwrap().decision.quarantined;
-    let pin = waiting.iter().find(|quarantined| &*quarantined.tool.spec.name == "read").unwrap().tool.hash;
+    let quarantined_tools = cache.pins(&server).await.unwrap().unwrap().decision.quarantined;
+    let pin = quarantined_tools
+        .iter()
+        .find(|quarantined| &*quarantined.tool.spec.name == "read")
+        .unwrap()
+        .tool
+        .hash;
     let unknown = cache.approve(&server, Some(&[("delete".to_owned(), pin)]), 3).await;
     assert!(matches!(unknown, Err(CacheError::NotQuarantined(_))));
     let other = ContentHash::of("what was shown before");
@@ -67,9 +72,11 @@ async fn a_changed_tool_is_quarantined_in_every_process_until_it_is_approved() {
     let after = cache.approve(&server, None, 3).await.unwrap();
     assert_eq!(approved_names(&after.decision), ["read", "write"]);
     let history = cache.definitions(&server).await.unwrap();
-    let dates: Vec<_> =
-        history.iter().map(|one| (one.tool.as_str(), one.first_seen_at, one.approved)).collect();
-    assert_eq!(dates, [("read", 1, true), ("read", 2, true), ("write", 1, true), ("write", 2, true)]);
+    let stored: Vec<_> = history
+        .iter()
+        .map(|definition| (definition.tool.as_str(), definition.first_seen_at, definition.approved))
+        .collect();
+    assert_eq!(stored, [("read", 1, true), ("read", 2, true), ("write", 1, true), ("write", 2, true)]);
 }
 
 #[tokio::test]
@@ -81,7 +88,7 @@ async fn a_server_with_another_transport_is_new() {
     assert!(matches!(cache.approve(&other, None, 2).await, Err(CacheError::UnknownServer(_))));
     let strict = McpServerConfig { strict: true, ..other };
     let decision = cache.update_tools(&strict, None, tools(&[("read", "Reads")]), 2).await.unwrap();
-    assert_eq!(approved_names(&decision), [""; 0], "the approval_records was for the other one");
+    assert_eq!(approved_names(&decision), [""; 0], "the approval was for the other transport");
     let first =
         cache.update_tools(&config("one"), None, tools(&[("read", "Reads and sends")]), 3).await.unwrap();
     assert_eq!(approved_names(&first), [""; 0], "another server of the same name undoes no pin");
@@ -122,12 +129,12 @@ async fn stored_approvals_equal_a_new_validation() {
     }
     cache.update_tools(&server, None, list, 2).await.unwrap();
     let validated = ToolApprovals::from_decision(cache.pins(&server).await.unwrap().unwrap().decision);
-    let CachedRecord { approvals: cached, .. } =
+    let CachedServer { approvals: cached, .. } =
         cache.load(std::slice::from_ref(&server)).await.unwrap().remove(&server.id).unwrap();
     assert_eq!(cached, validated);
     assert_eq!((cached.approved().len(), cached.quarantined.len(), cached.rejected.len()), (5, 1, 2));
     let after = cache.approve(&server, None, 3).await.unwrap();
-    let CachedRecord { approvals: cached, .. } =
+    let CachedServer { approvals: cached, .. } =
         cache.load(std::slice::from_ref(&server)).await.unwrap().remove(&server.id).unwrap();
     assert_eq!(cached, ToolApprovals::from_decision(after.decision));
     assert_eq!(cached.approved().len(), 6);
@@ -144,5 +151,6 @@ async fn cached_content_survives_a_change_of_tools() {
     cache.update_content(&server, content.clone()).await.unwrap();
     cache.update_tools(&server, None, tools(&[("write", "Writes")]), 2).await.unwrap();
     let cached = cache.load(std::slice::from_ref(&server)).await.unwrap().remove(&server.id).unwrap();
-    assert_eq!(cached.content, Some(content));
+    let prompt = RawJson::parse(r#"{"name":"p","x":1.50}"#.to_owned()).unwrap();
+    assert_eq!(cached.content, ServerContent { prompts: vec![prompt], ..ServerContent::default() });
 }

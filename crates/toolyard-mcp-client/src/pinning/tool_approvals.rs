@@ -65,19 +65,19 @@ impl ToolApprovals {
     }
 
     /// How many tools are quarantined or rejected, as a phrase; `None` if none are.
-    pub fn concern(&self) -> Option<String> {
-        let count = |number: usize, one: &str, many: &str| match number {
+    pub fn problem_summary(&self) -> Option<String> {
+        let describe = |count: usize, singular: &str, plural: &str| match count {
             0 => None,
-            1 => Some(format!("1 {one}")),
-            more => Some(format!("{more} {many}")),
+            1 => Some(format!("1 {singular}")),
+            count => Some(format!("{count} {plural}")),
         };
-        let quarantined = count(self.quarantined.len(), "tool awaits approval", "tools await approval");
-        let rejected = count(self.rejected.len(), "invalid definition", "invalid definitions");
+        let quarantined = describe(self.quarantined.len(), "tool awaits approval", "tools await approval");
+        let rejected = describe(self.rejected.len(), "invalid definition", "invalid definitions");
         let all: Vec<String> = [quarantined, rejected].into_iter().flatten().collect();
         (!all.is_empty()).then(|| all.join(", "))
     }
 
-    /// Checks that a tool is approved with this pin.
+    /// Fails unless the definition with the hash `pin` is approved.
     pub(crate) fn check(&self, tool: &str, pin: ContentHash) -> Result<(), ToolError> {
         if self.pins.get(tool) == Some(&pin) {
             return Ok(());
@@ -94,7 +94,6 @@ impl ToolApprovals {
         Err(error.on_tool(tool))
     }
 
-    /// The approvals of a decision.
     pub(crate) fn from_decision(decision: PinDecision) -> Self {
         let approved = decision.approved.into_iter().map(|tool| ApprovedTool {
             spec: tool.spec,
@@ -124,7 +123,7 @@ impl ToolApprovals {
     /// The stored form of a decision on this tool list.
     pub(crate) fn to_stored(decision: &PinDecision, list: &[RawJson]) -> Option<RawJson> {
         let approved = decision.approved.iter().filter_map(|tool| {
-            let index = list.iter().position(|sent| *sent == tool.definition)?;
+            let index = list.iter().position(|listed| *listed == tool.definition)?;
             let sanitized = tool.spec.raw.clone().filter(|raw| *raw != tool.definition);
             Some(StoredTool { index, pin: tool.hash, notes: tool.notes.clone(), sanitized })
         });
@@ -137,14 +136,14 @@ impl ToolApprovals {
     /// The approvals stored with this tool list; `None` if the two do not fit together.
     pub(crate) fn from_stored(stored: &RawJson, list: &[RawJson]) -> Option<Self> {
         let stored: StoredApprovals = stored.read().ok()?;
-        let tool = |tool: StoredTool| {
+        let restore = |tool: StoredTool| {
             let raw = tool.sanitized.or_else(|| list.get(tool.index).cloned())?;
             Some(ApprovedTool { spec: parse_validated_spec(&raw)?, pin: tool.pin, notes: tool.notes })
         };
         Some(Self {
             quarantined: stored.quarantined,
             rejected: stored.rejected,
-            ..Self::new(stored.approved.into_iter().map(tool).collect::<Option<_>>()?)
+            ..Self::new(stored.approved.into_iter().map(restore).collect::<Option<_>>()?)
         })
     }
 }

@@ -53,7 +53,6 @@ impl GuardProgram {
         Self { program: PathBuf::from("/proc/self/exe"), args: args.into_iter().collect() }
     }
 
-    /// All arguments of the guard.
     pub(crate) fn arguments(&self, server: GuardedCommand) -> Vec<OsString> {
         let mut arguments = self.args.clone();
         arguments.extend([
@@ -67,7 +66,6 @@ impl GuardProgram {
     }
 }
 
-/// The server that a guard runs.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct GuardedCommand {
     pub(crate) shutdown_grace: Duration,
@@ -75,8 +73,8 @@ pub(crate) struct GuardedCommand {
     pub(crate) args: Vec<OsString>,
 }
 
-/// Runs a server under guard until nothing of it is left. `arguments` are those after the program's own. Returns the exit
-/// code of the server, or 128 plus its signal.
+/// Runs a server under guard until every process of it has ended. `arguments` are those after the program's own.
+/// Returns the exit code of the server, or 128 plus its signal.
 ///
 /// Blocks the thread and needs a process of its own, without a runtime.
 pub fn run_guard(arguments: impl IntoIterator<Item = OsString>) -> i32 {
@@ -106,7 +104,7 @@ fn run(server: &GuardedCommand) -> i32 {
     }
 }
 
-/// Without subreapers a guard has no means; it only runs the server.
+/// Without subreapers a guard cannot find orphans; it only runs the server.
 #[cfg(not(target_os = "linux"))]
 fn run(server: &GuardedCommand) -> i32 {
     match start(server).map(|mut child| child.wait()) {

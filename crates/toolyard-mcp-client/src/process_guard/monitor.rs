@@ -1,4 +1,4 @@
-//! Watches one server and everything it starts, until nothing of it is left.
+//! Watches one server and everything it starts, until every process has ended.
 
 use std::{
     collections::HashSet,
@@ -25,7 +25,7 @@ use crate::process_guard::{
     shutdown_phase::{Observations, ShutdownPhase},
 };
 
-/// How often SIGKILL is repeated.
+/// The delay between two rounds of SIGKILL.
 const KILL_INTERVAL: Duration = Duration::from_millis(10);
 /// How often the tree is searched again at once if it grows while it is signalled.
 const MAX_TREE_SCANS: usize = 100;
@@ -52,7 +52,6 @@ impl SignalPipes {
     }
 }
 
-/// The state of one guard.
 pub(super) struct Monitor {
     server: Option<Pid>,
     /// The server's input, which is never read: only its end matters.
@@ -83,7 +82,7 @@ impl Monitor {
         monitor
     }
 
-    /// Runs until nothing is left, and returns the exit code of the server.
+    /// Runs until every process has ended, and returns the exit code of the server.
     pub(super) fn run(mut self) -> i32 {
         while self.reap() {
             let next = self.phase.next(self.observe(), self.grace);
@@ -123,22 +122,21 @@ impl Monitor {
         }
     }
 
-    /// Waits for an event, or for the end of the phase.
     fn wait(&mut self) {
         let [child_exited, terminated, input_closed] = {
-            let mut sources = vec![
+            let mut poll_fds = vec![
                 PollFd::new(&self.signals.child_exited, PollFlags::IN),
                 PollFd::new(&self.signals.terminated, PollFlags::IN),
             ];
             if !self.input_closed {
                 // Without flags, only the end of the pipe is reported.
-                sources.push(PollFd::new(&self.input, PollFlags::empty()));
+                poll_fds.push(PollFd::new(&self.input, PollFlags::empty()));
             }
-            if poll(&mut sources, self.wait_limit().as_ref()).is_err() {
+            if poll(&mut poll_fds, self.wait_limit().as_ref()).is_err() {
                 return;
             }
             let is_ready =
-                |index: usize| sources.get(index).is_some_and(|source| !source.revents().is_empty());
+                |index: usize| poll_fds.get(index).is_some_and(|poll_fd| !poll_fd.revents().is_empty());
             [is_ready(0), is_ready(1), is_ready(2)]
         };
         if child_exited {

@@ -20,8 +20,8 @@ pub(crate) fn descendants(root: Pid) -> io::Result<Vec<Pid>> {
 
 /// The parent in `PID (NAME) STATE PARENT …`. The name may contain any character, parentheses and line feeds included.
 fn parse_parent(stat: &[u8]) -> Option<i32> {
-    let name_ends = memchr::memrchr(b')', stat)?;
-    let rest = std::str::from_utf8(stat.get(name_ends + 1..)?).ok()?;
+    let name_end = memchr::memrchr(b')', stat)?;
+    let rest = std::str::from_utf8(stat.get(name_end + 1..)?).ok()?;
     rest.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
@@ -32,12 +32,12 @@ fn descendants_of(root: i32, parents: &[(i32, i32)]) -> Vec<i32> {
         children.entry(parent).or_default().push(process);
     }
     let mut found = Vec::new();
-    let mut next = vec![root];
-    while let Some(process) = next.pop() {
+    let mut unvisited = vec![root];
+    while let Some(process) = unvisited.pop() {
         // Removed, so that cycles end.
-        let direct = children.remove(&process).unwrap_or_default();
-        found.extend(direct.iter().copied().filter(|&child| child != root));
-        next.extend(direct);
+        let direct_children = children.remove(&process).unwrap_or_default();
+        found.extend(direct_children.iter().copied().filter(|&child| child != root));
+        unvisited.extend(direct_children);
     }
     found
 }

@@ -9,12 +9,11 @@ const LEFTOVER_GRACE: Duration = Duration::from_millis(150);
 /// How long SIGKILL is repeated. A process that survives that cannot be killed by us.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How far the shutdown has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ShutdownPhase {
-    /// The server is running and wanted.
+    /// The server is running and has not been asked to end.
     Serving,
-    /// The server's input is closed; it may exit by itself until then.
+    /// The server's input is closed; it may exit by itself `until` then.
     Draining { until: Instant },
     /// Every process of the tree got SIGTERM.
     Terminating { until: Instant },
@@ -38,17 +37,17 @@ pub(super) struct Observations {
 
 impl ShutdownPhase {
     /// The next phase. Never an earlier one.
-    pub(super) fn next(self, seen: Observations, grace: Duration) -> Self {
-        let now = seen.now;
+    pub(super) fn next(self, observed: Observations, grace: Duration) -> Self {
+        let now = observed.now;
         match self {
-            Self::Serving | Self::Draining { .. } if seen.server_exited => {
+            Self::Serving | Self::Draining { .. } if observed.server_exited => {
                 Self::Terminating { until: now + LEFTOVER_GRACE }
             }
             // The server's input is still open, so waiting for an exit is pointless.
-            Self::Serving | Self::Draining { .. } if seen.terminated => {
+            Self::Serving | Self::Draining { .. } if observed.terminated => {
                 Self::Terminating { until: now + TERMINATE_GRACE }
             }
-            Self::Serving if seen.input_closed => Self::Draining { until: now + grace },
+            Self::Serving if observed.input_closed => Self::Draining { until: now + grace },
             Self::Draining { until } if now >= until => Self::Terminating { until: now + TERMINATE_GRACE },
             Self::Terminating { until } if now >= until => Self::Killing { until: now + KILL_TIMEOUT },
             Self::Killing { until } if now >= until => Self::Failed,
@@ -71,7 +70,7 @@ mod tests {
 
     use super::*;
 
-    fn depth(phase: ShutdownPhase) -> u8 {
+    fn phase_order(phase: ShutdownPhase) -> u8 {
         match phase {
             ShutdownPhase::Serving => 0,
             ShutdownPhase::Draining { .. } => 1,
@@ -93,22 +92,22 @@ mod tests {
             let grace = Duration::from_millis(grace);
             let mut phase = ShutdownPhase::Serving;
             let (mut now, mut first_reason) = (Instant::now(), None);
-            let mut seen = Observations { now, input_closed: false, terminated: false, server_exited: false };
+            let mut observations = Observations { now, input_closed: false, terminated: false, server_exited: false };
             for (pause, [input_closed, terminated, server_exited]) in steps {
                 now += Duration::from_millis(pause);
-                seen.now = now;
-                seen.input_closed |= input_closed;
-                seen.terminated |= terminated;
-                seen.server_exited |= server_exited;
-                if seen.input_closed || seen.terminated || seen.server_exited {
+                observations.now = now;
+                observations.input_closed |= input_closed;
+                observations.terminated |= terminated;
+                observations.server_exited |= server_exited;
+                if observations.input_closed || observations.terminated || observations.server_exited {
                     first_reason.get_or_insert(now);
                 }
-                let next = phase.next(seen, grace);
-                prop_assert!(depth(next) >= depth(phase));
-                prop_assert!(depth(next) <= depth(phase) + 2);
+                let next = phase.next(observations, grace);
+                prop_assert!(phase_order(next) >= phase_order(phase));
+                prop_assert!(phase_order(next) <= phase_order(phase) + 2);
                 prop_assert_eq!(next == ShutdownPhase::Serving, first_reason.is_none());
                 if let (Some(reason), Some(until)) = (first_reason, next.until())
-                    && depth(next) < 3
+                    && phase_order(next) < 3
                 {
                     // Each of the two waits may begin late by one pause.
                     prop_assert!(until <= reason + grace + TERMINATE_GRACE + Duration::from_millis(800));
@@ -121,20 +120,24 @@ mod tests {
     #[test]
     fn a_server_whose_input_is_closed_is_ended_in_steps() {
         let start = Instant::now();
-        let seen = |after: u64, server_exited| Observations {
-            now: start + Duration::from_millis(after),
+        let running_at = |millis: u64| Observations {
+            now: start + Duration::from_millis(millis),
             input_closed: true,
             terminated: false,
-            server_exited,
+            server_exited: false,
         };
+        let exited_at = |millis: u64| Observations { server_exited: true, ..running_at(millis) };
         let grace = Duration::from_millis(700);
-        let draining = ShutdownPhase::Serving.next(seen(0, false), grace);
+        let draining = ShutdownPhase::Serving.next(running_at(0), grace);
         assert_eq!(draining, ShutdownPhase::Draining { until: start + grace });
-        assert_eq!(draining.next(seen(699, false), grace), draining);
-        let terminating = draining.next(seen(700, false), grace);
+        assert_eq!(draining.next(running_at(699), grace), draining);
+        let terminating = draining.next(running_at(700), grace);
         assert_eq!(terminating, ShutdownPhase::Terminating { until: start + Duration::from_millis(1_000) });
-        assert!(matches!(terminating.next(seen(1_000, false), grace), ShutdownPhase::Killing { .. }));
-        let leftovers = draining.next(seen(10, true), grace);
-        assert_eq!(leftovers, ShutdownPhase::Terminating { until: start + Duration::from_millis(160) });
+        assert!(matches!(terminating.next(running_at(1_000), grace), ShutdownPhase::Killing { .. }));
+        let terminating_children = draining.next(exited_at(10), grace);
+        assert_eq!(
+            terminating_children,
+            ShutdownPhase::Terminating { until: start + Duration::from_millis(160) }
+        );
     }
 }

@@ -15,15 +15,13 @@ use crate::{
 };
 
 /// The delay before listening again, doubled each time that a subscription ends early.
-const MIN_DELAY: Duration = Duration::from_secs(1);
-const MAX_DELAY: Duration = Duration::from_secs(60);
+const MIN_RESUBSCRIBE_DELAY: Duration = Duration::from_secs(1);
+const MAX_RESUBSCRIBE_DELAY: Duration = Duration::from_secs(60);
 
-/// Which changes the server should announce.
+/// The changes that a subscription announces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ChangeFilter {
-    /// Changes of these lists.
     Lists { tools: bool, prompts: bool, resources: bool },
-    /// Updates of the resources with these URIs.
     Resources(Vec<String>),
 }
 
@@ -52,7 +50,7 @@ impl ChangeFilter {
         }
     }
 
-    /// The notifications that everything changed.
+    /// The notifications as if everything in the filter had changed.
     fn all_changed(&self) -> Vec<Message> {
         let notification = |method: &str, params: Option<Value>| Message::Notification {
             method: method.to_owned(),
@@ -76,7 +74,7 @@ impl ChangeFilter {
 
 /// Subscribes, and again whenever the subscription ends. The notifications are delivered like all others.
 pub(crate) async fn listen_for_changes(session: Arc<SessionInner>, filter: ChangeFilter) {
-    let mut delay = MIN_DELAY;
+    let mut delay = MIN_RESUBSCRIBE_DELAY;
     let mut is_first = true;
     while session.requests.closed().is_none() {
         if !is_first {
@@ -95,7 +93,11 @@ pub(crate) async fn listen_for_changes(session: Arc<SessionInner>, filter: Chang
         {
             return;
         }
-        delay = if started.elapsed() > MAX_DELAY { MIN_DELAY } else { (delay * 2).min(MAX_DELAY) };
+        delay = if started.elapsed() > MAX_RESUBSCRIBE_DELAY {
+            MIN_RESUBSCRIBE_DELAY
+        } else {
+            (delay * 2).min(MAX_RESUBSCRIBE_DELAY)
+        };
         sleep(delay).await;
     }
 }

@@ -50,7 +50,7 @@ pub(super) fn check_supported(
 
 /// The capabilities of a client that are about input.
 pub(super) fn input_capabilities(capabilities: &RawJson) -> JsonObject {
-    // Many clients have none.
+    // Needs no parsing; many clients have none.
     if capabilities.get() == "{}" {
         return JsonObject::new();
     }

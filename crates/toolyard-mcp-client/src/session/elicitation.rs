@@ -5,6 +5,8 @@ use serde_json::{Map, Value, json};
 use toolyard_core::RawJson;
 
 const MAX_FORM_FIELDS: usize = 256;
+/// Characters of an unsupported mode that an error quotes.
+const MAX_QUOTED_MODE_CHARS: usize = 32;
 
 /// A form that a server asks the user to fill in.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,17 +31,14 @@ pub struct FormField {
 /// Why a form cannot be filled in.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum FormError {
-    /// The server asks for something else, such as a visit to a URL.
     #[error("unsupported elicitation mode `{0}`")]
     NotAForm(String),
-    /// The parameters are not a valid form.
     #[error("invalid elicitation form: {0}")]
     Invalid(String),
-    /// A required field has neither value nor default.
     #[error("the form needs a value for `{0}`")]
     Missing(String),
-    /// A value was given for an unknown field.
     #[error("the form has no field `{0}`")]
     UnknownField(String),
 }
@@ -71,10 +70,10 @@ impl ElicitationForm {
     pub fn read(params: Option<&RawJson>) -> Result<Self, FormError> {
         let params = params.ok_or_else(|| FormError::Invalid("no parameters".to_owned()))?;
         let invalid = |error: toolyard_core::InvalidJson| FormError::Invalid(error.to_string());
-        // Other modes have other fields.
+        // Checked first, because other modes have other fields.
         let mode = params.read::<ModeParam>().map_err(invalid)?.mode;
         if let Some(mode) = mode.filter(|mode| mode != "form") {
-            return Err(FormError::NotAForm(mode.chars().take(32).collect()));
+            return Err(FormError::NotAForm(mode.chars().take(MAX_QUOTED_MODE_CHARS).collect()));
         }
         let FormParams { message, requested_schema: FormSchema { properties, required } } =
             params.read().map_err(invalid)?;
@@ -107,7 +106,7 @@ impl FormField {
     /// The default value. A default of another type than the field is ignored.
     pub fn default(&self) -> Option<&Value> {
         let default = self.schema.get("default")?;
-        let fits = match self.schema.get("type").and_then(Value::as_str)? {
+        let has_field_type = match self.schema.get("type").and_then(Value::as_str)? {
             "string" => default.is_string(),
             "number" => default.is_number(),
             "integer" => default.as_f64().is_some_and(|number| number.fract() == 0.0),
@@ -115,7 +114,7 @@ impl FormField {
             "array" => default.as_array().is_some_and(|items| items.iter().all(Value::is_string)),
             _ => false,
         };
-        fits.then_some(default)
+        has_field_type.then_some(default)
     }
 }
 

@@ -48,7 +48,7 @@ impl RequestError {
     }
 
     /// In an established session, a JSON-RPC error with an HTTP status is the server's response, unless the status is
-    /// about authorization.
+    /// about authorization, rate limits or a failure of the server.
     pub(crate) fn into_session_error(self) -> Self {
         match self {
             Self::Transport(TransportError::Status { status, error: Some(error), .. })

@@ -29,7 +29,6 @@ use crate::{
 
 /// How long an old resource subscription goes on beside the new one, so that no change is missed.
 const SUBSCRIPTION_OVERLAP: Duration = Duration::from_millis(500);
-/// How long a server may take to set its log level.
 const SET_LOG_LEVEL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A live connection to a server.
@@ -43,7 +42,7 @@ pub struct Session {
     about: ServerDescription,
     /// The process that serves the URL, if we started it.
     process: OnceLock<StdioTransport>,
-    /// Calls, those included that wait for input between two requests.
+    /// Calls in progress, including those that wait for input between two requests.
     calls: AtomicUsize,
 }
 
@@ -94,12 +93,11 @@ impl Session {
         self.inner.requests.closed()
     }
 
-    /// How many requests await a response, except for those that a session keeps open.
+    /// How many requests await a response, except for those that a session keeps open. A call that waits for input counts.
     pub fn in_flight_requests(&self) -> usize {
         self.inner.requests.in_flight.count().max(self.calls.load(Ordering::Acquire))
     }
 
-    /// Whether we started the process that serves the URL.
     pub(crate) fn owns_process(&self) -> bool {
         self.process.get().is_some()
     }
@@ -140,8 +138,8 @@ impl Session {
             }
             let page = ListPage::read(&raw, method, key, limits)?;
             entries.extend(page.entries);
-            if entries.len() > limits.tools {
-                return Err(too_many(key, limits.tools));
+            if entries.len() > limits.list_entries {
+                return Err(too_many(key, limits.list_entries));
             }
             match page.next_cursor {
                 // A cursor that leads to itself would never end.
@@ -165,14 +163,14 @@ impl Session {
         self.inner.request(request).await
     }
 
-    /// Sets the level from which on a legacy server sends log messages, if it sends any.
+    /// Sets the minimum level of the log messages that a legacy server sends, if it sends any.
     pub(crate) async fn set_log_level(&self, level: &str) {
         if self.revision_family() == RevisionFamily::Modern || !self.about.capabilities.logging {
             return;
         }
         let fields = JsonObject::new().with_text("level", level);
-        let set = self.request("logging/setLevel", None, fields, Some(SET_LOG_LEVEL_TIMEOUT));
-        if let Err(error) = set.await {
+        let response = self.request("logging/setLevel", None, fields, Some(SET_LOG_LEVEL_TIMEOUT));
+        if let Err(error) = response.await {
             tracing::debug!(server = %self.inner.server, %error, "failed to set the log level");
         }
     }
@@ -198,7 +196,7 @@ impl Session {
         CallCount(&self.calls)
     }
 
-    /// Shuts the connection down gracefully. Nothing of it is left afterwards.
+    /// Shuts the connection down gracefully, and waits until its tasks and processes have ended.
     pub async fn close(&self) {
         self.abort_tasks();
         self.inner.requests.close(&TransportError::Closed);
@@ -231,7 +229,6 @@ impl Drop for Session {
     }
 }
 
-/// Keeps a call counted.
 pub(super) struct CallCount<'a>(&'a AtomicUsize);
 
 impl Drop for CallCount<'_> {

@@ -21,7 +21,6 @@ pub(super) const LISTEN_METHOD: &str = "subscriptions/listen";
 /// How long a server may take to accept a message that needs no response.
 const NOTIFY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What a session shares with its background tasks.
 #[derive(Debug)]
 pub(crate) struct SessionInner {
     pub(crate) server: SourceId,
@@ -34,7 +33,6 @@ pub(crate) struct SessionInner {
     pub(crate) resource_updates: broadcast::Sender<String>,
 }
 
-/// A request to the server.
 pub(crate) struct OutgoingRequest<'a> {
     pub(crate) method: &'static str,
     pub(crate) fields: JsonObject,
@@ -57,7 +55,7 @@ impl OutgoingRequest<'_> {
         }
     }
 
-    /// Makes the request on behalf of a caller; without one, nobody can answer its input requests.
+    /// Makes the request on behalf of a caller; without one, the session's input handler answers its input requests.
     pub(super) fn on_behalf_of(
         mut self,
         caller: Option<&Arc<dyn Caller>>,
@@ -96,7 +94,7 @@ impl SessionInner {
         self.request_with(&protocol, request).await.map_err(RequestError::into_session_error)
     }
 
-    /// Sends a request in another revision than the negotiated one.
+    /// Sends a request in the given revision, which need not be the negotiated one.
     pub(crate) async fn request_with(
         self: &Arc<Self>,
         protocol: &ProtocolContext,
@@ -127,7 +125,6 @@ impl SessionInner {
         self.send_oneway(OutgoingMessage { id: None, method, body, headers }).await;
     }
 
-    /// Sends a response to a request of the server.
     pub(super) async fn respond(&self, body: Vec<u8>) {
         self.send_oneway(OutgoingMessage { id: None, method: "", body, headers: Vec::new() }).await;
     }

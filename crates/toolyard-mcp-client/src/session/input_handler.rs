@@ -37,7 +37,6 @@ impl InputHandler for NoInputHandler {
     }
 }
 
-/// The error for a method that this client does not offer.
 pub(super) fn unsupported_method(method: &str) -> RpcError {
     let message = format!("this client does not support {method}");
     RpcError { code: METHOD_NOT_FOUND, message, data: None }

@@ -20,11 +20,11 @@ use crate::{
     transport::requests::in_flight::Recipient,
 };
 
-/// Where a gateway in front of the server names an input request.
+/// The `_meta` field in which another Toolyard, as a gateway in front of the server, names an input request.
 const KEY_FIELD: &str = "toolyard/key";
 const MAX_KEY_BYTES: usize = 256;
-/// The delay before an unsupported request is declined. Supported requests that the server sends at the same time reach
-/// the client before the server gives up.
+/// The delay before an unsupported request is declined, so that supported requests that the server
+/// sends at the same time reach the client before the server gives up.
 const DECLINE_DELAY: Duration = Duration::from_millis(200);
 
 /// An input request inside an `input_required` result.
@@ -41,25 +41,26 @@ impl SessionInner {
         &self,
         method: String,
         params: Option<RawJson>,
-        related: Option<u64>,
+        related_request: Option<u64>,
     ) -> Result<RawJson, RpcError> {
         const FINISHED: &str = "the call that this request belongs to is finished";
-        let (caller, call) = match self.requests.in_flight.recipient(related) {
+        let (caller, call) = match self.requests.in_flight.recipient(related_request) {
             Recipient::Caller(caller, call) => (caller, call),
             Recipient::Handler => {
                 let request = InputRequest { server: &self.server, method: &method, params: params.as_ref() };
                 return self.input.answer(request).await;
             }
-            Recipient::Finished => return Err(failure(FINISHED)),
+            Recipient::Finished => return Err(internal_error(FINISHED)),
             Recipient::Ambiguous => {
-                return Err(failure(
+                return Err(internal_error(
                     "several clients use this server, and the request does not say which of them it is for",
                 ));
             }
         };
+        // Before the check, so that no end is missed.
         let finished = call.finished();
         if call.is_finished() {
-            return Err(failure(FINISHED));
+            return Err(internal_error(FINISHED));
         }
         let kind = input_kind(&method).ok_or_else(|| unsupported_method(&method))?;
         let key = request_key(&method, params.as_ref());
@@ -74,9 +75,9 @@ impl SessionInner {
                 let answers = answers.map_err(|error| {
                     RpcError { code: input_error_code(&error), message: error.to_string(), data: None }
                 })?;
-                answers.into_iter().next().ok_or_else(|| failure("the client sent no answer"))
+                answers.into_iter().next().ok_or_else(|| internal_error("the client sent no answer"))
             }
-            () = finished => Err(failure(FINISHED)),
+            () = finished => Err(internal_error(FINISHED)),
         }
     }
 
@@ -168,7 +169,7 @@ fn check_caller(caller: &dyn Caller, request: &CallInputRequest) -> Result<(), R
         .inspect_err(|_| caller.note_unsupported(request))
 }
 
-fn failure(message: &str) -> RpcError {
+fn internal_error(message: &str) -> RpcError {
     RpcError { code: INTERNAL_ERROR, message: message.to_owned(), data: None }
 }
 

@@ -8,12 +8,10 @@ use toolyard_mcp::{JsonObject, versions::MODERN_REVISION};
 
 use crate::{session::client_capabilities::input_capabilities, transport::http::headers};
 
-/// The keys of a trace context.
 const TRACE_KEYS: [&str; 3] = ["traceparent", "tracestate", "baggage"];
-/// Room for the metadata of a request besides the constant part.
+/// Space for the metadata of a request besides the constant part.
 const META_CAPACITY_BYTES: usize = 256;
 
-/// The revision that is spoken, and our capabilities.
 #[derive(Debug, Clone)]
 pub(crate) struct ProtocolContext {
     pub(crate) family: RevisionFamily,
@@ -30,7 +28,6 @@ impl ProtocolContext {
         Self { family: RevisionFamily::Legacy, revision, capabilities }
     }
 
-    /// The parameters of `initialize`.
     pub(crate) fn initialize_params(&self) -> JsonObject {
         JsonObject::new()
             .with_text("protocolVersion", self.revision)
@@ -75,8 +72,8 @@ impl ProtocolContext {
             return Vec::new();
         }
         let mut headers = Vec::with_capacity(2);
-        headers.push((headers::METHOD.to_owned(), method.to_owned()));
-        headers.extend(name.map(|name| (headers::NAME.to_owned(), headers::encode_value(name))));
+        headers.push((headers::METHOD_HEADER.to_owned(), method.to_owned()));
+        headers.extend(name.map(|name| (headers::NAME_HEADER.to_owned(), headers::encode_value(name))));
         headers
     }
 }

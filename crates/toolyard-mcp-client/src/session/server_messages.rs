@@ -33,17 +33,17 @@ pub struct SessionStatus {
     pub closed: Option<TransportError>,
 }
 
-/// Handles messages until the connection is closed.
 pub(crate) async fn handle_messages(
     session: Arc<SessionInner>,
     mut messages: mpsc::Receiver<ServerMessage>,
     status: watch::Sender<SessionStatus>,
 ) {
     let mut handlers: JoinSet<()> = JoinSet::new();
+    // By request id, for cancellation.
     let mut running: HashMap<String, AbortHandle> = HashMap::new();
     let mut responses: JoinSet<()> = JoinSet::new();
     loop {
-        // A full queue may have dropped the message about the end.
+        // A full queue may have dropped `ServerMessage::Closed`.
         if let Some(error) = session.requests.closed().filter(|_| messages.is_empty()) {
             status.send_modify(|status| status.closed = Some(error));
             return;
@@ -59,7 +59,7 @@ pub(crate) async fn handle_messages(
             ServerMessage::Notification { method, params } => {
                 handle_notification(&session, &status, &method, params.as_ref());
             }
-            ServerMessage::Request { id, method, params, related } => {
+            ServerMessage::Request { id, method, params, related_request } => {
                 if let Some(body) = immediate_response(&id, &method, handlers.len()) {
                     if responses.len() < MAX_CONCURRENT_RESPONSES {
                         let session = Arc::clone(&session);
@@ -68,7 +68,8 @@ pub(crate) async fn handle_messages(
                     continue;
                 }
                 let key = id.0.get().to_owned();
-                let task = handlers.spawn(handle_request(Arc::clone(&session), id, method, params, related));
+                let task =
+                    handlers.spawn(handle_request(Arc::clone(&session), id, method, params, related_request));
                 running.insert(key, task);
             }
             ServerMessage::Closed(error) => {
@@ -79,11 +80,12 @@ pub(crate) async fn handle_messages(
     }
 }
 
-fn immediate_response(id: &RequestId, method: &str, running: usize) -> Option<Vec<u8>> {
+/// The response to a ping, or to a request while `running_count` others are handled.
+fn immediate_response(id: &RequestId, method: &str, running_count: usize) -> Option<Vec<u8>> {
     if method == "ping" {
         return Some(jsonrpc::response(id, &RawJson::empty_object()));
     }
-    (running >= MAX_CONCURRENT_REQUESTS)
+    (running_count >= MAX_CONCURRENT_REQUESTS)
         .then(|| jsonrpc::error_response(id, INTERNAL_ERROR, "too many concurrent requests"))
 }
 
@@ -123,10 +125,10 @@ async fn handle_request(
     id: RequestId,
     method: String,
     params: Option<RawJson>,
-    related: Option<u64>,
+    related_request: Option<u64>,
 ) {
     let outcome = match input_kind(&method) {
-        Some(_) => session.answer_input_request(method, params, related).await,
+        Some(_) => session.answer_input_request(method, params, related_request).await,
         None => Err(unsupported_method(&method)),
     };
     let body = match outcome {

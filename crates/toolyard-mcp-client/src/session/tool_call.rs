@@ -41,7 +41,6 @@ impl<'a> ToolCall<'a> {
     }
 }
 
-/// A request on behalf of a caller.
 #[derive(Clone, Copy)]
 struct CallerRequest<'a> {
     method: &'static str,
@@ -110,7 +109,7 @@ impl Session {
             let (result, input) = read(&raw);
             let Some(input) = input else { return Ok(result) };
             match self.inner.collect_input(&input, call.caller, call.deadline).await? {
-                Some(more) => answers = Some(more),
+                Some(new_answers) => answers = Some(new_answers),
                 None => return Ok(result),
             }
         }
@@ -123,7 +122,7 @@ impl Session {
         match (self.revision_family(), &answers.state) {
             (RevisionFamily::Modern, _) => {}
             (RevisionFamily::Legacy, Some(_)) => return Err(RequestError::CannotResume),
-            // Nothing is continued: the caller will be asked and has the answers already.
+            // A legacy server starts the call anew and asks again; the caller then answers with what it has already.
             (RevisionFamily::Legacy, None) => return Ok(None),
         }
         let fields = JsonObject::new().with_raw("inputResponses", &answers.responses);

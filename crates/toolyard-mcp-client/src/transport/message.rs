@@ -19,7 +19,7 @@ pub trait Transport: Send + Sync + std::fmt::Debug {
         false
     }
 
-    /// Shuts the connection down gracefully. Nothing of it is left when the future is ready.
+    /// Shuts the connection down gracefully. Its tasks and processes have ended when the future is ready.
     fn close(&self) -> BoxFuture<'_, ()>;
 
     /// Sets the revision that was negotiated or is being tried, which HTTP transports send in a header. `None` removes it.

@@ -9,7 +9,7 @@ use reqwest::{
     Client, Method,
     header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue},
 };
-use tokio::{sync::oneshot, task::JoinHandle};
+use tokio::{sync::oneshot, task::JoinSet};
 use toolyard_core::BoxFuture;
 use toolyard_core::sse::SseEvent;
 use toolyard_mcp::{Message, WireLimits};
@@ -30,42 +30,44 @@ use crate::{
     },
 };
 
-/// A connection to one server over HTTP+SSE.
 #[derive(Debug)]
 pub(crate) struct LegacySse {
     client: Arc<HttpClient>,
     requests: Arc<PendingRequests>,
     endpoint: Url,
     version: Mutex<Option<HeaderValue>>,
-    reader: Mutex<Option<ReaderTask>>,
+    /// The task that reads the stream. Dropping it closes the stream.
+    reader: Mutex<JoinSet<()>>,
 }
 
 impl LegacySse {
-    /// Opens the stream and waits for the server's endpoint, for `startup` at most. On an error no message was sent.
+    /// Opens the stream and waits for the server's endpoint, for `startup_timeout` at most. On an error, no message
+    /// was sent.
     pub(crate) async fn connect(
         target: HttpTarget,
         requests: Arc<PendingRequests>,
         limits: WireLimits,
         client: Client,
-        startup: Duration,
+        startup_timeout: Duration,
     ) -> Result<Self, TransportError> {
         let client = Arc::new(HttpClient::new(client, target, limits));
         let (endpoint_sender, endpoint) = oneshot::channel();
         let reader = StreamReader {
             client: Arc::clone(&client),
             requests: Arc::clone(&requests),
-            endpoint: Some(endpoint_sender),
+            endpoint_sender: Some(endpoint_sender),
         };
-        let reader = ReaderTask(tokio::spawn(reader.run()));
-        let endpoint = match tokio::time::timeout(startup, endpoint).await {
+        let mut task = JoinSet::new();
+        task.spawn(reader.run());
+        let endpoint = match tokio::time::timeout(startup_timeout, endpoint).await {
             Ok(Ok(endpoint)) => endpoint?,
             Ok(Err(_)) => return Err(TransportError::Closed),
             Err(_) => {
-                let seconds = startup.as_secs_f64();
+                let seconds = startup_timeout.as_secs_f64();
                 return Err(TransportError::Unreachable(format!("no endpoint event within {seconds} s")));
             }
         };
-        Ok(Self { client, requests, endpoint, version: Mutex::default(), reader: Mutex::new(Some(reader)) })
+        Ok(Self { client, requests, endpoint, version: Mutex::default(), reader: Mutex::new(task) })
     }
 }
 
@@ -93,10 +95,8 @@ impl Transport for LegacySse {
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             self.requests.close(&TransportError::Closed);
-            let reader = lock(&self.reader).take();
-            if let Some(reader) = reader {
-                reader.stop().await;
-            }
+            let mut reader = std::mem::take(&mut *lock(&self.reader));
+            reader.shutdown().await;
         })
     }
 
@@ -105,29 +105,11 @@ impl Transport for LegacySse {
     }
 }
 
-/// The task that reads the stream. Dropping it closes the stream.
-#[derive(Debug)]
-struct ReaderTask(JoinHandle<()>);
-
-impl ReaderTask {
-    async fn stop(mut self) {
-        self.0.abort();
-        let _ = (&mut self.0).await;
-    }
-}
-
-impl Drop for ReaderTask {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-/// Reads the stream of a connection.
 struct StreamReader {
     client: Arc<HttpClient>,
     requests: Arc<PendingRequests>,
-    /// Takes the endpoint; none once it is known.
-    endpoint: Option<oneshot::Sender<Result<Url, TransportError>>>,
+    /// None once the endpoint is known.
+    endpoint_sender: Option<oneshot::Sender<Result<Url, TransportError>>>,
 }
 
 impl StreamReader {
@@ -136,9 +118,9 @@ impl StreamReader {
             Ok(()) => TransportError::ConnectionLost("the stream ended".to_owned()),
             Err(error) => error,
         };
-        match self.endpoint.take() {
+        match self.endpoint_sender.take() {
             // The receiver may be gone.
-            Some(endpoint) => drop(endpoint.send(Err(error))),
+            Some(sender) => drop(sender.send(Err(error))),
             None => self.requests.close(&error),
         }
     }
@@ -162,9 +144,9 @@ impl StreamReader {
         event: SseEvent,
     ) -> EventOutcome<Result<(), TransportError>> {
         if event.event == "endpoint" {
-            if let Some(endpoint) = self.endpoint.take() {
+            if let Some(sender) = self.endpoint_sender.take() {
                 // The receiver may be gone.
-                let _ = endpoint.send(endpoint_url(&self.client.target.url, stream_url, &event.data));
+                let _ = sender.send(endpoint_url(&self.client.target.url, stream_url, &event.data));
             }
             return EventOutcome::Ignored;
         }
@@ -176,7 +158,7 @@ impl StreamReader {
                 messages.into_iter().for_each(|message| self.requests.deliver(message));
                 EventOutcome::Message
             }
-            // It may have been the response to any request.
+            // An unreadable message may have been the response to any request, so the connection ends.
             Err(error) => EventOutcome::Done(Err(error.into())),
         }
     }

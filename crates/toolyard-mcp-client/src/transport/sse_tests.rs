@@ -1,3 +1,5 @@
+//! The HTTP+SSE transport of 2024-11-05: endpoints, responses on the stream, and lost connections.
+
 use std::time::Instant;
 
 use serde_json::json;
@@ -23,37 +25,37 @@ async fn connect(url: &str, startup: Duration) -> Result<TestClient<LegacySse>, 
     Ok(TestClient { transport, requests, messages })
 }
 
-async fn refused(url: &str) -> TransportError {
+async fn connect_error(url: &str) -> TransportError {
     let outcome = timeout(Duration::from_secs(5), connect(url, Duration::from_millis(300))).await;
-    outcome.expect("it hangs").err().expect("it connected")
+    outcome.expect("connecting hangs").err().expect("connecting succeeds")
 }
 
 /// Names `endpoint` and responds to each POST on the stream, in any order.
 async fn echo_server(endpoint: &'static str) -> TestServer {
     let (posted, _) = broadcast::channel::<String>(4_096);
-    TestServer::start(move |seen, mut reply| {
+    TestServer::start(move |request, mut reply| {
         let posted = posted.clone();
         async move {
-            if seen.method == "POST" {
+            if request.method == "POST" {
                 reply.full(202, &[], "Accepted").await;
-                let answer = match seen.json()["method"].as_str() {
+                let response = match request.json()["method"].as_str() {
                     Some("stop") => "stop".to_owned(),
                     Some("garbage") => "{ not json".to_owned(),
-                    _ if seen.json()["id"].is_u64() => seen.response(&json!({"echo": seen.id()})),
+                    _ if request.json()["id"].is_u64() => request.response(&json!({"echo": request.id()})),
                     _ => return Some(reply),
                 };
-                posted.send(answer).unwrap();
+                posted.send(response).unwrap();
                 return Some(reply);
             }
-            let mut answers = posted.subscribe();
+            let mut responses = posted.subscribe();
             reply.events().await;
             reply.raw(format!("event: endpoint\ndata: {endpoint}\n\n: ping\n\n")).await;
             reply.event(r#"{"jsonrpc":"2.0","method":"notifications/message"}"#).await;
-            while let Ok(answer) = answers.recv().await {
-                if answer == "stop" {
+            while let Ok(response) = responses.recv().await {
+                if response == "stop" {
                     break;
                 }
-                reply.event(answer).await;
+                reply.event(response).await;
             }
             None
         }
@@ -70,11 +72,14 @@ async fn messages_are_posted_and_responses_come_on_the_stream() {
     client.transport.set_protocol_version(Some("2025-06-18"));
     client.transport.send(notification("notifications/initialized")).await.unwrap();
     assert_eq!(client.result("tools/list").await, json!({"echo": 2}));
-    let seen = server.received();
-    assert_eq!((seen[0].method.as_str(), seen[0].header("accept")), ("GET", Some("text/event-stream")));
-    assert!(seen.iter().all(|seen| seen.header("x-key") == Some("value")));
-    assert_eq!((seen[3].method.as_str(), seen[3].path.as_str()), ("POST", "/messages?session_id=7"));
-    assert_eq!(seen[3].header("mcp-protocol-version"), Some("2025-06-18"));
+    let received = server.received();
+    assert_eq!(
+        (received[0].method.as_str(), received[0].header("accept")),
+        ("GET", Some("text/event-stream"))
+    );
+    assert!(received.iter().all(|request| request.header("x-key") == Some("value")));
+    assert_eq!((received[3].method.as_str(), received[3].path.as_str()), ("POST", "/messages?session_id=7"));
+    assert_eq!(received[3].header("mcp-protocol-version"), Some("2025-06-18"));
     assert!(!client.transport.cancels_on_drop(), "all requests share the stream");
 }
 
@@ -88,8 +93,8 @@ async fn concurrent_requests_get_their_own_responses() {
         tasks.push(tokio::spawn(async move {
             let mut pending = client.requests.register().unwrap();
             client.transport.send(request(pending.id, "tools/call")).await.unwrap();
-            let answer = pending.response().await.unwrap().unwrap();
-            assert_eq!(answer.get(), json!({"echo": pending.id}).to_string());
+            let response = pending.response().await.unwrap().unwrap();
+            assert_eq!(response.get(), json!({"echo": pending.id}).to_string());
         }));
     }
     for task in tasks {
@@ -106,7 +111,7 @@ async fn an_endpoint_at_another_origin_is_refused() {
         "file:///etc/passwd",
     ] {
         let server = echo_server(endpoint).await;
-        let error = refused(&server.url).await;
+        let error = connect_error(&server.url).await;
         assert!(matches!(&error, TransportError::CrossOriginEndpoint(_)), "{endpoint}: {error:?}");
         assert!(error.had_no_effect() && !error.to_string().contains("hidden"), "{error}");
         assert_eq!(server.received().len(), 1);
@@ -153,8 +158,8 @@ async fn invalid_messages_close_the_connection_with_the_reason() {
 
 #[tokio::test]
 async fn closing_disconnects() {
-    for politely in [true, false] {
-        let (closed, mut hung_up) = mpsc::channel(1);
+    for closes_first in [true, false] {
+        let (closed, mut closed_receiver) = mpsc::channel(1);
         let server = TestServer::start(move |_, mut reply| {
             let closed = closed.clone();
             async move {
@@ -168,20 +173,20 @@ async fn closing_disconnects() {
         .await;
         let client = connect(&server.url, Duration::from_secs(5)).await.unwrap();
         let mut pending = client.requests.register().unwrap();
-        if politely {
+        if closes_first {
             client.transport.close().await;
             assert_eq!(pending.response().await, Err(TransportError::Closed));
             assert_eq!(client.transport.send(request(9, "ping")).await, Err(TransportError::Closed));
         }
         drop(client);
-        timeout(Duration::from_secs(1), hung_up.recv()).await.expect("the stream stayed open");
+        timeout(Duration::from_secs(1), closed_receiver.recv()).await.expect("the stream stayed open");
     }
 }
 
 #[tokio::test]
 async fn servers_without_http_sse_fail_fast() {
-    let server = TestServer::start(|seen, mut reply| async move {
-        match seen.path.as_str() {
+    let server = TestServer::start(|request, mut reply| async move {
+        match request.path.as_str() {
             "/405" => reply.full(405, &[], "").await,
             "/html" => reply.full(200, &[("Content-Type", "text/html")], "<html>").await,
             "/json" => reply.full(200, &[("Content-Type", "application/json")], "{}").await,
@@ -196,19 +201,22 @@ async fn servers_without_http_sse_fail_fast() {
     })
     .await;
     let base = server.url.trim_end_matches("/mcp");
-    assert!(matches!(refused(&format!("{base}/405")).await, TransportError::Status { status: 405, .. }));
-    assert!(matches!(refused(&format!("{base}/html")).await, TransportError::UnexpectedResponse(_)));
-    assert!(matches!(refused(&format!("{base}/json")).await, TransportError::UnexpectedResponse(_)));
-    assert!(matches!(refused(&format!("{base}/end")).await, TransportError::ConnectionLost(_)));
+    assert!(matches!(
+        connect_error(&format!("{base}/405")).await,
+        TransportError::Status { status: 405, .. }
+    ));
+    assert!(matches!(connect_error(&format!("{base}/html")).await, TransportError::UnexpectedResponse(_)));
+    assert!(matches!(connect_error(&format!("{base}/json")).await, TransportError::UnexpectedResponse(_)));
+    assert!(matches!(connect_error(&format!("{base}/end")).await, TransportError::ConnectionLost(_)));
     let start = Instant::now();
-    assert!(matches!(refused(&format!("{base}/silent")).await, TransportError::Unreachable(_)));
+    assert!(matches!(connect_error(&format!("{base}/silent")).await, TransportError::Unreachable(_)));
     assert!(start.elapsed() < Duration::from_secs(2));
 }
 
 #[tokio::test]
 async fn a_rejected_post_fails_only_its_request() {
-    let server = TestServer::start(|seen, mut reply| async move {
-        if seen.method == "POST" {
+    let server = TestServer::start(|request, mut reply| async move {
+        if request.method == "POST" {
             reply.full(404, &[], "no such session").await;
             return Some(reply);
         }

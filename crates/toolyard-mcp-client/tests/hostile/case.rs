@@ -21,7 +21,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a call may take at all.
 const DEADLINE: Duration = Duration::from_secs(3);
 const MAX_EXTRA_MEMORY_BYTES: u64 = 32 << 20;
-/// Calls to the healthy server at least.
+/// The minimum number of calls to the healthy server.
 const MIN_HEALTHY_CALLS: usize = 20;
 /// A text in responses that must be dropped.
 const POISON: &str = "poison";
@@ -57,7 +57,7 @@ pub(crate) enum Expected {
     /// The call succeeds, and so does the next one.
     Good,
     /// The call succeeds, with any output.
-    Answered,
+    Succeeds,
     /// The call fails like this.
     Fails(ErrorKind, &'static str),
     /// The same, or the idle timeout comes first: how soon a limit on bytes is reached depends on the machine.
@@ -84,10 +84,10 @@ enum Outcome {
 /// Runs one row in a runtime of its own.
 pub(crate) fn run_case(case: &Case<'_>) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    runtime.block_on(run_case_in(case));
+    runtime.block_on(run_case_async(case));
 }
 
-async fn run_case_in(case: &Case<'_>) {
+async fn run_case_async(case: &Case<'_>) {
     let host = TestHost::new();
     let mut hostile = host.server("hostile", case.transport, case.name);
     // If the row is about calls, a slow start on a busy machine does not matter.
@@ -101,16 +101,16 @@ async fn run_case_in(case: &Case<'_>) {
     );
     warm_up(&host, vec![hostile, healthy]).await;
     let before = MemoryUse::now();
-    let over = Arc::new(AtomicBool::new(false));
-    let calls = tokio::spawn(healthy_calls(Arc::clone(&host.registrar), Arc::clone(&over)));
-    let (outcome, took) = perform(&host, case).await;
-    check(&host, case, &outcome).await;
-    assert!(took <= limit(case) + tolerance(), "took {took:?}: {outcome:?}");
+    let is_over = Arc::new(AtomicBool::new(false));
+    let calls = tokio::spawn(healthy_calls(Arc::clone(&host.registrar), Arc::clone(&is_over)));
+    let (outcome, duration) = perform(&host, case).await;
+    check_outcome(&host, case, &outcome).await;
+    assert!(duration <= time_limit(case) + tolerance(), "took {duration:?}: {outcome:?}");
     drop(outcome);
-    over.store(true, Ordering::Relaxed);
+    is_over.store(true, Ordering::Relaxed);
     let (healthy, slowest) = calls.await.unwrap();
     let extra = before.peak_growth();
-    println!("{took:?}, {} kB, {healthy} healthy calls, slowest {slowest:?}", extra >> 10);
+    println!("{duration:?}, {} kB, {healthy} healthy calls, slowest {slowest:?}", extra >> 10);
     assert!(slowest <= tolerance(), "the healthy server took {slowest:?}");
     let allowed = if matches!(case.expected, Expected::Heavy) {
         3 * MAX_EXTRA_MEMORY_BYTES
@@ -131,14 +131,14 @@ async fn warm_up(host: &TestHost, servers: Vec<McpServerConfig>) {
 }
 
 /// Calls the healthy server until the row is over. Returns the number of calls and the slowest one.
-async fn healthy_calls(registrar: Arc<TestRegistrar>, over: Arc<AtomicBool>) -> (usize, Duration) {
+async fn healthy_calls(registrar: Arc<TestRegistrar>, is_over: Arc<AtomicBool>) -> (usize, Duration) {
     let (mut slowest, mut count) = (Duration::ZERO, 0);
-    while count < MIN_HEALTHY_CALLS || !over.load(Ordering::Relaxed) {
+    while count < MIN_HEALTHY_CALLS || !is_over.load(Ordering::Relaxed) {
         let text = format!("number {count}");
-        let asked = Instant::now();
+        let started = Instant::now();
         let output =
             call(&registrar, "healthy", &text, DEADLINE * 2).await.expect("the healthy server answers");
-        slowest = slowest.max(asked.elapsed());
+        slowest = slowest.max(started.elapsed());
         assert_eq!(output.to_text(), text);
         count += 1;
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -163,8 +163,8 @@ async fn perform(host: &TestHost, case: &Case<'_>) -> (Outcome, Duration) {
         Action::Calls => join_all((0..50).map(|number| call(format!("call {number}")))).await,
         Action::LargeCall => vec![call("x".repeat(2 << 20)).await],
         Action::CancelThenCall => {
-            let given_up = host.call("hostile", "first", Duration::from_millis(100)).await;
-            assert!(given_up.is_err(), "{given_up:?}");
+            let abandoned = host.call("hostile", "first", Duration::from_millis(100)).await;
+            assert!(abandoned.is_err(), "{abandoned:?}");
             vec![call("second".to_owned()).await]
         }
     };
@@ -177,7 +177,7 @@ fn tolerance() -> Duration {
 }
 
 /// The limit of the action.
-fn limit(case: &Case<'_>) -> Duration {
+fn time_limit(case: &Case<'_>) -> Duration {
     match case.expected {
         Expected::NoConnection(_) | Expected::Quarantined(_) => STARTUP_TIMEOUT,
         Expected::Dropped => DEADLINE,
@@ -186,7 +186,7 @@ fn limit(case: &Case<'_>) -> Duration {
     }
 }
 
-async fn check(host: &TestHost, case: &Case<'_>, outcome: &Outcome) {
+async fn check_outcome(host: &TestHost, case: &Case<'_>, outcome: &Outcome) {
     if let Outcome::Calls(calls) = outcome {
         let poisoned = calls.iter().flatten().any(|output| output.to_text().contains(POISON));
         assert!(!poisoned, "an unmatched response was used: {outcome:?}");
@@ -196,12 +196,12 @@ async fn check(host: &TestHost, case: &Case<'_>, outcome: &Outcome) {
         (Expected::NoConnection(message), Outcome::NoConnection(error)) => {
             assert_message(&error.to_string(), message);
         }
-        (Expected::Good, Outcome::Connected) => good_call(host).await,
+        (Expected::Good, Outcome::Connected) => assert_next_call_succeeds(host).await,
         (Expected::Good, Outcome::Calls(calls)) => {
             assert!(calls.iter().all(Result::is_ok), "{outcome:?}");
-            good_call(host).await;
+            assert_next_call_succeeds(host).await;
         }
-        (Expected::Answered, Outcome::Calls(calls)) => {
+        (Expected::Succeeds, Outcome::Calls(calls)) => {
             assert!(calls.iter().all(Result::is_ok), "{outcome:?}");
         }
         (Expected::Fails(kind, message), Outcome::Calls(calls)) => {
@@ -230,13 +230,13 @@ async fn check(host: &TestHost, case: &Case<'_>, outcome: &Outcome) {
             let approvals = host.manager.server("hostile").unwrap().tool_approvals();
             let reasons: Vec<&str> = approvals.rejected.iter().map(|tool| tool.reason.as_str()).collect();
             assert!(reasons.iter().any(|reason| reason.contains(message)), "{reasons:?}");
-            good_call(host).await;
+            assert_next_call_succeeds(host).await;
         }
         (expected, outcome) => panic!("expected {expected:?}, got {outcome:?}"),
     }
 }
 
-async fn good_call(host: &TestHost) {
+async fn assert_next_call_succeeds(host: &TestHost) {
     let output = host.call("hostile", "another", DEADLINE).await.expect("the next call succeeds");
     assert_eq!(output.to_text(), "another");
 }
@@ -257,15 +257,16 @@ impl MemoryUse {
     fn now() -> Self {
         // Resets the peak.
         std::fs::write("/proc/self/clear_refs", "5").unwrap();
-        Self { resident: status("VmRSS:") }
+        Self { resident: status_bytes("VmRSS:") }
     }
 
     fn peak_growth(&self) -> u64 {
-        status("VmHWM:").saturating_sub(self.resident)
+        status_bytes("VmHWM:").saturating_sub(self.resident)
     }
 }
 
-fn status(field: &str) -> u64 {
+/// A field of the process status, in bytes.
+fn status_bytes(field: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with(field)).unwrap();
     line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10

@@ -25,12 +25,12 @@ fn recorded_server(host: &TestHost, id: &str, case: &str) -> McpServerConfig {
 }
 
 /// The processes that recorded their start.
-fn starts(host: &TestHost) -> Vec<String> {
+fn recorded_starts(host: &TestHost) -> Vec<String> {
     let text = fs::read_to_string(host.path("starts")).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
 }
 
-async fn until(description: &str, condition: impl Fn() -> bool) {
+async fn wait_until(description: &str, condition: impl Fn() -> bool) {
     let started = Instant::now();
     while !condition() {
         assert!(started.elapsed() < TIMEOUT, "not within {TIMEOUT:?}: {description}");
@@ -39,13 +39,13 @@ async fn until(description: &str, condition: impl Fn() -> bool) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hundred_first_calls_start_one_process() {
+async fn a_hundred_concurrent_calls_to_a_stopped_server_start_one_process() {
     let host = TestHost::new();
     host.manager.apply(vec![recorded_server(&host, "server", "good")]).await.unwrap();
     host.manager.connect("server").await.unwrap();
     host.manager.server("server").unwrap().stop().await;
     assert_eq!(host.processes(), Vec::<String>::new());
-    assert_eq!(starts(&host).len(), 1);
+    assert_eq!(recorded_starts(&host).len(), 1);
     let calls = join_all((0..100).map(|number| {
         let (host, text) = (&host, format!("call {number}"));
         async move { (host.call("server", &text, TIMEOUT).await.unwrap().to_text(), text) }
@@ -53,7 +53,7 @@ async fn a_hundred_first_calls_start_one_process() {
     for (answer, text) in calls.await {
         assert_eq!(answer, text);
     }
-    assert_eq!(starts(&host).len(), 2, "the calls share one process");
+    assert_eq!(recorded_starts(&host).len(), 2, "the calls share one process");
     host.close().await;
 }
 
@@ -62,7 +62,7 @@ async fn no_server_is_started_before_the_first_call() {
     let host = TestHost::new();
     host.manager.apply(vec![recorded_server(&host, "server", "good")]).await.unwrap();
     tokio::time::sleep(Duration::from_millis(300)).await;
-    assert_eq!(starts(&host), Vec::<String>::new());
+    assert_eq!(recorded_starts(&host), Vec::<String>::new());
     host.close().await;
 }
 
@@ -73,10 +73,10 @@ async fn an_idle_server_is_stopped_and_restarted_by_a_call() {
     config.idle_stop = Some(Duration::from_millis(300));
     host.manager.apply(vec![config]).await.unwrap();
     host.manager.connect("server").await.unwrap();
-    until("stopped", || host.manager.server("server").unwrap().state().label() == "known").await;
+    wait_until("stopped", || host.manager.server("server").unwrap().state().label() == "stopped").await;
     assert_eq!(host.processes(), Vec::<String>::new());
     assert_eq!(host.call("server", "again", TIMEOUT).await.unwrap().to_text(), "again");
-    assert_eq!(starts(&host).len(), 2);
+    assert_eq!(recorded_starts(&host).len(), 2);
     host.close().await;
 }
 
@@ -85,11 +85,11 @@ async fn a_crashed_server_is_restarted_without_a_call() {
     let host = TestHost::new();
     host.manager.apply(vec![recorded_server(&host, "server", "good")]).await.unwrap();
     host.manager.connect("server").await.unwrap();
-    let first = starts(&host).pop().unwrap();
+    let first = recorded_starts(&host).pop().unwrap();
     let killed = std::process::Command::new("kill").args(["-9", &first]).status().unwrap();
     assert!(killed.success());
-    until("started again", || starts(&host).len() == 2).await;
-    until("ready again", || host.manager.is_connected("server")).await;
+    wait_until("started again", || recorded_starts(&host).len() == 2).await;
+    wait_until("ready again", || host.manager.is_connected("server")).await;
     assert_eq!(host.call("server", "back", TIMEOUT).await.unwrap().to_text(), "back");
     host.close().await;
 }
@@ -97,21 +97,21 @@ async fn a_crashed_server_is_restarted_without_a_call() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_tools_of_a_server_that_was_down_are_registered_when_it_is_up() {
     let host = TestHost::new();
-    let up = host.path("up");
+    let up_file = host.path("up");
     let script =
-        format!("test -e {} || exit 1; exec {} stdio good", up.display(), hostile_server().display());
+        format!("test -e {} || exit 1; exec {} stdio good", up_file.display(), hostile_server().display());
     let config = host.command("server", "/bin/sh".to_owned(), vec!["-c".to_owned(), script]);
     host.manager.apply(vec![config]).await.unwrap();
     assert!(host.manager.connect("server").await.is_err());
     assert_eq!(host.manager.server("server").unwrap().state().label(), "down");
     assert!(host.registrar.find("server", "echo").is_none());
-    fs::write(&up, "").unwrap();
-    until("tools registered", || host.registrar.find("server", "echo").is_some()).await;
+    fs::write(&up_file, "").unwrap();
+    wait_until("tools registered", || host.registrar.find("server", "echo").is_some()).await;
     assert_eq!(host.call("server", "up", TIMEOUT).await.unwrap().to_text(), "up");
     host.close().await;
 }
 
-/// A tool that is still tool does not bring its server back.
+/// A call through a tool of a removed server does not restart the server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_removed_server_is_never_started_again() {
     let host = TestHost::new();
@@ -123,7 +123,7 @@ async fn a_removed_server_is_never_started_again() {
     let request = ToolCallRequest::new("echo", RawJson::from(serde_json::json!({"text": "late"})));
     let error = tool.call(&request, &CallContext::until(Instant::now() + TIMEOUT)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
-    assert_eq!(starts(&host).len(), 1);
+    assert_eq!(recorded_starts(&host).len(), 1);
     assert!(host.registrar.find("server", "echo").is_none());
     host.close().await;
 }
@@ -134,7 +134,7 @@ async fn a_crash_during_a_flood_of_requests_is_noticed() {
     let host = TestHost::new();
     host.manager.apply(vec![recorded_server(&host, "server", "requests-then-exit")]).await.unwrap();
     host.manager.connect("server").await.unwrap();
-    until("started again", || starts(&host).len() >= 2).await;
+    wait_until("started again", || recorded_starts(&host).len() >= 2).await;
     host.close().await;
 }
 
@@ -155,17 +155,18 @@ async fn file_descriptors_stay_flat_over_a_thousand_cycles() {
         }))
     };
     cycles(2).await;
-    let (descriptors, tasks) = (count(Path::new("/proc/self/fd")), count(Path::new("/proc/self/task")));
+    let (descriptors, tasks) =
+        (entry_count(Path::new("/proc/self/fd")), entry_count(Path::new("/proc/self/task")));
     let started = Instant::now();
     cycles(100).await;
     println!("1,000 cycles in {:?}", started.elapsed());
-    assert_eq!(count(Path::new("/proc/self/fd")), descriptors);
-    assert!(count(Path::new("/proc/self/task")) <= tasks + 1);
-    assert_eq!(starts(&host).len(), 1_020);
+    assert_eq!(entry_count(Path::new("/proc/self/fd")), descriptors);
+    assert!(entry_count(Path::new("/proc/self/task")) <= tasks + 1);
+    assert_eq!(recorded_starts(&host).len(), 1_020);
     assert_eq!(host.processes(), Vec::<String>::new());
     host.close().await;
 }
 
-fn count(folder: &Path) -> usize {
+fn entry_count(folder: &Path) -> usize {
     fs::read_dir(folder).unwrap().count()
 }

@@ -7,7 +7,7 @@ use crate::{
     case::{
         Action::{Call, Calls, CancelThenCall, Connect, LargeCall},
         Case,
-        Expected::{Answered, Anything, Dropped, Fails, FailsOrLate, Good, Heavy, NoConnection, Quarantined},
+        Expected::{Anything, Dropped, Fails, FailsOrLate, Good, Heavy, NoConnection, Quarantined, Succeeds},
         run_case,
     },
     test_host::ServerTransport,
@@ -40,7 +40,7 @@ hostile! {
         exit_at_call: Call => Fails(ResponseLost, "exited (exit code 7)");
         exit_at_calls: Calls => Fails(ResponseLost, "");
         signal_at_call: Call => Fails(ResponseLost, "signal 9");
-        exit_after_call: Call => Answered;
+        exit_after_call: Call => Succeeds;
         hang_at_discover: Connect => NoConnection("did not respond within 2 s");
         hang_at_list: Connect => NoConnection("did not respond");
         hang_at_call: Calls => Fails(Timeout, "no response or progress from the server for 1 s");
@@ -48,7 +48,7 @@ hostile! {
         closes_stdout_at_call: Call => Fails(ResponseLost, "closed its standard output");
         half_a_line_at_discover: Connect => NoConnection("exited (exit code 0)");
         half_a_line_at_call: Call => Fails(ResponseLost, "exited (exit code 0)");
-        no_line_end_at_call: Call => Answered;
+        no_line_end_at_call: Call => Succeeds;
         ignores_shutdown: Call => Good;
         forks_children: Call => Good;
         stdin_never_read: LargeCall => Fails(Timeout, "no response or progress from the server for 1 s");
@@ -111,23 +111,23 @@ hostile! {
         error_data_10mb: Call => FailsOrLate(Failed, "no (code -32000)");
         error_code_1e400: Call => Fails(Failed, "no");
         escapes_in_error: Call => Fails(Failed, "no");
-        result_null: Call => Answered;
-        result_number: Call => Answered;
-        result_text: Call => Answered;
-        result_list: Call => Answered;
+        result_null: Call => Succeeds;
+        result_number: Call => Succeeds;
+        result_text: Call => Succeeds;
+        result_list: Call => Succeeds;
         result_empty: Call => Anything;
         content_null: Call => Anything;
         content_text: Call => Anything;
         content_malformed: Call => Anything;
-        content_unknown: Call => Answered;
-        content_100000: Call => Answered;
-        image_not_base64: Call => Answered;
-        number_1e400: Call => Answered;
+        content_unknown: Call => Succeeds;
+        content_100000: Call => Succeeds;
+        image_not_base64: Call => Succeeds;
+        number_1e400: Call => Succeeds;
         is_error_5mb: Call => FailsOrLate(Failed, "eeee");
         is_error_number: Call => Anything;
         result_type_unknown: Call => Anything;
         lone_surrogate: Call => Anything;
-        escaped_nul: Call => Answered;
+        escaped_nul: Call => Succeeds;
         input_rounds_endless: Call => Fails(Failed, "the server needs input");
         empty_input_rounds_endless: Call => Fails(Failed, "asked for input 10 times");
         input_requests_10000: Call => Fails(Failed, "the server needs input");
@@ -143,7 +143,7 @@ hostile! {
         handshake_number: Connect => NoConnection("invalid result of");
         handshake_list: Connect => NoConnection("invalid result of");
         handshake_deep: Connect => NoConnection("nested more than 128 levels deep");
-        handshake_refused: Connect => NoConnection("refused the connection");
+        handshake_error_10mb: Connect => NoConnection("refused the connection");
 
         // The list of tools.
         many_tools: Connect => NoConnection("5000");
@@ -188,10 +188,10 @@ hostile! {
         signal_at_initialize: Connect => NoConnection("signal 9");
         half_a_line_at_initialize: Connect => NoConnection("exited (exit code 0)");
         unknown_version: Connect => NoConnection("2099-01-01");
-        version_number: Connect => NoConnection("invalid result of initialize");
+        version_not_a_string: Connect => NoConnection("invalid result of initialize");
         handshake_null: Connect => NoConnection("invalid result of initialize");
         handshake_empty: Connect => NoConnection("invalid result of initialize");
-        handshake_wrong_error: Connect => NoConnection("refused the connection");
+        handshake_error_text: Connect => NoConnection("refused the connection");
         list_changed_flood: Call => Good;
         list_changes_endless: Call => Good;
         flood_when_idle: Call => Good;

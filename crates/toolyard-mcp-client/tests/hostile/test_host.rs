@@ -83,7 +83,6 @@ impl HostEnvironment for ProcessEnvironment {
     }
 }
 
-/// A manager with test servers.
 pub(crate) struct TestHost {
     pub(crate) manager: McpManager,
     pub(crate) registrar: Arc<TestRegistrar>,
@@ -123,7 +122,7 @@ impl TestHost {
         self.server_with(id, transport, args)
     }
 
-    /// The same with other arguments.
+    /// The configuration of a server that is started with these arguments.
     pub(crate) fn server_with(
         &self,
         id: &str,
@@ -156,9 +155,9 @@ impl TestHost {
         &self,
         server: &str,
         text: &str,
-        limit: Duration,
+        timeout: Duration,
     ) -> Result<ToolOutput, ToolError> {
-        call(&self.registrar, server, text, limit).await
+        call(&self.registrar, server, text, timeout).await
     }
 
     /// The processes that are still running.
@@ -169,7 +168,7 @@ impl TestHost {
             let environment = std::fs::read(process.path().join("environ")).unwrap_or_default();
             environment.split(|byte| *byte == 0).any(|variable| variable == marked.as_bytes())
         });
-        let shown = |process: std::fs::DirEntry| {
+        let describe = |process: std::fs::DirEntry| {
             let line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
             format!(
                 "{}: {}",
@@ -177,7 +176,7 @@ impl TestHost {
                 String::from_utf8_lossy(&line).replace('\0', " ")
             )
         };
-        alive.map(shown).collect()
+        alive.map(describe).collect()
     }
 
     /// Stops everything and checks that no process is left.
@@ -206,14 +205,14 @@ pub(crate) async fn call(
     registrar: &TestRegistrar,
     server: &str,
     text: &str,
-    limit: Duration,
+    timeout: Duration,
 ) -> Result<ToolOutput, ToolError> {
     let Some(tool) = registrar.find(server, "echo") else {
         return Err(ToolError::new(ErrorKind::UnknownTool, "no such tool"));
     };
     let request = ToolCallRequest::new("echo", RawJson::from(json!({"text": text})));
-    let context = CallContext::until(Instant::now() + limit);
-    match tokio::time::timeout(limit, tool.call(&request, &context)).await {
+    let context = CallContext::until(Instant::now() + timeout);
+    match tokio::time::timeout(timeout, tool.call(&request, &context)).await {
         Ok(outcome) => outcome,
         Err(_elapsed) => Err(ToolError::new(ErrorKind::Timeout, "dropped at its deadline")),
     }

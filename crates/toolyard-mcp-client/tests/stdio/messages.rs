@@ -52,16 +52,16 @@ async fn a_server_gets_only_its_environment() {
     else {
         panic!("nothing")
     };
-    let seen: BTreeMap<String, String> = params.read().unwrap();
-    assert_eq!(seen.get("MODE").map(String::as_str), Some("fast"));
-    // Files that are open in every child of this process do not count.
+    let environment: BTreeMap<String, String> = params.read().unwrap();
+    assert_eq!(environment.get("MODE").map(String::as_str), Some("fast"));
+    // Every child of this process has the same files open.
     let any_child =
         Command::new("python3").args(["-c", &format!("import os; print({files})")]).output().unwrap();
     assert_eq!(
-        seen.get("files").map(String::as_str),
+        environment.get("files").map(String::as_str),
         String::from_utf8(any_child.stdout).ok().as_deref().map(str::trim)
     );
-    assert!(!seen.keys().any(|name| name.starts_with("CARGO")), "{seen:?}");
+    assert!(!environment.keys().any(|name| name.starts_with("CARGO")), "{environment:?}");
     connection.transport.close().await;
 }
 
@@ -105,10 +105,10 @@ async fn errors_name_what_cannot_be_started() {
 #[tokio::test]
 async fn a_guard_adds_little_to_the_start() {
     let directory = TestDirectory::new();
-    let mut took = [Vec::new(), Vec::new()];
+    let mut start_times = [Vec::new(), Vec::new()];
     let script = r#"read line; echo '{"jsonrpc":"2.0","id":1,"result":{}}'; read line"#;
     for _ in 0..100 {
-        for (guarded, times) in took.iter_mut().enumerate() {
+        for (guarded, times) in start_times.iter_mut().enumerate() {
             let mut launch = directory.shell(script);
             launch.guard = launch.guard.filter(|_| guarded == 1);
             let start = Instant::now();
@@ -118,9 +118,12 @@ async fn a_guard_adds_little_to_the_start() {
             connection.transport.close().await;
         }
     }
-    for (times, kind) in took.iter_mut().zip(["without", "with"]) {
+    for (times, kind) in start_times.iter_mut().zip(["without", "with"]) {
         times.sort_unstable();
         println!("{kind} a guard: {:?} at best, {:?} in the middle", times[0], times[times.len() / 2]);
     }
-    assert!(took[1][0] < took[0][0] + Duration::from_millis(100), "a guard costs less than 100 ms");
+    assert!(
+        start_times[1][0] < start_times[0][0] + Duration::from_millis(100),
+        "a guard costs less than 100 ms"
+    );
 }

@@ -19,7 +19,7 @@ async fn error_of(connection: &TestConnection) -> TransportError {
 }
 
 #[tokio::test]
-async fn a_server_may_exit_at_start() {
+async fn an_exit_at_start_is_reported() {
     let directory = TestDirectory::new();
     let connection = open(directory.shell("exit 0")).await;
     let error = error_of(&connection).await;
@@ -27,7 +27,7 @@ async fn a_server_may_exit_at_start() {
 }
 
 #[tokio::test]
-async fn a_server_may_exit_after_half_a_line() {
+async fn an_exit_after_half_a_line_is_reported() {
     let directory = TestDirectory::new();
     let connection =
         open(directory.shell(r#"read line; printf '{"jsonrpc":"2.0","id":1,"resu'; exit 4"#)).await;
@@ -48,7 +48,7 @@ async fn a_response_just_before_the_exit_is_read() {
 }
 
 #[tokio::test]
-async fn a_server_may_close_its_output_and_run_on() {
+async fn a_server_that_closes_its_output_and_runs_on_is_ended() {
     let directory = TestDirectory::new();
     let connection = open(directory.shell("exec 1>&-; sleep 300")).await;
     let error = error_of(&connection).await;
@@ -57,7 +57,7 @@ async fn a_server_may_close_its_output_and_run_on() {
 }
 
 #[tokio::test]
-async fn a_server_may_close_its_input_and_run_on() {
+async fn a_server_that_closes_its_input_and_runs_on_is_ended() {
     let directory = TestDirectory::new();
     let mut launch = directory.shell("exec 0<&-; echo closed; sleep 300");
     launch.guard = None;
@@ -129,14 +129,14 @@ async fn a_flood_on_stderr_blocks_nothing() {
 
 #[tokio::test]
 async fn a_server_that_does_not_read_blocks_only_its_own_callers() {
-    let (deaf_directory, directory) = (TestDirectory::new(), TestDirectory::new());
-    let (deaf, healthy) =
-        (open(deaf_directory.shell("sleep 300")).await, open(directory.python(ECHO_SERVER)).await);
+    let (unread_directory, directory) = (TestDirectory::new(), TestDirectory::new());
+    let (unread, healthy) =
+        (open(unread_directory.shell("sleep 300")).await, open(directory.python(ECHO_SERVER)).await);
     let params = format!("\"{}\"", "x".repeat(100 << 10));
     let mut sent = 0;
     // Once pipe and queue are full, sending waits until the caller gives up.
     while let Ok(result) =
-        timeout(Duration::from_millis(300), deaf.transport.send(request(sent, &params))).await
+        timeout(Duration::from_millis(300), unread.transport.send(request(sent, &params))).await
     {
         result.unwrap();
         sent += 1;
@@ -146,10 +146,10 @@ async fn a_server_that_does_not_read_blocks_only_its_own_callers() {
     let start = Instant::now();
     assert_eq!(healthy.request("{}").await, Ok("{}".to_owned()));
     assert!(start.elapsed() < Duration::from_secs(1));
-    let sending = deaf.transport.send(request(99, &params));
-    let (outcome, ()) = tokio::join!(sending, deaf.transport.close());
+    let sending = unread.transport.send(request(99, &params));
+    let (outcome, ()) = tokio::join!(sending, unread.transport.close());
     assert_eq!(outcome, Err(TransportError::Closed), "waiting senders fail when the connection is closed");
-    assert_eq!(deaf_directory.processes().len(), 0);
+    assert_eq!(unread_directory.processes().len(), 0);
     healthy.transport.close().await;
 }
 
@@ -164,7 +164,7 @@ async fn a_message_larger_than_the_queue_is_sent() {
 
 /// A signal to the process group also reaches the guard, which must not leave anything behind.
 #[tokio::test]
-async fn a_server_may_kill_its_own_process_group() {
+async fn nothing_is_left_of_a_server_that_kills_its_process_group() {
     let directory = TestDirectory::new();
     let connection =
         open(directory.shell("trap '' TERM; sleep 300 & setsid sleep 301 & sleep 0.3; kill 0; sleep 302"))

@@ -1,4 +1,4 @@
-//! Nothing of a server survives: not its close, not its crash, not a killed hub.
+//! No process of a server survives its close, its crash, or a killed hub.
 
 use std::{
     process::Stdio,
@@ -29,8 +29,8 @@ if os.fork() == 0:
     os.chdir("/")
     if os.fork() == 0:
         null = os.open("/dev/null", os.O_RDWR)
-        for place in range(3):
-            os.dup2(null, place)
+        for descriptor in range(3):
+            os.dup2(null, descriptor)
         time.sleep(303)
     os._exit(0)
 DAEMON
@@ -99,7 +99,7 @@ async fn nothing_is_left_after_the_hub_is_killed() {
     let mut line = String::new();
     BufReader::new(hub.stdout.take().unwrap()).read_line(&mut line).await.unwrap();
     assert_eq!(line, "started\n");
-    // The hub is one of them.
+    // The hub has the variable of the directory too.
     directory.until_processes(|count| count > PROCESS_TREE_SIZE, Duration::from_secs(10)).await;
     hub.start_kill().unwrap();
     hub.wait().await.unwrap();
@@ -135,9 +135,9 @@ async fn a_terminated_guard_ends_the_whole_tree() {
 #[tokio::test]
 async fn a_process_that_forks_continuously_is_killed() {
     let directory = TestDirectory::new();
-    let runner = "import os, signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nif os.fork() == 0:\n    os.setsid()\n    \
+    let forking_server = "import os, signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nif os.fork() == 0:\n    os.setsid()\n    \
                   while True:\n        if os.fork() > 0:\n            os._exit(0)\ninput()\n";
-    let connection = open(directory.python(runner)).await;
+    let connection = open(directory.python(forking_server)).await;
     directory.until_processes(|count| count >= 3, Duration::from_secs(10)).await;
     connection.transport.close().await;
     assert_eq!(directory.processes().len(), 0);
@@ -155,7 +155,7 @@ async fn a_guard_that_hangs_is_replaced_by_the_hub() {
     directory.until_processes(|count| count == 0, CLEANUP_TIMEOUT).await;
 }
 
-/// Nothing adopts the orphans then, but the process group is known.
+/// Without the guard, nobody adopts the orphans, but the process group is known.
 #[tokio::test]
 async fn a_killed_guard_takes_the_process_group_along() {
     let directory = TestDirectory::new();
@@ -216,7 +216,7 @@ async fn file_descriptors_stay_flat() {
     let directory = TestDirectory::new();
     let open_files = || std::fs::read_dir("/proc/self/fd").unwrap().count();
     let start = Instant::now();
-    let (mut before, mut most) = (0, 0);
+    let (mut before, mut peak) = (0, 0);
     for cycle in 0..cycles {
         let command = if cycle % 3 == 1 { "true" } else { "cat" };
         let mut connection = open(directory.launch(command, Vec::new())).await;
@@ -226,19 +226,19 @@ async fn file_descriptors_stay_flat() {
             _ => {}
         }
         drop(connection);
-        most = open_files().max(most);
+        peak = open_files().max(peak);
         if cycle == 2 {
-            before = most;
+            before = peak;
         }
     }
     directory.until_processes(|count| count == 0, CLEANUP_TIMEOUT).await;
-    println!("{cycles} cycles in {:?}, {before} then at most {most} descriptors", start.elapsed());
-    assert!(most <= before + 8, "dropped servers may take a moment: {before} then {most}");
+    println!("{cycles} cycles in {:?}, {before} then at most {peak} descriptors", start.elapsed());
+    assert!(peak <= before + 8, "dropped servers may take a moment: {before} then {peak}");
     assert!(open_files() <= before);
     // Reaping takes a moment.
-    let limit = Instant::now() + CLEANUP_TIMEOUT;
+    let deadline = Instant::now() + CLEANUP_TIMEOUT;
     while zombies() > 0 {
-        assert!(Instant::now() < limit, "{} zombies", zombies());
+        assert!(Instant::now() < deadline, "{} zombies", zombies());
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
@@ -249,8 +249,8 @@ fn zombies() -> usize {
 
 /// The guard: the one child of this process in this directory.
 fn guard_process(directory: &TestDirectory) -> i32 {
-    let of_yard = directory.processes();
-    let (process, _) = children().into_iter().find(|(process, _)| of_yard.contains(process)).unwrap();
+    let processes = directory.processes();
+    let (process, _) = children().into_iter().find(|(process, _)| processes.contains(process)).unwrap();
     process.try_into().unwrap()
 }
 

@@ -114,8 +114,9 @@ impl TestDirectory {
                 return start.elapsed();
             }
             if start.elapsed() > within {
-                let shown = Command::new("ps").args(["-eo", "pid,ppid,pgid,sid,stat,args"]).output().unwrap();
-                panic!("{processes:?} after {within:?}\n{}", String::from_utf8_lossy(&shown.stdout));
+                let process_list =
+                    Command::new("ps").args(["-eo", "pid,ppid,pgid,sid,stat,args"]).output().unwrap();
+                panic!("{processes:?} after {within:?}\n{}", String::from_utf8_lossy(&process_list.stdout));
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }

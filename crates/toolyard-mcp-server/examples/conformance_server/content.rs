@@ -6,41 +6,41 @@ use serde_json::{Value, json};
 use tokio::sync::broadcast;
 use toolyard_core::{BoxFuture, RawJson};
 use toolyard_mcp::RpcError;
-use toolyard_mcp_server::{ContentEvent, ContentKind, ContentKinds, ContentRequest, ContentService};
+use toolyard_mcp_server::{ContentCapabilities, ContentEvent, ContentKind, ContentRequest, ContentService};
 
-use crate::{content_answers, skills};
+use crate::{content_results, skills};
 
 /// The resource with subscriptions.
-pub(crate) const WATCHED: &str = "test://watched-resource";
+pub(crate) const WATCHED_URI: &str = "test://watched-resource";
 
-/// All content.
 #[derive(Debug)]
 pub(crate) struct FixtureContent {
     events: broadcast::Sender<ContentEvent>,
-    has_guest: AtomicBool,
+    /// Whether the prompt that is added and removed at run time is listed.
+    has_extra_prompt: AtomicBool,
 }
 
 impl Default for FixtureContent {
     fn default() -> Self {
-        Self { events: broadcast::Sender::new(64), has_guest: AtomicBool::new(false) }
+        Self { events: broadcast::Sender::new(64), has_extra_prompt: AtomicBool::new(false) }
     }
 }
 
 impl FixtureContent {
     /// Adds or removes a prompt.
     pub(crate) fn change_prompts(&self) {
-        self.has_guest.fetch_xor(true, Ordering::AcqRel);
-        self.tell(ContentEvent::PromptsChanged);
+        self.has_extra_prompt.fetch_xor(true, Ordering::AcqRel);
+        self.send_event(ContentEvent::PromptsChanged);
     }
 
-    pub(crate) fn tell(&self, event: ContentEvent) {
+    pub(crate) fn send_event(&self, event: ContentEvent) {
         // There may be no listener.
         let _ = self.events.send(event);
     }
 
     fn entries(&self, kind: ContentKind) -> Vec<Value> {
         match kind {
-            ContentKind::Prompts => prompts(self.has_guest.load(Ordering::Acquire)),
+            ContentKind::Prompts => prompts(self.has_extra_prompt.load(Ordering::Acquire)),
             ContentKind::Resources => resources(),
             ContentKind::ResourceTemplates => vec![json!({
                 "uriTemplate": "test://template/{id}/data",
@@ -54,8 +54,8 @@ impl FixtureContent {
 }
 
 impl ContentService for FixtureContent {
-    fn kinds(&self) -> ContentKinds {
-        ContentKinds {
+    fn capabilities(&self) -> ContentCapabilities {
+        ContentCapabilities {
             prompts: true,
             resources: true,
             subscriptions: true,
@@ -75,8 +75,8 @@ impl ContentService for FixtureContent {
         request: ContentRequest<'a>,
     ) -> BoxFuture<'a, Option<Result<RawJson, RpcError>>> {
         Box::pin(async move {
-            let answer = content_answers::answer(&request).await?;
-            Some(answer.map(|value| RawJson::from_value(&value)))
+            let response = content_results::respond(&request).await?;
+            Some(response.map(|value| RawJson::from_value(&value)))
         })
     }
 
@@ -85,8 +85,9 @@ impl ContentService for FixtureContent {
     }
 }
 
-fn prompts(with_guest: bool) -> Vec<Value> {
-    let argument = |name: &str, about: &str| json!({"name": name, "description": about, "required": true});
+fn prompts(with_extra_prompt: bool) -> Vec<Value> {
+    let argument =
+        |name: &str, description: &str| json!({"name": name, "description": description, "required": true});
     let mut all = vec![
         json!({"name": "test_input_required_result_prompt", "description": "Asks for a context first"}),
         json!({"name": "test_prompt_with_arguments", "description": "Takes two arguments", "arguments": [
@@ -98,18 +99,18 @@ fn prompts(with_guest: bool) -> Vec<Value> {
         json!({"name": "test_prompt_with_image", "description": "Sends a picture along"}),
         json!({"name": "test_simple_prompt", "description": "Takes no arguments"}),
     ];
-    if with_guest {
+    if with_extra_prompt {
         all.push(json!({"name": "test_guest_prompt", "description": "Comes and goes"}));
     }
     all
 }
 
 fn resources() -> Vec<Value> {
-    let resource = |uri: &str, name: &str, about: &str, kind: &str| json!({"uri": uri, "name": name, "description": about, "mimeType": kind});
+    let resource = |uri: &str, name: &str, description: &str, kind: &str| json!({"uri": uri, "name": name, "description": description, "mimeType": kind});
     let mut all = vec![
         resource("test://static-text", "static-text", "A text", "text/plain"),
         resource("test://static-binary", "static-binary", "A picture", "image/png"),
-        resource(WATCHED, "watched-resource", "A resource that changes", "text/plain"),
+        resource(WATCHED_URI, "watched-resource", "A resource that changes", "text/plain"),
     ];
     all.extend(skills::resources());
     all

@@ -1,7 +1,7 @@
 //! Definitions of the tools.
 
 use serde_json::{Value, json};
-use toolyard_core::{OfferedTool, RawJson};
+use toolyard_core::{ListedTool, RawJson};
 
 /// An image of one red pixel.
 pub(crate) const PIXEL: &str =
@@ -10,7 +10,7 @@ pub(crate) const PIXEL: &str =
 pub(crate) const SILENCE: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA=";
 
 /// Tools without arguments: name and description.
-const PLAIN: [(&str, &str); 24] = [
+const TOOLS_WITHOUT_ARGUMENTS: [(&str, &str); 24] = [
     ("test_audio_content", "Answers with a sound"),
     ("test_elicitation_sep1034_defaults", "Asks with a default for every kind of value"),
     ("test_elicitation_sep1330_enums", "Asks with every kind of choice"),
@@ -41,17 +41,20 @@ const PLAIN: [(&str, &str); 24] = [
 ];
 
 /// The tools, by name. One of them is added and removed at run time.
-pub(crate) fn tools(with_guest: bool) -> Vec<OfferedTool> {
-    let plain = PLAIN.into_iter().map(|(name, does)| {
-        json!({"name": name, "description": does, "inputSchema": {"type": "object", "properties": {}}})
+pub(crate) fn tools(with_extra_tool: bool) -> Vec<ListedTool> {
+    let without_arguments = TOOLS_WITHOUT_ARGUMENTS.into_iter().map(|(name, description)| {
+        json!({"name": name, "description": description, "inputSchema": {"type": "object", "properties": {}}})
     });
-    let guest = json!({
+    let extra_tool = json!({
         "name": "test_guest", "description": "Comes and goes", "inputSchema": {"type": "object"}
     });
-    let mut all: Vec<Value> = plain.chain(with_arguments()).chain(with_guest.then_some(guest)).collect();
+    let mut all: Vec<Value> = without_arguments
+        .chain(tools_with_arguments())
+        .chain(with_extra_tool.then_some(extra_tool))
+        .collect();
     all.sort_by(|left, right| name_of(left).cmp(name_of(right)));
     all.iter()
-        .map(|definition| OfferedTool {
+        .map(|definition| ListedTool {
             name: name_of(definition).into(),
             definition: RawJson::from_value(definition),
         })
@@ -62,7 +65,7 @@ fn name_of(definition: &Value) -> &str {
     definition.get("name").and_then(Value::as_str).unwrap_or_default()
 }
 
-fn with_arguments() -> [Value; 4] {
+fn tools_with_arguments() -> [Value; 4] {
     [
         json!({
             "name": "json_schema_2020_12_tool",

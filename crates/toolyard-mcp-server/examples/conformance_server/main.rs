@@ -6,9 +6,9 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for a test suite")]
 
 mod content;
-mod content_answers;
+mod content_results;
 mod definitions;
-mod questions;
+mod input_requests;
 mod skills;
 mod tools;
 
@@ -24,7 +24,6 @@ use toolyard_mcp_server::{
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Command-line arguments.
 #[derive(Debug, Default)]
 struct Arguments {
     http: Option<String>,

@@ -14,12 +14,11 @@ use toolyard_core::{
 use toolyard_mcp_server::ContentEvent;
 
 use crate::{
-    content::{FixtureContent, WATCHED},
+    content::{FixtureContent, WATCHED_URI},
     definitions::{PIXEL, SILENCE, tools},
-    questions::{choices, defaults, form, person, prompt, roots},
+    input_requests::{choices, defaults, form, person, roots, sampling},
 };
 
-/// The tools.
 #[derive(Debug)]
 pub(crate) struct FixtureTools {
     catalogue: Mutex<Arc<Catalogue>>,
@@ -34,18 +33,18 @@ impl FixtureTools {
     }
 
     /// Adds or removes the dynamic tool.
-    fn change(&self) {
+    fn toggle_extra_tool(&self) {
         let mut catalogue = self.catalogue.lock().unwrap_or_else(PoisonError::into_inner);
         let version = catalogue.version + 1;
         *catalogue = Arc::new(Catalogue { version, tools: tools(version.is_multiple_of(2)) });
         self.version.send_replace(version);
     }
 
-    async fn answer(&self, call: &ServiceCall) -> Result<ToolOutput, ToolError> {
+    async fn execute(&self, call: &ServiceCall) -> Result<ToolOutput, ToolError> {
         let name = call.request.tool_name.as_str();
         let arguments = call.request.arguments.to_value();
         let text = |key: &str| arguments.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let asking = Asking { caller: call.caller.as_deref() };
+        let interaction = Interaction { caller: call.caller.as_deref() };
         Ok(match name {
             "test_simple_text" => ToolOutput::text("This is a simple text response for testing."),
             "test_image_content" => blocks([image()]),
@@ -53,8 +52,8 @@ impl FixtureTools {
                 blocks([ContentBlock::Audio { data: SILENCE.to_owned(), mime_type: "audio/wav".to_owned() }])
             }
             "test_embedded_resource" => {
-                let said = "This is an embedded resource content.";
-                blocks([resource("test://embedded-resource", "text/plain", said)])
+                let content = "This is an embedded resource content.";
+                blocks([resource("test://embedded-resource", "text/plain", content)])
             }
             "test_multiple_content_types" => blocks([
                 ContentBlock::text("Multiple content types test:"),
@@ -68,16 +67,18 @@ impl FixtureTools {
             "test_error_handling" => {
                 return Err(ToolError::failed("This tool intentionally returns an error for testing"));
             }
-            "test_tool_with_logging" | "test_logging_tool" => asking.log().await,
-            "test_tool_with_progress" => asking.progress().await,
-            "test_sampling" => asking.model(&prompt("sampling", &text("prompt"), 100)).await?,
-            "test_elicitation" => asking.person("User response", &person(&text("message"))).await?,
+            "test_tool_with_logging" | "test_logging_tool" => interaction.log().await,
+            "test_tool_with_progress" => interaction.progress().await,
+            "test_sampling" => interaction.sample(&sampling("sampling", &text("prompt"), 100)).await?,
+            "test_elicitation" => interaction.elicit("User response", &person(&text("message"))).await?,
             "test_elicitation_sep1034_defaults" => {
-                asking.person("Elicitation completed", &defaults()).await?
+                interaction.elicit("Elicitation completed", &defaults()).await?
             }
-            "test_elicitation_sep1330_enums" => asking.person("Elicitation completed", &choices()).await?,
+            "test_elicitation_sep1330_enums" => {
+                interaction.elicit("Elicitation completed", &choices()).await?
+            }
             "test_trigger_tool_change" => {
-                self.change();
+                self.toggle_extra_tool();
                 ToolOutput::text("the list of tools has changed")
             }
             "test_trigger_prompt_change" => {
@@ -85,25 +86,26 @@ impl FixtureTools {
                 ToolOutput::text("the list of prompts has changed")
             }
             "test_trigger_resource_update" => {
-                self.content.tell(ContentEvent::ResourceUpdated(WATCHED.to_owned()));
+                self.content.send_event(ContentEvent::ResourceUpdated(WATCHED_URI.to_owned()));
                 ToolOutput::text("the resource has changed")
             }
             "test_x_mcp_header" => ToolOutput::text(format!("region: {}", text("region"))),
             "json_schema_2020_12_tool" | "test_guest" => ToolOutput::text(arguments.to_string()),
-            _ => return asking.by_result(name).await,
+            _ => return interaction.execute_input_tool(name).await,
         })
     }
 }
 
 impl ToolService for FixtureTools {
-    fn catalogue(&self, _viewer: &ClientInfo) -> Arc<Catalogue> {
+    fn catalogue(&self, _client: &ClientInfo) -> Arc<Catalogue> {
         Arc::clone(&self.catalogue.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn changed(&self, seen: u64) -> BoxFuture<'_, u64> {
+    fn changed(&self, seen_version: u64) -> BoxFuture<'_, u64> {
         let mut version = self.version.subscribe();
         Box::pin(async move {
-            let changed = version.wait_for(|version| *version != seen).await.map(|version| *version).ok();
+            let changed =
+                version.wait_for(|version| *version != seen_version).await.map(|version| *version).ok();
             match changed {
                 Some(version) => version,
                 None => std::future::pending().await,
@@ -117,7 +119,7 @@ impl ToolService for FixtureTools {
     }
 
     fn call<'a>(&'a self, call: &'a ServiceCall) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(self.answer(call))
+        Box::pin(self.execute(call))
     }
 }
 
@@ -134,20 +136,20 @@ fn resource(uri: &str, kind: &str, text: &str) -> ContentBlock {
 }
 
 /// A call that sends notifications and requests input.
-struct Asking<'a> {
+struct Interaction<'a> {
     caller: Option<&'a dyn Caller>,
 }
 
-impl Asking<'_> {
+impl Interaction<'_> {
     async fn log(&self) -> ToolOutput {
-        for (number, said) in
+        for (index, message) in
             ["Tool execution started", "Tool processing data", "Tool execution completed"].iter().enumerate()
         {
-            if number > 0 {
+            if index > 0 {
                 sleep(Duration::from_millis(50)).await;
             }
             if let Some(caller) = self.caller {
-                caller.log(&RawJson::from(json!({"level": "info", "logger": "fixtures", "data": said})));
+                caller.log(&RawJson::from(json!({"level": "info", "logger": "fixtures", "data": message})));
             }
         }
         ToolOutput::text("Tool execution completed")
@@ -165,75 +167,76 @@ impl Asking<'_> {
         ToolOutput::text("Tool execution completed")
     }
 
-    async fn ask(&self, questions: &[CallInputRequest]) -> Result<Vec<Value>, ToolError> {
-        let caller = self.caller.ok_or_else(|| ToolError::failed("nobody can be asked"))?;
-        let answers = caller.request_input(questions).await;
-        let answers = answers.map_err(|unanswered| ToolError::failed(unanswered.to_string()))?;
-        Ok(answers.iter().map(RawJson::to_value).collect())
+    async fn request_inputs(&self, requests: &[CallInputRequest]) -> Result<Vec<Value>, ToolError> {
+        let caller = self.caller.ok_or_else(|| ToolError::failed("no client can be asked"))?;
+        let responses = caller.request_input(requests).await;
+        let responses = responses.map_err(|error| ToolError::failed(error.to_string()))?;
+        Ok(responses.iter().map(RawJson::to_value).collect())
     }
 
-    async fn one(&self, question: &CallInputRequest) -> Result<Value, ToolError> {
-        Ok(self.ask(std::slice::from_ref(question)).await?.pop().unwrap_or_default())
+    async fn request_input(&self, request: &CallInputRequest) -> Result<Value, ToolError> {
+        Ok(self.request_inputs(std::slice::from_ref(request)).await?.pop().unwrap_or_default())
     }
 
-    async fn model(&self, question: &CallInputRequest) -> Result<ToolOutput, ToolError> {
-        let said = self.one(question).await?;
-        let text = said.pointer("/content/text").and_then(Value::as_str).unwrap_or_default();
+    async fn sample(&self, request: &CallInputRequest) -> Result<ToolOutput, ToolError> {
+        let response = self.request_input(request).await?;
+        let text = response.pointer("/content/text").and_then(Value::as_str).unwrap_or_default();
         Ok(ToolOutput::text(format!("LLM response: {text}")))
     }
 
-    async fn person(&self, what: &str, question: &CallInputRequest) -> Result<ToolOutput, ToolError> {
-        let said = self.one(question).await?;
-        let action = said.get("action").and_then(Value::as_str).unwrap_or_default();
-        let content = said.get("content").cloned().unwrap_or_default();
-        Ok(ToolOutput::text(format!("{what}: action={action}, content={content}")))
+    async fn elicit(&self, label: &str, request: &CallInputRequest) -> Result<ToolOutput, ToolError> {
+        let response = self.request_input(request).await?;
+        let action = response.get("action").and_then(Value::as_str).unwrap_or_default();
+        let content = response.get("content").cloned().unwrap_or_default();
+        Ok(ToolOutput::text(format!("{label}: action={action}, content={content}")))
     }
 
-    /// The tools whose results request input.
-    async fn by_result(&self, name: &str) -> Result<ToolOutput, ToolError> {
-        let confirm = || form("confirm", "Please confirm", "ok", "boolean");
-        let name_of = || form("user_name", "What is your name?", "name", "string");
+    /// Executes the tools that are named after input requests.
+    async fn execute_input_tool(&self, name: &str) -> Result<ToolOutput, ToolError> {
+        let confirmation_form = || form("confirm", "Please confirm", "ok", "boolean");
+        let name_form = || form("user_name", "What is your name?", "name", "string");
         Ok(match name {
             "test_input_required_result_elicitation" => {
-                let said = self.one(&name_of()).await?;
-                let name = said.pointer("/content/name").and_then(Value::as_str).unwrap_or("stranger");
+                let response = self.request_input(&name_form()).await?;
+                let name = response.pointer("/content/name").and_then(Value::as_str).unwrap_or("stranger");
                 ToolOutput::text(format!("Hello, {name}!"))
             }
-            "test_streaming_elicitation" => self.person("User response", &name_of()).await?,
+            "test_streaming_elicitation" => self.elicit("User response", &name_form()).await?,
             "test_input_required_result_sampling" => {
-                self.model(&prompt("capital_question", "What is the capital of France?", 100)).await?
+                self.sample(&sampling("capital_question", "What is the capital of France?", 100)).await?
             }
-            "test_missing_capability" => self.model(&prompt("needed", "Say something", 10)).await?,
+            "test_missing_capability" => self.sample(&sampling("needed", "Say something", 10)).await?,
             "test_input_required_result_list_roots" => {
-                let said = self.one(&roots()).await?;
-                ToolOutput::text(format!("Roots: {}", said.get("roots").cloned().unwrap_or_default()))
+                let response = self.request_input(&roots()).await?;
+                ToolOutput::text(format!("Roots: {}", response.get("roots").cloned().unwrap_or_default()))
             }
             "test_input_required_result_request_state" | "test_input_required_result_tampered_state" => {
-                self.one(&confirm()).await?;
+                self.request_input(&confirmation_form()).await?;
                 ToolOutput::text("state-ok")
             }
             "test_input_required_result_multiple_inputs" => {
-                let greeting = prompt("greeting", "Generate a greeting", 50);
-                let said = self.ask(&[name_of(), greeting, roots()]).await?;
-                ToolOutput::text(format!("All answered: {}", Value::from(said)))
+                let greeting = sampling("greeting", "Generate a greeting", 50);
+                let responses = self.request_inputs(&[name_form(), greeting, roots()]).await?;
+                ToolOutput::text(format!("All answered: {}", Value::from(responses)))
             }
             "test_input_required_result_multi_round" => {
-                self.one(&form("step1", "Step 1: What is your name?", "name", "string")).await?;
-                let said = self
-                    .one(&form("step2", "Step 2: What is your favorite color?", "color", "string"))
+                self.request_input(&form("step1", "Step 1: What is your name?", "name", "string")).await?;
+                let response = self
+                    .request_input(&form("step2", "Step 2: What is your favorite color?", "color", "string"))
                     .await?;
-                ToolOutput::text(format!("Both answered: {said}"))
+                ToolOutput::text(format!("Both answered: {response}"))
             }
             "test_input_required_result_capabilities" => {
-                let offers = self.caller.map(|caller| caller.capabilities().to_value()).unwrap_or_default();
-                let mut questions = Vec::new();
-                if offers.get("elicitation").is_some() {
-                    questions.push(name_of());
+                let capabilities =
+                    self.caller.map(|caller| caller.capabilities().to_value()).unwrap_or_default();
+                let mut requests = Vec::new();
+                if capabilities.get("elicitation").is_some() {
+                    requests.push(name_form());
                 }
-                if offers.get("sampling").is_some() {
-                    questions.push(prompt("greeting", "Generate a greeting", 50));
+                if capabilities.get("sampling").is_some() {
+                    requests.push(sampling("greeting", "Generate a greeting", 50));
                 }
-                ToolOutput::text(format!("Answered: {}", Value::from(self.ask(&questions).await?)))
+                ToolOutput::text(format!("Answered: {}", Value::from(self.request_inputs(&requests).await?)))
             }
             _ => {
                 let error = ToolError::new(ErrorKind::UnknownTool, format!("tool `{name}` does not exist"));

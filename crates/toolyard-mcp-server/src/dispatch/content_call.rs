@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use toolyard_core::{CallInputResponses, RawJson, RevisionFamily};
 use toolyard_mcp::error_code;
 
@@ -10,18 +9,18 @@ use crate::{
     content_service::{ContentKind, ContentRequest},
     dispatch::{
         incoming_request::IncomingRequest,
-        outcome::{LIST_END, Outcome, RequiredFields, missing_capability},
+        outcome::{LIST_END, Outcome, RequiredFields, missing_capability_error},
+        tool_list::{decode_cursor, encode_cursor, page_length},
     },
     interaction::request_task::RequestTask,
     server::McpServer,
     session::request_state::RequestState,
 };
 
-/// The beginning of a decoded cursor.
+/// The beginning of a decoded cursor; the index of the first entry follows.
 const CURSOR_PREFIX: &str = "from:";
 
 impl McpServer {
-    /// Lists all content of a kind.
     pub(crate) fn list_content(
         self: &Arc<Self>,
         incoming: IncomingRequest,
@@ -38,20 +37,14 @@ impl McpServer {
     }
 
     fn content_page(&self, incoming: &IncomingRequest, kind: ContentKind, entries: &[RawJson]) -> Outcome {
+        let page_start = |cursor: &str| decode_cursor(CURSOR_PREFIX, cursor)?.parse::<usize>().ok();
         let Some(start) = incoming.params.cursor.as_deref().map_or(Some(0), page_start) else {
-            return Outcome::error(error_code::INVALID_PARAMS, "params.cursor was not issued by this server");
+            return Outcome::invalid_params("params.cursor was not issued by this server");
         };
-        let limits = &self.config.limits;
         let rest = entries.get(start..).unwrap_or_default();
-        let mut bytes = 0;
-        let fits = |entry: &&RawJson| {
-            bytes += entry.get().len() + 1;
-            bytes <= limits.page_bytes
-        };
-        let count = rest.iter().take(limits.page_entries).take_while(fits).count().max(1).min(rest.len());
+        let count = page_length(rest.iter().map(|entry| entry.get().len()), &self.config.limits);
         let page: Vec<&str> = rest.iter().take(count).map(RawJson::get).collect();
-        let next =
-            (rest.len() > count).then(|| URL_SAFE_NO_PAD.encode(format!("{CURSOR_PREFIX}{}", start + count)));
+        let next = (rest.len() > count).then(|| encode_cursor(CURSOR_PREFIX, start + count));
         let entries = page.join(",") + LIST_END;
         self.list_outcome(incoming.peer.family(), list_key(kind), entries.into(), next, &[])
     }
@@ -64,9 +57,10 @@ impl McpServer {
         let family = incoming.peer.family();
         if let Some(sealed) =
             incoming.params.request_state.as_deref().filter(|_| family == RevisionFamily::Modern)
-            && let Some(RequestState::Suspended { instance, number }) = self.open_state(&incoming, sealed)
+            && let Some(RequestState::Suspended { process_instance, call_id }) =
+                self.open_state(&incoming, sealed)
         {
-            return self.resume(&incoming, instance, number);
+            return self.resume(&incoming, process_instance, call_id);
         }
         let mut channel = self.open_channel(&incoming);
         // A server may request no input and only want its state back.
@@ -78,19 +72,20 @@ impl McpServer {
             channel.input_responses = Some(CallInputResponses { responses, state });
         }
         let channel = Arc::new(channel);
-        let calling = Arc::clone(&channel);
+        let call_channel = Arc::clone(&channel);
         let future = Box::pin(async move {
             let params = incoming.params.raw.clone().unwrap_or_else(RawJson::empty_object);
             for content in &incoming.endpoint.services.content {
-                let caller = Some(Arc::clone(&calling) as _);
+                let caller = Some(Arc::clone(&call_channel) as _);
                 let request = ContentRequest { method: &incoming.method, params: &params, caller };
                 match content.request(request).await {
                     None => {}
                     Some(Ok(raw)) => return Outcome::RawResult { raw, required: required_fields(&incoming) },
                     Some(Err(_))
-                        if family == RevisionFamily::Modern && calling.missing_capability().is_some() =>
+                        if family == RevisionFamily::Modern
+                            && call_channel.missing_capability().is_some() =>
                     {
-                        return missing_capability(calling.missing_capability().unwrap_or("{}"));
+                        return missing_capability_error(call_channel.missing_capability().unwrap_or("{}"));
                     }
                     Some(Err(mut error)) => {
                         // Modern revisions report missing resources as invalid parameters.
@@ -125,12 +120,6 @@ fn required_fields(incoming: &IncomingRequest) -> RequiredFields {
     }
 }
 
-fn page_start(cursor: &str) -> Option<usize> {
-    let text = String::from_utf8(URL_SAFE_NO_PAD.decode(cursor).ok()?).ok()?;
-    text.strip_prefix(CURSOR_PREFIX)?.parse().ok()
-}
-
-/// The error for content that no service has.
 fn content_not_found(incoming: &IncomingRequest) -> Outcome {
     let params = &incoming.params;
     match (&params.uri, &params.name) {
@@ -143,13 +132,10 @@ fn content_not_found(incoming: &IncomingRequest) -> Outcome {
             Outcome::error(code, format!("resource `{uri}` does not exist"))
                 .with_data(&serde_json::json!({"uri": uri}))
         }
-        (Some(uri), _) => Outcome::error(error_code::INVALID_PARAMS, format!("`{uri}` does not exist")),
-        (None, Some(name)) => {
-            Outcome::error(error_code::INVALID_PARAMS, format!("prompt `{name}` does not exist"))
+        (Some(uri), _) => Outcome::invalid_params(format!("`{uri}` does not exist")),
+        (None, Some(name)) => Outcome::invalid_params(format!("prompt `{name}` does not exist")),
+        (None, None) => {
+            Outcome::invalid_params(format!("{} needs params.name or params.uri", incoming.method))
         }
-        (None, None) => Outcome::error(
-            error_code::INVALID_PARAMS,
-            format!("{} needs params.name or params.uri", incoming.method),
-        ),
     }
 }

@@ -1,9 +1,9 @@
-//! [`IncomingRequest`]: a request and its client. Also suspends, resumes and completes its task.
+//! [`IncomingRequest`]: a request and its client. Also runs, suspends and resumes its task.
 
 use std::sync::Arc;
 
 use toolyard_core::RevisionFamily;
-use toolyard_mcp::{JsonObject, RequestId, error_code, input_method::input_method};
+use toolyard_mcp::{JsonObject, RequestId, input_method::input_method};
 
 use crate::{
     dispatch::{
@@ -23,11 +23,11 @@ use crate::{
     },
 };
 
-/// A request with its client and endpoint.
 #[derive(Debug)]
 pub(crate) struct IncomingRequest {
     pub(crate) endpoint: Arc<ServedEndpoint>,
-    pub(crate) principal: [u8; 32],
+    /// The hash of the client's credential.
+    pub(crate) credential_hash: [u8; 32],
     pub(crate) peer: Arc<Peer>,
     pub(crate) id: RequestId,
     pub(crate) method: String,
@@ -38,15 +38,14 @@ pub(crate) struct IncomingRequest {
 
 impl IncomingRequest {
     pub(crate) fn scope(&self) -> SessionScope<'_> {
-        SessionScope { profile: &self.endpoint.profile, principal: &self.principal }
+        SessionScope { profile: &self.endpoint.profile, credential_hash: &self.credential_hash }
     }
 
-    /// Which notifications the client wants while its request runs.
     fn preferences(&self, server: &McpServer) -> NotificationPreferences {
         let meta = self.params.meta.as_ref();
         let log_level = match self.peer.family() {
             RevisionFamily::Modern => meta.and_then(|meta| meta.log_level),
-            RevisionFamily::Legacy => Some(server.clients.log_level(self.peer.session_key)),
+            RevisionFamily::Legacy => Some(server.clients.log_level(self.peer.session_number)),
         };
         NotificationPreferences {
             progress_token: meta.and_then(|meta| meta.progress_token.clone()),
@@ -54,7 +53,7 @@ impl IncomingRequest {
         }
     }
 
-    /// What sealed state of this request is bound to.
+    /// Identifies this request; a sealed `requestState` is valid only for a request with the same fingerprint.
     pub(crate) fn fingerprint(&self) -> RequestFingerprint {
         let params = &self.params;
         let target = params.name.as_deref().or(params.uri.as_deref()).unwrap_or_default().to_owned();
@@ -63,37 +62,34 @@ impl IncomingRequest {
 }
 
 impl McpServer {
-    /// The channel to the client that sent a request.
     pub(crate) fn open_channel(&self, incoming: &IncomingRequest) -> RequestChannel {
         let (peer, input_requests) = (Arc::clone(&incoming.peer), Arc::clone(&self.input_requests));
         let mut channel = RequestChannel::new(peer, input_requests, incoming.preferences(self));
         channel.can_notify = incoming.can_notify;
         channel.can_request_input =
             matches!(incoming.method.as_str(), "tools/call" | "prompts/get" | "resources/read");
-        channel.max_queued_messages = self.config.limits.queued_messages;
         channel.trace_context =
             incoming.params.meta.as_ref().map(|meta| meta.trace_context.clone()).unwrap_or_default();
         // A client without capabilities never gets input requests.
-        let may_wait = incoming.peer.family() == RevisionFamily::Modern && channel.can_request_input;
+        let may_suspend = incoming.peer.family() == RevisionFamily::Modern && channel.can_request_input;
         channel.fingerprint =
-            (may_wait && incoming.peer.capabilities != Default::default()).then(|| incoming.fingerprint());
+            (may_suspend && incoming.peer.capabilities != Default::default()).then(|| incoming.fingerprint());
         channel
     }
 
-    /// Opens state that was sealed for this request.
     pub(crate) fn open_state(&self, incoming: &IncomingRequest, sealed: &str) -> Option<RequestState> {
-        let (keys, age) = (&self.config.session_keys, self.config.limits.suspended_call_timeout);
-        RequestState::open(keys, &incoming.scope(), &incoming.fingerprint(), sealed, age)
+        let (keys, max_age) = (&self.config.session_keys, self.config.limits.suspended_call_timeout);
+        RequestState::open(keys, &incoming.scope(), &incoming.fingerprint(), sealed, max_age)
     }
 
-    /// Resumes a suspended call with the client's responses.
     pub(crate) fn resume(
         &self,
         incoming: &IncomingRequest,
-        instance: u64,
-        number: u64,
+        process_instance: u64,
+        call_id: u64,
     ) -> Result<RequestTask, Outcome> {
-        let suspended = if instance == self.instance { self.suspended_calls.take(number) } else { None };
+        let suspended =
+            if process_instance == self.process_instance { self.suspended_calls.take(call_id) } else { None };
         let task = suspended.ok_or_else(invalid_request_state)?;
         task.channel.set_preferences(incoming.preferences(self));
         if let Some(responses) = &incoming.params.input_responses {
@@ -114,20 +110,17 @@ impl McpServer {
             requests = requests.with_object(&key, &request);
         }
         let limits = &self.config.limits;
-        let Some(request) = task.channel.fingerprint.clone() else {
-            return Outcome::error(error_code::INTERNAL_ERROR, "this request cannot request input");
+        let Some(fingerprint) = task.channel.fingerprint.clone() else {
+            return Outcome::internal_error("this request cannot request input");
         };
-        let Some(number) =
+        let Some(call_id) =
             self.suspended_calls.insert(task, limits.suspended_calls, limits.suspended_call_timeout)
         else {
-            return Outcome::error(
-                error_code::INTERNAL_ERROR,
-                "too many suspended calls; the outcome of this call is unknown",
-            );
+            return Outcome::internal_error("too many suspended calls; the outcome of this call is unknown");
         };
-        let state = RequestState::Suspended { instance: self.instance, number };
-        let Some(sealed) = state.seal(&self.config.session_keys, scope, &request) else {
-            return Outcome::error(error_code::INTERNAL_ERROR, "failed to seal requestState");
+        let state = RequestState::Suspended { process_instance: self.process_instance, call_id };
+        let Some(sealed) = state.seal(&self.config.session_keys, scope, &fingerprint) else {
+            return Outcome::internal_error("failed to seal requestState");
         };
         let result = JsonObject::new()
             .with_text("resultType", "input_required")
@@ -136,8 +129,9 @@ impl McpServer {
         Outcome::result(result.to_string())
     }
 
-    /// Runs a task to its end and passes messages for the client to `send`. None if the request was cancelled.
-    pub(crate) async fn complete<F>(
+    /// Runs a task until it completes or needs input, which suspends it. Passes messages for the client to `send`. None if the
+    /// request was cancelled.
+    pub(crate) async fn run_until_response<F>(
         &self,
         scope: &SessionScope<'_>,
         mut task: RequestTask,

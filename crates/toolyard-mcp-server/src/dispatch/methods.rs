@@ -5,18 +5,22 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::json;
 use toolyard_core::RevisionFamily;
-use toolyard_mcp::{JsonObject, error_code};
+use toolyard_mcp::{JsonObject, error_code, versions::MODERN_REVISION};
 
 use crate::{
-    content_service::{ContentKind, ContentKinds},
-    dispatch::{incoming_request::IncomingRequest, outcome::Outcome, unknown_method::unknown_method},
+    content_service::{ContentCapabilities, ContentKind},
+    dispatch::{
+        incoming_request::IncomingRequest,
+        outcome::Outcome,
+        server_info::{CACHE_SCOPE, LIST_TTL_MS},
+        unknown_method::unknown_method,
+    },
     interaction::request_task::RequestTask,
     json_fields::text_field,
     server::McpServer,
     session::log_level::LogLevel,
 };
 
-/// A dispatched request.
 #[derive(Debug)]
 pub(crate) enum Dispatch {
     Completed(Outcome),
@@ -24,20 +28,16 @@ pub(crate) enum Dispatch {
 }
 
 impl McpServer {
-    /// Starts to handle a request.
     pub(crate) fn dispatch(self: &Arc<Self>, incoming: IncomingRequest) -> Dispatch {
-        if let Some(what) = incoming.params.invalid_field {
-            return Dispatch::Completed(Outcome::error(
-                error_code::INVALID_PARAMS,
-                format!("{what} has the wrong type"),
-            ));
+        if let Some(field) = incoming.params.invalid_field {
+            return Dispatch::Completed(Outcome::invalid_params(format!("{field} has the wrong type")));
         }
         let family = incoming.peer.family();
         // The hot path comes first.
         if incoming.method == "tools/call" {
             return self.call_tool(incoming).map_or_else(Dispatch::Completed, Dispatch::Pending);
         }
-        let kinds = incoming.endpoint.content_kinds();
+        let capabilities = incoming.endpoint.content_capabilities();
         match (incoming.method.as_str(), family) {
             ("tools/list", _) => Dispatch::Pending(self.list_tools(incoming)),
             ("tools/describe", _) => Dispatch::Completed(describe(&incoming)),
@@ -50,13 +50,13 @@ impl McpServer {
                 Dispatch::Completed(self.set_log_level(&incoming))
             }
             ("resources/subscribe" | "resources/unsubscribe", RevisionFamily::Legacy)
-                if kinds.subscriptions =>
+                if capabilities.subscriptions =>
             {
                 self.change_subscription(incoming)
             }
-            (method, _) => match content_method(method, kinds) {
-                Some(Content::List(kind)) => Dispatch::Pending(self.list_content(incoming, kind)),
-                Some(Content::Request) => {
+            (method, _) => match content_method(method, capabilities) {
+                Some(ContentMethod::List(kind)) => Dispatch::Pending(self.list_content(incoming, kind)),
+                Some(ContentMethod::Request) => {
                     self.request_content(incoming).map_or_else(Dispatch::Completed, Dispatch::Pending)
                 }
                 None => Dispatch::Completed(unknown_method(&incoming.method, family)),
@@ -67,30 +67,33 @@ impl McpServer {
     fn list_tools(self: &Arc<Self>, incoming: IncomingRequest) -> RequestTask {
         let (server, channel) = (Arc::clone(self), Arc::new(self.open_channel(&incoming)));
         let future = Box::pin(async move {
-            let mut notes = Vec::new();
+            let mut missing_sources = Vec::new();
             if let Some(readiness) = &incoming.endpoint.services.readiness {
                 // Sources that are not ready in time are missing from the list and noted.
                 let _ = tokio::time::timeout(server.config.list_timeout, readiness.settled()).await;
-                notes = readiness.notes();
+                missing_sources = readiness.missing_sources();
             }
             let catalogue = incoming.endpoint.catalogue(&incoming.peer.client);
             if incoming.peer.initialized_at.is_some() {
-                let (session_key, limit) = (incoming.peer.session_key, server.config.limits.tracked_clients);
-                server.clients.record_catalogue(session_key, catalogue.catalogue.version, limit);
+                server
+                    .clients
+                    .record_catalogue_version(incoming.peer.session_number, catalogue.catalogue.version);
             }
             match catalogue.page(incoming.params.cursor.as_deref(), &server.config.limits) {
-                Some(page) => {
-                    server.list_outcome(incoming.peer.family(), "tools", page.entries, page.next, &notes)
-                }
-                None => {
-                    Outcome::error(error_code::INVALID_PARAMS, "params.cursor was not issued by this server")
-                }
+                Some(page) => server.list_outcome(
+                    incoming.peer.family(),
+                    "tools",
+                    page.entries,
+                    page.next,
+                    &missing_sources,
+                ),
+                None => Outcome::invalid_params("params.cursor was not issued by this server"),
             }
         });
         RequestTask::new(channel, future)
     }
 
-    /// A page of a list. `entries` continue to the end of the message, which is [`LIST_END`].
+    /// A page of a list. `entries` is the rest of the message: the entries, then `LIST_END`.
     ///
     /// The list is the last field, so that responses share its bytes.
     pub(crate) fn list_outcome(
@@ -99,44 +102,42 @@ impl McpServer {
         key: &str,
         entries: Bytes,
         next: Option<String>,
-        notes: &[String],
+        missing_sources: &[String],
     ) -> Outcome {
         let (mut fields, mut meta) = (JsonObject::new(), JsonObject::new());
         if family == RevisionFamily::Modern {
-            fields = fields.with_text("resultType", "complete");
             fields = fields
-                .with_value("ttlMs", &self.list_ttl_ms().into())
-                .with_text("cacheScope", self.cache_scope_name());
-            meta = meta.with_value("io.modelcontextprotocol/serverInfo", &self.info(true));
+                .with_text("resultType", "complete")
+                .with_value("ttlMs", &LIST_TTL_MS.into())
+                .with_text("cacheScope", CACHE_SCOPE);
+            meta = meta.with_value("io.modelcontextprotocol/serverInfo", &self.server_info(MODERN_REVISION));
         }
         if let Some(next) = next {
             fields = fields.with_text("nextCursor", &next);
         }
-        if !notes.is_empty() {
-            meta = meta.with_value("toolyard/notes", &json!(notes));
+        if !missing_sources.is_empty() {
+            meta = meta.with_value("toolyard/notes", &json!(missing_sources));
         }
         if !meta.is_empty() {
             fields = fields.with_object("_meta", &meta);
         }
         let comma = if fields.is_empty() { "" } else { "," };
-        let mut before = fields.to_string();
+        let mut head = fields.to_string();
         // The object continues with the list.
-        before.pop();
-        before.extend([comma, "\"", key, "\":["]);
-        Outcome::SharedTail { head: before, tail: entries }
+        head.pop();
+        head.extend([comma, "\"", key, "\":["]);
+        Outcome::SharedTail { head, tail: entries }
     }
 
     fn set_log_level(&self, incoming: &IncomingRequest) -> Outcome {
         let raw = incoming.params.raw.as_ref();
         let level = raw.and_then(|raw| text_field(raw.get(), "level"));
-        match level.as_deref().and_then(LogLevel::named) {
+        match level.as_deref().and_then(LogLevel::from_name) {
             Some(level) => {
-                let (session_key, limit) = (incoming.peer.session_key, self.config.limits.tracked_clients);
-                self.clients.set_log_level(session_key, level, limit);
+                self.clients.set_log_level(incoming.peer.session_number, level);
                 Outcome::result("{}")
             }
-            None => Outcome::error(
-                error_code::INVALID_PARAMS,
+            None => Outcome::invalid_params(
                 "params.level must be one of debug, info, notice, warning, error, critical, alert, emergency",
             ),
         }
@@ -145,18 +146,18 @@ impl McpServer {
     /// Subscribes a legacy client to a resource, or unsubscribes it.
     fn change_subscription(self: &Arc<Self>, incoming: IncomingRequest) -> Dispatch {
         let Some(uri) = incoming.params.uri.clone() else {
-            return Dispatch::Completed(Outcome::error(error_code::INVALID_PARAMS, "params.uri is missing"));
+            return Dispatch::Completed(Outcome::invalid_params("params.uri is missing"));
         };
         let (server, channel) = (Arc::clone(self), Arc::new(self.open_channel(&incoming)));
         let future = Box::pin(async move {
-            let (session_key, limit) = (incoming.peer.session_key, server.config.limits.tracked_clients);
+            let session_number = incoming.peer.session_number;
             if incoming.method == "resources/unsubscribe" {
-                if server.clients.unsubscribe(session_key, &uri) {
+                if server.clients.unsubscribe(session_number, &uri) {
                     server.release_subscriptions(&incoming.endpoint, [uri].into());
                 }
                 return Outcome::result("{}");
             }
-            if server.clients.is_subscribed(session_key, &uri) {
+            if server.clients.is_subscribed(session_number, &uri) {
                 return Outcome::result("{}");
             }
             if !server.subscribe(&incoming.endpoint, &uri).await {
@@ -167,9 +168,9 @@ impl McpServer {
                 )
                 .with_data(&json!({"uri": uri}));
             }
-            if !server.clients.subscribe(session_key, &uri, limit) {
+            if !server.clients.subscribe(session_number, &uri) {
                 server.release_subscriptions(&incoming.endpoint, [uri].into());
-                return Outcome::error(error_code::INTERNAL_ERROR, "too many subscriptions");
+                return Outcome::internal_error("too many subscriptions");
             }
             Outcome::result("{}")
         });
@@ -180,37 +181,35 @@ impl McpServer {
 /// `tools/describe`, an extension: the definition of one tool.
 fn describe(incoming: &IncomingRequest) -> Outcome {
     let Some(name) = &incoming.params.name else {
-        return Outcome::error(error_code::INVALID_PARAMS, "params.name is missing");
+        return Outcome::invalid_params("params.name is missing");
     };
     let Some(definition) = incoming.endpoint.services.tools.describe(name) else {
-        return Outcome::error(
-            error_code::INVALID_PARAMS,
-            format!("tool `{name}` does not exist; tools/list lists all tools"),
-        );
+        let message = format!("tool `{name}` does not exist; tools/list lists all tools");
+        return Outcome::invalid_params(message);
     };
-    let kind =
+    let result_type =
         if incoming.peer.family() == RevisionFamily::Modern { r#""resultType":"complete","# } else { "" };
-    Outcome::result(format!(r#"{{{kind}"tool":{}}}"#, definition.get()))
+    Outcome::result(format!(r#"{{{result_type}"tool":{}}}"#, definition.get()))
 }
 
-enum Content {
+enum ContentMethod {
     List(ContentKind),
     Request,
 }
 
 /// How a method about content is handled; none if the endpoint has no such content.
-fn content_method(method: &str, kinds: ContentKinds) -> Option<Content> {
-    let resources = kinds.resources || kinds.skills;
-    let (content, is_there) = match method {
-        "prompts/list" => (Content::List(ContentKind::Prompts), kinds.prompts),
-        "prompts/get" => (Content::Request, kinds.prompts),
-        "resources/list" => (Content::List(ContentKind::Resources), resources),
-        "resources/templates/list" => (Content::List(ContentKind::ResourceTemplates), resources),
-        "resources/read" => (Content::Request, resources),
-        "resources/directory/read" | "skills/get" => (Content::Request, kinds.skills),
-        "skills/list" => (Content::List(ContentKind::Skills), kinds.skills),
-        "completion/complete" => (Content::Request, kinds.completions),
+fn content_method(method: &str, capabilities: ContentCapabilities) -> Option<ContentMethod> {
+    let resources = capabilities.resources || capabilities.skills;
+    let (content, is_supported) = match method {
+        "prompts/list" => (ContentMethod::List(ContentKind::Prompts), capabilities.prompts),
+        "prompts/get" => (ContentMethod::Request, capabilities.prompts),
+        "resources/list" => (ContentMethod::List(ContentKind::Resources), resources),
+        "resources/templates/list" => (ContentMethod::List(ContentKind::ResourceTemplates), resources),
+        "resources/read" => (ContentMethod::Request, resources),
+        "resources/directory/read" | "skills/get" => (ContentMethod::Request, capabilities.skills),
+        "skills/list" => (ContentMethod::List(ContentKind::Skills), capabilities.skills),
+        "completion/complete" => (ContentMethod::Request, capabilities.completions),
         _ => return None,
     };
-    is_there.then_some(content)
+    is_supported.then_some(content)
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use serde_json::{Value, json};
 use toolyard_core::{RawJson, RevisionFamily, text::join_json_lines};
-use toolyard_mcp::{RequestId, RpcError, error_code};
+use toolyard_mcp::{RequestId, RpcError, WireError, error_code};
 
 use crate::json_fields::has_field;
 
@@ -14,12 +14,11 @@ const MAX_COPIED_BYTES: usize = 16 << 10;
 /// What follows the entries of a list: the ends of the list, the result and the message.
 pub(crate) const LIST_END: &str = "]}}";
 
-/// The result or error of a request.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// A result of this server, on one line.
     Result(String),
-    /// A result of this server that ends, together with the message, in bytes shared by many responses. On one line.
+    /// A result of this server whose end, up to the end of the message, is shared by many responses. On one line.
     SharedTail { head: String, tail: Bytes },
     /// A result of a tool or content service, and the fields to add if they are missing.
     RawResult { raw: RawJson, required: RequiredFields },
@@ -33,9 +32,7 @@ pub(crate) enum Outcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RequiredFields {
     None,
-    /// `resultType`.
     ResultType,
-    /// `resultType`, `ttlMs` and `cacheScope`.
     ResultTypeAndCaching,
 }
 
@@ -67,7 +64,6 @@ pub(crate) struct MessageChunks {
 }
 
 impl Outcome {
-    /// A result of this server.
     pub(crate) fn result(text: impl Into<String>) -> Self {
         Self::Result(text.into())
     }
@@ -84,12 +80,18 @@ impl Outcome {
         Self::error_with_status(StatusCode::OK, code, message)
     }
 
-    /// An error with another HTTP status.
+    pub(crate) fn invalid_params(message: impl Into<String>) -> Self {
+        Self::error(error_code::INVALID_PARAMS, message)
+    }
+
+    pub(crate) fn internal_error(message: impl Into<String>) -> Self {
+        Self::error(error_code::INTERNAL_ERROR, message)
+    }
+
     pub(crate) fn error_with_status(status: StatusCode, code: i64, message: impl Into<String>) -> Self {
         Self::Error { error: RpcError { code, message: message.into(), data: None }, status }
     }
 
-    /// Adds `data` to an error.
     pub(crate) fn with_data(mut self, json: &Value) -> Self {
         if let Self::Error { error, .. } = &mut self {
             error.data = Some(RawJson::from_value(json));
@@ -104,7 +106,6 @@ impl Outcome {
         }
     }
 
-    /// Encodes the message.
     pub(crate) fn into_chunks(self, id: &RequestId) -> MessageChunks {
         let id = id.0.get();
         match self {
@@ -120,13 +121,10 @@ impl Outcome {
             Self::RawError { raw, .. } => {
                 MessageChunks::single(&[r#"{"jsonrpc":"2.0","id":"#, id, r#","error":"#, raw.get(), "}"])
             }
-            Self::Error { error, .. } => MessageChunks::single(&[
-                r#"{"jsonrpc":"2.0","id":"#,
-                id,
-                r#","error":"#,
-                &error_text(&error),
-                "}",
-            ]),
+            Self::Error { error, .. } => {
+                let raw = error.to_raw();
+                MessageChunks::single(&[r#"{"jsonrpc":"2.0","id":"#, id, r#","error":"#, raw.get(), "}"])
+            }
         }
     }
 }
@@ -134,8 +132,9 @@ impl Outcome {
 fn result_chunks(id: &str, raw: RawJson, required: RequiredFields) -> MessageChunks {
     let text = raw.get();
     let mut prefix = if text.starts_with('{') { required.missing(&raw) } else { String::new() };
-    let skipped = usize::from(!prefix.is_empty());
-    if skipped == 1 {
+    // The prefix replaces the opening brace.
+    let replaced_bytes = usize::from(!prefix.is_empty());
+    if replaced_bytes == 1 {
         prefix.insert(0, '{');
         let rest = text.get(1..).unwrap_or_default();
         if rest.trim_ascii_start() == "}" {
@@ -146,18 +145,17 @@ fn result_chunks(id: &str, raw: RawJson, required: RequiredFields) -> MessageChu
     let head = [r#"{"jsonrpc":"2.0","id":"#, id, r#","result":"#, &prefix];
     if text.len() <= MAX_COPIED_BYTES {
         let [a, b, c, d] = head;
-        return MessageChunks::single(&[a, b, c, d, text.get(skipped..).unwrap_or_default(), "}"]);
+        return MessageChunks::single(&[a, b, c, d, text.get(replaced_bytes..).unwrap_or_default(), "}"]);
     }
     let head = concat_bytes(&head);
     MessageChunks {
         head,
-        shared: Bytes::from_owner(SharedJson(raw)).slice(skipped..),
+        shared: Bytes::from_owner(SharedJson(raw)).slice(replaced_bytes..),
         tail: Bytes::from_static(b"}"),
     }
 }
 
-/// The error for a request that needs a capability of the client.
-pub(crate) fn missing_capability(missing: &str) -> Outcome {
+pub(crate) fn missing_capability_error(missing: &str) -> Outcome {
     let required: Value = serde_json::from_str(missing).unwrap_or_default();
     let message = format!("the client lacks a required capability: {missing}");
     Outcome::error_with_status(StatusCode::BAD_REQUEST, error_code::MISSING_CAPABILITY, message)
@@ -166,21 +164,21 @@ pub(crate) fn missing_capability(missing: &str) -> Outcome {
 
 pub(crate) fn invalid_request_state() -> Outcome {
     let message = "invalid requestState: issued for another request, modified, or expired; the outcome of the call is unknown";
-    Outcome::error(error_code::INVALID_PARAMS, message)
+    Outcome::invalid_params(message)
 }
 
-/// An error response without a request id.
 pub(crate) fn error_without_id(code: i64, message: &str) -> MessageChunks {
     let error = RpcError { code, message: message.to_owned(), data: None };
-    MessageChunks::single(&[r#"{"jsonrpc":"2.0","error":"#, &error_text(&error), "}"])
+    MessageChunks::single(&[r#"{"jsonrpc":"2.0","error":"#, error.to_raw().get(), "}"])
 }
 
-fn error_text(error: &RpcError) -> String {
-    let message = Value::from(error.message.as_str());
-    match &error.data {
-        None => format!(r#"{{"code":{},"message":{message}}}"#, error.code),
-        Some(data) => format!(r#"{{"code":{},"message":{message},"data":{}}}"#, error.code, data.get()),
-    }
+/// The response to a message that could not be parsed.
+pub(crate) fn invalid_message(error: &WireError) -> MessageChunks {
+    let code = match error {
+        WireError::NotJson(_) | WireError::NotUtf8 => error_code::PARSE_ERROR,
+        _ => error_code::INVALID_REQUEST,
+    };
+    error_without_id(code, &error.to_string())
 }
 
 /// Raw JSON that is sent without copying.
@@ -197,7 +195,6 @@ fn concat_bytes(texts: &[&str]) -> Bytes {
 }
 
 impl MessageChunks {
-    /// A message in one chunk.
     pub(crate) fn single(texts: &[&str]) -> Self {
         Self { head: concat_bytes(texts), ..Self::default() }
     }
@@ -206,15 +203,20 @@ impl MessageChunks {
         self.head.len() + self.shared.len() + self.tail.len()
     }
 
+    /// The message on one line.
+    pub(crate) fn to_line(&self) -> Bytes {
+        self.to_line_between(b"", b"")
+    }
+
     /// The message on one line, between a prefix and a suffix.
-    pub(crate) fn to_line(&self, before: &[u8], after: &[u8]) -> Bytes {
-        let mut line = Vec::with_capacity(before.len() + self.len() + after.len());
-        line.extend_from_slice(before);
-        for piece in [&self.head, &self.shared, &self.tail] {
-            line.extend_from_slice(piece);
+    pub(crate) fn to_line_between(&self, prefix: &[u8], suffix: &[u8]) -> Bytes {
+        let mut line = Vec::with_capacity(prefix.len() + self.len() + suffix.len());
+        line.extend_from_slice(prefix);
+        for chunk in [&self.head, &self.shared, &self.tail] {
+            line.extend_from_slice(chunk);
         }
-        join_json_lines(line.get_mut(before.len()..).unwrap_or_default());
-        line.extend_from_slice(after);
+        join_json_lines(line.get_mut(prefix.len()..).unwrap_or_default());
+        line.extend_from_slice(suffix);
         line.into()
     }
 }
@@ -223,10 +225,10 @@ impl MessageChunks {
 mod tests {
     use super::*;
 
-    fn written(raw: &str, required: RequiredFields) -> String {
+    fn encode(raw: &str, required: RequiredFields) -> String {
         let id = RequestId(RawJson::parse("7".to_owned()).unwrap());
         let outcome = Outcome::RawResult { raw: RawJson::parse(raw.to_owned()).unwrap(), required };
-        let text = String::from_utf8(outcome.into_chunks(&id).to_line(b"", b"").to_vec()).unwrap();
+        let text = String::from_utf8(outcome.into_chunks(&id).to_line().to_vec()).unwrap();
         text.strip_prefix(r#"{"jsonrpc":"2.0","id":7,"result":"#)
             .unwrap()
             .strip_suffix('}')
@@ -236,14 +238,14 @@ mod tests {
 
     #[test]
     fn required_fields_are_added_once() {
-        assert_eq!(written("{ }", RequiredFields::None), "{ }");
-        assert_eq!(written("{ }", RequiredFields::ResultType), r#"{"resultType":"complete" }"#);
-        assert_eq!(written("{\n\"a\":1}", RequiredFields::ResultType), r#"{"resultType":"complete", "a":1}"#);
+        assert_eq!(encode("{ }", RequiredFields::None), "{ }");
+        assert_eq!(encode("{ }", RequiredFields::ResultType), r#"{"resultType":"complete" }"#);
+        assert_eq!(encode("{\n\"a\":1}", RequiredFields::ResultType), r#"{"resultType":"complete", "a":1}"#);
         let complete = r#"{"a":1,"resultType":"input_required"}"#;
-        assert_eq!(written(complete, RequiredFields::ResultType), complete);
-        assert_eq!(written("[1]", RequiredFields::ResultType), "[1]");
+        assert_eq!(encode(complete, RequiredFields::ResultType), complete);
+        assert_eq!(encode("[1]", RequiredFields::ResultType), "[1]");
         assert_eq!(
-            written(r#"{"ttlMs":5}"#, RequiredFields::ResultTypeAndCaching),
+            encode(r#"{"ttlMs":5}"#, RequiredFields::ResultTypeAndCaching),
             r#"{"resultType":"complete","cacheScope":"private","ttlMs":5}"#
         );
     }
@@ -252,7 +254,7 @@ mod tests {
     fn large_results_encode_like_small_ones() {
         let large = format!(r#"{{"a":"{}"}}"#, "x".repeat(MAX_COPIED_BYTES));
         let small =
-            written(r#"{"a":"x"}"#, RequiredFields::ResultType).replace("x", &"x".repeat(MAX_COPIED_BYTES));
-        assert_eq!(written(&large, RequiredFields::ResultType), small);
+            encode(r#"{"a":"x"}"#, RequiredFields::ResultType).replace("x", &"x".repeat(MAX_COPIED_BYTES));
+        assert_eq!(encode(&large, RequiredFields::ResultType), small);
     }
 }

@@ -7,10 +7,9 @@ use crate::{
     session::{log_level::LogLevel, peer::truncate_client_name},
 };
 
-/// Longer trace context is not forwarded.
-const MAX_TRACE_BYTES: usize = 8 << 10;
+/// Longer values of the trace context are not forwarded.
+const MAX_TRACE_VALUE_BYTES: usize = 8 << 10;
 
-/// Parameters of any request.
 #[derive(Debug, Default)]
 pub(crate) struct Params {
     /// All parameters as sent.
@@ -24,13 +23,12 @@ pub(crate) struct Params {
     /// The sealed state of that attempt.
     pub(crate) request_state: Option<String>,
     pub(crate) meta: Option<Meta>,
-    /// Whether there are input responses and none of them is an object.
+    /// Whether `inputResponses` is null, or not empty and without any object.
     has_only_invalid_responses: bool,
     /// The name of a field that has the wrong type.
     pub(crate) invalid_field: Option<&'static str>,
 }
 
-/// The content of `_meta`.
 #[derive(Debug, Default)]
 pub(crate) struct Meta {
     pub(crate) revision: Option<String>,
@@ -48,65 +46,65 @@ impl Params {
         let mut params = Self::default();
         if let Some(raw) = raw {
             match params.read_fields(&raw) {
-                // A retry gets its input requests again; without a state there is nothing to retry.
+                // With a state, the input requests are sent again; without one, there is nothing to send again.
                 Ok(true) if params.has_only_invalid_responses && params.request_state.is_none() => {
                     params.invalid_field = Some("inputResponses");
                 }
                 Ok(true) => {}
-                Ok(false) => params.invalid_field = Some("params"),
-                // The message has been parsed before: nesting cannot be too deep.
-                Err(_) => params.invalid_field = Some("params"),
+                // An error cannot happen: the message was already parsed within the depth limit.
+                Ok(false) | Err(_) => params.invalid_field = Some("params"),
             }
             params.raw = Some(raw);
         }
         params
     }
 
+    /// Returns false if the parameters are not an object.
     fn read_fields(&mut self, raw: &RawJson) -> Result<bool, JsonError> {
-        let mut cursor = JsonCursor::of(raw);
-        if !cursor.enter_object()? {
+        let mut reader = JsonCursor::of(raw);
+        if !reader.enter_object()? {
             return Ok(false);
         }
-        while let Some(key) = cursor.next_key()? {
+        while let Some(key) = reader.next_key()? {
             match key.as_ref() {
-                "name" => self.name = self.read_text("name", cursor.skip()?),
-                "uri" => self.uri = self.read_text("uri", cursor.skip()?),
-                "cursor" => self.cursor = self.read_text("cursor", cursor.skip()?),
-                "requestState" => self.request_state = self.read_text("requestState", cursor.skip()?),
-                "arguments" => self.arguments = self.read_object("arguments", cursor.skip()?, raw),
-                "inputResponses" => self.input_responses = self.read_responses(cursor.skip()?, raw)?,
-                "_meta" => self.meta = Meta::read(&mut cursor, raw)?,
-                _ => drop(cursor.skip()?),
+                "name" => self.name = self.read_text("name", reader.next_value()?),
+                "uri" => self.uri = self.read_text("uri", reader.next_value()?),
+                "cursor" => self.cursor = self.read_text("cursor", reader.next_value()?),
+                "requestState" => self.request_state = self.read_text("requestState", reader.next_value()?),
+                "arguments" => self.arguments = self.read_object("arguments", reader.next_value()?, raw),
+                "inputResponses" => self.input_responses = self.read_responses(reader.next_value()?, raw)?,
+                "_meta" => self.meta = Meta::read(&mut reader, raw)?,
+                _ => drop(reader.next_value()?),
             }
         }
         Ok(true)
     }
 
     fn read_responses(&mut self, value: JsonText<'_>, raw: &RawJson) -> Result<Option<RawJson>, JsonError> {
-        let (mut answers, mut objects) = (0_usize, 0_usize);
-        each_field(value.get(), |_, answer| {
-            answers += 1;
-            objects += usize::from(answer.kind() == JsonKind::Object);
+        let (mut responses, mut objects) = (0_usize, 0_usize);
+        each_field(value.get(), |_, response| {
+            responses += 1;
+            objects += usize::from(response.kind() == JsonKind::Object);
             Ok(())
         })?;
-        self.has_only_invalid_responses = value.kind() == JsonKind::Null || (answers > 0 && objects == 0);
+        self.has_only_invalid_responses = value.kind() == JsonKind::Null || (responses > 0 && objects == 0);
         Ok(self.read_object("inputResponses", value, raw))
     }
 
-    fn read_text(&mut self, what: &'static str, value: JsonText<'_>) -> Option<String> {
+    fn read_text(&mut self, field: &'static str, value: JsonText<'_>) -> Option<String> {
         let text = value.string();
         if text.is_none() && value.kind() != JsonKind::Null {
-            self.invalid_field = Some(what);
+            self.invalid_field = Some(field);
         }
         text.map(std::borrow::Cow::into_owned)
     }
 
-    fn read_object(&mut self, what: &'static str, value: JsonText<'_>, raw: &RawJson) -> Option<RawJson> {
+    fn read_object(&mut self, field: &'static str, value: JsonText<'_>, raw: &RawJson) -> Option<RawJson> {
         match value.kind() {
             JsonKind::Object => Some(raw.part(value)),
             JsonKind::Null => None,
             _ => {
-                self.invalid_field = Some(what);
+                self.invalid_field = Some(field);
                 None
             }
         }
@@ -114,50 +112,51 @@ impl Params {
 }
 
 impl Meta {
-    fn read(cursor: &mut JsonCursor<'_>, raw: &RawJson) -> Result<Option<Self>, JsonError> {
-        if !cursor.enter_object()? {
-            cursor.skip()?;
+    fn read(reader: &mut JsonCursor<'_>, raw: &RawJson) -> Result<Option<Self>, JsonError> {
+        if !reader.enter_object()? {
+            reader.next_value()?;
             return Ok(None);
         }
         let mut meta = Self::default();
-        while let Some(key) = cursor.next_key()? {
+        while let Some(key) = reader.next_key()? {
             match key.as_ref() {
                 "io.modelcontextprotocol/protocolVersion" => {
-                    meta.revision = cursor.skip()?.string().map(std::borrow::Cow::into_owned);
+                    meta.revision = reader.next_value()?.string().map(std::borrow::Cow::into_owned);
                 }
-                "io.modelcontextprotocol/clientInfo" => meta.client_name = read_client_name(cursor)?,
+                "io.modelcontextprotocol/clientInfo" => meta.client_name = read_client_name(reader)?,
                 "io.modelcontextprotocol/clientCapabilities" => {
-                    let value = cursor.skip()?;
+                    let value = reader.next_value()?;
                     meta.capabilities = (value.kind() == JsonKind::Object).then(|| raw.part(value));
                 }
                 "io.modelcontextprotocol/logLevel" => {
-                    meta.log_level = cursor.skip()?.string().and_then(|level| LogLevel::named(&level));
+                    meta.log_level =
+                        reader.next_value()?.string().and_then(|level| LogLevel::from_name(&level));
                 }
                 "traceparent" | "tracestate" | "baggage" => {
-                    let value = cursor.skip()?.string().filter(|value| value.len() <= MAX_TRACE_BYTES);
+                    let value =
+                        reader.next_value()?.string().filter(|value| value.len() <= MAX_TRACE_VALUE_BYTES);
                     meta.trace_context.extend(value.map(|value| (key.into_owned(), value.into_owned())));
                 }
                 "progressToken" => {
-                    let value = cursor.skip()?;
+                    let value = reader.next_value()?;
                     let is_token = matches!(value.kind(), JsonKind::String | JsonKind::Number);
                     meta.progress_token = is_token.then(|| raw.part(value));
                 }
-                _ => drop(cursor.skip()?),
+                _ => drop(reader.next_value()?),
             }
         }
         Ok(Some(meta))
     }
 }
 
-/// The name in `clientInfo`.
-fn read_client_name(cursor: &mut JsonCursor<'_>) -> Result<Option<String>, JsonError> {
+fn read_client_name(reader: &mut JsonCursor<'_>) -> Result<Option<String>, JsonError> {
     let mut name = None;
-    if !cursor.enter_object()? {
-        cursor.skip()?;
+    if !reader.enter_object()? {
+        reader.next_value()?;
         return Ok(None);
     }
-    while let Some(key) = cursor.next_key()? {
-        let value = cursor.skip()?;
+    while let Some(key) = reader.next_key()? {
+        let value = reader.next_value()?;
         if key == "name" {
             name = value.string().and_then(|name| truncate_client_name(&name));
         }

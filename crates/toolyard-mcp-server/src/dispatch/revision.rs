@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use serde_json::json;
-use toolyard_core::{ClientInfo, RevisionFamily};
+use toolyard_core::RevisionFamily;
 use toolyard_mcp::{
     error_code,
     versions::{LEGACY_REVISIONS, MODERN_REVISION},
@@ -12,9 +12,14 @@ use toolyard_mcp::{
 
 use crate::{
     config::ServedRevisions,
-    dispatch::{outcome::Outcome, params::Meta, unknown_method::unknown_method},
+    dispatch::{outcome::Outcome, params::Params, unknown_method::unknown_method},
     session::{client_capabilities::ClientCapabilities, peer::Peer},
 };
+
+/// Characters of a client's value that an error message repeats.
+const MAX_ECHOED_CHARS: usize = 100;
+/// The only revision with batches.
+pub(crate) const BATCH_REVISION: &str = "2025-03-26";
 
 /// What a request declares about its revision.
 #[derive(Debug, Clone, Copy, Default)]
@@ -24,7 +29,6 @@ pub(crate) struct DeclaredRevision<'a> {
     pub(crate) header: Option<&'a str>,
     /// The revision in `_meta`.
     pub(crate) meta: Option<&'a str>,
-    /// Whether the request came over HTTP.
     pub(crate) over_http: bool,
 }
 
@@ -59,17 +63,16 @@ pub(crate) fn revision_family(
         (RevisionFamily::Modern, ServedRevisions::Legacy) => {
             Err(modern_unsupported(declared.header.unwrap_or(MODERN_REVISION), declared))
         }
-        (RevisionFamily::Legacy, ServedRevisions::Modern) => Err(unsupported(
-            served,
-            declared.header.or(declared.meta).unwrap_or("a version with a handshake"),
-        )),
+        (RevisionFamily::Legacy, ServedRevisions::Modern) => {
+            Err(unsupported(served, declared.header.or(declared.meta).unwrap_or("older than 2026-07-28")))
+        }
         _ => Ok(family),
     }
 }
 
 /// The client of a modern request, which declares everything itself.
-pub(crate) fn modern_peer(meta: Option<Meta>, session_key: Option<u64>) -> Result<(Peer, Meta), Outcome> {
-    let mut meta = meta.unwrap_or_default();
+pub(crate) fn modern_peer(params: &mut Params, session_number: u64) -> Result<Arc<Peer>, Outcome> {
+    let meta = params.meta.get_or_insert_default();
     let missing = |what| {
         let message = format!("params._meta is missing io.modelcontextprotocol/{what}");
         Outcome::error_with_status(StatusCode::BAD_REQUEST, error_code::INVALID_PARAMS, message)
@@ -78,73 +81,63 @@ pub(crate) fn modern_peer(meta: Option<Meta>, session_key: Option<u64>) -> Resul
         return Err(missing("protocolVersion"));
     }
     let Some(capabilities) = meta.capabilities.take() else { return Err(missing("clientCapabilities")) };
-    let client = meta.client_name.take();
-    // Over HTTP nothing links the requests of a client, and names are not unique: a random key keeps input requests of one
-    // client from reaching another.
-    let session_key = session_key.unwrap_or_else(|| fastrand::u64(..));
-    let peer = Peer {
-        revision: MODERN_REVISION,
-        caller_name: client.as_deref().unwrap_or("an MCP client").into(),
-        client: ClientInfo { name: client },
-        capabilities: ClientCapabilities::read(&capabilities),
-        raw_capabilities: Some(capabilities),
-        session_key,
-        initialized_at: None,
-    };
-    Ok((peer, meta))
+    let (client, input) = (meta.client_name.take(), ClientCapabilities::read(&capabilities));
+    let peer = Peer::new(MODERN_REVISION, client, input, session_number);
+    Ok(Arc::new(Peer { raw_capabilities: Some(capabilities), ..peer }))
 }
 
 /// A legacy client that has not initialized: nothing is known about it, and no input is requested from it.
-pub(crate) fn anonymous_peer(version: Option<&str>, session_key: u64) -> Arc<Peer> {
+pub(crate) fn anonymous_peer(version: Option<&str>, session_number: u64) -> Arc<Peer> {
     // The header exists since 2025-06-18; older clients send none.
     let known = version.and_then(|version| LEGACY_REVISIONS.into_iter().find(|known| *known == version));
-    Arc::new(Peer {
-        revision: known.unwrap_or("2025-03-26"),
-        caller_name: "an MCP client".into(),
-        client: ClientInfo::default(),
-        capabilities: ClientCapabilities::default(),
-        raw_capabilities: None,
-        session_key,
-        initialized_at: None,
-    })
+    let revision = known.unwrap_or("2025-03-26");
+    Arc::new(Peer::new(revision, None, ClientCapabilities::default(), session_number))
 }
 
-/// The error for a header that contradicts the request.
 pub(crate) fn header_mismatch(header: &str, declared: Option<&str>, expected: &str) -> Outcome {
-    let short = |text: &str| -> String { text.chars().take(100).collect() };
-    let declared = declared.map_or("is missing".to_owned(), |declared| format!("is '{}'", short(declared)));
-    let message = format!("header mismatch: {header} {declared}, the request has '{}'", short(expected));
+    let truncate = |text: &str| -> String { text.chars().take(MAX_ECHOED_CHARS).collect() };
+    let declared =
+        declared.map_or("is missing".to_owned(), |declared| format!("is '{}'", truncate(declared)));
+    let message = format!("header mismatch: {header} {declared}, the request has '{}'", truncate(expected));
     Outcome::error_with_status(StatusCode::BAD_REQUEST, error_code::HEADER_MISMATCH, message)
 }
 
 fn unsupported(served: ServedRevisions, requested: &str) -> Outcome {
     let supported = served.supported();
-    let requested: String = requested.chars().take(100).collect();
-    let message =
-        format!("protocol version {requested} is not supported; supported: {}", supported.join(", "));
+    let (requested, message) = unsupported_message(requested, &supported);
     Outcome::error_with_status(StatusCode::BAD_REQUEST, error_code::UNSUPPORTED_VERSION, message)
         .with_data(&json!({"supported": supported, "requested": requested}))
 }
 
+fn unsupported_message(requested: &str, supported: &[&str]) -> (String, String) {
+    let requested: String = requested.chars().take(MAX_ECHOED_CHARS).collect();
+    let supported = supported.join(", ");
+    let message = format!("protocol version {requested} is not supported; supported: {supported}");
+    (requested, message)
+}
+
 /// The error for an unknown revision in the header alone. Legacy servers had no code for it.
 fn unsupported_header(served: ServedRevisions, header: &str) -> Outcome {
-    if served == ServedRevisions::Legacy { legacy_unsupported(header) } else { unsupported(served, header) }
+    if served == ServedRevisions::Legacy {
+        legacy_unsupported_error(header)
+    } else {
+        unsupported(served, header)
+    }
 }
 
 /// The error for a modern request to a legacy-only server. It must not look like the error of a modern server, or clients
 /// would not fall back to `initialize`.
 fn modern_unsupported(requested: &str, declared: DeclaredRevision<'_>) -> Outcome {
     if declared.over_http {
-        legacy_unsupported(requested)
+        legacy_unsupported_error(requested)
     } else {
         unknown_method(declared.method, RevisionFamily::Legacy)
     }
 }
 
-fn legacy_unsupported(requested: &str) -> Outcome {
-    let requested: String = requested.chars().take(100).collect();
-    let message =
-        format!("protocol version {requested} is not supported; supported: {}", LEGACY_REVISIONS.join(", "));
+/// The error of legacy servers for an unsupported revision.
+fn legacy_unsupported_error(requested: &str) -> Outcome {
+    let (_, message) = unsupported_message(requested, &LEGACY_REVISIONS);
     Outcome::error_with_status(StatusCode::BAD_REQUEST, error_code::SERVER_ERROR, message)
 }
 
@@ -156,7 +149,7 @@ mod tests {
         DeclaredRevision { method, header, meta, over_http: true }
     }
 
-    fn code(result: Result<RevisionFamily, Outcome>) -> i64 {
+    fn error_code_of(result: Result<RevisionFamily, Outcome>) -> i64 {
         match result {
             Err(Outcome::Error { error, .. }) => error.code,
             other => panic!("{other:?}"),
@@ -165,21 +158,21 @@ mod tests {
 
     #[test]
     fn a_request_declares_its_revision_family() {
-        let both = |declared| revision_family(ServedRevisions::Both, declared);
+        let family = |declared| revision_family(ServedRevisions::Both, declared);
         assert_eq!(
-            both(http("tools/list", Some(MODERN_REVISION), Some(MODERN_REVISION))).unwrap(),
+            family(http("tools/list", Some(MODERN_REVISION), Some(MODERN_REVISION))).unwrap(),
             RevisionFamily::Modern
         );
-        assert_eq!(both(http("tools/list", Some(MODERN_REVISION), None)).unwrap(), RevisionFamily::Modern);
+        assert_eq!(family(http("tools/list", Some(MODERN_REVISION), None)).unwrap(), RevisionFamily::Modern);
         assert!(
-            both(http("tools/list", Some(MODERN_REVISION), Some("2025-11-25"))).is_err(),
+            family(http("tools/list", Some(MODERN_REVISION), Some("2025-11-25"))).is_err(),
             "header and body contradict each other"
         );
-        assert_eq!(both(http("server/discover", None, None)).unwrap(), RevisionFamily::Modern);
-        assert_eq!(both(http("initialize", None, None)).unwrap(), RevisionFamily::Legacy);
-        assert_eq!(both(http("tools/list", Some("2025-06-18"), None)).unwrap(), RevisionFamily::Legacy);
+        assert_eq!(family(http("server/discover", None, None)).unwrap(), RevisionFamily::Modern);
+        assert_eq!(family(http("initialize", None, None)).unwrap(), RevisionFamily::Legacy);
+        assert_eq!(family(http("tools/list", Some("2025-06-18"), None)).unwrap(), RevisionFamily::Legacy);
         assert_eq!(
-            both(DeclaredRevision {
+            family(DeclaredRevision {
                 method: "tools/list",
                 meta: Some(MODERN_REVISION),
                 ..DeclaredRevision::default()
@@ -191,25 +184,25 @@ mod tests {
 
     #[test]
     fn mismatched_and_unknown_revisions_are_rejected() {
-        let both = |declared| code(revision_family(ServedRevisions::Both, declared));
-        assert_eq!(both(http("tools/list", None, Some(MODERN_REVISION))), error_code::HEADER_MISMATCH);
+        let rejection = |declared| error_code_of(revision_family(ServedRevisions::Both, declared));
+        assert_eq!(rejection(http("tools/list", None, Some(MODERN_REVISION))), error_code::HEADER_MISMATCH);
         assert_eq!(
-            both(http("tools/list", Some("2025-11-25"), Some(MODERN_REVISION))),
+            rejection(http("tools/list", Some("2025-11-25"), Some(MODERN_REVISION))),
             error_code::HEADER_MISMATCH
         );
-        assert_eq!(both(http("tools/list", Some("v9"), Some("v9"))), error_code::UNSUPPORTED_VERSION);
-        assert_eq!(both(http("tools/list", Some("v9"), None)), error_code::UNSUPPORTED_VERSION);
+        assert_eq!(rejection(http("tools/list", Some("v9"), Some("v9"))), error_code::UNSUPPORTED_VERSION);
+        assert_eq!(rejection(http("tools/list", Some("v9"), None)), error_code::UNSUPPORTED_VERSION);
     }
 
     #[test]
     fn a_server_of_one_family_rejects_the_other() {
-        let legacy = |declared| code(revision_family(ServedRevisions::Legacy, declared));
+        let rejection = |declared| error_code_of(revision_family(ServedRevisions::Legacy, declared));
         assert_eq!(
-            legacy(http("server/discover", Some(MODERN_REVISION), Some(MODERN_REVISION))),
+            rejection(http("server/discover", Some(MODERN_REVISION), Some(MODERN_REVISION))),
             error_code::SERVER_ERROR
         );
         assert_eq!(
-            legacy(DeclaredRevision {
+            rejection(DeclaredRevision {
                 method: "server/discover",
                 meta: Some(MODERN_REVISION),
                 ..DeclaredRevision::default()
@@ -217,7 +210,7 @@ mod tests {
             error_code::METHOD_NOT_FOUND
         );
         assert_eq!(
-            code(revision_family(ServedRevisions::Modern, http("initialize", None, None))),
+            error_code_of(revision_family(ServedRevisions::Modern, http("initialize", None, None))),
             error_code::UNSUPPORTED_VERSION
         );
     }

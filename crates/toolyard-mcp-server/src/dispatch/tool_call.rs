@@ -8,12 +8,12 @@ use toolyard_core::{
     BoxFuture, CallInputResponses, ContentBlock, ErrorKind, RawJson, RawToolError, RevisionFamily,
     ServiceCall, ToolCallRequest, ToolError, ToolOutput,
 };
-use toolyard_mcp::{JsonObject, error_code};
+use toolyard_mcp::{FieldEdit, JsonObject, edit_fields, error_code, raw_field};
 
 use crate::{
     dispatch::{
         incoming_request::IncomingRequest,
-        outcome::{Outcome, invalid_request_state, missing_capability},
+        outcome::{Outcome, invalid_request_state, missing_capability_error},
     },
     interaction::{request_channel::RequestChannel, request_task::RequestTask},
     json_fields::{each_field, text_field},
@@ -26,24 +26,24 @@ use crate::{
 };
 
 /// URIs of stored results begin with this.
-const RESULTS: &str = "toolyard://results/";
+const RESULT_URI_PREFIX: &str = "toolyard://results/";
 
 impl McpServer {
     /// Starts a tool call, or resumes a suspended one.
     pub(crate) fn call_tool(self: &Arc<Self>, mut incoming: IncomingRequest) -> Result<RequestTask, Outcome> {
         if incoming.params.name.is_none() {
-            return Err(Outcome::error(error_code::INVALID_PARAMS, "params.name is missing"));
+            return Err(Outcome::invalid_params("params.name is missing"));
         }
         let (mut source, mut state) = (None, None);
         if let Some(sealed) =
             incoming.params.request_state.take().filter(|_| incoming.peer.family() == RevisionFamily::Modern)
         {
             match self.open_state(&incoming, &sealed) {
-                Some(RequestState::Suspended { instance, number }) => {
-                    return self.resume(&incoming, instance, number);
+                Some(RequestState::Suspended { process_instance, call_id }) => {
+                    return self.resume(&incoming, process_instance, call_id);
                 }
-                Some(RequestState::Upstream { source: asking, state: reminder }) => {
-                    (source, state) = (Some(asking), reminder);
+                Some(RequestState::Upstream { source: upstream, state: upstream_state }) => {
+                    (source, state) = (Some(upstream), upstream_state);
                 }
                 None => return Err(invalid_request_state()),
             }
@@ -62,14 +62,14 @@ impl McpServer {
         request.source = source;
         let caller_name = Arc::clone(&incoming.peer.caller_name);
         let call = ServiceCall { request, caller: Some(Arc::clone(&channel) as _), caller_name };
-        let (server, calling) = (Arc::clone(self), Arc::clone(&channel));
+        let (server, call_channel) = (Arc::clone(self), Arc::clone(&channel));
         let future: BoxFuture<'static, Outcome> = Box::pin(async move {
             match incoming.endpoint.services.tools.call(&call).await {
                 Ok(output) if output.input_required => {
-                    server.forward_input_requests(&incoming.scope(), &calling, &call.request, output)
+                    server.forward_input_requests(&incoming.scope(), &call_channel, &call.request, output)
                 }
-                Ok(output) => output_outcome(output, &calling.peer),
-                Err(error) => error_outcome(&error, &calling),
+                Ok(output) => output_outcome(output, &call_channel.peer),
+                Err(error) => error_outcome(&error, &call_channel),
             }
         });
         Ok(RequestTask::new(channel, future))
@@ -84,15 +84,12 @@ impl McpServer {
         output: ToolOutput,
     ) -> Outcome {
         let Some(raw) = output.raw else {
-            return Outcome::error(
-                error_code::INTERNAL_ERROR,
-                "the tool requested input without input requests",
-            );
+            return Outcome::internal_error("the tool requested input without input requests");
         };
         if let Some(missing) = missing_capability_for(&raw, channel) {
-            return missing_capability(missing);
+            return missing_capability_error(missing);
         }
-        let request = RequestFingerprint {
+        let fingerprint = RequestFingerprint {
             method: "tools/call".to_owned(),
             target: request.tool_name.clone(),
             arguments: Some(request.arguments.clone()),
@@ -100,9 +97,9 @@ impl McpServer {
         let source = output.meta.source.map(|source| source.to_string()).unwrap_or_default();
         let state = text_field(raw.get(), "requestState").map(Cow::into_owned);
         let sealed =
-            RequestState::Upstream { source, state }.seal(&self.config.session_keys, scope, &request);
+            RequestState::Upstream { source, state }.seal(&self.config.session_keys, scope, &fingerprint);
         let Some(sealed) = sealed else {
-            return Outcome::error(error_code::INTERNAL_ERROR, "failed to seal requestState");
+            return Outcome::internal_error("failed to seal requestState");
         };
         Outcome::result(with_state(&raw, &sealed))
     }
@@ -110,52 +107,37 @@ impl McpServer {
 
 /// Replaces `requestState` in a result; the other fields stay unchanged.
 fn with_state(raw: &RawJson, state: &str) -> String {
-    let mut result = JsonObject::new();
-    // Fields before a syntax error count.
-    let _ = each_field(raw.get(), |key, value| {
-        if key != "requestState" {
-            result = std::mem::take(&mut result).with_raw(key, &raw.part(value));
-        }
-        Ok(())
-    });
-    let text = result.with_text("requestState", state).to_string();
-    let mut bytes = text.into_bytes();
+    let others =
+        edit_fields(raw, |key, _| if key == "requestState" { FieldEdit::Remove } else { FieldEdit::Keep });
+    let mut bytes = others.with_text("requestState", state).to_string().into_bytes();
     toolyard_core::text::join_json_lines(&mut bytes);
     String::from_utf8(bytes).unwrap_or_default()
 }
 
 /// The capability that an input request of the result needs and the client lacks.
 fn missing_capability_for(raw: &RawJson, channel: &RequestChannel) -> Option<&'static str> {
+    let requests = raw_field(raw, "inputRequests")?;
     let mut missing = None;
     // Fields before a syntax error count.
-    let _ = each_field(raw.get(), |key, value| {
-        if key == "inputRequests" {
-            each_field(value.get(), |_, request| {
-                let method = text_field(request.get(), "method").unwrap_or_default();
-                let mut params = None;
-                each_field(request.get(), |key, value| {
-                    if key == "params" {
-                        params = Some(raw.part(value));
-                    }
-                    Ok(())
-                })?;
-                missing = missing
-                    .or_else(|| channel.peer.capabilities.missing_capability_for(&method, params.as_ref()));
-                Ok(())
-            })?;
-        }
+    let _ = each_field(requests.get(), |_, request| {
+        let method = text_field(request.get(), "method").unwrap_or_default();
+        let params = raw_field(&requests.part(request), "params");
+        missing =
+            missing.or_else(|| channel.peer.capabilities.missing_capability_for(&method, params.as_ref()));
         Ok(())
     });
     missing
 }
 
-/// The response to a successful call.
 fn output_outcome(output: ToolOutput, peer: &Peer) -> Outcome {
     let family = peer.family();
-    let is_plain = output.structured.as_ref().is_none_or(|structured| structured.get().starts_with('{'));
+    let is_none_or_object =
+        output.structured.as_ref().is_none_or(|structured| structured.get().starts_with('{'));
     match output.raw {
         // Before 2026-07-28, structured content is always an object.
-        Some(raw) if is_plain || family == RevisionFamily::Modern => return Outcome::raw_result(raw, family),
+        Some(raw) if is_none_or_object || family == RevisionFamily::Modern => {
+            return Outcome::raw_result(raw, family);
+        }
         _ => {}
     }
     let mut result = JsonObject::new();
@@ -163,14 +145,14 @@ fn output_outcome(output: ToolOutput, peer: &Peer) -> Outcome {
         result = result.with_text("resultType", "complete");
     }
     let mut content = output.content;
-    let reference = output.meta.truncation.as_ref().and_then(|omitted| omitted.reference.as_ref());
+    let reference = output.meta.truncation.as_ref().and_then(|truncation| truncation.reference.as_ref());
     if let Some(reference) = reference.filter(|_| peer.supports("2025-06-18")) {
-        let uri = format!("{RESULTS}{reference}");
+        let uri = format!("{RESULT_URI_PREFIX}{reference}");
         content.push(ContentBlock::ResourceLink { uri, name: format!("the whole result {reference}") });
     }
     result = result.with_value("content", &json!(content));
     if let Some(structured) = &output.structured {
-        result = match is_plain {
+        result = match is_none_or_object {
             true => result.with_raw("structuredContent", structured),
             false => {
                 result.with_object("structuredContent", &JsonObject::new().with_raw("result", structured))
@@ -180,26 +162,18 @@ fn output_outcome(output: ToolOutput, peer: &Peer) -> Outcome {
     Outcome::result(result.to_string())
 }
 
-/// The response to a protocol error of an upstream server.
 fn protocol_error_outcome(raw: &RawJson, family: RevisionFamily) -> Outcome {
-    let mut code = None;
-    // Fields before a syntax error count.
-    let _ = each_field(raw.get(), |key, value| {
-        if key == "code" {
-            code = value.number::<i64>();
-        }
-        Ok(())
-    });
-    let is_missing = family == RevisionFamily::Modern && code == Some(error_code::MISSING_CAPABILITY);
-    let status = if is_missing { StatusCode::BAD_REQUEST } else { StatusCode::OK };
+    let code = raw_field(raw, "code").and_then(|code| code.get().parse().ok());
+    let is_missing_capability =
+        family == RevisionFamily::Modern && code == Some(error_code::MISSING_CAPABILITY);
+    let status = if is_missing_capability { StatusCode::BAD_REQUEST } else { StatusCode::OK };
     Outcome::RawError { raw: raw.clone(), status }
 }
 
-/// The response to a failed call.
 fn error_outcome(error: &ToolError, channel: &RequestChannel) -> Outcome {
     let peer = &channel.peer;
     if let Some(missing) = channel.missing_capability().filter(|_| peer.family() == RevisionFamily::Modern) {
-        return missing_capability(missing);
+        return missing_capability_error(missing);
     }
     match error.raw() {
         Some(RawToolError::ToolResult(raw)) => return Outcome::raw_result(raw.clone(), peer.family()),
@@ -210,17 +184,17 @@ fn error_outcome(error: &ToolError, channel: &RequestChannel) -> Outcome {
     match error.kind() {
         ErrorKind::UnknownTool | ErrorKind::UnknownSource => {
             let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
-            Outcome::error(error_code::INVALID_PARAMS, format!("{error}{hint}"))
+            Outcome::invalid_params(format!("{error}{hint}"))
         }
         ErrorKind::InvalidArguments if !peer.supports("2025-11-25") => {
-            Outcome::error(error_code::INVALID_PARAMS, error.to_string())
+            Outcome::invalid_params(error.to_string())
         }
         _ => {
             let hint = hint.map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
             let text = json!([{"type": "text", "text": format!("{error}{hint}")}]);
-            let kind =
+            let result_type =
                 if peer.family() == RevisionFamily::Modern { r#""resultType":"complete","# } else { "" };
-            Outcome::result(format!(r#"{{{kind}"content":{text},"isError":true}}"#))
+            Outcome::result(format!(r#"{{{result_type}"content":{text},"isError":true}}"#))
         }
     }
 }

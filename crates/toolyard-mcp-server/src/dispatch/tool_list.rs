@@ -2,17 +2,22 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    fmt::Display,
+    sync::{Arc, Mutex, OnceLock},
 };
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::Bytes;
-use toolyard_core::{Catalogue, OfferedTool, RawJson};
-use toolyard_mcp::definition::{MirroredParameter, mirrored_parameters};
+use toolyard_core::{Catalogue, ListedTool, RawJson};
+use toolyard_mcp::{
+    definition::{MirroredParameter, mirrored_parameters},
+    raw_field,
+};
 
-use crate::{config::ServerLimits, dispatch::outcome::LIST_END, json_fields::each_field};
+use crate::{config::ServerLimits, dispatch::outcome::LIST_END, sync::lock};
 
-/// An endpoint has two catalogues, and clients may still be paging through the previous version of each.
+/// An endpoint has up to two catalogues (for the surfaces `full` and `search`), and clients may still be paging
+/// through the previous version of each.
 const MAX_CACHED_CATALOGUES: usize = 4;
 
 /// The catalogues that were listed last, encoded.
@@ -21,12 +26,11 @@ pub(crate) struct ToolListCache {
     recent: Mutex<Vec<Arc<EncodedCatalogue>>>,
 }
 
-/// A catalogue and its encoded pages.
 #[derive(Debug)]
 pub(crate) struct EncodedCatalogue {
     pub(crate) catalogue: Arc<Catalogue>,
     pages: OnceLock<Vec<ToolPage>>,
-    header_parameters: OnceLock<HashMap<Arc<str>, Vec<MirroredParameter>>>,
+    mirrored_parameters: OnceLock<HashMap<Arc<str>, Vec<MirroredParameter>>>,
 }
 
 /// A page: definitions separated by commas, [`LIST_END`], and the cursor of the next page.
@@ -40,7 +44,7 @@ pub(crate) struct ToolPage {
 
 impl ToolListCache {
     pub(crate) fn get(&self, catalogue: Arc<Catalogue>) -> Arc<EncodedCatalogue> {
-        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut recent = lock(&self.recent);
         if let Some(found) = recent.iter().find(|encoded| Arc::ptr_eq(&encoded.catalogue, &catalogue)) {
             return Arc::clone(found);
         }
@@ -50,7 +54,7 @@ impl ToolListCache {
         let encoded = Arc::new(EncodedCatalogue {
             catalogue,
             pages: OnceLock::new(),
-            header_parameters: OnceLock::new(),
+            mirrored_parameters: OnceLock::new(),
         });
         recent.push(Arc::clone(&encoded));
         encoded
@@ -61,7 +65,7 @@ impl EncodedCatalogue {
     /// The page of a cursor; none for an invalid one.
     pub(crate) fn page(&self, cursor: Option<&str>, limits: &ServerLimits) -> Option<ToolPage> {
         let tools = &self.catalogue.tools;
-        let pages = self.pages.get_or_init(|| pages(tools, limits));
+        let pages = self.pages.get_or_init(|| paginate(tools, limits));
         let Some(cursor) = cursor else { return pages.first().cloned() };
         let start = self.page_start(cursor)?;
         if let Some(page) = pages.iter().find(|page| page.start == start) {
@@ -69,37 +73,38 @@ impl EncodedCatalogue {
         }
         // The catalogue has changed since the cursor was issued.
         let rest = tools.get(start..)?;
-        Some(encode_page(rest, start, page_length(rest, limits)))
+        Some(encode_page(rest, start, page_length(definition_bytes(rest), limits)))
     }
 
     /// The arguments of a tool that clients repeat in headers.
-    pub(crate) fn header_parameters(&self, tool: &str) -> &[MirroredParameter] {
-        let header_parameters = self.header_parameters.get_or_init(|| {
+    pub(crate) fn mirrored_parameters(&self, tool: &str) -> &[MirroredParameter] {
+        let mirrored_parameters = self.mirrored_parameters.get_or_init(|| {
             let tools = self.catalogue.tools.iter();
             tools
-                .filter_map(|tool| Some((Arc::clone(&tool.name), read_header_parameters(&tool.definition)?)))
+                .filter_map(|tool| {
+                    Some((Arc::clone(&tool.name), read_mirrored_parameters(&tool.definition)?))
+                })
                 .collect()
         });
-        header_parameters.get(tool).map_or(&[], Vec::as_slice)
+        mirrored_parameters.get(tool).map_or(&[], Vec::as_slice)
     }
 
     /// The index after the tool that a cursor names, even if that tool was removed.
     fn page_start(&self, cursor: &str) -> Option<usize> {
-        let name = String::from_utf8(URL_SAFE_NO_PAD.decode(cursor).ok()?).ok()?;
-        let name = name.strip_prefix(CURSOR_PREFIX)?;
+        let name = decode_cursor(CURSOR_PREFIX, cursor)?;
         let tools = &self.catalogue.tools;
-        let found = tools.iter().position(|tool| tool.name.as_ref() == name);
-        Some(found.map_or_else(|| tools.partition_point(|tool| tool.name.as_ref() <= name), |at| at + 1))
+        let found = tools.iter().position(|tool| *tool.name == *name);
+        Some(found.map_or_else(|| tools.partition_point(|tool| *tool.name <= *name), |at| at + 1))
     }
 }
 
-/// The beginning of a decoded cursor.
+/// The beginning of a decoded cursor; the name of the last tool of the previous page follows.
 const CURSOR_PREFIX: &str = "after:";
 
-fn pages(tools: &[OfferedTool], limits: &ServerLimits) -> Vec<ToolPage> {
+fn paginate(tools: &[ListedTool], limits: &ServerLimits) -> Vec<ToolPage> {
     let (mut pages, mut start) = (Vec::new(), 0);
     while let Some(rest) = tools.get(start..).filter(|rest| !rest.is_empty() || pages.is_empty()) {
-        let length = page_length(rest, limits);
+        let length = page_length(definition_bytes(rest), limits);
         pages.push(encode_page(rest, start, length));
         if length == 0 {
             break;
@@ -109,22 +114,34 @@ fn pages(tools: &[OfferedTool], limits: &ServerLimits) -> Vec<ToolPage> {
     pages
 }
 
-/// The number of tools on a page: at least one if there is one.
-fn page_length(tools: &[OfferedTool], limits: &ServerLimits) -> usize {
-    let mut bytes = 0_usize;
-    let fits = |tool: &&OfferedTool| {
-        bytes += tool.definition.get().len() + 1;
-        bytes <= limits.page_bytes
-    };
-    let fitting = tools.iter().take(limits.page_entries).take_while(fits).count();
-    fitting.max(1).min(tools.len())
+fn definition_bytes(tools: &[ListedTool]) -> impl ExactSizeIterator<Item = usize> {
+    tools.iter().map(|tool| tool.definition.get().len())
 }
 
-fn encode_page(rest: &[OfferedTool], start: usize, length: usize) -> ToolPage {
-    let shown = rest.get(..length).unwrap_or_default();
-    let size = shown.iter().map(|tool| tool.definition.get().len() + 1).sum::<usize>();
+/// The number of entries of these sizes on a page: at least one if there is one.
+pub(crate) fn page_length(sizes: impl ExactSizeIterator<Item = usize>, limits: &ServerLimits) -> usize {
+    let (mut bytes, entries) = (0_usize, sizes.len());
+    let fits = |size: &usize| {
+        bytes += size + 1;
+        bytes <= limits.page_bytes
+    };
+    sizes.take(limits.page_entries).take_while(fits).count().max(1).min(entries)
+}
+
+pub(crate) fn encode_cursor(prefix: &str, position: impl Display) -> String {
+    URL_SAFE_NO_PAD.encode(format!("{prefix}{position}"))
+}
+
+pub(crate) fn decode_cursor(prefix: &str, cursor: &str) -> Option<String> {
+    let text = String::from_utf8(URL_SAFE_NO_PAD.decode(cursor).ok()?).ok()?;
+    text.strip_prefix(prefix).map(str::to_owned)
+}
+
+fn encode_page(rest: &[ListedTool], start: usize, length: usize) -> ToolPage {
+    let page_tools = rest.get(..length).unwrap_or_default();
+    let size = definition_bytes(page_tools).sum::<usize>() + page_tools.len();
     let mut entries: Vec<u8> = Vec::with_capacity(size + LIST_END.len());
-    for tool in shown {
+    for tool in page_tools {
         if !entries.is_empty() {
             entries.push(b',');
         }
@@ -132,25 +149,18 @@ fn encode_page(rest: &[OfferedTool], start: usize, length: usize) -> ToolPage {
     }
     toolyard_core::text::join_json_lines(&mut entries);
     entries.extend_from_slice(LIST_END.as_bytes());
-    let last = shown.last().filter(|_| rest.len() > length);
-    let next = last.map(|tool| URL_SAFE_NO_PAD.encode(format!("{CURSOR_PREFIX}{}", tool.name)));
+    let last = page_tools.last().filter(|_| rest.len() > length);
+    let next = last.map(|tool| encode_cursor(CURSOR_PREFIX, &tool.name));
     ToolPage { entries: entries.into(), next, start }
 }
 
-fn read_header_parameters(definition: &RawJson) -> Option<Vec<MirroredParameter>> {
+fn read_mirrored_parameters(definition: &RawJson) -> Option<Vec<MirroredParameter>> {
     if !definition.get().contains("x-mcp-header") {
         return None;
     }
-    let mut schema = None;
-    each_field(definition.get(), |key, value| {
-        if key == "inputSchema" {
-            schema = Some(definition.part(value));
-        }
-        Ok(())
-    })
-    .ok()?;
+    let schema = raw_field(definition, "inputSchema")?;
     // Invalid header declarations are ignored.
-    mirrored_parameters(&schema?).ok().filter(|header_parameters| !header_parameters.is_empty())
+    mirrored_parameters(&schema).ok().filter(|mirrored_parameters| !mirrored_parameters.is_empty())
 }
 
 #[cfg(test)]

@@ -4,12 +4,12 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn tool(name: &str) -> OfferedTool {
+fn tool(name: &str) -> ListedTool {
     let definition = RawJson::parse(format!("{{\"name\":\"{name}\",\n\"inputSchema\":{{}}}}")).unwrap();
-    OfferedTool { name: name.into(), definition }
+    ListedTool { name: name.into(), definition }
 }
 
-fn encoded(names: &[String]) -> Arc<EncodedCatalogue> {
+fn encode(names: &[String]) -> Arc<EncodedCatalogue> {
     let tools = names.iter().map(|name| tool(name)).collect();
     ToolListCache::default().get(Arc::new(Catalogue { version: 1, tools }))
 }
@@ -27,24 +27,24 @@ fn limits(entries: usize, bytes: usize) -> ServerLimits {
 
 #[test]
 fn a_catalogue_is_encoded_once() {
-    let lists = ToolListCache::default();
+    let cache = ToolListCache::default();
     let catalogue = Arc::new(Catalogue { version: 1, tools: vec![tool("a")] });
-    let first = lists.get(Arc::clone(&catalogue));
+    let first = cache.get(Arc::clone(&catalogue));
     let page = first.page(None, &limits(10, 1_000)).unwrap();
-    let again = lists.get(catalogue).page(None, &limits(10, 1_000)).unwrap();
+    let again = cache.get(catalogue).page(None, &limits(10, 1_000)).unwrap();
     assert_eq!(page.entries.as_ptr(), again.entries.as_ptr());
     assert!(!page.entries.contains(&b'\n'));
 }
 
 #[test]
 fn an_empty_catalogue_has_one_empty_page() {
-    let page = encoded(&[]).page(None, &limits(10, 1_000)).unwrap();
+    let page = encode(&[]).page(None, &limits(10, 1_000)).unwrap();
     assert!(page.entries == LIST_END.as_bytes() && page.next.is_none());
 }
 
 #[test]
 fn an_invalid_cursor_has_no_page() {
-    let encoded = encoded(&["a".to_owned()]);
+    let encoded = encode(&["a".to_owned()]);
     for cursor in ["", "x", "YQ", "!!", "YWZ0ZXI"] {
         assert_eq!(encoded.page(Some(cursor), &limits(1, 100)), None, "{cursor}");
     }
@@ -53,12 +53,12 @@ fn an_invalid_cursor_has_no_page() {
 #[test]
 fn only_tools_that_declare_headers_have_any() {
     let schema = r#"{"name":"b","inputSchema":{"type":"object","properties":{"r":{"type":"string","x-mcp-header":"R"}}}}"#;
-    let asks = OfferedTool { name: "b".into(), definition: RawJson::parse(schema.to_owned()).unwrap() };
+    let with_header = ListedTool { name: "b".into(), definition: RawJson::parse(schema.to_owned()).unwrap() };
     let encoded =
-        ToolListCache::default().get(Arc::new(Catalogue { version: 1, tools: vec![tool("a"), asks] }));
-    assert_eq!(encoded.header_parameters("a"), []);
-    assert_eq!(encoded.header_parameters("b")[0].header, "R");
-    assert_eq!(encoded.header_parameters("c"), []);
+        ToolListCache::default().get(Arc::new(Catalogue { version: 1, tools: vec![tool("a"), with_header] }));
+    assert_eq!(encoded.mirrored_parameters("a"), []);
+    assert_eq!(encoded.mirrored_parameters("b")[0].header, "R");
+    assert_eq!(encoded.mirrored_parameters("c"), []);
 }
 
 proptest! {
@@ -67,42 +67,42 @@ proptest! {
         names in proptest::collection::btree_set("[a-z]{1,8}", 0..40), entries in 1_usize..7, bytes in 1_usize..200
     ) {
         let names: Vec<String> = names.into_iter().collect();
-        let (encoded, limits) = (encoded(&names), limits(entries, bytes));
-        let (mut seen, mut cursor) = (Vec::new(), None);
+        let (encoded, limits) = (encode(&names), limits(entries, bytes));
+        let (mut listed, mut cursor) = (Vec::new(), None);
         loop {
             let page = encoded.page(cursor.as_deref(), &limits).unwrap();
-            let shown = names_on(&page);
-            prop_assert!(shown.len() <= entries);
-            prop_assert!(page.entries.len() - LIST_END.len() < bytes || shown.len() <= 1);
-            seen.extend(shown);
+            let page_names = names_on(&page);
+            prop_assert!(page_names.len() <= entries);
+            prop_assert!(page.entries.len() - LIST_END.len() < bytes || page_names.len() <= 1);
+            listed.extend(page_names);
             match page.next {
                 Some(next) => cursor = Some(next),
                 None => break,
             }
         }
-        prop_assert_eq!(seen, names);
+        prop_assert_eq!(listed, names);
     }
 
     #[test]
     fn a_change_between_pages_repeats_and_loses_nothing_else(
-        names in proptest::collection::btree_set("[a-z]{1,8}", 2..40), gone in any::<prop::sample::Index>()
+        names in proptest::collection::btree_set("[a-z]{1,8}", 2..40), removed in any::<prop::sample::Index>()
     ) {
         let names: Vec<String> = names.into_iter().collect();
         let limits = limits(2, 10_000);
-        let first = encoded(&names).page(None, &limits).unwrap();
-        let mut left = names.clone();
-        left.remove(gone.index(names.len()));
-        let changed = encoded(&left);
-        let mut seen = names_on(&first);
+        let first = encode(&names).page(None, &limits).unwrap();
+        let mut remaining = names.clone();
+        remaining.remove(removed.index(names.len()));
+        let changed = encode(&remaining);
+        let mut listed = names_on(&first);
         let mut cursor = first.next;
         while let Some(next) = cursor {
             let page = changed.page(Some(&next), &limits).unwrap();
-            seen.extend(names_on(&page));
+            listed.extend(names_on(&page));
             cursor = page.next;
         }
-        let mut once = seen.clone();
-        once.dedup();
-        prop_assert_eq!(&once, &seen);
-        prop_assert!(left.iter().all(|name| seen.contains(name)));
+        let mut distinct = listed.clone();
+        distinct.dedup();
+        prop_assert_eq!(&distinct, &listed);
+        prop_assert!(remaining.iter().all(|name| listed.contains(name)));
     }
 }

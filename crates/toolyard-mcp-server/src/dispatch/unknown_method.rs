@@ -6,8 +6,11 @@ use toolyard_mcp::error_code;
 
 use crate::dispatch::outcome::Outcome;
 
+/// Characters of the unknown method that the error repeats.
+const MAX_SHOWN_METHOD_CHARS: usize = 64;
+
 /// Methods that may be suggested.
-const METHODS: [&str; 18] = [
+const SUGGESTED_METHODS: [&str; 18] = [
     "completion/complete",
     "initialize",
     "logging/setLevel",
@@ -28,11 +31,11 @@ const METHODS: [&str; 18] = [
     "tools/list",
 ];
 
-/// The error for an unknown method.
 pub(crate) fn unknown_method(method: &str, family: RevisionFamily) -> Outcome {
     let status = if family == RevisionFamily::Modern { StatusCode::NOT_FOUND } else { StatusCode::OK };
-    let shown: String = method.chars().take(64).collect();
-    let near = METHODS
+    let shown: String = method.chars().take(MAX_SHOWN_METHOD_CHARS).collect();
+    // Suggests a method with at most one typo per four characters.
+    let near = SUGGESTED_METHODS
         .into_iter()
         .filter(|known| *known != method)
         .map(|known| (strsim::damerau_levenshtein(known, &shown), known))

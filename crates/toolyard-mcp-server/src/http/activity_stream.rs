@@ -23,7 +23,6 @@ pub(crate) struct ConnectionActivity {
     closing: AtomicBool,
 }
 
-/// Counts a request until dropped.
 #[derive(Debug)]
 pub(crate) struct RequestGuard<'a>(&'a ConnectionActivity);
 
@@ -34,12 +33,10 @@ impl ConnectionActivity {
         RequestGuard(self)
     }
 
-    /// Closes the connection after the next response.
     pub(crate) fn close_after_response(&self) {
         self.closing.store(true, Relaxed);
     }
 
-    /// Whether the connection closes after the next response.
     pub(crate) fn is_closing(&self) -> bool {
         self.closing.load(Relaxed)
     }
@@ -69,7 +66,7 @@ impl ActivityStream {
         Self { stream: TokioIo::new(stream), activity }
     }
 
-    fn note_write(&self, written: &Poll<io::Result<usize>>) {
+    fn record_write(&self, written: &Poll<io::Result<usize>>) {
         if matches!(written, Poll::Ready(Ok(1..))) {
             self.activity.is_active.store(true, Relaxed);
         }
@@ -93,7 +90,7 @@ impl Write for ActivityStream {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.note_write(&written);
+        self.record_write(&written);
         written
     }
 
@@ -112,10 +109,10 @@ impl Write for ActivityStream {
     fn poll_write_vectored(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-        pieces: &[IoSlice<'_>],
+        buffers: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
-        self.note_write(&written);
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, buffers);
+        self.record_write(&written);
         written
     }
 }
@@ -131,6 +128,7 @@ mod tests {
         let request = activity.begin_request();
         assert!(!activity.is_idle() && !activity.is_idle());
         drop(request);
+        // Active since the last check, and idle since this one.
         assert!(!activity.is_idle());
         assert!(activity.is_idle());
     }

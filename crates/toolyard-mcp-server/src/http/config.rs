@@ -6,6 +6,9 @@ use aws_lc_rs::{constant_time::verify_slices_are_equal, digest};
 
 use crate::http::routes::HttpRoutes;
 
+/// Stands for the hash of a credential where none is required.
+pub(crate) const NO_CREDENTIAL: [u8; 32] = [0; 32];
+
 /// How a server is reached over HTTP.
 #[derive(Debug, Clone)]
 pub struct HttpConfig {
@@ -94,10 +97,10 @@ impl fmt::Debug for AccessToken {
 
 impl Access {
     /// A hash of the credential, to which sessions are bound.
-    pub(crate) fn principal(&self) -> [u8; 32] {
+    pub(crate) fn credential_hash(&self) -> [u8; 32] {
         match self {
             Self::Token(token) => token.hash,
-            Self::Open => [0; 32],
+            Self::Open => NO_CREDENTIAL,
         }
     }
 }

@@ -2,25 +2,27 @@
 
 use std::{
     net::IpAddr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
+use toolyard_core::BoxFuture;
 use toolyard_mcp::error_code;
 
 use crate::{
     config::ServedRevisions,
     dispatch::served_endpoint::ServedEndpoint,
     http::{
+        access_check::{check_host_and_origin, check_token},
         activity_stream::ConnectionActivity,
-        body::{KeepAlive, ResponseBody, TaskEventStream},
+        body::{ResponseBody, TaskEventStream},
         config::HttpConfig,
-        guard::{check_host_and_origin, check_token},
-        legacy_sse::LegacySessions,
+        event_stream::{EventStream, KeepAlive},
+        legacy_sse::LegacySseSessions,
         response,
-        routes::{HttpRoutes, RouteRequest},
+        routes::{HttpRoutes, RouteBody, RouteRequest},
     },
     interaction::request_channel::{NotificationPreferences, RequestChannel},
     server::McpServer,
@@ -28,6 +30,7 @@ use crate::{
         peer::Peer,
         session_id::{SessionScope, open_session_id},
     },
+    sync::lock,
 };
 
 /// The health check of load balancers.
@@ -35,20 +38,19 @@ const HEALTH_PATH: &str = "/healthz";
 
 static REVISION_HEADER: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
-/// What all connections share.
+/// State that all connections share.
 #[derive(Debug)]
 pub(crate) struct HttpServer {
     pub(crate) server: Arc<McpServer>,
     pub(crate) config: HttpConfig,
-    pub(crate) principal: [u8; 32],
-    pub(crate) legacy: Arc<LegacySessions>,
+    pub(crate) credential_hash: [u8; 32],
+    pub(crate) legacy_sse_sessions: Arc<LegacySseSessions>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) http: Arc<HttpServer>,
-    /// The local address of the connection.
-    local: Option<IpAddr>,
+    local_address: Option<IpAddr>,
     pub(crate) activity: Arc<ConnectionActivity>,
     /// The last opened session: most connections have one.
     session: Mutex<Option<CachedSession>>,
@@ -57,7 +59,6 @@ pub(crate) struct Connection {
 /// A session id, its endpoint and its client.
 type CachedSession = (HeaderValue, Arc<ServedEndpoint>, Arc<Peer>);
 
-/// The content types that a client accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AcceptedTypes {
     pub(crate) json: bool,
@@ -65,11 +66,10 @@ pub(crate) struct AcceptedTypes {
 }
 
 impl Connection {
-    pub(crate) fn new(http: Arc<HttpServer>, local: Option<IpAddr>) -> Self {
-        Self { http, local, activity: Arc::default(), session: Mutex::default() }
+    pub(crate) fn new(http: Arc<HttpServer>, local_address: Option<IpAddr>) -> Self {
+        Self { http, local_address, activity: Arc::default(), session: Mutex::default() }
     }
 
-    /// Handles one request.
     pub(crate) async fn respond(&self, request: Request<Incoming>) -> Response<ResponseBody> {
         let _in_flight = self.activity.begin_request();
         // Health checks have no token and arbitrary host names, and reveal nothing.
@@ -78,7 +78,7 @@ impl Connection {
         }
         let (config, headers) = (&self.http.config, request.headers());
         let authority = request.uri().authority().map(http::uri::Authority::as_str);
-        if let Err(denied) = check_host_and_origin(config, headers, authority, self.local) {
+        if let Err(denied) = check_host_and_origin(config, headers, authority, self.local_address) {
             tracing::debug!(?denied, "access denied");
             return response::access_denied(denied);
         }
@@ -114,21 +114,24 @@ impl Connection {
                 "not found: the MCP endpoint is /mcp",
             );
         };
-        let has_legacy = self.http.server.config.revisions != ServedRevisions::Modern;
+        let serves_legacy = self.http.server.config.revisions != ServedRevisions::Modern;
         match (kind, method) {
             (Route::Mcp, &Method::POST) => self.post(request, &endpoint).await,
-            (Route::Mcp, &Method::GET) if has_legacy => self.open_stream(request.headers(), &endpoint),
-            (Route::Mcp, &Method::DELETE) if has_legacy => self.end_session(request.headers(), &endpoint),
-            (Route::Mcp, _) if has_legacy => response::method_not_allowed("GET, POST, DELETE, OPTIONS"),
+            (Route::Mcp, &Method::GET) if serves_legacy => {
+                self.open_change_stream(request.headers(), &endpoint)
+            }
+            (Route::Mcp, &Method::DELETE) if serves_legacy => self.end_session(request.headers(), &endpoint),
+            (Route::Mcp, _) if serves_legacy => response::method_not_allowed("GET, POST, DELETE, OPTIONS"),
             (Route::Mcp, _) => response::method_not_allowed("POST, OPTIONS"),
-            (Route::LegacyStream, &Method::GET) => self.open_legacy_stream(&endpoint),
-            (Route::LegacyStream, _) => response::method_not_allowed("GET, OPTIONS"),
-            (Route::LegacyMessages, &Method::POST) => self.legacy_message(request, &endpoint).await,
-            (Route::LegacyMessages, _) => response::method_not_allowed("POST, OPTIONS"),
+            (Route::LegacySseStream, &Method::GET) => self.open_legacy_sse_stream(&endpoint),
+            (Route::LegacySseStream, _) => response::method_not_allowed("GET, OPTIONS"),
+            (Route::LegacySseMessages, &Method::POST) => {
+                self.receive_legacy_sse_message(request, &endpoint).await
+            }
+            (Route::LegacySseMessages, _) => response::method_not_allowed("POST, OPTIONS"),
         }
     }
 
-    /// Handles a request with a configured route.
     async fn handle_route(
         &self,
         routes: &dyn HttpRoutes,
@@ -142,16 +145,30 @@ impl Connection {
         };
         let query = uri.query().unwrap_or_default().to_owned();
         let request = RouteRequest { method, path: uri.path().to_owned(), query, headers, body };
-        let response = routes.handle(request).await;
-        let mut stopped = self.http.server.shutdown_signal();
-        response.respond(
-            KeepAlive::new(self.http.config.keep_alive_interval),
-            async move { stopped.wait().await },
-        )
+        let route_response = routes.handle(request).await;
+        let mut response = match route_response.body {
+            RouteBody::Json(text) => response::json(route_response.status, text),
+            RouteBody::Events { stream: events, ends_on_shutdown } => {
+                let mut shutdown = self.http.server.shutdown_signal();
+                let stop: BoxFuture<'static, ()> = match ends_on_shutdown {
+                    true => Box::pin(async move { shutdown.wait().await }),
+                    false => Box::pin(std::future::pending()),
+                };
+                let keep_alive = KeepAlive::new(self.http.config.keep_alive_interval);
+                response::stream(ResponseBody::Events(Box::new(EventStream { events, keep_alive, stop })))
+            }
+        };
+        *response.status_mut() = route_response.status;
+        response.headers_mut().extend(route_response.headers);
+        response
     }
 
     /// Opens the stream of change notifications of a legacy client.
-    fn open_stream(&self, headers: &HeaderMap, endpoint: &Arc<ServedEndpoint>) -> Response<ResponseBody> {
+    fn open_change_stream(
+        &self,
+        headers: &HeaderMap,
+        endpoint: &Arc<ServedEndpoint>,
+    ) -> Response<ResponseBody> {
         if !accepted_types(headers).events {
             let text = "not acceptable: a stream needs Accept: text/event-stream";
             return response::error(StatusCode::NOT_ACCEPTABLE, error_code::SERVER_ERROR, text);
@@ -160,16 +177,16 @@ impl Connection {
             Ok(peer) => peer,
             Err(response) => return *response,
         };
-        let session_key = peer.session_key;
+        let session_number = peer.session_number;
         let server = &self.http.server;
         let channel =
             RequestChannel::new(peer, Arc::clone(&server.input_requests), NotificationPreferences::default());
         let task = server.notify_legacy_client(endpoint, channel);
-        server.clients.open_stream(session_key, &task.channel, server.config.limits.tracked_clients);
+        server.clients.replace_change_stream(session_number, &task.channel);
         let events = TaskEventStream {
             server: Arc::clone(server),
             endpoint: Arc::clone(endpoint),
-            principal: self.http.principal,
+            credential_hash: self.http.credential_hash,
             id: None,
             task: Some(task),
             // Some clients consider a stream open after its first byte.
@@ -185,27 +202,30 @@ impl Connection {
             Err(response) => return *response,
         };
         let server = &self.http.server;
-        let subscribed = server.clients.end_session(peer.session_key, server.config.limits.tracked_clients);
+        let subscribed = server.clients.end_session(peer.session_number);
         server.release_subscriptions(endpoint, subscribed);
         response::status(StatusCode::NO_CONTENT)
     }
 
-    fn open_legacy_stream(&self, endpoint: &Arc<ServedEndpoint>) -> Response<ResponseBody> {
+    fn open_legacy_sse_stream(&self, endpoint: &Arc<ServedEndpoint>) -> Response<ResponseBody> {
         let http = &self.http;
-        match http.legacy.open_stream(&http.server, endpoint, http.principal, &http.config) {
-            Some(events) => response::stream(ResponseBody::LegacySse(Box::new(events))),
+        match http.legacy_sse_sessions.open_stream(&http.server, endpoint, http.credential_hash, &http.config)
+        {
+            Some(events) => response::stream(ResponseBody::Events(Box::new(events))),
             None => response::status(StatusCode::SERVICE_UNAVAILABLE),
         }
     }
 
-    async fn legacy_message(
+    async fn receive_legacy_sse_message(
         &self,
         request: Request<Incoming>,
         endpoint: &Arc<ServedEndpoint>,
     ) -> Response<ResponseBody> {
         let query = request.uri().query().unwrap_or_default();
-        let name = query.split('&').find_map(|pair| pair.strip_prefix("sessionId=")).unwrap_or_default();
-        let Some(legacy_session) = self.http.legacy.find(name, endpoint) else { return session_not_found() };
+        let id = query.split('&').find_map(|pair| pair.strip_prefix("sessionId=")).unwrap_or_default();
+        let Some(legacy_session) = self.http.legacy_sse_sessions.find(id, endpoint) else {
+            return session_not_found();
+        };
         match self.read_text(request).await {
             Ok(text) => {
                 legacy_session.receive(text).await;
@@ -231,7 +251,6 @@ impl Connection {
         }
     }
 
-    /// Looks up the session of a request.
     pub(crate) fn lookup_session(
         &self,
         headers: &HeaderMap,
@@ -239,11 +258,14 @@ impl Connection {
     ) -> SessionLookup {
         let Some(id) = headers.get(&response::SESSION_HEADER) else { return SessionLookup::Missing };
         let server = &self.http.server;
-        let mut last = self.session.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = match &*last {
-            Some((known, at, peer)) if known == id && Arc::ptr_eq(at, endpoint) => Some(Arc::clone(peer)),
+        let mut cached = lock(&self.session);
+        let peer = match &*cached {
+            Some((cached_id, at, peer)) if cached_id == id && Arc::ptr_eq(at, endpoint) => {
+                Some(Arc::clone(peer))
+            }
             _ => {
-                let scope = SessionScope { profile: &endpoint.profile, principal: &self.http.principal };
+                let scope =
+                    SessionScope { profile: &endpoint.profile, credential_hash: &self.http.credential_hash };
                 let opened =
                     id.to_str().ok().and_then(|id| open_session_id(&server.config.session_keys, &scope, id));
                 let peer = opened.map(Arc::new);
@@ -251,13 +273,13 @@ impl Connection {
                     // Keeps the id out of debug output.
                     let mut id = id.clone();
                     id.set_sensitive(true);
-                    *last = Some((id, Arc::clone(endpoint), Arc::clone(peer)));
+                    *cached = Some((id, Arc::clone(endpoint), Arc::clone(peer)));
                 }
                 peer
             }
         };
-        match known {
-            Some(peer) if !server.clients.has_ended(peer.session_key) => SessionLookup::Found(peer),
+        match peer {
+            Some(peer) if !server.clients.has_ended(peer.session_number) => SessionLookup::Found(peer),
             _ => SessionLookup::Unknown,
         }
     }
@@ -302,12 +324,12 @@ impl Connection {
     }
 }
 
-/// The session of a request.
 #[derive(Debug)]
 pub(crate) enum SessionLookup {
+    /// The request has no session id.
     Missing,
     Found(Arc<Peer>),
-    /// Forged, for another client or endpoint, expired or ended.
+    /// Forged, for another credential or endpoint, expired or ended.
     Unknown,
 }
 
@@ -317,18 +339,17 @@ pub(crate) fn session_not_found() -> Response<ResponseBody> {
     response::error(StatusCode::NOT_FOUND, error_code::SESSION_NOT_FOUND, text)
 }
 
-/// What a path addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Route {
     Mcp,
-    LegacyStream,
-    LegacyMessages,
+    LegacySseStream,
+    LegacySseMessages,
 }
 
 impl Route {
-    /// The route and the profile of a path.
     fn parse(path: &str, legacy_sse: bool) -> Option<(Self, &str)> {
-        let routes = [("/mcp", Self::Mcp), ("/sse", Self::LegacyStream), ("/messages", Self::LegacyMessages)];
+        let routes =
+            [("/mcp", Self::Mcp), ("/sse", Self::LegacySseStream), ("/messages", Self::LegacySseMessages)];
         let (rest, route) =
             routes.into_iter().find_map(|(prefix, route)| Some((path.strip_prefix(prefix)?, route)))?;
         let profile = match rest.strip_prefix('/') {
@@ -348,8 +369,8 @@ pub(crate) fn accepted_types(headers: &HeaderMap) -> AcceptedTypes {
         let Ok(value) = value.to_str() else { continue };
         for range in value.split(',') {
             has_header = true;
-            let kind = range.split(';').next().unwrap_or_default().trim();
-            let is = |media_type: &str| kind.eq_ignore_ascii_case(media_type);
+            let media_type = range.split(';').next().unwrap_or_default().trim();
+            let is = |expected: &str| media_type.eq_ignore_ascii_case(expected);
             accepted.json |= is("application/json") || is("application/*") || is("*/*");
             accepted.events |= is("text/event-stream") || is("text/*") || is("*/*");
         }
@@ -363,26 +384,31 @@ mod tests {
 
     #[test]
     fn paths_select_transport_and_profile() {
-        assert_eq!(Route::parse("/mcp", false), Some((Route::Mcp, "")));
-        assert_eq!(Route::parse("/mcp/", false), Some((Route::Mcp, "")));
-        assert_eq!(Route::parse("/mcp/work", false), Some((Route::Mcp, "work")));
-        assert_eq!(Route::parse("/sse", true), Some((Route::LegacyStream, "")));
+        const WITH_SSE: bool = true;
+        const WITHOUT_SSE: bool = false;
+        assert_eq!(Route::parse("/mcp", WITHOUT_SSE), Some((Route::Mcp, "")));
+        assert_eq!(Route::parse("/mcp/", WITHOUT_SSE), Some((Route::Mcp, "")));
+        assert_eq!(Route::parse("/mcp/work", WITHOUT_SSE), Some((Route::Mcp, "work")));
+        assert_eq!(Route::parse("/sse", WITH_SSE), Some((Route::LegacySseStream, "")));
         for path in ["/", "/mcpx", "/sse", "/messages", ""] {
-            assert_eq!(Route::parse(path, false), None, "{path}");
+            assert_eq!(Route::parse(path, WITHOUT_SSE), None, "{path}");
         }
     }
 
     #[test]
     fn the_accept_header_selects_content_types() {
-        let of = |value: &str| {
+        let accepted = |value: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::ACCEPT, value.parse().unwrap());
             accepted_types(&headers)
         };
-        assert_eq!(of("application/json, text/event-stream"), AcceptedTypes { json: true, events: true });
-        assert_eq!(of("TEXT/event-stream;q=0.5"), AcceptedTypes { json: false, events: true });
-        assert_eq!(of("*/*"), AcceptedTypes { json: true, events: true });
-        assert_eq!(of("text/html"), AcceptedTypes { json: false, events: false });
+        assert_eq!(
+            accepted("application/json, text/event-stream"),
+            AcceptedTypes { json: true, events: true }
+        );
+        assert_eq!(accepted("TEXT/event-stream;q=0.5"), AcceptedTypes { json: false, events: true });
+        assert_eq!(accepted("*/*"), AcceptedTypes { json: true, events: true });
+        assert_eq!(accepted("text/html"), AcceptedTypes { json: false, events: false });
         assert_eq!(accepted_types(&HeaderMap::new()), AcceptedTypes { json: true, events: false });
     }
 }

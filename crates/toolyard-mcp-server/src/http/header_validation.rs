@@ -27,13 +27,21 @@ pub(crate) fn validate_headers(headers: &HeaderMap, incoming: &IncomingRequest) 
     if header_value.as_deref() != Some(name) {
         return Err(header_mismatch("Mcp-Name", header_value.as_deref(), name));
     }
-    if incoming.method == "tools/call" { validate_parameters(headers, incoming, name) } else { Ok(()) }
+    if incoming.method == "tools/call" {
+        validate_mirrored_parameters(headers, incoming, name)
+    } else {
+        Ok(())
+    }
 }
 
 /// Checks the arguments that a tool's schema mirrors in headers.
-fn validate_parameters(headers: &HeaderMap, incoming: &IncomingRequest, tool: &str) -> Result<(), Outcome> {
+fn validate_mirrored_parameters(
+    headers: &HeaderMap,
+    incoming: &IncomingRequest,
+    tool: &str,
+) -> Result<(), Outcome> {
     let catalogue = incoming.endpoint.catalogue(&incoming.peer.client);
-    let parameters = catalogue.header_parameters(tool);
+    let parameters = catalogue.mirrored_parameters(tool);
     if parameters.is_empty() {
         return Ok(());
     }
@@ -44,13 +52,13 @@ fn validate_parameters(headers: &HeaderMap, incoming: &IncomingRequest, tool: &s
         let Ok(name) = HeaderName::try_from(header.as_str()) else { continue };
         let header_value = single_header(headers, &name).and_then(decode_header);
         let value = parameter.path.iter().try_fold(&arguments, |value, key| value.get(key));
-        let is_right = match value {
+        let is_match = match value {
             None | Some(Value::Null) => headers.get(&name).is_none(),
             Some(value) => {
                 header_value.as_deref().is_some_and(|header_value| matches_value(header_value, value))
             }
         };
-        if !is_right {
+        if !is_match {
             let expected = value.map(value_text).unwrap_or_default();
             return Err(header_mismatch(&header, header_value.as_deref(), &expected));
         }
@@ -62,9 +70,9 @@ fn validate_parameters(headers: &HeaderMap, incoming: &IncomingRequest, tool: &s
 fn matches_value(header_value: &str, value: &Value) -> bool {
     match value {
         Value::Number(number) => {
-            let worth = |text: &str| text.parse::<f64>().ok();
+            let parse_number = |text: &str| text.parse::<f64>().ok();
             header_value == number.to_string()
-                || (worth(header_value).is_some() && worth(header_value) == number.as_f64())
+                || (parse_number(header_value).is_some() && parse_number(header_value) == number.as_f64())
         }
         value => header_value == value_text(value),
     }
@@ -91,7 +99,7 @@ fn single_header<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h st
 fn decode_header(value: &str) -> Option<Cow<'_, str>> {
     match value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
         None => Some(Cow::Borrowed(value)),
-        Some(wrapped) => String::from_utf8(STANDARD.decode(wrapped).ok()?).ok().map(Cow::Owned),
+        Some(encoded) => String::from_utf8(STANDARD.decode(encoded).ok()?).ok().map(Cow::Owned),
     }
 }
 
@@ -102,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wrapped_values_are_decoded() {
+    fn base64_values_are_decoded() {
         assert_eq!(decode_header("=?base64?5Lit?=").as_deref(), Some("中"));
         assert_eq!(decode_header("=?base64?!?="), None);
         assert_eq!(decode_header("=?base64?SGVsbG8").as_deref(), Some("=?base64?SGVsbG8"));

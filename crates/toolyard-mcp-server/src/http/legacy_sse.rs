@@ -2,80 +2,80 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, Weak},
 };
 
+use futures_util::{StreamExt, stream};
 use tokio::sync::mpsc;
 
 use crate::{
     dispatch::served_endpoint::ServedEndpoint,
     http::{
-        body::{KeepAlive, LegacyEventStream},
         config::HttpConfig,
+        event_stream::{EventStream, KeepAlive, sse_event},
     },
     server::McpServer,
-    session::sealing::random,
+    session::sealing::fill_random,
     stdio::duplex_session::DuplexSession,
+    sync::lock,
 };
 
 /// Messages that may wait on one stream.
 const OUTPUT_QUEUE_MESSAGES: usize = 256;
 
-/// The open sessions.
 #[derive(Debug, Default)]
-pub(crate) struct LegacySessions {
+pub(crate) struct LegacySseSessions {
     open: Mutex<HashMap<String, Weak<DuplexSession>>>,
 }
 
 /// Removes a session when dropped.
 #[derive(Debug)]
-pub(crate) struct LegacySessionGuard {
-    sessions: Arc<LegacySessions>,
+struct LegacySseSessionGuard {
+    sessions: Arc<LegacySseSessions>,
     id: String,
 }
 
-impl LegacySessions {
+impl LegacySseSessions {
     /// Opens a session. Its first event names the URL for messages.
     pub(crate) fn open_stream(
         self: &Arc<Self>,
         server: &Arc<McpServer>,
         endpoint: &Arc<ServedEndpoint>,
-        principal: [u8; 32],
+        credential_hash: [u8; 32],
         config: &HttpConfig,
-    ) -> Option<LegacyEventStream> {
-        let (out, messages) = mpsc::channel(OUTPUT_QUEUE_MESSAGES);
-        let session = Arc::new(DuplexSession::new(Arc::clone(server), Arc::clone(endpoint), principal, out));
+    ) -> Option<EventStream> {
+        let (out, mut messages) = mpsc::channel(OUTPUT_QUEUE_MESSAGES);
+        let session =
+            Arc::new(DuplexSession::new(Arc::clone(server), Arc::clone(endpoint), credential_hash, out));
         // The id authorizes messages of this session: it must not be guessable.
         let mut id = [0; 16];
-        random(&mut id)?;
+        fill_random(&mut id)?;
         let id: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
-        self.lock().insert(id.clone(), Arc::downgrade(&session));
+        lock(&self.open).insert(id.clone(), Arc::downgrade(&session));
         let profile =
             if endpoint.profile.is_empty() { String::new() } else { format!("/{}", endpoint.profile) };
         let first_event = format!("event: endpoint\ndata: /messages{profile}?sessionId={id}\n\n");
-        let mut stopped = server.shutdown_signal();
-        let open = LegacySessionGuard { sessions: Arc::clone(self), id };
-        Some(LegacyEventStream {
-            first: Some(first_event.into()),
-            messages,
+        let mut shutdown = server.shutdown_signal();
+        // The session ends together with its stream.
+        let open = (session, LegacySseSessionGuard { sessions: Arc::clone(self), id });
+        let events = stream::poll_fn(move |context| {
+            let _open = &open;
+            messages.poll_recv(context).map(|message| Some(sse_event(&message?)))
+        });
+        Some(EventStream {
+            events: stream::once(std::future::ready(first_event.into())).chain(events).boxed(),
             keep_alive: KeepAlive::new(config.keep_alive_interval),
-            stopped: Box::pin(async move { stopped.wait().await }),
-            _session: (session, open),
+            stop: Box::pin(async move { shutdown.wait().await }),
         })
     }
 
-    /// The session with this id at an endpoint.
     pub(crate) fn find(&self, id: &str, endpoint: &Arc<ServedEndpoint>) -> Option<Arc<DuplexSession>> {
-        self.lock().get(id).and_then(Weak::upgrade).filter(|session| session.is_at_endpoint(endpoint))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Weak<DuplexSession>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.open).get(id).and_then(Weak::upgrade).filter(|session| session.is_at_endpoint(endpoint))
     }
 }
 
-impl Drop for LegacySessionGuard {
+impl Drop for LegacySseSessionGuard {
     fn drop(&mut self) {
-        self.sessions.lock().remove(&self.id);
+        lock(&self.sessions.open).remove(&self.id);
     }
 }

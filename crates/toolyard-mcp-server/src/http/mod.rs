@@ -1,13 +1,14 @@
 //! Streamable HTTP: all revisions on one endpoint, and optionally the HTTP+SSE transport of 2024-11-05.
 //!
-//! `serve` accepts connections, `connection` routes their requests, `post` handles MCP messages, `body` and `response`
-//! encode what is sent back.
+//! `serve` accepts connections, `connection` routes their requests, `post` handles MCP messages, `body`, `event_stream` and
+//! `response` encode what is sent back.
 
+mod access_check;
 mod activity_stream;
 mod body;
 mod config;
 mod connection;
-mod guard;
+mod event_stream;
 mod header_validation;
 mod legacy_sse;
 mod post;
@@ -15,6 +16,7 @@ mod response;
 mod routes;
 mod serve;
 
+pub(crate) use config::NO_CREDENTIAL;
 pub use config::{Access, AccessToken, HttpConfig};
 pub use routes::{HttpRoutes, RouteBody, RouteRequest, RouteResponse};
 pub use serve::serve_http;

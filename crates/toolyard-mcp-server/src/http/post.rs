@@ -5,37 +5,33 @@ use std::sync::Arc;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use toolyard_core::RevisionFamily;
-use toolyard_mcp::{Message, RequestId, WireError, WireLimits, error_code};
+use toolyard_mcp::{Message, RequestId, error_code};
 
 use crate::{
     config::ServedRevisions,
     dispatch::{
         incoming_request::IncomingRequest,
         methods::Dispatch,
-        outcome::{MessageChunks, Outcome},
+        outcome::{MessageChunks, Outcome, invalid_message},
         params::Params,
-        revision::{DeclaredRevision, anonymous_peer, modern_peer, revision_family},
+        revision::{BATCH_REVISION, DeclaredRevision, anonymous_peer, modern_peer, revision_family},
         served_endpoint::ServedEndpoint,
     },
     http::{
-        body::{KeepAlive, ResponseBody, TaskEventStream, sse_event, sse_event_of},
+        body::{ResponseBody, TaskEventStream},
         connection::{AcceptedTypes, Connection, SessionLookup, accepted_types, session_not_found},
+        event_stream::{KeepAlive, sse_event, sse_event_from_chunks},
         header_validation::validate_headers,
         response,
     },
     interaction::request_task::{RequestTask, TaskEvent},
-    json_fields::each_field,
     session::{
         peer::Peer,
         session_id::{SessionScope, seal_session_id},
     },
 };
 
-/// The only revision with batches.
-const BATCH_REVISION: &str = "2025-03-26";
-
 impl Connection {
-    /// Handles a POST request.
     pub(crate) async fn post(
         &self,
         mut request: Request<Incoming>,
@@ -60,54 +56,45 @@ impl Connection {
             Err(response) => return response,
         };
         let is_batch = text.trim_ascii_start().starts_with('[');
-        let limits = &self.http.server.config.limits;
-        let wire =
-            WireLimits { message_bytes: limits.message_bytes, depth: limits.depth, ..WireLimits::default() };
-        match Message::read(text, &wire) {
+        match Message::read(text, &self.http.server.config.limits.wire_limits()) {
             Ok(messages) if is_batch => self.handle_batch(&headers, endpoint, messages).await,
             Ok(mut messages) => match messages.pop() {
                 Some(Message::Request { id, method, params }) => {
                     self.handle_request(&headers, endpoint, accepted, id, method, Params::read(params)).await
                 }
-                Some(message) => self.handle_unanswered(&headers, endpoint, message),
+                Some(message) => self.handle_notification_or_response(&headers, endpoint, message),
                 None => response::status(StatusCode::BAD_REQUEST),
             },
-            Err(error) => invalid_message(&error),
+            Err(error) => response::message(StatusCode::BAD_REQUEST, invalid_message(&error)),
         }
     }
 
     /// Handles notifications and responses to input requests.
-    fn handle_unanswered(
+    fn handle_notification_or_response(
         &self,
         headers: &HeaderMap,
         endpoint: &Arc<ServedEndpoint>,
         message: Message,
     ) -> Response<ResponseBody> {
-        let session_key = match self.lookup_session(headers, endpoint) {
-            SessionLookup::Found(peer) => Some(peer.session_key),
+        let session_number = match self.lookup_session(headers, endpoint) {
+            SessionLookup::Found(peer) => Some(peer.session_number),
             SessionLookup::Missing => None,
             SessionLookup::Unknown => return session_not_found(),
         };
         let server = &self.http.server;
-        match (message, session_key) {
-            (Message::Response { id: Some(id), outcome }, Some(session_key)) => {
-                if server.input_requests.resolve(session_key, id, outcome) {
+        match (message, session_number) {
+            (Message::Response { id: Some(id), outcome }, Some(session_number)) => {
+                if server.input_requests.resolve(session_number, id, outcome) {
                     response::status(StatusCode::ACCEPTED)
                 } else {
                     no_pending_request(Some(id))
                 }
             }
             (Message::Response { id, .. }, _) => no_pending_request(id),
-            (Message::Notification { method, params: Some(params) }, Some(session_key))
+            (Message::Notification { method, params: Some(params) }, Some(session_number))
                 if method == "notifications/cancelled" =>
             {
-                // Fields before a syntax error count.
-                let _ = each_field(params.get(), |key, value| {
-                    if key == "requestId" {
-                        server.cancellations.cancel(session_key, value.get());
-                    }
-                    Ok(())
-                });
+                server.cancellations.cancel(session_number, &params);
                 response::status(StatusCode::ACCEPTED)
             }
             _ => response::status(StatusCode::ACCEPTED),
@@ -132,9 +119,9 @@ impl Connection {
         if method == "initialize" && family == RevisionFamily::Legacy {
             return self.initialize(endpoint, accepted, &id, &params);
         }
-        let (endpoint, principal) = (Arc::clone(endpoint), self.http.principal);
+        let (endpoint, credential_hash) = (Arc::clone(endpoint), self.http.credential_hash);
         let can_notify = accepted.events;
-        let incoming = IncomingRequest { endpoint, principal, peer, id, method, params, can_notify };
+        let incoming = IncomingRequest { endpoint, credential_hash, peer, id, method, params, can_notify };
         if family == RevisionFamily::Modern
             && let Err(outcome) = validate_headers(headers, &incoming)
         {
@@ -144,7 +131,7 @@ impl Connection {
         match self.http.server.dispatch(incoming) {
             Dispatch::Completed(outcome) => complete_response(accepted, &id, outcome),
             Dispatch::Pending(task) if family == RevisionFamily::Legacy => {
-                let task = task.cancellable(&self.http.server.cancellations, &id, true);
+                let task = task.cancellable(&self.http.server.cancellations, &id).surviving_disconnect();
                 self.drive_task(accepted, endpoint, id, task).await
             }
             Dispatch::Pending(task) => self.drive_task(accepted, endpoint, id, task).await,
@@ -164,9 +151,9 @@ impl Connection {
         let declared = DeclaredRevision { method, header, meta, over_http: true };
         match revision_family(self.http.server.config.revisions, declared)? {
             RevisionFamily::Modern => {
-                let (peer, meta) = modern_peer(params.meta.take(), None)?;
-                params.meta = Some(meta);
-                Ok(Arc::new(peer))
+                // Over HTTP nothing links the requests of a client, and names are not unique: a random key keeps input
+                // requests of one client from reaching another.
+                Ok(modern_peer(params, fastrand::u64(..))?)
             }
             // A client that initializes again has no session, even if it still sends the id of one.
             RevisionFamily::Legacy if method == "initialize" => Ok(anonymous_peer(header, fastrand::u64(..))),
@@ -178,7 +165,6 @@ impl Connection {
         }
     }
 
-    /// Responds to `initialize` with a new session.
     fn initialize(
         &self,
         endpoint: &Arc<ServedEndpoint>,
@@ -188,13 +174,10 @@ impl Connection {
     ) -> Response<ResponseBody> {
         let server = &self.http.server;
         let (outcome, peer) = server.initialize_peer(endpoint, params);
-        let scope = SessionScope { profile: &endpoint.profile, principal: &self.http.principal };
+        let scope = SessionScope { profile: &endpoint.profile, credential_hash: &self.http.credential_hash };
         let session = seal_session_id(&server.config.session_keys, &scope, &peer);
         let Some(session) = session.and_then(|session| HeaderValue::try_from(session).ok()) else {
-            return response::outcome(
-                id,
-                Outcome::error(error_code::INTERNAL_ERROR, "failed to create a session"),
-            );
+            return response::outcome(id, Outcome::internal_error("failed to create a session"));
         };
         let mut response = complete_response(accepted, id, outcome);
         response.headers_mut().insert(&response::SESSION_HEADER, session);
@@ -216,7 +199,7 @@ impl Connection {
                     let events = TaskEventStream {
                         server: Arc::clone(server),
                         endpoint,
-                        principal: self.http.principal,
+                        credential_hash: self.http.credential_hash,
                         id: Some(id),
                         task: Some(task),
                         first: Some(sse_event(&message)),
@@ -226,7 +209,10 @@ impl Connection {
                 }
                 TaskEvent::Message(_) => {}
                 TaskEvent::InputRequired => {
-                    let scope = SessionScope { profile: &endpoint.profile, principal: &self.http.principal };
+                    let scope = SessionScope {
+                        profile: &endpoint.profile,
+                        credential_hash: &self.http.credential_hash,
+                    };
                     return complete_response(accepted, &id, server.suspend(&scope, task));
                 }
                 TaskEvent::Completed(outcome) => return complete_response(accepted, &id, outcome),
@@ -236,7 +222,6 @@ impl Connection {
         }
     }
 
-    /// Handles a batch.
     async fn handle_batch(
         &self,
         headers: &HeaderMap,
@@ -248,9 +233,9 @@ impl Connection {
             SessionLookup::Missing => anonymous_peer(Self::revision_header(headers), fastrand::u64(..)),
             SessionLookup::Unknown => return session_not_found(),
         };
-        // Messages of a batch get no header checks, which other revisions promise.
-        let other = Self::revision_header(headers).is_some_and(|version| version != BATCH_REVISION);
-        if other
+        // The headers cannot be checked against each message of a batch, as other revisions require.
+        let declares_other = Self::revision_header(headers).is_some_and(|version| version != BATCH_REVISION);
+        if declares_other
             || peer.revision != BATCH_REVISION
             || self.http.server.config.revisions == ServedRevisions::Modern
         {
@@ -260,14 +245,15 @@ impl Connection {
         let mut responses = Vec::new();
         for message in messages {
             let Message::Request { id, method, params } = message else {
-                self.handle_unanswered(headers, endpoint, message);
+                self.handle_notification_or_response(headers, endpoint, message);
                 continue;
             };
-            let (endpoint, principal, peer) = (Arc::clone(endpoint), self.http.principal, Arc::clone(&peer));
+            let (endpoint, credential_hash, peer) =
+                (Arc::clone(endpoint), self.http.credential_hash, Arc::clone(&peer));
             let params = Params::read(params);
             let incoming = IncomingRequest {
                 endpoint: Arc::clone(&endpoint),
-                principal,
+                credential_hash,
                 peer,
                 id: id.clone(),
                 method,
@@ -278,12 +264,14 @@ impl Connection {
                 let outcome = match self.http.server.dispatch(incoming) {
                     Dispatch::Completed(outcome) => Some(outcome),
                     Dispatch::Pending(task) => {
-                        let task = task.cancellable(&self.http.server.cancellations, &id, true);
-                        let scope = SessionScope { profile: &endpoint.profile, principal: &principal };
-                        self.http.server.complete(&scope, task, |_| std::future::ready(())).await
+                        let task =
+                            task.cancellable(&self.http.server.cancellations, &id).surviving_disconnect();
+                        let scope =
+                            SessionScope { profile: &endpoint.profile, credential_hash: &credential_hash };
+                        self.http.server.run_until_response(&scope, task, |_| std::future::ready(())).await
                     }
                 };
-                outcome.map(|outcome| outcome.into_chunks(&id).to_line(b"", b""))
+                outcome.map(|outcome| outcome.into_chunks(&id).to_line())
             });
         }
         if responses.is_empty() {
@@ -292,11 +280,10 @@ impl Connection {
         let responses = futures_util::future::join_all(responses).await;
         let texts: Vec<bytes::Bytes> = responses.into_iter().flatten().collect();
         let body = [b"[".as_slice(), &texts.join(b",".as_slice()), b"]"].concat();
-        response::message(StatusCode::OK, MessageChunks { head: body.into(), ..MessageChunks::default() })
+        response::json(StatusCode::OK, body.into())
     }
 }
 
-/// Why a request has no client.
 enum PeerError {
     Rejected(Outcome),
     SessionNotFound,
@@ -313,13 +300,15 @@ fn complete_response(accepted: AcceptedTypes, id: &RequestId, outcome: Outcome) 
     if accepted.json {
         return response::outcome(id, outcome);
     }
-    let only = MessageChunks { head: sse_event_of(&outcome.into_chunks(id)), ..MessageChunks::default() };
-    response::stream(ResponseBody::complete(only))
+    let event =
+        MessageChunks { head: sse_event_from_chunks(&outcome.into_chunks(id)), ..MessageChunks::default() };
+    response::stream(ResponseBody::complete(event))
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
+    let content_type =
+        headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    content_type.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
 }
 
 /// The error for a response to no pending request of this client and process.
@@ -329,13 +318,4 @@ fn no_pending_request(id: Option<u64>) -> Response<ResponseBody> {
         None => "a response needs the id of a pending request".to_owned(),
     };
     response::error(StatusCode::BAD_REQUEST, error_code::INVALID_REQUEST, &text)
-}
-
-fn invalid_message(error: &WireError) -> Response<ResponseBody> {
-    let code = if matches!(error, WireError::NotJson(_)) {
-        error_code::PARSE_ERROR
-    } else {
-        error_code::INVALID_REQUEST
-    };
-    response::error(StatusCode::BAD_REQUEST, code, &error.to_string())
 }

@@ -6,23 +6,22 @@ use toolyard_mcp::{RequestId, error_code};
 
 use crate::{
     dispatch::outcome::{MessageChunks, Outcome, error_without_id},
-    http::{body::ResponseBody, guard::AccessError},
+    http::{access_check::AccessError, body::ResponseBody},
 };
 
 pub(crate) static SESSION_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
 static BUFFERING_HEADER: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// A complete response with a message.
-pub(crate) fn message(status: StatusCode, pieces: MessageChunks) -> Response<ResponseBody> {
-    let mut response = Response::new(ResponseBody::complete(pieces));
+pub(crate) fn message(status: StatusCode, chunks: MessageChunks) -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::complete(chunks));
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 
-/// A complete response with JSON text.
-pub(crate) fn json(text: Bytes) -> Response<ResponseBody> {
-    message(StatusCode::OK, MessageChunks { head: text, ..MessageChunks::default() })
+pub(crate) fn json(status: StatusCode, text: Bytes) -> Response<ResponseBody> {
+    message(status, MessageChunks { head: text, ..MessageChunks::default() })
 }
 
 /// The health check: whether the server accepts more requests.
@@ -31,10 +30,9 @@ pub(crate) fn health(is_stopping: bool) -> Response<ResponseBody> {
         false => (StatusCode::OK, r#"{"status":"ok"}"#),
         true => (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"stopping"}"#),
     };
-    message(status, MessageChunks { head: Bytes::from_static(text.as_bytes()), ..MessageChunks::default() })
+    json(status, Bytes::from_static(text.as_bytes()))
 }
 
-/// The response to a request.
 pub(crate) fn outcome(id: &RequestId, outcome: Outcome) -> Response<ResponseBody> {
     message(outcome.status(), outcome.into_chunks(id))
 }
@@ -51,7 +49,6 @@ pub(crate) fn status(status: StatusCode) -> Response<ResponseBody> {
     response
 }
 
-/// An event stream.
 pub(crate) fn stream(events: ResponseBody) -> Response<ResponseBody> {
     let mut response = Response::new(events);
     let headers = response.headers_mut();
@@ -61,7 +58,6 @@ pub(crate) fn stream(events: ResponseBody) -> Response<ResponseBody> {
     response
 }
 
-/// The response to a denied request.
 pub(crate) fn access_denied(denied: AccessError) -> Response<ResponseBody> {
     let mut response = error(denied.status(), error_code::SERVER_ERROR, denied.message());
     if let Some(challenge) = denied.challenge() {
@@ -70,7 +66,6 @@ pub(crate) fn access_denied(denied: AccessError) -> Response<ResponseBody> {
     response
 }
 
-/// The response to an unsupported HTTP method.
 pub(crate) fn method_not_allowed(allowed: &'static str) -> Response<ResponseBody> {
     let mut response = error(StatusCode::METHOD_NOT_ALLOWED, error_code::SERVER_ERROR, "method not allowed");
     response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
@@ -86,7 +81,6 @@ pub(crate) fn add_cors_headers(response: &mut Response<ResponseBody>, origin: He
     headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
 }
 
-/// The response to a CORS preflight request.
 pub(crate) fn preflight(requested_headers: Option<&HeaderValue>) -> Response<ResponseBody> {
     let mut response = status(StatusCode::NO_CONTENT);
     let headers = response.headers_mut();

@@ -1,20 +1,11 @@
 //! HTTP routes besides MCP: handlers get authenticated requests and answer with JSON or an event stream.
 
-use std::{
-    fmt,
-    pin::Pin,
-    task::{Context, Poll},
-};
+use std::{fmt, pin::Pin};
 
 use bytes::Bytes;
 use futures_util::Stream;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use toolyard_core::BoxFuture;
-
-use crate::http::{
-    body::{KeepAlive, ResponseBody},
-    response,
-};
 
 /// Handles HTTP paths besides those of MCP. Requests are authenticated before they get here.
 pub trait HttpRoutes: Send + Sync + fmt::Debug {
@@ -77,57 +68,5 @@ impl RouteResponse {
     /// A JSON response.
     pub fn json(status: StatusCode, text: impl Into<Bytes>) -> Self {
         Self { status, headers: Vec::new(), body: RouteBody::Json(text.into()) }
-    }
-
-    /// The HTTP response.
-    pub(crate) fn respond(
-        self,
-        keep_alive: KeepAlive,
-        stopped: impl Future<Output = ()> + Send + 'static,
-    ) -> Response<ResponseBody> {
-        let mut response = match self.body {
-            RouteBody::Json(text) => response::json(text),
-            RouteBody::Events { stream, ends_on_shutdown } => {
-                let stopped: Pin<Box<dyn Future<Output = ()> + Send>> = match ends_on_shutdown {
-                    true => Box::pin(stopped),
-                    false => Box::pin(std::future::pending()),
-                };
-                response::stream(ResponseBody::Route(Box::new(RouteEventStream {
-                    stream,
-                    keep_alive,
-                    stopped,
-                })))
-            }
-        };
-        *response.status_mut() = self.status;
-        response.headers_mut().extend(self.headers);
-        response
-    }
-}
-
-/// Sends the events of a route.
-pub(crate) struct RouteEventStream {
-    stream: Pin<Box<dyn Stream<Item = Bytes> + Send>>,
-    keep_alive: KeepAlive,
-    stopped: Pin<Box<dyn Future<Output = ()> + Send>>,
-}
-
-impl fmt::Debug for RouteEventStream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RouteEventStream").finish_non_exhaustive()
-    }
-}
-
-impl RouteEventStream {
-    pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        match self.stream.as_mut().poll_next(context) {
-            Poll::Ready(Some(event)) => {
-                self.keep_alive.reset();
-                Poll::Ready(Some(event))
-            }
-            Poll::Ready(None) => Poll::Ready(None),
-            Poll::Pending if self.stopped.as_mut().poll(context).is_ready() => Poll::Ready(None),
-            Poll::Pending => self.keep_alive.poll(context).map(Some),
-        }
     }
 }

@@ -40,9 +40,13 @@ pub async fn serve_http(
     let max_connections = u32::try_from(config.max_connections).unwrap_or(u32::MAX).clamp(1, 1 << 20);
     let permits = Arc::new(Semaphore::new(usize::try_from(max_connections).unwrap_or(1)));
     let drain_timeout = config.drain_timeout;
-    let principal = config.access.principal();
-    let http =
-        Arc::new(HttpServer { server: Arc::clone(&server), config, principal, legacy: Arc::default() });
+    let credential_hash = config.access.credential_hash();
+    let http = Arc::new(HttpServer {
+        server: Arc::clone(&server),
+        config,
+        credential_hash,
+        legacy_sse_sessions: Arc::default(),
+    });
     let mut stop = pin!(stop);
     loop {
         let permit = tokio::select! {
@@ -77,7 +81,7 @@ pub async fn serve_http(
 fn take_backlog(listener: TcpListener) -> Vec<TcpStream> {
     let mut streams = Vec::new();
     let Ok(listener) = listener.into_std() else { return streams };
-    // The listener stays open meanwhile: a flood of connections must not keep it open.
+    // Limited, because a flood of connections would keep the listener open.
     for _ in 0..MAX_BACKLOG_CONNECTIONS {
         match listener.accept() {
             Ok((stream, _)) => {
@@ -90,11 +94,10 @@ fn take_backlog(listener: TcpListener) -> Vec<TcpStream> {
     streams
 }
 
-/// Serves one connection until it ends.
 async fn serve_connection(
     http: Arc<HttpServer>,
     stream: TcpStream,
-    mut stopped: ShutdownSignal,
+    mut shutdown: ShutdownSignal,
     permit: OwnedSemaphorePermit,
 ) {
     let _permit = permit;
@@ -103,13 +106,13 @@ async fn serve_connection(
         tracing::debug!(%error, "connection closed before it was served");
         return;
     }
-    let local = stream.local_addr().ok().map(|address| address.ip());
+    let local_address = stream.local_addr().ok().map(|address| address.ip());
     // Event streams must have time to send keep-alives.
     let idle_timeout = http.config.idle_timeout.max(http.config.keep_alive_interval * 2);
     let shutdown_grace = http.config.shutdown_grace;
     let mut idle_checks = interval_at(Instant::now() + idle_timeout, idle_timeout);
     idle_checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let connection = Arc::new(Connection::new(http, local));
+    let connection = Arc::new(Connection::new(http, local_address));
     let activity = Arc::clone(&connection.activity);
     let stream = ActivityStream::new(stream, Arc::clone(&activity));
     let service = service_fn(move |request| {
@@ -122,13 +125,13 @@ async fn serve_connection(
             Ok::<_, Infallible>(response)
         }
     });
-    if stopped.is_triggered() {
+    if shutdown.is_triggered() {
         activity.close_after_response();
     }
     let mut builder = http1::Builder::new();
     let mut serving = pin!(builder.max_header_size(MAX_HEAD_BYTES).serve_connection(stream, service));
-    let mut closing = pin!(async {
-        stopped.wait().await;
+    let mut grace_end = pin!(async {
+        shutdown.wait().await;
         // A request may be on its way: closing at once would lose it.
         activity.close_after_response();
         sleep(shutdown_grace).await;
@@ -143,7 +146,7 @@ async fn serve_connection(
                 }
                 return;
             }
-            () = &mut closing, if !is_closing => {
+            () = &mut grace_end, if !is_closing => {
                 is_closing = true;
                 serving.as_mut().graceful_shutdown();
             }
@@ -159,7 +162,7 @@ async fn serve_connection(
 /// Whether the listener can accept further connections after this error.
 fn is_transient(error: &std::io::Error) -> bool {
     use std::io::ErrorKind as K;
-    // EMFILE, ENFILE, ENOBUFS, ENOMEM: other connections will close.
+    // ENOMEM, ENFILE, EMFILE, ENOBUFS: other connections will close.
     let is_full = matches!(error.raw_os_error(), Some(12 | 23 | 24 | 105));
     is_full
         || matches!(error.kind(), K::ConnectionAborted | K::ConnectionReset | K::Interrupted | K::WouldBlock)

@@ -2,17 +2,18 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, Weak},
 };
 
-use toolyard_mcp::RequestId;
+use toolyard_core::RawJson;
+use toolyard_mcp::{RequestId, raw_field};
 
-use crate::interaction::request_channel::RequestChannel;
+use crate::{interaction::request_channel::RequestChannel, sync::lock};
 
-/// The cancellable requests of all clients.
 #[derive(Debug, Default)]
 pub(crate) struct CancellationRegistry {
-    open: Mutex<HashMap<(u64, String), Weak<RequestChannel>>>,
+    /// By session number and request id.
+    in_flight: Mutex<HashMap<(u64, String), Weak<RequestChannel>>>,
 }
 
 /// Registers a request until dropped.
@@ -29,31 +30,29 @@ impl CancellationRegistry {
         channel: &Arc<RequestChannel>,
         id: &RequestId,
     ) -> CancellationGuard {
-        let key = (channel.peer.session_key, id.0.get().to_owned());
+        let key = (channel.peer.session_number, id.0.get().to_owned());
         let channel = Arc::downgrade(channel);
-        self.lock().insert(key.clone(), Weak::clone(&channel));
+        lock(&self.in_flight).insert(key.clone(), Weak::clone(&channel));
         CancellationGuard { registry: Arc::clone(self), key, channel }
     }
 
-    /// Cancels the request with this id of a client.
-    pub(crate) fn cancel(&self, session_key: u64, id: &str) {
-        let channel = self.lock().get(&(session_key, id.to_owned())).and_then(Weak::upgrade);
+    /// Cancels the request of a client that the parameters of `notifications/cancelled` name.
+    pub(crate) fn cancel(&self, session_number: u64, params: &RawJson) {
+        let Some(id) = raw_field(params, "requestId") else { return };
+        let channel =
+            lock(&self.in_flight).get(&(session_number, id.get().to_owned())).and_then(Weak::upgrade);
         if let Some(channel) = channel {
             channel.cancel();
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<(u64, String), Weak<RequestChannel>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for CancellationGuard {
     fn drop(&mut self) {
-        let mut open = self.registry.lock();
+        let mut in_flight = lock(&self.registry.in_flight);
         // A client that reuses an id has replaced the first request.
-        if open.get(&self.key).is_some_and(|channel| channel.ptr_eq(&self.channel)) {
-            open.remove(&self.key);
+        if in_flight.get(&self.key).is_some_and(|channel| channel.ptr_eq(&self.channel)) {
+            in_flight.remove(&self.key);
         }
     }
 }

@@ -9,7 +9,7 @@ use futures_util::{
 use serde_json::json;
 use tokio::sync::broadcast::error::RecvError;
 use toolyard_core::{BoxFuture, RawJson};
-use toolyard_mcp::{JsonObject, RequestId, jsonrpc::notification};
+use toolyard_mcp::{JsonObject, RequestId, jsonrpc::notification, raw_field};
 
 use crate::{
     content_service::{ContentEvent, ContentRequest},
@@ -19,7 +19,6 @@ use crate::{
     server::McpServer,
 };
 
-/// The changes that a client wants to be notified of.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ChangeFilter {
     tools: bool,
@@ -37,7 +36,6 @@ const RESOURCES_CHANGED: &str = "notifications/resources/list_changed";
 /// Resources that one request may subscribe to.
 const MAX_RESOURCE_SUBSCRIPTIONS: usize = 1_000;
 
-/// A change.
 enum Change {
     Tools,
     Content(ContentEvent),
@@ -54,36 +52,31 @@ impl ChangeFilter {
     /// The filter of a `subscriptions/listen` request.
     fn read(params: &RawJson) -> Self {
         let mut filter = Self { updates: Some(BTreeSet::new()), ..Self::default() };
+        let Some(notifications) = raw_field(params, "notifications") else { return filter };
         // Fields before a syntax error count.
-        let _ = each_field(params.get(), |key, value| {
-            if key == "notifications" {
-                each_field(value.get(), |key, value| {
-                    let yes = value.boolean() == Some(true);
-                    match key {
-                        "toolsListChanged" => filter.tools = yes,
-                        "promptsListChanged" => filter.prompts = yes,
-                        "resourcesListChanged" => filter.resources = yes,
-                        "resourceSubscriptions" => {
-                            let uris: Vec<String> = serde_json::from_str(value.get()).unwrap_or_default();
-                            filter.updates =
-                                Some(uris.into_iter().take(MAX_RESOURCE_SUBSCRIPTIONS).collect());
-                        }
-                        _ => {}
-                    }
-                    Ok(())
-                })?;
+        let _ = each_field(notifications.get(), |key, value| {
+            let is_requested = value.boolean() == Some(true);
+            match key {
+                "toolsListChanged" => filter.tools = is_requested,
+                "promptsListChanged" => filter.prompts = is_requested,
+                "resourcesListChanged" => filter.resources = is_requested,
+                "resourceSubscriptions" => {
+                    let uris: Vec<String> = serde_json::from_str(value.get()).unwrap_or_default();
+                    filter.updates = Some(uris.into_iter().take(MAX_RESOURCE_SUBSCRIPTIONS).collect());
+                }
+                _ => {}
             }
             Ok(())
         });
         filter
     }
 
-    /// Drops what the endpoint does not have.
+    /// Drops changes that cannot happen on the endpoint.
     fn limited_to(mut self, endpoint: &ServedEndpoint) -> Self {
-        let (kinds, changes) = (endpoint.content_kinds(), endpoint.has_content_changes());
-        self.prompts &= kinds.prompts && changes;
-        self.resources &= (kinds.resources || kinds.skills) && changes;
-        if !kinds.subscriptions {
+        let (capabilities, changes) = (endpoint.content_capabilities(), endpoint.has_content_changes());
+        self.prompts &= capabilities.prompts && changes;
+        self.resources &= (capabilities.resources || capabilities.skills) && changes;
+        if !capabilities.subscriptions {
             self.updates = Some(BTreeSet::new());
         }
         self
@@ -96,7 +89,7 @@ impl ChangeFilter {
             ("promptsListChanged", self.prompts),
             ("resourcesListChanged", self.resources),
         ];
-        for (key, _) in flags.iter().filter(|(_, filter)| *filter) {
+        for (key, _) in flags.iter().filter(|(_, is_requested)| *is_requested) {
             fields.insert((*key).to_owned(), true.into());
         }
         if let Some(updates) = self.updates.as_ref().filter(|updates| !updates.is_empty()) {
@@ -114,21 +107,21 @@ impl McpServer {
         let channel = Arc::new(self.open_channel(&incoming));
         let sender = Arc::clone(&channel);
         let meta = JsonObject::new().with_raw(SUBSCRIPTION_ID, &incoming.id.0);
-        let ended = JsonObject::new().with_text("resultType", "complete").with_object("_meta", &meta);
+        let result = JsonObject::new().with_text("resultType", "complete").with_object("_meta", &meta);
         let notifier = ChangeNotifier {
             server: Arc::clone(self),
             endpoint: Arc::clone(&incoming.endpoint),
-            seen: incoming.endpoint.services.tools.catalogue(&incoming.peer.client).version,
+            seen_version: incoming.endpoint.services.tools.catalogue(&incoming.peer.client).version,
             filter,
             subscription: Some(incoming.id),
         };
-        let mut stopped = self.shutdown_signal();
+        let mut shutdown = self.shutdown_signal();
         let future: BoxFuture<'static, Outcome> = Box::pin(async move {
             tokio::select! {
                 () = notifier.run(sender) => {}
-                () = stopped.wait() => {}
+                () = shutdown.wait() => {}
             }
-            Outcome::result(ended.to_string())
+            Outcome::result(result.to_string())
         });
         RequestTask::new(channel, future)
     }
@@ -140,26 +133,28 @@ impl McpServer {
         channel: RequestChannel,
     ) -> RequestTask {
         let channel = Arc::new(channel);
-        let seen = self.clients.last_catalogue(channel.peer.session_key);
+        let seen_version = self.clients.last_catalogue_version(channel.peer.session_number);
         let sender = Arc::clone(&channel);
         let notifier = ChangeNotifier {
             server: Arc::clone(self),
             endpoint: Arc::clone(endpoint),
-            seen: seen.unwrap_or_else(|| endpoint.services.tools.catalogue(&channel.peer.client).version),
+            seen_version: seen_version
+                .unwrap_or_else(|| endpoint.services.tools.catalogue(&channel.peer.client).version),
             filter: ChangeFilter::everything().limited_to(endpoint),
             subscription: None,
         };
         // A client that initialized with another process may have listed other catalogues.
-        let is_foreign = seen.is_none() && channel.peer.initialized_at.is_some_and(|at| at < self.started_at);
-        let mut stopped = self.shutdown_signal();
+        let initialized_elsewhere =
+            seen_version.is_none() && channel.peer.initialized_at.is_some_and(|at| at < self.started_at);
+        let mut shutdown = self.shutdown_signal();
         let future: BoxFuture<'static, Outcome> = Box::pin(async move {
-            if is_foreign {
+            if initialized_elsewhere {
                 notifier.notify_if(notifier.filter.tools, &sender, TOOLS_CHANGED);
                 notifier.notify_content_lists(&sender);
             }
             tokio::select! {
                 () = notifier.run(sender) => {}
-                () = stopped.wait() => {}
+                () = shutdown.wait() => {}
             }
             Outcome::result("{}")
         });
@@ -167,12 +162,11 @@ impl McpServer {
     }
 }
 
-/// Notifies one client of changes.
 struct ChangeNotifier {
     server: Arc<McpServer>,
     endpoint: Arc<ServedEndpoint>,
     /// The version of the catalogue that the client listed last.
-    seen: u64,
+    seen_version: u64,
     filter: ChangeFilter,
     subscription: Option<RequestId>,
 }
@@ -198,7 +192,7 @@ impl ChangeNotifier {
                 Change::Content(ContentEvent::ResourceUpdated(uri)) => {
                     let is_wanted = match &self.filter.updates {
                         Some(updates) => updates.contains(&uri),
-                        None => self.server.clients.is_subscribed(channel.peer.session_key, &uri),
+                        None => self.server.clients.is_subscribed(channel.peer.session_number, &uri),
                     };
                     if is_wanted {
                         let params = JsonObject::new().with_text("uri", &uri);
@@ -212,14 +206,13 @@ impl ChangeNotifier {
         std::future::pending::<()>().await;
     }
 
-    /// Reports all lists of content as changed.
     fn notify_content_lists(&self, channel: &RequestChannel) {
         self.notify_if(self.filter.prompts, channel, PROMPTS_CHANGED);
         self.notify_if(self.filter.resources, channel, RESOURCES_CHANGED);
     }
 
-    fn notify_if(&self, filter: bool, channel: &RequestChannel, method: &str) {
-        if filter {
+    fn notify_if(&self, is_requested: bool, channel: &RequestChannel, method: &str) {
+        if is_requested {
             self.notify(channel, method, JsonObject::new());
         }
     }
@@ -237,9 +230,9 @@ impl ChangeNotifier {
         let tools = Arc::clone(&self.endpoint.services.tools);
         if self.filter.tools {
             all.push(
-                unfold((tools, self.seen), |(tools, seen)| async move {
-                    let seen = tools.changed(seen).await;
-                    Some((Change::Tools, (tools, seen)))
+                unfold((tools, self.seen_version), |(tools, seen_version)| async move {
+                    let seen_version = tools.changed(seen_version).await;
+                    Some((Change::Tools, (tools, seen_version)))
                 })
                 .boxed(),
             );
@@ -292,12 +285,12 @@ impl McpServer {
 
     /// Removes a subscriber from these resources.
     pub(crate) fn release_subscriptions(&self, endpoint: &Arc<ServedEndpoint>, uris: BTreeSet<String>) {
-        let last: Vec<String> = uris.into_iter().filter(|uri| endpoint.unsubscribe(uri)).collect();
+        let unused: Vec<String> = uris.into_iter().filter(|uri| endpoint.unsubscribe(uri)).collect();
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        if !last.is_empty() {
+        if !unused.is_empty() {
             let endpoint = Arc::clone(endpoint);
             runtime.spawn(async move {
-                for uri in last {
+                for uri in unused {
                     forward_subscription(&endpoint, "resources/unsubscribe", &uri).await;
                 }
             });

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -12,12 +12,14 @@ use tokio::sync::oneshot;
 use toolyard_core::{CallInputError, RawJson};
 use toolyard_mcp::RpcError;
 
+use crate::sync::lock;
+
 type InputResponse = Result<RawJson, RpcError>;
 
-/// Requests of all clients that await a response.
 #[derive(Debug)]
 pub(crate) struct PendingInputRequests {
-    next: AtomicU64,
+    next_id: AtomicU64,
+    /// By request id: the session number of the client, and the channel for its response.
     pending: Mutex<HashMap<u64, (u64, oneshot::Sender<InputResponse>)>>,
 }
 
@@ -32,32 +34,28 @@ pub(crate) struct PendingInputRequest {
 impl Default for PendingInputRequests {
     fn default() -> Self {
         // Ids of other processes must not match; JSON numbers are exact up to 53 bits.
-        Self { next: AtomicU64::new(fastrand::u64(1..1 << 50)), pending: Mutex::default() }
+        Self { next_id: AtomicU64::new(fastrand::u64(1..1 << 50)), pending: Mutex::default() }
     }
 }
 
 impl PendingInputRequests {
     /// Reserves an id for a request to a client.
-    pub(crate) fn register(self: &Arc<Self>, session_key: u64) -> PendingInputRequest {
-        let id = self.next.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn register(self: &Arc<Self>, session_number: u64) -> PendingInputRequest {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (sender, response) = oneshot::channel();
-        self.lock().insert(id, (session_key, sender));
+        lock(&self.pending).insert(id, (session_number, sender));
         PendingInputRequest { id, requests: Arc::clone(self), response }
     }
 
     /// Delivers a response. Returns false if no request with this id went to this client.
-    pub(crate) fn resolve(&self, session_key: u64, id: u64, response: InputResponse) -> bool {
-        let mut pending = self.lock();
-        if pending.get(&id).is_none_or(|(owner, _)| *owner != session_key) {
+    pub(crate) fn resolve(&self, session_number: u64, id: u64, response: InputResponse) -> bool {
+        let mut pending = lock(&self.pending);
+        if pending.get(&id).is_none_or(|(session, _)| *session != session_number) {
             return false;
         }
         let Some((_, sender)) = pending.remove(&id) else { return false };
         drop(pending);
         sender.send(response).is_ok()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, (u64, oneshot::Sender<InputResponse>)>> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -73,6 +71,6 @@ impl PendingInputRequest {
 
 impl Drop for PendingInputRequest {
     fn drop(&mut self) {
-        self.requests.lock().remove(&self.id);
+        lock(&self.requests.pending).remove(&self.id);
     }
 }

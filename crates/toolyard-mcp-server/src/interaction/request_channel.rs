@@ -3,7 +3,7 @@
 use std::{
     collections::VecDeque,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     task::{Context, Waker},
 };
 
@@ -23,14 +23,16 @@ use crate::{
     interaction::input_requests::PendingInputRequests,
     json_fields::{each_field, has_field, text_field},
     session::{log_level::LogLevel, peer::Peer, request_state::RequestFingerprint},
+    sync::lock,
 };
 
 /// The `_meta` key for the key of an input request.
 const INPUT_KEY_META: &str = "toolyard/key";
+/// Unsent messages per request; further ones are dropped.
+const MAX_QUEUED_MESSAGES: usize = 1_024;
 /// Unsent bytes per request, unless one message alone is larger.
 const MAX_QUEUED_BYTES: usize = 4 << 20;
 
-/// The connection of a running request with its client.
 pub(crate) struct RequestChannel {
     pub(crate) peer: Arc<Peer>,
     pub(crate) input_requests: Arc<PendingInputRequests>,
@@ -40,24 +42,20 @@ pub(crate) struct RequestChannel {
     pub(crate) can_notify: bool,
     /// Whether the method allows input requests.
     pub(crate) can_request_input: bool,
-    /// Unsent messages; further ones are dropped.
-    pub(crate) max_queued_messages: usize,
     /// Identifies the request, if it may be suspended.
     pub(crate) fingerprint: Option<RequestFingerprint>,
-    /// The W3C trace context of the request.
     pub(crate) trace_context: Vec<(String, String)>,
-    state: Mutex<State>,
+    state: Mutex<ChannelState>,
 }
 
-/// The mutable part of a channel.
 #[derive(Default)]
-struct State {
+struct ChannelState {
     queue: VecDeque<Bytes>,
     /// The total size of `queue`.
     queued_bytes: usize,
     pending: Vec<InputBatch>,
     waker: Option<Waker>,
-    cancelled: bool,
+    is_cancelled: bool,
     preferences: NotificationPreferences,
     /// Responses that came before their input requests; each is used once.
     early_responses: Vec<(String, RawJson)>,
@@ -88,24 +86,21 @@ impl RequestChannel {
         input_requests: Arc<PendingInputRequests>,
         preferences: NotificationPreferences,
     ) -> Self {
-        let state = Mutex::new(State { preferences, ..State::default() });
-        let (can_notify, can_request_input, max_queued_messages) = (true, true, 1_024);
+        let state = Mutex::new(ChannelState { preferences, ..ChannelState::default() });
         Self {
             peer,
             input_requests,
             input_responses: None,
-            can_notify,
-            can_request_input,
-            max_queued_messages,
+            can_notify: true,
+            can_request_input: true,
             fingerprint: None,
             trace_context: Vec::new(),
             state,
         }
     }
 
-    /// The next message for the client.
     pub(crate) fn next_message(&self) -> Option<Bytes> {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         let message = state.queue.pop_front()?;
         state.queued_bytes -= message.len();
         Some(message)
@@ -113,7 +108,7 @@ impl RequestChannel {
 
     /// Wakes the task on messages, input requests and cancellation.
     pub(crate) fn register_waker(&self, context: &Context<'_>) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         match &mut state.waker {
             Some(waker) if waker.will_wake(context.waker()) => {}
             waker => *waker = Some(context.waker().clone()),
@@ -121,18 +116,17 @@ impl RequestChannel {
     }
 
     pub(crate) fn is_cancelled(&self) -> bool {
-        self.state().cancelled
+        lock(&self.state).is_cancelled
     }
 
-    /// Cancels the request.
     pub(crate) fn cancel(&self) {
-        let mut state = self.state();
-        state.cancelled = true;
+        let mut state = lock(&self.state);
+        state.is_cancelled = true;
         wake(state);
     }
 
     pub(crate) fn set_preferences(&self, preferences: NotificationPreferences) {
-        self.state().preferences = preferences;
+        lock(&self.state).preferences = preferences;
     }
 
     /// Provides responses by the keys of their input requests: to pending ones and to later ones.
@@ -149,31 +143,30 @@ impl RequestChannel {
                 .position(|(provided, response)| provided == key && is_valid_response(request, response))?;
             Some(provided.swap_remove(at).1)
         });
-        self.state().early_responses = provided;
+        lock(&self.state).early_responses = provided;
     }
 
     /// The capability that the call needed and the client lacks.
     pub(crate) fn missing_capability(&self) -> Option<&'static str> {
-        self.state().missing_capability
+        lock(&self.state).missing_capability
     }
 
-    /// The number of batches that await responses.
     pub(crate) fn pending_batches(&self) -> usize {
-        self.state().pending.len()
+        lock(&self.state).pending.len()
     }
 
     /// The input requests without a response, by key.
     pub(crate) fn pending_requests(&self) -> Vec<(String, CallInputRequest)> {
-        let state = self.state();
+        let state = lock(&self.state);
         let all = state.pending.iter().flat_map(|batch| &batch.requests);
         all.filter(|(.., response)| response.is_none())
             .map(|(key, request, _)| (key.clone(), request.clone()))
             .collect()
     }
 
-    /// Fills in responses and completes batches that have all of theirs.
+    /// Fills in responses, and completes the batches that have all their responses.
     fn fill_responses(&self, mut find: impl FnMut(&str, &CallInputRequest) -> Option<RawJson>) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         for (key, request, response) in state.pending.iter_mut().flat_map(|batch| &mut batch.requests) {
             if response.is_none() {
                 *response = find(key, request);
@@ -193,9 +186,9 @@ impl RequestChannel {
 
     /// Queues a message for the client. Returns false if it cannot be sent or the queue is full.
     pub(crate) fn send(&self, message: Vec<u8>) -> bool {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         let has_capacity = state.queue.is_empty() || state.queued_bytes + message.len() <= MAX_QUEUED_BYTES;
-        let has_capacity = self.can_notify && has_capacity && state.queue.len() < self.max_queued_messages;
+        let has_capacity = self.can_notify && has_capacity && state.queue.len() < MAX_QUEUED_MESSAGES;
         if has_capacity {
             state.queued_bytes += message.len();
             state.queue.push_back(message.into());
@@ -204,11 +197,6 @@ impl RequestChannel {
         has_capacity
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Checks that the client can provide this input.
     fn check_supported(&self, requests: &[CallInputRequest]) -> Result<(), CallInputError> {
         if !self.can_request_input {
             return Err(CallInputError::unsupported());
@@ -218,7 +206,7 @@ impl RequestChannel {
             capabilities.missing_capability_for(input_method(request.kind), request.params.as_ref())
         });
         let Some(missing) = missing else { return Ok(()) };
-        self.state().missing_capability = Some(missing);
+        lock(&self.state).missing_capability = Some(missing);
         let message = format!("the client lacks a required capability: {missing}");
         Err(CallInputError::Unsupported(message))
     }
@@ -231,17 +219,17 @@ impl RequestChannel {
         if !self.can_notify {
             return Err(CallInputError::unsupported());
         }
-        let mut incomplete = Vec::with_capacity(requests.len());
+        let mut sent = Vec::with_capacity(requests.len());
         for request in requests {
-            let pending = self.input_requests.register(self.peer.session_key);
+            let pending = self.input_requests.register(self.peer.session_number);
             let params = params_with_key(request);
             if !self.send(jsonrpc::request(pending.id, input_method(request.kind), &params)) {
                 return Err(CallInputError::Failed("too many unsent messages to the client".to_owned()));
             }
-            incomplete.push(pending);
+            sent.push(pending);
         }
-        let mut responses = Vec::with_capacity(incomplete.len());
-        for pending in incomplete {
+        let mut responses = Vec::with_capacity(sent.len());
+        for pending in sent {
             responses.push(pending.response().await?);
         }
         Ok(responses)
@@ -254,12 +242,12 @@ impl RequestChannel {
         }
         let (sender, receiver) = oneshot::channel();
         {
-            let mut state = self.state();
+            let mut state = lock(&self.state);
             let mut batch: Vec<KeyedRequest> = Vec::with_capacity(requests.len());
             for request in requests {
-                let incomplete = state.pending.iter().flat_map(|other| &other.requests).chain(&batch);
-                let taken: Vec<&str> = incomplete.map(|(key, ..)| key.as_str()).collect();
-                let key = unique_key(&request.key, &taken);
+                let others = state.pending.iter().flat_map(|other| &other.requests).chain(&batch);
+                let taken_keys: Vec<&str> = others.map(|(key, ..)| key.as_str()).collect();
+                let key = unique_key(&request.key, &taken_keys);
                 let provided = state.early_responses.iter().position(|(provided, response)| {
                     *provided == key && is_valid_response(request, response)
                 });
@@ -288,13 +276,12 @@ fn params_with_key(request: &CallInputRequest) -> JsonObject {
     object.with_object("_meta", &JsonObject::new().with_text(INPUT_KEY_META, &request.key))
 }
 
-/// A key that no other input request has.
-fn unique_key(base: &str, taken: &[&str]) -> String {
+fn unique_key(base: &str, taken_keys: &[&str]) -> String {
     let mut key = base.to_owned();
-    let mut number = 1_u64;
-    while taken.contains(&key.as_str()) {
-        number += 1;
-        key = format!("{base}_{number}");
+    let mut suffix = 1_u64;
+    while taken_keys.contains(&key.as_str()) {
+        suffix += 1;
+        key = format!("{base}_{suffix}");
     }
     key
 }
@@ -308,7 +295,7 @@ fn is_valid_response(request: &CallInputRequest, response: &RawJson) -> bool {
     }
 }
 
-fn wake(mut state: MutexGuard<'_, State>) {
+fn wake(mut state: MutexGuard<'_, ChannelState>) {
     let waker = state.waker.take();
     // Waking may run code that takes the lock.
     drop(state);
@@ -323,15 +310,15 @@ impl Caller for RequestChannel {
     }
 
     fn session_id(&self) -> u64 {
-        self.peer.session_key
+        self.peer.session_number
     }
 
     fn wants_progress(&self) -> bool {
-        self.can_notify && self.state().preferences.progress_token.is_some()
+        self.can_notify && lock(&self.state).preferences.progress_token.is_some()
     }
 
     fn progress(&self, progress: &CallProgress) {
-        let Some(token) = self.state().preferences.progress_token.clone() else { return };
+        let Some(token) = lock(&self.state).preferences.progress_token.clone() else { return };
         let mut params = JsonObject::new()
             .with_raw("progressToken", &token)
             .with_value("progress", &serde_json::json!(progress.progress));
@@ -346,8 +333,8 @@ impl Caller for RequestChannel {
     }
 
     fn log(&self, message: &RawJson) {
-        let Some(min_level) = self.state().preferences.log_level else { return };
-        let level = text_field(message.get(), "level").and_then(|level| LogLevel::named(&level));
+        let Some(min_level) = lock(&self.state).preferences.log_level else { return };
+        let level = text_field(message.get(), "level").and_then(|level| LogLevel::from_name(&level));
         if level.is_some_and(|level| level >= min_level) {
             self.send(notification("notifications/message", &JsonObject::from_raw(message)));
         }
@@ -357,8 +344,8 @@ impl Caller for RequestChannel {
         &'a self,
         requests: &'a [CallInputRequest],
     ) -> BoxFuture<'a, Result<Vec<RawJson>, CallInputError>> {
-        if let Err(unanswered) = self.check_supported(requests) {
-            return Box::pin(std::future::ready(Err(unanswered)));
+        if let Err(error) = self.check_supported(requests) {
+            return Box::pin(std::future::ready(Err(error)));
         }
         match self.peer.family() {
             RevisionFamily::Legacy => Box::pin(self.send_input_requests(requests)),
@@ -372,7 +359,7 @@ impl Caller for RequestChannel {
     }
 
     fn log_level(&self) -> Option<&str> {
-        self.state().preferences.log_level.map(LogLevel::name)
+        lock(&self.state).preferences.log_level.map(LogLevel::name)
     }
 
     fn trace_context(&self) -> &[(String, String)] {

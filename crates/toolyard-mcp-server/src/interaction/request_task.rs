@@ -34,20 +34,17 @@ pub(crate) struct RequestTask {
     /// Whether the request continues when its client disconnects.
     survives_disconnect: bool,
     cancellation: Option<CancellationGuard>,
-    /// The number of batches so far, and the end of the batching window.
-    settling: Option<(usize, Pin<Box<Sleep>>)>,
+    /// The number of pending batches, and the timer after which they are sent unless another batch comes.
+    batch_window: Option<(usize, Pin<Box<Sleep>>)>,
 }
 
 /// What a task needs from its connection.
 #[derive(Debug)]
 pub(crate) enum TaskEvent {
-    /// Send this message.
     Message(Bytes),
     /// The task needs input, which the client provides with another request.
     InputRequired,
-    /// The task has ended.
     Completed(Outcome),
-    /// The request was cancelled.
     Cancelled,
 }
 
@@ -59,19 +56,19 @@ impl RequestTask {
             outcome: None,
             survives_disconnect: false,
             cancellation: None,
-            settling: None,
+            batch_window: None,
         }
     }
 
-    /// Makes the task cancellable by its id; it continues after a disconnect if `survives_disconnect`.
-    pub(crate) fn cancellable(
-        mut self,
-        registry: &Arc<CancellationRegistry>,
-        id: &RequestId,
-        survives_disconnect: bool,
-    ) -> Self {
+    /// Makes the task cancellable by its id.
+    pub(crate) fn cancellable(mut self, registry: &Arc<CancellationRegistry>, id: &RequestId) -> Self {
         self.cancellation = Some(registry.register(&self.channel, id));
-        self.survives_disconnect = survives_disconnect;
+        self
+    }
+
+    /// Makes the task continue when its client disconnects.
+    pub(crate) fn surviving_disconnect(mut self) -> Self {
+        self.survives_disconnect = true;
         self
     }
 
@@ -82,7 +79,6 @@ impl RequestTask {
         self
     }
 
-    /// Polls the task for the next event.
     pub(crate) fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<TaskEvent> {
         match self.poll_running(context) {
             Poll::Pending if self.channel.peer.family() == RevisionFamily::Modern => {
@@ -98,18 +94,18 @@ impl RequestTask {
         if batches == 0 {
             return Poll::Pending;
         }
-        let settling = self.settling.take().filter(|(before, _)| *before == batches);
-        let (_, window) = self
-            .settling
-            .insert(settling.unwrap_or_else(|| (batches, Box::pin(tokio::time::sleep(INPUT_BATCH_WINDOW)))));
-        let settled = window.as_mut().poll(context);
-        if settled.is_ready() {
-            self.settling = None;
+        let batch_window = self.batch_window.take().filter(|(counted, _)| *counted == batches);
+        let (_, window) = self.batch_window.insert(
+            batch_window.unwrap_or_else(|| (batches, Box::pin(tokio::time::sleep(INPUT_BATCH_WINDOW)))),
+        );
+        let elapsed = window.as_mut().poll(context);
+        if elapsed.is_ready() {
+            self.batch_window = None;
         }
-        settled
+        elapsed
     }
 
-    /// Polls the task without batching input requests.
+    /// Polls the task; never returns [`TaskEvent::InputRequired`].
     pub(crate) fn poll_running(&mut self, context: &mut Context<'_>) -> Poll<TaskEvent> {
         self.channel.register_waker(context);
         if self.channel.is_cancelled() {
@@ -138,7 +134,6 @@ impl RequestTask {
         poll_fn(|context| self.poll_event(context)).await
     }
 
-    /// Stores the outcome for a later poll.
     pub(crate) fn store_outcome(&mut self, outcome: Outcome) {
         self.outcome = Some(outcome);
     }

@@ -3,22 +3,23 @@
 use std::{
     collections::HashMap,
     future::poll_fn,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     task::Poll,
     time::Duration,
 };
 
 use tokio::sync::Notify;
 
-use crate::interaction::request_task::{RequestTask, TaskEvent};
+use crate::{
+    interaction::request_task::{RequestTask, TaskEvent},
+    sync::lock,
+};
 
-/// All suspended calls.
 #[derive(Debug, Default)]
 pub(crate) struct SuspendedCalls {
     calls: Mutex<HashMap<u64, Arc<SuspendedCall>>>,
 }
 
-/// A suspended call.
 #[derive(Debug)]
 struct SuspendedCall {
     task: Mutex<Option<RequestTask>>,
@@ -38,7 +39,7 @@ impl SuspendedCalls {
             taken: Notify::new(),
         });
         let id = {
-            let mut calls = self.lock();
+            let mut calls = lock(&self.calls);
             if calls.len() >= limit {
                 return None;
             }
@@ -61,21 +62,16 @@ impl SuspendedCalls {
                     std::future::pending::<()>().await;
                 } => {}
             }
-            calls.lock().remove(&id);
+            lock(&calls.calls).remove(&id);
         });
         Some(id)
     }
 
-    /// Takes a call to resume it.
     pub(crate) fn take(&self, id: u64) -> Option<RequestTask> {
-        let call = self.lock().remove(&id)?;
-        let task = call.lock().take();
+        let call = lock(&self.calls).remove(&id)?;
+        let task = lock(&call.task).take();
         call.taken.notify_one();
         task
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<SuspendedCall>>> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -83,7 +79,7 @@ impl SuspendedCall {
     /// Polls the call, which may still end by itself, for example at its deadline. The outcome is stored.
     async fn run_until_complete(&self) {
         poll_fn(|context| {
-            let mut call = self.lock();
+            let mut call = lock(&self.task);
             let Some(task) = call.as_mut() else { return Poll::Ready(()) };
             loop {
                 match task.poll_running(context) {
@@ -99,9 +95,5 @@ impl SuspendedCall {
             }
         })
         .await;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<RequestTask>> {
-        self.task.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -22,21 +22,21 @@ impl ClientCapabilities {
         let mut capabilities = Self::default();
         // Fields before a syntax error count.
         let _ = each_field(declared.get(), |key, value| {
-            let has = value.kind() == JsonKind::Object;
+            let is_object = value.kind() == JsonKind::Object;
             match key {
-                "elicitation" if has => {
-                    let mut named = false;
+                "elicitation" if is_object => {
+                    let mut names_mode = false;
                     each_field(value.get(), |key, value| {
-                        let has = value.kind() == JsonKind::Object;
-                        capabilities.elicitation_form |= has && key == "form";
-                        capabilities.elicitation_url |= has && key == "url";
-                        named |= has && matches!(key, "form" | "url");
+                        let is_object = value.kind() == JsonKind::Object;
+                        capabilities.elicitation_form |= is_object && key == "form";
+                        capabilities.elicitation_url |= is_object && key == "url";
+                        names_mode |= is_object && matches!(key, "form" | "url");
                         Ok(())
                     })?;
                     // Revisions before 2025-11-25 have no modes: every client supports forms.
-                    capabilities.elicitation_form |= !named;
+                    capabilities.elicitation_form |= !names_mode;
                 }
-                "sampling" if has => {
+                "sampling" if is_object => {
                     capabilities.sampling = true;
                     each_field(value.get(), |key, _| {
                         capabilities.sampling_tools |= key == "tools";
@@ -44,7 +44,7 @@ impl ClientCapabilities {
                         Ok(())
                     })?;
                 }
-                "roots" if has => {
+                "roots" if is_object => {
                     capabilities.roots = true;
                     each_field(value.get(), |key, value| {
                         capabilities.roots_changed |= key == "listChanged" && value.boolean() == Some(true);
@@ -58,25 +58,24 @@ impl ClientCapabilities {
         capabilities
     }
 
-    /// The capabilities as a client declares them.
     pub(crate) fn to_json(self) -> RawJson {
         let mut all = serde_json::Map::new();
-        let part = |parts: &[(bool, &str, serde_json::Value)]| {
+        let object = |parts: &[(bool, &str, serde_json::Value)]| {
             let has = parts.iter().filter(|(has, ..)| *has);
             serde_json::Value::Object(has.map(|(_, key, value)| ((*key).to_owned(), value.clone())).collect())
         };
         let empty = || serde_json::json!({});
         if self.elicitation_form || self.elicitation_url {
             let parts = [(self.elicitation_form, "form", empty()), (self.elicitation_url, "url", empty())];
-            all.insert("elicitation".to_owned(), part(&parts));
+            all.insert("elicitation".to_owned(), object(&parts));
         }
         if self.sampling {
             let parts =
                 [(self.sampling_tools, "tools", empty()), (self.sampling_context, "context", empty())];
-            all.insert("sampling".to_owned(), part(&parts));
+            all.insert("sampling".to_owned(), object(&parts));
         }
         if self.roots {
-            all.insert("roots".to_owned(), part(&[(self.roots_changed, "listChanged", true.into())]));
+            all.insert("roots".to_owned(), object(&[(self.roots_changed, "listChanged", true.into())]));
         }
         RawJson::from_value(&serde_json::Value::Object(all))
     }
@@ -96,7 +95,7 @@ impl ClientCapabilities {
     }
 
     pub(crate) fn from_bits(bits: u8) -> Self {
-        let has = |place: u8| bits >> place & 1 == 1;
+        let has = |index: u8| bits >> index & 1 == 1;
         Self {
             elicitation_form: has(0),
             elicitation_url: has(1),
@@ -114,7 +113,7 @@ impl ClientCapabilities {
         method: &str,
         params: Option<&RawJson>,
     ) -> Option<&'static str> {
-        let missing = |has: bool, what: &'static str| (!has).then_some(what);
+        let missing = |has: bool, capability: &'static str| (!has).then_some(capability);
         match method {
             "elicitation/create" => {
                 match params.and_then(|params| text_field(params.get(), "mode")).as_deref() {
@@ -162,7 +161,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn offers_survive_in_a_session_id(bits in 0_u8..128) {
+        fn capabilities_survive_in_a_session_id(bits in 0_u8..128) {
             let capabilities = ClientCapabilities::from_bits(bits);
             prop_assert_eq!(capabilities.to_bits(), bits);
             let mut decoded = ClientCapabilities::read(&capabilities.to_json());

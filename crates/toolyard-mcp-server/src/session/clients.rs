@@ -4,20 +4,23 @@
 use std::{
     collections::{BTreeSet, HashMap, HashSet, VecDeque},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Mutex, Weak,
         atomic::{AtomicBool, Ordering},
     },
 };
 
-use crate::{interaction::request_channel::RequestChannel, session::log_level::LogLevel};
+use crate::{interaction::request_channel::RequestChannel, session::log_level::LogLevel, sync::lock};
 
 /// Resources that one client may subscribe to.
 const MAX_SUBSCRIPTIONS: usize = 1_000;
 
-/// State of legacy clients by session key.
-#[derive(Debug, Default)]
+/// State of legacy clients by session number.
+#[derive(Debug)]
 pub(crate) struct ClientRegistry {
     table: Mutex<ClientTable>,
+    /// Tracked clients, and tracked ended sessions.
+    limit: usize,
+    /// Whether a session was ever ended, and a level ever set: most servers need no lock to look them up.
     any_ended: AtomicBool,
     any_log_level: AtomicBool,
 }
@@ -25,7 +28,7 @@ pub(crate) struct ClientRegistry {
 #[derive(Debug, Default)]
 struct ClientTable {
     clients: HashMap<u64, ClientState>,
-    /// Session keys, oldest first; may contain removed ones.
+    /// Session numbers, oldest first; may contain removed ones.
     insertion_order: VecDeque<u64>,
     /// Sessions that their clients ended.
     ended: HashSet<u64>,
@@ -38,78 +41,91 @@ struct ClientState {
     log_level: Option<LogLevel>,
     subscriptions: BTreeSet<String>,
     /// The version of the catalogue that the client listed last. Notifications may have been lost with a stream.
-    catalogue: Option<u64>,
+    catalogue_version: Option<u64>,
     /// The stream that carries change notifications.
     stream: Weak<RequestChannel>,
 }
 
 impl ClientRegistry {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self {
+            table: Mutex::default(),
+            limit,
+            any_ended: AtomicBool::default(),
+            any_log_level: AtomicBool::default(),
+        }
+    }
+
     /// The lowest level of log messages that a client wants.
-    pub(crate) fn log_level(&self, session_key: u64) -> LogLevel {
+    pub(crate) fn log_level(&self, session_number: u64) -> LogLevel {
         // Every call asks, and hardly any client sets a level: skip the lock.
         if !self.any_log_level.load(Ordering::Acquire) {
             return LogLevel::Info;
         }
-        let table = self.table();
-        table.clients.get(&session_key).and_then(|client| client.log_level).unwrap_or(LogLevel::Info)
+        let table = lock(&self.table);
+        table.clients.get(&session_number).and_then(|client| client.log_level).unwrap_or(LogLevel::Info)
     }
 
-    pub(crate) fn set_log_level(&self, session_key: u64, level: LogLevel, limit: usize) {
-        self.table().client(session_key, limit).log_level = Some(level);
+    pub(crate) fn set_log_level(&self, session_number: u64, level: LogLevel) {
+        lock(&self.table).client(session_number, self.limit).log_level = Some(level);
         self.any_log_level.store(true, Ordering::Release);
     }
 
     /// Returns false if the client is subscribed already or has too many subscriptions.
-    pub(crate) fn subscribe(&self, session_key: u64, uri: &str, limit: usize) -> bool {
-        let mut table = self.table();
-        let client = table.client(session_key, limit);
+    pub(crate) fn subscribe(&self, session_number: u64, uri: &str) -> bool {
+        let mut table = lock(&self.table);
+        let client = table.client(session_number, self.limit);
         client.subscriptions.len() < MAX_SUBSCRIPTIONS && client.subscriptions.insert(uri.to_owned())
     }
 
     /// Returns whether the client was subscribed.
-    pub(crate) fn unsubscribe(&self, session_key: u64, uri: &str) -> bool {
-        self.table().clients.get_mut(&session_key).is_some_and(|client| client.subscriptions.remove(uri))
+    pub(crate) fn unsubscribe(&self, session_number: u64, uri: &str) -> bool {
+        lock(&self.table)
+            .clients
+            .get_mut(&session_number)
+            .is_some_and(|client| client.subscriptions.remove(uri))
     }
 
-    pub(crate) fn is_subscribed(&self, session_key: u64, uri: &str) -> bool {
-        self.table().clients.get(&session_key).is_some_and(|client| client.subscriptions.contains(uri))
+    pub(crate) fn is_subscribed(&self, session_number: u64, uri: &str) -> bool {
+        lock(&self.table)
+            .clients
+            .get(&session_number)
+            .is_some_and(|client| client.subscriptions.contains(uri))
     }
 
-    /// Records the catalogue version that a client has listed.
-    pub(crate) fn record_catalogue(&self, session_key: u64, catalogue: u64, limit: usize) {
-        self.table().client(session_key, limit).catalogue = Some(catalogue);
+    pub(crate) fn record_catalogue_version(&self, session_number: u64, version: u64) {
+        lock(&self.table).client(session_number, self.limit).catalogue_version = Some(version);
     }
 
-    /// The catalogue version that a client listed last.
-    pub(crate) fn last_catalogue(&self, session_key: u64) -> Option<u64> {
-        self.table().clients.get(&session_key)?.catalogue
+    pub(crate) fn last_catalogue_version(&self, session_number: u64) -> Option<u64> {
+        lock(&self.table).clients.get(&session_number)?.catalogue_version
     }
 
     /// Registers a client's change stream and ends the previous one, so that no change is notified twice.
-    pub(crate) fn open_stream(&self, session_key: u64, channel: &Arc<RequestChannel>, limit: usize) {
-        let former = {
-            let mut table = self.table();
-            let client = table.client(session_key, limit);
+    pub(crate) fn replace_change_stream(&self, session_number: u64, channel: &Arc<RequestChannel>) {
+        let previous = {
+            let mut table = lock(&self.table);
+            let client = table.client(session_number, self.limit);
             std::mem::replace(&mut client.stream, Arc::downgrade(channel)).upgrade()
         };
-        if let Some(former) = former {
-            former.cancel();
+        if let Some(previous) = previous {
+            previous.cancel();
         }
     }
 
     /// Ends a session and returns its subscriptions.
-    pub(crate) fn end_session(&self, session_key: u64, limit: usize) -> BTreeSet<String> {
-        let mut table = self.table();
-        if table.ended.insert(session_key) {
-            table.ended_order.push_back(session_key);
+    pub(crate) fn end_session(&self, session_number: u64) -> BTreeSet<String> {
+        let mut table = lock(&self.table);
+        if table.ended.insert(session_number) {
+            table.ended_order.push_back(session_number);
         }
-        if table.ended_order.len() > limit
+        if table.ended_order.len() > self.limit
             && let Some(oldest) = table.ended_order.pop_front()
         {
             table.ended.remove(&oldest);
         }
         self.any_ended.store(true, Ordering::Release);
-        let client = table.clients.remove(&session_key).unwrap_or_default();
+        let client = table.clients.remove(&session_number).unwrap_or_default();
         drop(table);
         if let Some(stream) = client.stream.upgrade() {
             stream.cancel();
@@ -118,31 +134,27 @@ impl ClientRegistry {
     }
 
     /// Whether the client ended this session in this process.
-    pub(crate) fn has_ended(&self, session_key: u64) -> bool {
-        self.any_ended.load(Ordering::Acquire) && self.table().ended.contains(&session_key)
-    }
-
-    fn table(&self) -> MutexGuard<'_, ClientTable> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn has_ended(&self, session_number: u64) -> bool {
+        self.any_ended.load(Ordering::Acquire) && lock(&self.table).ended.contains(&session_number)
     }
 }
 
 impl ClientTable {
     /// The state of a client. A new client evicts the oldest ones beyond the limit.
-    fn client(&mut self, session_key: u64, limit: usize) -> &mut ClientState {
-        if !self.clients.contains_key(&session_key) {
-            self.insertion_order.push_back(session_key);
+    fn client(&mut self, session_number: u64, limit: usize) -> &mut ClientState {
+        if !self.clients.contains_key(&session_number) {
+            self.insertion_order.push_back(session_number);
             while self.clients.len() >= limit
                 && let Some(first) = self.insertion_order.pop_front()
             {
                 self.clients.remove(&first);
             }
-            // Keys of removed clients must not accumulate.
+            // Numbers of removed clients must not accumulate.
             if self.insertion_order.len() > limit.saturating_mul(2) {
-                self.insertion_order.retain(|key| *key == session_key || self.clients.contains_key(key));
+                self.insertion_order.retain(|key| *key == session_number || self.clients.contains_key(key));
             }
         }
-        self.clients.entry(session_key).or_default()
+        self.clients.entry(session_number).or_default()
     }
 }
 
@@ -152,18 +164,19 @@ mod tests {
 
     #[test]
     fn the_oldest_clients_are_evicted_first() {
-        let clients = ClientRegistry::default();
-        for session_key in 0..10 {
-            clients.set_log_level(session_key, LogLevel::Error, 3);
+        const MAX_CLIENTS: usize = 3;
+        let clients = ClientRegistry::new(MAX_CLIENTS);
+        for session_number in 0..10 {
+            clients.set_log_level(session_number, LogLevel::Error);
         }
-        let table: Vec<u64> =
+        let remaining: Vec<u64> =
             (0..10).filter(|client| clients.log_level(*client) == LogLevel::Error).collect();
-        assert_eq!(table, [7, 8, 9]);
-        for session_key in 0..100 {
-            assert!(clients.subscribe(session_key, "a", 3));
-            assert_eq!(clients.end_session(session_key, 3).len(), 1);
+        assert_eq!(remaining, [7, 8, 9]);
+        for session_number in 0..100 {
+            assert!(clients.subscribe(session_number, "a"));
+            assert_eq!(clients.end_session(session_number).len(), 1);
         }
-        assert!(clients.table().insertion_order.len() <= 8);
+        assert!(lock(&clients.table).insertion_order.len() <= 8);
         let ended: Vec<u64> = (0..100).filter(|client| clients.has_ended(*client)).collect();
         assert_eq!(ended, [97, 98, 99]);
     }

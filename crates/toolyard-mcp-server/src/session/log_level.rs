@@ -13,7 +13,7 @@ pub(crate) enum LogLevel {
 }
 
 impl LogLevel {
-    pub(crate) fn named(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "debug" => Self::Debug,
             "info" => Self::Info,

@@ -10,33 +10,48 @@ use crate::session::client_capabilities::ClientCapabilities;
 /// Longer client names are truncated.
 const MAX_CLIENT_NAME_BYTES: usize = 64;
 
-/// The client that sent a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Peer {
-    /// The MCP revision of the request.
     pub(crate) revision: &'static str,
     /// The caller in whose name tools are called.
     pub(crate) caller_name: Arc<str>,
-    /// What the catalogue of tools depends on.
+    /// The name of the client, on which its catalogue of tools may depend.
     pub(crate) client: ClientInfo,
-    /// Which input the client can provide.
     pub(crate) capabilities: ClientCapabilities,
     /// The capabilities as declared, where the request declares them.
     pub(crate) raw_capabilities: Option<RawJson>,
-    /// Identifies the client: all requests of a session or connection have the same key.
-    pub(crate) session_key: u64,
+    /// Identifies the client: all requests of a session or connection have the same number.
+    pub(crate) session_number: u64,
     /// When the client sent `initialize`, in seconds since 1970; none without a handshake.
     pub(crate) initialized_at: Option<u64>,
 }
 
 impl Peer {
+    /// A client that has not initialized and declared no capabilities as JSON.
+    pub(crate) fn new(
+        revision: &'static str,
+        client: Option<String>,
+        capabilities: ClientCapabilities,
+        session_number: u64,
+    ) -> Self {
+        Self {
+            revision,
+            caller_name: client.as_deref().unwrap_or("an MCP client").into(),
+            client: ClientInfo { name: client },
+            capabilities,
+            raw_capabilities: None,
+            session_number,
+            initialized_at: None,
+        }
+    }
+
     pub(crate) fn family(&self) -> RevisionFamily {
         if self.revision == MODERN_REVISION { RevisionFamily::Modern } else { RevisionFamily::Legacy }
     }
 
-    /// Whether the client's revision is `version` or later; revisions are dates and compare as text.
-    pub(crate) fn supports(&self, version: &str) -> bool {
-        self.revision >= version
+    /// Whether the client's revision is `revision` or later; revisions are dates and compare as text.
+    pub(crate) fn supports(&self, revision: &str) -> bool {
+        self.revision >= revision
     }
 }
 

@@ -12,19 +12,17 @@ use crate::session::{
 
 const SEAL_PURPOSE: &[u8] = b"toolyard mcp state 1";
 
-/// The content of `requestState`.
+// The kinds of sealed state.
+const SUSPENDED: u8 = 0;
+const UPSTREAM_WITHOUT_STATE: u8 = 1;
+const UPSTREAM_WITH_STATE: u8 = 2;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RequestState {
     /// The call is suspended in a server process.
-    Suspended {
-        /// The process.
-        instance: u64,
-        /// The id of the suspended call.
-        number: u64,
-    },
+    Suspended { process_instance: u64, call_id: u64 },
     /// An upstream server requested input without keeping the call; the call is made again with the responses.
     Upstream {
-        /// The source to call.
         source: String,
         /// The `requestState` of that server.
         state: Option<String>,
@@ -62,13 +60,13 @@ impl RequestState {
     ) -> Option<String> {
         let mut payload = unix_seconds(SystemTime::now()).to_be_bytes().to_vec();
         match self {
-            Self::Suspended { instance, number } => {
-                payload.push(0);
-                payload.extend(instance.to_be_bytes());
-                payload.extend(number.to_be_bytes());
+            Self::Suspended { process_instance, call_id } => {
+                payload.push(SUSPENDED);
+                payload.extend(process_instance.to_be_bytes());
+                payload.extend(call_id.to_be_bytes());
             }
             Self::Upstream { source, state } => {
-                payload.push(if state.is_some() { 2 } else { 1 });
+                payload.push(if state.is_some() { UPSTREAM_WITH_STATE } else { UPSTREAM_WITHOUT_STATE });
                 payload.extend(u16::try_from(source.len()).ok()?.to_be_bytes());
                 payload.extend(source.as_bytes());
                 payload.extend(state.as_deref().unwrap_or_default().as_bytes());
@@ -77,33 +75,34 @@ impl RequestState {
         keys.seal(&[scope.purpose(SEAL_PURPOSE).as_slice(), &request.hash()].concat(), payload)
     }
 
-    /// None if the state was not sealed for this scope and request, or is older than `age`.
+    /// None if the state was not sealed for this scope and request, or is older than `max_age`.
     pub(crate) fn open(
         keys: &SessionKeys,
         scope: &SessionScope<'_>,
         request: &RequestFingerprint,
         sealed: &str,
-        age: Duration,
+        max_age: Duration,
     ) -> Option<Self> {
         let payload =
             keys.open(&[scope.purpose(SEAL_PURPOSE).as_slice(), &request.hash()].concat(), sealed)?;
-        let (issued, payload) = payload.split_first_chunk()?;
-        if unix_seconds(SystemTime::now()) > u64::from_be_bytes(*issued).saturating_add(age.as_secs()) {
+        let (issued_at, payload) = payload.split_first_chunk()?;
+        if unix_seconds(SystemTime::now()) > u64::from_be_bytes(*issued_at).saturating_add(max_age.as_secs())
+        {
             return None;
         }
         let (kind, payload) = payload.split_first()?;
-        if *kind == 0 {
-            let (instance, payload) = payload.split_first_chunk()?;
-            let number = payload.first_chunk()?;
+        if *kind == SUSPENDED {
+            let (process_instance, payload) = payload.split_first_chunk()?;
+            let call_id = payload.first_chunk()?;
             return Some(Self::Suspended {
-                instance: u64::from_be_bytes(*instance),
-                number: u64::from_be_bytes(*number),
+                process_instance: u64::from_be_bytes(*process_instance),
+                call_id: u64::from_be_bytes(*call_id),
             });
         }
         let (length, payload) = payload.split_first_chunk()?;
         let (source, state) = payload.split_at_checked(usize::from(u16::from_be_bytes(*length)))?;
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
-        let state = if *kind == 2 { Some(text(state)?) } else { None };
+        let state = if *kind == UPSTREAM_WITH_STATE { Some(text(state)?) } else { None };
         Some(Self::Upstream { source: text(source)?, state })
     }
 }
@@ -118,24 +117,24 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_state_is_good_for_one_request_of_one_client(
-            source in "[a-z]{0,20}", state in proptest::option::of(".{0,40}"), number in any::<u64>()
+        fn a_state_is_valid_for_one_request_of_one_client(
+            source in "[a-z]{0,20}", state in proptest::option::of(".{0,40}"), call_id in any::<u64>()
         ) {
             let keys = SessionKeys::random().unwrap();
-            let scope = SessionScope { profile: "p", principal: &[1; 32] };
-            let mark = |method: &str, target: &str, arguments: &str| RequestFingerprint {
+            let scope = SessionScope { profile: "p", credential_hash: &[1; 32] };
+            let fingerprint = |method: &str, target: &str, arguments: &str| RequestFingerprint {
                 method: method.to_owned(),
                 target: target.to_owned(),
                 arguments: Some(RawJson::parse(arguments.to_owned()).unwrap()),
             };
-            let request = mark("tools/call", "echo", "{}");
-            for state in [RequestState::Upstream { source, state }, RequestState::Suspended { instance: 1, number }] {
+            let request = fingerprint("tools/call", "echo", "{}");
+            for state in [RequestState::Upstream { source, state }, RequestState::Suspended { process_instance: 1, call_id }] {
                 let sealed = state.seal(&keys, &scope, &request).unwrap();
-                let open = |scope: &SessionScope<'_>, request: &RequestFingerprint, age| RequestState::open(&keys, scope, request, &sealed, age);
+                let open = |scope: &SessionScope<'_>, request: &RequestFingerprint, max_age| RequestState::open(&keys, scope, request, &sealed, max_age);
                 prop_assert_eq!(open(&scope, &request, HOUR), Some(state));
-                prop_assert_eq!(open(&scope, &mark("tools/call", "echo", r#"{"a":1}"#), HOUR), None);
-                prop_assert_eq!(open(&scope, &mark("tools/calle", "cho", "{}"), HOUR), None);
-                prop_assert_eq!(open(&SessionScope { principal: &[2; 32], ..scope.clone() }, &request, HOUR), None);
+                prop_assert_eq!(open(&scope, &fingerprint("tools/call", "echo", r#"{"a":1}"#), HOUR), None);
+                prop_assert_eq!(open(&scope, &fingerprint("tools/calle", "cho", "{}"), HOUR), None);
+                prop_assert_eq!(open(&SessionScope { credential_hash: &[2; 32], ..scope.clone() }, &request, HOUR), None);
                 prop_assert_eq!(open(&SessionScope { profile: "", ..scope.clone() }, &request, HOUR), None);
             }
         }

@@ -6,7 +6,7 @@ use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKe
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 
 /// Longer sealed texts are neither created nor opened.
-const MAX_SEALED: usize = 64 << 10;
+const MAX_SEALED_BYTES: usize = 64 << 10;
 
 /// Keys for state that clients store. The current key seals; the current and the former key open, so that keys can be
 /// rotated while clients hold state sealed with the former one.
@@ -24,7 +24,7 @@ struct Keys {
 pub enum SessionKeyError {
     /// The cryptographic library rejected the key.
     #[error("invalid session key: expected 32 bytes")]
-    NotAKey,
+    InvalidKey,
     /// The operating system provides no random numbers.
     #[error("the operating system provides no random numbers")]
     NoRandomness,
@@ -33,33 +33,33 @@ pub enum SessionKeyError {
 impl SessionKeys {
     /// The current key, and the former one while clients may hold state sealed with it.
     pub fn new(current: [u8; 32], former: Option<[u8; 32]>) -> Result<Self, SessionKeyError> {
-        let former = former.as_ref().map(key).transpose()?;
-        Ok(Self(Arc::new(Keys { current: key(&current)?, former })))
+        let former = former.as_ref().map(aead_key).transpose()?;
+        Ok(Self(Arc::new(Keys { current: aead_key(&current)?, former })))
     }
 
     /// A random key that is lost with the process.
     pub fn random() -> Result<Self, SessionKeyError> {
         let mut current = [0; 32];
-        random(&mut current).ok_or(SessionKeyError::NoRandomness)?;
+        fill_random(&mut current).ok_or(SessionKeyError::NoRandomness)?;
         Self::new(current, None)
     }
 
     /// Seals bytes as URL-safe text. They open only with the same `purpose`.
     pub(crate) fn seal(&self, purpose: &[u8], mut bytes: Vec<u8>) -> Option<String> {
         let mut nonce = [0; NONCE_LEN];
-        random(&mut nonce)?;
+        fill_random(&mut nonce)?;
         let current = &self.0.current;
         current
             .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(purpose), &mut bytes)
             .ok()?;
         let sealed = URL_SAFE_NO_PAD.encode([nonce.as_slice(), &bytes].concat());
         // Never issue what `open` would reject.
-        (sealed.len() <= MAX_SEALED).then_some(sealed)
+        (sealed.len() <= MAX_SEALED_BYTES).then_some(sealed)
     }
 
     /// Opens text that was sealed for the same purpose with either key.
     pub(crate) fn open(&self, purpose: &[u8], sealed: &str) -> Option<Vec<u8>> {
-        if sealed.len() > MAX_SEALED {
+        if sealed.len() > MAX_SEALED_BYTES {
             return None;
         }
         let sealed = URL_SAFE_NO_PAD.decode(sealed).ok()?;
@@ -75,14 +75,14 @@ impl SessionKeys {
     }
 }
 
-/// Random bytes of the operating system. The generator of aws-lc-rs would first measure clock jitter, which takes longer than
-/// the rest of the start-up.
-pub(crate) fn random(bytes: &mut [u8]) -> Option<()> {
+/// Fills a buffer with random bytes of the operating system. The generator of aws-lc-rs would first measure clock jitter,
+/// which takes longer than the rest of the start-up.
+pub(crate) fn fill_random(bytes: &mut [u8]) -> Option<()> {
     getrandom::fill(bytes).ok()
 }
 
-fn key(bytes: &[u8; 32]) -> Result<LessSafeKey, SessionKeyError> {
-    UnboundKey::new(&AES_256_GCM, bytes).map(LessSafeKey::new).map_err(|_| SessionKeyError::NotAKey)
+fn aead_key(bytes: &[u8; 32]) -> Result<LessSafeKey, SessionKeyError> {
+    UnboundKey::new(&AES_256_GCM, bytes).map(LessSafeKey::new).map_err(|_| SessionKeyError::InvalidKey)
 }
 
 impl fmt::Debug for SessionKeys {
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_former_key_opens_and_no_other_does() {
+    fn the_former_key_opens_sealed_text_and_no_other_does() {
         let old = SessionKeys::new([1; 32], None).unwrap();
         let both = SessionKeys::new([2; 32], Some([1; 32])).unwrap();
         let new = SessionKeys::new([2; 32], None).unwrap();
@@ -113,7 +113,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn opens_only_unchanged_for_the_same_purpose(
+        fn only_unchanged_text_opens_for_the_same_purpose(
             bytes in proptest::collection::vec(any::<u8>(), 0..300),
             at in any::<prop::sample::Index>(),
         ) {
@@ -128,7 +128,7 @@ mod tests {
         }
 
         #[test]
-        fn opens_no_foreign_text(text in ".{0,200}") {
+        fn no_other_text_opens(text in ".{0,200}") {
             prop_assert!(SessionKeys::random().unwrap().open(b"a", &text).is_none());
         }
     }

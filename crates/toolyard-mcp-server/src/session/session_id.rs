@@ -2,7 +2,6 @@
 
 use std::time::{Duration, SystemTime};
 
-use toolyard_core::ClientInfo;
 use toolyard_mcp::versions::LEGACY_REVISIONS;
 
 use crate::session::{
@@ -23,23 +22,21 @@ const FORMAT_VERSION: u8 = 1;
 pub(crate) struct SessionScope<'a> {
     /// The profile; empty for the main endpoint.
     pub(crate) profile: &'a str,
-    /// A hash of the client's credential.
-    pub(crate) principal: &'a [u8; 32],
+    /// The hash of the client's credential.
+    pub(crate) credential_hash: &'a [u8; 32],
 }
 
 impl SessionScope<'_> {
-    /// The purpose of a seal, bound to this scope.
     pub(crate) fn purpose(&self, purpose: &[u8]) -> Vec<u8> {
-        [purpose, b"\0", self.principal.as_slice(), self.profile.as_bytes()].concat()
+        [purpose, b"\0", self.credential_hash.as_slice(), self.profile.as_bytes()].concat()
     }
 }
 
-/// The session id of a client that has initialized.
 pub(crate) fn seal_session_id(keys: &SessionKeys, scope: &SessionScope<'_>, peer: &Peer) -> Option<String> {
     let version = LEGACY_REVISIONS.iter().position(|version| *version == peer.revision)?;
     let mut payload = vec![FORMAT_VERSION, u8::try_from(version).ok()?, peer.capabilities.to_bits()];
     payload.extend(peer.initialized_at?.to_be_bytes());
-    payload.extend(peer.session_key.to_be_bytes());
+    payload.extend(peer.session_number.to_be_bytes());
     payload.extend(peer.client.name.as_deref().unwrap_or_default().as_bytes());
     keys.seal(&scope.purpose(SEAL_PURPOSE), payload)
 }
@@ -48,23 +45,20 @@ pub(crate) fn seal_session_id(keys: &SessionKeys, scope: &SessionScope<'_>, peer
 pub(crate) fn open_session_id(keys: &SessionKeys, scope: &SessionScope<'_>, id: &str) -> Option<Peer> {
     let payload = keys.open(&scope.purpose(SEAL_PURPOSE), id)?;
     let ([FORMAT_VERSION, version, capabilities], rest) = payload.split_first_chunk()? else { return None };
-    let (issued, rest) = rest.split_first_chunk()?;
-    let (session_key, client) = rest.split_first_chunk()?;
-    let (issued, now) = (u64::from_be_bytes(*issued), unix_seconds(SystemTime::now()));
-    if issued > now + MAX_CLOCK_SKEW.as_secs() || now > issued + MAX_SESSION_AGE.as_secs() {
+    let (initialized_at, rest) = rest.split_first_chunk()?;
+    let (session_number, client) = rest.split_first_chunk()?;
+    let (initialized_at, now) = (u64::from_be_bytes(*initialized_at), unix_seconds(SystemTime::now()));
+    if initialized_at > now + MAX_CLOCK_SKEW.as_secs() || now > initialized_at + MAX_SESSION_AGE.as_secs() {
         return None;
     }
     let client = std::str::from_utf8(client).ok().and_then(truncate_client_name);
     let capabilities = ClientCapabilities::from_bits(*capabilities);
+    let revision = LEGACY_REVISIONS.get(usize::from(*version))?;
     Some(Peer {
-        revision: LEGACY_REVISIONS.get(usize::from(*version))?,
-        caller_name: client.as_deref().unwrap_or("an MCP client").into(),
-        client: ClientInfo { name: client },
-        capabilities,
         // Encoded once: every call of the session forwards it.
         raw_capabilities: Some(capabilities.to_json()),
-        session_key: u64::from_be_bytes(*session_key),
-        initialized_at: Some(issued),
+        initialized_at: Some(initialized_at),
+        ..Peer::new(revision, client, capabilities, u64::from_be_bytes(*session_number))
     })
 }
 
@@ -77,34 +71,28 @@ mod tests {
     use super::*;
 
     fn peer() -> Peer {
+        let capabilities =
+            ClientCapabilities { elicitation_form: true, roots: true, ..ClientCapabilities::default() };
         Peer {
-            revision: "2025-06-18",
-            caller_name: "claude-code".into(),
-            client: ClientInfo { name: Some("claude-code".to_owned()) },
-            capabilities: ClientCapabilities {
-                elicitation_form: true,
-                roots: true,
-                ..ClientCapabilities::default()
-            },
-            raw_capabilities: None,
-            session_key: 0xfeed,
             initialized_at: Some(unix_seconds(SystemTime::now())),
+            ..Peer::new("2025-06-18", Some("claude-code".to_owned()), capabilities, 0xfeed)
         }
     }
 
     #[test]
     fn a_session_id_opens_in_its_own_scope_only() {
         let keys = SessionKeys::random().unwrap();
-        let scope = SessionScope { profile: "", principal: &[1; 32] };
+        let scope = SessionScope { profile: "", credential_hash: &[1; 32] };
         let id = seal_session_id(&keys, &scope, &peer()).unwrap();
         let opened = open_session_id(&keys, &scope, &id).unwrap();
         assert_eq!(opened.revision, "2025-06-18");
         assert_eq!(opened.client.name.as_deref(), Some("claude-code"));
         assert_eq!(opened.capabilities, peer().capabilities);
-        assert_eq!(opened.session_key, 0xfeed);
+        assert_eq!(opened.session_number, 0xfeed);
         assert!(open_session_id(&keys, &SessionScope { profile: "other", ..scope.clone() }, &id).is_none());
         assert!(
-            open_session_id(&keys, &SessionScope { principal: &[2; 32], ..scope.clone() }, &id).is_none()
+            open_session_id(&keys, &SessionScope { credential_hash: &[2; 32], ..scope.clone() }, &id)
+                .is_none()
         );
         assert!(open_session_id(&SessionKeys::random().unwrap(), &scope, &id).is_none());
         assert!(id.bytes().all(|byte| byte.is_ascii_graphic()));

@@ -10,12 +10,16 @@ use tokio::{
 use toolyard_mcp::{Line, LineError, LineReader, WireLimits};
 
 use crate::{
+    http::NO_CREDENTIAL,
     server::{McpServer, ServeError},
     stdio::duplex_session::DuplexSession,
 };
 
 /// Messages that may wait to be written.
 const OUTPUT_QUEUE_MESSAGES: usize = 256;
+
+/// Longer messages are written without copying them into a line.
+const MAX_COPIED_MESSAGE_BYTES: usize = 8 << 10;
 
 /// How long requests may take after the client closed its stream.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -31,21 +35,21 @@ pub async fn serve_stdio(
     let limits = WireLimits { message_bytes: server.config.limits.message_bytes, ..WireLimits::default() };
     let (out, messages) = mpsc::channel(OUTPUT_QUEUE_MESSAGES);
     let mut writer_task = tokio::spawn(write_all(writer, messages));
-    let session = DuplexSession::new(server, endpoint, [0; 32], out);
+    let session = DuplexSession::new(server, endpoint, NO_CREDENTIAL, out);
     let mut lines = LineReader::new(reader, &limits);
     let mut stop = pin!(stop);
     loop {
         let line = tokio::select! {
             line = lines.next() => line,
             () = &mut stop => break,
-            written = &mut writer_task => return written.unwrap_or(Ok(())).map_err(ServeError::Broken),
+            written = &mut writer_task => return written.unwrap_or(Ok(())).map_err(ServeError::Io),
         };
         match line {
             Ok(Some(Line::Json(text) | Line::Unterminated(text))) => tokio::select! {
                 () = session.receive(text) => {}
                 // A client that does not read must not block the shutdown.
                 () = &mut stop => break,
-                written = &mut writer_task => return written.unwrap_or(Ok(())).map_err(ServeError::Broken),
+                written = &mut writer_task => return written.unwrap_or(Ok(())).map_err(ServeError::Io),
             },
             Ok(Some(Line::Noise(_))) => {
                 session
@@ -54,13 +58,13 @@ pub async fn serve_stdio(
             }
             Ok(None) => break,
             Err(LineError::Wire(error)) => session.send_error(&error).await,
-            Err(LineError::Io(error)) => return Err(ServeError::Broken(error)),
+            Err(LineError::Io(error)) => return Err(ServeError::Io(error)),
         }
     }
     // A client that closed its stream may still wait for responses.
     let _ = tokio::time::timeout(DRAIN_TIMEOUT, session.drain()).await;
     drop(session);
-    writer_task.await.unwrap_or(Ok(())).map_err(ServeError::Broken)
+    writer_task.await.unwrap_or(Ok(())).map_err(ServeError::Io)
 }
 
 /// Writes each message on a line, and flushes when the queue is empty.
@@ -80,7 +84,7 @@ async fn write_all(
 
 async fn write_line(writer: &mut (impl AsyncWrite + Unpin), message: &[u8]) -> std::io::Result<()> {
     // One write for a short line: the client wakes once.
-    if message.len() <= 8 << 10 {
+    if message.len() <= MAX_COPIED_MESSAGE_BYTES {
         writer.write_all(&[message, b"\n"].concat()).await
     } else {
         writer.write_all(message).await?;

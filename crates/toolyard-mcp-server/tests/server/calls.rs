@@ -9,16 +9,18 @@ async fn a_result_is_passed_on_unchanged_in_all_revisions() {
     let server = TestServer::new().await;
     let client = Client::new(&server.address);
     let arguments = json!({"b": 1, "a": [1.5, {"x": "ü"}]});
-    let answer =
-        client.modern(7, "tools/call", json!({"name": "echo", "arguments": arguments}), json!({})).await;
-    assert_eq!((answer.status.as_u16(), answer.kind.as_str()), (200, "application/json"));
+    let answer = client
+        .request_modern(7, "tools/call", json!({"name": "echo", "arguments": arguments}), json!({}))
+        .await;
+    assert_eq!((answer.status.as_u16(), answer.content_type.as_str()), (200, "application/json"));
     assert_eq!(answer.last()["id"], 7);
     assert_eq!(answer.text(), arguments.to_string());
     assert_eq!(answer.result()["resultType"], "complete");
     assert_eq!(answer.result()["x-kept"].to_string(), "1.0");
 
     let client = client.initialize("2025-06-18", json!({})).await;
-    let answer = client.legacy(8, "tools/call", json!({"name": "echo", "arguments": arguments})).await;
+    let answer =
+        client.request_legacy(8, "tools/call", json!({"name": "echo", "arguments": arguments})).await;
     assert_eq!(answer.text(), arguments.to_string());
     assert_eq!(answer.result().get("resultType"), None);
     assert_eq!(server.tools.calls.lock().unwrap()[1].caller_name.as_ref(), "tester");
@@ -29,9 +31,9 @@ async fn a_result_is_passed_on_unchanged_in_all_revisions() {
 async fn large_and_multiline_results_arrive_complete() {
     let server = TestServer::new().await;
     let client = Client::new(&server.address).initialize("2025-11-25", json!({})).await;
-    let answer = client.legacy(1, "tools/call", json!({"name": "large"})).await;
+    let answer = client.request_legacy(1, "tools/call", json!({"name": "large"})).await;
     assert_eq!(answer.text().len(), 200_000);
-    let answer = client.legacy(2, "tools/call", json!({"name": "pretty"})).await;
+    let answer = client.request_legacy(2, "tools/call", json!({"name": "pretty"})).await;
     assert_eq!(answer.text(), "a\nb");
     server.close().await;
 }
@@ -41,21 +43,21 @@ async fn only_progress_turns_the_response_into_a_stream() {
     let server = TestServer::new().await;
     let client = Client::new(&server.address);
     let params = json!({"name": "progress", "arguments": {}, "_meta": {"progressToken": "mine"}});
-    let answer = client.modern(1, "tools/call", params.clone(), json!({})).await;
-    assert_eq!(answer.kind, "text/event-stream");
-    let said: Vec<_> = answer.messages.iter().take(2).map(|said| said["params"].clone()).collect();
+    let answer = client.request_modern(1, "tools/call", params.clone(), json!({})).await;
+    assert_eq!(answer.content_type, "text/event-stream");
+    let progress: Vec<_> = answer.messages.iter().take(2).map(|message| message["params"].clone()).collect();
     assert_eq!(
-        said[0],
+        progress[0],
         json!({"progressToken": "mine", "progress": 1.0, "total": 2.0, "message": "working"})
     );
-    assert_eq!(said[1]["progress"], 2.0);
+    assert_eq!(progress[1]["progress"], 2.0);
     assert_eq!(answer.text(), "done");
 
     let answer = client.call(2, "progress", json!({})).await;
-    assert_eq!((answer.kind.as_str(), answer.text()), ("application/json", "done"));
+    assert_eq!((answer.content_type.as_str(), answer.text()), ("application/json", "done"));
 
     let client = client.initialize("2024-11-05", json!({})).await;
-    let answer = client.legacy(3, "tools/call", params).await;
+    let answer = client.request_legacy(3, "tools/call", params).await;
     assert_eq!(answer.messages.len(), 3);
     assert_eq!(answer.messages[0]["params"].get("message"), None);
     server.close().await;
@@ -69,10 +71,10 @@ async fn a_client_that_accepts_no_events_gets_json() {
         "params": {"name": "progress", "_meta": {"progressToken": 1}}});
     let request = client.request(reqwest::Method::POST).header("Accept", "application/json").json(&body);
     let answer = crate::client::read(request.send().await.unwrap()).await;
-    assert_eq!((answer.kind.as_str(), answer.text()), ("application/json", "done"));
+    assert_eq!((answer.content_type.as_str(), answer.text()), ("application/json", "done"));
     let request = client.request(reqwest::Method::POST).header("Accept", "text/event-stream").json(&body);
     let answer = crate::client::read(request.send().await.unwrap()).await;
-    assert_eq!((answer.kind.as_str(), answer.messages.len()), ("text/event-stream", 3));
+    assert_eq!((answer.content_type.as_str(), answer.messages.len()), ("text/event-stream", 3));
     server.close().await;
 }
 
@@ -82,16 +84,16 @@ async fn log_messages_respect_the_level_of_the_client() {
     let client = Client::new(&server.address);
     assert_eq!(client.call(1, "log", json!({})).await.messages.len(), 1);
     let params = json!({"name": "log", "_meta": {"io.modelcontextprotocol/logLevel": "error"}});
-    let answer = client.modern(2, "tools/call", params, json!({})).await;
+    let answer = client.request_modern(2, "tools/call", params, json!({})).await;
     assert_eq!(answer.messages[0]["params"], json!({"level": "error", "data": "a error"}));
     assert_eq!(answer.messages.len(), 2);
 
     let client = client.initialize("2025-11-25", json!({})).await;
     let log = json!({"name": "log"});
-    assert_eq!(client.legacy(1, "tools/call", log.clone()).await.messages.len(), 3);
-    client.legacy(2, "logging/setLevel", json!({"level": "debug"})).await.result();
-    assert_eq!(client.legacy(3, "tools/call", log).await.messages.len(), 4);
-    assert_eq!(client.legacy(4, "logging/setLevel", json!({"level": "loud"})).await.code(), -32602);
+    assert_eq!(client.request_legacy(1, "tools/call", log.clone()).await.messages.len(), 3);
+    client.request_legacy(2, "logging/setLevel", json!({"level": "debug"})).await.result();
+    assert_eq!(client.request_legacy(3, "tools/call", log).await.messages.len(), 4);
+    assert_eq!(client.request_legacy(4, "logging/setLevel", json!({"level": "loud"})).await.code(), -32602);
     server.close().await;
 }
 
@@ -99,8 +101,9 @@ async fn log_messages_respect_the_level_of_the_client() {
 async fn a_flood_of_notifications_is_bounded() {
     let server = TestServer::new().await;
     let client = Client::new(&server.address).initialize("2025-11-25", json!({})).await;
-    let answer =
-        client.legacy(1, "tools/call", json!({"name": "chatty", "arguments": {"count": 50_000}})).await;
+    let answer = client
+        .request_legacy(1, "tools/call", json!({"name": "chatty", "arguments": {"count": 50_000}}))
+        .await;
     assert_eq!(answer.messages.len(), 1_025);
     assert_eq!(answer.text(), "done");
     server.close().await;
@@ -112,7 +115,7 @@ async fn errors_follow_the_revision() {
     let client = Client::new(&server.address);
     let failed = client.call(1, "failed", json!({})).await;
     assert_eq!(failed.result()["isError"], true);
-    assert_eq!(failed.text(), "it broke\nhint: mend it");
+    assert_eq!(failed.text(), "it broke\nhint: repair it");
     assert_eq!(client.call(2, "raw_result", json!({})).await.result()["kept"], true);
     let raw = client.call(3, "raw_error", json!({})).await;
     assert_eq!(raw.last()["error"], json!({"code": -31999, "message": "mine", "data": {"a": 1}}));
@@ -124,9 +127,9 @@ async fn errors_follow_the_revision() {
 
     let invalid = json!({"name": "invalid"});
     let newer = client.clone().initialize("2025-11-25", json!({})).await;
-    assert_eq!(newer.legacy(1, "tools/call", invalid.clone()).await.result()["isError"], true);
+    assert_eq!(newer.request_legacy(1, "tools/call", invalid.clone()).await.result()["isError"], true);
     let older = client.initialize("2025-06-18", json!({})).await;
-    assert_eq!(older.legacy(1, "tools/call", invalid).await.code(), -32602);
+    assert_eq!(older.request_legacy(1, "tools/call", invalid).await.code(), -32602);
     server.close().await;
 }
 
@@ -134,17 +137,17 @@ async fn errors_follow_the_revision() {
 async fn non_objects_are_wrapped_and_truncated_results_linked() {
     let server = TestServer::new().await;
     let client = Client::new(&server.address).initialize("2025-11-25", json!({})).await;
-    let numbers = client.legacy(1, "tools/call", json!({"name": "numbers"})).await;
+    let numbers = client.request_legacy(1, "tools/call", json!({"name": "numbers"})).await;
     assert_eq!(numbers.result()["structuredContent"], json!({"result": [1, 2]}));
-    let cut = client.legacy(2, "tools/call", json!({"name": "cut"})).await;
-    let link = &cut.result()["content"][1];
+    let truncated = client.request_legacy(2, "tools/call", json!({"name": "truncated"})).await;
+    let link = &truncated.result()["content"][1];
     assert_eq!(
         (link["type"].as_str(), link["uri"].as_str()),
         (Some("resource_link"), Some("toolyard://results/r_1"))
     );
     let old = Client::new(&server.address).initialize("2025-03-26", json!({})).await;
-    let cut = old.legacy(1, "tools/call", json!({"name": "cut"})).await;
-    assert_eq!(cut.result()["content"].as_array().unwrap().len(), 1);
+    let truncated = old.request_legacy(1, "tools/call", json!({"name": "truncated"})).await;
+    assert_eq!(truncated.result()["content"].as_array().unwrap().len(), 1);
     server.close().await;
 }
 
@@ -152,10 +155,10 @@ async fn non_objects_are_wrapped_and_truncated_results_linked() {
 async fn tools_describe_returns_one_definition() {
     let server = TestServer::new().await;
     let client = Client::new(&server.address);
-    let found = client.modern(1, "tools/describe", json!({"name": "tool_00001"}), json!({})).await;
+    let found = client.request_modern(1, "tools/describe", json!({"name": "tool_00001"}), json!({})).await;
     assert_eq!(found.result()["tool"]["name"], "tool_00001");
-    let lost = client.modern(2, "tools/describe", json!({"name": "nothing"}), json!({})).await;
-    assert_eq!(lost.code(), -32602);
+    let missing = client.request_modern(2, "tools/describe", json!({"name": "nothing"}), json!({})).await;
+    assert_eq!(missing.code(), -32602);
     server.close().await;
 }
 
@@ -163,17 +166,17 @@ async fn tools_describe_returns_one_definition() {
 async fn unknown_methods_and_invalid_parameters_are_rejected() {
     let server = TestServer::new().await;
     let client = Client::new(&server.address);
-    let unknown = client.modern(1, "tools/cal", json!({}), json!({})).await;
+    let unknown = client.request_modern(1, "tools/cal", json!({}), json!({})).await;
     assert_eq!((unknown.status.as_u16(), unknown.code()), (404, -32601));
     assert!(unknown.last()["error"]["message"].as_str().unwrap().ends_with("did you mean `tools/call`?"));
     let client = client.initialize("2025-11-25", json!({})).await;
-    let unknown = client.legacy(1, "tools/cal", json!({})).await;
+    let unknown = client.request_legacy(1, "tools/cal", json!({})).await;
     assert_eq!((unknown.status.as_u16(), unknown.code()), (200, -32601));
     for params in [json!([1]), json!({"name": 5}), json!({"name": "echo", "arguments": [1]}), json!({})] {
-        assert_eq!(client.legacy(2, "tools/call", params).await.code(), -32602);
+        assert_eq!(client.request_legacy(2, "tools/call", params).await.code(), -32602);
     }
     // Methods of absent content do not exist.
-    assert_eq!(client.legacy(3, "skills/list", json!({})).await.code(), -32601);
+    assert_eq!(client.request_legacy(3, "skills/list", json!({})).await.code(), -32601);
     server.close().await;
 }
 

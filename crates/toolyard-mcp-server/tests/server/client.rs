@@ -6,7 +6,7 @@ use futures_util::{Stream, StreamExt};
 use reqwest::{RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 
-pub(crate) const MODERN: &str = "2026-07-28";
+pub(crate) const MODERN_REVISION: &str = "2026-07-28";
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A client of one server.
@@ -23,7 +23,7 @@ pub(crate) struct Client {
 #[derive(Debug)]
 pub(crate) struct TestResponse {
     pub(crate) status: StatusCode,
-    pub(crate) kind: String,
+    pub(crate) content_type: String,
     /// One message, or one for each event.
     pub(crate) messages: Vec<Value>,
 }
@@ -55,7 +55,7 @@ impl Client {
         Self { http, url, session: None, version, token: None }
     }
 
-    pub(crate) fn at(mut self, profile: &str) -> Self {
+    pub(crate) fn at_profile(mut self, profile: &str) -> Self {
         self.url = format!("{}/{profile}", self.url);
         self
     }
@@ -95,8 +95,8 @@ impl Client {
             return Err(response.status());
         }
         self.session = Some(response.headers()["mcp-session-id"].to_str().unwrap().to_owned());
-        let answer: Value = response.json().await.unwrap();
-        self.version = answer["result"]["protocolVersion"].as_str().unwrap().to_owned();
+        let result: Value = response.json().await.unwrap();
+        self.version = result["result"]["protocolVersion"].as_str().unwrap().to_owned();
         self.notify("notifications/initialized", json!({})).await;
         Ok(self)
     }
@@ -116,12 +116,12 @@ impl Client {
         self.request(reqwest::Method::POST).header("Accept", "application/json, text/event-stream")
     }
 
-    /// A legacy request.
-    pub(crate) async fn legacy(&self, id: u64, method: &str, params: Value) -> TestResponse {
-        read(self.legacy_response(id, method, params).await).await
+    /// Makes a legacy request and reads the response.
+    pub(crate) async fn request_legacy(&self, id: u64, method: &str, params: Value) -> TestResponse {
+        read(self.send_legacy(id, method, params).await).await
     }
 
-    pub(crate) async fn legacy_response(&self, id: u64, method: &str, params: Value) -> Response {
+    pub(crate) async fn send_legacy(&self, id: u64, method: &str, params: Value) -> Response {
         let body = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         self.post().json(&body).send().await.unwrap()
     }
@@ -137,18 +137,18 @@ impl Client {
         self.post().json(&body).send().await.unwrap().status()
     }
 
-    /// A modern request of a client with these capabilities.
-    pub(crate) async fn modern(
+    /// Makes a modern request of a client with these capabilities and reads the response.
+    pub(crate) async fn request_modern(
         &self,
         id: u64,
         method: &str,
         params: Value,
         capabilities: Value,
     ) -> TestResponse {
-        read(self.modern_response(id, method, params, capabilities).await).await
+        read(self.send_modern(id, method, params, capabilities).await).await
     }
 
-    pub(crate) async fn modern_response(
+    pub(crate) async fn send_modern(
         &self,
         id: u64,
         method: &str,
@@ -156,7 +156,7 @@ impl Client {
         capabilities: Value,
     ) -> Response {
         let meta = json!({
-            "io.modelcontextprotocol/protocolVersion": MODERN,
+            "io.modelcontextprotocol/protocolVersion": MODERN_REVISION,
             "io.modelcontextprotocol/clientInfo": {"name": "tester", "version": "1"},
             "io.modelcontextprotocol/clientCapabilities": capabilities,
         });
@@ -165,7 +165,7 @@ impl Client {
         }
         let stateless = Self { session: None, ..self.clone() };
         let mut request =
-            stateless.post().header("MCP-Protocol-Version", MODERN).header("Mcp-Method", method);
+            stateless.post().header("MCP-Protocol-Version", MODERN_REVISION).header("Mcp-Method", method);
         if let Some(name) = params["name"].as_str().or(params["uri"].as_str()) {
             request = request.header("Mcp-Name", name);
         }
@@ -173,23 +173,27 @@ impl Client {
         request.json(&body).send().await.unwrap()
     }
 
-    /// A modern tool call.
+    /// Makes a modern tool call without arguments.
     pub(crate) async fn call(&self, id: u64, tool: &str, capabilities: Value) -> TestResponse {
-        self.modern(id, "tools/call", json!({"name": tool, "arguments": {}}), capabilities).await
+        self.request_modern(id, "tools/call", json!({"name": tool, "arguments": {}}), capabilities).await
     }
 }
 
 /// Reads a response to its end.
 pub(crate) async fn read(response: Response) -> TestResponse {
     let status = response.status();
-    let kind = response.headers().get("content-type").map_or("", |kind| kind.to_str().unwrap()).to_owned();
+    let content_type = response
+        .headers()
+        .get("content-type")
+        .map_or("", |content_type| content_type.to_str().unwrap())
+        .to_owned();
     let text = response.text().await.unwrap();
-    let messages = match kind.as_str() {
+    let messages = match content_type.as_str() {
         "text/event-stream" => events_in(&text),
         _ if text.is_empty() => Vec::new(),
         _ => vec![serde_json::from_str(&text).unwrap_or_else(|_| panic!("{text}"))],
     };
-    TestResponse { status, kind, messages }
+    TestResponse { status, content_type, messages }
 }
 
 fn events_in(text: &str) -> Vec<Value> {
@@ -200,14 +204,14 @@ fn events_in(text: &str) -> Vec<Value> {
 /// The messages of a stream, one by one.
 pub(crate) fn stream(response: Response) -> impl Stream<Item = Value> + Unpin {
     assert_eq!(response.headers()["content-type"], "text/event-stream", "{response:?}");
-    let mut kept = String::new();
-    let chunks = response.bytes_stream().map(move |chunk| {
-        kept.push_str(std::str::from_utf8(&chunk.unwrap_or_default()).unwrap());
-        let whole = kept.rfind("\n\n").map_or(0, |end| end + 2);
-        let events: String = kept.drain(..whole).collect();
+    let mut buffered = String::new();
+    let messages = response.bytes_stream().map(move |chunk| {
+        buffered.push_str(std::str::from_utf8(&chunk.unwrap_or_default()).unwrap());
+        let whole = buffered.rfind("\n\n").map_or(0, |end| end + 2);
+        let events: String = buffered.drain(..whole).collect();
         futures_util::stream::iter(events_in(&events))
     });
-    chunks.flatten().boxed()
+    messages.flatten().boxed()
 }
 
 /// The next message, within a timeout.
@@ -217,6 +221,6 @@ pub(crate) async fn next(stream: &mut (impl Stream<Item = Value> + Unpin)) -> Va
 
 /// Asserts that no message arrives for a while.
 pub(crate) async fn assert_silent(stream: &mut (impl Stream<Item = Value> + Unpin)) {
-    let said = tokio::time::timeout(Duration::from_millis(150), stream.next()).await;
-    assert!(said.is_err(), "{said:?}");
+    let message = tokio::time::timeout(Duration::from_millis(150), stream.next()).await;
+    assert!(message.is_err(), "{message:?}");
 }

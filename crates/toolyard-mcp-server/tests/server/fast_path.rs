@@ -24,7 +24,7 @@ fn call(id: usize) -> String {
     )
 }
 
-async fn answer(stream: &mut TcpStream) -> String {
+async fn read_response(stream: &mut TcpStream) -> String {
     let mut answer = vec![0; 64 << 10];
     let length = stream.read(&mut answer).await.unwrap();
     String::from_utf8(answer[..length].to_vec()).unwrap()
@@ -34,21 +34,21 @@ async fn answer(stream: &mut TcpStream) -> String {
 async fn a_call_runs_in_the_task_of_its_connection() {
     let server = TestServer::new().await;
     let mut stream = TcpStream::connect(&server.address).await.unwrap();
-    let mut alive = Vec::new();
+    let mut task_counts = Vec::new();
     for id in 0..100 {
         stream.write_all(call(id).as_bytes()).await.unwrap();
         // One read is enough: head and body are written together.
-        let answer = answer(&mut stream).await;
+        let answer = read_response(&mut stream).await;
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
         assert!(answer.contains("content-type: application/json\r\n") && answer.contains("content-length: "));
         assert!(
             answer.ends_with("\"x-kept\":1.0}}") && answer.contains(&format!("\"id\":{id},")),
             "{answer}"
         );
-        alive.push(server.tools.tasks.load(Ordering::SeqCst));
+        task_counts.push(server.tools.tasks.load(Ordering::SeqCst));
     }
     // The server and this connection; no task was spawned for a call.
-    assert!(alive.iter().all(|alive| *alive == 2), "{alive:?}");
+    assert!(task_counts.iter().all(|count| *count == 2), "{task_counts:?}");
     drop(stream);
     server.close().await;
 }

@@ -86,9 +86,9 @@ async fn every_path_needs_the_token() {
 #[tokio::test]
 async fn preflight_requests_are_answered() {
     let server = ServerBuilder::default().with_token("t").build().await;
-    let ask = "OPTIONS /mcp HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost:5173\r\n\
+    let preflight = "OPTIONS /mcp HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost:5173\r\n\
                Access-Control-Request-Method: POST\r\nAccess-Control-Request-Headers: authorization, mcp-method\r\n\r\n";
-    let answer = send(&server.address, ask.as_bytes()).await;
+    let answer = send(&server.address, preflight.as_bytes()).await;
     assert!(answer.starts_with("HTTP/1.1 204"), "{answer}");
     assert!(answer.contains("access-control-allow-origin: http://localhost:5173"));
     assert!(answer.contains("access-control-allow-headers: authorization, mcp-method"));
@@ -126,12 +126,12 @@ async fn an_invalid_message_is_rejected_and_the_next_is_answered() {
         let answer = send(&server.address, &post(headers, PING)).await;
         assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{headers} {answer}");
     }
-    let broken = [post(JSON, "ab"), vec![0xff, 0xfe]].concat();
-    send(&server.address, &broken).await;
-    let mut not_text = post(JSON, "ab");
-    let end = not_text.len() - 2;
-    not_text.splice(end.., [0xff, 0xfe]);
-    assert!(send(&server.address, &not_text).await.starts_with("HTTP/1.1 400"));
+    let trailing_garbage = [post(JSON, "ab"), vec![0xff, 0xfe]].concat();
+    send(&server.address, &trailing_garbage).await;
+    let mut not_utf8 = post(JSON, "ab");
+    let end = not_utf8.len() - 2;
+    not_utf8.splice(end.., [0xff, 0xfe]);
+    assert!(send(&server.address, &not_utf8).await.starts_with("HTTP/1.1 400"));
     Client::new(&server.address).call(1, "echo", json!({})).await.text();
     server.close().await;
 }
@@ -172,15 +172,15 @@ async fn slow_calls_are_not_cut_off() {
     let client = Client::new(&server.address);
     let caller = client.clone();
     let calling = tokio::spawn(async move { caller.call(1, "slow", json!({})).await });
-    let wanted = json!({"notifications": {"toolsListChanged": true}});
-    let listening = client.modern_response(2, "subscriptions/listen", wanted, json!({})).await;
-    let mut news = crate::client::stream(listening);
-    crate::client::next(&mut news).await;
+    let filter = json!({"notifications": {"toolsListChanged": true}});
+    let stream = client.send_modern(2, "subscriptions/listen", filter, json!({})).await;
+    let mut events = crate::client::stream(stream);
+    crate::client::next(&mut events).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
     server.tools.release.notify_one();
     assert_eq!(calling.await.unwrap().text(), "done");
     server.tools.offer(crate::tools::definitions(7));
-    assert_eq!(crate::client::next(&mut news).await["method"], "notifications/tools/list_changed");
+    assert_eq!(crate::client::next(&mut events).await["method"], "notifications/tools/list_changed");
     server.close().await;
 }
 

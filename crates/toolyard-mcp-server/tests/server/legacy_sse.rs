@@ -21,26 +21,26 @@ async fn responses_arrive_on_the_stream() {
     builder.http.legacy_sse = true;
     let server = builder.build().await;
     let base = format!("http://{}", server.address);
-    let mut opened = reqwest::get(format!("{base}/sse")).await.unwrap();
-    let first = String::from_utf8(opened.chunk().await.unwrap().unwrap().to_vec()).unwrap();
+    let mut response = reqwest::get(format!("{base}/sse")).await.unwrap();
+    let first = String::from_utf8(response.chunk().await.unwrap().unwrap().to_vec()).unwrap();
     let endpoint = first.strip_prefix("event: endpoint\ndata: ").unwrap().trim().to_owned();
     assert!(endpoint.starts_with("/messages?sessionId="));
-    let mut news = stream(opened);
+    let mut events = stream(response);
     let http = reqwest::Client::new();
     let post = |body: serde_json::Value| http.post(format!("{base}{endpoint}")).json(&body).send();
-    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params":
+    let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params":
         {"protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": {"name": "old", "version": "1"}}});
-    assert_eq!(post(hello).await.unwrap().status(), 202);
-    assert_eq!(next(&mut news).await["result"]["protocolVersion"], "2024-11-05");
+    assert_eq!(post(initialize).await.unwrap().status(), 202);
+    assert_eq!(next(&mut events).await["result"]["protocolVersion"], "2024-11-05");
     let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params":
         {"name": "progress", "_meta": {"progressToken": 5}}});
     assert_eq!(post(call).await.unwrap().status(), 202);
-    assert_eq!(next(&mut news).await["params"]["progressToken"], 5);
-    assert_eq!(next(&mut news).await["params"]["progress"], 2.0);
-    assert_eq!(next(&mut news).await["result"]["content"][0]["text"], "done");
+    assert_eq!(next(&mut events).await["params"]["progressToken"], 5);
+    assert_eq!(next(&mut events).await["params"]["progress"], 2.0);
+    assert_eq!(next(&mut events).await["result"]["content"][0]["text"], "done");
     let foreign = http.post(format!("{base}/messages?sessionId=0")).json(&json!({})).send().await.unwrap();
     assert_eq!(foreign.status(), 404);
-    drop(news);
+    drop(events);
     Client::new(&server.address).call(1, "echo", json!({})).await.text();
     server.close().await;
 }

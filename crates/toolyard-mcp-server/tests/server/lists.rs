@@ -22,7 +22,7 @@ impl Readiness for NeverReady {
         Box::pin(std::future::pending())
     }
 
-    fn notes(&self) -> Vec<String> {
+    fn missing_sources(&self) -> Vec<String> {
         vec!["jira: does not answer".to_owned()]
     }
 }
@@ -35,8 +35,8 @@ async fn pages_are_the_same_in_all_revisions() {
     let (mut names, mut cursor, mut pages) = (Vec::new(), Value::Null, 0);
     loop {
         let params = if cursor.is_null() { json!({}) } else { json!({"cursor": cursor}) };
-        let legacy = client.legacy(1, "tools/list", params.clone()).await;
-        let modern = client.modern(1, "tools/list", params, json!({})).await;
+        let legacy = client.request_legacy(1, "tools/list", params.clone()).await;
+        let modern = client.request_modern(1, "tools/list", params, json!({})).await;
         assert_eq!(legacy.result()["tools"], modern.result()["tools"]);
         assert_eq!(legacy.result().get("ttlMs"), None);
         assert_eq!(
@@ -53,70 +53,73 @@ async fn pages_are_the_same_in_all_revisions() {
     }
     assert_eq!((pages, names.len()), (3, 2_500));
     assert!(names.is_sorted());
-    assert_eq!(client.legacy(2, "tools/list", json!({"cursor": "bm9uZQ"})).await.code(), -32602);
+    assert_eq!(client.request_legacy(2, "tools/list", json!({"cursor": "bm9uZQ"})).await.code(), -32602);
     server.close().await;
 }
 
 #[tokio::test]
-async fn a_list_notes_sources_that_miss_its_timeout() {
+async fn a_list_names_sources_that_are_not_ready_in_time() {
     let mut builder = ServerBuilder::default();
     builder.config.list_timeout = Duration::from_millis(100);
     builder.readiness = Some(Arc::new(NeverReady));
     let server = builder.build().await;
     let client = Client::new(&server.address);
-    let begun = Instant::now();
-    let answer = client.modern(1, "tools/list", json!({}), json!({})).await;
-    assert!((100..5_000).contains(&begun.elapsed().as_millis()), "{:?}", begun.elapsed());
+    let started = Instant::now();
+    let answer = client.request_modern(1, "tools/list", json!({}), json!({})).await;
+    assert!((100..5_000).contains(&started.elapsed().as_millis()), "{:?}", started.elapsed());
     assert_eq!(answer.result()["tools"].as_array().unwrap().len(), 3);
     assert_eq!(answer.result()["_meta"]["toolyard/notes"], json!(["jira: does not answer"]));
     server.close().await;
 }
 
 #[tokio::test]
-async fn content_is_listed_and_read_in_all_revisions() {
+async fn prompts_and_resources_are_listed_and_read_in_all_revisions() {
     let server = TestServer::new().await;
     let client = Client::new(&server.address).initialize("2025-11-25", json!({})).await;
-    let prompts = client.legacy(1, "prompts/list", json!({})).await;
+    let prompts = client.request_legacy(1, "prompts/list", json!({})).await;
     assert_eq!(prompts.result()["prompts"].as_array().unwrap().len(), 3);
-    let read = client.modern(2, "resources/read", json!({"uri": "test://one"}), json!({})).await;
+    let read = client.request_modern(2, "resources/read", json!({"uri": "test://one"}), json!({})).await;
     assert_eq!(read.result()["contents"][0]["text"], "one");
     assert_eq!((&read.result()["resultType"], &read.result()["ttlMs"]), (&json!("complete"), &json!(0)));
-    let lost = client.modern(3, "resources/read", json!({"uri": "test://no"}), json!({})).await;
-    assert_eq!((lost.code(), &lost.last()["error"]["data"]["uri"]), (-32602, &json!("test://no")));
-    assert_eq!(client.legacy(4, "resources/read", json!({"uri": "test://no"})).await.code(), -32002);
-    assert_eq!(client.legacy(5, "prompts/get", json!({"name": "x"})).await.code(), -32602);
+    let missing = client.request_modern(3, "resources/read", json!({"uri": "test://no"}), json!({})).await;
+    assert_eq!((missing.code(), &missing.last()["error"]["data"]["uri"]), (-32602, &json!("test://no")));
+    assert_eq!(client.request_legacy(4, "resources/read", json!({"uri": "test://no"})).await.code(), -32002);
+    assert_eq!(client.request_legacy(5, "prompts/get", json!({"name": "x"})).await.code(), -32602);
     server.close().await;
 }
 
 #[tokio::test]
-async fn content_is_paged() {
+async fn prompts_are_paged() {
     let mut builder = ServerBuilder::default();
     builder.config.limits.page_entries = 2;
     let server = builder.build().await;
     let client = Client::new(&server.address);
-    let first = client.modern(1, "prompts/list", json!({}), json!({})).await;
+    let first = client.request_modern(1, "prompts/list", json!({}), json!({})).await;
     assert_eq!(first.result()["prompts"], json!([{"name": "a"}, {"name": "b"}]));
     let cursor = &first.result()["nextCursor"];
-    let second = client.modern(2, "prompts/list", json!({"cursor": cursor}), json!({})).await;
+    let second = client.request_modern(2, "prompts/list", json!({"cursor": cursor}), json!({})).await;
     assert_eq!(second.result()["prompts"], json!([{"name": "c"}]));
     assert_eq!(second.result().get("nextCursor"), None);
-    assert_eq!(client.modern(3, "prompts/list", json!({"cursor": "x"}), json!({})).await.code(), -32602);
+    assert_eq!(
+        client.request_modern(3, "prompts/list", json!({"cursor": "x"}), json!({})).await.code(),
+        -32602
+    );
     server.close().await;
 }
 
 #[tokio::test]
-async fn only_existing_content_is_announced() {
+async fn only_existing_capabilities_are_declared() {
     let server = TestServer::new().await;
     let client = Client::new(&server.address);
-    let about = client.modern(1, "server/discover", json!({}), json!({})).await;
-    let capabilities = &about.result()["capabilities"];
+    let discovery = client.request_modern(1, "server/discover", json!({}), json!({})).await;
+    let capabilities = &discovery.result()["capabilities"];
     assert_eq!(capabilities["tools"], json!({"listChanged": true}));
     assert_eq!(capabilities["resources"], json!({"subscribe": true, "listChanged": true}));
     assert_eq!(capabilities.get("completions"), None);
     assert_eq!(capabilities["extensions"], json!({"toolyard/describe": {}}));
-    assert_eq!(about.result()["supportedVersions"][0], "2026-07-28");
-    assert_eq!(about.result()["_meta"]["io.modelcontextprotocol/serverInfo"]["name"], "yard");
-    let other = client.at("other").modern(2, "server/discover", json!({}), json!({})).await;
+    assert_eq!(discovery.result()["supportedVersions"][0], "2026-07-28");
+    assert_eq!(discovery.result()["_meta"]["io.modelcontextprotocol/serverInfo"]["name"], "yard");
+    let other = client.at_profile("other").request_modern(2, "server/discover", json!({}), json!({})).await;
     assert_eq!(other.result()["capabilities"].get("prompts"), None);
     server.close().await;
 }
@@ -127,16 +130,16 @@ async fn a_server_of_one_family_rejects_the_other() {
     builder.config.revisions = ServedRevisions::Legacy;
     let server = builder.build().await;
     let client = Client::new(&server.address);
-    let refused = client.modern(1, "server/discover", json!({}), json!({})).await;
+    let refused = client.request_modern(1, "server/discover", json!({}), json!({})).await;
     assert_eq!((refused.status.as_u16(), refused.code()), (400, -32000));
-    client.initialize("2025-11-25", json!({})).await.legacy(1, "ping", json!({})).await.result();
+    client.initialize("2025-11-25", json!({})).await.request_legacy(1, "ping", json!({})).await.result();
     server.close().await;
 
     let mut builder = ServerBuilder::default();
     builder.config.revisions = ServedRevisions::Modern;
     let server = builder.build().await;
     let client = Client::new(&server.address);
-    let refused = client.legacy(1, "initialize", json!({"protocolVersion": "2025-11-25"})).await;
+    let refused = client.request_legacy(1, "initialize", json!({"protocolVersion": "2025-11-25"})).await;
     assert_eq!((refused.status.as_u16(), refused.code()), (400, -32022));
     assert_eq!(refused.last()["error"]["data"]["supported"], json!(["2026-07-28"]));
     assert_eq!(client.request(reqwest::Method::GET).send().await.unwrap().status(), 405);

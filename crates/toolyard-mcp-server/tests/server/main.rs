@@ -1,6 +1,11 @@
 //! The MCP server over real sockets and pipes: sessions, input requests, cancellation, notifications, hostile clients.
 
-#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a panic fails the test, as intended"
+)]
 
 mod calls;
 mod cancellation;

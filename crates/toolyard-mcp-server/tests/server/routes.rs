@@ -9,24 +9,25 @@ use toolyard_mcp_server::{HttpRoutes, RouteBody, RouteRequest, RouteResponse};
 
 use crate::test_server::{ServerBuilder, TestServer};
 
-/// Echoes requests, and streams nothing.
+/// Echoes requests, and opens a stream without events at `/events`.
 #[derive(Debug)]
 struct Echo;
 
 impl HttpRoutes for Echo {
     fn matches(&self, path: &str) -> bool {
-        path.starts_with("/echo") || path == "/news"
+        path.starts_with("/echo") || path == "/events"
     }
 
     fn handle(&self, request: RouteRequest) -> BoxFuture<'_, RouteResponse> {
         Box::pin(async move {
-            if request.path == "/news" {
+            if request.path == "/events" {
                 let stream = Box::pin(stream::pending());
                 let body = RouteBody::Events { stream, ends_on_shutdown: true };
                 return RouteResponse { status: StatusCode::OK, headers: Vec::new(), body };
             }
-            let said = format!("{:?}", (request.method.as_str(), request.path, request.query, request.body));
-            RouteResponse::json(StatusCode::ACCEPTED, said)
+            let echoed =
+                format!("{:?}", (request.method.as_str(), request.path, request.query, request.body));
+            RouteResponse::json(StatusCode::ACCEPTED, echoed)
         })
     }
 }
@@ -63,20 +64,20 @@ async fn routes_need_authentication() {
     let request = || reqwest::Client::new().get(&url);
     assert_eq!(request().send().await.unwrap().status(), 401);
     assert_eq!(request().bearer_auth("s3cret").send().await.unwrap().status(), 202);
-    let by_another_name = request().bearer_auth("s3cret").header("Host", "evil.example");
-    assert_eq!(by_another_name.send().await.unwrap().status(), 403);
-    let from_a_page = request().bearer_auth("s3cret").header("Origin", "https://evil.example");
-    assert_eq!(from_a_page.send().await.unwrap().status(), 403);
+    let with_foreign_host = request().bearer_auth("s3cret").header("Host", "evil.example");
+    assert_eq!(with_foreign_host.send().await.unwrap().status(), 403);
+    let with_foreign_origin = request().bearer_auth("s3cret").header("Origin", "https://evil.example");
+    assert_eq!(with_foreign_origin.send().await.unwrap().status(), 403);
     server.close().await;
 }
 
 #[tokio::test]
 async fn a_stream_sends_keep_alives_and_ends_on_shutdown() {
     let server = server(None).await;
-    let mut news = reqwest::get(format!("http://{}/news", server.address)).await.unwrap();
-    assert_eq!(news.headers()["content-type"], "text/event-stream");
-    assert_eq!(news.chunk().await.unwrap().unwrap(), ":\n\n");
+    let mut events = reqwest::get(format!("http://{}/events", server.address)).await.unwrap();
+    assert_eq!(events.headers()["content-type"], "text/event-stream");
+    assert_eq!(events.chunk().await.unwrap().unwrap(), ":\n\n");
     let closing = tokio::spawn(server.close());
-    while news.chunk().await.unwrap().is_some() {}
+    while events.chunk().await.unwrap().is_some() {}
     closing.await.unwrap();
 }

@@ -24,7 +24,7 @@ async fn with_shutdown_grace(shutdown_grace: Duration) -> TestServer {
 }
 
 /// Everything until the server closes the connection.
-async fn rest(stream: &mut TcpStream) -> String {
+async fn read_to_end(stream: &mut TcpStream) -> String {
     let mut answer = Vec::new();
     let reading = stream.read_to_end(&mut answer);
     tokio::time::timeout(Duration::from_secs(10), reading).await.unwrap().unwrap();
@@ -58,7 +58,7 @@ async fn the_health_check_reports_shutdown() {
     let closing = tokio::spawn(server.close());
     tokio::time::sleep(Duration::from_millis(200)).await;
     stream.write_all(health.as_bytes()).await.unwrap();
-    let last = rest(&mut stream).await;
+    let last = read_to_end(&mut stream).await;
     assert!(last.starts_with("HTTP/1.1 503") && last.ends_with(r#"{"status":"stopping"}"#), "{last}");
     closing.await.unwrap();
 }
@@ -67,7 +67,7 @@ async fn the_health_check_reports_shutdown() {
 async fn a_request_during_shutdown_is_the_last_on_its_connection() {
     let server = with_shutdown_grace(Duration::from_secs(8)).await;
     let address = server.address.clone();
-    let mut fresh = TcpStream::connect(&address).await.unwrap();
+    let mut unused = TcpStream::connect(&address).await.unwrap();
     let mut used = TcpStream::connect(&address).await.unwrap();
     used.write_all(PING.as_bytes()).await.unwrap();
     let mut first = vec![0; 4 << 10];
@@ -79,13 +79,13 @@ async fn a_request_during_shutdown_is_the_last_on_its_connection() {
     while TcpStream::connect(&address).await.is_ok() && began.elapsed() < Duration::from_secs(5) {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    for stream in [&mut fresh, &mut used] {
+    for stream in [&mut unused, &mut used] {
         stream.write_all(PING.as_bytes()).await.unwrap();
-        let answer = rest(stream).await.to_lowercase();
+        let answer = read_to_end(stream).await.to_lowercase();
         assert!(answer.starts_with("http/1.1 200") && answer.contains("connection: close"), "{answer}");
     }
     closing.await.unwrap();
-    assert!(began.elapsed() < Duration::from_secs(7), "nobody was waited for any more");
+    assert!(began.elapsed() < Duration::from_secs(7), "the server does not wait for the whole grace");
 }
 
 #[tokio::test]
@@ -101,7 +101,7 @@ async fn connections_in_the_backlog_are_served() {
     }
     let closing = tokio::spawn(server.close());
     for stream in streams {
-        let answer = rest(&mut TcpStream::from_std(stream).unwrap()).await.to_lowercase();
+        let answer = read_to_end(&mut TcpStream::from_std(stream).unwrap()).await.to_lowercase();
         assert!(answer.starts_with("http/1.1 200") && answer.contains("connection: close"), "{answer}");
     }
     closing.await.unwrap();
@@ -113,6 +113,6 @@ async fn an_idle_connection_closes_after_the_shutdown_grace() {
     let mut stream = TcpStream::connect(&server.address).await.unwrap();
     let began = Instant::now();
     server.close().await;
-    assert_eq!(rest(&mut stream).await, "");
+    assert_eq!(read_to_end(&mut stream).await, "");
     assert!(began.elapsed() < Duration::from_secs(4));
 }

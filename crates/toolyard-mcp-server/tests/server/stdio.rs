@@ -22,37 +22,37 @@ struct Pipe {
     tools: Arc<TestTools>,
     write: WriteHalf<DuplexStream>,
     read: Lines<BufReader<ReadHalf<DuplexStream>>>,
-    serving: JoinHandle<Result<(), ServeError>>,
+    server_task: JoinHandle<Result<(), ServeError>>,
     _stop: oneshot::Sender<()>,
 }
 
 impl Pipe {
     fn open() -> Self {
-        let (server, tools, _) = ServerBuilder::default().server();
-        let (ours, theirs) = duplex(64 << 10);
-        let (input, output) = split(theirs);
+        let (server, tools, _) = ServerBuilder::default().build_server();
+        let (client_end, server_end) = duplex(64 << 10);
+        let (input, output) = split(server_end);
         let (stop, stopped) = oneshot::channel();
-        let serving = tokio::spawn(serve_stdio(server, input, output, async {
+        let server_task = tokio::spawn(serve_stdio(server, input, output, async {
             let _ = stopped.await;
         }));
-        let (read, write) = split(ours);
-        Self { tools, write, read: BufReader::new(read).lines(), serving, _stop: stop }
+        let (read, write) = split(client_end);
+        Self { tools, write, read: BufReader::new(read).lines(), server_task, _stop: stop }
     }
 
-    async fn say(&mut self, message: Value) {
+    async fn send(&mut self, message: Value) {
         self.write.write_all(format!("{message}\n").as_bytes()).await.unwrap();
     }
 
-    async fn hear(&mut self) -> Value {
+    async fn receive(&mut self) -> Value {
         let line = tokio::time::timeout(Duration::from_secs(5), self.read.next_line()).await;
         serde_json::from_str(&line.unwrap().unwrap().unwrap()).unwrap()
     }
 
     async fn request(&mut self, id: u64, method: &str, params: Value) {
-        self.say(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await;
+        self.send(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await;
     }
 
-    async fn modern(&mut self, id: u64, method: &str, mut params: Value) {
+    async fn request_modern(&mut self, id: u64, method: &str, mut params: Value) {
         params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
         params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({"elicitation": {}});
         self.request(id, method, params).await;
@@ -62,23 +62,23 @@ impl Pipe {
         let params = json!({"protocolVersion": "2025-06-18", "capabilities": {"elicitation": {}},
             "clientInfo": {"name": "tester", "version": "1"}});
         self.request(0, "initialize", params).await;
-        assert_eq!(self.hear().await["result"]["protocolVersion"], "2025-06-18");
-        self.say(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+        assert_eq!(self.receive().await["result"]["protocolVersion"], "2025-06-18");
+        self.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
     }
 }
 
 #[tokio::test]
 async fn all_revisions_work_over_one_pipe() {
     let mut pipe = Pipe::open();
-    pipe.modern(1, "server/discover", json!({})).await;
-    assert_eq!(pipe.hear().await["result"]["supportedVersions"][0], "2026-07-28");
+    pipe.request_modern(1, "server/discover", json!({})).await;
+    assert_eq!(pipe.receive().await["result"]["supportedVersions"][0], "2026-07-28");
     pipe.initialize().await;
     pipe.request(2, "tools/call", json!({"name": "pretty"})).await;
-    assert_eq!(pipe.hear().await["result"]["content"][0]["text"], "a\nb");
-    pipe.modern(3, "tools/call", json!({"name": "echo", "arguments": {"a": 1}})).await;
-    assert_eq!(pipe.hear().await["result"]["resultType"], "complete");
-    pipe.modern(4, "ping", json!({})).await;
-    assert_eq!(pipe.hear().await["error"]["code"], -32601);
+    assert_eq!(pipe.receive().await["result"]["content"][0]["text"], "a\nb");
+    pipe.request_modern(3, "tools/call", json!({"name": "echo", "arguments": {"a": 1}})).await;
+    assert_eq!(pipe.receive().await["result"]["resultType"], "complete");
+    pipe.request_modern(4, "ping", json!({})).await;
+    assert_eq!(pipe.receive().await["error"]["code"], -32601);
 }
 
 #[tokio::test]
@@ -88,11 +88,11 @@ async fn calls_run_concurrently_and_send_notifications() {
     pipe.request(1, "tools/call", json!({"name": "slow"})).await;
     pipe.tools.wait_for_started(1).await;
     pipe.request(2, "tools/call", json!({"name": "progress", "_meta": {"progressToken": "t"}})).await;
-    assert_eq!(pipe.hear().await["params"]["progressToken"], "t");
-    assert_eq!(pipe.hear().await["params"]["progress"], 2.0);
-    assert_eq!(pipe.hear().await["id"], 2);
+    assert_eq!(pipe.receive().await["params"]["progressToken"], "t");
+    assert_eq!(pipe.receive().await["params"]["progress"], 2.0);
+    assert_eq!(pipe.receive().await["id"], 2);
     pipe.tools.release.notify_one();
-    assert_eq!(pipe.hear().await["id"], 1);
+    assert_eq!(pipe.receive().await["id"], 1);
 }
 
 #[tokio::test]
@@ -100,44 +100,48 @@ async fn input_requests_work_in_all_revisions() {
     let mut pipe = Pipe::open();
     pipe.initialize().await;
     pipe.request(1, "tools/call", json!({"name": "ask"})).await;
-    let question = pipe.hear().await;
-    assert_eq!(question["method"], "elicitation/create");
-    let answer = json!({"action": "accept", "content": {"is": "Ann"}});
-    pipe.say(json!({"jsonrpc": "2.0", "id": question["id"], "result": answer})).await;
-    assert_eq!(pipe.hear().await["result"]["content"][0]["text"], "Ann");
+    let input_request = pipe.receive().await;
+    assert_eq!(input_request["method"], "elicitation/create");
+    let answer = json!({"action": "accept", "content": {"value": "Ann"}});
+    pipe.send(json!({"jsonrpc": "2.0", "id": input_request["id"], "result": answer})).await;
+    assert_eq!(pipe.receive().await["result"]["content"][0]["text"], "Ann");
 
-    pipe.modern(2, "tools/call", json!({"name": "ask", "arguments": {}})).await;
-    let asked = pipe.hear().await;
-    assert_eq!(asked["result"]["resultType"], "input_required");
-    let state = &asked["result"]["requestState"];
+    pipe.request_modern(2, "tools/call", json!({"name": "ask", "arguments": {}})).await;
+    let suspended = pipe.receive().await;
+    assert_eq!(suspended["result"]["resultType"], "input_required");
+    let state = &suspended["result"]["requestState"];
     let params =
         json!({"name": "ask", "arguments": {}, "requestState": state, "inputResponses": {"name": answer}});
-    pipe.modern(3, "tools/call", params).await;
-    let done = pipe.hear().await;
+    pipe.request_modern(3, "tools/call", params).await;
+    let done = pipe.receive().await;
     assert_eq!((&done["id"], &done["result"]["content"][0]["text"]), (&json!(3), &json!("Ann")));
 }
 
 #[tokio::test]
 async fn cancellation_and_notifications_work_in_all_revisions() {
     let mut pipe = Pipe::open();
-    pipe.modern(1, "tools/call", json!({"name": "slow"})).await;
+    pipe.request_modern(1, "tools/call", json!({"name": "slow"})).await;
     pipe.tools.wait_for_started(1).await;
-    pipe.say(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}))
+    pipe.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}))
         .await;
     while pipe.tools.dropped.load(std::sync::atomic::Ordering::SeqCst) == 0 {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    pipe.modern(2, "subscriptions/listen", json!({"notifications": {"toolsListChanged": true}})).await;
-    assert_eq!(pipe.hear().await["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], 2);
+    pipe.request_modern(2, "subscriptions/listen", json!({"notifications": {"toolsListChanged": true}}))
+        .await;
+    assert_eq!(pipe.receive().await["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], 2);
     pipe.tools.offer(definitions(9));
-    assert_eq!(pipe.hear().await["method"], "notifications/tools/list_changed");
-    pipe.say(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}))
+    assert_eq!(pipe.receive().await["method"], "notifications/tools/list_changed");
+    pipe.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}))
         .await;
     pipe.initialize().await;
     tokio::time::sleep(Duration::from_millis(50)).await;
     pipe.tools.offer(definitions(10));
-    let news = pipe.hear().await;
-    assert_eq!((&news["method"], news.get("params")), (&json!("notifications/tools/list_changed"), None));
+    let notification = pipe.receive().await;
+    assert_eq!(
+        (&notification["method"], notification.get("params")),
+        (&json!("notifications/tools/list_changed"), None)
+    );
 }
 
 #[tokio::test]
@@ -151,12 +155,12 @@ async fn garbage_is_rejected_and_the_next_message_is_read() {
         ("{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"ping\"}", -32600),
     ] {
         pipe.write.write_all(format!("{garbage}\n").as_bytes()).await.unwrap();
-        let refused = pipe.hear().await;
+        let refused = pipe.receive().await;
         assert_eq!(refused["error"]["code"], code, "{garbage}");
         assert_eq!(refused.get("id"), None);
     }
     pipe.request(1, "ping", json!({})).await;
-    assert_eq!(pipe.hear().await, json!({"jsonrpc": "2.0", "id": 1, "result": {}}));
+    assert_eq!(pipe.receive().await, json!({"jsonrpc": "2.0", "id": 1, "result": {}}));
 }
 
 #[tokio::test]
@@ -164,7 +168,7 @@ async fn the_end_of_input_ends_the_server_after_its_responses() {
     let mut pipe = Pipe::open();
     pipe.request(1, "tools/call", json!({"name": "progress"})).await;
     pipe.write.shutdown().await.unwrap();
-    assert_eq!(pipe.hear().await["result"]["content"][0]["text"], "done");
+    assert_eq!(pipe.receive().await["result"]["content"][0]["text"], "done");
     assert!(pipe.read.next_line().await.unwrap().is_none());
-    pipe.serving.await.unwrap().unwrap();
+    pipe.server_task.await.unwrap().unwrap();
 }

@@ -11,22 +11,21 @@ use tokio::{
 use toolyard_core::{BoxFuture, RawJson};
 use toolyard_mcp::RpcError;
 use toolyard_mcp_server::{
-    Access, AccessToken, ContentEvent, ContentKind, ContentKinds, ContentRequest, ContentService, Endpoint,
-    HttpConfig, McpServer, Readiness, ServeError, ServerConfig, SessionKeys, serve_http,
+    Access, AccessToken, ContentCapabilities, ContentEvent, ContentKind, ContentRequest, ContentService,
+    Endpoint, HttpConfig, McpServer, Readiness, ServeError, ServerConfig, SessionKeys, serve_http,
 };
 
 use crate::tools::TestTools;
 
-pub(crate) const KEY: [u8; 32] = [7; 32];
+pub(crate) const SESSION_KEY: [u8; 32] = [7; 32];
 
-/// A running server.
 #[derive(Debug)]
 pub(crate) struct TestServer {
     pub(crate) tools: Arc<TestTools>,
     pub(crate) content: Arc<TestContent>,
     pub(crate) address: String,
     stop: Option<oneshot::Sender<()>>,
-    serving: JoinHandle<Result<(), ServeError>>,
+    server_task: JoinHandle<Result<(), ServeError>>,
 }
 
 /// The configuration of a server.
@@ -39,7 +38,7 @@ pub(crate) struct ServerBuilder {
 
 impl Default for ServerBuilder {
     fn default() -> Self {
-        let config = ServerConfig::new("yard", "1.2.3", SessionKeys::new(KEY, None).unwrap());
+        let config = ServerConfig::new("yard", "1.2.3", SessionKeys::new(SESSION_KEY, None).unwrap());
         let mut http = HttpConfig::new(Access::Open);
         http.drain_timeout = Duration::from_secs(5);
         http.shutdown_grace = Duration::from_millis(50);
@@ -59,7 +58,7 @@ impl ServerBuilder {
     }
 
     /// The server without a listener.
-    pub(crate) fn server(self) -> (Arc<McpServer>, Arc<TestTools>, Arc<TestContent>) {
+    pub(crate) fn build_server(self) -> (Arc<McpServer>, Arc<TestTools>, Arc<TestContent>) {
         let (tools, content) = (Arc::new(TestTools::default()), Arc::new(TestContent::default()));
         let endpoint = Endpoint {
             tools: Arc::clone(&tools) as _,
@@ -72,15 +71,15 @@ impl ServerBuilder {
 
     pub(crate) async fn build(self) -> TestServer {
         let http = self.http.clone();
-        let (server, tools, content) = self.server();
+        let (server, tools, content) = self.build_server();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let (stop, stopped) = oneshot::channel::<()>();
         let stopped = async move {
             let _ = stopped.await;
         };
-        let serving = tokio::spawn(serve_http(server, listener, http, stopped));
-        TestServer { tools, content, address, stop: Some(stop), serving }
+        let server_task = tokio::spawn(serve_http(server, listener, http, stopped));
+        TestServer { tools, content, address, stop: Some(stop), server_task }
     }
 }
 
@@ -89,10 +88,9 @@ impl TestServer {
         ServerBuilder::default().build().await
     }
 
-    /// Shuts the server down.
     pub(crate) async fn close(mut self) {
         let _ = self.stop.take().unwrap().send(());
-        self.serving.await.unwrap().unwrap();
+        self.server_task.await.unwrap().unwrap();
     }
 }
 
@@ -109,8 +107,13 @@ impl Default for TestContent {
 }
 
 impl ContentService for TestContent {
-    fn kinds(&self) -> ContentKinds {
-        ContentKinds { prompts: true, resources: true, subscriptions: true, ..ContentKinds::default() }
+    fn capabilities(&self) -> ContentCapabilities {
+        ContentCapabilities {
+            prompts: true,
+            resources: true,
+            subscriptions: true,
+            ..ContentCapabilities::default()
+        }
     }
 
     fn list(&self, kind: ContentKind) -> BoxFuture<'_, Vec<RawJson>> {

@@ -12,17 +12,17 @@ use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
 use toolyard_core::{
     ArgumentProblem, BoxFuture, CallInputKind, CallInputRequest, CallProgress, Caller, Catalogue, ClientInfo,
-    ErrorKind, OfferedTool, RawJson, RawToolError, ResultRef, ServiceCall, ToolError, ToolOutput,
-    ToolService, Truncation,
+    ErrorKind, ListedTool, RawJson, RawToolError, ResultRef, ServiceCall, ToolError, ToolOutput, ToolService,
+    Truncation,
 };
 
-/// Tools for tests.
 #[derive(Debug)]
 pub(crate) struct TestTools {
     catalogue: Mutex<Arc<Catalogue>>,
     version: watch::Sender<u64>,
     /// Releases `slow`.
     pub(crate) release: Notify,
+    /// Calls of `slow` that started, finished, and were dropped before they finished.
     pub(crate) started: AtomicUsize,
     pub(crate) finished: AtomicUsize,
     pub(crate) dropped: AtomicUsize,
@@ -47,21 +47,20 @@ impl Default for TestTools {
     }
 }
 
-/// This many tools.
-pub(crate) fn definitions(count: usize) -> Vec<OfferedTool> {
+pub(crate) fn definitions(count: usize) -> Vec<ListedTool> {
     (0..count)
         .map(|number| {
             let name = format!("tool_{number:05}");
             let definition =
                 json!({"name": name, "description": "Does something", "inputSchema": {"type": "object"}});
-            OfferedTool { name: name.into(), definition: RawJson::from_value(&definition) }
+            ListedTool { name: name.into(), definition: RawJson::from_value(&definition) }
         })
         .collect()
 }
 
 impl TestTools {
     /// Replaces the list; the version grows only if it changed.
-    pub(crate) fn offer(&self, tools: Vec<OfferedTool>) {
+    pub(crate) fn offer(&self, tools: Vec<ListedTool>) {
         let mut catalogue = self.catalogue.lock().unwrap();
         if catalogue.tools != tools {
             let version = catalogue.version + 1;
@@ -78,21 +77,24 @@ impl TestTools {
     }
 
     async fn slow(&self) -> ToolOutput {
-        struct Watched<'a>(&'a TestTools, bool);
-        impl Drop for Watched<'_> {
+        struct CallGuard<'a> {
+            tools: &'a TestTools,
+            is_finished: bool,
+        }
+        impl Drop for CallGuard<'_> {
             fn drop(&mut self) {
-                let counter = if self.1 { &self.0.finished } else { &self.0.dropped };
+                let counter = if self.is_finished { &self.tools.finished } else { &self.tools.dropped };
                 counter.fetch_add(1, Ordering::SeqCst);
             }
         }
-        let mut watched = Watched(self, false);
+        let mut guard = CallGuard { tools: self, is_finished: false };
         self.started.fetch_add(1, Ordering::SeqCst);
         self.release.notified().await;
-        watched.1 = true;
+        guard.is_finished = true;
         ToolOutput::text("done")
     }
 
-    async fn answer(&self, call: &ServiceCall) -> Result<ToolOutput, ToolError> {
+    async fn execute(&self, call: &ServiceCall) -> Result<ToolOutput, ToolError> {
         self.calls.lock().unwrap().push(call.clone());
         let caller = call.caller.as_deref().unwrap();
         let arguments = &call.request.arguments;
@@ -127,39 +129,44 @@ impl TestTools {
                 }
                 ToolOutput::text("logged")
             }
-            "ask" => ToolOutput::text(ask(caller, &[question("name")]).await?),
+            "ask" => ToolOutput::text(request_values(caller, &[input_request("name")]).await?),
             "tell_and_ask" => {
                 progress(caller, 1.0);
-                ToolOutput::text(ask(caller, &[question("name")]).await?)
+                ToolOutput::text(request_values(caller, &[input_request("name")]).await?)
             }
-            "ask_both" => ToolOutput::text(ask(caller, &[question("name"), question("place")]).await?),
+            "ask_both" => ToolOutput::text(
+                request_values(caller, &[input_request("name"), input_request("place")]).await?,
+            ),
             "ask_apart" => {
-                let (one, other) = ([question("name")], [question("name")]);
-                let (one, other) = tokio::join!(ask(caller, &one), ask(caller, &other));
+                let (one, other) = ([input_request("name")], [input_request("name")]);
+                let (one, other) = tokio::join!(request_values(caller, &one), request_values(caller, &other));
                 ToolOutput::text(format!("{} {}", one?, other?))
             }
             "ask_twice" => {
-                let first = ask(caller, &[question("first")]).await?;
-                ToolOutput::text(format!("{first} {}", ask(caller, &[question("second")]).await?))
+                let first = request_values(caller, &[input_request("first")]).await?;
+                ToolOutput::text(format!(
+                    "{first} {}",
+                    request_values(caller, &[input_request("second")]).await?
+                ))
             }
             "upstream" => upstream(call, caller),
-            _ => return outcomes(call.request.tool_name.as_str()),
+            _ => return special_outcome(call.request.tool_name.as_str()),
         })
     }
 }
 
 /// Results and errors of all kinds.
-fn outcomes(name: &str) -> Result<ToolOutput, ToolError> {
+fn special_outcome(name: &str) -> Result<ToolOutput, ToolError> {
     let parse = |text: &str| RawJson::parse(text.to_owned()).unwrap();
     Ok(match name {
         "numbers" => ToolOutput::json(json!([1, 2])),
-        "cut" => {
+        "truncated" => {
             let mut output = ToolOutput::text("beginning");
             let reference = Some(ResultRef::new("r_1"));
             output.meta.truncation = Some(Truncation { kept: 9, omitted: 1, total: 10, reference });
             output
         }
-        "failed" => return Err(ToolError::failed("it broke").with_hint("mend it")),
+        "failed" => return Err(ToolError::failed("it broke").with_hint("repair it")),
         "raw_result" => {
             let raw = parse(r#"{"isError":true,"content":[],"kept":true}"#);
             return Err(ToolError::failed("no").with_raw(RawToolError::ToolResult(raw)));
@@ -188,12 +195,12 @@ fn upstream(call: &ServiceCall, caller: &dyn Caller) -> ToolOutput {
     assert!(caller.accepts_input_required());
     match caller.input_responses() {
         Some(answers) => {
-            let said = json!({"source": call.request.source, "state": answers.state, "responses": answers.responses.to_value()});
-            ToolOutput::text(said.to_string())
+            let echoed = json!({"source": call.request.source, "state": answers.state, "responses": answers.responses.to_value()});
+            ToolOutput::text(echoed.to_string())
         }
         None => {
-            let asked = r#"{"resultType":"input_required","inputRequests":{"name":{"method":"elicitation/create","params":{"message":"?"}}},"requestState":"theirs","x-kept":1.0}"#;
-            let mut output = raw(asked);
+            let result = r#"{"resultType":"input_required","inputRequests":{"name":{"method":"elicitation/create","params":{"message":"?"}}},"requestState":"theirs","x-kept":1.0}"#;
+            let mut output = raw(result);
             output.input_required = true;
             output.meta.source = Some("far".into());
             output
@@ -211,7 +218,7 @@ fn progress(caller: &dyn Caller, progress: f64) {
     }
 }
 
-fn question(key: &str) -> CallInputRequest {
+fn input_request(key: &str) -> CallInputRequest {
     let params = json!({"message": format!("What is your {key}?"), "requestedSchema": {"type": "object"}});
     CallInputRequest {
         key: key.to_owned(),
@@ -221,23 +228,24 @@ fn question(key: &str) -> CallInputRequest {
     }
 }
 
-async fn ask(caller: &dyn Caller, questions: &[CallInputRequest]) -> Result<String, ToolError> {
+async fn request_values(caller: &dyn Caller, requests: &[CallInputRequest]) -> Result<String, ToolError> {
     let answers =
-        caller.request_input(questions).await.map_err(|error| ToolError::failed(error.to_string()))?;
-    let said = answers.iter().map(|answer| answer.to_value()["content"]["is"].as_str().unwrap().to_owned());
-    Ok(said.collect::<Vec<_>>().join(" "))
+        caller.request_input(requests).await.map_err(|error| ToolError::failed(error.to_string()))?;
+    let values =
+        answers.iter().map(|answer| answer.to_value()["content"]["value"].as_str().unwrap().to_owned());
+    Ok(values.collect::<Vec<_>>().join(" "))
 }
 
 impl ToolService for TestTools {
-    fn catalogue(&self, _viewer: &ClientInfo) -> Arc<Catalogue> {
+    fn catalogue(&self, _client: &ClientInfo) -> Arc<Catalogue> {
         Arc::clone(&self.catalogue.lock().unwrap())
     }
 
-    fn changed(&self, seen: u64) -> BoxFuture<'_, u64> {
+    fn changed(&self, seen_version: u64) -> BoxFuture<'_, u64> {
         let mut version = self.version.subscribe();
         Box::pin(async move {
-            let changed = version.wait_for(|version| *version != seen).await.map(|version| *version);
-            changed.unwrap_or(seen)
+            let changed = version.wait_for(|version| *version != seen_version).await.map(|version| *version);
+            changed.unwrap_or(seen_version)
         })
     }
 
@@ -247,6 +255,6 @@ impl ToolService for TestTools {
     }
 
     fn call<'a>(&'a self, call: &'a ServiceCall) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(self.answer(call))
+        Box::pin(self.execute(call))
     }
 }

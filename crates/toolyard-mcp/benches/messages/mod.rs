@@ -2,6 +2,9 @@
 
 use serde_json::{Value, json};
 
+/// The tools of excel-mcp-server 2.2.2.
+pub(crate) const TOOL_COUNT: usize = 46;
+
 /// The bytes of a message. The list can be read from a file with the result of a real `tools/list`.
 pub(crate) fn message(kind: &str, file: Option<&str>) -> Option<Vec<u8>> {
     let result = match (kind, file) {
@@ -17,9 +20,9 @@ pub(crate) fn message(kind: &str, file: Option<&str>) -> Option<Vec<u8>> {
     serde_json::to_vec(&json!({"jsonrpc": "2.0", "id": 7, "result": result})).ok()
 }
 
-/// 46 tools in 69 kB, like those of excel-mcp-server 2.2.2.
+/// Tools in 69 kB, like those of excel-mcp-server 2.2.2.
 fn list() -> Value {
-    let tools: Vec<Value> = (0..46).map(tool).collect();
+    let tools: Vec<Value> = (0..TOOL_COUNT).map(tool).collect();
     json!({"cacheScope": "private", "resultType": "complete", "tools": tools, "ttlMs": 0})
 }
 

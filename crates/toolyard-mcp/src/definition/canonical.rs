@@ -13,12 +13,12 @@
 
 use toolyard_core::ContentHash;
 
-use super::json_tree::{JsonTree, write_between, write_text};
+use super::json_tree::{JsonTree, write_between};
+use crate::json::push_quoted;
 
 /// Part of the hash, so that another version of these rules produces other hashes.
 const HASH_PREFIX: &str = "toolyard tool definition 1\n";
 
-/// The hash of the canonical form of a definition.
 pub(crate) fn definition_hash(definition: &JsonTree) -> ContentHash {
     ContentHash::of_parts([HASH_PREFIX.as_bytes(), canonical(definition).as_bytes()])
 }
@@ -28,8 +28,8 @@ pub(crate) fn canonical(definition: &JsonTree) -> String {
     canonical_without(definition, &[])
 }
 
-/// The canonical form of a definition without some of its fields.
-pub(crate) fn canonical_without(definition: &JsonTree, fields: &[&str]) -> String {
+/// The canonical form of a definition without some of its top-level fields.
+pub(crate) fn canonical_without(definition: &JsonTree, excluded: &[&str]) -> String {
     let mut out = String::new();
     write_object(
         definition.fields(),
@@ -41,7 +41,7 @@ pub(crate) fn canonical_without(definition: &JsonTree, fields: &[&str]) -> Strin
             };
             write_value(value, role, out);
         },
-        fields,
+        excluded,
     );
     if !matches!(definition, JsonTree::Object(_)) {
         out.clear();
@@ -50,7 +50,6 @@ pub(crate) fn canonical_without(definition: &JsonTree, fields: &[&str]) -> Strin
     out
 }
 
-/// The canonical form of one value.
 pub(crate) fn canonical_value(value: &JsonTree, role: SchemaRole) -> String {
     let mut out = String::new();
     write_value(value, role, &mut out);
@@ -60,9 +59,7 @@ pub(crate) fn canonical_value(value: &JsonTree, role: SchemaRole) -> String {
 /// What a value is in terms of JSON Schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SchemaRole {
-    /// Plain data.
     Data,
-    /// A JSON Schema.
     Schema,
     /// An object or array of schemas.
     SchemaCollection,
@@ -73,7 +70,6 @@ pub(crate) enum SchemaRole {
 }
 
 impl SchemaRole {
-    /// The role of the value under a key.
     pub(crate) fn of_field(self, key: &str) -> Self {
         match self {
             Self::Schema => role_of_keyword(key),
@@ -83,7 +79,6 @@ impl SchemaRole {
         }
     }
 
-    /// The role of the items of an array.
     pub(crate) fn of_items(self) -> Self {
         match self {
             // `items` of older drafts may be an array of schemas.
@@ -118,7 +113,7 @@ fn role_of_keyword(key: &str) -> SchemaRole {
 fn write_value(value: &JsonTree, role: SchemaRole, out: &mut String) {
     match value {
         JsonTree::Null | JsonTree::Bool(_) | JsonTree::Text(_) => value.write(out),
-        JsonTree::Number(digits) => out.push_str(&canonical_number(digits)),
+        JsonTree::Number(literal) => out.push_str(&canonical_number(literal)),
         JsonTree::List(items) if role == SchemaRole::Set => {
             let mut items: Vec<String> =
                 items.iter().map(|item| canonical_value(item, SchemaRole::Data)).collect();
@@ -138,13 +133,13 @@ fn write_object(
     fields: &[(String, JsonTree)],
     out: &mut String,
     mut write_field: impl FnMut(&str, &JsonTree, &mut String),
-    without: &[&str],
+    excluded: &[&str],
 ) {
     let mut fields: Vec<&(String, JsonTree)> =
-        fields.iter().filter(|(key, _)| !without.contains(&key.as_str())).collect();
+        fields.iter().filter(|(key, _)| !excluded.contains(&key.as_str())).collect();
     fields.sort_unstable_by(|one, other| one.0.cmp(&other.0));
     write_between(out, ['{', '}'], fields, |(key, value), out| {
-        write_text(key, out);
+        push_quoted(out, key);
         out.push(':');
         write_field(key, value, out);
     });
@@ -160,11 +155,12 @@ fn canonical_number(text: &str) -> String {
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let digits = format!("{whole}{fraction}");
     let significant = digits.trim_end_matches('0');
-    let shift = i64::try_from(digits.len() - significant.len()).ok().zip(i64::try_from(fraction.len()).ok());
+    let zeros_and_places =
+        i64::try_from(digits.len() - significant.len()).ok().zip(i64::try_from(fraction.len()).ok());
     let power = exponent
         .parse::<i64>()
         .ok()
-        .zip(shift)
+        .zip(zeros_and_places)
         .and_then(|(power, (zeros, places))| power.checked_add(zeros)?.checked_sub(places));
     match (significant.trim_start_matches('0'), power) {
         ("", _) => "0".to_owned(),

@@ -84,9 +84,9 @@ impl<'a> ComplexityChecker<'a> {
         let mut cost = Cost { subschemas: 1, chain: 1 };
         for (key, value) in schema.fields() {
             for subschema in self.in_place_subschemas(key, value)? {
-                let more = self.measure(subschema, depth + 1)?;
-                cost.subschemas = cost.subschemas.saturating_add(more.subschemas);
-                cost.chain = cost.chain.max(more.chain + 1);
+                let subschema_cost = self.measure(subschema, depth + 1)?;
+                cost.subschemas = cost.subschemas.saturating_add(subschema_cost.subschemas);
+                cost.chain = cost.chain.max(subschema_cost.chain + 1);
                 if cost.subschemas > MAX_SUBSCHEMAS {
                     return Err(SchemaComplexityError::TooManySubschemas);
                 }
@@ -149,8 +149,8 @@ impl<'a> ComplexityChecker<'a> {
         if object.fields().len() < MIN_INDEXED_FIELDS {
             return object.get(key);
         }
-        let by_key = || object.fields().iter().map(|(key, value)| (key.as_str(), value)).collect();
-        self.fields.entry(object).or_insert_with(by_key).get(key).copied()
+        let index_fields = || object.fields().iter().map(|(key, value)| (key.as_str(), value)).collect();
+        self.fields.entry(object).or_insert_with(index_fields).get(key).copied()
     }
 }
 
@@ -165,7 +165,6 @@ fn collect_anchors<'a>(tree: &'a JsonTree, anchors: &mut HashMap<&'a str, Vec<&'
     }
 }
 
-/// The subschemas under a keyword of a schema.
 fn subschemas_of<'a>(key: &str, value: &'a JsonTree) -> Vec<&'a JsonTree> {
     match (SchemaRole::Schema.of_field(key), value) {
         (SchemaRole::Schema | SchemaRole::SchemaCollection, JsonTree::List(items)) => items.iter().collect(),
@@ -256,11 +255,12 @@ mod tests {
     fn long_chains_are_rejected_from_every_entry_point() {
         let link = |next: Value| json!({"allOf": [next]});
         assert_eq!(check_value(&chain(3_000, link)), Err(SchemaComplexityError::ReferenceChainTooLong));
-        let mut sliced = chain(3_000, link);
+        let mut many_entry_points = chain(3_000, link);
         for index in 0..60 {
-            sliced["properties"][format!("p{index}")] = json!({"$ref": format!("#/$defs/d{}", index * 50)});
+            many_entry_points["properties"][format!("p{index}")] =
+                json!({"$ref": format!("#/$defs/d{}", index * 50)});
         }
-        assert_eq!(check_value(&sliced), Err(SchemaComplexityError::ReferenceChainTooLong));
+        assert_eq!(check_value(&many_entry_points), Err(SchemaComplexityError::ReferenceChainTooLong));
     }
 
     #[test]
@@ -270,14 +270,15 @@ mod tests {
             check_value(&json!({"properties": {"root": {"$ref": "#tree"}}, "$defs": {"tree": tree}})),
             Ok(())
         );
-        let itself = json!({"$ref": "#a", "$defs": {"a": {"$anchor": "a", "allOf": [{"$ref": "#a"}]}}});
-        assert_eq!(check_value(&itself), Err(SchemaComplexityError::CircularReference));
-        let through_a_name = json!({"$anchor": "top", "anyOf": [{"$ref": "#top"}]});
-        assert_eq!(check_value(&through_a_name), Err(SchemaComplexityError::CircularReference));
-        let twice = json!({"$ref": "#a", "$defs": {
+        let self_reference =
+            json!({"$ref": "#a", "$defs": {"a": {"$anchor": "a", "allOf": [{"$ref": "#a"}]}}});
+        assert_eq!(check_value(&self_reference), Err(SchemaComplexityError::CircularReference));
+        let root_anchor_cycle = json!({"$anchor": "top", "anyOf": [{"$ref": "#top"}]});
+        assert_eq!(check_value(&root_anchor_cycle), Err(SchemaComplexityError::CircularReference));
+        let duplicate_anchor = json!({"$ref": "#a", "$defs": {
             "harmless": {"$anchor": "a"}, "endless": {"$anchor": "a", "allOf": [{"$ref": "#/$defs/endless"}]},
         }});
-        assert_eq!(check_value(&twice), Err(SchemaComplexityError::CircularReference));
+        assert_eq!(check_value(&duplicate_anchor), Err(SchemaComplexityError::CircularReference));
         assert_eq!(check_value(&json!({"$ref": "#nowhere"})), Ok(()));
     }
 

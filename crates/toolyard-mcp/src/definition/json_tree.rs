@@ -1,9 +1,14 @@
 //! Lossless JSON: numbers keep their digits, and a duplicate key is an error.
 
-use std::collections::HashSet;
+use std::{borrow::Cow, collections::HashSet};
 
-use memchr::memchr2;
+use toolyard_core::{JsonCursor, JsonError, JsonKind};
 
+use super::preview::MAX_NAME_CHARS_SHOWN;
+use crate::json::push_quoted;
+
+/// Nesting levels of one definition; a deeper one is never pinned. Real ones have up to 11.
+pub(crate) const MAX_DEPTH: usize = 64;
 /// Objects with fewer keys are searched for duplicates without a set.
 const MIN_SET_KEYS: usize = 8;
 
@@ -36,15 +41,47 @@ pub enum JsonTreeError {
 }
 
 impl JsonTree {
-    /// Parses JSON of at most `max_depth` levels.
     pub(crate) fn parse(text: &str, max_depth: usize) -> Result<Self, JsonTreeError> {
-        let mut parser = Parser { rest: text, max_depth };
-        let tree = parser.value(max_depth)?;
-        parser.skip_space();
-        if parser.rest.is_empty() { Ok(tree) } else { Err(JsonTreeError::Malformed) }
+        let mut cursor = JsonCursor::new(text, max_depth);
+        let tree = Self::read(&mut cursor)?;
+        cursor.end()?;
+        Ok(tree)
     }
 
-    /// The value under a key of an object.
+    fn read(cursor: &mut JsonCursor<'_>) -> Result<Self, JsonTreeError> {
+        if cursor.enter_object()? {
+            let mut fields = Vec::new();
+            loop {
+                let literal = cursor.rest().trim_start_matches([',', ' ', '\n', '\r', '\t']);
+                let Some(key) = cursor.next_key()? else { break };
+                fields.push((exact_text(key, literal)?, Self::read(cursor)?));
+            }
+            return match duplicate_key(&fields) {
+                Some(key) => {
+                    Err(JsonTreeError::DuplicateKey(key.chars().take(MAX_NAME_CHARS_SHOWN).collect()))
+                }
+                None => Ok(Self::Object(fields)),
+            };
+        }
+        if cursor.enter_array()? {
+            let mut items = Vec::new();
+            while cursor.next_item()? {
+                items.push(Self::read(cursor)?);
+            }
+            return Ok(Self::List(items));
+        }
+        let literal = cursor.rest();
+        if let Some(text) = cursor.string()? {
+            return Ok(Self::Text(exact_text(text, literal)?));
+        }
+        let value = cursor.next_value()?;
+        Ok(match (value.boolean(), value.kind()) {
+            (Some(flag), _) => Self::Bool(flag),
+            (None, JsonKind::Null) => Self::Null,
+            _ => Self::Number(value.get().to_owned()),
+        })
+    }
+
     pub(crate) fn get(&self, key: &str) -> Option<&Self> {
         self.fields().iter().find(|(name, _)| name == key).map(|(_, value)| value)
     }
@@ -64,8 +101,8 @@ impl JsonTree {
         }
     }
 
-    /// Its JSON type, for messages.
-    pub(crate) fn kind(&self) -> &'static str {
+    /// Its JSON type with an article, for messages.
+    pub(crate) fn type_with_article(&self) -> &'static str {
         match self {
             Self::Null => "null",
             Self::Bool(_) => "a boolean",
@@ -81,13 +118,13 @@ impl JsonTree {
         match self {
             Self::Null => out.push_str("null"),
             Self::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
-            Self::Number(digits) => out.push_str(digits),
-            Self::Text(text) => write_text(text, out),
+            Self::Number(literal) => out.push_str(literal),
+            Self::Text(text) => push_quoted(out, text),
             Self::List(items) => {
                 write_between(out, ['[', ']'], items, Self::write);
             }
             Self::Object(fields) => write_between(out, ['{', '}'], fields, |(key, value), out| {
-                write_text(key, out);
+                push_quoted(out, key);
                 out.push(':');
                 value.write(out);
             }),
@@ -118,130 +155,23 @@ pub(crate) fn write_between<T>(
     out.push(close);
 }
 
-/// Writes a JSON string.
-pub(crate) fn write_text(text: &str, out: &mut String) {
-    if text.bytes().any(|byte| byte < b' ' || matches!(byte, b'"' | b'\\')) {
-        out.push_str(&serde_json::Value::from(text).to_string());
-    } else {
-        out.push('"');
-        out.push_str(text);
-        out.push('"');
+/// The text at the start of `literal`. The cursor replaces lone surrogates, which would hide a change; here they are an
+/// error.
+fn exact_text(decoded: Cow<'_, str>, literal: &str) -> Result<String, JsonTreeError> {
+    // Borrowed text has no escapes.
+    if matches!(decoded, Cow::Borrowed(_)) {
+        return Ok(decoded.into_owned());
     }
+    let text = serde_json::Deserializer::from_str(literal).into_iter().next();
+    text.and_then(Result::ok).ok_or(JsonTreeError::Malformed)
 }
 
-struct Parser<'a> {
-    rest: &'a str,
-    max_depth: usize,
-}
-
-impl<'a> Parser<'a> {
-    fn value(&mut self, depth: usize) -> Result<JsonTree, JsonTreeError> {
-        self.skip_space();
-        match self.rest.as_bytes().first() {
-            Some(b'{') => self.object(self.descend(depth)?),
-            Some(b'[') => self.list(self.descend(depth)?),
-            Some(b'"') => Ok(JsonTree::Text(self.text()?)),
-            Some(b'-' | b'0'..=b'9') => self.number(),
-            _ => self.keyword(),
+impl From<JsonError> for JsonTreeError {
+    fn from(error: JsonError) -> Self {
+        match error {
+            JsonError::TooDeep(limit) => Self::TooDeep(limit),
+            JsonError::Syntax(_) => Self::Malformed,
         }
-    }
-
-    fn descend(&self, depth: usize) -> Result<usize, JsonTreeError> {
-        depth.checked_sub(1).ok_or(JsonTreeError::TooDeep(self.max_depth))
-    }
-
-    fn object(&mut self, depth: usize) -> Result<JsonTree, JsonTreeError> {
-        let mut fields = Vec::new();
-        self.expect('{')?;
-        if !self.take('}') {
-            loop {
-                self.skip_space();
-                let key = self.text()?;
-                self.expect(':')?;
-                fields.push((key, self.value(depth)?));
-                if !self.take(',') {
-                    break self.expect('}')?;
-                }
-            }
-        }
-        match duplicate_key(&fields) {
-            Some(key) => Err(JsonTreeError::DuplicateKey(key.chars().take(64).collect())),
-            None => Ok(JsonTree::Object(fields)),
-        }
-    }
-
-    fn list(&mut self, depth: usize) -> Result<JsonTree, JsonTreeError> {
-        let mut items = Vec::new();
-        self.expect('[')?;
-        if !self.take(']') {
-            loop {
-                items.push(self.value(depth)?);
-                if !self.take(',') {
-                    break self.expect(']')?;
-                }
-            }
-        }
-        Ok(JsonTree::List(items))
-    }
-
-    /// A string literal; `serde_json` decodes the escapes.
-    fn text(&mut self) -> Result<String, JsonTreeError> {
-        let inner = self.rest.strip_prefix('"').ok_or(JsonTreeError::Malformed)?;
-        let mut end = 0;
-        let mut escapes = false;
-        loop {
-            let rest = inner.as_bytes().get(end..).ok_or(JsonTreeError::Malformed)?;
-            end += memchr2(b'"', b'\\', rest).ok_or(JsonTreeError::Malformed)?;
-            if inner.as_bytes().get(end) == Some(&b'"') {
-                break;
-            }
-            escapes = true;
-            end += 2;
-        }
-        let literal = self.split(end + 2)?;
-        match literal.get(1..=end) {
-            Some(plain) if !escapes && !plain.bytes().any(|byte| byte < b' ') => Ok(plain.to_owned()),
-            _ => serde_json::from_str(literal).map_err(|_| JsonTreeError::Malformed),
-        }
-    }
-
-    fn number(&mut self) -> Result<JsonTree, JsonTreeError> {
-        let is_part = |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
-        let length = self.rest.bytes().take_while(is_part).count();
-        let digits = self.split(length)?;
-        serde_json::from_str::<&serde_json::value::RawValue>(digits).map_err(|_| JsonTreeError::Malformed)?;
-        Ok(JsonTree::Number(digits.to_owned()))
-    }
-
-    fn keyword(&mut self) -> Result<JsonTree, JsonTreeError> {
-        for (word, tree) in
-            [("true", JsonTree::Bool(true)), ("false", JsonTree::Bool(false)), ("null", JsonTree::Null)]
-        {
-            if let Some(rest) = self.rest.strip_prefix(word) {
-                self.rest = rest;
-                return Ok(tree);
-            }
-        }
-        Err(JsonTreeError::Malformed)
-    }
-
-    fn split(&mut self, at: usize) -> Result<&'a str, JsonTreeError> {
-        let (part, rest) = self.rest.split_at_checked(at).ok_or(JsonTreeError::Malformed)?;
-        self.rest = rest;
-        Ok(part)
-    }
-
-    fn skip_space(&mut self) {
-        self.rest = self.rest.trim_start_matches([' ', '\n', '\r', '\t']);
-    }
-
-    fn take(&mut self, sign: char) -> bool {
-        self.skip_space();
-        self.rest.strip_prefix(sign).inspect(|rest| self.rest = rest).is_some()
-    }
-
-    fn expect(&mut self, sign: char) -> Result<(), JsonTreeError> {
-        if self.take(sign) { Ok(()) } else { Err(JsonTreeError::Malformed) }
     }
 }
 

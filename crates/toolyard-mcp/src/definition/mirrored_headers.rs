@@ -6,14 +6,12 @@ use toolyard_core::RawJson;
 
 use super::{
     canonical::SchemaRole,
-    json_tree::{JsonTree, JsonTreeError},
-    preview::preview,
+    json_tree::{JsonTree, JsonTreeError, MAX_DEPTH},
+    preview::{MAX_NAME_CHARS_SHOWN, preview},
 };
 
 /// The schema keyword that requests mirroring.
 const HEADER_KEYWORD: &str = "x-mcp-header";
-/// SchemaCollection are not read deeper than this.
-const MAX_DEPTH: usize = 64;
 
 /// A parameter whose value is also sent as the header `Mcp-Param-{header}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,63 +60,75 @@ pub fn mirrored_parameters(input_schema: &RawJson) -> Result<Vec<MirroredParamet
     if !input_schema.get().contains(HEADER_KEYWORD) && !input_schema.get().contains('\\') {
         return Ok(Vec::new());
     }
-    collect_mirrored(&JsonTree::parse(input_schema.get(), MAX_DEPTH)?)
+    collect_mirrored_parameters(&JsonTree::parse(input_schema.get(), MAX_DEPTH)?)
 }
 
 /// As [`mirrored_parameters`], for a parsed schema.
-pub(crate) fn collect_mirrored(schema: &JsonTree) -> Result<Vec<MirroredParameter>, MirroredHeaderError> {
+pub(crate) fn collect_mirrored_parameters(
+    schema: &JsonTree,
+) -> Result<Vec<MirroredParameter>, MirroredHeaderError> {
     let mut collector = ParameterCollector::default();
-    collector.schema(schema, true)?;
+    collector.search(schema, Reach::Always)?;
     Ok(collector.parameters)
 }
 
 #[derive(Default)]
 struct ParameterCollector {
     path: Vec<String>,
-    names: HashSet<String>,
+    used_names: HashSet<String>,
     parameters: Vec<MirroredParameter>,
 }
 
+/// Whether a schema applies to the arguments of every call.
+#[derive(Clone, Copy, PartialEq)]
+enum Reach {
+    /// Only `properties` lead to it.
+    Always,
+    Sometimes,
+}
+
 impl ParameterCollector {
-    /// Searches a schema; `reachable` when only `properties` lead to it.
-    fn schema(&mut self, schema: &JsonTree, reachable: bool) -> Result<(), MirroredHeaderError> {
+    fn search(&mut self, schema: &JsonTree, reach: Reach) -> Result<(), MirroredHeaderError> {
         if let Some(header) = schema.get(HEADER_KEYWORD) {
-            if !reachable || self.path.is_empty() {
+            if reach == Reach::Sometimes || self.path.is_empty() {
                 return Err(MirroredHeaderError::InvalidLocation);
             }
-            self.parameter(schema, header)?;
+            self.add_parameter(schema, header)?;
         }
         for (key, value) in schema.fields() {
-            let reachable = reachable && key == "properties";
+            let reach = if key == "properties" { reach } else { Reach::Sometimes };
             match (SchemaRole::Schema.of_field(key), value) {
                 (SchemaRole::SchemaCollection, JsonTree::Object(schemas)) => {
                     for (name, schema) in schemas {
                         self.path.push(name.clone());
-                        self.schema(schema, reachable)?;
+                        self.search(schema, reach)?;
                         self.path.pop();
                     }
                 }
                 (SchemaRole::Schema | SchemaRole::SchemaCollection, JsonTree::List(schemas)) => {
-                    schemas.iter().try_for_each(|schema| self.schema(schema, false))?;
+                    schemas.iter().try_for_each(|schema| self.search(schema, Reach::Sometimes))?;
                 }
-                (SchemaRole::Schema, schema) => self.schema(schema, false)?,
+                (SchemaRole::Schema, schema) => self.search(schema, Reach::Sometimes)?,
                 _ => {}
             }
         }
         Ok(())
     }
 
-    fn parameter(&mut self, schema: &JsonTree, header: &JsonTree) -> Result<(), MirroredHeaderError> {
-        let parameter = preview(&self.path.join("."), 64);
-        let name = header.as_text().filter(|name| !name.is_empty() && name.bytes().all(is_token));
+    fn add_parameter(&mut self, schema: &JsonTree, header: &JsonTree) -> Result<(), MirroredHeaderError> {
+        let parameter = preview(&self.path.join("."), MAX_NAME_CHARS_SHOWN);
+        let name = header.as_text().filter(|name| !name.is_empty() && name.bytes().all(is_token_byte));
         let Some(name) = name else {
             return Err(MirroredHeaderError::InvalidName {
                 parameter,
-                header: preview(&header.to_text(), 64),
+                header: preview(&header.to_text(), MAX_NAME_CHARS_SHOWN),
             });
         };
-        if !self.names.insert(name.to_ascii_lowercase()) {
-            return Err(MirroredHeaderError::DuplicateName { parameter, header: preview(name, 64) });
+        if !self.used_names.insert(name.to_ascii_lowercase()) {
+            return Err(MirroredHeaderError::DuplicateName {
+                parameter,
+                header: preview(name, MAX_NAME_CHARS_SHOWN),
+            });
         }
         if !matches!(schema.get("type").and_then(JsonTree::as_text), Some("string" | "integer" | "boolean")) {
             return Err(MirroredHeaderError::UnsupportedType { parameter });
@@ -129,7 +139,7 @@ impl ParameterCollector {
 }
 
 /// The characters of an HTTP field name (RFC 9110, 5.6.2).
-fn is_token(byte: u8) -> bool {
+fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
@@ -139,20 +149,23 @@ mod tests {
 
     use super::*;
 
-    fn of(properties: &Value) -> Result<Vec<MirroredParameter>, MirroredHeaderError> {
+    fn mirrored(properties: &Value) -> Result<Vec<MirroredParameter>, MirroredHeaderError> {
         mirrored_parameters(&RawJson::from_value(&json!({"type": "object", "properties": properties})))
     }
 
     #[test]
     fn parameters_are_found_with_their_paths() {
-        let parameters = of(&json!({
+        let parameters = mirrored(&json!({
             "region": {"type": "string", "x-mcp-header": "Region"},
             "options": {"type": "object", "properties": {"limit": {"type": "integer", "x-mcp-header": "Limit"}}},
             "x-mcp-header": {"type": "string"},
             "plain": {"type": "string", "default": {"x-mcp-header": 1}},
         }));
-        let parameters: Vec<_> =
-            parameters.unwrap().into_iter().map(|one| (one.path.join("."), one.header)).collect();
+        let parameters: Vec<_> = parameters
+            .unwrap()
+            .into_iter()
+            .map(|parameter| (parameter.path.join("."), parameter.header))
+            .collect();
         assert_eq!(
             parameters,
             [("region".to_owned(), "Region".to_owned()), ("options.limit".to_owned(), "Limit".to_owned())]
@@ -161,17 +174,21 @@ mod tests {
 
     #[test]
     fn invalid_headers_of_the_conformance_suite_are_rejected() {
-        let one = |kind: &str, header: Value| of(&json!({"value": {"type": kind, "x-mcp-header": header}}));
+        let with_header =
+            |kind: &str, header: Value| mirrored(&json!({"value": {"type": kind, "x-mcp-header": header}}));
         for header in
             [json!(""), json!("a b"), json!("Region:Primary"), json!("Région"), json!("Region\t1"), json!(3)]
         {
-            assert!(matches!(one("string", header), Err(MirroredHeaderError::InvalidName { .. })));
+            assert!(matches!(with_header("string", header), Err(MirroredHeaderError::InvalidName { .. })));
         }
         for kind in ["object", "array", "null", "number"] {
-            assert!(matches!(one(kind, json!("Name")), Err(MirroredHeaderError::UnsupportedType { .. })));
+            assert!(matches!(
+                with_header(kind, json!("Name")),
+                Err(MirroredHeaderError::UnsupportedType { .. })
+            ));
         }
         for other in ["Region", "region"] {
-            let twice = of(&json!({
+            let twice = mirrored(&json!({
                 "a": {"type": "string", "x-mcp-header": "Region"},
                 "b": {"type": "string", "x-mcp-header": other},
             }));
@@ -187,11 +204,11 @@ mod tests {
             json!({"choice": {"oneOf": [inner]}}),
             json!({"nested": {"items": {"properties": {"id": inner}}}}),
         ] {
-            assert_eq!(of(&schema), Err(MirroredHeaderError::InvalidLocation));
+            assert_eq!(mirrored(&schema), Err(MirroredHeaderError::InvalidLocation));
         }
         let root = RawJson::from_value(&json!({"type": "object", "x-mcp-header": "Name"}));
         assert_eq!(mirrored_parameters(&root), Err(MirroredHeaderError::InvalidLocation));
-        let defined = RawJson::from_value(&json!({"type": "object", "$defs": {"name": inner}}));
-        assert_eq!(mirrored_parameters(&defined), Err(MirroredHeaderError::InvalidLocation));
+        let in_definitions = RawJson::from_value(&json!({"type": "object", "$defs": {"name": inner}}));
+        assert_eq!(mirrored_parameters(&in_definitions), Err(MirroredHeaderError::InvalidLocation));
     }
 }

@@ -6,17 +6,14 @@
 
 use std::collections::{HashMap, HashSet};
 
-use toolyard_core::{ContentHash, ToolDefinition};
+use toolyard_core::{ContentHash, StoredDefinition};
 
 use super::{
     canonical::canonical_without,
     diff::diff_definitions,
-    json_tree::JsonTree,
+    json_tree::{JsonTree, MAX_DEPTH},
     validate::{RejectedTool, ValidTool, ValidatedTools},
 };
-
-/// Nesting levels; a deeper definition is never pinned.
-const MAX_DEPTH: usize = 64;
 
 /// What happens to a tool without earlier definitions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -42,7 +39,7 @@ pub struct PinDecision {
     /// Names that were approved earlier and are no longer in the list.
     pub removed: Vec<String>,
     /// Definitions to store before any tool is called.
-    pub records: Vec<ToolDefinition>,
+    pub records: Vec<StoredDefinition>,
 }
 
 /// A tool that awaits approval.
@@ -80,17 +77,17 @@ impl PinDecision {
         &self,
         tools: Option<&[String]>,
         now: i64,
-    ) -> Result<Vec<ToolDefinition>, NotQuarantined> {
+    ) -> Result<Vec<StoredDefinition>, NotQuarantined> {
         let is_quarantined =
             |name: &String| self.quarantined.iter().any(|quarantined| *quarantined.tool.spec.name == **name);
         if let Some(name) = tools.unwrap_or_default().iter().find(|name| !is_quarantined(name)) {
             return Err(NotQuarantined(name.clone()));
         }
-        let chosen =
+        let is_chosen =
             |tool: &ValidTool| tools.is_none_or(|names| names.iter().any(|name| *name == *tool.spec.name));
         let quarantined =
-            self.quarantined.iter().map(|quarantined| &quarantined.tool).filter(|tool| chosen(tool));
-        Ok(quarantined.map(|tool| record(tool, true, now)).collect())
+            self.quarantined.iter().map(|quarantined| &quarantined.tool).filter(|tool| is_chosen(tool));
+        Ok(quarantined.map(|tool| stored_definition(tool, Approval::Approved, now)).collect())
     }
 }
 
@@ -99,9 +96,10 @@ impl PinDecision {
 #[error("{0} does not await approval")]
 pub struct NotQuarantined(pub String);
 
-/// Decides which tools of a list may be called. `history` holds every definition the server ever sent.
+/// Decides which tools of a list may be called. `history` holds every definition the server ever sent, `now` is in
+/// milliseconds since 1970.
 pub fn decide_pins(
-    history: &[ToolDefinition],
+    history: &[StoredDefinition],
     list: ValidatedTools,
     new_tool_policy: NewToolPolicy,
     now: i64,
@@ -111,9 +109,10 @@ pub fn decide_pins(
     let missing_features = pins.missing_features(&list);
     for tool in list.valid {
         let (name, known) = (tool.spec.name.to_string(), pins.is_known(&tool));
-        let reason = pins.reason(&tool, &missing_features, new_tool_policy);
+        let reason = pins.quarantine_reason(&tool, &missing_features, new_tool_policy);
         if !known {
-            decision.records.push(record(&tool, reason.is_none(), now));
+            let approval = if reason.is_none() { Approval::Approved } else { Approval::Pending };
+            decision.records.push(stored_definition(&tool, approval, now));
         }
         match reason {
             None => {
@@ -132,32 +131,38 @@ pub fn decide_pins(
     decision
 }
 
-fn record(tool: &ValidTool, approved: bool, now: i64) -> ToolDefinition {
-    ToolDefinition {
+#[derive(Clone, Copy, PartialEq)]
+enum Approval {
+    Approved,
+    Pending,
+}
+
+fn stored_definition(tool: &ValidTool, approval: Approval, now: i64) -> StoredDefinition {
+    StoredDefinition {
         tool: tool.spec.name.to_string(),
         hash: tool.hash,
         definition: tool.definition.clone(),
-        approved,
+        approved: approval == Approval::Approved,
         first_seen_at: now,
     }
 }
 
 /// Earlier definitions, by tool.
 struct Pins<'a> {
-    by_tool: HashMap<&'a str, Vec<&'a ToolDefinition>>,
+    by_tool: HashMap<&'a str, Vec<&'a StoredDefinition>>,
     hashes: HashSet<(&'a str, ContentHash)>,
 }
 
 impl<'a> Pins<'a> {
-    fn new(history: &'a [ToolDefinition]) -> Self {
-        let mut by_tool: HashMap<&str, Vec<&ToolDefinition>> = HashMap::new();
+    fn new(history: &'a [StoredDefinition]) -> Self {
+        let mut by_tool: HashMap<&str, Vec<&StoredDefinition>> = HashMap::new();
         for definition in history {
             by_tool.entry(definition.tool.as_str()).or_default().push(definition);
         }
         Self { by_tool, hashes: history.iter().map(|known| (known.tool.as_str(), known.hash)).collect() }
     }
 
-    fn definitions(&self, tool: &str) -> &[&'a ToolDefinition] {
+    fn definitions(&self, tool: &str) -> &[&'a StoredDefinition] {
         self.by_tool.get(tool).map_or(&[], Vec::as_slice)
     }
 
@@ -166,12 +171,12 @@ impl<'a> Pins<'a> {
     }
 
     /// The newest approved definition.
-    fn pinned(&self, tool: &str) -> Option<&'a ToolDefinition> {
+    fn pinned(&self, tool: &str) -> Option<&'a StoredDefinition> {
         let approved = self.definitions(tool).iter().copied().filter(|known| known.approved);
         approved.max_by_key(|known| known.first_seen_at)
     }
 
-    fn reason(
+    fn quarantine_reason(
         &self,
         tool: &ValidTool,
         missing_features: &HashMap<String, &'a str>,
@@ -243,8 +248,8 @@ fn rename_features(definition: &str) -> Vec<String> {
     let Ok(tree) = JsonTree::parse(definition, MAX_DEPTH) else { return Vec::new() };
     let rest = format!("all {}", canonical_without(&tree, &["name", "title"]));
     let description = tree.get("description").and_then(JsonTree::as_text).map(str::trim);
-    let description = description.filter(|words| !words.is_empty());
-    std::iter::once(rest).chain(description.map(|words| format!("description {words}"))).collect()
+    let description = description.filter(|text| !text.is_empty());
+    std::iter::once(rest).chain(description.map(|text| format!("description {text}"))).collect()
 }
 
 #[cfg(test)]

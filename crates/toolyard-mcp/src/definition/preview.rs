@@ -2,10 +2,13 @@
 
 use toolyard_core::escape_unsafe;
 
+/// Characters of a name in messages.
+pub(crate) const MAX_NAME_CHARS_SHOWN: usize = 64;
+
 /// The first `max_chars` characters on one line, with unsafe characters escaped.
 pub(crate) fn preview(text: &str, max_chars: usize) -> String {
-    let cut: String = text.chars().take(max_chars).collect();
-    let ellipsis = if cut.len() < text.len() { "…" } else { "" };
-    let cut = cut.replace('\n', "\\n").replace('\r', "\\r").replace('\t', "\\t");
-    format!("{}{ellipsis}", escape_unsafe(&cut))
+    let excerpt: String = text.chars().take(max_chars).collect();
+    let ellipsis = if excerpt.len() < text.len() { "…" } else { "" };
+    let excerpt = excerpt.replace('\n', "\\n").replace('\r', "\\r").replace('\t', "\\t");
+    format!("{}{ellipsis}", escape_unsafe(&excerpt))
 }

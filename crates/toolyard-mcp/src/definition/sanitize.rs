@@ -11,7 +11,11 @@
 
 use toolyard_core::{UnsafeSpan, find_unsafe, is_attack, sanitize};
 
-use super::{canonical::SchemaRole, json_tree::JsonTree, preview::preview};
+use super::{
+    canonical::SchemaRole,
+    json_tree::JsonTree,
+    preview::{MAX_NAME_CHARS_SHOWN, preview},
+};
 
 /// Unsafe characters that cannot be removed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -23,7 +27,6 @@ pub struct UnsafeText {
     pub characters: String,
 }
 
-/// Rejects unsafe characters in the name of a tool.
 pub(crate) fn check_name(name: &str) -> Result<(), UnsafeText> {
     match find_unsafe(name) {
         spans if spans.is_empty() => Ok(()),
@@ -43,7 +46,7 @@ pub(crate) fn sanitize_definition(definition: &mut JsonTree) -> Result<Vec<Strin
             "inputSchema" | "outputSchema" => TextRole::Schema(SchemaRole::Schema),
             _ => TextRole::Prose,
         };
-        sanitizer.field(key, value, role)?;
+        sanitizer.sanitize_field(key, value, role)?;
     }
     Ok(sanitizer.notes)
 }
@@ -71,26 +74,26 @@ struct Sanitizer {
 }
 
 impl Sanitizer {
-    fn field(&mut self, key: &str, value: &mut JsonTree, role: TextRole) -> Result<(), UnsafeText> {
-        self.path.push(preview(key, 64));
+    fn sanitize_field(&mut self, key: &str, value: &mut JsonTree, role: TextRole) -> Result<(), UnsafeText> {
+        self.path.push(preview(key, MAX_NAME_CHARS_SHOWN));
         let spans = find_unsafe(key);
         if !spans.is_empty() {
             return Err(self.unsafe_text("the key ", &spans));
         }
-        self.value(value, role)?;
+        self.sanitize_value(value, role)?;
         self.path.pop();
         Ok(())
     }
 
-    fn value(&mut self, value: &mut JsonTree, role: TextRole) -> Result<(), UnsafeText> {
+    fn sanitize_value(&mut self, value: &mut JsonTree, role: TextRole) -> Result<(), UnsafeText> {
         match value {
-            JsonTree::Text(text) => self.text(text, role),
+            JsonTree::Text(text) => self.sanitize_text(text, role),
             JsonTree::List(items) => items.iter_mut().try_for_each(|item| {
                 let role = match role {
                     TextRole::Prose => TextRole::Prose,
                     TextRole::Schema(role) => TextRole::Schema(role.of_items()),
                 };
-                self.value(item, role)
+                self.sanitize_value(item, role)
             }),
             JsonTree::Object(fields) => fields.iter_mut().try_for_each(|(key, value)| {
                 let role = match role {
@@ -102,13 +105,13 @@ impl Sanitizer {
                     TextRole::Schema(role) => TextRole::Schema(role.of_field(key)),
                     TextRole::Prose => TextRole::Prose,
                 };
-                self.field(key, value, role)
+                self.sanitize_field(key, value, role)
             }),
             JsonTree::Null | JsonTree::Bool(_) | JsonTree::Number(_) => Ok(()),
         }
     }
 
-    fn text(&mut self, text: &mut String, role: TextRole) -> Result<(), UnsafeText> {
+    fn sanitize_text(&mut self, text: &mut String, role: TextRole) -> Result<(), UnsafeText> {
         let (clean, spans) = sanitize(text);
         if spans.is_empty() {
             return Ok(());
@@ -135,6 +138,6 @@ fn count_kinds(spans: &[UnsafeSpan]) -> String {
     let mut kinds: Vec<_> = spans.iter().map(|span| span.kind).collect();
     kinds.sort_unstable();
     let counts = kinds.chunk_by(PartialEq::eq);
-    let words = counts.filter_map(|same| Some(format!("{} ({})", same.first()?, same.len())));
-    words.collect::<Vec<_>>().join(", ")
+    let texts = counts.filter_map(|group| Some(format!("{} ({})", group.first()?, group.len())));
+    texts.collect::<Vec<_>>().join(", ")
 }

@@ -12,9 +12,9 @@ use toolyard_core::{ContentHash, RawJson, ToolHints, ToolSpec};
 use super::{
     canonical,
     complexity::{SchemaComplexityError, check_complexity},
-    json_tree::{JsonTree, JsonTreeError},
-    mirrored_headers::{MirroredHeaderError, collect_mirrored},
-    preview::preview,
+    json_tree::{JsonTree, JsonTreeError, MAX_DEPTH},
+    mirrored_headers::{MirroredHeaderError, collect_mirrored_parameters},
+    preview::{MAX_NAME_CHARS_SHOWN, preview},
     sanitize::{self, UnsafeText},
 };
 
@@ -22,15 +22,11 @@ use super::{
 const MAX_DEFINITION_BYTES: usize = 512 << 10;
 /// Bytes of a description or title. The longest real ones have about 6,000.
 const MAX_TEXT_BYTES: usize = 64 << 10;
-/// Bytes of one schema.
 const MAX_SCHEMA_BYTES: usize = 256 << 10;
-/// Nesting levels of one definition. Real ones have up to 11.
-const MAX_DEPTH: usize = 64;
 /// Characters of a name; the protocol recommends 128.
 const MAX_NAME_CHARS: usize = 256;
-/// Notes on one definition.
+/// Further notes are only counted.
 const MAX_NOTES: usize = 16;
-/// Characters of a name that the protocol recommends.
 const RECOMMENDED_NAME_CHARS: usize = 128;
 
 /// A valid definition.
@@ -149,41 +145,41 @@ fn name_for_display(definition: &RawJson) -> Option<String> {
         name: String,
     }
     let field: NameField = definition.read().ok()?;
-    (!field.name.is_empty()).then(|| preview(&field.name, 64))
+    (!field.name.is_empty()).then(|| preview(&field.name, MAX_NAME_CHARS_SHOWN))
 }
 
 fn reject_ambiguous(list: ValidatedTools) -> ValidatedTools {
     let ValidatedTools { valid, mut rejected } = list;
     let mut hashes: HashMap<Arc<str>, Vec<ContentHash>> = HashMap::new();
     for tool in &valid {
-        let of_name = hashes.entry(Arc::clone(&tool.spec.name)).or_default();
-        if !of_name.contains(&tool.hash) {
-            of_name.push(tool.hash);
+        let hashes_of_name = hashes.entry(Arc::clone(&tool.spec.name)).or_default();
+        if !hashes_of_name.contains(&tool.hash) {
+            hashes_of_name.push(tool.hash);
         }
     }
-    let mut kept: Vec<ValidTool> = Vec::with_capacity(hashes.len());
+    let mut unambiguous: Vec<ValidTool> = Vec::with_capacity(hashes.len());
     for tool in valid {
         // Removed with the first of its name, so that copies of it are skipped.
-        match hashes.remove(&tool.spec.name).map(|of_name| of_name.len()) {
-            Some(1) => kept.push(tool),
-            Some(different) => rejected.push(RejectedTool {
+        match hashes.remove(&tool.spec.name).map(|hashes_of_name| hashes_of_name.len()) {
+            Some(1) => unambiguous.push(tool),
+            Some(count) => rejected.push(RejectedTool {
                 name: Some(tool.spec.name.to_string()),
-                reason: Rejection::Ambiguous(different),
+                reason: Rejection::Ambiguous(count),
             }),
             None => {}
         }
     }
-    ValidatedTools { valid: kept, rejected }
+    ValidatedTools { valid: unambiguous, rejected }
 }
 
 fn check_definition(definition: &RawJson, rules: ValidationRules) -> Result<ValidTool, Rejection> {
-    let sent = definition.get();
-    if sent.len() > MAX_DEFINITION_BYTES {
-        return Err(Rejection::TooLarge(sent.len()));
+    let text = definition.get();
+    if text.len() > MAX_DEFINITION_BYTES {
+        return Err(Rejection::TooLarge(text.len()));
     }
-    let mut tree = JsonTree::parse(sent, MAX_DEPTH)?;
+    let mut tree = JsonTree::parse(text, MAX_DEPTH)?;
     let name = check_name(&tree)?;
-    if sent.len() > MAX_TEXT_BYTES {
+    if text.len() > MAX_TEXT_BYTES {
         check_sizes(&tree)?;
     }
     let hash = canonical::definition_hash(&tree);
@@ -194,7 +190,7 @@ fn check_definition(definition: &RawJson, rules: ValidationRules) -> Result<Vali
         notes.push("the name does not have the form that the protocol recommends".to_owned());
     }
     check_schema(&tree, rules, &mut notes)?;
-    let spec = spec(name, &tree, raw, &mut notes);
+    let spec = build_spec(name, &tree, raw, &mut notes);
     if notes.len() > MAX_NOTES {
         let more = notes.len() - MAX_NOTES;
         notes.truncate(MAX_NOTES);
@@ -205,7 +201,7 @@ fn check_definition(definition: &RawJson, rules: ValidationRules) -> Result<Vali
 
 fn check_name(tree: &JsonTree) -> Result<String, Rejection> {
     if !matches!(tree, JsonTree::Object(_)) {
-        return Err(Rejection::NotAnObject(tree.kind()));
+        return Err(Rejection::NotAnObject(tree.type_with_article()));
     }
     let name = tree.get("name").and_then(JsonTree::as_text).ok_or(Rejection::MissingName)?;
     if name.is_empty() {
@@ -217,7 +213,7 @@ fn check_name(tree: &JsonTree) -> Result<String, Rejection> {
     }
     if name.starts_with(' ')
         || name.ends_with(' ')
-        || name.chars().any(|one| one.is_whitespace() && one != ' ')
+        || name.chars().any(|character| character.is_whitespace() && character != ' ')
     {
         return Err(Rejection::InvalidName("has leading, trailing or unusual white space"));
     }
@@ -227,12 +223,12 @@ fn check_name(tree: &JsonTree) -> Result<String, Rejection> {
     Ok(name.to_owned())
 }
 
-fn is_recommended_in_name(letter: char) -> bool {
-    letter.is_ascii_alphanumeric() || matches!(letter, '_' | '.' | '-' | '/')
+fn is_recommended_in_name(character: char) -> bool {
+    character.is_ascii_alphanumeric() || matches!(character, '_' | '.' | '-' | '/')
 }
 
-fn is_private_use(letter: char) -> bool {
-    matches!(letter, '\u{e000}'..='\u{f8ff}' | '\u{f0000}'..)
+fn is_private_use(character: char) -> bool {
+    matches!(character, '\u{e000}'..='\u{f8ff}' | '\u{f0000}'..)
 }
 
 fn check_sizes(tree: &JsonTree) -> Result<(), Rejection> {
@@ -258,19 +254,22 @@ fn check_schema(tree: &JsonTree, rules: ValidationRules, notes: &mut Vec<String>
             return Ok(());
         }
         Some(schema @ JsonTree::Object(_)) => schema,
-        Some(other) => return Err(Rejection::InvalidSchema(format!("is {}", other.kind()))),
+        Some(other) => return Err(Rejection::InvalidSchema(format!("is {}", other.type_with_article()))),
     };
     match schema.get("type") {
         Some(JsonTree::Text(kind)) if kind == "object" => {}
         Some(JsonTree::List(kinds)) if kinds.iter().any(|kind| kind.as_text() == Some("object")) => {}
         None => notes.push("the inputSchema does not declare the type object".to_owned()),
         Some(kind) => {
-            return Err(Rejection::InvalidSchema(format!("has the type {}", preview(&kind.to_text(), 64))));
+            return Err(Rejection::InvalidSchema(format!(
+                "has the type {}",
+                preview(&kind.to_text(), MAX_NAME_CHARS_SHOWN)
+            )));
         }
     }
     check_complexity(schema)?;
     if rules.mirrored_headers {
-        collect_mirrored(schema)?;
+        collect_mirrored_parameters(schema)?;
     }
     Ok(())
 }
@@ -283,23 +282,23 @@ struct Schemas {
     output_schema: Option<RawJson>,
 }
 
-fn spec(name: String, tree: &JsonTree, raw: RawJson, notes: &mut Vec<String>) -> ToolSpec {
-    let mut words = |field: &str| match tree.get(field) {
-        Some(JsonTree::Text(words)) => Some(words.clone()),
+fn build_spec(name: String, tree: &JsonTree, raw: RawJson, notes: &mut Vec<String>) -> ToolSpec {
+    let mut read_text = |field: &str| match tree.get(field) {
+        Some(JsonTree::Text(text)) => Some(text.clone()),
         None | Some(JsonTree::Null) => None,
         Some(other) => {
-            notes.push(format!("the {field} is {} and is ignored", other.kind()));
+            notes.push(format!("the {field} is {} and is ignored", other.type_with_article()));
             None
         }
     };
-    let (title, description) = (words("title"), words("description"));
+    let (title, description) = (read_text("title"), read_text("description"));
     let mut spec = ToolSpec::new(name, description.unwrap_or_default());
     let annotations = tree.get("annotations");
     // Revision 2025-03-26 has the title among the annotations.
     let annotation_title =
         annotations.and_then(|hints| hints.get("title")).and_then(JsonTree::as_text).map(str::to_owned);
     spec.title = title.or(annotation_title);
-    spec.hints = hints(annotations, notes);
+    spec.hints = read_hints(annotations, notes);
     if let Ok(schemas) = raw.read::<Schemas>() {
         if let Some(schema) = schemas.input_schema {
             spec.input_schema = schema;
@@ -309,29 +308,29 @@ fn spec(name: String, tree: &JsonTree, raw: RawJson, notes: &mut Vec<String>) ->
     if let Some(other) =
         tree.get("outputSchema").filter(|schema| !matches!(schema, JsonTree::Object(_) | JsonTree::Null))
     {
-        notes.push(format!("the outputSchema is {} and is ignored", other.kind()));
+        notes.push(format!("the outputSchema is {} and is ignored", other.type_with_article()));
         spec.output_schema = None;
     }
     spec.with_raw(raw)
 }
 
-fn hints(annotations: Option<&JsonTree>, notes: &mut Vec<String>) -> ToolHints {
+fn read_hints(annotations: Option<&JsonTree>, notes: &mut Vec<String>) -> ToolHints {
     if let Some(other) = annotations.filter(|hints| !matches!(hints, JsonTree::Object(_) | JsonTree::Null)) {
-        notes.push(format!("the annotations are {} and are ignored", other.kind()));
+        notes.push(format!("the annotations are {} and are ignored", other.type_with_article()));
     }
-    let mut hint = |field: &str| match annotations.and_then(|hints| hints.get(field)) {
+    let mut read_hint = |field: &str| match annotations.and_then(|hints| hints.get(field)) {
         Some(JsonTree::Bool(hint)) => Some(*hint),
         None | Some(JsonTree::Null) => None,
         Some(other) => {
-            notes.push(format!("the {field} is {} and is ignored", other.kind()));
+            notes.push(format!("the {field} is {} and is ignored", other.type_with_article()));
             None
         }
     };
     ToolHints {
-        read_only: hint("readOnlyHint"),
-        destructive: hint("destructiveHint"),
-        idempotent: hint("idempotentHint"),
-        open_world: hint("openWorldHint"),
+        read_only: read_hint("readOnlyHint"),
+        destructive: read_hint("destructiveHint"),
+        idempotent: read_hint("idempotentHint"),
+        open_world: read_hint("openWorldHint"),
     }
 }
 

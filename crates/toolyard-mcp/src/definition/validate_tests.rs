@@ -14,17 +14,17 @@ fn tool(extra: &Value) -> Value {
     tool
 }
 
-fn used(value: &Value) -> ValidTool {
+fn validated(value: &Value) -> ValidTool {
     validate_tool(&raw(value), ValidationRules::default()).unwrap()
 }
 
-fn reason_of(text: &str) -> String {
+fn rejection_of_text(text: &str) -> String {
     let definition = RawJson::parse(text.to_owned()).unwrap();
     validate_tool(&definition, ValidationRules::default()).unwrap_err().reason.to_string()
 }
 
-fn reason(value: &Value) -> String {
-    reason_of(&value.to_string())
+fn rejection(value: &Value) -> String {
+    rejection_of_text(&value.to_string())
 }
 
 #[test]
@@ -66,34 +66,34 @@ fn sloppy_definitions_are_valid_with_a_note() {
             "the name does not have the form that the protocol recommends",
         ),
     ] {
-        assert_eq!(used(&sloppy).notes, [note], "{sloppy}");
+        assert_eq!(validated(&sloppy).notes, [note], "{sloppy}");
     }
-    assert_eq!(used(&json!({"name": "t"})).spec.input_schema.get(), r#"{"type":"object"}"#);
-    assert_eq!(used(&tool(&json!({"outputSchema": true}))).spec.output_schema, None);
-    assert_eq!(used(&tool(&json!({"annotations": {"title": "T"}}))).spec.title.as_deref(), Some("T"));
-    assert_eq!(used(&tool(&json!({"description": null}))).notes, Vec::<String>::new());
+    assert_eq!(validated(&json!({"name": "t"})).spec.input_schema.get(), r#"{"type":"object"}"#);
+    assert_eq!(validated(&tool(&json!({"outputSchema": true}))).spec.output_schema, None);
+    assert_eq!(validated(&tool(&json!({"annotations": {"title": "T"}}))).spec.title.as_deref(), Some("T"));
+    assert_eq!(validated(&tool(&json!({"description": null}))).notes, Vec::<String>::new());
 }
 
 #[test]
 fn definitions_that_cannot_be_called_are_rejected() {
     insta::assert_snapshot!(
         [
-            reason(&json!(["t"])),
-            reason(&json!({"description": "d"})),
-            reason(&tool(&json!({"name": 3}))),
-            reason(&tool(&json!({"name": ""}))),
-            reason(&tool(&json!({"name": "n".repeat(257)}))),
-            reason(&tool(&json!({"name": " t"}))),
-            reason(&tool(&json!({"name": "a\nb"}))),
-            reason(&tool(&json!({"name": "t\u{a0}"}))),
-            reason(&tool(&json!({"name": "</tool>"}))),
-            reason(&tool(&json!({"inputSchema": true}))),
-            reason(&tool(&json!({"inputSchema": []}))),
-            reason(&tool(&json!({"inputSchema": {"type": "string"}}))),
-            reason(&tool(&json!({"inputSchema": {"type": "object", "$ref": "#"}}))),
-            reason_of(r#"{"name":"t","name":"u"}"#),
-            reason_of(r#"{"name":"t","inputSchema":{"type":"object","properties":{"a":{},"\u0061":{}}}}"#),
-            reason_of(r#"{"name":"t","description":"\ud800"}"#),
+            rejection(&json!(["t"])),
+            rejection(&json!({"description": "d"})),
+            rejection(&tool(&json!({"name": 3}))),
+            rejection(&tool(&json!({"name": ""}))),
+            rejection(&tool(&json!({"name": "n".repeat(257)}))),
+            rejection(&tool(&json!({"name": " t"}))),
+            rejection(&tool(&json!({"name": "a\nb"}))),
+            rejection(&tool(&json!({"name": "t\u{a0}"}))),
+            rejection(&tool(&json!({"name": "</tool>"}))),
+            rejection(&tool(&json!({"inputSchema": true}))),
+            rejection(&tool(&json!({"inputSchema": []}))),
+            rejection(&tool(&json!({"inputSchema": {"type": "string"}}))),
+            rejection(&tool(&json!({"inputSchema": {"type": "object", "$ref": "#"}}))),
+            rejection_of_text(r#"{"name":"t","name":"u"}"#),
+            rejection_of_text(r#"{"name":"t","inputSchema":{"type":"object","properties":{"a":{},"\u0061":{}}}}"#),
+            rejection_of_text(r#"{"name":"t","description":"\ud800"}"#),
         ]
         .join("\n"),
         @r#"
@@ -137,8 +137,8 @@ fn oversized_definitions_are_rejected_and_the_others_stay() {
     .map(raw)
     .collect();
     let list = validate_tools(&list, ValidationRules::default());
-    let used: Vec<&str> = list.valid.iter().map(|tool| tool.spec.name.as_ref()).collect();
-    assert_eq!(used, ["good"]);
+    let validated: Vec<&str> = list.valid.iter().map(|tool| tool.spec.name.as_ref()).collect();
+    assert_eq!(validated, ["good"]);
     let reasons: Vec<String> = list
         .rejected
         .iter()
@@ -162,8 +162,8 @@ fn different_definitions_of_one_name_are_rejected() {
         tool(&json!({"name": "b"})),
     ];
     let list = validate_tools(&list.each_ref().map(raw), ValidationRules::default());
-    let used: Vec<&str> = list.valid.iter().map(|tool| tool.spec.name.as_ref()).collect();
-    assert_eq!(used, ["b"]);
+    let validated: Vec<&str> = list.valid.iter().map(|tool| tool.spec.name.as_ref()).collect();
+    assert_eq!(validated, ["b"]);
     assert_eq!(list.rejected, [RejectedTool { name: Some("a".to_owned()), reason: Rejection::Ambiguous(2) }]);
 }
 
@@ -178,7 +178,7 @@ fn invalid_headers_are_rejected_only_where_headers_are_sent() {
 
 #[test]
 fn unsafe_characters_are_removed_from_prose_and_rejected_elsewhere() {
-    let cleaned = used(&tool(&json!({
+    let cleaned = validated(&tool(&json!({
         "description": "Reads\u{200b} a \u{1b}[8mfile\u{1b}[0m",
         "inputSchema": {"type": "object", "properties": {"p": {"description": "a\u{ad}b", "default": 1}}},
         "_meta": {"note": "x\u{200e}"},
@@ -196,15 +196,15 @@ fn unsafe_characters_are_removed_from_prose_and_rejected_elsewhere() {
     assert!(cleaned.definition.get().contains('\u{200b}'), "the pin covers what was sent");
     insta::assert_snapshot!(
         [
-            reason(&tool(&json!({"name": "t\u{200b}"}))),
-            reason(&tool(&json!({"name": "t\u{e0041}\u{e0042}"}))),
-            reason(&tool(&json!({"description": "ok\u{e0041}\u{e0042}"}))),
-            reason(&tool(&json!({"description": "ok\u{202e}txt"}))),
-            reason(&tool(&json!({"title": "\u{2063}\u{2062}".repeat(4)}))),
-            reason(&tool(&json!({"inputSchema": {"type": "object", "properties": {"pa\u{200b}th": {}}}}))),
-            reason(&tool(&json!({"inputSchema": {"type": "object", "properties": {"p": {"enum": ["a\u{200b}"]}}}}))),
-            reason(&tool(&json!({"inputSchema": {"type": "object", "default": {"description": "\u{1b}[2J"}}}))),
-            reason(&tool(&json!({"inputSchema": {"type": "object", "description": "\u{e0041}"}}))),
+            rejection(&tool(&json!({"name": "t\u{200b}"}))),
+            rejection(&tool(&json!({"name": "t\u{e0041}\u{e0042}"}))),
+            rejection(&tool(&json!({"description": "ok\u{e0041}\u{e0042}"}))),
+            rejection(&tool(&json!({"description": "ok\u{202e}txt"}))),
+            rejection(&tool(&json!({"title": "\u{2063}\u{2062}".repeat(4)}))),
+            rejection(&tool(&json!({"inputSchema": {"type": "object", "properties": {"pa\u{200b}th": {}}}}))),
+            rejection(&tool(&json!({"inputSchema": {"type": "object", "properties": {"p": {"enum": ["a\u{200b}"]}}}}))),
+            rejection(&tool(&json!({"inputSchema": {"type": "object", "default": {"description": "\u{1b}[2J"}}}))),
+            rejection(&tool(&json!({"inputSchema": {"type": "object", "description": "\u{e0041}"}}))),
         ]
         .join("\n"),
         @r"

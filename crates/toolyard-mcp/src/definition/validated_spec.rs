@@ -38,15 +38,15 @@ impl SpecFields {
                 self.parse_annotations(&mut cursor)?;
                 continue;
             }
-            let value = cursor.skip()?;
-            let text = || value.string().map(std::borrow::Cow::into_owned);
-            let object = || (value.kind() == JsonKind::Object).then(|| raw.part(value));
+            let value = cursor.next_value()?;
+            let to_text = || value.string().map(std::borrow::Cow::into_owned);
+            let to_object = || (value.kind() == JsonKind::Object).then(|| raw.part(value));
             match &*key {
-                "name" => self.name = text(),
-                "title" => self.title = text(),
-                "description" => self.description = text(),
-                "inputSchema" => self.input_schema = object(),
-                "outputSchema" => self.output_schema = object(),
+                "name" => self.name = to_text(),
+                "title" => self.title = to_text(),
+                "description" => self.description = to_text(),
+                "inputSchema" => self.input_schema = to_object(),
+                "outputSchema" => self.output_schema = to_object(),
                 _ => {}
             }
         }
@@ -55,7 +55,7 @@ impl SpecFields {
 
     fn parse_annotations(&mut self, cursor: &mut JsonCursor<'_>) -> Result<(), JsonError> {
         while let Some(key) = cursor.next_key()? {
-            let value = cursor.skip()?;
+            let value = cursor.next_value()?;
             match &*key {
                 "title" => self.annotation_title = value.string().map(std::borrow::Cow::into_owned),
                 "readOnlyHint" => self.hints.read_only = value.boolean(),

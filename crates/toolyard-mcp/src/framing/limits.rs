@@ -9,8 +9,8 @@ pub struct WireLimits {
     pub depth: usize,
     /// Bytes of a line that is not a message, such as a log line on stdout or a header line of an event.
     pub noise_bytes: usize,
-    /// Tools in a list, over all pages.
-    pub tools: usize,
+    /// Entries of a list, over all pages.
+    pub list_entries: usize,
     /// Bytes of a list, over all pages.
     pub list_bytes: usize,
     /// Pages of a list.
@@ -25,7 +25,7 @@ impl Default for WireLimits {
             message_bytes: 16 << 20,
             depth: 128,
             noise_bytes: 64 << 10,
-            tools: 5_000,
+            list_entries: 5_000,
             list_bytes: 8 << 20,
             pages: 1_000,
             in_flight: 4_096,

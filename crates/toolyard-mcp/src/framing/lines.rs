@@ -19,10 +19,9 @@ pub struct LineReader<R> {
     reader: R,
     message_bytes: usize,
     noise_bytes: usize,
-    /// Bytes read ahead; those from `from` on are unprocessed.
+    /// Bytes read ahead; those from `ahead_start` on are unprocessed.
     ahead: Vec<u8>,
-    from: usize,
-    /// The current line.
+    ahead_start: usize,
     line: Vec<u8>,
     kind: LineKind,
     ended: bool,
@@ -50,7 +49,6 @@ pub enum LineError {
     Io(#[from] std::io::Error),
 }
 
-/// The kind of the current line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LineKind {
     /// Only whitespace so far.
@@ -70,7 +68,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             message_bytes: limits.message_bytes,
             noise_bytes: limits.noise_bytes,
             ahead: Vec::new(),
-            from: 0,
+            ahead_start: 0,
             line: Vec::new(),
             kind: LineKind::Blank,
             ended: false,
@@ -80,7 +78,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     /// The next line that is not blank; none at the end. A message is rejected as soon as it exceeds the limit.
     pub async fn next(&mut self) -> Result<Option<Line>, LineError> {
         loop {
-            while self.from < self.ahead.len() {
+            while self.ahead_start < self.ahead.len() {
                 if let Some(line) = self.process_ahead()? {
                     return Ok(Some(line));
                 }
@@ -98,19 +96,19 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     fn process_ahead(&mut self) -> Result<Option<Line>, WireError> {
         if self.kind == LineKind::Blank && self.line.is_empty() {
             // Skip empty lines cheaply.
-            let rest = self.ahead.get(self.from..).unwrap_or_default();
-            self.from += rest.iter().take_while(|byte| **byte == b'\n').count();
+            let rest = self.ahead.get(self.ahead_start..).unwrap_or_default();
+            self.ahead_start += rest.iter().take_while(|byte| **byte == b'\n').count();
         }
-        let rest = self.ahead.get(self.from..).unwrap_or_default();
+        let rest = self.ahead.get(self.ahead_start..).unwrap_or_default();
         let end = memchr::memchr(b'\n', rest);
-        let piece = rest.get(..end.unwrap_or(rest.len())).unwrap_or_default();
-        self.from += piece.len() + usize::from(end.is_some());
-        let added = append(&mut self.line, &mut self.kind, piece, self.message_bytes, self.noise_bytes);
+        let part = rest.get(..end.unwrap_or(rest.len())).unwrap_or_default();
+        self.ahead_start += part.len() + usize::from(end.is_some());
+        let appended = append(&mut self.line, &mut self.kind, part, self.message_bytes, self.noise_bytes);
         if end.is_some() {
             // The rejected line ends here: nothing is left to skip.
-            return added.inspect_err(|_| self.kind = LineKind::Blank).and_then(|()| self.finish());
+            return appended.inspect_err(|_| self.kind = LineKind::Blank).and_then(|()| self.finish());
         }
-        added.map(|()| None)
+        appended.map(|()| None)
     }
 
     /// Reads once: ahead, or directly into a long line to avoid a copy.
@@ -118,7 +116,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         if self.kind == LineKind::Json && self.line.len() >= READ_AHEAD_BYTES {
             return self.fill_line().await;
         }
-        self.from = 0;
+        self.ahead_start = 0;
         self.ahead.clear();
         self.ahead.shrink_to(READ_AHEAD_BYTES);
         self.ahead.reserve_exact(READ_AHEAD_BYTES);
@@ -130,14 +128,14 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         grow(&mut self.line, READ_AHEAD_BYTES, self.message_bytes);
         let before = self.line.len();
         self.ended = (&mut self.reader).take(READ_STEP_BYTES).read_buf(&mut self.line).await? == 0;
-        let fresh = self.line.get(before..).unwrap_or_default();
-        let Some(end) = memchr::memchr(b'\n', fresh) else {
+        let new_bytes = self.line.get(before..).unwrap_or_default();
+        let Some(end) = memchr::memchr(b'\n', new_bytes) else {
             check_length(&mut self.line, &mut self.kind, self.message_bytes)?;
             return Ok(None);
         };
-        self.from = 0;
+        self.ahead_start = 0;
         self.ahead.clear();
-        self.ahead.extend_from_slice(fresh.get(end + 1..).unwrap_or_default());
+        self.ahead.extend_from_slice(new_bytes.get(end + 1..).unwrap_or_default());
         self.line.truncate(before + end);
         check_length(&mut self.line, &mut self.kind, self.message_bytes)
             .inspect_err(|_| self.kind = LineKind::Blank)?;
@@ -178,18 +176,18 @@ fn unterminated(line: Line) -> Line {
 fn append(
     line: &mut Vec<u8>,
     kind: &mut LineKind,
-    piece: &[u8],
+    part: &[u8],
     message_bytes: usize,
     noise_bytes: usize,
 ) -> Result<(), WireError> {
     let room = match kind {
         LineKind::Rejected => return Ok(()),
         LineKind::Noise => noise_bytes.saturating_sub(line.len()),
-        LineKind::Blank | LineKind::Json => piece.len(),
+        LineKind::Blank | LineKind::Json => part.len(),
     };
-    let piece = piece.get(..room.min(piece.len())).unwrap_or_default();
-    grow(line, piece.len(), message_bytes);
-    line.extend_from_slice(piece);
+    let part = part.get(..room.min(part.len())).unwrap_or_default();
+    grow(line, part.len(), message_bytes);
+    line.extend_from_slice(part);
     if *kind == LineKind::Blank {
         *kind = line_kind(line, noise_bytes);
     }
@@ -207,11 +205,11 @@ fn append(
 fn line_kind(line: &[u8], noise_bytes: usize) -> LineKind {
     // A carriage return may belong to the line ending.
     let line = line.strip_suffix(b"\r").unwrap_or(line);
-    let is_half_a_mark = line.len() < BYTE_ORDER_MARK.len() && BYTE_ORDER_MARK.starts_with(line);
+    let is_partial_mark = line.len() < BYTE_ORDER_MARK.len() && BYTE_ORDER_MARK.starts_with(line);
     let text = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line).trim_ascii_start();
     match text.first() {
         Some(b'{' | b'[') => LineKind::Json,
-        Some(_) if !is_half_a_mark => LineKind::Noise,
+        Some(_) if !is_partial_mark => LineKind::Noise,
         _ if line.len() > noise_bytes => LineKind::Noise,
         _ => LineKind::Blank,
     }
@@ -228,12 +226,12 @@ fn check_length(line: &mut Vec<u8>, kind: &mut LineKind, limit: usize) -> Result
     Err(WireError::TooLong { what: "a message", limit })
 }
 
-/// Grows a line: doubles its capacity, but hardly beyond the limit.
-fn grow(line: &mut Vec<u8>, more: usize, limit: usize) {
-    if line.capacity() - line.len() < more {
-        let needed = line.len() + more;
-        let comfortable = (line.capacity() * 2).min(limit.saturating_add(READ_AHEAD_BYTES));
-        line.reserve_exact(needed.max(comfortable) - line.len());
+/// Grows a line: doubles its capacity, but to little more than the limit.
+fn grow(line: &mut Vec<u8>, additional: usize, limit: usize) {
+    if line.capacity() - line.len() < additional {
+        let needed = line.len() + additional;
+        let doubled = (line.capacity() * 2).min(limit.saturating_add(READ_AHEAD_BYTES));
+        line.reserve_exact(needed.max(doubled) - line.len());
     }
 }
 

@@ -1,4 +1,4 @@
-//! Lines in any chunking, with any other output, within their limits.
+//! Lines are read in any chunking and between other output, within the limits.
 
 use std::{
     collections::VecDeque,
@@ -16,8 +16,8 @@ use super::*;
 /// A stream that yields its chunks one by one and is pending before each.
 struct Chunks {
     chunks: VecDeque<Vec<u8>>,
-    waits: bool,
-    given: usize,
+    is_pending: bool,
+    bytes_read: usize,
 }
 
 impl Chunks {
@@ -30,7 +30,7 @@ impl Chunks {
             chunks.push_back(chunk.to_vec());
             rest = after;
         }
-        Self { chunks, waits: true, given: 0 }
+        Self { chunks, is_pending: false, bytes_read: 0 }
     }
 }
 
@@ -40,15 +40,15 @@ impl AsyncRead for Chunks {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        self.waits = !self.waits;
-        if !self.waits {
+        self.is_pending = !self.is_pending;
+        if self.is_pending {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
         if let Some(mut chunk) = self.chunks.pop_front() {
             let taken = chunk.len().min(buffer.remaining());
             buffer.put_slice(&chunk[..taken]);
-            self.given += taken;
+            self.bytes_read += taken;
             if taken < chunk.len() {
                 self.chunks.push_front(chunk.split_off(taken));
             }
@@ -57,48 +57,49 @@ impl AsyncRead for Chunks {
     }
 }
 
-const LIMITS: (usize, usize) = (10_000, 64);
+const MAX_MESSAGE_BYTES: usize = 10_000;
+const MAX_NOISE_BYTES: usize = 64;
 
 fn limits() -> WireLimits {
-    WireLimits { message_bytes: LIMITS.0, noise_bytes: LIMITS.1, ..WireLimits::default() }
+    WireLimits { message_bytes: MAX_MESSAGE_BYTES, noise_bytes: MAX_NOISE_BYTES, ..WireLimits::default() }
 }
 
-type Seen = Result<Line, WireError>;
+type LineResult = Result<Line, WireError>;
 
-/// All lines. Every wait is cancelled once and resumed, as in `select!`.
-fn all(reader: Chunks, limits: &WireLimits) -> (Vec<Seen>, usize) {
+/// All lines, and the peak size of the buffers. Every wait is cancelled once and resumed, as in `select!`.
+fn read_all(reader: Chunks, limits: &WireLimits) -> (Vec<LineResult>, usize) {
     let mut lines = LineReader::new(reader, limits);
-    let (mut seen, mut largest) = (Vec::new(), 0);
+    let (mut read, mut peak_bytes) = (Vec::new(), 0);
     loop {
         let next = lines.next().now_or_never();
-        largest = largest.max(lines.line.capacity() + lines.ahead.capacity());
+        peak_bytes = peak_bytes.max(lines.line.capacity() + lines.ahead.capacity());
         match next {
             None => {}
-            Some(Ok(None)) => return (seen, largest),
-            Some(Ok(Some(line))) => seen.push(Ok(line)),
-            Some(Err(LineError::Wire(error))) => seen.push(Err(error)),
+            Some(Ok(None)) => return (read, peak_bytes),
+            Some(Ok(Some(line))) => read.push(Ok(line)),
+            Some(Err(LineError::Wire(error))) => read.push(Err(error)),
             Some(Err(LineError::Io(error))) => panic!("{error}"),
         }
     }
 }
 
-fn lines(bytes: &[u8]) -> Vec<Seen> {
-    all(Chunks::of(bytes, &[bytes.len().max(1)]), &limits()).0
+fn lines(bytes: &[u8]) -> Vec<LineResult> {
+    read_all(Chunks::of(bytes, &[bytes.len().max(1)]), &limits()).0
 }
 
-fn json(text: &str) -> Seen {
+fn json(text: &str) -> LineResult {
     Ok(Line::Json(text.to_owned()))
 }
 
-fn noise(text: &str) -> Seen {
+fn noise(text: &str) -> LineResult {
     Ok(Line::Noise(text.to_owned()))
 }
 
 #[test]
 fn line_ends_of_any_kind_and_blank_lines_are_tolerated() {
-    let seen = lines(b"{\"a\":1}\n\r\n\n  \t\n [1]\r\n\xef\xbb\xbf{}\n\xef\xbb\xbf\r\n{\"b\"");
+    let read = lines(b"{\"a\":1}\n\r\n\n  \t\n [1]\r\n\xef\xbb\xbf{}\n\xef\xbb\xbf\r\n{\"b\"");
     let half = Ok(Line::Unterminated("{\"b\"".to_owned()));
-    assert_eq!(seen, [json("{\"a\":1}"), json(" [1]"), json("{}"), half]);
+    assert_eq!(read, [json("{\"a\":1}"), json(" [1]"), json("{}"), half]);
     assert_eq!(lines(b""), []);
     assert_eq!(lines(b"{}"), [Ok(Line::Unterminated("{}".to_owned()))]);
 }
@@ -107,7 +108,7 @@ fn line_ends_of_any_kind_and_blank_lines_are_tolerated() {
 fn half_a_byte_order_mark_is_ignored_before_a_line_ending() {
     for (end, sizes) in [("\n", vec![1]), ("\r\n", vec![1]), ("\r\n", vec![9])] {
         let bytes = [&BYTE_ORDER_MARK[..1], end.as_bytes(), b"{}\n"].concat();
-        assert_eq!(all(Chunks::of(&bytes, &sizes), &limits()).0, [json("{}")], "{end:?} {sizes:?}");
+        assert_eq!(read_all(Chunks::of(&bytes, &sizes), &limits()).0, [json("{}")], "{end:?} {sizes:?}");
     }
 }
 
@@ -116,7 +117,7 @@ fn other_output_is_truncated_and_the_next_message_is_read() {
     let mut bytes = b"Server listening on 8080\n\x1b[31mred\n".to_vec();
     bytes.extend(vec![b'x'; 1 << 20]);
     bytes.extend(b"\n\0\xff\xfe\n{}\n");
-    let long = "x".repeat(LIMITS.1);
+    let long = "x".repeat(MAX_NOISE_BYTES);
     assert_eq!(
         lines(&bytes),
         [
@@ -133,11 +134,14 @@ fn other_output_is_truncated_and_the_next_message_is_read() {
 fn a_line_may_be_as_long_as_the_limit() {
     let line = |length: usize, end: &str| format!("{{{}{end}", "x".repeat(length - 1));
     for size in [1, 100, 8_191, 8_192, 30_000] {
-        let seen = |text: String| all(Chunks::of(text.as_bytes(), &[size]), &limits()).0;
-        let too_long = Err(WireError::TooLong { what: "a message", limit: LIMITS.0 });
+        let read = |text: String| read_all(Chunks::of(text.as_bytes(), &[size]), &limits()).0;
+        let too_long = Err(WireError::TooLong { what: "a message", limit: MAX_MESSAGE_BYTES });
         for end in ["\n", "\r\n"] {
-            assert_eq!(seen(line(LIMITS.0, end) + "{}\n"), [json(&line(LIMITS.0, "")), json("{}")]);
-            assert_eq!(seen(line(LIMITS.0 + 1, end) + "{}\n"), [too_long.clone(), json("{}")]);
+            assert_eq!(
+                read(line(MAX_MESSAGE_BYTES, end) + "{}\n"),
+                [json(&line(MAX_MESSAGE_BYTES, "")), json("{}")]
+            );
+            assert_eq!(read(line(MAX_MESSAGE_BYTES + 1, end) + "{}\n"), [too_long.clone(), json("{}")]);
         }
     }
 }
@@ -147,10 +151,10 @@ fn an_endless_message_is_rejected_early_within_bounded_memory() {
     let limits = WireLimits::default();
     let reader = Chunks::of(&vec![b'{'; 64 << 20], &[64 << 10]);
     let mut lines = LineReader::new(reader, &limits);
-    let mut largest = 0;
+    let mut peak_bytes = 0;
     let error = loop {
         match lines.next().now_or_never() {
-            None => largest = largest.max(lines.line.capacity() + lines.ahead.capacity()),
+            None => peak_bytes = peak_bytes.max(lines.line.capacity() + lines.ahead.capacity()),
             Some(end) => break end.unwrap_err(),
         }
     };
@@ -158,19 +162,19 @@ fn an_endless_message_is_rejected_early_within_bounded_memory() {
         matches!(error, LineError::Wire(WireError::TooLong { limit, .. }) if limit == limits.message_bytes)
     );
     assert!(
-        lines.reader.given <= limits.message_bytes + (128 << 10),
+        lines.reader.bytes_read <= limits.message_bytes + (128 << 10),
         "{} bytes were read",
-        lines.reader.given
+        lines.reader.bytes_read
     );
-    assert!(largest <= limits.message_bytes + (128 << 10), "{largest} bytes were held");
-    assert_eq!(lines.line.capacity(), 0, "nothing is kept of it");
+    assert!(peak_bytes <= limits.message_bytes + (128 << 10), "{peak_bytes} bytes were buffered");
+    assert_eq!(lines.line.capacity(), 0, "the buffer is released");
 }
 
 #[test]
 fn endless_whitespace_is_not_a_message() {
-    let (seen, largest) = all(Chunks::of(&vec![b' '; 10 << 20], &[64 << 10]), &limits());
-    assert_eq!(seen, [noise(&" ".repeat(LIMITS.1))]);
-    assert!(largest < 64 << 10);
+    let (read, peak_bytes) = read_all(Chunks::of(&vec![b' '; 10 << 20], &[64 << 10]), &limits());
+    assert_eq!(read, [noise(&" ".repeat(MAX_NOISE_BYTES))]);
+    assert!(peak_bytes < 64 << 10);
 }
 
 #[test]
@@ -182,38 +186,38 @@ fn a_message_that_is_not_utf8_is_rejected_and_the_next_is_read() {
 #[test]
 fn a_long_line_does_not_hold_twice_its_size() {
     let text = format!("{{{}\n", "x".repeat((5 << 20) - 1));
-    let (seen, _) = all(Chunks::of(text.as_bytes(), &[64 << 10]), &WireLimits::default());
-    let [Ok(Line::Json(line))] = seen.as_slice() else { panic!() };
+    let (read, _) = read_all(Chunks::of(text.as_bytes(), &[64 << 10]), &WireLimits::default());
+    let [Ok(Line::Json(line))] = read.as_slice() else { panic!() };
     assert!(line.len() == 5 << 20 && line.capacity() <= line.len() + line.len() / 4);
 }
 
 /// A simple reference implementation over the whole input.
-fn expected(bytes: &[u8]) -> Vec<Seen> {
-    let ended = bytes.last() == Some(&b'\n');
+fn expected(bytes: &[u8]) -> Vec<LineResult> {
+    let ends_with_newline = bytes.last() == Some(&b'\n');
     let mut pieces: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
-    let last = pieces.pop().filter(|_| !ended);
-    let judge = |piece: &[u8]| {
+    let last = pieces.pop().filter(|_| !ends_with_newline);
+    let classify = |piece: &[u8]| {
         let piece = piece.strip_suffix(b"\r").unwrap_or(piece);
         let text = piece.strip_prefix(BYTE_ORDER_MARK).unwrap_or(piece);
         match text.trim_ascii_start().first() {
             None => None,
-            // A partial mark counts like a whole one.
+            // A partial byte-order mark counts like a whole one.
             Some(_) if BYTE_ORDER_MARK.starts_with(piece) => None,
-            Some(b'{' | b'[') if piece.len() > LIMITS.0 => {
-                Some(Err(WireError::TooLong { what: "a message", limit: LIMITS.0 }))
+            Some(b'{' | b'[') if piece.len() > MAX_MESSAGE_BYTES => {
+                Some(Err(WireError::TooLong { what: "a message", limit: MAX_MESSAGE_BYTES }))
             }
             Some(b'{' | b'[') => {
                 let text = String::from_utf8(text.to_vec()).map_err(|_| WireError::NotUtf8);
                 Some(text.map(Line::Json))
             }
             Some(_) => {
-                let kept = &piece[..piece.len().min(LIMITS.1)];
+                let kept = &piece[..piece.len().min(MAX_NOISE_BYTES)];
                 Some(Ok(Line::Noise(String::from_utf8_lossy(kept).into_owned())))
             }
         }
     };
-    let whole = pieces.into_iter().filter_map(judge);
-    whole.chain(last.and_then(judge).map(|line| line.map(unterminated))).collect()
+    let whole = pieces.into_iter().filter_map(classify);
+    whole.chain(last.and_then(classify).map(|line| line.map(unterminated))).collect()
 }
 
 fn any_line() -> impl Strategy<Value = Vec<u8>> {
@@ -243,8 +247,8 @@ proptest! {
         sizes in vec(prop_oneof![1..10_usize, 1..20_000_usize], 1..6)
     ) {
         let bytes = [whole.concat(), last].concat();
-        let (seen, largest) = all(Chunks::of(&bytes, &sizes), &limits());
-        prop_assert_eq!(seen, expected(&bytes));
-        prop_assert!(largest <= LIMITS.0 + 2 * (READ_AHEAD_BYTES + 64 * 1_024));
+        let (read, peak_bytes) = read_all(Chunks::of(&bytes, &sizes), &limits());
+        prop_assert_eq!(read, expected(&bytes));
+        prop_assert!(peak_bytes <= MAX_MESSAGE_BYTES + 2 * (READ_AHEAD_BYTES + 64 * 1_024));
     }
 }

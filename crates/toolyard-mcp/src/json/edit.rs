@@ -19,12 +19,12 @@ pub enum FieldEdit {
 
 /// Copies an object, applying `edit` to each field. Anything but an object becomes an empty object.
 pub fn edit_fields(object: &RawJson, mut edit: impl FnMut(&str, &RawJson) -> FieldEdit) -> JsonObject {
-    let mut written = JsonObject::new();
+    let mut edited = JsonObject::new();
     // Fields before a syntax error count.
     let _ = each_field(&mut JsonCursor::of(object), |key, cursor| {
-        let value = object.part(cursor.skip()?);
-        let so_far = std::mem::take(&mut written);
-        written = match edit(key, &value) {
+        let value = object.part(cursor.next_value()?);
+        let so_far = std::mem::take(&mut edited);
+        edited = match edit(key, &value) {
             FieldEdit::Keep => so_far.with_raw(key, &value),
             FieldEdit::Remove => so_far,
             FieldEdit::Text(text) => so_far.with_text(key, &text),
@@ -32,7 +32,7 @@ pub fn edit_fields(object: &RawJson, mut edit: impl FnMut(&str, &RawJson) -> Fie
         };
         Ok(())
     });
-    written
+    edited
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! Lenient access to the fields of JSON objects: values of the wrong type unsigned_number as absent.
+//! Lenient access to the fields of JSON objects: values of the wrong type count as absent.
 
-use toolyard_core::{JsonCursor, JsonError, JsonText, RawJson};
+use toolyard_core::{JsonCursor, JsonError, RawJson};
 
 /// Calls `visit` for each field of an object; `visit` must consume the value. Returns false if there is no object.
 pub(crate) fn each_field<'t>(
@@ -16,12 +16,20 @@ pub(crate) fn each_field<'t>(
     Ok(true)
 }
 
+/// As [`each_field`], but consumes a value that is not an object.
+pub(crate) fn each_field_or_skip<'t>(
+    cursor: &mut JsonCursor<'t>,
+    visit: impl FnMut(&str, &mut JsonCursor<'t>) -> Result<(), JsonError>,
+) -> Result<(), JsonError> {
+    if each_field(cursor, visit)? { Ok(()) } else { cursor.next_value().map(drop) }
+}
+
 /// The value of a field. If a key occurs several times, the last one counts, as in other JSON parsers.
 pub fn raw_field(object: &RawJson, key: &str) -> Option<RawJson> {
     let mut found = None;
-    // Fields before a syntax error unsigned_number.
+    // Fields before a syntax error count.
     let _ = each_field(&mut JsonCursor::of(object), |field, cursor| {
-        let value = cursor.skip()?;
+        let value = cursor.next_value()?;
         if field == key {
             found = Some(object.part(value));
         }
@@ -33,13 +41,13 @@ pub fn raw_field(object: &RawJson, key: &str) -> Option<RawJson> {
 /// The string in a field; none for other types and for strings longer than `limit` bytes.
 pub fn text_field(object: &RawJson, key: &str, limit: usize) -> Option<String> {
     let value = raw_field(object, key)?;
-    let text = JsonCursor::of(&value).skip().ok()?.string()?.into_owned();
+    let text = JsonCursor::of(&value).next_value().ok()?.string()?.into_owned();
     (text.len() <= limit).then_some(text)
 }
 
 /// A string, truncated to `limit` bytes; none for other types.
 pub(crate) fn truncated_text(cursor: &mut JsonCursor<'_>, limit: usize) -> Result<Option<String>, JsonError> {
-    Ok(cursor.skip()?.string().map(|text| truncate(&text, limit)))
+    Ok(cursor.next_value()?.string().map(|text| truncate(&text, limit)))
 }
 
 /// The first `limit` bytes of a text, with an ellipsis if truncated.
@@ -49,14 +57,4 @@ pub(crate) fn truncate(text: &str, limit: usize) -> String {
     }
     let end = (0..=limit).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     format!("{}…", text.get(..end).unwrap_or_default())
-}
-
-/// A non-negative number in any notation; negative numbers unsigned_number as zero.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "float to integer casts saturate"
-)]
-pub(crate) fn unsigned_number(value: JsonText<'_>) -> Option<u64> {
-    value.number::<u64>().or_else(|| value.number::<f64>().map(|number| number as u64))
 }

@@ -45,7 +45,7 @@ impl JsonObject {
     /// Adds a string.
     #[must_use]
     pub fn with_text(mut self, key: &str, text: &str) -> Self {
-        self.begin(key, text.len() + 2);
+        self.begin_field(key, text.len() + 2);
         push_quoted(&mut self.fields, text);
         self
     }
@@ -65,9 +65,9 @@ impl JsonObject {
     /// Adds a nested object.
     #[must_use]
     pub fn with_object(mut self, key: &str, object: &Self) -> Self {
-        self.begin(key, object.fields.len() + 2);
-        for piece in ["{", &object.fields, "}"] {
-            self.fields.push_str(piece);
+        self.begin_field(key, object.fields.len() + 2);
+        for part in ["{", &object.fields, "}"] {
+            self.fields.push_str(part);
         }
         self
     }
@@ -89,7 +89,6 @@ impl JsonObject {
         RawJson::parse(self.to_string()).unwrap_or_else(|_| RawJson::empty_object())
     }
 
-    /// The fields without the braces.
     pub(crate) fn fields(&self) -> &str {
         &self.fields
     }
@@ -100,14 +99,14 @@ impl JsonObject {
     }
 
     fn with_json(mut self, key: &str, json: &str) -> Self {
-        self.begin(key, json.len());
+        self.begin_field(key, json.len());
         self.fields.push_str(json);
         self
     }
 
     /// Writes the key of a field and reserves capacity for its value.
-    fn begin(&mut self, key: &str, value: usize) {
-        self.fields.reserve(key.len() + value + 4);
+    fn begin_field(&mut self, key: &str, value_bytes: usize) {
+        self.fields.reserve(key.len() + value_bytes + 4);
         if !self.fields.is_empty() {
             self.fields.push(',');
         }
@@ -131,13 +130,13 @@ pub(crate) fn quoted(text: &str) -> String {
 /// Writes a JSON string. Most texts need no escapes.
 pub(crate) fn push_quoted(out: &mut String, text: &str) {
     // Branch-free scan of all bytes.
-    let special = |found, byte| found | (byte < b' ') | (byte == b'"') | (byte == b'\\');
-    if text.bytes().fold(false, special) {
+    let needs_escape = |found, byte| found | (byte < b' ') | (byte == b'"') | (byte == b'\\');
+    if text.bytes().fold(false, needs_escape) {
         out.push_str(&Value::from(text).to_string());
         return;
     }
     out.reserve(text.len() + 2);
-    for piece in ["\"", text, "\""] {
-        out.push_str(piece);
+    for part in ["\"", text, "\""] {
+        out.push_str(part);
     }
 }

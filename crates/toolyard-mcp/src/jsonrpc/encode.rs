@@ -25,19 +25,19 @@ pub fn response(id: &RequestId, result: &RawJson) -> Vec<u8> {
 
 /// A response with an error.
 pub fn error_response(id: &RequestId, code: i64, text: &str) -> Vec<u8> {
-    let inside = format!(r#""code":{code},"message":{}"#, quoted(text));
-    message(&format!(r#""id":{}"#, id.0.get()), Some(("error", "{", &inside, "}")))
+    let error_fields = format!(r#""code":{code},"message":{}"#, quoted(text));
+    message(&format!(r#""id":{}"#, id.0.get()), Some(("error", "{", &error_fields, "}")))
 }
 
-/// A message with one optional field, whose JSON comes in three pieces so that it is copied once.
+/// A message with one optional field, given as its key and three parts of its JSON, so that the JSON is copied once.
 fn message(head: &str, field: Option<(&str, &str, &str, &str)>) -> Vec<u8> {
     let length = field.map_or(0, |(key, _, json, _)| key.len() + json.len());
     let mut text = String::with_capacity(head.len() + length + 32);
     text.push_str(r#"{"jsonrpc":"2.0","#);
     text.push_str(head);
     if let Some((key, before, json, after)) = field {
-        for piece in [",\"", key, "\":", before, json, after] {
-            text.push_str(piece);
+        for part in [",\"", key, "\":", before, json, after] {
+            text.push_str(part);
         }
     }
     text.push('}');

@@ -60,13 +60,13 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1_024, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_request_is_one_line_of_json(method in any::<String>(), key in any::<String>(), words in any::<String>()) {
-        let payload = raw(&serde_json::to_string_pretty(&json!({"words": words, "more": [1, {"a": null}]})).unwrap());
-        let params = JsonObject::new().with_text(&key, &words).with_raw("raw", &payload);
+    fn any_request_is_one_line_of_json(method in any::<String>(), key in any::<String>(), value in any::<String>()) {
+        let payload = raw(&serde_json::to_string_pretty(&json!({"value": value, "more": [1, {"a": null}]})).unwrap());
+        let params = JsonObject::new().with_text(&key, &value).with_raw("raw", &payload);
         let line = text(request(9, &method, &params));
         prop_assert!(!line.contains(['\n', '\r']));
-        let value: Value = serde_json::from_str(&line).unwrap();
-        prop_assert_eq!(&value["method"], &json!(method));
-        prop_assert_eq!(&value["params"]["raw"], &payload.to_value());
+        let message: Value = serde_json::from_str(&line).unwrap();
+        prop_assert_eq!(&message["method"], &json!(method));
+        prop_assert_eq!(&message["params"]["raw"], &payload.to_value());
     }
 }

@@ -1,14 +1,20 @@
 //! [`Message`]: decodes the envelope of JSON-RPC messages and leaves payloads raw.
 
+use serde::{Deserialize, Serialize};
 use toolyard_core::{JsonCursor, JsonError, JsonKind, JsonText, RawJson, SharedText};
 
-use super::{RequestId, RpcError};
+use super::RpcError;
 use crate::{WireError, WireLimits};
 
 /// Messages in a batch. Only revision 2025-03-26 has batches, and nobody sends large ones.
 const MAX_BATCH_MESSAGES: usize = 1_000;
 /// Bytes of a method or id: both are logged and sent back.
 const MAX_NAME_BYTES: usize = 1_024;
+
+/// The id of an incoming request: a JSON number or string, kept as sent so that the response repeats it exactly.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RequestId(pub RawJson);
 
 /// A message from the other side.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,7 +68,7 @@ impl Message {
 /// The valid messages of a batch. Invalid ones are skipped; a batch without a valid message is rejected.
 fn read_batch(cursor: &mut JsonCursor<'_>, text: &SharedText) -> Result<Vec<Message>, WireError> {
     let mut messages = Vec::new();
-    let mut problem = WireError::NotJsonRpc("empty batch");
+    let mut last_error = WireError::NotJsonRpc("empty batch");
     let mut count = 0;
     while cursor.next_item()? {
         count += 1;
@@ -73,14 +79,13 @@ fn read_batch(cursor: &mut JsonCursor<'_>, text: &SharedText) -> Result<Vec<Mess
             Ok(message) => messages.push(message),
             Err(error) => {
                 tracing::debug!(%error, "skipped an invalid message of a batch");
-                problem = error;
+                last_error = error;
             }
         }
     }
-    if messages.is_empty() { Err(problem) } else { Ok(messages) }
+    if messages.is_empty() { Err(last_error) } else { Ok(messages) }
 }
 
-/// The fields of a message.
 #[derive(Debug, Default)]
 struct Envelope<'t> {
     version: Option<JsonText<'t>>,
@@ -96,12 +101,12 @@ impl<'t> Envelope<'t> {
     fn read(cursor: &mut JsonCursor<'t>) -> Result<Result<Self, WireError>, WireError> {
         let mut envelope = Self::default();
         if !cursor.enter_object()? {
-            cursor.skip()?;
+            cursor.next_value()?;
             return Ok(Err(WireError::NotJsonRpc("not an object")));
         }
         let mut is_repeated = false;
         while let Some(key) = cursor.next_key()? {
-            let value = cursor.skip()?;
+            let value = cursor.next_value()?;
             if let Some(field) = envelope.field(&key) {
                 // Parsers disagree on which of two ids or results counts: a proxy may have checked the other one.
                 is_repeated |= field.replace(value).is_some();
@@ -125,7 +130,6 @@ impl<'t> Envelope<'t> {
         })
     }
 
-    /// Determines the kind of message.
     fn into_message(self, text: &SharedText) -> Result<Message, WireError> {
         let is_versioned = self.version.is_some_and(|version| version.get() == "\"2.0\"");
         if !is_versioned {
@@ -174,10 +178,10 @@ fn non_null(field: Option<JsonText<'_>>) -> Option<JsonText<'_>> {
 }
 
 impl From<JsonError> for WireError {
-    fn from(fault: JsonError) -> Self {
-        match fault {
+    fn from(error: JsonError) -> Self {
+        match error {
             JsonError::TooDeep(limit) => Self::TooDeep { limit },
-            JsonError::Syntax(_) => Self::NotJson(fault.to_string()),
+            JsonError::Syntax(_) => Self::NotJson(error.to_string()),
         }
     }
 }

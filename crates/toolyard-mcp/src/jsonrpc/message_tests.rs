@@ -1,4 +1,4 @@
-//! Envelopes of correct, sloppy and hostile servers.
+//! JSON-RPC envelopes of correct, sloppy and hostile servers.
 
 use proptest::{collection::vec, prelude::*};
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ fn raw(text: &str) -> RawJson {
     RawJson::parse(text.to_owned()).unwrap()
 }
 
-fn answer(id: impl Into<Option<u64>>, result: &str) -> Message {
+fn response(id: impl Into<Option<u64>>, result: &str) -> Message {
     Message::Response { id: id.into(), outcome: Ok(raw(result)) }
 }
 
@@ -36,7 +36,7 @@ fn a_payload_survives_byte_for_byte() {
     let result = r#"{"z":1.0,  "a":1e400,"z":"\u00e9",
  "unknown":[ ]}"#;
     let text = format!(r#" {{"result":{result},"extra":[1],"id":7,"jsonrpc":"2.0"}} "#);
-    assert_eq!(read(&text), Ok(answer(7, result)));
+    assert_eq!(read(&text), Ok(response(7, result)));
 }
 
 #[test]
@@ -74,22 +74,25 @@ fn requests_and_notifications_keep_id_and_parameters() {
 
 #[test]
 fn only_integer_ids_match_a_request() {
-    assert_eq!(read(r#"{"jsonrpc":"2.0","id":18446744073709551615,"result":1}"#), Ok(answer(u64::MAX, "1")));
+    assert_eq!(
+        read(r#"{"jsonrpc":"2.0","id":18446744073709551615,"result":1}"#),
+        Ok(response(u64::MAX, "1"))
+    );
     for id in ["\"1\"", "1.0", "1e0", "-1", "-0", "null", "true", "[1]", "{}", "18446744073709551616"] {
         let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":1}}"#);
-        assert_eq!(read(&text), Ok(answer(None, "1")), "{id}");
+        assert_eq!(read(&text), Ok(response(None, "1")), "{id}");
     }
-    assert_eq!(read(r#"{"jsonrpc":"2.0","result":1}"#), Ok(answer(None, "1")));
+    assert_eq!(read(r#"{"jsonrpc":"2.0","result":1}"#), Ok(response(None, "1")));
 }
 
 #[test]
-fn a_missing_version_is_accepted_with_an_id() {
+fn a_missing_or_wrong_version_is_accepted_with_an_id() {
     for text in [
         r#"{"id":1,"result":{}}"#,
         r#"{"jsonrpc":"1.0","id":1,"result":{}}"#,
         r#"{"jsonrpc":2.0,"id":1,"result":{}}"#,
     ] {
-        assert_eq!(read(text), Ok(answer(1, "{}")), "{text}");
+        assert_eq!(read(text), Ok(response(1, "{}")), "{text}");
     }
     for log_line in [
         r#"{"level":"error","error":"disk full"}"#,
@@ -104,9 +107,9 @@ fn a_missing_version_is_accepted_with_an_id() {
 fn an_error_wins_over_a_result_unless_null() {
     assert_eq!(
         read(r#"{"jsonrpc":"2.0","id":1,"result":{"a":1},"error":null}"#),
-        Ok(answer(1, r#"{"a":1}"#))
+        Ok(response(1, r#"{"a":1}"#))
     );
-    assert_eq!(read(r#"{"jsonrpc":"2.0","id":1,"result":null}"#), Ok(answer(1, "null")));
+    assert_eq!(read(r#"{"jsonrpc":"2.0","id":1,"result":null}"#), Ok(response(1, "null")));
     let error = error_of(r#"{"jsonrpc":"2.0","id":1,"result":{"a":1},"error":{"code":-5,"message":"no"}}"#);
     assert_eq!(error, RpcError { code: -5, message: "no".to_owned(), data: None });
 }
@@ -114,14 +117,17 @@ fn an_error_wins_over_a_result_unless_null() {
 #[test]
 fn an_error_of_any_shape_has_a_message() {
     let error = |json: &str| error_of(&format!(r#"{{"jsonrpc":"2.0","id":1,"error":{json}}}"#));
-    let facts = |json: &str| (error(json).code, error(json).message);
-    assert_eq!(facts(r#""broken""#), (0, "broken".to_owned()));
-    assert_eq!(facts("17"), (0, "17".to_owned()));
-    assert_eq!(facts(r#"{"code":-32601}"#), (-32601, r#"{"code":-32601}"#.to_owned()));
-    assert_eq!(facts(r#"{"message":"no code"}"#), (0, "no code".to_owned()));
-    assert_eq!(facts(r#"{"code":"-32000","message":{"a":[1]}}"#), (-32000, r#"{"a":[1]}"#.to_owned()));
-    assert_eq!(facts(r#"{"code":-32000.0,"message":null}"#).0, -32000);
-    assert_eq!(facts(r#"{"code":1e99,"message":"x"}"#), (0, "x".to_owned()));
+    let code_and_message = |json: &str| (error(json).code, error(json).message);
+    assert_eq!(code_and_message(r#""broken""#), (0, "broken".to_owned()));
+    assert_eq!(code_and_message("17"), (0, "17".to_owned()));
+    assert_eq!(code_and_message(r#"{"code":-32601}"#), (-32601, r#"{"code":-32601}"#.to_owned()));
+    assert_eq!(code_and_message(r#"{"message":"no code"}"#), (0, "no code".to_owned()));
+    assert_eq!(
+        code_and_message(r#"{"code":"-32000","message":{"a":[1]}}"#),
+        (-32000, r#"{"a":[1]}"#.to_owned())
+    );
+    assert_eq!(code_and_message(r#"{"code":-32000.0,"message":null}"#).0, -32000);
+    assert_eq!(code_and_message(r#"{"code":1e99,"message":"x"}"#), (0, "x".to_owned()));
     assert_eq!(
         error(r#"{"code":1,"message":"m","data":{"b":1.0,"a":2}}"#).data.unwrap().get(),
         r#"{"b":1.0,"a":2}"#
@@ -158,7 +164,7 @@ fn a_repeated_field_is_rejected() {
 fn a_batch_yields_its_valid_messages() {
     let batch = r#"[{"jsonrpc":"2.0","id":1,"result":{}}, 5, {"jsonrpc":"2.0","method":"n"}, {"a":1}]"#;
     let messages = read_all(batch).unwrap();
-    assert_eq!(messages, [answer(1, "{}"), Message::Notification { method: "n".to_owned(), params: None }]);
+    assert_eq!(messages, [response(1, "{}"), Message::Notification { method: "n".to_owned(), params: None }]);
     assert_eq!(read_all("[]"), Err(WireError::NotJsonRpc("empty batch")));
     assert!(read_all("[1]").is_err());
     let many = |count| format!("[{}]", vec![r#"{"jsonrpc":"2.0","method":"n"}"#; count].join(","));
@@ -188,7 +194,7 @@ fn excessive_nesting_is_rejected_early() {
 }
 
 #[test]
-fn long_methods_and_ids_are_rejected() {
+fn invalid_methods_and_ids_are_rejected() {
     assert!(read(r#"{"jsonrpc":"2.0","method":"m","result":{}}"#).is_err());
     let long = "x".repeat(2_000);
     assert!(read(&format!(r#"{{"jsonrpc":"2.0","method":"{long}"}}"#)).is_err());
@@ -218,7 +224,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2_048, ..ProptestConfig::default() })]
 
     #[test]
-    fn nothing_panics(text in "[\\[\\]{}\",:a-z0-9.\\\\ ]{0,60}") {
+    fn no_text_causes_a_panic(text in "[\\[\\]{}\",:a-z0-9.\\\\ ]{0,60}") {
         let _ = read_all(&text);
     }
 
@@ -230,14 +236,14 @@ proptest! {
         let distinct: serde_json::Map<String, Value> = fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
         let text = Value::Object(distinct.clone()).to_string();
         if let Ok(message) = read(&text) {
-            let (is_asked, failed) = (distinct.contains_key("method"), distinct.get("error").is_some_and(|error| !error.is_null()));
+            let (has_method, failed) = (distinct.contains_key("method"), distinct.get("error").is_some_and(|error| !error.is_null()));
             match message {
                 Message::Response { id, outcome } => {
                     prop_assert_eq!(outcome.is_err(), failed);
                     prop_assert_eq!(id, distinct.get("id").and_then(Value::as_u64));
                 }
-                Message::Request { id, .. } => prop_assert!(is_asked && id.0.to_value() == distinct["id"]),
-                Message::Notification { .. } => prop_assert!(is_asked),
+                Message::Request { id, .. } => prop_assert!(has_method && id.0.to_value() == distinct["id"]),
+                Message::Notification { .. } => prop_assert!(has_method),
             }
         }
     }

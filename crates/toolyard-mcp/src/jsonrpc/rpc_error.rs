@@ -54,7 +54,7 @@ fn read_fields(error: JsonText<'_>) -> Result<Option<Fields<'_>>, JsonError> {
     }
     let (mut code, mut message, mut data) = (None, None, None);
     while let Some(key) = cursor.next_key()? {
-        let value = Some(cursor.skip()?).filter(|value| value.kind() != JsonKind::Null);
+        let value = Some(cursor.next_value()?).filter(|value| value.kind() != JsonKind::Null);
         match key.as_ref() {
             "code" => code = value,
             "message" => message = value,
@@ -74,6 +74,6 @@ fn parse_code(code: JsonText<'_>) -> i64 {
 
 /// A string, or the JSON of another value, with unsafe characters escaped.
 fn sanitized_text(value: JsonText<'_>) -> String {
-    let sanitized_text = truncate(&value.string().unwrap_or(value.get().into()), MAX_MESSAGE_BYTES);
-    escape_unsafe(&sanitized_text).into_owned()
+    let truncated = truncate(&value.string().unwrap_or(value.get().into()), MAX_MESSAGE_BYTES);
+    escape_unsafe(&truncated).into_owned()
 }

@@ -6,7 +6,7 @@ use toolyard_core::{
 };
 
 use super::content::read_content;
-use crate::json::{each_field, truncate, truncated_text};
+use crate::json::{each_field, each_field_or_skip, truncate, truncated_text};
 
 /// Input requests in a result; further ones are ignored.
 const MAX_INPUT_REQUESTS: usize = 100;
@@ -55,7 +55,7 @@ pub struct InputRequired {
 impl CallResult {
     /// Decodes the result of `tools/call`; never fails.
     pub fn read(result: &RawJson) -> Self {
-        let mut call = Self {
+        let mut call_result = Self {
             raw: result.clone(),
             kind: ResultKind::Complete,
             is_error: false,
@@ -63,11 +63,11 @@ impl CallResult {
             structured: None,
             meta: None,
         };
-        if call.read_fields(result).is_err() {
-            // The message was checked before: nesting cannot be too deep.
-            call.kind = ResultKind::Other("too deeply nested".to_owned());
+        if call_result.read_fields(result).is_err() {
+            // Cannot happen: the message was already parsed within the depth limit.
+            call_result.kind = ResultKind::Other("too deeply nested".to_owned());
         }
-        call
+        call_result
     }
 
     fn read_fields(&mut self, result: &RawJson) -> Result<(), JsonError> {
@@ -75,21 +75,23 @@ impl CallResult {
         let mut input = InputRequired::default();
         let (content, structured, meta) = (&mut self.content, &mut self.structured, &mut self.meta);
         let (mut kind, is_error) = (None, &mut self.is_error);
-        let part = |cursor: &mut JsonCursor<'_>| {
-            let value = cursor.skip()?;
+        let read_raw = |cursor: &mut JsonCursor<'_>| {
+            let value = cursor.next_value()?;
             Ok((value.kind() != JsonKind::Null).then(|| result.part(value)))
         };
         let is_object = each_field(&mut cursor, |key, cursor| {
             match key {
                 "content" => *content = read_content(cursor)?,
-                "structuredContent" => *structured = part(cursor)?,
-                // A reported failure in any notation must not unsigned_number as success.
-                "isError" => *is_error = matches!(cursor.skip()?.get(), "true" | "\"true\"" | "1"),
+                "structuredContent" => *structured = read_raw(cursor)?,
+                // A reported failure in any notation must not count as success.
+                "isError" => *is_error = matches!(cursor.next_value()?.get(), "true" | "\"true\"" | "1"),
                 "resultType" => kind = truncated_text(cursor, MAX_NAME_BYTES)?,
                 "inputRequests" => input.requests = read_input_requests(cursor, result)?,
-                "requestState" => input.state = cursor.skip()?.string().map(std::borrow::Cow::into_owned),
-                "_meta" => *meta = part(cursor)?,
-                _ => drop(cursor.skip()?),
+                "requestState" => {
+                    input.state = cursor.next_value()?.string().map(std::borrow::Cow::into_owned);
+                }
+                "_meta" => *meta = read_raw(cursor)?,
+                _ => drop(cursor.next_value()?),
             }
             Ok(())
         })?;
@@ -153,10 +155,12 @@ impl InputRequired {
         // An undecodable result requests nothing.
         each_field(&mut JsonCursor::of(result), |key, cursor| {
             match key {
-                "resultType" => is_input_required = cursor.skip()?.get() == "\"input_required\"",
+                "resultType" => is_input_required = cursor.next_value()?.get() == "\"input_required\"",
                 "inputRequests" => input.requests = read_input_requests(cursor, result)?,
-                "requestState" => input.state = cursor.skip()?.string().map(std::borrow::Cow::into_owned),
-                _ => drop(cursor.skip()?),
+                "requestState" => {
+                    input.state = cursor.next_value()?.string().map(std::borrow::Cow::into_owned);
+                }
+                _ => drop(cursor.next_value()?),
             }
             Ok(())
         })
@@ -170,16 +174,13 @@ fn read_input_requests(
     result: &RawJson,
 ) -> Result<Vec<(String, RawJson)>, JsonError> {
     let mut requests = Vec::new();
-    let is_object = each_field(cursor, |key, cursor| {
-        let request = cursor.skip()?;
+    each_field_or_skip(cursor, |key, cursor| {
+        let request = cursor.next_value()?;
         if requests.len() < MAX_INPUT_REQUESTS && key.len() <= MAX_NAME_BYTES {
             requests.push((key.to_owned(), result.part(request)));
         }
         Ok(())
     })?;
-    if !is_object {
-        cursor.skip()?;
-    }
     Ok(requests)
 }
 

@@ -18,8 +18,8 @@ fn content(json: &str) -> Vec<ContentBlock> {
     read(&format!(r#"{{"content":{json}}}"#)).content
 }
 
-fn text(words: &str) -> ContentBlock {
-    ContentBlock::text(words)
+fn text(value: &str) -> ContentBlock {
+    ContentBlock::text(value)
 }
 
 #[test]
@@ -167,8 +167,8 @@ fn hostile_content_stays_bounded() {
         panic!()
     };
     assert!(resource.as_object().unwrap().len() < 20_000);
-    let questions: String = (0..10_000).map(|key| format!("\"{key}\":{{}},")).collect();
-    let call = read(&format!(r#"{{"inputRequests":{{{questions}"z":1}},"resultType":"input_required"}}"#));
+    let requests: String = (0..10_000).map(|key| format!("\"{key}\":{{}},")).collect();
+    let call = read(&format!(r#"{{"inputRequests":{{{requests}"z":1}},"resultType":"input_required"}}"#));
     let ResultKind::InputRequired(input) = call.kind else { panic!() };
     assert_eq!(input.requests.len(), 100);
 }
@@ -202,17 +202,17 @@ proptest! {
         let structured = map.get("structuredContent").filter(|value| !value.is_null()).cloned();
         prop_assert_eq!(call.structured.as_ref().map(RawJson::to_value), structured);
         prop_assert_eq!(InputRequired::read(&call.raw).is_some(), matches!(call.kind, ResultKind::InputRequired(_)));
-        let (asks, complete) = (InputRequired::read(&call.raw).is_some(), call.kind == ResultKind::Complete);
-        let is_done = complete && !call.is_error;
+        let (needs_input, complete) = (InputRequired::read(&call.raw).is_some(), call.kind == ResultKind::Complete);
+        let succeeds = complete && !call.is_error;
         let output = call.into_output();
-        prop_assert_eq!(output.as_ref().is_ok_and(|output| output.input_required), asks);
-        prop_assert_eq!(output.is_ok(), asks || is_done);
+        prop_assert_eq!(output.as_ref().is_ok_and(|output| output.input_required), needs_input);
+        prop_assert_eq!(output.is_ok(), needs_input || succeeds);
     }
 
     #[test]
-    fn any_text_arrives_as_it_was_sent(words in any::<String>(), pretty in any::<bool>()) {
-        let value = json!({"content": [{"type": "text", "text": words}]});
+    fn any_text_arrives_as_it_was_sent(sent in any::<String>(), pretty in any::<bool>()) {
+        let value = json!({"content": [{"type": "text", "text": sent}]});
         let result = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) };
-        prop_assert_eq!(read(&result.unwrap()).content, [text(&words)]);
+        prop_assert_eq!(read(&result.unwrap()).content, [text(&sent)]);
     }
 }

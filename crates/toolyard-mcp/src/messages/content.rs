@@ -11,24 +11,27 @@ const MAX_BLOCKS: usize = 10_000;
 /// not count.
 const MAX_VALUE_BYTES: usize = 256 << 10;
 
+/// What every value counts in addition to its text, because even the smallest takes memory.
+const MIN_VALUE_BYTES: usize = 16;
+
 /// Decodes the field `content`: a list of blocks, one block, or a string.
 pub(super) fn read_content(cursor: &mut JsonCursor<'_>) -> Result<Vec<ContentBlock>, JsonError> {
     let mut reader = ContentReader { value_bytes_left: MAX_VALUE_BYTES };
     if !cursor.enter_array()? {
-        return Ok(Vec::from_iter(reader.block(cursor)?));
+        return Ok(Vec::from_iter(reader.read_block(cursor)?));
     }
     // Most results have one block.
-    let (mut blocks, mut more) = (Vec::with_capacity(1), 0_usize);
+    let (mut blocks, mut omitted) = (Vec::with_capacity(1), 0_usize);
     while cursor.next_item()? {
         if blocks.len() < MAX_BLOCKS {
-            blocks.extend(reader.block(cursor)?);
+            blocks.extend(reader.read_block(cursor)?);
         } else {
-            cursor.skip()?;
-            more += 1;
+            cursor.next_value()?;
+            omitted += 1;
         }
     }
-    if more > 0 {
-        blocks.push(ContentBlock::text(format!("[{more} more blocks omitted]")));
+    if omitted > 0 {
+        blocks.push(ContentBlock::text(format!("[{omitted} more blocks omitted]")));
     }
     Ok(blocks)
 }
@@ -37,9 +40,9 @@ struct ContentReader {
     value_bytes_left: usize,
 }
 
-/// The known_block fields of a block; values of the wrong type are omitted.
+/// The known fields of a block; values of the wrong type are omitted.
 #[derive(Default)]
-struct Fields<'t> {
+struct BlockFields<'t> {
     kind: Option<Cow<'t, str>>,
     text: Option<Cow<'t, str>>,
     data: Option<Cow<'t, str>>,
@@ -49,7 +52,7 @@ struct Fields<'t> {
     resource: Option<JsonText<'t>>,
 }
 
-impl<'t> Fields<'t> {
+impl<'t> BlockFields<'t> {
     fn text_field(&mut self, key: &str) -> Option<&mut Option<Cow<'t, str>>> {
         Some(match key {
             "type" => &mut self.kind,
@@ -65,31 +68,31 @@ impl<'t> Fields<'t> {
 
 impl ContentReader {
     /// Decodes one block; none for `null`.
-    fn block(&mut self, cursor: &mut JsonCursor<'_>) -> Result<Option<ContentBlock>, JsonError> {
-        let whole = cursor.rest();
+    fn read_block(&mut self, cursor: &mut JsonCursor<'_>) -> Result<Option<ContentBlock>, JsonError> {
+        let block_text = cursor.rest();
         if !cursor.enter_object()? {
             if let Some(text) = cursor.string()? {
                 return Ok(Some(ContentBlock::text(text)));
             }
-            let value = self.value(cursor.skip()?);
+            let value = self.read_value(cursor.next_value()?);
             return Ok((!value.is_null()).then_some(ContentBlock::Other(value)));
         }
-        let mut fields = Fields::default();
+        let mut fields = BlockFields::default();
         while let Some(key) = cursor.next_key()? {
             match fields.text_field(&key) {
                 Some(field) => {
                     *field = cursor.string()?;
                     if field.is_none() {
-                        cursor.skip()?;
+                        cursor.next_value()?;
                     }
                 }
-                None if key == "resource" => fields.resource = Some(cursor.skip()?),
-                None => drop(cursor.skip()?),
+                None if key == "resource" => fields.resource = Some(cursor.next_value()?),
+                None => drop(cursor.next_value()?),
             }
         }
         Ok(Some(match self.known_block(&mut fields) {
             Some(block) => block,
-            None => match self.value(JsonCursor::new(whole, usize::MAX).skip()?) {
+            None => match self.read_value(JsonCursor::new(block_text, usize::MAX).next_value()?) {
                 // Too large: keep at least the type.
                 Value::Null => ContentBlock::Other(json!({ "type": fields.kind })),
                 value => ContentBlock::Other(value),
@@ -97,8 +100,8 @@ impl ContentReader {
         }))
     }
 
-    fn known_block(&mut self, fields: &mut Fields<'_>) -> Option<ContentBlock> {
-        let binary = |fields: &mut Fields<'_>| {
+    fn known_block(&mut self, fields: &mut BlockFields<'_>) -> Option<ContentBlock> {
+        let take_binary = |fields: &mut BlockFields<'_>| {
             let mime_type =
                 fields.mime_type.take().map_or("application/octet-stream".to_owned(), Cow::into_owned);
             Some((fields.data.take()?.into_owned(), mime_type))
@@ -106,10 +109,10 @@ impl ContentReader {
         Some(match fields.kind.as_deref() {
             Some("text") | None => ContentBlock::text(fields.text.take()?),
             Some("image") => {
-                binary(fields).map(|(data, mime_type)| ContentBlock::Image { data, mime_type })?
+                take_binary(fields).map(|(data, mime_type)| ContentBlock::Image { data, mime_type })?
             }
             Some("audio") => {
-                binary(fields).map(|(data, mime_type)| ContentBlock::Audio { data, mime_type })?
+                take_binary(fields).map(|(data, mime_type)| ContentBlock::Audio { data, mime_type })?
             }
             Some("resource_link") => {
                 let uri = fields.uri.take()?.into_owned();
@@ -118,13 +121,13 @@ impl ContentReader {
                     uri,
                 }
             }
-            Some("resource") => ContentBlock::Resource { resource: self.resource(fields.resource?)? },
+            Some("resource") => ContentBlock::Resource { resource: self.read_resource(fields.resource?)? },
             Some(_) => return None,
         })
     }
 
     /// Decodes an embedded resource. Its texts are kept whole; other fields count as values.
-    fn resource(&mut self, resource: JsonText<'_>) -> Option<Value> {
+    fn read_resource(&mut self, resource: JsonText<'_>) -> Option<Value> {
         let mut cursor = JsonCursor::new(resource.get(), usize::MAX);
         let mut fields = Map::new();
         if !cursor.enter_object().ok()? {
@@ -135,7 +138,7 @@ impl ContentReader {
             let text = if is_text { cursor.string().ok()? } else { None };
             let value = match text {
                 Some(text) => Value::from(text),
-                None => self.value(cursor.skip().ok()?),
+                None => self.read_value(cursor.next_value().ok()?),
             };
             if self.reserve_value_bytes(key.len()) {
                 fields.insert(key.into_owned(), value);
@@ -145,7 +148,7 @@ impl ContentReader {
     }
 
     /// JSON as a value, or `null` beyond the limit.
-    fn value(&mut self, text: JsonText<'_>) -> Value {
+    fn read_value(&mut self, text: JsonText<'_>) -> Value {
         match self.reserve_value_bytes(text.get().len()) {
             true => serde_json::from_str(text.get()).unwrap_or_default(),
             false => Value::Null,
@@ -154,8 +157,7 @@ impl ContentReader {
 
     /// Whether this many more bytes of JSON may become values.
     fn reserve_value_bytes(&mut self, bytes: usize) -> bool {
-        // Even the smallest value takes memory.
-        let left = self.value_bytes_left.checked_sub(bytes + 16);
+        let left = self.value_bytes_left.checked_sub(bytes + MIN_VALUE_BYTES);
         self.value_bytes_left = left.unwrap_or(self.value_bytes_left);
         left.is_some()
     }

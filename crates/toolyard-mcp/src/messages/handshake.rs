@@ -2,10 +2,9 @@
 
 use toolyard_core::{JsonCursor, JsonError, JsonKind, RawJson};
 
-use super::CacheHints;
 use crate::{
     WireError,
-    json::{each_field, truncated_text},
+    json::{each_field, each_field_or_skip, truncated_text},
 };
 
 /// Longer names and versions are truncated.
@@ -22,7 +21,7 @@ const SERVER_INFO_KEY: &str = "io.modelcontextprotocol/serverInfo";
 pub struct InitializeResult {
     /// The revision that the server chose.
     pub protocol_version: String,
-    /// Everything else.
+    /// What the server declares about itself.
     pub about: ServerDescription,
 }
 
@@ -31,10 +30,8 @@ pub struct InitializeResult {
 pub struct DiscoverResult {
     /// The revisions that the server supports.
     pub supported_versions: Vec<String>,
-    /// Everything else.
+    /// What the server declares about itself.
     pub about: ServerDescription,
-    /// How long and by whom the result may be cached.
-    pub caching: CacheHints,
 }
 
 /// What a server declares about itself.
@@ -85,7 +82,7 @@ impl InitializeResult {
         each_field(&mut JsonCursor::of(result), |key, cursor| {
             match key {
                 "protocolVersion" => protocol_version = truncated_text(cursor, MAX_NAME_BYTES)?,
-                _ => about.field(key, cursor, result)?,
+                _ => about.read_field(key, cursor, result)?,
             }
             Ok(())
         })?;
@@ -100,27 +97,26 @@ impl InitializeResult {
 impl DiscoverResult {
     /// Reads the result of `server/discover`.
     pub fn read(result: &RawJson) -> Result<Self, WireError> {
-        let (mut about, mut caching) = (ServerDescription::default(), CacheHints::default());
+        let mut about = ServerDescription::default();
         let mut supported_versions = Vec::new();
         each_field(&mut JsonCursor::of(result), |key, cursor| match key {
             "supportedVersions" => {
                 supported_versions = read_versions(cursor)?;
                 Ok(())
             }
-            "ttlMs" | "cacheScope" => caching.field(key, cursor),
-            _ => about.field(key, cursor, result),
+            _ => about.read_field(key, cursor, result),
         })?;
         if supported_versions.is_empty() {
             let problem = "`supportedVersions` is missing".to_owned();
             return Err(WireError::InvalidResult { method: "server/discover", problem });
         }
-        Ok(Self { supported_versions, about, caching })
+        Ok(Self { supported_versions, about })
     }
 }
 
 impl ServerDescription {
     /// Consumes the value of a field and stores it if it describes the server.
-    fn field<'t>(
+    fn read_field<'t>(
         &mut self,
         key: &str,
         cursor: &mut JsonCursor<'t>,
@@ -131,80 +127,72 @@ impl ServerDescription {
             "serverInfo" => self.read_server_info(cursor)?,
             "instructions" => self.instructions = truncated_text(cursor, MAX_INSTRUCTIONS_BYTES)?,
             "_meta" => {
-                let entered = each_field(cursor, |key, cursor| match key {
+                each_field_or_skip(cursor, |key, cursor| match key {
                     SERVER_INFO_KEY => self.read_server_info(cursor),
-                    _ => cursor.skip().map(drop),
+                    _ => cursor.next_value().map(drop),
                 })?;
-                if !entered {
-                    cursor.skip()?;
-                }
             }
-            _ => drop(cursor.skip()?),
+            _ => drop(cursor.next_value()?),
         }
         Ok(())
     }
 
     fn read_server_info(&mut self, cursor: &mut JsonCursor<'_>) -> Result<(), JsonError> {
-        let entered = each_field(cursor, |key, cursor| {
+        each_field_or_skip(cursor, |key, cursor| {
             match key {
                 "name" => self.name = truncated_text(cursor, MAX_NAME_BYTES)?,
                 "version" => self.version = truncated_text(cursor, MAX_NAME_BYTES)?,
-                _ => drop(cursor.skip()?),
+                _ => drop(cursor.next_value()?),
             }
             Ok(())
-        })?;
-        if !entered {
-            cursor.skip()?;
-        }
-        Ok(())
+        })
     }
 }
 
 impl ServerCapabilities {
     fn read(cursor: &mut JsonCursor<'_>, result: &RawJson) -> Result<Self, JsonError> {
-        let text = cursor.skip()?;
-        let mut read = Self { raw: Some(result.part(text)), ..Self::default() };
+        let text = cursor.next_value()?;
+        let mut capabilities = Self { raw: Some(result.part(text)), ..Self::default() };
         each_field(&mut JsonCursor::new(text.get(), usize::MAX), |key, cursor| {
-            let value = cursor.skip()?;
-            let has = !matches!(value.kind(), JsonKind::Null) && value.boolean() != Some(false);
-            let mut inside = JsonCursor::new(value.get(), usize::MAX);
+            let value = cursor.next_value()?;
+            let is_declared = !matches!(value.kind(), JsonKind::Null) && value.boolean() != Some(false);
+            let mut fields = JsonCursor::new(value.get(), usize::MAX);
             match key {
                 "tools" => {
-                    read.tools = has;
-                    read.tools_changed = is_true_field(&mut inside, "listChanged")?;
+                    capabilities.tools = is_declared;
+                    capabilities.tools_changed = has_true_field(&mut fields, "listChanged")?;
                 }
                 "resources" => {
-                    read.resources = has;
-                    read.resources_changed = is_true_field(&mut inside.clone(), "listChanged")?;
-                    read.subscriptions = is_true_field(&mut inside, "subscribe")?;
+                    capabilities.resources = is_declared;
+                    capabilities.resources_changed = has_true_field(&mut fields.clone(), "listChanged")?;
+                    capabilities.subscriptions = has_true_field(&mut fields, "subscribe")?;
                 }
                 "prompts" => {
-                    read.prompts = has;
-                    read.prompts_changed = is_true_field(&mut inside, "listChanged")?;
+                    capabilities.prompts = is_declared;
+                    capabilities.prompts_changed = has_true_field(&mut fields, "listChanged")?;
                 }
-                "completions" => read.completions = has,
-                "logging" => read.logging = has,
+                "completions" => capabilities.completions = is_declared,
+                "logging" => capabilities.logging = is_declared,
                 "extensions" => {
-                    each_field(&mut inside, |key, cursor| {
-                        if read.extensions.len() < MAX_LIST_ENTRIES && key.len() <= MAX_NAME_BYTES {
-                            read.extensions.push(key.to_owned());
+                    each_field(&mut fields, |key, cursor| {
+                        if capabilities.extensions.len() < MAX_LIST_ENTRIES && key.len() <= MAX_NAME_BYTES {
+                            capabilities.extensions.push(key.to_owned());
                         }
-                        cursor.skip().map(drop)
+                        cursor.next_value().map(drop)
                     })?;
                 }
                 _ => {}
             }
             Ok(())
         })?;
-        Ok(read)
+        Ok(capabilities)
     }
 }
 
-/// Whether an object has this field with the value `true`.
-fn is_true_field(cursor: &mut JsonCursor<'_>, name: &str) -> Result<bool, JsonError> {
+fn has_true_field(cursor: &mut JsonCursor<'_>, name: &str) -> Result<bool, JsonError> {
     let mut is_true = false;
     each_field(cursor, |key, cursor| {
-        is_true |= cursor.skip()?.boolean() == Some(true) && key == name;
+        is_true |= cursor.next_value()?.boolean() == Some(true) && key == name;
         Ok(())
     })?;
     Ok(is_true)
@@ -213,7 +201,7 @@ fn is_true_field(cursor: &mut JsonCursor<'_>, name: &str) -> Result<bool, JsonEr
 fn read_versions(cursor: &mut JsonCursor<'_>) -> Result<Vec<String>, JsonError> {
     let mut versions = Vec::new();
     if !cursor.enter_array()? {
-        cursor.skip()?;
+        cursor.next_value()?;
         return Ok(versions);
     }
     while cursor.next_item()? {

@@ -1,7 +1,7 @@
 //! Lists, handshakes and progress of correct and sloppy servers.
 
 use super::*;
-use crate::{CacheScope, ListPage, Progress, WireLimits};
+use crate::{ListPage, Progress, WireLimits};
 
 fn raw(text: &str) -> RawJson {
     RawJson::parse(text.to_owned()).unwrap()
@@ -27,23 +27,14 @@ fn definitions_stay_raw_whatever_they_are() {
     .unwrap();
     assert_eq!(read.entries.iter().map(RawJson::get).collect::<Vec<_>>(), tools);
     assert_eq!(read.next_cursor.as_deref(), Some("p2"));
-    assert_eq!(read.caching, CacheHints { ttl_ms: Some(300_000), scope: Some(CacheScope::Public) });
 }
 
 #[test]
 fn invalid_fields_do_not_affect_the_tools() {
-    let one = |fields: &str| page(&format!(r#"{{"tools":[{{}}]{fields}}}"#)).unwrap();
-    assert_eq!(one(r#","nextCursor":null"#).next_cursor, None);
-    assert_eq!(one(r#","nextCursor":"""#).next_cursor, None, "an empty cursor would restart the list");
-    assert_eq!(one(r#","nextCursor":7"#).next_cursor, None);
-    for (ttl, expected) in
-        [("-5", Some(0)), ("1.5e3", Some(1_500)), ("1e300", Some(u64::MAX)), ("\"5\"", None), ("null", None)]
-    {
-        assert_eq!(one(&format!(r#","ttlMs":{ttl}"#)).caching.ttl_ms, expected, "{ttl}");
-    }
-    for (scope, expected) in [("\"\"", None), ("\"shared\"", Some(CacheScope::Private)), ("1", None)] {
-        assert_eq!(one(&format!(r#","cacheScope":{scope}"#)).caching.scope, expected, "{scope}");
-    }
+    let page_with = |fields: &str| page(&format!(r#"{{"tools":[{{}}]{fields}}}"#)).unwrap();
+    assert_eq!(page_with(r#","nextCursor":null"#).next_cursor, None);
+    assert_eq!(page_with(r#","nextCursor":"""#).next_cursor, None, "an empty cursor would restart the list");
+    assert_eq!(page_with(r#","nextCursor":7"#).next_cursor, None);
     assert_eq!(page(r#"{"tools":null}"#).unwrap().entries, []);
 }
 
@@ -52,7 +43,7 @@ fn an_invalid_list_is_rejected() {
     for text in ["{}", "[]", "null", r#"{"tools":{}}"#, r#"{"tools":"x"}"#, r#"{"resources":[]}"#] {
         assert!(matches!(page(text), Err(WireError::InvalidResult { method: "tools/list", .. })), "{text}");
     }
-    let limits = WireLimits { tools: 3, ..WireLimits::default() };
+    let limits = WireLimits { list_entries: 3, ..WireLimits::default() };
     let read = |text: &str| ListPage::read(&raw(text), "tools/list", "tools", &limits);
     assert!(read(r#"{"tools":[1,2,3]}"#).is_ok());
     assert!(read(r#"{"tools":[1,2,3,4]}"#).is_err());
@@ -102,7 +93,6 @@ fn a_modern_discovery_is_decoded() {
     assert_eq!((about.name.as_deref(), about.version.as_deref()), (Some("s"), Some("2")));
     assert!(about.capabilities.tools && !about.capabilities.tools_changed);
     assert_eq!(about.capabilities.extensions, ["io.modelcontextprotocol/skills"]);
-    assert_eq!(read.caching, CacheHints { ttl_ms: Some(0), scope: Some(CacheScope::Private) });
     for text in ["{}", r#"{"supportedVersions":[]}"#, r#"{"supportedVersions":"2026-07-28"}"#, "7"] {
         assert!(DiscoverResult::read(&raw(text)).is_err(), "{text}");
     }

@@ -8,5 +8,5 @@ mod progress;
 
 pub use call_result::{CallResult, InputRequired, ResultKind};
 pub use handshake::{DiscoverResult, InitializeResult, ServerCapabilities, ServerDescription};
-pub use list_page::{CacheHints, CacheScope, ListPage};
+pub use list_page::ListPage;
 pub use progress::Progress;

@@ -23,18 +23,18 @@ pub struct Progress {
 impl Progress {
     /// Decodes the parameters; invalid fields are omitted.
     pub fn read(params: &RawJson) -> Self {
-        let mut read = Self::default();
-        // Fields before a syntax error unsigned_number.
+        let mut progress = Self::default();
+        // Fields before a syntax error count.
         let _ = each_field(&mut JsonCursor::of(params), |key, cursor| {
             match key {
-                "progressToken" => read.token = cursor.skip()?.number(),
-                "progress" => read.progress = cursor.skip()?.number().unwrap_or(0.0),
-                "total" => read.total = cursor.skip()?.number(),
-                "message" => read.message = truncated_text(cursor, MAX_MESSAGE_BYTES)?,
-                _ => drop(cursor.skip()?),
+                "progressToken" => progress.token = cursor.next_value()?.number(),
+                "progress" => progress.progress = cursor.next_value()?.number().unwrap_or(0.0),
+                "total" => progress.total = cursor.next_value()?.number(),
+                "message" => progress.message = truncated_text(cursor, MAX_MESSAGE_BYTES)?,
+                _ => drop(cursor.next_value()?),
             }
             Ok(())
         });
-        read
+        progress
     }
 }

@@ -27,7 +27,7 @@ pub struct GenAiConfig {
     pub idle_timeout: Duration,
     /// Limits the attempts while the server is busy, failing or unreachable.
     pub max_attempts: u32,
-    /// Limits the delay before another attempt. A server that asks for more is not asked again.
+    /// Limits the delay before another attempt. If a server asks for a longer delay, the request fails.
     pub max_retry_delay: Duration,
     /// The prices of tokens.
     pub prices: Prices,

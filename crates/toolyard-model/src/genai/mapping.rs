@@ -10,11 +10,10 @@ use genai::{
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
-use super::{GenAiConfig, Retry};
+use super::GenAiConfig;
 use crate::{
-    FinishReason, ModelError, ModelErrorKind, ModelEvent, ModelMessage, ModelRequest, Prices, Role,
-    ToolCallDelta, Usage,
-    provider::{ErrorReporter, ServerError, parse_retry_after},
+    FinishReason, ModelErrorKind, ModelEvent, ModelMessage, ModelRequest, Prices, Role, ToolCallDelta, Usage,
+    provider::{AttemptError, ErrorReporter, ServerError, parse_retry_after},
     tool_call_parser::parse_arguments,
 };
 
@@ -135,8 +134,7 @@ fn convert_usage(usage: &genai::chat::Usage) -> Usage {
     Usage { input, cached: cached.min(input), output: count(usage.completion_tokens), cost_micros: 0 }
 }
 
-/// The error to report, and whether another attempt may succeed.
-pub(super) fn model_error(error: &genai::Error, reporter: &ErrorReporter) -> (ModelError, Retry) {
+pub(super) fn attempt_error(error: &genai::Error, reporter: &ErrorReporter) -> AttemptError {
     use genai::Error;
     let server_error = match error {
         Error::HttpError { status, body, headers, .. } => error_response(status.as_u16(), body, headers),
@@ -145,11 +143,11 @@ pub(super) fn model_error(error: &genai::Error, reporter: &ErrorReporter) -> (Mo
             webc::Error::ResponseFailedStatus { status, body, headers } => {
                 error_response(status.as_u16(), body, headers)
             }
-            other => return (unreachable(reporter, &other.to_string()), Retry::After(None)),
+            other => return unreachable_error(reporter, &other.to_string()),
         },
         Error::WebStream { cause, error, .. } => match error.downcast_ref::<Error>() {
-            Some(inner) => return model_error(inner, reporter),
-            None => return (unreachable(reporter, cause), Retry::After(None)),
+            Some(inner) => return attempt_error(inner, reporter),
+            None => return unreachable_error(reporter, cause),
         },
         Error::ChatResponse { body, .. } => {
             ServerError::find_in(body).unwrap_or_else(|| ServerError::malformed(&body.to_string()))
@@ -163,15 +161,19 @@ pub(super) fn model_error(error: &genai::Error, reporter: &ErrorReporter) -> (Mo
         }
         other => ServerError::malformed(&other.to_string()),
     };
-    let is_transient = server_error.is_transient();
-    let retry = if is_transient { Retry::After(server_error.retry_after) } else { Retry::Never };
-    (reporter.server_error(&server_error), retry)
+    let reported = reporter.server_error(&server_error);
+    if server_error.is_transient() {
+        AttemptError::Transient(reported, server_error.retry_after)
+    } else {
+        AttemptError::Permanent(reported)
+    }
 }
 
-fn unreachable(reporter: &ErrorReporter, cause: &str) -> ModelError {
+fn unreachable_error(reporter: &ErrorReporter, cause: &str) -> AttemptError {
     // The last line has the cause; those before it repeat the context.
     let cause = cause.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    reporter.error(ModelErrorKind::Unreachable, format!("cannot be reached: {cause}"))
+    let error = reporter.error(ModelErrorKind::Unreachable, format!("cannot be reached: {cause}"));
+    AttemptError::Transient(error, None)
 }
 
 fn error_response(status: u16, body: &str, headers: &HeaderMap) -> ServerError {

@@ -1,5 +1,7 @@
 //! The conversions in both directions, and requests to a server that speaks Anthropic's protocol.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -47,8 +49,8 @@ fn events(events: &[Value]) -> String {
 }
 
 fn request() -> ModelRequest {
-    let mut calling = ModelMessage::assistant("One moment.");
-    calling.calls = vec![ModelToolCall {
+    let mut calling_message = ModelMessage::assistant("One moment.");
+    calling_message.calls = vec![ModelToolCall {
         id: "t1".into(),
         name: "get_time".into(),
         arguments: "{\"zone\": \"x\"}".into(),
@@ -56,7 +58,12 @@ fn request() -> ModelRequest {
     let mut result = ModelMessage::new(Role::Tool, "noon");
     result.call_id = Some("t1".into());
     ModelRequest {
-        messages: vec![ModelMessage::system("Be brief."), ModelMessage::user("Time?"), calling, result],
+        messages: vec![
+            ModelMessage::system("Be brief."),
+            ModelMessage::user("Time?"),
+            calling_message,
+            result,
+        ],
         tools: vec![ModelTool {
             name: "get_time".into(),
             description: "Tell the time".into(),

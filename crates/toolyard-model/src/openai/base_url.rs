@@ -8,7 +8,6 @@ use url::Url;
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct BaseUrl(Url);
 
-/// A base URL that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BaseUrlError {
     #[error(transparent)]

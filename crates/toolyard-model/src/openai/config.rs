@@ -44,7 +44,7 @@ pub struct OpenAiConfig {
     pub idle_timeout: Duration,
     /// Limits the attempts while the server is busy, failing or unreachable.
     pub max_attempts: u32,
-    /// Limits the delay before another attempt. A server that asks for more is not asked again.
+    /// Limits the delay before another attempt. If a server asks for a longer delay, the request fails.
     pub max_retry_delay: Duration,
     /// The prices of tokens.
     pub prices: Prices,
@@ -78,7 +78,6 @@ impl OpenAiConfig {
         }
     }
 
-    /// The strings to redact from messages.
     pub(super) fn redactions(&self) -> Vec<String> {
         let all = self.api_key.iter().chain(self.headers.iter().map(|(_, value)| value));
         all.flat_map(SecretString::redactions).collect()

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::config::OpenAiConfig;
 use crate::{ModelMessage, ModelRequest, Role, tool_call_parser::parse_arguments};
 
-/// What a server was found not to support. Requests use the modern form first.
+/// What a server was found not to support. Requests assume first that it supports everything.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Dialect {
     pub without_stream_options: bool,
@@ -41,7 +41,7 @@ impl Dialect {
 pub(super) fn request_body(config: &OpenAiConfig, request: &ModelRequest, dialect: Dialect) -> Value {
     let mut body = Map::new();
     body.insert("model".into(), config.model.clone().into());
-    body.insert("messages".into(), request.messages.iter().map(message).collect());
+    body.insert("messages".into(), request.messages.iter().map(message_json).collect());
     body.insert("stream".into(), true.into());
     if !dialect.without_stream_options {
         body.insert("stream_options".into(), json!({"include_usage": true}));
@@ -59,7 +59,7 @@ pub(super) fn request_body(config: &OpenAiConfig, request: &ModelRequest, dialec
         body.insert("stop".into(), request.stop.clone().into());
     }
     if !request.tools.is_empty() {
-        body.insert("tools".into(), request.tools.iter().map(tool).collect());
+        body.insert("tools".into(), request.tools.iter().map(tool_json).collect());
     }
     if let Some(response_schema) = &request.schema {
         let (name, schema) = (schema_name(&response_schema.name), response_schema.schema.to_value());
@@ -77,7 +77,7 @@ pub(super) fn request_body(config: &OpenAiConfig, request: &ModelRequest, dialec
     Value::Object(body)
 }
 
-fn message(message: &ModelMessage) -> Value {
+fn message_json(message: &ModelMessage) -> Value {
     let role = match message.role {
         Role::System => "system",
         Role::User => "user",
@@ -110,7 +110,7 @@ fn json_arguments(text: &str) -> String {
     parse_arguments(text).map_or_else(|| "{}".to_owned(), |arguments| Value::Object(arguments).to_string())
 }
 
-fn tool(tool: &crate::ModelTool) -> Value {
+fn tool_json(tool: &crate::ModelTool) -> Value {
     let function = json!({
         "name": tool.name,
         "description": tool.description,

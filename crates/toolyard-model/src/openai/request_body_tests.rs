@@ -11,12 +11,17 @@ fn request() -> ModelRequest {
         name: "get_time".into(),
         arguments: arguments.into(),
     };
-    let mut calling = ModelMessage::assistant("");
-    calling.calls = vec![call("{\"zone\": 1}"), call("{'zone': 1,}"), call("nonsense"), call("")];
+    let mut calling_message = ModelMessage::assistant("");
+    calling_message.calls = vec![call("{\"zone\": 1}"), call("{'zone': 1,}"), call("nonsense"), call("")];
     let mut result = ModelMessage::new(Role::Tool, "noon");
     result.call_id = Some("c1".into());
     ModelRequest {
-        messages: vec![ModelMessage::system("Be brief."), ModelMessage::user("时间?"), calling, result],
+        messages: vec![
+            ModelMessage::system("Be brief."),
+            ModelMessage::user("时间?"),
+            calling_message,
+            result,
+        ],
         tools: vec![ModelTool {
             name: "get_time".into(),
             description: "Tell the time".into(),

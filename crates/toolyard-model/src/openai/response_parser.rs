@@ -13,7 +13,7 @@ const MAX_FINISH_REASON_CHARS: usize = 60;
 
 #[derive(Debug, Default)]
 pub(super) struct ResponseParser {
-    text: ReasoningTagFilter,
+    text_filter: ReasoningTagFilter,
     tool_calls: ToolCallAssembler,
     finish_reason: Option<FinishReason>,
     usage: Option<Usage>,
@@ -24,7 +24,6 @@ pub(super) struct ResponseParser {
 }
 
 impl ResponseParser {
-    /// Parses the data of one event.
     pub(super) fn parse(&mut self, data: &str, events: &mut Vec<ModelEvent>) -> Result<(), ServerError> {
         let data = data.trim();
         if self.is_done || data.is_empty() {
@@ -75,7 +74,7 @@ impl ResponseParser {
             }
         }
         if let Some(text) = choice.get("text").and_then(Value::as_str) {
-            self.text.push(text, events);
+            self.text_filter.push(text, events);
         }
         let reasons = ["finish_reason", "stop_reason", "done_reason"];
         // Some servers send an empty reason or the string `null` with every event.
@@ -91,16 +90,19 @@ impl ResponseParser {
     }
 
     fn parse_message(&mut self, message: &Map<String, Value>, events: &mut Vec<ModelEvent>) {
-        let text = |field: &str| message.get(field).and_then(Value::as_str).filter(|text| !text.is_empty());
-        if let Some(reasoning) = ["reasoning_content", "reasoning", "thinking"].into_iter().find_map(text) {
+        let text_field =
+            |field: &str| message.get(field).and_then(Value::as_str).filter(|text| !text.is_empty());
+        if let Some(reasoning) =
+            ["reasoning_content", "reasoning", "thinking"].into_iter().find_map(text_field)
+        {
             events.push(ModelEvent::Reasoning(reasoning.to_owned()));
         }
         match message.get("content") {
-            Some(Value::String(text)) => self.text.push(text, events),
+            Some(Value::String(text)) => self.text_filter.push(text, events),
             Some(Value::Array(parts)) => parts.iter().for_each(|part| self.parse_content_part(part, events)),
             _ => {}
         }
-        if let Some(refusal) = text("refusal") {
+        if let Some(refusal) = text_field("refusal") {
             self.is_refused = true;
             events.push(ModelEvent::Text(refusal.to_owned()));
         }
@@ -116,13 +118,16 @@ impl ResponseParser {
 
     fn parse_content_part(&mut self, part: &Value, events: &mut Vec<ModelEvent>) {
         if let Some(text) = part.as_str().or_else(|| part.get("text").and_then(Value::as_str)) {
-            self.text.push(text, events);
+            self.text_filter.push(text, events);
         }
-        let mut push = |text: &str| events.push(ModelEvent::Reasoning(text.to_owned()));
+        let mut push_reasoning = |text: &str| events.push(ModelEvent::Reasoning(text.to_owned()));
         match part.get("thinking") {
-            Some(Value::String(text)) => push(text),
+            Some(Value::String(text)) => push_reasoning(text),
             Some(Value::Array(parts)) => {
-                parts.iter().filter_map(|part| part.get("text").and_then(Value::as_str)).for_each(push);
+                parts
+                    .iter()
+                    .filter_map(|part| part.get("text").and_then(Value::as_str))
+                    .for_each(push_reasoning);
             }
             _ => {}
         }
@@ -151,10 +156,9 @@ impl ResponseParser {
         Usage { cost_micros: prices.cost(&usage), ..usage }
     }
 
-    /// The last events.
     pub(super) fn finish(&mut self, input: TokenEstimate, prices: &Prices) -> Vec<ModelEvent> {
         let mut events = Vec::new();
-        self.text.finish(&mut events);
+        self.text_filter.finish(&mut events);
         for event in &events {
             self.output.add(event);
         }

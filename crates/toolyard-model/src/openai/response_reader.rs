@@ -48,7 +48,7 @@ pub(super) enum ReadError {
 
 impl From<SseError> for ReadError {
     fn from(_: SseError) -> Self {
-        // Lenient parsers accept invalid UTF-8.
+        // Nothing else can fail: lenient parsers accept invalid UTF-8.
         Self::TooLong
     }
 }
@@ -72,12 +72,10 @@ impl ResponseReader {
         }
     }
 
-    /// Whether part of the reply has arrived.
     pub(super) fn has_started(&self) -> bool {
         self.has_started
     }
 
-    /// The usage of the reply so far.
     pub(super) fn usage(&self, prices: &Prices) -> Usage {
         self.parser.partial_usage(self.input, prices)
     }

@@ -1,26 +1,25 @@
 //! One request to an OpenAI-compatible server: sends it, retries it and streams the reply.
 
-use std::{collections::VecDeque, time::Duration};
+use std::collections::VecDeque;
 
 use futures_util::stream;
 use reqwest::{Response, header};
 use tokio::time::{Instant, timeout_at};
 
 use super::{
-    OpenAiModel, read_small_body,
+    OpenAiConfig, OpenAiModel, read_small_body,
     request_body::request_body,
     response_reader::{ReadError, ResponseReader},
     root_cause,
 };
 use crate::{
     ModelError, ModelErrorKind, ModelEvent, ModelRequest, ModelStream, Usage,
-    provider::{ServerError, TokenEstimate, parse_retry_after, retry_delay},
+    provider::{AttemptError, ServerError, TokenEstimate, parse_retry_after, wait_for_retry},
 };
 
 /// Limits the model names in a hint.
 const MAX_LISTED_MODELS: usize = 12;
 
-/// Sends the request and streams the reply.
 pub(super) fn generate<'a>(model: &'a OpenAiModel, request: &'a ModelRequest) -> ModelStream<'a> {
     let generation = Generation { model, request, events: VecDeque::new(), state: State::Idle, attempt: 0 };
     Box::pin(stream::unfold(generation, |mut generation| async move {
@@ -42,13 +41,6 @@ enum State {
     Idle,
     Reading(Box<ResponseReader>),
     Done,
-}
-
-/// Why an attempt failed.
-enum AttemptError {
-    /// Another attempt may succeed, after the delay that the server asks for.
-    Transient(ModelError, Option<Duration>),
-    Permanent(ModelError),
 }
 
 impl Generation<'_> {
@@ -82,7 +74,6 @@ impl Generation<'_> {
         }
     }
 
-    /// The usage of the reply so far.
     fn usage(&self) -> Usage {
         match &self.state {
             State::Reading(reader) => reader.usage(&self.model.config.prices),
@@ -94,21 +85,9 @@ impl Generation<'_> {
     async fn prepare_retry(&mut self, error: AttemptError) -> Result<(), ModelError> {
         let has_started = matches!(&self.state, State::Reading(reader) if reader.has_started());
         let config = &self.model.config;
-        let (error, retry_after) = match error {
-            AttemptError::Permanent(error) => return Err(error),
-            AttemptError::Transient(error, retry_after) => (error, retry_after),
-        };
-        if has_started || self.attempt >= config.max_attempts.max(1) {
-            return Err(error);
-        }
-        let Some(delay) = retry_delay(self.attempt, retry_after, config.max_retry_delay, fastrand::f64())
-        else {
-            return Err(error);
-        };
-        tracing::debug!(model = %config.name, attempt = self.attempt, ?delay, %error, "retrying model request");
+        let max_attempts = if has_started { 0 } else { config.max_attempts };
         self.state = State::Idle;
-        tokio::time::sleep(delay).await;
-        Ok(())
+        wait_for_retry(error, self.attempt, max_attempts, config.max_retry_delay).await
     }
 
     /// Sends the request and waits for the head of the response.
@@ -121,17 +100,21 @@ impl Generation<'_> {
             let text = body.to_string();
             let input = TokenEstimate::of(&text);
             let deadline = Instant::now() + model.config.first_token_timeout;
-            let sending = model
+            let send = model
                 .client
                 .post(model.base_url.join("chat/completions"))
                 .headers(model.headers.clone())
                 .header(header::CONTENT_TYPE, "application/json")
                 .body(text)
                 .send();
-            let response = timeout_at(deadline, sending)
+            let response = timeout_at(deadline, send)
                 .await
-                .map_err(|_| AttemptError::Permanent(timeout_error(model, false)))?
-                .map_err(|error| AttemptError::Transient(model.unreachable(&error), None))?;
+                .map_err(|_| {
+                    AttemptError::Permanent(
+                        model.reporter.first_token_timeout(model.config.first_token_timeout),
+                    )
+                })?
+                .map_err(|error| AttemptError::Transient(model.unreachable_error(&error), None))?;
             if response.status().is_success() {
                 return Ok(Box::new(ResponseReader::new(response, input, deadline)));
             }
@@ -147,8 +130,14 @@ impl Generation<'_> {
         let reporter = &self.model.reporter;
         match error {
             ReadError::Server(error) => self.classify_server_error(error).await,
-            ReadError::TooLong => AttemptError::Permanent(self.model.too_long()),
-            ReadError::Timeout => AttemptError::Permanent(timeout_error(self.model, has_started)),
+            ReadError::TooLong => AttemptError::Permanent(self.model.too_long_error()),
+            ReadError::Timeout => {
+                let OpenAiConfig { idle_timeout, first_token_timeout, .. } = self.model.config;
+                AttemptError::Permanent(match has_started {
+                    true => reporter.idle_timeout(idle_timeout),
+                    false => reporter.first_token_timeout(first_token_timeout),
+                })
+            }
             ReadError::Connection(error) => {
                 let message = format!("lost its connection during the reply: {}", root_cause(&error));
                 AttemptError::Transient(reporter.error(ModelErrorKind::Unreachable, message), None)
@@ -176,16 +165,15 @@ impl Generation<'_> {
         let (url, name) = (&model.base_url, &model.config.model);
         AttemptError::Permanent(reported.with_hint(match list.await {
             Ok(names) if !names.is_empty() => {
-                let more = if names.len() > MAX_LISTED_MODELS { ", …" } else { "" };
+                let ellipsis = if names.len() > MAX_LISTED_MODELS { ", …" } else { "" };
                 let names: Vec<&str> = names.iter().take(MAX_LISTED_MODELS).map(String::as_str).collect();
-                format!("{url} has no model `{name}`; available: {}{more}", names.join(", "))
+                format!("{url} has no model `{name}`; available: {}{ellipsis}", names.join(", "))
             }
             _ => format!("{url} has no model `{name}`; look up the names of its models"),
         }))
     }
 }
 
-/// Reads a response with an error status.
 async fn read_server_error(
     model: &OpenAiModel,
     response: Response,
@@ -206,17 +194,4 @@ async fn read_server_error(
     let retry_after = parse_retry_after(response.headers());
     let body = timeout_at(deadline, read_small_body(response)).await.ok().flatten().unwrap_or_default();
     Ok(ServerError { retry_after, ..ServerError::from_response(status.as_u16(), &body) })
-}
-
-fn timeout_error(model: &OpenAiModel, has_started: bool) -> ModelError {
-    let config = &model.config;
-    let message = if has_started {
-        format!("sent nothing for {} s during its reply", config.idle_timeout.as_secs_f32())
-    } else {
-        format!("did not start to reply within {} s", config.first_token_timeout.as_secs_f32())
-    };
-    model
-        .reporter
-        .error(ModelErrorKind::Timeout, message)
-        .with_hint("slow machines and long prompts need a longer timeout")
 }

@@ -4,7 +4,6 @@ use serde_json::{Map, Value};
 
 use crate::{ModelEvent, ToolCallDelta, reply::MAX_TOOL_CALLS};
 
-/// The tool calls of a reply so far.
 #[derive(Debug, Default)]
 pub(super) struct ToolCallAssembler(Vec<PartialToolCall>);
 
@@ -32,7 +31,6 @@ impl ToolCallAssembler {
         self.0.is_empty()
     }
 
-    /// Adds an item of `tool_calls`.
     pub(super) fn push(&mut self, call: &Value, events: &mut Vec<ModelEvent>) {
         let index = call.get("index").and_then(Value::as_u64);
         let id = call.get("id").and_then(id_text).unwrap_or_default();

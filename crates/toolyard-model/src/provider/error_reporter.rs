@@ -1,20 +1,20 @@
 //! Turns failures of a model server into [`ModelError`]s with hints and without secrets.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use toolyard_core::{escape_unsafe, redact};
 
 use super::server_error::ServerError;
 use crate::{ModelError, ModelErrorKind};
 
-/// The quoted part of a server's message.
+/// Characters of a server's message that are quoted.
 const MAX_QUOTED_CHARS: usize = 300;
 
-/// Reports errors of one model.
 #[derive(Debug, Clone)]
 pub(crate) struct ErrorReporter {
     model: String,
-    endpoint: String,
+    /// The URL or the name of the server, for hints.
+    server: String,
     api_key: ApiKeyInfo,
     secrets: Secrets,
 }
@@ -27,7 +27,6 @@ pub(crate) struct ApiKeyInfo {
     pub is_configured: bool,
 }
 
-/// Strings to redact.
 #[derive(Clone)]
 struct Secrets(Vec<String>);
 
@@ -38,14 +37,27 @@ impl fmt::Debug for Secrets {
 }
 
 impl ErrorReporter {
-    /// Reports errors of `model` at `endpoint` and redacts `secrets`.
-    pub(crate) fn new(model: &str, endpoint: String, api_key: ApiKeyInfo, secrets: Vec<String>) -> Self {
-        Self { model: model.to_owned(), endpoint, api_key, secrets: Secrets(secrets) }
+    pub(crate) fn new(model: &str, server: String, api_key: ApiKeyInfo, secrets: Vec<String>) -> Self {
+        Self { model: model.to_owned(), server, api_key, secrets: Secrets(secrets) }
     }
 
-    /// An error of this model.
     pub(crate) fn error(&self, kind: ModelErrorKind, message: impl AsRef<str>) -> ModelError {
         ModelError::new(&self.model, kind, self.sanitize(message.as_ref()))
+    }
+
+    /// The error for a server that did not start to reply in time.
+    pub(crate) fn first_token_timeout(&self, limit: Duration) -> ModelError {
+        self.timeout(format!("did not start to reply within {} s", limit.as_secs_f32()))
+    }
+
+    /// The error for a server that sent nothing for too long during its reply.
+    pub(crate) fn idle_timeout(&self, limit: Duration) -> ModelError {
+        self.timeout(format!("sent nothing for {} s during its reply", limit.as_secs_f32()))
+    }
+
+    fn timeout(&self, message: String) -> ModelError {
+        self.error(ModelErrorKind::Timeout, message)
+            .with_hint("slow machines and long prompts need a longer timeout")
     }
 
     /// Text of a server as one line, without secrets and unsafe characters, limited in length.
@@ -63,7 +75,6 @@ impl ErrorReporter {
         line.chars().take(MAX_QUOTED_CHARS).chain(['…']).collect()
     }
 
-    /// The error for what a server returned.
     pub(crate) fn server_error(&self, error: &ServerError) -> ModelError {
         let kind = error.kind();
         let reason = if error.message.is_empty() { &error.code } else { &error.message };
@@ -81,13 +92,13 @@ impl ErrorReporter {
     }
 
     fn hint(&self, error: &ServerError, kind: ModelErrorKind) -> Option<String> {
-        let endpoint = &self.endpoint;
+        let server = &self.server;
         Some(match kind {
             ModelErrorKind::Unauthorized => match (&self.api_key.source, self.api_key.is_configured) {
-                (Some(source), true) => format!("{endpoint} rejected the key in {source}"),
-                (Some(source), false) => format!("set {source} to an API key for {endpoint}"),
-                (None, true) => format!("{endpoint} rejected the API key"),
-                (None, false) => format!("{endpoint} requires an API key, and none is configured"),
+                (Some(source), true) => format!("{server} rejected the key in {source}"),
+                (Some(source), false) => format!("set {source} to an API key for {server}"),
+                (None, true) => format!("{server} rejected the API key"),
+                (None, false) => format!("{server} requires an API key, and none is configured"),
             },
             ModelErrorKind::Busy if error.status == Some(429) => match error.retry_after {
                 Some(delay) => format!("rate limit reached; retry in {} s", delay.as_secs().max(1)),
@@ -111,7 +122,7 @@ impl ErrorReporter {
                 "the account at this provider has no credit left".to_owned()
             }
             ModelErrorKind::Rejected if error.status == Some(404) && !error.mentions(&["model"]) => {
-                format!("{endpoint}/chat/completions does not exist; the base URL usually ends in /v1")
+                format!("{server}/chat/completions does not exist; the base URL usually ends in /v1")
             }
             _ => return None,
         })

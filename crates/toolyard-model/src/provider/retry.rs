@@ -1,18 +1,45 @@
-//! Delays between attempts of the same request.
+//! Attempts of the same request: which failures are retried, and after which delay.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use reqwest::header::HeaderMap;
 
+use crate::ModelError;
+
 /// The delay after the first attempt; each further one is twice as long.
-const FIRST_DELAY: Duration = Duration::from_millis(500);
+const FIRST_RETRY_DELAY: Duration = Duration::from_millis(500);
 /// Limits the exponential backoff.
 const MAX_BACKOFF: Duration = Duration::from_secs(20);
 
+pub(crate) enum AttemptError {
+    /// Another attempt may succeed, after the delay that the server asks for.
+    Transient(ModelError, Option<Duration>),
+    Permanent(ModelError),
+}
+
+/// Waits after attempt number `attempt`, or returns its error if there is no further one.
+pub(crate) async fn wait_for_retry(
+    error: AttemptError,
+    attempt: u32,
+    max_attempts: u32,
+    max_delay: Duration,
+) -> Result<(), ModelError> {
+    let (error, retry_after) = match error {
+        AttemptError::Transient(error, retry_after) if attempt < max_attempts => (error, retry_after),
+        AttemptError::Transient(error, _) | AttemptError::Permanent(error) => return Err(error),
+    };
+    let Some(delay) = retry_delay(attempt, retry_after, max_delay, fastrand::f64()) else {
+        return Err(error);
+    };
+    tracing::debug!(model = %error.model, attempt, ?delay, %error, "retrying model request");
+    tokio::time::sleep(delay).await;
+    Ok(())
+}
+
 /// The delay before attempt number `attempt + 1`, or `None` if the server asks for more than `max_delay`. `jitter` is
 /// between 0 and 1.
-pub(crate) fn retry_delay(
+fn retry_delay(
     attempt: u32,
     retry_after: Option<Duration>,
     max_delay: Duration,
@@ -22,9 +49,9 @@ pub(crate) fn retry_delay(
     match retry_after {
         Some(requested) if requested > max_delay => None,
         // Never earlier than requested, and not all clients at the same moment.
-        Some(requested) => Some(requested.saturating_add(FIRST_DELAY.mul_f64(jitter / 2.0))),
+        Some(requested) => Some(requested.saturating_add(FIRST_RETRY_DELAY.mul_f64(jitter / 2.0))),
         None => {
-            let doubled = FIRST_DELAY.saturating_mul(2_u32.saturating_pow(attempt.saturating_sub(1)));
+            let doubled = FIRST_RETRY_DELAY.saturating_mul(2_u32.saturating_pow(attempt.saturating_sub(1)));
             Some(doubled.min(MAX_BACKOFF).min(max_delay).mul_f64(0.5 + jitter / 2.0))
         }
     }
@@ -43,23 +70,23 @@ fn delay_from_headers(
     now: Timestamp,
 ) -> Option<Duration> {
     let milliseconds = retry_after_ms.and_then(|text| text.trim().parse::<f64>().ok());
-    if let Some(delay) = milliseconds.and_then(|number| from_seconds(number / 1_000.0)) {
+    if let Some(delay) = milliseconds.and_then(|millis| from_seconds(millis / 1_000.0)) {
         return Some(delay);
     }
     let text = retry_after?.trim();
-    if let Ok(number) = text.parse::<f64>() {
-        return from_seconds(number);
+    if let Ok(seconds) = text.parse::<f64>() {
+        return from_seconds(seconds);
     }
     let date = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()?;
     Some(Duration::try_from(now.until(date).ok()?).unwrap_or_default())
 }
 
 /// Negative numbers are no delay.
-fn from_seconds(number: f64) -> Option<Duration> {
-    if number.is_nan() {
+fn from_seconds(seconds: f64) -> Option<Duration> {
+    if seconds.is_nan() {
         return None;
     }
-    Some(Duration::try_from_secs_f64(number.max(0.0)).unwrap_or(Duration::MAX))
+    Some(Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX))
 }
 
 #[cfg(test)]

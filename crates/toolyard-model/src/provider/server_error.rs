@@ -6,10 +6,9 @@ use serde_json::Value;
 
 use crate::ModelErrorKind;
 
-/// The quoted part of a response that is not an error object.
+/// Characters that are quoted of a response that is not an error object.
 const MAX_QUOTED_CHARS: usize = 300;
 
-/// An error that a server returned.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ServerError {
     /// The HTTP status, or the one in the error object.
@@ -41,7 +40,7 @@ impl ServerError {
         }
     }
 
-    /// The error in the data of an `error` event.
+    /// The error in an event of the type `error`.
     pub(crate) fn from_event(data: &str) -> Self {
         let value: Value = serde_json::from_str(data).unwrap_or_else(|_| Value::String(data.to_owned()));
         Self::find_in(&value).unwrap_or_else(|| Self::from_value(&value))
@@ -61,19 +60,22 @@ impl ServerError {
     }
 
     fn from_value(value: &Value) -> Self {
-        let text = |field: &str| match value.get(field) {
+        let text_field = |field: &str| match value.get(field) {
             Some(Value::String(text)) => Some(text.clone()),
             Some(Value::Number(number)) => Some(number.to_string()),
             _ => None,
         };
-        let code = text("code").or_else(|| text("type")).unwrap_or_default();
+        let code = text_field("code").or_else(|| text_field("type")).unwrap_or_default();
         let status = ["status", "status_code", "code"].iter().find_map(|field| {
             let value = value.get(*field)?;
             let number = value.as_u64().or_else(|| value.as_str()?.parse().ok())?;
             u16::try_from(number).ok().filter(|status| (400..600).contains(status))
         });
         let plain = value.as_str().map(str::to_owned);
-        let message = plain.or_else(|| text("message")).or_else(|| text("detail")).or_else(|| text("msg"));
+        let message = plain
+            .or_else(|| text_field("message"))
+            .or_else(|| text_field("detail"))
+            .or_else(|| text_field("msg"));
         Self { status, code, message: message.unwrap_or_default(), ..Self::default() }
     }
 
@@ -107,7 +109,6 @@ impl ServerError {
         }
     }
 
-    /// Whether another attempt may succeed.
     pub(crate) fn is_transient(&self) -> bool {
         self.kind() == ModelErrorKind::Busy
     }

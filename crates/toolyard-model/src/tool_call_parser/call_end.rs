@@ -5,9 +5,7 @@ use super::{
     token::{TagMatch, TokenKind, match_tag},
 };
 
-/// Bracketed words that start calls.
 const BRACKET_STARTS: [&str; 4] = ["[TOOL_CALLS]", "[TOOL_CALL]", "[TOOL_REQUEST]", "[FUNCTION_CALL]"];
-/// Bracketed words that end calls.
 const BRACKET_ENDS: [&str; 4] = ["[/TOOL_CALLS]", "[/TOOL_CALL]", "[END_TOOL_REQUEST]", "[/TOOL_REQUEST]"];
 
 /// A bracketed word with its length in bytes.
@@ -28,6 +26,12 @@ pub(super) fn match_bracket_word(text: &str, is_final: bool) -> Option<BracketWo
     }
     let may_follow = BRACKET_STARTS.iter().chain(&BRACKET_ENDS).any(|word| word.starts_with(text));
     (may_follow && !is_final).then_some(BracketWord::Incomplete)
+}
+
+/// Whether a text starts with a bracketed word.
+pub(super) fn starts_with_bracket_word(text: &str) -> bool {
+    let is_final = true;
+    match_bracket_word(text, is_final).is_some()
 }
 
 /// The position and text after whitespace.

@@ -14,19 +14,18 @@ pub(super) enum Markup {
     Untagged,
 }
 
-/// The meaning of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Interpretation {
     Calls(Vec<ParsedToolCall>),
     /// A description of tools, or a call with placeholders.
     Example,
+    /// Not a call.
     Other,
 }
 
 /// Fields that hold the tool's name, the most specific first.
 const NAME_FIELDS: [&str; 8] =
     ["tool_name", "function_name", "name", "tool", "function", "recipient_name", "action", "tool_call_name"];
-/// Fields that hold the arguments.
 const ARGUMENT_FIELDS: [&str; 11] = [
     "arguments",
     "parameters",
@@ -40,12 +39,10 @@ const ARGUMENT_FIELDS: [&str; 11] = [
     "function_args",
     "kwargs",
 ];
-/// Fields that hold several calls.
 const LIST_FIELDS: [&str; 4] = ["tool_calls", "calls", "function_calls", "tool_uses"];
 /// Fields that are neither name nor argument.
 const METADATA_FIELDS: [&str; 8] =
     ["id", "tool_call_id", "call_id", "type", "source", "index", "thought", "reason"];
-/// Placeholders for a tool's name.
 const PLACEHOLDER_NAMES: [&str; 12] = [
     "NAME",
     "TOOL",
@@ -60,10 +57,11 @@ const PLACEHOLDER_NAMES: [&str; 12] = [
     "工具名称",
     "工具名",
 ];
+/// Longer text in angle brackets is not a placeholder.
+const MAX_PLACEHOLDER_BYTES: usize = 60;
 /// Namespaces that some models write before a name.
 const NAME_PREFIXES: [&str; 5] = ["functions.", "function.", "tools.", "default_api.", "tool."];
 
-/// Interprets a value.
 pub(super) fn interpret_value(
     value: &Value,
     markup: Markup,
@@ -124,9 +122,9 @@ fn interpret_object(
     let Some((name_field, name)) = find_name(map, is_tool) else {
         return interpret_keyed_object(map, markup, is_tool);
     };
-    let given =
+    let arguments_value =
         ARGUMENT_FIELDS.iter().filter(|field| **field != name_field).find_map(|field| map.get(*field));
-    let arguments = match given {
+    let arguments = match arguments_value {
         Some(value) => match parse_argument_value(value) {
             Some(arguments) => arguments,
             None => return Interpretation::Other,
@@ -161,16 +159,6 @@ fn interpret_keyed_object(
     }
 }
 
-/// Interprets a tagged call whose name stands outside of its arguments.
-pub(super) fn interpret_named_call(
-    name: &str,
-    arguments: Map<String, Value>,
-    is_tool: &dyn Fn(&str) -> bool,
-) -> Interpretation {
-    let name = normalize_name(name, is_tool);
-    check_call(ParsedToolCall { id: None, name, arguments, source: None }, Markup::Tagged, is_tool)
-}
-
 /// Rejects calls with placeholders and untagged calls of unknown tools.
 pub(super) fn check_call(
     call: ParsedToolCall,
@@ -201,20 +189,21 @@ fn is_placeholder(text: &str) -> bool {
     let inner = text.strip_prefix('<').and_then(|text| text.strip_suffix('>'));
     let is_word = |c: char| c.is_alphanumeric() || matches!(c, ' ' | '_' | '-' | '.');
     // A single element is rather a placeholder than a document.
-    inner.is_some_and(|inner| !inner.is_empty() && inner.len() <= 60 && inner.chars().all(is_word))
+    inner.is_some_and(|inner| {
+        !inner.is_empty() && inner.len() <= MAX_PLACEHOLDER_BYTES && inner.chars().all(is_word)
+    })
 }
 
-/// Whether the arguments are a JSON Schema.
 fn is_schema(arguments: &Map<String, Value>) -> bool {
     let is_object = arguments.get("type").and_then(Value::as_str) == Some("object");
     if is_object && arguments.get("properties").is_some_and(Value::is_object) {
         return true;
     }
-    let describes = |value: &Value| {
+    let is_parameter_schema = |value: &Value| {
         value.get("type").is_some_and(Value::is_string)
             && value.get("description").is_some_and(Value::is_string)
     };
-    !arguments.is_empty() && arguments.values().all(describes)
+    !arguments.is_empty() && arguments.values().all(is_parameter_schema)
 }
 
 /// The name and its field: the name of a known tool, or else the most specific field.

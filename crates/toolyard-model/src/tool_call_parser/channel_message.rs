@@ -27,8 +27,9 @@ pub(super) fn match_message(text: &str, context: ParseContext<'_>) -> Element {
         return Element::Hidden(from);
     }
     // The message is reasoning.
-    let is_end = |token: &Token| matches!(token.kind, TokenKind::Ignored | TokenKind::Channel).then_some(());
-    match find_token(text.get(from..).unwrap_or_default(), is_end) {
+    let end_token =
+        |token: &Token| matches!(token.kind, TokenKind::Ignored | TokenKind::Channel).then_some(());
+    match find_token(text.get(from..).unwrap_or_default(), end_token) {
         Some((end, ())) => Element::Hidden(from + end),
         None => context.at_end(Element::Hidden(text.len())),
     }

@@ -24,6 +24,8 @@ const CALL_LANGUAGES: [&str; 13] = [
 /// Languages of blocks that may hold calls.
 const DATA_LANGUAGES: [&str; 12] =
     ["", "json", "json5", "jsonc", "jsonl", "ndjson", "xml", "text", "txt", "plaintext", "plain", "python"];
+/// Shorter runs of backticks are inline code.
+const MIN_FENCE_MARKS: usize = 3;
 /// Longer runs of backticks are text.
 const MAX_BACKTICKS: usize = 16;
 
@@ -35,7 +37,6 @@ pub(super) enum CodeSpan<'a> {
     Block(CodeBlock<'a>),
 }
 
-/// A fenced code block.
 #[derive(Debug)]
 pub(super) struct CodeBlock<'a> {
     /// The info string after the opening fence.
@@ -58,47 +59,45 @@ impl CodeBlock<'_> {
     }
 }
 
-/// The lowercase language in an info string.
 fn language(info: &str) -> String {
     info.split([' ', '{', ',']).next().unwrap_or_default().to_ascii_lowercase()
 }
 
-/// Matches a text that starts with a backtick.
 pub(super) fn match_backticks<'a>(
     text: &'a str,
     at_line_start: bool,
     context: ParseContext<'_>,
 ) -> CodeSpan<'a> {
-    let run = text.len() - text.trim_start_matches('`').len();
-    if run == text.len() && !context.is_final {
+    let run_length = text.len() - text.trim_start_matches('`').len();
+    if run_length == text.len() && !context.is_final {
         return CodeSpan::Other(Element::Incomplete);
     }
-    if (3..=MAX_BACKTICKS).contains(&run) {
-        return match_fence(text, run, '`', at_line_start, context);
+    if (MIN_FENCE_MARKS..=MAX_BACKTICKS).contains(&run_length) {
+        return match_fence(text, run_length, '`', at_line_start, context);
     }
-    CodeSpan::Other(if run > MAX_BACKTICKS {
-        Element::Text(run)
+    CodeSpan::Other(if run_length > MAX_BACKTICKS {
+        Element::Text(run_length)
     } else {
-        match find_closing_run(text, run) {
+        match find_closing_run(text, run_length) {
             // More backticks would make another run of it.
             Closing::At(end) if end == text.len() => context.at_end(Element::Text(end)),
             Closing::At(end) => Element::Text(end),
-            Closing::Missing => Element::Text(run),
-            Closing::Incomplete => context.at_end(Element::Text(run)),
+            Closing::Missing => Element::Text(run_length),
+            Closing::Incomplete => context.at_end(Element::Text(run_length)),
         }
     })
 }
 
 /// Matches a line that starts with a tilde; `None` if that is not a fence.
 pub(super) fn match_tildes<'a>(text: &'a str, context: ParseContext<'_>) -> Option<CodeSpan<'a>> {
-    let run = text.len() - text.trim_start_matches('~').len();
-    if run == text.len() && !context.is_final {
+    let run_length = text.len() - text.trim_start_matches('~').len();
+    if run_length == text.len() && !context.is_final {
         return Some(CodeSpan::Other(Element::Incomplete));
     }
-    (run >= 3).then(|| match_fence(text, run, '~', true, context))
+    let at_line_start = true;
+    (run_length >= MIN_FENCE_MARKS).then(|| match_fence(text, run_length, '~', at_line_start, context))
 }
 
-/// The end of inline code.
 enum Closing {
     At(usize),
     /// The paragraph ends before.
@@ -107,10 +106,10 @@ enum Closing {
     Incomplete,
 }
 
-/// Finds the run of exactly `run` backticks that closes the one at the front of the text.
-fn find_closing_run(text: &str, run: usize) -> Closing {
+/// Finds the run of exactly `run_length` backticks that closes the one at the front of the text.
+fn find_closing_run(text: &str, run_length: usize) -> Closing {
     let bytes = text.as_bytes();
-    let mut at = run;
+    let mut at = run_length;
     while let Some(found) = bytes.get(at..).and_then(|rest| memchr::memchr2(b'`', b'\n', rest)) {
         let start = at + found;
         let rest = bytes.get(start..).unwrap_or_default();
@@ -124,7 +123,7 @@ fn find_closing_run(text: &str, run: usize) -> Closing {
             continue;
         }
         let length = rest.iter().take_while(|byte| **byte == b'`').count();
-        if length == run {
+        if length == run_length {
             return Closing::At(start + length);
         }
         at = start + length;
@@ -134,32 +133,32 @@ fn find_closing_run(text: &str, run: usize) -> Closing {
 
 fn match_fence<'a>(
     text: &'a str,
-    run: usize,
+    run_length: usize,
     mark: char,
     at_line_start: bool,
     context: ParseContext<'_>,
 ) -> CodeSpan<'a> {
-    let after = text.get(run..).unwrap_or_default();
+    let after = text.get(run_length..).unwrap_or_default();
     let Some(line_end) = memchr::memchr2(b'\n', b'`', after.as_bytes()) else {
-        return CodeSpan::Other(context.at_end(Element::Text(run)));
+        return CodeSpan::Other(context.at_end(Element::Text(run_length)));
     };
     let line = after.get(..line_end).unwrap_or_default();
     if after.as_bytes().get(line_end) == Some(&b'`') {
-        return CodeSpan::Other(match find_closing_run(text, run) {
-            _ if mark != '`' => Element::Text(run),
+        return CodeSpan::Other(match find_closing_run(text, run_length) {
+            _ if mark != '`' => Element::Text(run_length),
             Closing::At(end) if end == text.len() && !context.is_final => Element::Incomplete,
             Closing::At(end) if !at_line_start => Element::Text(end),
-            Closing::At(end) => return match_one_line(text, run, end, context),
-            Closing::Incomplete => context.at_end(Element::Text(run)),
-            Closing::Missing => Element::Text(run),
+            Closing::At(end) => return match_one_line(text, run_length, end, context),
+            Closing::Incomplete => context.at_end(Element::Text(run_length)),
+            Closing::Missing => Element::Text(run_length),
         });
     }
     let info = line.trim();
-    let start = run + line_end + 1;
+    let start = run_length + line_end + 1;
     let language = language(info);
     let closes_anywhere =
         CALL_LANGUAGES.contains(&language.as_str()) || language.starts_with("json") || language.is_empty();
-    let Some((content_end, end)) = find_closing_fence(text, start, run, mark, closes_anywhere) else {
+    let Some((content_end, end)) = find_closing_fence(text, start, run_length, mark, closes_anywhere) else {
         if !context.is_final {
             return CodeSpan::Other(Element::Incomplete);
         }
@@ -170,20 +169,20 @@ fn match_fence<'a>(
     complete_block(text, info, content, end, context)
 }
 
-/// The end of a block's content and of the block. `anywhere`, the fence may stand at the end of the last line.
+/// The end of a block's content and of the block. If `closes_anywhere`, the fence may stand at the end of the last line.
 fn find_closing_fence(
     text: &str,
     start: usize,
-    run: usize,
+    run_length: usize,
     mark: char,
-    anywhere: bool,
+    closes_anywhere: bool,
 ) -> Option<(usize, usize)> {
     let mut at = start;
     for line in text.get(start..)?.split_inclusive('\n') {
         let trimmed = line.trim_end();
         let marks = trimmed.len() - trimmed.trim_end_matches(mark).len();
         let content = trimmed.get(..trimmed.len() - marks).unwrap_or_default();
-        if marks >= run && (anywhere || content.trim().is_empty()) {
+        if marks >= run_length && (closes_anywhere || content.trim().is_empty()) {
             return Some((at + content.len(), at + trimmed.len()));
         }
         at += line.len();
@@ -192,8 +191,13 @@ fn find_closing_fence(
 }
 
 /// A block on one line, whose first word may be its language.
-fn match_one_line<'a>(text: &'a str, run: usize, end: usize, context: ParseContext<'_>) -> CodeSpan<'a> {
-    let inside = text.get(run..end - run).unwrap_or_default();
+fn match_one_line<'a>(
+    text: &'a str,
+    run_length: usize,
+    end: usize,
+    context: ParseContext<'_>,
+) -> CodeSpan<'a> {
+    let inside = text.get(run_length..end - run_length).unwrap_or_default();
     let language_end = inside.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(inside.len());
     let (info, content) = inside.split_at(language_end);
     complete_block(text, info, content, end, context)

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{
     ParsedToolCall,
-    call_object::{Interpretation, interpret_named_call},
+    call_object::{Interpretation, Markup, check_call, normalize_name},
 };
 
 /// The element at the front of a text, with its length in bytes.
@@ -22,7 +22,7 @@ pub(super) enum Element {
     /// Markup or reasoning, which is removed from the text.
     Hidden(usize),
     Calls(usize, Vec<ParsedToolCall>),
-    /// A call that cannot be parsed.
+    /// A tagged call that cannot be parsed.
     Malformed(usize),
     /// A call that the end of the text cuts off.
     Truncated(usize),
@@ -40,14 +40,15 @@ impl Element {
         arguments: Map<String, Value>,
         context: ParseContext<'_>,
     ) -> Self {
-        match interpret_named_call(name, arguments, context.is_tool) {
+        let name = normalize_name(name, context.is_tool);
+        let call = ParsedToolCall { id: None, name, arguments, source: None };
+        match check_call(call, Markup::Tagged, context.is_tool) {
             Interpretation::Calls(calls) => Self::Calls(used, calls),
             Interpretation::Example => Self::Example(used),
             Interpretation::Other => Self::Malformed(used),
         }
     }
 
-    /// Turns a call into an example.
     pub(super) fn into_example(self) -> Self {
         match self {
             Self::Hidden(used) | Self::Calls(used, _) | Self::Malformed(used) | Self::Truncated(used) => {

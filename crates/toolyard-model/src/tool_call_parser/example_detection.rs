@@ -4,7 +4,6 @@ use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
 
-/// Phrases that introduce an example.
 const EXAMPLE_PHRASES: [&str; 34] = [
     "for example",
     "for instance",
@@ -67,7 +66,7 @@ const FORMAT_PHRASES: [&str; 23] = [
     "格式是",
     "模板",
 ];
-/// Nouns that make the word part of a name: an example file is a file.
+/// Nouns that make the word `example` before them part of a name: an example file is a file.
 const NAMED_NOUNS: [&str; 12] = [
     " file",
     " sheet",
@@ -82,7 +81,6 @@ const NAMED_NOUNS: [&str; 12] = [
     "数据",
     "文档",
 ];
-/// Headings of sections with examples.
 const EXAMPLE_HEADINGS: [&str; 10] = [
     "example",
     "examples",
@@ -95,6 +93,8 @@ const EXAMPLE_HEADINGS: [&str; 10] = [
     "使用示例",
     "举例",
 ];
+/// Characters of the line after a code block that are searched.
+const MAX_SEARCHED_CHARS: usize = 200;
 /// Phrases that refer to the text before.
 const BACK_REFERENCES: [&str; 9] =
     ["above", "this is", "that is", "that was", "these are", "以上", "上面", "上述", "这是"];
@@ -102,12 +102,12 @@ const BACK_REFERENCES: [&str; 9] =
 static EXAMPLE_MATCHER: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| build_matcher(&EXAMPLE_PHRASES));
 static FORMAT_MATCHER: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| build_matcher(&FORMAT_PHRASES));
 
-/// Whether the sentence before a tagged call presents it as an example.
+/// Whether the text before a tagged call presents it as an example.
 pub(super) fn introduces_tagged_example(before: &str) -> bool {
     contains_phrase(last_sentence(before), &EXAMPLE_MATCHER) || is_example_heading(last_line(before))
 }
 
-/// Whether the text before a code block or an untagged call presents it as an example.
+/// Whether the text before a code block or untagged call presents it as an example.
 pub(super) fn introduces_block_example(before: &str) -> bool {
     contains_phrase(before, &EXAMPLE_MATCHER)
         || contains_phrase(last_sentence(before), &FORMAT_MATCHER)
@@ -116,7 +116,7 @@ pub(super) fn introduces_block_example(before: &str) -> bool {
 
 /// Whether the line after a code block presents the block as an example.
 pub(super) fn refers_back_to_example(after: &str) -> bool {
-    let start: String = after.chars().take(200).collect();
+    let start: String = after.chars().take(MAX_SEARCHED_CHARS).collect();
     let lower = start.to_lowercase();
     let is_hypothetical =
         ["this would ", "that would ", "it would "].iter().any(|phrase| lower.starts_with(phrase));
@@ -125,7 +125,6 @@ pub(super) fn refers_back_to_example(after: &str) -> bool {
             && contains_phrase(&start, &EXAMPLE_MATCHER))
 }
 
-/// Whether a line is the heading of a section with examples.
 pub(super) fn is_example_heading(line: &str) -> bool {
     let bare = line.trim().trim_matches(|c: char| matches!(c, '#' | '*' | ':' | '：' | '_' | ' '));
     let bare = bare.trim_end_matches(|c: char| c.is_ascii_digit()).trim().to_lowercase();
@@ -188,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn phrases_that_introduce_an_example() {
+    fn phrases_that_introduce_an_example_are_recognized() {
         for before in [
             "For example:",
             "You can call it, e.g. like so:",
@@ -214,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn similar_phrases_that_do_not() {
+    fn similar_phrases_introduce_no_example() {
         for before in [
             "",
             "I will read the example file:",
@@ -232,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn phrases_after_an_example() {
+    fn phrases_that_refer_back_to_an_example_are_recognized() {
         assert!(refers_back_to_example("The above is an example of a call."));
         assert!(refers_back_to_example("以上是一个示例。"));
         assert!(refers_back_to_example("This would return the sum."));

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    call_end::{match_bracket_word, skip_call_end, skip_separators, skip_whitespace},
+    call_end::{skip_call_end, skip_separators, skip_whitespace, starts_with_bracket_word},
     call_object::{Interpretation, Markup, interpret_value},
     element::{Element, ParseContext},
     python_call,
@@ -32,7 +32,7 @@ pub(super) fn match_json(text: &str, from: usize, name: Option<&str>, context: P
         if rest.is_empty() && !context.is_final {
             return Element::Incomplete;
         }
-        if name.is_some() || !rest.starts_with(['{', '[']) || match_bracket_word(rest, true).is_some() {
+        if name.is_some() || !rest.starts_with(['{', '[']) || starts_with_bracket_word(rest) {
             break;
         }
         at = next;
@@ -75,7 +75,7 @@ fn interpret(values: Vec<Value>, name: Option<&str>, end: usize, context: ParseC
             (_, value) => value,
         };
         match interpret_value(&value, Markup::Tagged, context.is_tool) {
-            Interpretation::Calls(more) => calls.extend(more),
+            Interpretation::Calls(found) => calls.extend(found),
             Interpretation::Example => return Element::Example(end),
             Interpretation::Other => return Element::Malformed(end),
         }

@@ -5,7 +5,6 @@ use super::example_detection;
 /// How much of a line or paragraph is kept; introductions of examples are shorter.
 const MAX_CONTEXT_BYTES: usize = 600;
 
-/// The position in a text.
 #[derive(Debug)]
 pub(super) struct MarkdownContext {
     /// The current line up to here.
@@ -13,7 +12,7 @@ pub(super) struct MarkdownContext {
     /// The earlier lines of this paragraph.
     paragraph: String,
     /// The previous paragraph, if nothing else stands between.
-    previous: String,
+    previous_paragraph: String,
     /// Whether only whitespace precedes in this line.
     pub at_line_start: bool,
     /// Whether the rest of this line is a quotation or code.
@@ -35,7 +34,7 @@ impl Default for MarkdownContext {
         Self {
             line: String::new(),
             paragraph: String::new(),
-            previous: String::new(),
+            previous_paragraph: String::new(),
             at_line_start: true,
             is_line_quoted: false,
             is_in_block: false,
@@ -50,12 +49,10 @@ impl Default for MarkdownContext {
 }
 
 impl MarkdownContext {
-    /// The start of a code block's content.
     pub(super) fn in_block() -> Self {
         Self { is_in_block: true, ..Self::default() }
     }
 
-    /// Advances over text.
     pub(super) fn advance(&mut self, text: &str) {
         for line in text.split_inclusive('\n') {
             self.last_char = line.chars().next_back().or(self.last_char);
@@ -96,7 +93,7 @@ impl MarkdownContext {
     fn clear_text(&mut self) {
         self.line.clear();
         self.paragraph.clear();
-        self.previous.clear();
+        self.previous_paragraph.clear();
     }
 
     fn end_line(&mut self) {
@@ -107,7 +104,7 @@ impl MarkdownContext {
         self.after_blank_line = trimmed.is_empty();
         if trimmed.is_empty() {
             if !self.paragraph.is_empty() {
-                self.previous = std::mem::take(&mut self.paragraph);
+                self.previous_paragraph = std::mem::take(&mut self.paragraph);
             }
             return;
         }
@@ -125,7 +122,7 @@ impl MarkdownContext {
     /// The text that introduces what comes next.
     fn introduction(&self) -> String {
         let paragraph = format!("{}{}", self.paragraph, self.line);
-        if paragraph.trim().is_empty() { self.previous.clone() } else { paragraph }
+        if paragraph.trim().is_empty() { self.previous_paragraph.clone() } else { paragraph }
     }
 
     /// Whether a tagged call here is an example.

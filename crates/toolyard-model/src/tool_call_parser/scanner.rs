@@ -29,7 +29,7 @@ pub(super) struct Scanner {
     parsed: ParsedText,
     text: VisibleText,
     has_turn_ended: bool,
-    /// How the code block marks calls whose content this scanner scans.
+    /// The markup of the code block whose content is scanned; none outside of code blocks.
     block_markup: Option<Markup>,
 }
 
@@ -90,23 +90,23 @@ impl Scanner {
             }
             Element::Calls(used, calls) => {
                 self.parsed.calls.extend(calls);
-                self.remove(prefix(used));
+                self.remove_call(prefix(used));
                 used
             }
             Element::Malformed(used) => {
                 self.parsed.malformed.push(prefix(used).trim().to_owned());
-                self.remove(prefix(used));
+                self.remove_call(prefix(used));
                 used
             }
             Element::Truncated(used) => {
                 self.parsed.truncated = true;
-                self.remove(prefix(used));
+                self.remove_call(prefix(used));
                 used
             }
             Element::EndOfReasoning(used) => {
                 self.parsed.calls.clear();
                 self.parsed.malformed.clear();
-                self.remove(prefix(used));
+                self.remove_call(prefix(used));
                 used
             }
             Element::EndOfTurn => {
@@ -117,7 +117,7 @@ impl Scanner {
         Some(used.min(text.len()))
     }
 
-    fn remove(&mut self, text: &str) {
+    fn remove_call(&mut self, text: &str) {
         self.text.push_gap();
         self.position.advance_call(text);
     }
@@ -341,15 +341,14 @@ fn match_reasoning(text: &str, open: &Token, context: ParseContext<'_>) -> Eleme
 }
 
 /// Matches a tool result, which is text; calls in it do not count.
-fn match_result(text: &str, open: usize, context: ParseContext<'_>) -> Element {
+fn match_result(text: &str, open_len: usize, context: ParseContext<'_>) -> Element {
     let end_tag = |token: &Token| (token.kind == TokenKind::ResultEnd).then_some(token.len);
-    match find_token(text.get(open..).unwrap_or_default(), end_tag) {
-        Some((at, len)) => Element::Text(open + at + len),
+    match find_token(text.get(open_len..).unwrap_or_default(), end_tag) {
+        Some((at, len)) => Element::Text(open_len + at + len),
         None => context.at_end(Element::Text(text.len())),
     }
 }
 
-/// Whether a truncated object names a known tool.
 fn names_tool(text: &str, context: ParseContext<'_>) -> bool {
     let start: String = text.chars().take(MAX_NAME_SEARCH_CHARS).collect();
     ["\"name\"", "\"tool_name\"", "\"tool\"", "\"function\"", "\"action\""].iter().any(|field| {

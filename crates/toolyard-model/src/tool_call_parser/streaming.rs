@@ -7,6 +7,9 @@ use super::{ParsedText, element::ParseContext, scanner::Scanner};
 /// Up to this length, pending text is scanned again with every piece.
 const MAX_EAGER_BYTES: usize = 4 << 10;
 
+/// Longer pending text is scanned again when it has grown by this part of its length.
+const RESCAN_DIVISOR: usize = 32;
+
 /// Splits streamed text into visible text and calls. In the end it has found what
 /// [`parse_tool_calls`](super::parse_tool_calls) finds in the whole text, and the pieces that it returned make up
 /// [`ParsedText::text`].
@@ -56,10 +59,11 @@ impl StreamingParser {
         self.pending.push_str(text);
         // Scanning starts at the beginning of the pending text, so a long call is not scanned with every piece of it.
         let growth = self.pending.len().saturating_sub(self.scanned_bytes);
-        if self.pending.len() > MAX_EAGER_BYTES && growth < self.scanned_bytes / 32 {
+        if self.pending.len() > MAX_EAGER_BYTES && growth < self.scanned_bytes / RESCAN_DIVISOR {
             return String::new();
         }
-        self.scan(false)
+        let is_final = false;
+        self.scan(is_final)
     }
 
     /// Whether a call was found so far, complete or not.
@@ -69,7 +73,8 @@ impl StreamingParser {
 
     /// Ends the text. Returns the rest of the visible text, and the whole result.
     pub fn finish(mut self) -> (String, ParsedText) {
-        let rest = self.scan(true);
+        let is_final = true;
+        let rest = self.scan(is_final);
         let parsed = ParsedText { text: self.text, ..self.scanner.into_parsed() };
         (rest, parsed)
     }

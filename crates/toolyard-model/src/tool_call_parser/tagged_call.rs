@@ -37,9 +37,9 @@ pub(super) fn match_call(
     }
 }
 
-/// Matches a call after a bracketed word of `open` bytes.
-pub(super) fn match_after_bracket_word(text: &str, open: usize, context: ParseContext<'_>) -> Element {
-    let (from, inside) = skip_whitespace(text, open);
+/// Matches a call after a bracketed word of `word_len` bytes.
+pub(super) fn match_after_bracket_word(text: &str, word_len: usize, context: ParseContext<'_>) -> Element {
+    let (from, inside) = skip_whitespace(text, word_len);
     if inside.is_empty() {
         return context.at_end(Element::Truncated(text.len()));
     }

@@ -18,10 +18,10 @@ fn calls(text: &str) -> Vec<String> {
     parse(text).calls.iter().map(|call| format!("{} {}", call.name, json!(call.arguments))).collect()
 }
 
-const TOKYO: &str = r#"get_time {"timezone":"Asia/Tokyo"}"#;
+const TOKYO_CALL: &str = r#"get_time {"timezone":"Asia/Tokyo"}"#;
 
 #[test]
-fn the_format_of_the_specification() {
+fn the_format_of_the_specification_is_parsed() {
     let parsed = parse(
         "<tool_call>\n{\n  \"id\": \"call_001\",\n  \"tool_name\": \"read_data_from_excel\",\n  \"arguments\": {\n    \
          \"filepath\": \"test.xlsx\",\n    \"sheet_name\": \"Sheet1\"\n  }\n}\n</tool_call>",
@@ -77,12 +77,12 @@ fn all_formats_are_parsed() {
         r#"<｜DSML｜function_calls><｜DSML｜invoke name="get_time"><｜DSML｜parameter name="timezone" string="true">Asia/Tokyo</｜DSML｜parameter></｜DSML｜invoke></｜DSML｜function_calls>"#,
     ] {
         let parsed = parse(text);
-        assert_eq!(calls(text), [TOKYO], "{text}");
+        assert_eq!(calls(text), [TOKYO_CALL], "{text}");
         assert_eq!(parsed.text, "", "{text}");
         assert!(!parsed.truncated && parsed.malformed.is_empty(), "{text}");
         let with_text = format!("One moment.\n\n{text}\n");
         if !text.starts_with("[get_time") {
-            assert_eq!(calls(&with_text), [TOKYO], "{with_text}");
+            assert_eq!(calls(&with_text), [TOKYO_CALL], "{with_text}");
             assert_eq!(parse(&with_text).text, "One moment.", "{with_text}");
         }
     }
@@ -155,7 +155,7 @@ fn malformed_calls_are_reported() {
 }
 
 #[test]
-fn several_calls_with_text_around_them() {
+fn several_calls_with_text_around_them_are_parsed() {
     let text = "First the time.\n<tool_call>{\"name\":\"get_time\",\"arguments\":{}}</tool_call>\nThen the sum.\n\
         <tool_call>{\"name\":\"calculate\",\"arguments\":{\"expression\":\"1+1\"}}</tool_call>\n\
         <tool_call>{\"name\":\"calculate\",\"arguments\":{\"expression\":\"2+2\"}}</tool_call>\nThat is all.";
@@ -186,7 +186,7 @@ fn strings_may_contain_tags() {
 }
 
 /// Parses the text in pieces.
-fn in_pieces(text: &str, cuts: &[usize]) -> (String, ParsedText) {
+fn parse_in_pieces(text: &str, cuts: &[usize]) -> (String, ParsedText) {
     let mut parser = StreamingParser::new(is_tool);
     let mut shown = String::new();
     let mut from = 0;
@@ -290,11 +290,11 @@ proptest! {
     fn chunk_boundaries_do_not_matter(fragments in fragments(), cuts in prop::collection::vec(0_usize..400, 0..12)) {
         let text = fragments.concat();
         let whole = parse(&text);
-        let (shown, parsed) = in_pieces(&text, &cuts);
+        let (shown, parsed) = parse_in_pieces(&text, &cuts);
         prop_assert_eq!(&parsed, &whole, "{:?}", text);
         prop_assert_eq!(&shown, &whole.text, "{:?}", text);
         let characters: Vec<usize> = (0..text.len()).collect();
-        prop_assert_eq!(in_pieces(&text, &characters), (whole.text.clone(), whole), "{:?}", text);
+        prop_assert_eq!(parse_in_pieces(&text, &characters), (whole.text.clone(), whole), "{:?}", text);
     }
 
     #[test]

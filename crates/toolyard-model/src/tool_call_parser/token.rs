@@ -3,12 +3,14 @@
 /// Longer tags have no meaning here.
 const MAX_TAG_BYTES: usize = 240;
 
+/// Longer words before a colon are not namespaces.
+const MAX_NAMESPACE_BYTES: usize = 15;
+
 /// What a `<` starts.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum TagMatch {
     /// More text is needed to decide.
     Incomplete,
-    /// Nothing known.
     Unknown,
     Token(Token),
 }
@@ -128,54 +130,55 @@ pub(super) fn match_tag(text: &str, is_final: bool) -> TagMatch {
         let token = Token { len: 4, kind: TokenKind::Comment, tag: String::new(), name: None };
         return TagMatch::Token(token);
     }
-    let mut near = text.len().min(MAX_TAG_BYTES);
-    while !text.is_char_boundary(near) {
-        near -= 1;
+    let mut prefix = text.len().min(MAX_TAG_BYTES);
+    while !text.is_char_boundary(prefix) {
+        prefix -= 1;
     }
-    let near = text.get(1..near).unwrap_or_default();
-    let end = near.find(['>', '<', '\n']);
-    match end.and_then(|end| Some((end, near.get(end..=end)?))) {
-        Some((end, ">")) => classify(near.get(..end).unwrap_or_default(), end + 2),
+    let prefix = text.get(1..prefix).unwrap_or_default();
+    let end = prefix.find(['>', '<', '\n']);
+    match end.and_then(|end| Some((end, prefix.get(end..=end)?))) {
+        Some((end, ">")) => classify(prefix.get(..end).unwrap_or_default(), end + 2),
         Some(_) => TagMatch::Unknown,
-        None if !is_final && text.len() < MAX_TAG_BYTES && may_become_tag(near) => TagMatch::Incomplete,
+        None if !is_final && text.len() < MAX_TAG_BYTES && may_become_tag(prefix) => TagMatch::Incomplete,
         None => TagMatch::Unknown,
     }
 }
 
 fn classify(inner: &str, len: usize) -> TagMatch {
-    let Some(spelling) = Spelling::parse(inner, true) else { return TagMatch::Unknown };
+    let is_complete = true;
+    let Some(spelling) = Spelling::parse(inner, is_complete) else { return TagMatch::Unknown };
     let tag = spelling.tag.as_str();
-    let is = |tags: &[&str]| tags.contains(&tag);
-    if !spelling.has_bars && is(&ONLY_WITH_BARS) {
+    let is_one_of = |tags: &[&str]| tags.contains(&tag);
+    if !spelling.has_bars && is_one_of(&ONLY_WITH_BARS) {
         return TagMatch::Unknown;
     }
     let kind = match spelling.is_end {
-        true if is(&CALL_TAGS) || is(&FUNCTION_TAGS) => TokenKind::CallEnd,
-        true if is(&CALL_PART_TAGS) => TokenKind::CallPart,
-        true if is(&REASONING_TAGS) => TokenKind::ReasoningEnd,
-        true if is(&RESULT_TAGS) => TokenKind::ResultEnd,
+        true if is_one_of(&CALL_TAGS) || is_one_of(&FUNCTION_TAGS) => TokenKind::CallEnd,
+        true if is_one_of(&CALL_PART_TAGS) => TokenKind::CallPart,
+        true if is_one_of(&REASONING_TAGS) => TokenKind::ReasoningEnd,
+        true if is_one_of(&RESULT_TAGS) => TokenKind::ResultEnd,
         true => return TagMatch::Unknown,
-        false if is(&CALL_TAGS) => TokenKind::Call,
-        false if is(&CALL_END_TAGS) => TokenKind::CallEnd,
-        false if is(&FUNCTION_TAGS) => TokenKind::Function,
-        false if is(&CALL_PART_TAGS) => TokenKind::CallPart,
-        false if is(&REASONING_TAGS) => TokenKind::Reasoning,
-        false if is(&RESULT_TAGS) => TokenKind::Result,
-        false if is(&TURN_END_TAGS) => TokenKind::TurnEnd,
-        false if is(&CHANNEL_TAGS) => TokenKind::Channel,
-        false if is(&IGNORED_TAGS) && spelling.has_bars => TokenKind::Ignored,
+        false if is_one_of(&CALL_TAGS) => TokenKind::Call,
+        false if is_one_of(&CALL_END_TAGS) => TokenKind::CallEnd,
+        false if is_one_of(&FUNCTION_TAGS) => TokenKind::Function,
+        false if is_one_of(&CALL_PART_TAGS) => TokenKind::CallPart,
+        false if is_one_of(&REASONING_TAGS) => TokenKind::Reasoning,
+        false if is_one_of(&RESULT_TAGS) => TokenKind::Result,
+        false if is_one_of(&TURN_END_TAGS) => TokenKind::TurnEnd,
+        false if is_one_of(&CHANNEL_TAGS) => TokenKind::Channel,
+        false if is_one_of(&IGNORED_TAGS) && spelling.has_bars => TokenKind::Ignored,
         false => return TagMatch::Unknown,
     };
     TagMatch::Token(Token { len, kind, name: spelling.name(), tag: spelling.tag })
 }
 
-/// Whether more text may complete a token.
 fn may_become_tag(inner: &str) -> bool {
     if "!--".starts_with(inner) || inner.chars().all(|c| matches!(c, '/' | '|' | '｜')) {
         return true;
     }
-    let Some(spelling) = Spelling::parse(inner, false) else { return false };
-    let lists: [&[&str]; 9] = [
+    let is_complete = false;
+    let Some(spelling) = Spelling::parse(inner, is_complete) else { return false };
+    let tag_lists: [&[&str]; 9] = [
         &CALL_TAGS,
         &CALL_END_TAGS,
         &FUNCTION_TAGS,
@@ -189,9 +192,9 @@ fn may_become_tag(inner: &str) -> bool {
     let tag = spelling.tag.as_str();
     if !spelling.attributes.is_empty() {
         let is_tag = spelling.has_bars || !ONLY_WITH_BARS.contains(&tag);
-        return is_tag && lists.iter().any(|list| list.contains(&tag));
+        return is_tag && tag_lists.iter().any(|list| list.contains(&tag));
     }
-    lists.iter().any(|list| list.iter().any(|known| known.starts_with(tag)))
+    tag_lists.iter().any(|list| list.iter().any(|known| known.starts_with(tag)))
         // Other text may be a namespace.
         || is_namespace(inner.trim_start_matches('/'))
         // `<|DSML|`
@@ -199,7 +202,7 @@ fn may_become_tag(inner: &str) -> bool {
 }
 
 fn is_namespace(text: &str) -> bool {
-    text.len() < 16
+    text.len() <= MAX_NAMESPACE_BYTES
         && text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
 }
@@ -224,8 +227,8 @@ impl Spelling {
         let (front_bar, inner) = strip_char(inner, '|');
         let (is_end_inside, inner) = strip_char(inner, '/');
         // A bar at the end of an incomplete text may not be the last character of the tag.
-        let back = inner.strip_suffix('|');
-        let (back_bar, inner) = back.map_or((false, inner), |inner| (is_complete, inner));
+        let without_bar = inner.strip_suffix('|');
+        let (back_bar, inner) = without_bar.map_or((false, inner), |inner| (is_complete, inner));
         let has_bars = front_bar || back_bar;
         let inner = match inner.strip_prefix("DSML|") {
             // `<|DSML|invoke …>`
@@ -248,7 +251,6 @@ impl Spelling {
         Some(Self { tag, is_end, has_bars, attributes: attributes.to_owned() })
     }
 
-    /// The name of a tool or parameter in the tag.
     fn name(&self) -> Option<String> {
         let attributes = self.attributes.trim();
         let value = match attributes.strip_prefix('=') {
@@ -281,7 +283,8 @@ pub(super) fn find_call_end(text: &str) -> Option<(usize, usize)> {
 
 /// The position of the first token that `select` accepts, and what it returned.
 pub(super) fn find_token<T>(text: &str, select: impl Fn(&Token) -> Option<T>) -> Option<(usize, T)> {
-    memchr::memchr_iter(b'<', text.as_bytes()).find_map(|at| match match_tag(text.get(at..)?, true) {
+    let is_final = true;
+    memchr::memchr_iter(b'<', text.as_bytes()).find_map(|at| match match_tag(text.get(at..)?, is_final) {
         TagMatch::Token(token) => select(&token).map(|selected| (at, selected)),
         TagMatch::Incomplete | TagMatch::Unknown => None,
     })

@@ -37,7 +37,6 @@ impl VisibleText {
         self.has_gap = false;
     }
 
-    /// Records that an element was removed.
     pub(super) fn push_gap(&mut self) {
         self.has_gap = true;
     }

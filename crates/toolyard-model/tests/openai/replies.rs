@@ -86,8 +86,9 @@ async fn rejected_fields_are_omitted_from_then_on() {
     for _ in 0..2 {
         assert_eq!(collect_reply(&model, &request(), |_| {}).await.unwrap().text, "Hello.");
     }
-    let had: Vec<bool> = server.requests().iter().map(|body| body.get("stream_options").is_some()).collect();
-    assert_eq!(had, [true, false, false]);
+    let had_stream_options: Vec<bool> =
+        server.requests().iter().map(|body| body.get("stream_options").is_some()).collect();
+    assert_eq!(had_stream_options, [true, false, false]);
 }
 
 #[tokio::test]

@@ -115,9 +115,10 @@ async fn read_request(stream: &mut TcpStream) -> Option<(String, Value)> {
 }
 
 /// The head of a response that ends with its connection.
-pub(crate) fn head(status: &str, content_type: &str, more: &str) -> Step {
-    let head =
-        format!("HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nConnection: close\r\n{more}\r\n");
+pub(crate) fn head(status: &str, content_type: &str, extra_headers: &str) -> Step {
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nConnection: close\r\n{extra_headers}\r\n"
+    );
     Step::Write(head.into_bytes())
 }
 
@@ -126,9 +127,9 @@ pub(crate) fn write(text: impl Into<String>) -> Step {
 }
 
 /// A complete response.
-pub(crate) fn response(status: &str, content_type: &str, more: &str, body: &str) -> Vec<Step> {
-    let more = format!("Content-Length: {}\r\n{more}", body.len());
-    vec![head(status, content_type, &more), write(body)]
+pub(crate) fn response(status: &str, content_type: &str, extra_headers: &str, body: &str) -> Vec<Step> {
+    let extra_headers = format!("Content-Length: {}\r\n{extra_headers}", body.len());
+    vec![head(status, content_type, &extra_headers), write(body)]
 }
 
 /// A response that streams these events.

@@ -29,9 +29,9 @@ const LANGUAGE_MARKERS: [(Algorithm, &str); 10] = [
 /// The marker words, packed and sorted, with a bit for every language that has them.
 static MARKER_LANGUAGES: LazyLock<Vec<(u64, u16)>> = LazyLock::new(|| {
     let mut languages: BTreeMap<u64, u16> = BTreeMap::new();
-    for (number, (_, words)) in LANGUAGE_MARKERS.iter().enumerate() {
+    for (language, (_, words)) in LANGUAGE_MARKERS.iter().enumerate() {
         for word in words.split(' ').filter_map(pack_word) {
-            *languages.entry(word).or_default() |= 1 << number;
+            *languages.entry(word).or_default() |= 1 << language;
         }
     }
     languages.into_iter().collect()
@@ -49,35 +49,36 @@ const MIN_MARKER_WORDS: usize = 2;
 pub(crate) struct TextStemmer {
     english: Stemmer,
     /// Stemmer of the text's language, if it is not English.
-    own: Option<Stemmer>,
+    text_language: Option<Stemmer>,
 }
 
 impl TextStemmer {
     /// Detects the language of a text by its script and its marker words.
     pub(crate) fn for_text(text: &str) -> Self {
-        Self { english: Stemmer::create(Algorithm::English), own: detect_language(text).map(Stemmer::create) }
+        Self {
+            english: Stemmer::create(Algorithm::English),
+            text_language: detect_language(text).map(Stemmer::create),
+        }
     }
 
-    /// Calls `each` with the stem of a lowercase word in English and, where it differs, in the language of the text: the
-    /// language of a short request cannot be detected.
-    pub(crate) fn each_term(&self, word: &str, mut each: impl FnMut(&str)) {
+    /// Calls `each` with the English stem of a lowercase word and, where it differs, with its stem in the language of the
+    /// text. Both, because the language of a short request cannot be detected, and it is then stemmed as English.
+    pub(crate) fn for_each_term(&self, word: &str, mut each: impl FnMut(&str)) {
         let english = self.english.stem(word);
         each(&english);
-        if let Some(own) = &self.own {
-            let own = own.stem(word);
-            if own != english {
-                each(&own);
+        if let Some(stemmer) = &self.text_language {
+            let stem = stemmer.stem(word);
+            if stem != english {
+                each(&stem);
             }
         }
     }
 }
 
-/// The stem of an English word.
 pub(crate) fn stem_english(word: &str) -> String {
     Stemmer::create(Algorithm::English).stem(word).into_owned()
 }
 
-/// Whether a term is the stem of a stop word.
 pub(crate) fn is_stop_term(term: &str) -> bool {
     STOP_TERMS.contains(term)
 }
@@ -94,19 +95,23 @@ fn detect_language(text: &str) -> Option<Algorithm> {
     for word in words() {
         let Ok(at) = MARKER_LANGUAGES.binary_search_by_key(&word, |(word, _)| *word) else { continue };
         let languages = MARKER_LANGUAGES.get(at).map_or(0, |(_, languages)| *languages);
-        for (number, vote) in votes.iter_mut().enumerate() {
-            *vote += usize::from(languages >> number & 1 == 1);
+        for (language, vote) in votes.iter_mut().enumerate() {
+            *vote += usize::from(languages >> language & 1 == 1);
         }
     }
-    let most = votes.iter().copied().max().filter(|most| *most >= MIN_MARKER_WORDS)?;
-    let english = words().filter(|word| PACKED_STOP_TERMS.binary_search(word).is_ok()).count();
-    if english >= most {
+    let most_votes = votes.iter().copied().max().filter(|votes| *votes >= MIN_MARKER_WORDS)?;
+    let english_votes = words().filter(|word| PACKED_STOP_TERMS.binary_search(word).is_ok()).count();
+    if english_votes >= most_votes {
         return None;
     }
-    votes.iter().zip(LANGUAGE_MARKERS).find(|(vote, _)| **vote == most).map(|(_, (algorithm, _))| algorithm)
+    votes
+        .iter()
+        .zip(LANGUAGE_MARKERS)
+        .find(|(vote, _)| **vote == most_votes)
+        .map(|(_, (algorithm, _))| algorithm)
 }
 
-/// Packs a word of at most eight bytes, in lowercase, into a number.
+/// Packs a word of at most eight bytes, in lowercase, into a number; `None` for empty and longer words.
 fn pack_word(word: &str) -> Option<u64> {
     if word.is_empty() || word.len() > 8 {
         return None;
@@ -136,7 +141,7 @@ mod tests {
 
     fn terms(text: &str, word: &str) -> Vec<String> {
         let mut all = Vec::new();
-        TextStemmer::for_text(text).each_term(word, |term| all.push(term.to_owned()));
+        TextStemmer::for_text(text).for_each_term(word, |term| all.push(term.to_owned()));
         all
     }
 

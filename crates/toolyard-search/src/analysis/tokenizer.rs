@@ -21,7 +21,7 @@ pub(crate) const MAX_TOKEN_BYTES: usize = 64;
 /// Calls `each` with every token of a text, in lowercase and in order.
 pub(crate) fn tokenize(text: &str, mut each: impl FnMut(&str, TokenKind)) {
     let mut run = AlphanumericRun::default();
-    let mut grams = CjkBigrams::default();
+    let mut grams = CjkGrams::default();
     for letter in text.chars() {
         if is_cjk(letter) {
             run.finish(&mut each);
@@ -67,7 +67,7 @@ impl AlphanumericRun {
                 each(&self.lowercase, TokenKind::Word);
             }
         } else {
-            self.each_part(each);
+            self.for_each_part(each);
         }
         self.letters.clear();
         self.lowercase.clear();
@@ -87,11 +87,11 @@ impl AlphanumericRun {
         }
     }
 
-    fn each_part(&self, each: &mut impl FnMut(&str, TokenKind)) {
+    fn for_each_part(&self, each: &mut impl FnMut(&str, TokenKind)) {
         let ends = self.part_starts.iter().copied().skip(1).chain([self.lowercase.len()]);
         for (start, end) in self.part_starts.iter().copied().zip(ends) {
             let Some(part) = self.lowercase.get(start..end) else { continue };
-            // A single character between parts, such as `v` in `v2`, says nothing.
+            // A part of one character, such as `v` in `v2`, says nothing.
             if part.len() <= MAX_TOKEN_BYTES && part.chars().nth(1).is_some() {
                 each(part, TokenKind::Part);
             }
@@ -110,12 +110,12 @@ fn is_boundary(before: char, letter: char, after: Option<char>) -> bool {
 
 /// Emits every character of a Chinese, Japanese or Korean run and every pair of adjacent ones.
 #[derive(Default)]
-struct CjkBigrams {
+struct CjkGrams {
     before: Option<char>,
     pair: String,
 }
 
-impl CjkBigrams {
+impl CjkGrams {
     fn push(&mut self, letter: char, each: &mut impl FnMut(&str, TokenKind)) {
         if let Some(before) = self.before {
             self.pair.clear();
@@ -123,8 +123,8 @@ impl CjkBigrams {
             self.pair.push(letter);
             each(&self.pair, TokenKind::CjkGram);
         }
-        let mut alone = [0; 4];
-        each(letter.encode_utf8(&mut alone), TokenKind::CjkGram);
+        let mut buffer = [0; 4];
+        each(letter.encode_utf8(&mut buffer), TokenKind::CjkGram);
         self.before = Some(letter);
     }
 
@@ -165,7 +165,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_text_can_be_tokens(text in "\\PC*") {
+        fn every_text_can_be_tokenized(text in "\\PC*") {
             for word in tokens(&text) {
                 prop_assert!(!word.is_empty() && word.chars().all(char::is_alphanumeric) || !word.is_ascii());
             }

@@ -36,10 +36,11 @@ fn default_activation() -> String {
     "gelu".to_owned()
 }
 
-/// How the vectors of all tokens become one.
+/// How the vectors of all tokens are combined into one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pooling {
     Mean,
+    /// The vector of `[CLS]`.
     FirstToken,
 }
 
@@ -94,10 +95,10 @@ impl Bert {
         config.check()?;
         let loader = WeightLoader { tensors, config, prefix: WeightLoader::prefix(tensors) };
         let size = config.hidden_size;
-        let token_embeddings = loader.table("embeddings.word_embeddings.weight", config.vocab_size, size)?;
+        let token_embeddings = loader.matrix("embeddings.word_embeddings.weight", config.vocab_size, size)?;
         let position_embeddings =
-            loader.table("embeddings.position_embeddings.weight", config.max_position_embeddings, size)?;
-        let token_types = loader.array2("embeddings.token_type_embeddings.weight")?;
+            loader.matrix("embeddings.position_embeddings.weight", config.max_position_embeddings, size)?;
+        let token_types = loader.any_matrix("embeddings.token_type_embeddings.weight")?;
         let token_type = token_types.axis_iter(Axis(0)).next().filter(|row| row.len() == size);
         let token_type = token_type.ok_or_else(|| wrong_shape("embeddings.token_type_embeddings.weight"))?;
         let special_tokens =
@@ -118,7 +119,7 @@ impl Bert {
             token_embeddings,
             norm: loader.norm("embeddings.LayerNorm")?,
             layers: (0..config.num_hidden_layers)
-                .map(|number| loader.layer(number))
+                .map(|index| loader.layer(index))
                 .collect::<Result<_, _>>()?,
             head_size: size / config.num_attention_heads,
             pooling,
@@ -131,9 +132,14 @@ impl Bert {
     }
 
     pub(super) fn embed(&self, text: &str) -> Option<Embedding> {
-        let room = self.max_tokens.saturating_sub(2);
-        let tokens: Vec<usize> =
-            self.tokenizer.tokenize(text).take(room).map(|token| token.unwrap_or(self.unknown_id)).collect();
+        // Without [CLS] and [SEP].
+        let max_text_tokens = self.max_tokens.saturating_sub(2);
+        let tokens: Vec<usize> = self
+            .tokenizer
+            .tokenize(text)
+            .take(max_text_tokens)
+            .map(|token| token.unwrap_or(self.unknown_id))
+            .collect();
         if tokens.is_empty() {
             return None;
         }
@@ -189,8 +195,9 @@ fn attend(
     let scale = (head_size as f32).sqrt().recip();
     let mut attention = query.dot(&key.t());
     for mut row in attention.rows_mut() {
-        let most = row.iter().fold(f32::NEG_INFINITY, |most, score| most.max(*score));
-        row.mapv_inplace(|score| ((score - most) * scale).exp());
+        // Softmax; subtracting the maximum avoids overflow.
+        let max = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        row.mapv_inplace(|score| ((score - max) * scale).exp());
         let sum = row.sum();
         row /= sum;
     }
@@ -237,11 +244,12 @@ impl BertConfig {
         if self.hidden_act != "gelu" {
             return Err(EmbeddingError::unsupported(format!("the activation `{}`", self.hidden_act)));
         }
-        let divides =
+        let heads_divide_size =
             self.num_attention_heads > 0 && self.hidden_size.is_multiple_of(self.num_attention_heads);
-        if !divides || !(1..=MAX_DIMENSIONS).contains(&self.hidden_size) {
+        if !heads_divide_size || !(1..=MAX_DIMENSIONS).contains(&self.hidden_size) {
             return Err(EmbeddingError::damaged("config.json", "the dimensions are inconsistent"));
         }
+        // Three positions: [CLS], one token and [SEP].
         if self.num_hidden_layers > MAX_LAYERS || self.max_position_embeddings < 3 {
             return Err(EmbeddingError::unsupported("a model of this size"));
         }
@@ -262,12 +270,12 @@ impl WeightLoader<'_> {
         if tensors.has("bert.embeddings.word_embeddings.weight") { "bert." } else { "" }
     }
 
-    fn layer(&self, number: usize) -> Result<Layer, EmbeddingError> {
+    fn layer(&self, index: usize) -> Result<Layer, EmbeddingError> {
         let size = self.config.hidden_size;
         let intermediate = self.config.intermediate_size;
         let linear =
-            |name: &str, rows, columns| self.linear(&format!("encoder.layer.{number}.{name}"), rows, columns);
-        let norm = |name: &str| self.norm(&format!("encoder.layer.{number}.{name}"));
+            |name: &str, rows, columns| self.linear(&format!("encoder.layer.{index}.{name}"), rows, columns);
+        let norm = |name: &str| self.norm(&format!("encoder.layer.{index}.{name}"));
         Ok(Layer {
             query: linear("attention.self.query", size, size)?,
             key: linear("attention.self.key", size, size)?,
@@ -282,19 +290,19 @@ impl WeightLoader<'_> {
 
     fn linear(&self, name: &str, rows: usize, columns: usize) -> Result<Linear, EmbeddingError> {
         Ok(Linear {
-            weight: self.table(&format!("{name}.weight"), rows, columns)?,
-            bias: self.row(&format!("{name}.bias"), rows)?,
+            weight: self.matrix(&format!("{name}.weight"), rows, columns)?,
+            bias: self.vector(&format!("{name}.bias"), rows)?,
         })
     }
 
     fn norm(&self, name: &str) -> Result<LayerNorm, EmbeddingError> {
         let size = self.config.hidden_size;
-        let weight = self.row(&format!("{name}.weight"), size)?;
-        let bias = self.row(&format!("{name}.bias"), size)?;
+        let weight = self.vector(&format!("{name}.weight"), size)?;
+        let bias = self.vector(&format!("{name}.bias"), size)?;
         Ok(LayerNorm { weight, bias, epsilon: self.config.layer_norm_eps })
     }
 
-    fn row(&self, name: &str, length: usize) -> Result<Array1<f32>, EmbeddingError> {
+    fn vector(&self, name: &str, length: usize) -> Result<Array1<f32>, EmbeddingError> {
         let tensor = self.tensors.float32(&format!("{}{name}", self.prefix))?;
         if tensor.shape != [length] {
             return Err(wrong_shape(name));
@@ -302,12 +310,13 @@ impl WeightLoader<'_> {
         Ok(Array1::from_vec(tensor.values))
     }
 
-    fn table(&self, name: &str, rows: usize, columns: usize) -> Result<Array2<f32>, EmbeddingError> {
-        let table = self.array2(name)?;
-        if table.dim() == (rows, columns) { Ok(table) } else { Err(wrong_shape(name)) }
+    fn matrix(&self, name: &str, rows: usize, columns: usize) -> Result<Array2<f32>, EmbeddingError> {
+        let matrix = self.any_matrix(name)?;
+        if matrix.dim() == (rows, columns) { Ok(matrix) } else { Err(wrong_shape(name)) }
     }
 
-    fn array2(&self, name: &str) -> Result<Array2<f32>, EmbeddingError> {
+    /// A matrix of any shape.
+    fn any_matrix(&self, name: &str) -> Result<Array2<f32>, EmbeddingError> {
         let tensor = self.tensors.float32(&format!("{}{name}", self.prefix))?;
         let &[rows, columns] = tensor.shape.as_slice() else { return Err(wrong_shape(name)) };
         Array2::from_shape_vec((rows, columns), tensor.values).map_err(|_| wrong_shape(name))

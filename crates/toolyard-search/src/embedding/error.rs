@@ -35,10 +35,10 @@ pub enum EmbeddingError {
         reason: String,
     },
     /// The type of model is not supported.
-    #[error("{what} is not supported; use a model2vec or BERT folder with a WordPiece tokenizer")]
+    #[error("{feature} is not supported; use a model2vec or BERT folder with a WordPiece tokenizer")]
     Unsupported {
         /// The unsupported feature.
-        what: String,
+        feature: String,
     },
 }
 
@@ -47,7 +47,7 @@ impl EmbeddingError {
         Self::Damaged { file, reason: format!("{reason}") }
     }
 
-    pub(super) fn unsupported(what: impl Into<String>) -> Self {
-        Self::Unsupported { what: what.into() }
+    pub(super) fn unsupported(feature: impl Into<String>) -> Self {
+        Self::Unsupported { feature: feature.into() }
     }
 }

@@ -19,4 +19,4 @@ pub use error::EmbeddingError;
 pub use model::EmbeddingModel;
 pub use vectors::{Embedding, QuantizedEmbedding};
 
-pub(crate) use model_input::{query_input, tool_input};
+pub(crate) use model_input::{query_embedding_text, tool_embedding_text};

@@ -28,7 +28,6 @@ impl EmbeddingModel {
         Self::from_files(&ModelFiles::read(folder)?)
     }
 
-    /// Reads a model from the content of its files.
     pub(super) fn from_files(files: &ModelFiles) -> Result<Self, EmbeddingError> {
         let kind = if files.is_bert()? {
             Self::bert(files)?

@@ -2,15 +2,15 @@
 
 use crate::{document::ToolText, lexicon::WordTranslation};
 
-/// Glosses of a translated word that are embedded; more of them blur the meaning.
+/// How many glosses of a translated word are embedded; more of them blur the meaning.
 const MAX_GLOSSES: usize = 2;
 
-/// The text of a tool: server, name and description. Identifiers such as `getUserByID` are written as words, which models
+/// The text of a tool: source, name and description. Identifiers such as `getUserByID` are written as words, which models
 /// know. Parameters are left out: they would make all tools similar ("the id of the …").
-pub(crate) fn tool_input(server: &str, tool: &ToolText) -> String {
+pub(crate) fn tool_embedding_text(source: &str, tool: &ToolText) -> String {
     let mut text = String::new();
-    if !server.is_empty() {
-        push_words(&mut text, server);
+    if !source.is_empty() {
+        push_words(&mut text, source);
         text.push_str(": ");
     }
     push_words(&mut text, &tool.name);
@@ -24,27 +24,27 @@ pub(crate) fn tool_input(server: &str, tool: &ToolText) -> String {
 }
 
 /// The text of a request, with translated words replaced by their glosses: most models know one language.
-pub(crate) fn query_input(text: &str, translations: &[WordTranslation]) -> String {
-    let mut input = String::with_capacity(text.len());
+pub(crate) fn query_embedding_text(text: &str, translations: &[WordTranslation]) -> String {
+    let mut translated = String::with_capacity(text.len());
     let mut consumed = 0;
     for translation in translations {
         if translation.range.start < consumed {
             continue;
         }
         let Some(between) = text.get(consumed..translation.range.start) else { continue };
-        input.push_str(between);
+        translated.push_str(between);
         for word in translation.glosses.iter().take(MAX_GLOSSES).flatten() {
-            input.push(' ');
-            input.push_str(word);
+            translated.push(' ');
+            translated.push_str(word);
         }
-        input.push(' ');
+        translated.push(' ');
         consumed = translation.range.end;
     }
-    input.push_str(text.get(consumed..).unwrap_or_default());
-    input
+    translated.push_str(text.get(consumed..).unwrap_or_default());
+    translated
 }
 
-/// `getUserByID` and `get-user_by_id` as `get user by id`.
+/// Appends an identifier as words: `getUserByID` and `get-user_by_id` as `get user by id`.
 fn push_words(text: &mut String, name: &str) {
     let mut before = ' ';
     let mut letters = name.chars().peekable();
@@ -54,9 +54,10 @@ fn push_words(text: &mut String, name: &str) {
             continue;
         }
         let next_is_lower = letters.peek().is_some_and(|next| next.is_lowercase());
-        let humps = letter.is_uppercase() && (!before.is_uppercase() || next_is_lower);
-        let digits = before.is_numeric() != letter.is_numeric();
-        if (before == ' ' || humps || digits) && !text.is_empty() && !text.ends_with(' ') {
+        let starts_word = letter.is_uppercase() && (!before.is_uppercase() || next_is_lower);
+        let starts_or_ends_digits = before.is_numeric() != letter.is_numeric();
+        if (before == ' ' || starts_word || starts_or_ends_digits) && !text.is_empty() && !text.ends_with(' ')
+        {
             text.push(' ');
         }
         text.extend(letter.to_lowercase());
@@ -72,7 +73,7 @@ mod tests {
     fn identifiers_are_written_as_words() {
         let tool =
             |name: &str| ToolText { name: name.into(), description: "Does it".into(), ..ToolText::default() };
-        let text = |server, name| tool_input(server, &tool(name));
+        let text = |source, name| tool_embedding_text(source, &tool(name));
         assert_eq!(text("github-official", "getUserByID"), "github official: get user by id. Does it");
         assert_eq!(text("", "HTTPServer_v2"), "http server v 2. Does it");
         assert_eq!(text("", "读取excel"), "读取excel. Does it");
@@ -92,9 +93,9 @@ mod tests {
             translation(90..96, &["outside"]),
         ];
         assert_eq!(
-            query_input("发送 邮件 to Bob", &translations),
+            query_embedding_text("发送 邮件 to Bob", &translations),
             " send dispatch   electronic mail  to Bob"
         );
-        assert_eq!(query_input("no words", &[]), "no words");
+        assert_eq!(query_embedding_text("no words", &[]), "no words");
     }
 }

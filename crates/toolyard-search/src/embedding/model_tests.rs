@@ -1,3 +1,5 @@
+//! Embeddings agree with the reference implementations; damaged files never cause a panic.
+
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
@@ -59,7 +61,7 @@ fn unknown_words_have_no_embedding() {
 
 #[test]
 fn overlong_texts_are_truncated() {
-    for name in models() {
+    for name in model_names() {
         let model = EmbeddingModel::open(&fixture(name)).unwrap();
         assert!(model.embed(&"mail ".repeat(200_000)).is_some());
         assert_eq!(model.embed(&"m".repeat(200_000)).is_some(), *name == "tiny-bert");
@@ -82,9 +84,9 @@ fn vocab_txt_replaces_tokenizer_json() {
         .as_object()
         .unwrap()
         .iter()
-        .map(|(piece, number)| (piece.clone(), number.as_u64().unwrap()))
+        .map(|(piece, id)| (piece.clone(), id.as_u64().unwrap()))
         .collect();
-    pieces.sort_by_key(|(_, number)| *number);
+    pieces.sort_by_key(|(_, id)| *id);
     let vocabulary = pieces.into_iter().map(|(piece, _)| piece + "\n").collect::<String>().into_bytes();
     let listed = ModelFiles { tokenizer: None, vocabulary, ..files.clone() };
     let text = "Reading the café's mails";
@@ -116,10 +118,11 @@ fn tokens_without_a_vector_are_rejected() {
     assert!(error.contains("tokens without a vector"), "{error}");
 }
 
-static OPENED: LazyLock<Vec<EmbeddingModel>> =
-    LazyLock::new(|| models().iter().map(|name| EmbeddingModel::open(&fixture(name)).unwrap()).collect());
+static OPEN_MODELS: LazyLock<Vec<EmbeddingModel>> = LazyLock::new(|| {
+    model_names().iter().map(|name| EmbeddingModel::open(&fixture(name)).unwrap()).collect()
+});
 
-fn models() -> &'static [&'static str] {
+fn model_names() -> &'static [&'static str] {
     if cfg!(feature = "embedding-bert") { &["tiny-static", "tiny-bert"] } else { &["tiny-static"] }
 }
 
@@ -147,18 +150,18 @@ proptest! {
 
     #[test]
     fn damaged_files_do_not_panic(
-        model in 0..models().len(), file in 0usize..3, at in any::<usize>(), byte in any::<Option<u8>>(),
+        model in 0..model_names().len(), file in 0usize..3, at in any::<usize>(), byte in any::<Option<u8>>(),
         text in "\\PC{0,40}|[a-z ]{0,40}",
     ) {
-        assert_survives_damage(models()[model], file, at, byte, &text);
+        assert_survives_damage(model_names()[model], file, at, byte, &text);
     }
 
     /// Random positions rarely hit the header of a tensor file.
     #[test]
     fn damaged_headers_do_not_panic(
-        model in 0..models().len(), at in 0usize..1500, byte in any::<u8>(),
+        model in 0..model_names().len(), at in 0usize..1500, byte in any::<u8>(),
     ) {
-        assert_survives_damage(models()[model], 1, at, Some(byte), "reading the mails");
+        assert_survives_damage(model_names()[model], 1, at, Some(byte), "reading the mails");
     }
 
 }
@@ -166,7 +169,7 @@ proptest! {
 proptest! {
     #[test]
     fn embeddings_of_any_text_are_normalized(text in "\\PC{0,60}") {
-        for model in OPENED.iter() {
+        for model in OPEN_MODELS.iter() {
             if let Some(vector) = model.embed(&text) {
                 let length = vector.dot(&vector);
                 prop_assert!((length - 1.0).abs() < 1e-3);

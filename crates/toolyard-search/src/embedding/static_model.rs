@@ -14,9 +14,9 @@ pub(super) struct StaticModel {
     tokenizer: WordPieceTokenizer,
     rows: EmbeddingTable,
     dimensions: usize,
-    /// Row of each token; without it, the token id.
+    /// Row of each token; without a mapping, the row is the token id.
     mapping: Option<Vec<usize>>,
-    /// Weight of each token; without it, 1.
+    /// Weight of each token; without weights, 1.
     weights: Option<Vec<f32>>,
 }
 
@@ -45,9 +45,9 @@ impl StaticModel {
         let mapping = tensors.has("mapping").then(|| tensors.indices("mapping")).transpose()?;
         let weights = tensors.has("weights").then(|| tensors.float32("weights")).transpose()?;
         let weights = weights.map(|tensor| tensor.values);
-        let mapped =
+        let token_count =
             mapping.as_ref().map_or(count, Vec::len).min(weights.as_ref().map_or(usize::MAX, Vec::len));
-        if tokenizer.vocabulary_size() > mapped || mapping.iter().flatten().any(|row| *row >= count) {
+        if tokenizer.vocabulary_size() > token_count || mapping.iter().flatten().any(|row| *row >= count) {
             return Err(EmbeddingError::damaged(MODEL_FILE, "the tokenizer has tokens without a vector"));
         }
         Ok(Self { tokenizer, rows, dimensions, mapping, weights })

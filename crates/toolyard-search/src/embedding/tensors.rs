@@ -7,7 +7,6 @@ use super::error::EmbeddingError;
 
 pub(super) const MODEL_FILE: &str = "model.safetensors";
 
-/// The tensors of one file.
 pub(super) struct Tensors<'a> {
     tensors: SafeTensors<'a>,
 }

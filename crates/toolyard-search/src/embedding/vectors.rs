@@ -3,17 +3,19 @@
 /// Larger than any supported model has; keeps dot products within an `i32`.
 pub(super) const MAX_DIMENSIONS: usize = 4096;
 
-/// Quantization steps of a request: 4096 dimensions × 2047 × 127 is still an `i32`.
-const REQUEST_STEPS: f32 = 2047.0;
+/// The largest code of a request: the sum of 4096 products of 2047 and 127 fits an `i32`.
+const MAX_REQUEST_CODE: f32 = 2047.0;
 
-/// Quantization steps of a stored embedding.
-const STORED_STEPS: f32 = 127.0;
+/// The largest code of an indexed tool.
+const MAX_STORED_CODE: f32 = 127.0;
 
 /// The embedding of a text, normalized to unit length.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Embedding {
     values: Box<[f32]>,
+    /// The values quantized, for dot products with [`QuantizedEmbedding`]s.
     codes: Box<[i16]>,
+    /// A value is about its code times this.
     scale: f32,
 }
 
@@ -30,7 +32,7 @@ impl Embedding {
         for value in &mut values {
             *value /= length;
         }
-        let scale = max_abs(&values) / REQUEST_STEPS;
+        let scale = max_abs(&values) / MAX_REQUEST_CODE;
         let codes = values.iter().map(|value| quantize_i16(value / scale)).collect();
         Some(Self { values: values.into(), codes, scale })
     }
@@ -55,7 +57,7 @@ impl Embedding {
 
     /// Quantizes the embedding to one byte per dimension.
     pub fn quantize(&self) -> QuantizedEmbedding {
-        let scale = max_abs(&self.values) / STORED_STEPS;
+        let scale = max_abs(&self.values) / MAX_STORED_CODE;
         let codes = self.values.iter().map(|value| quantize_i8(value / scale)).collect();
         QuantizedEmbedding { codes, scale }
     }
@@ -69,11 +71,6 @@ pub struct QuantizedEmbedding {
 }
 
 impl QuantizedEmbedding {
-    /// How many len_bytes its coordinates take.
-    pub fn len_bytes(&self) -> usize {
-        self.codes.len()
-    }
-
     /// Cosine similarity, within 0.01 of [`Embedding::dot`]; 0 for vectors of different dimensions.
     pub fn dot(&self, request: &Embedding) -> f32 {
         if self.codes.len() != request.codes.len() {
@@ -88,19 +85,19 @@ impl QuantizedEmbedding {
 }
 
 fn max_abs(values: &[f32]) -> f32 {
-    values.iter().fold(0.0, |most, value| value.abs().max(most))
+    values.iter().fold(0.0, |max, value| value.abs().max(max))
 }
 
 fn quantize_i16(value: f32) -> i16 {
-    #[expect(clippy::cast_possible_truncation, reason = "bounded by the number of steps")]
-    let scale = value.round().clamp(-REQUEST_STEPS, REQUEST_STEPS) as i16;
-    scale
+    #[expect(clippy::cast_possible_truncation, reason = "clamped to the largest code")]
+    let code = value.round().clamp(-MAX_REQUEST_CODE, MAX_REQUEST_CODE) as i16;
+    code
 }
 
 fn quantize_i8(value: f32) -> i8 {
-    #[expect(clippy::cast_possible_truncation, reason = "bounded by the number of steps")]
-    let scale = value.round().clamp(-STORED_STEPS, STORED_STEPS) as i8;
-    scale
+    #[expect(clippy::cast_possible_truncation, reason = "clamped to the largest code")]
+    let code = value.round().clamp(-MAX_STORED_CODE, MAX_STORED_CODE) as i8;
+    code
 }
 
 #[cfg(test)]

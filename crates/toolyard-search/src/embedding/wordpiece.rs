@@ -12,14 +12,20 @@ const TOKENIZER_FILE: &str = "tokenizer.json";
 
 /// Further characters of a text are ignored; no model reads as many.
 const MAX_CHARACTERS: usize = 16_384;
+/// Longer words are unknown, unless the tokenizer file has another limit.
+const DEFAULT_MAX_WORD_CHARS: usize = 100;
 
 /// A WordPiece vocabulary and its text normalizer.
 #[derive(Debug)]
 pub(super) struct WordPieceTokenizer {
+    /// Token ids.
     vocabulary: HashMap<Box<str>, usize>,
     vocabulary_size: usize,
+    /// Marks tokens that continue a word, such as `##ing`.
     continuation_prefix: Box<str>,
+    /// Longer words are unknown.
     max_word_chars: usize,
+    /// Length of the longest token.
     max_token_chars: usize,
     unknown_token: Box<str>,
     normalizer: TextNormalizer,
@@ -79,13 +85,17 @@ impl WordPieceTokenizer {
             .ok_or_else(|| EmbeddingError::damaged(TOKENIZER_FILE, "a token has no valid id"))?;
         Ok(Self {
             continuation_prefix: file.model.continuing_subword_prefix.unwrap_or_else(|| "##".into()),
-            max_word_chars: file.model.max_input_chars_per_word.unwrap_or(100).min(MAX_CHARACTERS),
+            max_word_chars: file
+                .model
+                .max_input_chars_per_word
+                .unwrap_or(DEFAULT_MAX_WORD_CHARS)
+                .min(MAX_CHARACTERS),
             unknown_token: file.model.unk_token.unwrap_or_else(|| "[UNK]".into()),
             ..Self::new(vocabulary, normalizer)
         })
     }
 
-    /// Reads a `vocab.txt`: one token per line, for lowercase text.
+    /// Reads a `vocab.txt`: one token per line. Texts are converted to lowercase.
     pub(super) fn from_lines(bytes: &[u8]) -> Result<Self, EmbeddingError> {
         let text = std::str::from_utf8(bytes).map_err(|error| EmbeddingError::damaged("vocab.txt", error))?;
         let vocabulary = text.lines().enumerate().map(|(id, token)| (token.into(), id)).collect();
@@ -97,11 +107,11 @@ impl WordPieceTokenizer {
 
     fn new(vocabulary: HashMap<Box<str>, usize>, normalizer: TextNormalizer) -> Self {
         Self {
-            vocabulary_size: vocabulary.values().max().map_or(0, |most| most.saturating_add(1)),
+            vocabulary_size: vocabulary.values().max().map_or(0, |max| max.saturating_add(1)),
             max_token_chars: vocabulary.keys().map(|token| token.chars().count()).max().unwrap_or(0),
             vocabulary,
             continuation_prefix: "##".into(),
-            max_word_chars: 100,
+            max_word_chars: DEFAULT_MAX_WORD_CHARS,
             unknown_token: "[UNK]".into(),
             normalizer,
         }
@@ -117,7 +127,6 @@ impl WordPieceTokenizer {
         self.vocabulary.get(token).copied()
     }
 
-    /// The id of the token for unknown words.
     #[cfg(feature = "embedding-bert")]
     pub(super) fn unknown_id(&self) -> Option<usize> {
         self.token_id(&self.unknown_token)
@@ -133,27 +142,28 @@ impl WordPieceTokenizer {
         if word.chars().count() > self.max_word_chars {
             return vec![None];
         }
-        let mut found = Vec::new();
+        let mut tokens = Vec::new();
         let mut rest = word;
         let mut candidate = String::new();
         while !rest.is_empty() {
-            let start = if found.is_empty() { "" } else { &*self.continuation_prefix };
+            let prefix = if tokens.is_empty() { "" } else { &*self.continuation_prefix };
             let ends = rest.char_indices().map(|(at, letter)| at + letter.len_utf8());
             let ends: Vec<usize> = ends.take(self.max_token_chars).collect();
             let longest = ends.into_iter().rev().find_map(|end| {
                 let (head, tail) = rest.split_at_checked(end)?;
                 candidate.clear();
-                candidate.push_str(start);
+                candidate.push_str(prefix);
                 candidate.push_str(head);
                 Some((*self.vocabulary.get(candidate.as_str())?, tail))
             });
             let Some((token, tail)) = longest else { return vec![None] };
-            found.push((token != self.unknown_id_or_max()).then_some(token));
+            tokens.push((token != self.unknown_id_or_max()).then_some(token));
             rest = tail;
         }
-        found
+        tokens
     }
 
+    /// The id of the unknown token; if the vocabulary has none, `usize::MAX`, which no token has.
     fn unknown_id_or_max(&self) -> usize {
         self.vocabulary.get(&self.unknown_token).copied().unwrap_or(usize::MAX)
     }

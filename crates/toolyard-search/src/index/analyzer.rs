@@ -6,7 +6,7 @@ use crate::{
         stemmer::{TextStemmer, is_stop_term},
         tokenizer::{TokenKind, is_cjk, tokenize},
     },
-    document::{ServerText, ToolText},
+    document::{SourceText, ToolText},
     index::{
         field::Field,
         vocabulary::{Impact, TermId, Vocabulary},
@@ -21,7 +21,8 @@ const BASE_IMPACT: f32 = 0.21;
 /// Glosses of a translated word that are indexed.
 const MAX_GLOSSES: usize = 2;
 
-/// The terms of one text: every occurrence with its field, and the number of tokens per field.
+/// The terms of a source or tool: every occurrence with its field, the number of tokens per field, and the hashes of
+/// bigrams.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TermOccurrences {
     occurrences: Vec<(TermId, Field)>,
@@ -29,49 +30,49 @@ pub(crate) struct TermOccurrences {
     bigrams: Vec<u32>,
 }
 
-/// The terms of a tool, sorted by number, and the hashes of its bigrams, sorted.
+/// The terms of a tool, sorted by id, and the hashes of its bigrams, sorted.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AnalyzedTool {
     pub(crate) terms: Vec<(TermId, Impact)>,
     pub(crate) bigrams: Vec<u32>,
 }
 
-/// Analyzes the text of a server, which all its tools share.
-pub(crate) fn analyze_server(
-    server: &ServerText,
+/// Analyzes the text of a source, which all its tools share.
+pub(crate) fn analyze_source(
+    source: &SourceText,
     lexicon: Option<&dyn Lexicon>,
     vocabulary: &mut Vocabulary,
 ) -> TermOccurrences {
-    let mut found = TermOccurrences::default();
-    found.add(Field::Server, &server.id, vocabulary);
-    found.add(Field::ServerDescription, &server.description, vocabulary);
-    found.add_translation(&server.description, lexicon, vocabulary);
-    found
+    let mut occurrences = TermOccurrences::default();
+    occurrences.add(Field::Source, &source.id, vocabulary);
+    occurrences.add(Field::SourceDescription, &source.description, vocabulary);
+    occurrences.add_translation(&source.description, lexicon, vocabulary);
+    occurrences
 }
 
 impl TermOccurrences {
-    /// Analyzes a tool of the server whose occurrences these are.
+    /// Analyzes a tool of the source whose occurrences these are.
     pub(crate) fn analyze_tool(
         &self,
         tool: &ToolText,
         lexicon: Option<&dyn Lexicon>,
         vocabulary: &mut Vocabulary,
     ) -> AnalyzedTool {
-        let mut found = self.clone();
-        found.add(Field::Name, &tool.name, vocabulary);
+        let mut occurrences = self.clone();
+        occurrences.add(Field::Name, &tool.name, vocabulary);
         if tool.title != tool.name {
-            found.add(Field::Name, &tool.title, vocabulary);
+            occurrences.add(Field::Name, &tool.title, vocabulary);
         }
-        found.add(Field::Description, &tool.description, vocabulary);
+        occurrences.add(Field::Description, &tool.description, vocabulary);
         for param in &tool.params {
-            found.add(Field::ParamName, &param.name, vocabulary);
-            found.add(Field::ParamDescription, &param.description, vocabulary);
+            occurrences.add(Field::ParamName, &param.name, vocabulary);
+            occurrences.add(Field::ParamDescription, &param.description, vocabulary);
         }
         for capability in &tool.capabilities {
-            found.add(Field::Capability, capability, vocabulary);
+            occurrences.add(Field::Capability, capability, vocabulary);
         }
-        found.add_translation(&tool.description, lexicon, vocabulary);
-        found.finish()
+        occurrences.add_translation(&tool.description, lexicon, vocabulary);
+        occurrences.finish()
     }
 
     fn add(&mut self, field: Field, text: &str, vocabulary: &mut Vocabulary) {
@@ -80,7 +81,7 @@ impl TermOccurrences {
         }
         let stemmer = TextStemmer::for_text(text);
         let max_tokens = field.weight().max_tokens;
-        let has_bigrams = matches!(field, Field::Name | Field::Description | Field::Server);
+        let has_bigrams = matches!(field, Field::Name | Field::Description | Field::Source);
         let mut previous: Option<u32> = None;
         tokenize(text, |token, kind| {
             if self.field_length(field) >= max_tokens {
@@ -89,7 +90,7 @@ impl TermOccurrences {
             if let Some(length) = self.field_lengths.get_mut(field as usize) {
                 *length += 1;
             }
-            stemmer.each_term(token, |term| {
+            stemmer.for_each_term(token, |term| {
                 if has_bigrams && matches!(kind, TokenKind::Word | TokenKind::Part) && !is_stop_term(term) {
                     let hash = term_hash(term);
                     self.bigrams.extend(previous.map(|previous| bigram_hash(previous, hash)));
@@ -117,15 +118,15 @@ impl TermOccurrences {
         self.field_lengths.get(field as usize).copied().unwrap_or(usize::MAX)
     }
 
-    /// Sums the occurrences of every term over all fields.
+    /// Sums the weights of the occurrences of every term over all fields.
     fn finish(mut self) -> AnalyzedTool {
         self.occurrences.sort_unstable();
         let field_weights = Field::ALL.map(|field| self.occurrence_weight(field));
         let mut terms = Vec::new();
-        for same in self.occurrences.chunk_by(|(one, _), (other, _)| one == other) {
-            let weights = same.iter().filter_map(|(_, field)| field_weights.get(*field as usize));
+        for of_term in self.occurrences.chunk_by(|(one, _), (other, _)| one == other) {
+            let weights = of_term.iter().filter_map(|(_, field)| field_weights.get(*field as usize));
             let weight: f32 = weights.sum();
-            let Some((term, _)) = same.first() else { continue };
+            let Some((term, _)) = of_term.first() else { continue };
             let impact = weight * (SATURATION + 1.0) / (SATURATION + weight) + BASE_IMPACT;
             terms.push((*term, Impact::new(impact)));
         }

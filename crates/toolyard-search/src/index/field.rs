@@ -8,10 +8,10 @@ pub(crate) enum Field {
     Description,
     ParamName,
     ParamDescription,
-    /// Name of the server.
-    Server,
-    ServerDescription,
-    /// Capability tags.
+    /// Id of the source.
+    Source,
+    SourceDescription,
+    /// Capability tags. Their boost is 0: a match counts no more than the base impact of every term.
     Capability,
     /// English translation of a description in another language, from a lexicon.
     Translation,
@@ -23,7 +23,7 @@ pub(crate) struct FieldWeight {
     pub(crate) boost: f32,
     /// Length normalization (BM25's `b`): 0 is none, 1 is full.
     pub(crate) length_normalization: f32,
-    /// Typical number of tokens. A constant instead of the catalogue's mean, so that adding or removing a server does not
+    /// Typical number of tokens. A constant instead of the catalogue's mean, so that adding or removing a source does not
     /// change the scores of the others.
     pub(crate) typical_tokens: f32,
     /// Further tokens are ignored.
@@ -31,14 +31,13 @@ pub(crate) struct FieldWeight {
 }
 
 impl Field {
-    /// All fields.
     pub(crate) const ALL: [Self; 8] = [
         Self::Name,
         Self::Description,
         Self::ParamName,
         Self::ParamDescription,
-        Self::Server,
-        Self::ServerDescription,
+        Self::Source,
+        Self::SourceDescription,
         Self::Capability,
         Self::Translation,
     ];
@@ -50,8 +49,8 @@ impl Field {
             Self::Description => (0.87, 0.83, 17.0, 1000),
             Self::ParamName => (0.47, 1.0, 4.5, 300),
             Self::ParamDescription => (0.32, 0.5, 26.6, 1500),
-            Self::Server => (1.32, 0.41, 2.9, 64),
-            Self::ServerDescription => (0.09, 0.95, 57.8, 300),
+            Self::Source => (1.32, 0.41, 2.9, 64),
+            Self::SourceDescription => (0.09, 0.95, 57.8, 300),
             Self::Capability => (0.0, 0.0, 3.0, 64),
             Self::Translation => (0.5, 0.6, 17.0, 500),
         };

@@ -1,7 +1,7 @@
 //! The inverted index: which terms occur in which tools, and how much each says about the tool.
 //!
 //! [`analyzer`] turns tool definitions into weighted terms by [`field`]; [`vocabulary`] holds the postings of every term;
-//! [`search_index`] adds and removes the tools of a server; [`tool_embedding`] adds the vector of a tool where a local
+//! [`search_index`] adds and removes the tools of a source; [`tool_embedding`] adds the vector of a tool where a local
 //! model is used.
 
 pub(crate) mod analyzer;

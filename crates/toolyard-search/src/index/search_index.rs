@@ -1,13 +1,13 @@
-//! The index of all tools. Adding or removing a server costs time in proportion to its own tools only.
+//! The index of all tools. Adding or removing a source costs time in proportion to its own tools only.
 
 use std::{collections::HashMap, ops::Range, sync::Arc};
 
 use crate::{
     accumulator::DocumentId,
-    document::{ServerText, ToolText},
+    document::{SourceText, ToolText},
     history::{RequestHistory, request_terms},
     index::{
-        analyzer::{AnalyzedTool, analyze_server},
+        analyzer::{AnalyzedTool, analyze_source},
         vocabulary::{Impact, TermId, Vocabulary},
     },
     lexicon::Lexicon,
@@ -15,17 +15,16 @@ use crate::{
 #[cfg(feature = "embedding")]
 use crate::{embedding::EmbeddingModel, index::tool_embedding::ToolEmbedding};
 
-/// Unused document numbers beyond this many (plus one per tool) are reclaimed.
+/// Free document ids are reclaimed once there are more than this many plus one per tool.
 const MAX_FREE_IDS: usize = 4096;
 
-/// One tool as indexed.
 #[derive(Debug, Clone)]
 pub(crate) struct Document {
-    pub(crate) server: Arc<str>,
+    pub(crate) source: Arc<str>,
     pub(crate) key: Arc<str>,
     /// Lowercase name; tools with the same name may be duplicates.
     pub(crate) name: Box<str>,
-    /// Terms sorted by number, with their impacts.
+    /// Terms sorted by id, with their impacts.
     pub(crate) terms: Box<[(TermId, Impact)]>,
     /// Hashes of adjacent terms, sorted.
     pub(crate) bigrams: Box<[u32]>,
@@ -45,10 +44,12 @@ impl Document {
 #[derive(Clone, Default)]
 pub struct SearchIndex {
     pub(crate) vocabulary: Vocabulary,
+    /// By id; `None` if removed.
     documents: Vec<Option<Document>>,
-    servers: HashMap<Arc<str>, Range<DocumentId>>,
+    /// The ids of the documents of a source.
+    sources: HashMap<Arc<str>, Range<DocumentId>>,
     /// Documents by lowercase name.
-    names: HashMap<Box<str>, Vec<DocumentId>>,
+    ids_by_name: HashMap<Box<str>, Vec<DocumentId>>,
     tool_count: usize,
     pub(crate) lexicon: Option<Arc<dyn Lexicon>>,
     #[cfg(feature = "embedding")]
@@ -60,7 +61,7 @@ impl std::fmt::Debug for SearchIndex {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SearchIndex")
             .field("tools", &self.tool_count)
-            .field("servers", &self.servers.len())
+            .field("sources", &self.sources.len())
             .field("terms", &self.vocabulary.len())
             .field("past_requests", &self.history.len())
             .finish_non_exhaustive()
@@ -86,59 +87,54 @@ impl SearchIndex {
         self.tool_count
     }
 
-    /// Whether the index holds no tool.
+    /// Whether the index has no tools.
     pub fn is_empty(&self) -> bool {
         self.tool_count == 0
     }
 
-    /// Adds the tools of a server, replacing those it had.
-    pub fn put(&mut self, server: &ServerText, tools: &[ToolText]) {
-        self.remove(&server.id);
+    /// Adds the tools of a source, replacing those it had.
+    pub fn put(&mut self, source: &SourceText, tools: &[ToolText]) {
+        self.remove(&source.id);
         let first = self.next_id();
-        let analyzed_server = analyze_server(server, self.lexicon.as_deref(), &mut self.vocabulary);
+        let analyzed_source = analyze_source(source, self.lexicon.as_deref(), &mut self.vocabulary);
         for tool in tools {
             let id = self.next_id();
-            let analyzed = analyzed_server.analyze_tool(tool, self.lexicon.as_deref(), &mut self.vocabulary);
-            self.push(id, server, tool, analyzed);
+            let analyzed = analyzed_source.analyze_tool(tool, self.lexicon.as_deref(), &mut self.vocabulary);
+            self.push_document(id, source, tool, analyzed);
         }
         let end = self.next_id();
         if first < end {
-            self.servers.insert(Arc::clone(&server.id), first..end);
+            self.sources.insert(Arc::clone(&source.id), first..end);
         }
     }
 
     /// Records that a tool served a request, so that similar requests rank the tool higher.
     ///
     /// Keeps the newest requests per tool and [`MAX_PAST_REQUESTS`](crate::MAX_PAST_REQUESTS) in all. They survive the
-    /// removal of the server and count again once it is back.
-    pub fn record_use(&mut self, server: &str, key: &str, request: &str) {
-        let Self { history, servers, documents, .. } = self;
-        history.record(server, key, &request_terms(request), || {
+    /// removal of the source and count again once it is back.
+    pub fn record_use(&mut self, source: &str, key: &str, request: &str) {
+        let Self { history, sources, documents, .. } = self;
+        history.record(source, key, &request_terms(request), || {
             let has_key = |id: &DocumentId| {
                 let at = usize::try_from(*id).ok()?;
                 Some(*documents.get(at)?.as_ref()?.key == *key)
             };
-            servers.get(server)?.clone().find(|id| has_key(id) == Some(true))
+            sources.get(source)?.clone().find(|id| has_key(id) == Some(true))
         });
     }
 
-    /// Number of past requests.
-    pub fn past_request_count(&self) -> usize {
-        self.history.len()
-    }
-
-    /// Removes the tools of a server. Returns whether it had any.
-    pub fn remove(&mut self, server: &str) -> bool {
-        let Some(range) = self.servers.remove(server) else { return false };
-        self.history.detach_server(server);
+    /// Removes the tools of a source. Returns whether it had any.
+    pub fn remove(&mut self, source: &str) -> bool {
+        let Some(range) = self.sources.remove(source) else { return false };
+        self.history.detach_source(source);
         let mut terms = Vec::new();
         for id in range.clone() {
-            let Some(document) = self.take(id) else { continue };
+            let Some(document) = self.take_document(id) else { continue };
             terms.extend(document.terms.iter().map(|(term, _)| *term));
-            if let Some(same) = self.names.get_mut(&document.name) {
-                same.retain(|other| *other != id);
-                if same.is_empty() {
-                    self.names.remove(&document.name);
+            if let Some(ids) = self.ids_by_name.get_mut(&document.name) {
+                ids.retain(|other| *other != id);
+                if ids.is_empty() {
+                    self.ids_by_name.remove(&document.name);
                 }
             }
         }
@@ -160,40 +156,46 @@ impl SearchIndex {
         (0..).zip(&self.documents).filter_map(|(id, document)| Some((id, document.as_ref()?)))
     }
 
-    /// Upper bound (exclusive) of document numbers.
+    /// Upper bound (exclusive) of document ids.
     pub(crate) fn id_bound(&self) -> usize {
         self.documents.len()
     }
 
     /// Tools with exactly this lowercase name.
     pub(crate) fn documents_named(&self, name: &str) -> &[DocumentId] {
-        self.names.get(name).map(Vec::as_slice).unwrap_or_default()
+        self.ids_by_name.get(name).map(Vec::as_slice).unwrap_or_default()
     }
 
     fn next_id(&self) -> DocumentId {
         DocumentId::try_from(self.documents.len()).unwrap_or(DocumentId::MAX)
     }
 
-    fn take(&mut self, id: DocumentId) -> Option<Document> {
+    fn take_document(&mut self, id: DocumentId) -> Option<Document> {
         let document = self.documents.get_mut(usize::try_from(id).ok()?)?.take();
         self.tool_count -= usize::from(document.is_some());
         document
     }
 
-    fn push(&mut self, id: DocumentId, server: &ServerText, tool: &ToolText, analyzed: AnalyzedTool) {
+    fn push_document(
+        &mut self,
+        id: DocumentId,
+        source: &SourceText,
+        tool: &ToolText,
+        analyzed: AnalyzedTool,
+    ) {
         for (term, impact) in &analyzed.terms {
             self.vocabulary.push_posting(*term, id, *impact);
         }
-        self.history.attach_tool(&server.id, &tool.key, id);
+        self.history.attach_tool(&source.id, &tool.key, id);
         let name: Box<str> = tool.name.to_lowercase().into();
-        self.names.entry(name.clone()).or_default().push(id);
+        self.ids_by_name.entry(name.clone()).or_default().push(id);
         #[cfg(feature = "embedding")]
         let embedding = self
             .model
             .as_ref()
-            .and_then(|model| ToolEmbedding::new(model, server, tool, &mut self.vocabulary));
+            .and_then(|model| ToolEmbedding::new(model, source, tool, &mut self.vocabulary));
         self.documents.push(Some(Document {
-            server: Arc::clone(&server.id),
+            source: Arc::clone(&source.id),
             key: Arc::clone(&tool.key),
             name,
             terms: analyzed.terms.into(),
@@ -220,11 +222,11 @@ impl SearchIndex {
         self.documents.shrink_to_fit();
         self.vocabulary.renumber_documents(new_id);
         self.history.renumber_documents(new_id);
-        for range in self.servers.values_mut() {
+        for range in self.sources.values_mut() {
             *range = new_id(range.start)..new_id(range.end);
         }
-        for same in self.names.values_mut() {
-            same.iter_mut().for_each(|id| *id = new_id(*id));
+        for ids in self.ids_by_name.values_mut() {
+            ids.iter_mut().for_each(|id| *id = new_id(*id));
         }
     }
 }

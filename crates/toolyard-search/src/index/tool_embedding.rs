@@ -5,12 +5,13 @@ use crate::{
         stemmer::{is_stop_term, stem_english},
         tokenizer::{TokenKind, tokenize},
     },
-    document::{ServerText, ToolText},
-    embedding::{EmbeddingModel, QuantizedEmbedding, tool_input},
+    document::{SourceText, ToolText},
+    embedding::{EmbeddingModel, QuantizedEmbedding, tool_embedding_text},
     index::vocabulary::{TermId, Vocabulary},
 };
 
-/// The embedding of a tool. The terms of its name decide how far semantic search may change the ranking.
+/// The embedding of a tool, and the terms of its name: the more of them a request mentions, the less semantic similarity
+/// counts.
 #[derive(Debug, Clone)]
 pub(crate) struct ToolEmbedding {
     pub(crate) vector: QuantizedEmbedding,
@@ -21,11 +22,11 @@ impl ToolEmbedding {
     /// Embeds a tool; `None` if the model knows no word of it.
     pub(crate) fn new(
         model: &EmbeddingModel,
-        server: &ServerText,
+        source: &SourceText,
         tool: &ToolText,
         vocabulary: &mut Vocabulary,
     ) -> Option<Self> {
-        let vector = model.embed(&tool_input(&server.id, tool))?.quantize();
+        let vector = model.embed(&tool_embedding_text(&source.id, tool))?.quantize();
         let mut name_terms = Vec::new();
         tokenize(&tool.name, |token, kind| {
             let term = stem_english(token);

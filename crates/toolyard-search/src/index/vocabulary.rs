@@ -4,15 +4,15 @@ use std::{collections::HashMap, sync::Arc};
 
 use crate::{accumulator::DocumentId, analysis::noise::noise_penalty};
 
-/// The number of a term.
+/// The id of a term.
 pub(crate) type TermId = u32;
 
-/// Impacts are stored in units of one over this number.
+/// An impact of 1.0 is stored as this number.
 const IMPACT_STEPS: f32 = 8192.0;
 /// Terms that share a prefix of this many bytes may be related.
 const RELATED_PREFIX_BYTES: usize = 4;
 
-/// The documents in which a term occurs, by ascending number.
+/// The documents in which a term occurs, by ascending id.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Postings {
     documents: Vec<DocumentId>,
@@ -70,7 +70,6 @@ impl Postings {
     }
 }
 
-/// A term and its postings.
 #[derive(Debug, Clone)]
 pub(crate) struct Term {
     pub(crate) text: Arc<str>,
@@ -79,7 +78,6 @@ pub(crate) struct Term {
     pub(crate) noise_penalty: f32,
 }
 
-/// All terms of an index.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Vocabulary {
     ids: HashMap<Arc<str>, TermId>,
@@ -88,7 +86,7 @@ pub(crate) struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// The number of a term; assigns one to a new term.
+    /// The id of a term; assigns one to a new term.
     pub(crate) fn intern(&mut self, text: &str) -> TermId {
         if let Some(id) = self.ids.get(text) {
             return *id;
@@ -108,7 +106,7 @@ impl Vocabulary {
         id
     }
 
-    /// The number of a term that occurs in some document.
+    /// The id of a term that occurs in some document.
     pub(crate) fn id(&self, text: &str) -> Option<TermId> {
         let id = *self.ids.get(text)?;
         self.get(id).filter(|term| term.postings.len() > 0).map(|_| id)
@@ -144,20 +142,19 @@ impl Vocabulary {
         }
     }
 
-    /// Number of distinct terms.
     pub(crate) fn len(&self) -> usize {
         self.terms.len()
     }
 
-    /// Vocabulary with the same root, which taking off endings did not bring together: `analysi` and `analyz`.
+    /// Terms of the same root that have different stems, such as `analysi` and `analyz`.
     pub(crate) fn related_terms(&self, text: &str) -> impl Iterator<Item = TermId> {
         let same_prefix = related_prefix(text)
             .and_then(|related_prefix| self.terms_by_prefix.get(&related_prefix))
             .map(Vec::as_slice);
-        let known = |id: &TermId| {
+        let is_related = |id: &TermId| {
             self.get(*id).is_some_and(|term| term.postings.len() > 0 && are_related(text, &term.text))
         };
-        same_prefix.unwrap_or_default().iter().copied().filter(known)
+        same_prefix.unwrap_or_default().iter().copied().filter(is_related)
     }
 }
 
@@ -169,7 +166,8 @@ fn related_prefix(text: &str) -> Option<[u8; RELATED_PREFIX_BYTES]> {
     text.as_bytes().first_chunk().copied()
 }
 
-/// Whether two different terms share enough of a prefix to be likely of one root.
+/// Whether two different terms are likely of one root: their common prefix has at least five bytes or is the shorter term,
+/// lacks at most two bytes of the shorter and four of the longer term, and is at least 60 % of the longer one.
 fn are_related(one: &str, other: &str) -> bool {
     if one == other || one.len() <= RELATED_PREFIX_BYTES || other.len() < RELATED_PREFIX_BYTES {
         return false;
@@ -184,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn relatives_share_a_root() {
+    fn terms_with_a_long_common_prefix_are_related() {
         assert!(are_related("analysi", "analyz"));
         assert!(are_related("summari", "summar"));
         assert!(!are_related("contact", "contract"));

@@ -54,11 +54,11 @@ pub fn build_lexicon(
     }
     let words: BTreeMap<String, Vec<Vec<String>>> = glosses
         .iter()
-        .map(|(word, own)| {
+        .map(|(word, own_glosses)| {
             let targets = references.get(word).into_iter().flatten();
-            let theirs = targets.filter_map(|target| glosses.get(target)).flatten();
+            let referenced = targets.filter_map(|target| glosses.get(target)).flatten();
             let glosses_of_word: Vec<&Gloss> =
-                if own.is_empty() { theirs.collect() } else { own.iter().collect() };
+                if own_glosses.is_empty() { referenced.collect() } else { own_glosses.iter().collect() };
             (word.clone(), best_glosses(glosses_of_word))
         })
         // Words of two characters and proper names stay even without a gloss, so that the segmenter does not split them.
@@ -111,22 +111,22 @@ fn best_glosses(mut glosses_of_word: Vec<&Gloss>) -> Vec<Vec<String>> {
     kept
 }
 
-/// Traditional characters and their most frequent simplified form.
+/// Traditional characters and their most frequent simplified form, where the two differ.
 fn simplifications(entries: &[DictionaryEntry]) -> BTreeMap<char, char> {
-    let mut uses: HashMap<(char, char), u32> = HashMap::new();
+    let mut counts: HashMap<(char, char), u32> = HashMap::new();
     for entry in entries {
         let pairs = entry.traditional.chars().zip(entry.simplified.chars());
         if entry.traditional.chars().count() == entry.simplified.chars().count() {
-            pairs.for_each(|pair| *uses.entry(pair).or_default() += 1);
+            pairs.for_each(|pair| *counts.entry(pair).or_default() += 1);
         }
     }
-    let mut most: BTreeMap<char, (u32, char)> = BTreeMap::new();
-    for ((traditional, simplified), count) in uses {
-        let most_frequent = most.entry(traditional).or_insert((count, simplified));
-        *most_frequent = (*most_frequent).max((count, simplified));
+    let mut most_frequent: BTreeMap<char, (u32, char)> = BTreeMap::new();
+    for ((traditional, simplified), count) in counts {
+        let best = most_frequent.entry(traditional).or_insert((count, simplified));
+        *best = (*best).max((count, simplified));
     }
-    let changed = |(traditional, (_, simplified)): (char, (u32, char))| {
+    let if_different = |(traditional, (_, simplified)): (char, (u32, char))| {
         (traditional != simplified).then_some((traditional, simplified))
     };
-    most.into_iter().filter_map(changed).collect()
+    most_frequent.into_iter().filter_map(if_different).collect()
 }

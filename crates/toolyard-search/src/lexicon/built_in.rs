@@ -52,13 +52,13 @@ fn parse_table(text: &str) -> LexiconContent {
     let mut content = LexiconContent::default();
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     for pairs in lines().filter_map(|line| line.strip_prefix('~')) {
-        content.simplifications.extend(pairs.split_whitespace().filter_map(pair));
+        content.simplifications.extend(pairs.split_whitespace().filter_map(parse_pair));
     }
     let mut words: BTreeMap<String, Vec<Vec<String>>> = BTreeMap::new();
-    for (names, meanings) in lines().filter_map(|line| line.split_once('=')) {
-        for word in names.split_whitespace() {
+    for (spellings, translations) in lines().filter_map(|line| line.split_once('=')) {
+        for word in spellings.split_whitespace() {
             let glosses = words.entry(content.simplified(word)).or_default();
-            for gloss in meanings.split(';') {
+            for gloss in translations.split(';') {
                 let gloss: Vec<String> = gloss.split_whitespace().map(str::to_owned).collect();
                 if !gloss.is_empty() && !glosses.contains(&gloss) {
                     glosses.push(gloss);
@@ -70,7 +70,7 @@ fn parse_table(text: &str) -> LexiconContent {
     content
 }
 
-fn pair(text: &str) -> Option<(char, char)> {
+fn parse_pair(text: &str) -> Option<(char, char)> {
     let mut characters = text.chars();
     let pair = (characters.next()?, characters.next()?);
     characters.next().is_none().then_some(pair)
@@ -84,7 +84,10 @@ mod tests {
     fn every_line_of_the_table_is_valid() {
         for line in CHINESE.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
             if let Some(pairs) = line.strip_prefix('~') {
-                assert!(pairs.split_whitespace().all(|characters| pair(characters).is_some()), "{line}");
+                assert!(
+                    pairs.split_whitespace().all(|characters| parse_pair(characters).is_some()),
+                    "{line}"
+                );
                 continue;
             }
             let (words, glosses) = line.split_once('=').unwrap();

@@ -1,6 +1,5 @@
-//! Reads numbers and bytes from untrusted data; every read is checked against its end.
+//! Reads numbers and bytes from untrusted data; a read past the end returns `None`.
 
-/// Reads bytes from the front of a slice.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ByteReader<'a>(pub(super) &'a [u8]);
 
@@ -17,7 +16,6 @@ impl<'a> ByteReader<'a> {
         Some(first)
     }
 
-    /// Reads a little-endian `u32`.
     pub(super) fn read_u32(&mut self) -> Option<u32> {
         let (bytes, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
@@ -26,12 +24,12 @@ impl<'a> ByteReader<'a> {
 
     /// Reads a varint of at most four bytes.
     pub(super) fn read_varint(&mut self) -> Option<u32> {
-        let mut number = 0;
+        let mut value = 0;
         for shift in [0, 7, 14, 21] {
             let byte = self.read_u8()?;
-            number |= u32::from(byte & 0x7f) << shift;
+            value |= u32::from(byte & 0x7f) << shift;
             if byte & 0x80 == 0 {
-                return Some(number);
+                return Some(value);
             }
         }
         None

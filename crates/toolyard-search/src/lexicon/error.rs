@@ -15,7 +15,7 @@ pub enum LexiconError {
         /// The cause.
         error: std::io::Error,
     },
-    /// The file has another format.
+    /// The file does not begin like a lexicon.
     #[error("the file is not a lexicon")]
     NotALexicon,
     /// Another version of the program wrote the file.
@@ -28,7 +28,7 @@ pub enum LexiconError {
         /// Supported version.
         supported: u32,
     },
-    /// The content of the file was changed.
+    /// The checksum, a length or the origin in the file is wrong.
     #[error("the lexicon is damaged ({0}); add it again")]
     Damaged(&'static str),
     /// The lexicon exceeds the size limit.

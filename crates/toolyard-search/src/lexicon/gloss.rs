@@ -1,4 +1,4 @@
-//! Reduces dictionary definitions to glosses: short translations in the words of tool descriptions.
+//! Reduces dictionary definitions to glosses: short translations, in words as tool descriptions use them.
 
 use super::script::is_han;
 
@@ -70,7 +70,7 @@ const IRRELEVANT_PHRASES: [&str; 11] = [
     "earthly branch",
     "hexagram",
 ];
-/// Labels in parentheses of technical terms.
+/// Labels (notes in parentheses) of technical terms.
 const TECHNICAL_LABELS: [&str; 14] = [
     "computing",
     "Internet",
@@ -87,7 +87,7 @@ const TECHNICAL_LABELS: [&str; 14] = [
     "economics",
     "information technology",
 ];
-/// Labels in parentheses of meanings that are left out.
+/// Labels of meanings that are left out.
 const EXCLUDED_LABELS: [&str; 15] = [
     "archaic",
     "old",
@@ -105,68 +105,17 @@ const EXCLUDED_LABELS: [&str; 15] = [
     "coarse",
     "proverb",
 ];
-/// Labels in parentheses of meanings that rank behind others.
+/// Labels of meanings that rank behind others.
 const RARE_LABELS: [&str; 4] = ["fig.", "coll.", "loanword", "dated"];
-/// Words that are removed from glosses.
-const FUNCTION_WORDS: [&str; 52] = [
-    "a",
-    "an",
-    "the",
-    "to",
-    "of",
-    "and",
-    "or",
-    "for",
-    "in",
-    "on",
-    "at",
-    "by",
-    "with",
-    "from",
-    "as",
-    "be",
-    "is",
-    "are",
-    "it",
-    "its",
-    "that",
-    "which",
-    "who",
-    "into",
-    "sb",
-    "sth",
-    "sbs",
-    "sths",
-    "ones",
-    "oneself",
-    "one",
-    "etc",
-    "esp",
-    "eg",
-    "ie",
-    "abbr",
-    "fig",
-    "usu",
-    "usually",
-    "especially",
-    "very",
-    "so",
-    "such",
-    "other",
-    "his",
-    "her",
-    "their",
-    "some",
-    "any",
-    "this",
-    "s",
-    "being",
-];
+/// Words that are removed from glosses, with the abbreviations of dictionaries.
+const FUNCTION_WORDS: &str = "a an the to of and or for in on at by with from as be is are it its that which who into sb sth \
+    sbs sths ones oneself one etc esp eg ie abbr fig usu usually especially very so such other his \
+    her their some any this s being";
 
-/// The glosses of a definition.
+/// The glosses of one definition; none if it gives no meaning, or one that is irrelevant for tools.
 pub(super) fn parse_glosses(definition: &str) -> Vec<Gloss> {
-    if NON_GLOSS_PREFIXES.iter().any(|start| definition.starts_with(start))
-        || IRRELEVANT_PHRASES.iter().any(|part| definition.contains(part))
+    if NON_GLOSS_PREFIXES.iter().any(|prefix| definition.starts_with(prefix))
+        || IRRELEVANT_PHRASES.iter().any(|phrase| definition.contains(phrase))
     {
         return Vec::new();
     }
@@ -178,13 +127,15 @@ pub(super) fn parse_glosses(definition: &str) -> Vec<Gloss> {
     {
         return Vec::new();
     }
-    let rank = match () {
-        () if is_labelled(&TECHNICAL_LABELS) => GlossRank::Technical,
-        () if is_labelled(&RARE_LABELS) || plain.trim_start().starts_with("fig.") => GlossRank::Rare,
-        () => GlossRank::Common,
+    let rank = if is_labelled(&TECHNICAL_LABELS) {
+        GlossRank::Technical
+    } else if is_labelled(&RARE_LABELS) || plain.trim_start().starts_with("fig.") {
+        GlossRank::Rare
+    } else {
+        GlossRank::Common
     };
     let alternatives = plain.split([';', ',', ':']).flat_map(|piece| piece.split(" or "));
-    alternatives.filter_map(|piece| gloss(piece, rank)).collect()
+    alternatives.filter_map(|piece| parse_gloss(piece, rank)).collect()
 }
 
 fn has_label(note: &str, labels: &[&str]) -> bool {
@@ -199,7 +150,7 @@ fn has_label(note: &str, labels: &[&str]) -> bool {
 pub(super) fn cross_reference(definition: &str) -> Option<&str> {
     const REFERENCE_PREFIXES: [&str; 6] =
         ["variant of ", "erhua variant of ", "old variant of ", "see ", "also written ", "same as "];
-    let rest = REFERENCE_PREFIXES.iter().find_map(|start| definition.strip_prefix(start))?;
+    let rest = REFERENCE_PREFIXES.iter().find_map(|prefix| definition.strip_prefix(prefix))?;
     let word = rest.split(['[', ' ', ',', ';']).next()?;
     let simplified = word.split_once('|').map_or(word, |(_, simplified)| simplified);
     (!simplified.is_empty() && simplified.chars().all(is_han)).then_some(simplified)
@@ -208,41 +159,41 @@ pub(super) fn cross_reference(definition: &str) -> Option<&str> {
 /// Splits a definition into its text without brackets, and the notes in parentheses.
 fn split_notes(definition: &str) -> (String, Vec<String>) {
     let (mut plain, mut notes) = (String::with_capacity(definition.len()), Vec::new());
-    let (mut round, mut square) = (0_u32, 0_u32);
+    let (mut paren_depth, mut bracket_depth) = (0_u32, 0_u32);
     let mut note = String::new();
     for letter in definition.chars() {
         match letter {
-            '(' => round += 1,
-            '[' => square += 1,
+            '(' => paren_depth += 1,
+            '[' => bracket_depth += 1,
             ')' => {
-                round = round.saturating_sub(1);
-                if round == 0 {
+                paren_depth = paren_depth.saturating_sub(1);
+                if paren_depth == 0 {
                     notes.push(std::mem::take(&mut note));
                 }
             }
-            ']' => square = square.saturating_sub(1),
-            _ if square > 0 => {}
-            _ if round > 0 => note.push(letter),
+            ']' => bracket_depth = bracket_depth.saturating_sub(1),
+            _ if bracket_depth > 0 => {}
+            _ if paren_depth > 0 => note.push(letter),
             _ => plain.push(letter),
         }
     }
     (plain, notes)
 }
 
-fn gloss(piece: &str, rank: GlossRank) -> Option<Gloss> {
+fn parse_gloss(piece: &str, rank: GlossRank) -> Option<Gloss> {
     let piece = piece.trim();
-    // One part of a list may have such a prefix, as in "abbr. for 人工智能, artificial intelligence".
-    if NON_GLOSS_PREFIXES.iter().any(|start| piece.starts_with(start)) {
+    // One part of a definition may have such a prefix, as in "cup; classifier for drinks".
+    if NON_GLOSS_PREFIXES.iter().any(|prefix| piece.starts_with(prefix)) {
         return None;
     }
     let words: Vec<String> =
         piece.split_whitespace().filter(|word| !word.chars().any(is_han)).flat_map(plain_words).collect();
-    let content_words: Vec<String> =
-        words.iter().filter(|word| !FUNCTION_WORDS.contains(&word.as_str())).cloned().collect();
+    let is_function_word = |word: &String| FUNCTION_WORDS.split(' ').any(|known| known == word);
+    let content_words: Vec<String> = words.into_iter().filter(|word| !is_function_word(word)).collect();
     let rank = match content_words.len() {
         0 => return None,
-        length if length <= MAX_TRANSLATION_WORDS => rank,
-        length if length <= MAX_EXPLANATION_WORDS => GlossRank::Explanation,
+        count if count <= MAX_TRANSLATION_WORDS => rank,
+        count if count <= MAX_EXPLANATION_WORDS => GlossRank::Explanation,
         _ => return None,
     };
     let has_letters = content_words.iter().any(|word| word.chars().any(char::is_alphabetic));

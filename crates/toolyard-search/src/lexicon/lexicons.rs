@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    built_in::{self, BuiltInLexicon},
+    built_in,
     script::is_han,
     segmenter::segment,
     stored_lexicon::StoredLexicon,
@@ -66,15 +66,6 @@ impl Lexicon for StoredLexicon {
     }
 }
 
-impl Lexicon for BuiltInLexicon {
-    fn translate(&self, text: &str) -> Vec<WordTranslation> {
-        if !text.chars().any(is_han) {
-            return Vec::new();
-        }
-        translate(&built_in::table().into_iter().collect::<Vec<_>>(), text)
-    }
-}
-
 /// Translates the words of a text. Glosses of earlier lexicons come first; a stop word of an earlier lexicon has none.
 fn translate(lexicons: &[&StoredLexicon], text: &str) -> Vec<WordTranslation> {
     let mut translations = Vec::new();
@@ -82,11 +73,11 @@ fn translate(lexicons: &[&StoredLexicon], text: &str) -> Vec<WordTranslation> {
         let mut glosses: Vec<Vec<String>> = Vec::new();
         let known = lexicons.iter().zip(segment.word_ids).filter_map(|(lexicon, id)| Some((lexicon, id?)));
         for (lexicon, id) in known {
-            let own = lexicon.glosses(id);
-            if own.is_empty() {
+            let added = lexicon.glosses(id);
+            if added.is_empty() {
                 break;
             }
-            for gloss in own {
+            for gloss in added {
                 if !glosses.contains(&gloss) {
                     glosses.push(gloss);
                 }

@@ -8,12 +8,11 @@ use std::ops::Range;
 
 use super::{script::is_han, stored_lexicon::StoredLexicon};
 
-/// A word of a text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Segment {
     /// Byte range in the text.
     pub(super) range: Range<usize>,
-    /// Its number in every lexicon that has it.
+    /// Its id in each lexicon; `None` where the lexicon does not have it.
     pub(super) word_ids: Vec<Option<u32>>,
 }
 
@@ -21,7 +20,7 @@ pub(super) struct Segment {
 /// words that the first lexicon does not have.
 type Cost = [u32; 4];
 
-/// The best first word from a position, with the cost of the text from there.
+/// The first word of the best segmentation from a position to the end, with the cost of that segmentation.
 #[derive(Debug, Clone, Default)]
 struct BestSegment {
     cost: Cost,
@@ -63,72 +62,74 @@ fn segment_run(lexicons: &[&StoredLexicon], run: &[(usize, char)], words: &mut V
     }
 }
 
-/// The best segment from every position of a run, computed from its end.
+/// The best first segment from every position of a run, computed from its end.
 fn best_segments(lexicons: &[&StoredLexicon], run: &[(usize, char)]) -> Vec<BestSegment> {
     let simplified: Vec<Vec<char>> = lexicons
         .iter()
         .map(|lexicon| run.iter().map(|(_, letter)| lexicon.simplified(*letter)).collect())
         .collect();
-    // In reverse order: the last element belongs to the position computed last.
-    let mut known: Vec<BestSegment> = Vec::with_capacity(run.len());
+    // In reverse order: the last element belongs to the position computed last, which is the first in the text.
+    let mut best_reversed: Vec<BestSegment> = Vec::with_capacity(run.len());
     for at in (0..run.len()).rev() {
-        let mut found: Vec<Vec<Option<u32>>> = Vec::new();
+        // At index `length - 1`: the ids of the word of this length.
+        let mut ids_by_length: Vec<Vec<Option<u32>>> = Vec::new();
         for (position, (lexicon, letters)) in lexicons.iter().zip(&simplified).enumerate() {
-            lexicon.for_each_prefix_word(letters.get(at..).unwrap_or_default(), |length, number| {
-                if found.len() < length {
-                    found.resize(length, vec![None; lexicons.len()]);
+            lexicon.for_each_prefix_word(letters.get(at..).unwrap_or_default(), |length, id| {
+                if ids_by_length.len() < length {
+                    ids_by_length.resize(length, vec![None; lexicons.len()]);
                 }
-                if let Some(slot) = found.get_mut(length - 1).and_then(|word_ids| word_ids.get_mut(position))
+                if let Some(slot) =
+                    ids_by_length.get_mut(length - 1).and_then(|word_ids| word_ids.get_mut(position))
                 {
-                    *slot = Some(number);
+                    *slot = Some(id);
                 }
             });
         }
-        if found.is_empty() {
-            found.push(vec![None; lexicons.len()]);
+        if ids_by_length.is_empty() {
+            ids_by_length.push(vec![None; lexicons.len()]);
         }
-        let candidates = found.into_iter().enumerate().map(|(index, word_ids)| (index + 1, word_ids));
+        let candidates = ids_by_length.into_iter().enumerate().map(|(index, word_ids)| (index + 1, word_ids));
         let best_segments = candidates
             .filter(|(length, word_ids)| *length == 1 || word_ids.iter().any(Option::is_some))
             .map(|(chars, word_ids)| {
                 let is_single = chars == 1 && !is_stop_word(lexicons, &word_ids);
                 BestSegment {
-                    cost: cost(is_single, &word_ids, remaining_cost(&known, chars)),
+                    cost: cost(is_single, &word_ids, remaining_cost(&best_reversed, chars)),
                     chars,
                     word_ids,
                 }
             });
         // `min_by_key` keeps the first, so ties prefer the shortest word here and longer words later.
-        known.push(best_segments.min_by_key(|segment| segment.cost).unwrap_or_default());
+        best_reversed.push(best_segments.min_by_key(|segment| segment.cost).unwrap_or_default());
     }
-    known.reverse();
-    known
+    best_reversed.reverse();
+    best_reversed
 }
 
 /// Cost of the text after a word.
-fn remaining_cost(known: &[BestSegment], chars: usize) -> Cost {
-    known
+fn remaining_cost(best_reversed: &[BestSegment], chars: usize) -> Cost {
+    best_reversed
         .len()
         .checked_sub(chars)
-        .and_then(|at| known.get(at))
+        .and_then(|at| best_reversed.get(at))
         .map_or_else(Cost::default, |segment| segment.cost)
 }
 
 /// Whether the first lexicon that has the word gives no gloss for it.
 fn is_stop_word(lexicons: &[&StoredLexicon], word_ids: &[Option<u32>]) -> bool {
-    let known = lexicons.iter().zip(word_ids).find_map(|(lexicon, number)| Some((lexicon, (*number)?)));
-    known.is_some_and(|(lexicon, number)| lexicon.glosses(number).is_empty())
+    let known = lexicons.iter().zip(word_ids).find_map(|(lexicon, id)| Some((lexicon, (*id)?)));
+    known.is_some_and(|(lexicon, id)| lexicon.glosses(id).is_empty())
 }
 
 fn cost(is_single: bool, word_ids: &[Option<u32>], remaining_cost: Cost) -> Cost {
-    let [pieces, singles, unknown, secondary] = remaining_cost;
+    let [words, singles, unknown, not_in_first] = remaining_cost;
     let is_unknown = word_ids.iter().all(Option::is_none);
-    let is_secondary = word_ids.first().is_none_or(Option::is_none);
+    let is_not_in_first = word_ids.first().is_none_or(Option::is_none);
     [
-        pieces + 1,
+        words + 1,
         singles + u32::from(is_single),
         unknown + u32::from(is_unknown),
-        secondary + u32::from(is_secondary),
+        not_in_first + u32::from(is_not_in_first),
     ]
 }
 

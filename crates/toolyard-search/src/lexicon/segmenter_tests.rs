@@ -78,24 +78,24 @@ proptest! {
 
     #[test]
     fn every_word_of_a_dictionary_is_found(words in proptest::collection::btree_set("[\\u{4e00}-\\u{4e20}]{2,6}", 1..30)) {
-        let entry = |(at, word): (usize, &String)| DictionaryEntry {
+        let entry = |(index, word): (usize, &String)| DictionaryEntry {
             traditional: word.clone(),
             simplified: word.clone(),
             pinyin: "x".to_owned(),
-            definitions: vec![format!("word{at}")],
+            definitions: vec![format!("word{index}")],
         };
         let built = build_lexicon(words.iter().enumerate().map(entry), &Origin::default()).unwrap();
         let stored = StoredLexicon::from_bytes(built.bytes).unwrap();
-        for (at, word) in words.iter().enumerate() {
+        for (index, word) in words.iter().enumerate() {
             let translations = stored.translate(word);
             // Two words never cost less than one.
             prop_assert_eq!(translations.len(), 1);
-            prop_assert_eq!(&translations[0].glosses, &vec![vec![format!("word{at}")]]);
+            prop_assert_eq!(&translations[0].glosses, &vec![vec![format!("word{index}")]]);
         }
     }
 }
 
 fn shared_lexicons() -> &'static Lexicons {
-    static ONCE: std::sync::LazyLock<Lexicons> = std::sync::LazyLock::new(lexicons);
-    &ONCE
+    static LEXICONS: std::sync::LazyLock<Lexicons> = std::sync::LazyLock::new(lexicons);
+    &LEXICONS
 }

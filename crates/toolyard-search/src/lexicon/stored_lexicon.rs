@@ -18,8 +18,9 @@ pub struct StoredLexicon(Arc<LexiconData>);
 struct LexiconData {
     bytes: Vec<u8>,
     origin: Origin,
-    characters: Range<usize>,
-    offsets: Range<usize>,
+    // The sections, see the module `format`.
+    simplifications: Range<usize>,
+    word_offsets: Range<usize>,
     words: Range<usize>,
     vocabulary_offsets: Range<usize>,
     vocabulary: Range<usize>,
@@ -65,12 +66,12 @@ impl StoredLexicon {
         let origin =
             bytes.get(sections.0.clone()).and_then(|origin_json| serde_json::from_slice(origin_json).ok());
         let origin = origin.ok_or(LexiconError::Damaged("unreadable origin"))?;
-        let (_, characters, offsets, words, vocabulary_offsets, vocabulary) = sections;
+        let (_, simplifications, word_offsets, words, vocabulary_offsets, vocabulary) = sections;
         Ok(Self(Arc::new(LexiconData {
             bytes,
             origin,
-            characters,
-            offsets,
+            simplifications,
+            word_offsets,
             words,
             vocabulary_offsets,
             vocabulary,
@@ -84,7 +85,7 @@ impl StoredLexicon {
 
     /// Number of words.
     pub fn len(&self) -> usize {
-        (self.0.offsets.len() / 4).saturating_sub(1)
+        (self.0.word_offsets.len() / 4).saturating_sub(1)
     }
 
     /// Whether the lexicon has no words.
@@ -101,39 +102,40 @@ impl StoredLexicon {
         self.0.bytes.get(range.clone()).unwrap_or_default()
     }
 
-    /// The simplified form of a character.
+    /// The simplified form of a character, or the character itself.
     pub(super) fn simplified(&self, letter: char) -> char {
-        let characters = self.section(&self.0.characters);
-        let pair = |at: usize| u32_at(characters, at * 2);
-        let at = partition_point(0..characters.len() / 8, |at| {
-            pair(at).is_some_and(|known| known < u32::from(letter))
+        let pairs = self.section(&self.0.simplifications);
+        let traditional = |at: usize| u32_at(pairs, at * 2);
+        let at = partition_point(0..pairs.len() / 8, |at| {
+            traditional(at).is_some_and(|known| known < u32::from(letter))
         });
-        match pair(at) {
+        match traditional(at) {
             Some(known) if known == u32::from(letter) => {
-                u32_at(characters, at * 2 + 1).and_then(char::from_u32).unwrap_or(letter)
+                u32_at(pairs, at * 2 + 1).and_then(char::from_u32).unwrap_or(letter)
             }
             _ => letter,
         }
     }
 
-    /// Calls `found` with the length in characters and the number of every word that is a prefix of `characters`.
-    pub(super) fn for_each_prefix_word(&self, characters: &[char], mut found: impl FnMut(usize, u32)) {
+    /// Calls `each` with the length in characters and the id of every word that is a prefix of `characters`.
+    pub(super) fn for_each_prefix_word(&self, characters: &[char], mut each: impl FnMut(usize, u32)) {
         let mut prefix = String::with_capacity(MAX_WORD_CHARS * 4);
         let mut range = 0..self.len();
         for (index, letter) in characters.iter().take(MAX_WORD_CHARS).enumerate() {
             prefix.push(*letter);
-            let wanted = prefix.as_bytes();
-            let start = partition_point(range.clone(), |at| self.word(at).is_some_and(|word| word < wanted));
+            let prefix_bytes = prefix.as_bytes();
+            let start =
+                partition_point(range.clone(), |at| self.word(at).is_some_and(|word| word < prefix_bytes));
             let end = partition_point(start..range.end, |at| {
-                self.word(at).is_some_and(|word| word.starts_with(wanted))
+                self.word(at).is_some_and(|word| word.starts_with(prefix_bytes))
             });
             if start >= end {
                 return;
             }
-            if self.word(start) == Some(wanted)
-                && let Ok(number) = u32::try_from(start)
+            if self.word(start) == Some(prefix_bytes)
+                && let Ok(id) = u32::try_from(start)
             {
-                found(index + 1, number);
+                each(index + 1, id);
             }
             range = start..end;
         }
@@ -141,7 +143,7 @@ impl StoredLexicon {
 
     /// The word of a record, and a reader of its glosses.
     fn record(&self, at: usize) -> Option<(&[u8], ByteReader<'_>)> {
-        let offsets = self.section(&self.0.offsets);
+        let offsets = self.section(&self.0.word_offsets);
         let start = usize::try_from(u32_at(offsets, at)?).ok()?;
         let end = usize::try_from(u32_at(offsets, at + 1)?).ok()?;
         let mut reader = ByteReader(self.section(&self.0.words).get(start..end)?);
@@ -154,9 +156,9 @@ impl StoredLexicon {
     }
 
     /// The glosses of a word, as far as they are readable.
-    pub(super) fn glosses(&self, number: u32) -> Vec<Vec<String>> {
+    pub(super) fn glosses(&self, word_id: u32) -> Vec<Vec<String>> {
         let mut glosses = Vec::new();
-        let record = usize::try_from(number).ok().and_then(|at| self.record(at));
+        let record = usize::try_from(word_id).ok().and_then(|at| self.record(at));
         let Some((_, mut reader)) = record else { return glosses };
         for _ in 0..reader.read_varint().unwrap_or(0).min(MAX_GLOSS_ITEMS) {
             let count = reader.read_varint().unwrap_or(0).min(MAX_GLOSS_ITEMS);
@@ -170,9 +172,9 @@ impl StoredLexicon {
         glosses
     }
 
-    fn vocabulary_word(&self, number: u32) -> Option<String> {
+    fn vocabulary_word(&self, id: u32) -> Option<String> {
         let offsets = self.section(&self.0.vocabulary_offsets);
-        let at = usize::try_from(number).ok()?;
+        let at = usize::try_from(id).ok()?;
         let start = usize::try_from(u32_at(offsets, at)?).ok()?;
         let end = usize::try_from(u32_at(offsets, at + 1)?).ok()?;
         let word = self.section(&self.0.vocabulary).get(start..end)?;
@@ -204,20 +206,20 @@ fn section_ranges(reader: &mut ByteReader<'_>, bytes: &[u8]) -> Option<SectionRa
     for length in &mut lengths {
         *length = usize::try_from(reader.read_u32()?).ok()?;
     }
-    let [origin_json, characters, words, word_bytes, vocabulary, vocabulary_bytes] = lengths;
+    let [origin_bytes, simplifications, words, word_bytes, vocabulary_words, vocabulary_bytes] = lengths;
     let mut at = HEADER_BYTES + LENGTH_COUNT * 4;
     let mut section = |length: usize| {
         let start = at;
         at = start.checked_add(length)?;
         Some(start..at)
     };
-    let row = |count: usize, width: usize| count.checked_mul(width);
+    let array_bytes = |count: usize, item_bytes: usize| count.checked_mul(item_bytes);
     let sections = (
-        section(origin_json)?,
-        section(row(characters, 8)?)?,
-        section(row(words.checked_add(1)?, 4)?)?,
+        section(origin_bytes)?,
+        section(array_bytes(simplifications, 8)?)?,
+        section(array_bytes(words.checked_add(1)?, 4)?)?,
         section(word_bytes)?,
-        section(row(vocabulary.checked_add(1)?, 4)?)?,
+        section(array_bytes(vocabulary_words.checked_add(1)?, 4)?)?,
         section(vocabulary_bytes)?,
     );
     (sections.5.end == bytes.len()).then_some(sections)

@@ -12,7 +12,7 @@ const DICTIONARY: &str = "\
 賬號 账号 [zhang4 hao4] /variant of 帳號|帐号[zhang4 hao4]/
 ";
 
-fn bytes() -> Vec<u8> {
+fn lexicon_bytes() -> Vec<u8> {
     let origin =
         Origin { language: "zh".to_owned(), licence: "CC BY-SA 4.0".to_owned(), ..Origin::default() };
     build_lexicon(parse_cedict(DICTIONARY), &origin).unwrap().bytes
@@ -35,7 +35,7 @@ fn glosses(lexicon: &StoredLexicon, text: &str) -> Vec<String> {
 fn a_lexicon_is_written_and_read_back() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("zh.lexicon");
-    std::fs::write(&file, bytes()).unwrap();
+    std::fs::write(&file, lexicon_bytes()).unwrap();
     let lexicon = StoredLexicon::open(&file).unwrap();
     assert_eq!((lexicon.len(), lexicon.origin().licence.as_str()), (4, "CC BY-SA 4.0"));
     assert_eq!(glosses(&lexicon, "刪除容器"), ["delete", "cancel", "container", "receptacle", "vessel"]);
@@ -44,7 +44,7 @@ fn a_lexicon_is_written_and_read_back() {
 
 #[test]
 fn building_is_deterministic() {
-    assert_eq!(bytes(), bytes());
+    assert_eq!(lexicon_bytes(), lexicon_bytes());
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn unusable_files_are_rejected() {
     let read = |bytes: &[u8]| StoredLexicon::from_bytes(bytes.to_vec()).map(|lexicon| lexicon.len());
     assert!(matches!(read(b""), Err(LexiconError::NotALexicon)));
     assert!(matches!(read(b"TOOLYLEX"), Err(LexiconError::Damaged(_))));
-    let mut later = bytes();
+    let mut later = lexicon_bytes();
     later[8] = 9;
     assert!(matches!(read(&later), Err(LexiconError::UnsupportedVersion { found: 9, supported: VERSION })));
     assert!(matches!(StoredLexicon::open(Path::new("/nowhere")), Err(LexiconError::Unreadable { .. })));
@@ -64,23 +64,23 @@ fn unusable_files_are_rejected() {
 
 proptest! {
     #[test]
-    fn any_changed_byte_is_detected(at in 0..bytes().len(), value in 1_u8..) {
-        let mut changed = bytes();
+    fn any_changed_byte_is_detected(at in 0..lexicon_bytes().len(), value in 1_u8..) {
+        let mut changed = lexicon_bytes();
         changed[at] ^= value;
         prop_assert!(StoredLexicon::from_bytes(changed).is_err());
     }
 
     #[test]
     fn a_malicious_file_with_a_valid_checksum_is_safe(
-        changes in proptest::collection::vec((HEADER_BYTES..bytes().len(), any::<u8>()), 1..12),
-        kept in 0..=bytes().len(),
+        changes in proptest::collection::vec((HEADER_BYTES..lexicon_bytes().len(), any::<u8>()), 1..12),
+        kept in 0..=lexicon_bytes().len(),
         text in "[删除容器帐号刪账a]{0,12}",
     ) {
-        let mut changed = bytes();
+        let mut changed = lexicon_bytes();
         for (at, value) in changes {
             changed[at] = value;
         }
-        changed.truncate(kept.max(bytes().len() / 2));
+        changed.truncate(kept.max(lexicon_bytes().len() / 2));
         if let Ok(lexicon) = StoredLexicon::from_bytes(with_valid_checksum(changed)) {
             for word in lexicon.translate(&text) {
                 prop_assert!(text.get(word.range).is_some());

@@ -24,62 +24,66 @@ impl LexiconContent {
     }
 }
 
-/// Serializes a lexicon.
 pub(super) fn serialize(content: &LexiconContent, origin: &Origin) -> Result<Vec<u8>, LexiconError> {
     let vocabulary = vocabulary(content);
-    let numbers: HashMap<&str, u32> = vocabulary.iter().copied().zip(0..).collect();
+    let vocabulary_ids: HashMap<&str, u32> = vocabulary.iter().copied().zip(0..).collect();
     let (mut offsets, mut records) = (U32Array::default(), Vec::new());
     let short_words = content.words.iter().filter(|(word, _)| word.chars().count() <= MAX_WORD_CHARS);
     for (word, glosses) in short_words {
         offsets.push(records.len())?;
-        // The longest word takes 32 bytes, so this never saturates.
+        // A word of eight characters takes at most 32 bytes, so the length fits.
         records.push(u8::try_from(word.len()).unwrap_or(u8::MAX));
         records.extend_from_slice(word.as_bytes());
         write_varint(checked_length(glosses.len())?, &mut records);
         for gloss in glosses {
             write_varint(checked_length(gloss.len())?, &mut records);
-            for english in gloss {
-                write_varint(numbers.get(english.as_str()).copied().unwrap_or_default(), &mut records);
+            for gloss_word in gloss {
+                write_varint(
+                    vocabulary_ids.get(gloss_word.as_str()).copied().unwrap_or_default(),
+                    &mut records,
+                );
             }
         }
     }
-    let words = offsets.0.len() / 4;
+    let word_count = offsets.0.len() / 4;
     offsets.push(records.len())?;
-    let mut english = (U32Array::default(), Vec::new());
+    let (mut vocabulary_offsets, mut vocabulary_bytes) = (U32Array::default(), Vec::new());
     for word in &vocabulary {
-        english.0.push(english.1.len())?;
-        english.1.extend_from_slice(word.as_bytes());
+        vocabulary_offsets.push(vocabulary_bytes.len())?;
+        vocabulary_bytes.extend_from_slice(word.as_bytes());
     }
-    english.0.push(english.1.len())?;
+    vocabulary_offsets.push(vocabulary_bytes.len())?;
     let origin_json = serde_json::to_vec(origin).unwrap_or_default();
     let mut simplifications = Vec::with_capacity(content.simplifications.len() * 8);
     for (traditional, simplified) in &content.simplifications {
         simplifications.extend(u32::from(*traditional).to_le_bytes());
         simplifications.extend(u32::from(*simplified).to_le_bytes());
     }
-    let mut body = U32Array::default();
-    for number in [
+    let mut lengths = U32Array::default();
+    for length in [
         origin_json.len(),
         content.simplifications.len(),
-        words,
+        word_count,
         records.len(),
         vocabulary.len(),
-        english.1.len(),
+        vocabulary_bytes.len(),
     ] {
-        body.push(number)?;
+        lengths.push(length)?;
     }
-    let body = [body.0, origin_json, simplifications, offsets.0, records, english.0.0, english.1].concat();
+    let body =
+        [lengths.0, origin_json, simplifications, offsets.0, records, vocabulary_offsets.0, vocabulary_bytes]
+            .concat();
     Ok([MAGIC, VERSION.to_le_bytes().as_slice(), ContentHash::of(&body).as_bytes(), &body].concat())
 }
 
 /// The English words of all glosses, most frequent first: their indices take the fewest bytes.
 fn vocabulary(content: &LexiconContent) -> Vec<&str> {
-    let mut uses: HashMap<&str, u32> = HashMap::new();
+    let mut counts: HashMap<&str, u32> = HashMap::new();
     for word in content.words.values().flatten().flatten() {
-        *uses.entry(word).or_default() += 1;
+        *counts.entry(word).or_default() += 1;
     }
-    let mut words: Vec<(&str, u32)> = uses.into_iter().collect();
-    words.sort_by(|(one, count), (other, others)| others.cmp(count).then(one.cmp(other)));
+    let mut words: Vec<(&str, u32)> = counts.into_iter().collect();
+    words.sort_by(|(one, count), (other, other_count)| other_count.cmp(count).then(one.cmp(other)));
     words.into_iter().map(|(word, _)| word).collect()
 }
 
@@ -88,15 +92,16 @@ fn vocabulary(content: &LexiconContent) -> Vec<&str> {
 struct U32Array(Vec<u8>);
 
 impl U32Array {
-    fn push(&mut self, number: usize) -> Result<(), LexiconError> {
-        self.0.extend(checked_length(number)?.to_le_bytes());
+    fn push(&mut self, value: usize) -> Result<(), LexiconError> {
+        self.0.extend(checked_length(value)?.to_le_bytes());
         Ok(())
     }
 }
 
-fn checked_length(number: usize) -> Result<u32, LexiconError> {
-    u32::try_from(number)
+/// A length as `u32`, if it does not exceed the size limit of a lexicon.
+fn checked_length(length: usize) -> Result<u32, LexiconError> {
+    u32::try_from(length)
         .ok()
-        .filter(|number| u64::from(*number) <= MAX_LEXICON_BYTES)
-        .ok_or(LexiconError::TooLarge(number as u64))
+        .filter(|length| u64::from(*length) <= MAX_LEXICON_BYTES)
+        .ok_or(LexiconError::TooLarge(length as u64))
 }

@@ -1,4 +1,4 @@
-//! A request as searched for: weighted terms, each with its expansions.
+//! A parsed request: weighted terms, each with its expansions.
 
 use crate::{accumulator::DocumentId, index::vocabulary::TermId};
 
@@ -54,7 +54,7 @@ pub(crate) struct QueryTerm {
     pub(crate) word: String,
     pub(crate) expansions: Vec<Expansion>,
     pub(crate) weight: f32,
-    /// Number of the sentence.
+    /// Index of its sentence; [`Query::sentence_count`] for translations, which are not assigned to a sentence.
     pub(crate) sentence: usize,
 }
 
@@ -65,7 +65,6 @@ pub(crate) struct QueryBigram {
     pub(crate) terms: [TermId; 2],
 }
 
-/// A parsed request.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Query {
     pub(crate) terms: Vec<QueryTerm>,
@@ -84,7 +83,7 @@ impl Query {
     /// Adds the terms of the task of which this request is a step, at a lower weight.
     pub(crate) fn within_task(mut self, task: &Self) -> Self {
         for term in &task.terms {
-            if self.terms.iter().all(|own| own.key != term.key) {
+            if self.terms.iter().all(|step_term| step_term.key != term.key) {
                 self.terms.push(QueryTerm {
                     weight: term.weight * TASK_TERM_WEIGHT,
                     sentence: 0,

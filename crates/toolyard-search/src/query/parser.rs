@@ -22,7 +22,7 @@ const MAX_QUERY_WORDS: usize = 400;
 const MAX_QUERY_BYTES: usize = 16 << 10;
 /// Weight of a word with a digit.
 const NUMBER_WEIGHT: f32 = 0.6;
-/// Weight of the type of a value.
+/// Weight of the type of a value, such as `url`.
 const VALUE_WEIGHT: f32 = 0.38;
 /// Weight that the repetition of a word adds.
 const REPETITION_WEIGHT: f32 = 0.74;
@@ -67,6 +67,7 @@ struct QueryParser<'a> {
     positions: HashMap<String, usize>,
     /// Used only if the request has no other words.
     stop_words: Vec<QueryTerm>,
+    /// How many more words are read.
     words_left: usize,
 }
 
@@ -78,7 +79,7 @@ impl QueryParser<'_> {
             if self.words_left > 0 {
                 self.words_left -= 1;
                 let mut terms = Vec::new();
-                stemmer.each_term(token, |term| terms.push(term.to_owned()));
+                stemmer.for_each_term(token, |term| terms.push(term.to_owned()));
                 tokens.push((token.to_owned(), terms, kind));
             }
         });
@@ -92,11 +93,12 @@ impl QueryParser<'_> {
         }
     }
 
+    /// Adds the bigram of two terms; returns id and hash of the second, or `None` if it is not indexed.
     fn add_bigram(&mut self, previous: Option<(TermId, u32)>, term: &str) -> Option<(TermId, u32)> {
         let current = (self.index.vocabulary.id(term)?, term_hash(term));
-        if let Some((other, hash)) = previous {
-            let hash = bigram_hash(hash, current.1);
-            self.query.bigrams.push(QueryBigram { hash, terms: [other, current.0] });
+        if let Some((previous_id, previous_hash)) = previous {
+            let hash = bigram_hash(previous_hash, current.1);
+            self.query.bigrams.push(QueryBigram { hash, terms: [previous_id, current.0] });
         }
         Some(current)
     }
@@ -107,9 +109,9 @@ impl QueryParser<'_> {
             term.weight += REPETITION_WEIGHT / (1.0 + term.weight);
             return;
         }
-        let own = terms.iter().filter_map(|term| self.index.vocabulary.id(term));
+        let exact = terms.iter().filter_map(|term| self.index.vocabulary.id(term));
         let mut expansions: Vec<Expansion> =
-            own.map(|term| expansion(vec![term], MatchKind::Exact, true)).collect();
+            exact.map(|term| expansion(vec![term], MatchKind::Exact, true)).collect();
         let is_indexed = !expansions.is_empty();
         if !is_stop_word {
             let related = self.index.vocabulary.related_terms(first);
@@ -117,43 +119,51 @@ impl QueryParser<'_> {
             self.expand(&mut expansions, synonyms(first), MatchKind::Synonym, is_indexed);
         }
         let weight = if word.bytes().any(|byte| byte.is_ascii_digit()) { NUMBER_WEIGHT } else { 1.0 };
-        self.add_term(first.clone(), word, expansions, weight, is_stop_word);
+        let Some(term) = self.new_term(first, word, expansions, weight) else { return };
+        if is_stop_word {
+            self.positions.insert(term.key.clone(), usize::MAX);
+            self.stop_words.push(term);
+        } else {
+            self.push_term(term);
+        }
     }
 
-    /// Adds the phrases all of whose terms are indexed.
-    fn expand(&self, to: &mut Vec<Expansion>, phrases: &[Vec<String>], kind: MatchKind, is_indexed: bool) {
+    /// Adds to `expansions` the phrases all of whose terms are indexed.
+    fn expand(
+        &self,
+        expansions: &mut Vec<Expansion>,
+        phrases: &[Vec<String>],
+        kind: MatchKind,
+        is_indexed: bool,
+    ) {
         for phrase in phrases {
             let terms: Option<Vec<TermId>> =
                 phrase.iter().map(|term| self.index.vocabulary.id(term)).collect();
-            to.extend(
+            expansions.extend(
                 terms.filter(|terms| !terms.is_empty()).map(|terms| expansion(terms, kind, is_indexed)),
             );
         }
     }
 
-    fn add_term(
-        &mut self,
-        key: String,
-        word: &str,
-        expansions: Vec<Expansion>,
-        weight: f32,
-        is_stop_word: bool,
-    ) {
-        if expansions.is_empty()
-            || self.query.terms.len() >= MAX_QUERY_WORDS
-            || self.positions.contains_key(&key)
-        {
-            return;
+    fn add_term(&mut self, key: &str, word: &str, expansions: Vec<Expansion>, weight: f32) {
+        if let Some(term) = self.new_term(key, word, expansions, weight) {
+            self.push_term(term);
+        }
+    }
+
+    /// A term of the current sentence; `None` if there are no expansions, the key is already in use, or the query is full.
+    fn new_term(&self, key: &str, word: &str, expansions: Vec<Expansion>, weight: f32) -> Option<QueryTerm> {
+        let is_full = self.query.terms.len() >= MAX_QUERY_WORDS;
+        if expansions.is_empty() || is_full || self.positions.contains_key(key) {
+            return None;
         }
         let sentence = self.query.sentence_count;
-        let term = QueryTerm { key: key.clone(), word: word.to_owned(), expansions, weight, sentence };
-        if is_stop_word {
-            self.positions.insert(key, usize::MAX);
-            self.stop_words.push(term);
-        } else {
-            self.positions.insert(key, self.query.terms.len());
-            self.query.terms.push(term);
-        }
+        Some(QueryTerm { key: key.to_owned(), word: word.to_owned(), expansions, weight, sentence })
+    }
+
+    fn push_term(&mut self, term: QueryTerm) {
+        self.positions.insert(term.key.clone(), self.query.terms.len());
+        self.query.terms.push(term);
     }
 
     fn add_values(&mut self, sentence: &str) {
@@ -162,15 +172,15 @@ impl QueryParser<'_> {
             let terms = names.iter().filter_map(|name| self.index.vocabulary.id(&stem_english(name)));
             let expansions = terms.map(|term| expansion(vec![term], MatchKind::Value, true)).collect();
             let key = format!("value {}", names.first().copied().unwrap_or_default());
-            self.add_term(key, word, expansions, VALUE_WEIGHT, false);
+            self.add_term(&key, word, expansions, VALUE_WEIGHT);
         }
     }
 
-    /// Adds compounds (`work book` for `workbook`) and phrases with synonyms.
+    /// Adds compounds (the term `workbook` for the words `work book`) and phrases with synonyms.
     fn add_phrases(&mut self, sentence: &str) {
         for run in word_runs(sentence) {
-            for two in run.windows(2) {
-                let [first, second] = two else { continue };
+            for pair in run.windows(2) {
+                let [first, second] = pair else { continue };
                 if is_stop_term(&stem_english(first)) || is_stop_term(&stem_english(second)) {
                     continue;
                 }
@@ -178,7 +188,7 @@ impl QueryParser<'_> {
                 let term = self.index.vocabulary.id(&compound);
                 let expansions = term.map(|term| expansion(vec![term], MatchKind::Compound, true));
                 let word = format!("{first} {second}");
-                self.add_term(compound, &word, expansions.into_iter().collect(), 1.0, false);
+                self.add_term(&compound, &word, expansions.into_iter().collect(), 1.0);
             }
             let terms: Vec<String> = run.iter().map(|word| stem_english(word)).collect();
             for length in 2..=MAX_PHRASE_WORDS {
@@ -186,8 +196,7 @@ impl QueryParser<'_> {
                     let key = phrase.join(" ");
                     let mut expansions = Vec::new();
                     self.expand(&mut expansions, synonyms(&key), MatchKind::Synonym, false);
-                    let word = key.clone();
-                    self.add_term(key, &word, expansions, 1.0, false);
+                    self.add_term(&key, &key, expansions, 1.0);
                 }
             }
         }
@@ -204,17 +213,17 @@ impl QueryParser<'_> {
                 translation.glosses.iter().map(|gloss| gloss_terms(gloss)).collect();
             let mut expansions = Vec::new();
             self.expand(&mut expansions, &glosses, MatchKind::Translation, false);
-            self.add_term(format!("gloss {word}"), word, expansions, 1.0, false);
+            self.add_term(&format!("gloss {word}"), word, expansions, 1.0);
         }
     }
 
-    /// Adds identifiers, and the whole request, that are names of tools.
+    /// Adds the identifiers of the request that are names of tools; the whole request counts as one too.
     fn add_tool_names(&mut self, text: &str) {
-        let trimmed = text.trim();
+        let whole_request = text.trim();
         let is_edge = |letter: char| !letter.is_alphanumeric() && letter != '_';
         let words = text.split_whitespace().map(|word| word.trim_matches(is_edge));
         let identifiers = words.filter(|word| word.contains('_') || is_camel_case(word));
-        for name in identifiers.chain([trimmed]) {
+        for name in identifiers.chain([whole_request]) {
             let name = name.to_lowercase();
             if !self.query.tool_names.contains(&name) && !self.index.documents_named(&name).is_empty() {
                 self.query.tool_names.push(name);
@@ -244,7 +253,8 @@ fn gloss_terms(gloss: &[String]) -> Vec<String> {
     terms
 }
 
-/// Creates an expansion with its weight. Synonyms of a word that is itself indexed weigh less.
+/// Creates an expansion with its weight. `is_indexed`: whether some tool has the word itself; it changes only the weights
+/// of synonyms and words of the same root.
 fn expansion(terms: Vec<TermId>, kind: MatchKind, is_indexed: bool) -> Expansion {
     let weight = match (kind, is_indexed) {
         (MatchKind::Exact | MatchKind::Value, _) => 1.0,
@@ -260,27 +270,27 @@ fn expansion(terms: Vec<TermId>, kind: MatchKind, is_indexed: bool) -> Expansion
 
 /// Splits a text into sentences; a dot ends one only before white space.
 fn sentences(text: &str) -> Vec<&str> {
-    let mut all = Vec::new();
+    let mut sentences = Vec::new();
     let mut start = 0;
     for (at, letter) in text.char_indices() {
         let end = at + letter.len_utf8();
-        let ends = match letter {
+        let is_end = match letter {
             '?' | '!' | ';' | '\n' | '。' | '？' | '！' | '；' => true,
             '.' => text.get(end..).and_then(|rest| rest.chars().next()).is_none_or(char::is_whitespace),
             _ => false,
         };
-        if ends {
-            all.extend(text.get(start..end));
+        if is_end {
+            sentences.extend(text.get(start..end));
             start = end;
         }
     }
-    all.extend(text.get(start..).filter(|rest| !rest.trim().is_empty()));
-    all
+    sentences.extend(text.get(start..).filter(|rest| !rest.trim().is_empty()));
+    sentences
 }
 
 /// Runs of lowercase words with nothing but white space, hyphens, underscores and apostrophes in between.
 fn word_runs(text: &str) -> Vec<Vec<String>> {
-    let mut all = vec![Vec::new()];
+    let mut runs = vec![Vec::new()];
     let mut word = String::new();
     for letter in text.chars().chain([' ']) {
         if letter.is_alphanumeric() && !is_cjk(letter) {
@@ -290,16 +300,16 @@ fn word_runs(text: &str) -> Vec<Vec<String>> {
         // Overlong words are data and end a run like punctuation.
         if word.len() > MAX_TOKEN_BYTES {
             word.clear();
-            all.push(Vec::new());
+            runs.push(Vec::new());
         }
         if !word.is_empty()
-            && let Some(run) = all.last_mut()
+            && let Some(run) = runs.last_mut()
         {
             run.push(std::mem::take(&mut word));
         }
         if !(letter.is_whitespace() || matches!(letter, '-' | '_' | '\'')) {
-            all.push(Vec::new());
+            runs.push(Vec::new());
         }
     }
-    all
+    runs
 }

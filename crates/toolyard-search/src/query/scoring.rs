@@ -13,7 +13,7 @@ use crate::{
 
 /// Exponent of the inverse document frequency.
 const IDF_EXPONENT: f32 = 0.784;
-/// Weight of the noise penalty.
+/// Weight of [`Term::noise_penalty`].
 const NOISE_WEIGHT: f32 = 1.1;
 
 /// A document and its score.
@@ -41,8 +41,8 @@ impl SearchIndex {
 
     #[expect(clippy::cast_precision_loss, reason = "only the logarithm is used")]
     fn weight_of(&self, term: &Term) -> f32 {
-        let (all, with) = (self.len() as f32, term.postings.len() as f32);
-        let idf = (1.0 + (all - with + 0.5).max(0.0) / (with + 0.5)).ln();
+        let (tools, with_term) = (self.len() as f32, term.postings.len() as f32);
+        let idf = (1.0 + (tools - with_term + 0.5).max(0.0) / (with_term + 0.5)).ln();
         (idf.powf(IDF_EXPONENT) + NOISE_WEIGHT * term.noise_penalty).max(0.0)
     }
 
@@ -98,11 +98,11 @@ impl SearchIndex {
         }
     }
 
-    /// Orders by score, best first; ties by name, then server, so that the order of insertion has no effect.
+    /// Orders by score, best first; ties by name, source and key, so that the order of insertion has no effect.
     pub(crate) fn compare_scored(&self, one: ScoredDocument, other: ScoredDocument) -> Ordering {
         other.1.total_cmp(&one.1).then_with(|| {
             let key =
-                |id| self.document(id).map(|document| (&document.name, &document.server, &document.key));
+                |id| self.document(id).map(|document| (&document.name, &document.source, &document.key));
             key(one.0).cmp(&key(other.0))
         })
     }
@@ -112,6 +112,7 @@ impl SearchIndex {
 struct TopDocuments<'a> {
     index: &'a SearchIndex,
     limit: usize,
+    /// Documents with a lower score cannot be among the best.
     threshold: f32,
     entries: Vec<ScoredDocument>,
 }
@@ -122,6 +123,7 @@ impl TopDocuments<'_> {
             return;
         }
         self.entries.push(scored);
+        // Seldom, because a prune looks at all entries.
         if self.entries.len() >= self.limit.max(16).saturating_mul(4) {
             self.prune();
         }

@@ -10,19 +10,19 @@ use crate::{
     },
 };
 
-/// Candidates considered for selection.
+/// At least this many candidates are considered for selection.
 const MIN_CANDIDATES: usize = 100;
 
 /// A tool found by a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hit {
-    /// Server of the tool.
-    pub server: Arc<str>,
+    /// [`SourceText::id`](crate::SourceText::id) of the source of the tool.
+    pub source: Arc<str>,
     /// [`ToolText::key`](crate::ToolText::key) of the tool.
     pub key: Arc<str>,
     /// Relevance; comparable within one search only.
     pub score: f32,
-    /// Server and key of the same tool elsewhere.
+    /// Source and key of the copies of the tool that were not listed: other tools of its name with a similar definition.
     pub duplicates: Vec<(Arc<str>, Arc<str>)>,
     /// Part of the score that comes from past requests.
     pub history_score: f32,
@@ -46,7 +46,7 @@ pub struct TermMatch {
 impl SearchIndex {
     /// The tools for a request, best first.
     pub fn search(&self, request: &str, limit: usize) -> Vec<Hit> {
-        self.find(&Query::parse(self, request), limit)
+        self.search_parsed(&Query::parse(self, request), limit)
     }
 
     /// The tools for a task of several steps: the hits of each step, interleaved. A step such as "save it" says little,
@@ -58,20 +58,20 @@ impl SearchIndex {
         limit: usize,
     ) -> Vec<Hit> {
         let task = Query::parse(self, task);
-        let search = |step: &str| self.find(&Query::parse(self, step).within_task(&task), limit);
+        let search = |step: &str| self.search_parsed(&Query::parse(self, step).within_task(&task), limit);
         interleave(steps.into_iter().map(search).collect(), limit)
     }
 
-    fn find(&self, query: &Query, limit: usize) -> Vec<Hit> {
+    fn search_parsed(&self, query: &Query, limit: usize) -> Vec<Hit> {
         let candidates = self.top_documents(query, MIN_CANDIDATES.max(limit.saturating_mul(2)));
         let selected = self.select(query, &candidates, limit);
-        selected.iter().filter_map(|tool| self.hit(query, tool)).collect()
+        selected.iter().filter_map(|tool| self.to_hit(query, tool)).collect()
     }
 
-    fn hit(&self, query: &Query, tool: &SelectedTool) -> Option<Hit> {
+    fn to_hit(&self, query: &Query, tool: &SelectedTool) -> Option<Hit> {
         let document = self.document(tool.document)?;
-        let identity = |document: &Document| (Arc::clone(&document.server), Arc::clone(&document.key));
-        let (server, key) = identity(document);
+        let identity = |document: &Document| (Arc::clone(&document.source), Arc::clone(&document.key));
+        let (source, key) = identity(document);
         let mut matches: Vec<TermMatch> = Vec::new();
         for query_term in &query.terms {
             if let Some((score, expansion)) = self.best_expansion(query_term, document) {
@@ -82,7 +82,7 @@ impl SearchIndex {
         }
         matches.sort_by(|one, other| other.score.total_cmp(&one.score));
         let duplicates = tool.duplicates.iter().filter_map(|id| self.document(*id)).map(identity).collect();
-        Some(Hit { server, key, score: tool.score, duplicates, history_score: tool.history_score, matches })
+        Some(Hit { source, key, score: tool.score, duplicates, history_score: tool.history_score, matches })
     }
 }
 
@@ -92,11 +92,11 @@ fn interleave(lists: Vec<Vec<Hit>>, limit: usize) -> Vec<Hit> {
     let mut seen = HashSet::new();
     let mut hits = Vec::new();
     loop {
-        let before = hits.len();
+        let count_before = hits.len();
         for list in &mut lists {
-            hits.extend(list.find(|hit| seen.insert((Arc::clone(&hit.server), Arc::clone(&hit.key)))));
+            hits.extend(list.find(|hit| seen.insert((Arc::clone(&hit.source), Arc::clone(&hit.key)))));
         }
-        if hits.len() == before || hits.len() >= limit {
+        if hits.len() == count_before || hits.len() >= limit {
             break;
         }
     }

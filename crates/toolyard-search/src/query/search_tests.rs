@@ -6,13 +6,13 @@ use super::*;
 use crate::{
     ParamText, ToolText,
     lexicon::{Lexicon, WordTranslation},
-    testing::{server, tool},
+    testing::{source, tool},
 };
 
 fn office() -> SearchIndex {
     let mut index = SearchIndex::default();
     index.put(
-        &server("excel"),
+        &source("excel"),
         &[
             tool("read_data_from_excel", "Read data from an Excel worksheet."),
             tool("write_data_to_excel", "Write data to an Excel worksheet."),
@@ -20,7 +20,7 @@ fn office() -> SearchIndex {
         ],
     );
     index.put(
-        &server("mail"),
+        &source("mail"),
         &[
             tool("sendMessage", "Send an email message to somebody."),
             tool("delete_message", "Delete a message from the mailbox."),
@@ -44,7 +44,7 @@ fn an_exact_name_ranks_first() {
 #[test]
 fn a_brand_is_not_an_exact_name() {
     let mut index = office();
-    index.put(&server("squatter"), &[tool("github", "Does nothing of use.")]);
+    index.put(&source("squatter"), &[tool("github", "Does nothing of use.")]);
     assert_eq!(names(&index, "send an email message to the GitHub office")[0], "sendMessage");
 }
 
@@ -84,7 +84,7 @@ fn unknown_words_find_nothing() {
 #[test]
 fn duplicates_share_one_hit() {
     let mut index = office();
-    index.put(&server("excel2"), &[tool("create_chart", "Create a chart in a worksheet.")]);
+    index.put(&source("excel2"), &[tool("create_chart", "Create a chart in a worksheet.")]);
     let hits = index.search("create a chart", 10);
     let charts: Vec<_> = hits.iter().filter(|hit| hit.key.as_ref() == "create_chart").collect();
     assert_eq!(charts.len(), 1);
@@ -92,7 +92,7 @@ fn duplicates_share_one_hit() {
 }
 
 #[test]
-fn tools_of_a_removed_server_are_not_found() {
+fn tools_of_a_removed_source_are_not_found() {
     let mut index = office();
     assert!(index.remove("mail"));
     assert!(!index.remove("mail"));
@@ -116,8 +116,8 @@ impl Lexicon for ChineseLexicon {
 #[test]
 fn chinese_and_english_find_each_other() {
     let mut index = SearchIndex::with_lexicon(Arc::new(ChineseLexicon));
-    index.put(&server("mail"), &[tool("delete_message", "Delete a mail."), tool("send", "Send something.")]);
-    index.put(&server("邮箱"), &[tool("qingli", "删除旧邮件")]);
+    index.put(&source("mail"), &[tool("delete_message", "Delete a mail."), tool("send", "Send something.")]);
+    index.put(&source("邮箱"), &[tool("qingli", "删除旧邮件")]);
     assert_eq!(names(&index, "把这封邮件删除")[0], "qingli", "the language of the request ranks first");
     assert!(names(&index, "把这封邮件删除").contains(&"delete_message".to_owned()));
     assert!(names(&index, "delete mail").contains(&"qingli".to_owned()));
@@ -129,7 +129,7 @@ fn parameters_are_searched() {
     let mut forecast = tool("forecast", "Tells what comes.");
     forecast.params =
         vec![ParamText { name: "zip_code".to_owned(), description: "Postal code of the town".to_owned() }];
-    index.put(&server("sky"), &[forecast, tool("other", "Does something else.")]);
+    index.put(&source("sky"), &[forecast, tool("other", "Does something else.")]);
     assert_eq!(names(&index, "postal code"), ["forecast"]);
 }
 
@@ -142,7 +142,7 @@ fn hits_of_steps_are_interleaved_and_use_the_task() {
     assert_eq!(&keys[..2], ["read_data_from_excel", "sendMessage"]);
 }
 
-/// A server by number, with new tools (each two word numbers) or removed.
+/// A source by number, with new tools (each two word numbers) or removed.
 type Update = (u8, Option<Vec<(u8, u8)>>);
 
 fn updates() -> impl Strategy<Value = Vec<Update>> {
@@ -158,7 +158,7 @@ fn word(number: u8) -> &'static str {
     WORDS[usize::from(number)]
 }
 
-fn texts(tools: &[(u8, u8)]) -> Vec<ToolText> {
+fn tool_texts(tools: &[(u8, u8)]) -> Vec<ToolText> {
     let mut seen = HashSet::new();
     let named = tools.iter().map(|(one, other)| {
         tool(&format!("{}_{}", word(*one), word(*other)), &format!("{} the {}", word(*other), word(*one)))
@@ -177,8 +177,8 @@ proptest! {
             let id = format!("s{id}");
             match tools {
                 Some(tools) => {
-                    updated.put(&server(&id), &texts(tools));
-                    current.insert(id, texts(tools));
+                    updated.put(&source(&id), &tool_texts(tools));
+                    current.insert(id, tool_texts(tools));
                 }
                 None => {
                     updated.remove(&id);
@@ -188,7 +188,7 @@ proptest! {
         }
         let mut fresh = SearchIndex::default();
         for (id, tools) in current.iter().rev() {
-            fresh.put(&server(id), tools);
+            fresh.put(&source(id), tools);
         }
         prop_assert_eq!(updated.len(), fresh.len());
         for request in [request.as_str(), "read the file", "deploy a cluster and mail the price", "read_write"] {
@@ -201,7 +201,7 @@ proptest! {
     #[test]
     fn any_text_can_be_indexed_and_searched_for(name in "\\PC{0,40}", text in "\\PC{0,200}", request in "\\PC{0,200}") {
         let mut index = office();
-        index.put(&server(&name), &[tool(&name, &text)]);
+        index.put(&source(&name), &[tool(&name, &text)]);
         let hits = index.search(&request, 5);
         prop_assert!(hits.len() <= 5);
         prop_assert!(hits.iter().all(|hit| hit.score.is_finite()));

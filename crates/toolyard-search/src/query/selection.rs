@@ -20,17 +20,16 @@ const COVERAGE_DISCOUNT: f32 = 0.11;
 const MAX_HISTORY_SHARE: f32 = 1.0;
 /// Tools of one name are duplicates if they share at least this part of their terms.
 const MIN_DUPLICATE_OVERLAP: f32 = 0.5;
-/// Lower bound on the number of tools considered for an exact name.
+/// At least this many of the tools that the request names are considered.
 const MIN_NAMED_CANDIDATES: usize = 16;
 
-/// A selected tool.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SelectedTool {
     pub(crate) document: DocumentId,
     pub(crate) score: f32,
     /// Part of the score that comes from past requests.
     pub(crate) history_score: f32,
-    /// The same tool on other servers.
+    /// Copies of the tool, see [`SearchIndex::is_duplicate`].
     pub(crate) duplicates: Vec<DocumentId>,
 }
 
@@ -42,6 +41,7 @@ struct Candidate<'a> {
     contributions: Vec<f32>,
     /// Score of phrases, the best sentence and semantic similarity.
     bonus: f32,
+    /// Whether the request contains its name.
     is_named: bool,
     is_selected: bool,
 }
@@ -53,14 +53,15 @@ impl SearchIndex {
         #[cfg(feature = "embedding")]
         self.add_semantic_score(query, &mut candidates);
         add_history_score(query, &mut candidates);
-        let parts = query.terms.len() + usize::from(!query.past_uses.is_empty());
-        let max_contributions: Vec<f32> = (0..parts)
-            .map(|part| {
-                let contributions = candidates.iter().filter_map(|one| one.contributions.get(part));
+        let contribution_count = query.terms.len() + usize::from(!query.past_uses.is_empty());
+        let max_contributions: Vec<f32> = (0..contribution_count)
+            .map(|index| {
+                let contributions = candidates.iter().filter_map(|one| one.contributions.get(index));
                 contributions.copied().fold(f32::EPSILON, f32::max)
             })
             .collect();
-        let mut remaining = vec![1.0f32; parts];
+        // What is left of each contribution after the discounts for the selected tools, as a factor.
+        let mut remaining = vec![1.0f32; contribution_count];
         let mut selected: Vec<SelectedTool> = Vec::new();
         while selected.len() < limit {
             let Some((at, score)) = self.best_remaining(&candidates, &remaining) else { break };
@@ -95,7 +96,7 @@ impl SearchIndex {
             query.tool_names.iter().flat_map(|name| self.documents_named(name)).copied().collect();
         ids.sort_unstable_by(|one, other| self.compare_scored((*one, 0.0), (*other, 0.0)));
         ids.truncate(pool.len().max(MIN_NAMED_CANDIDATES));
-        let named = ids.len();
+        let named_count = ids.len();
         ids.extend(pool.iter().map(|(id, _)| *id));
         let past = query.past_uses.iter().map(|(id, _)| *id);
         ids.extend(past.filter(|past| pool.iter().all(|(id, _)| id != past)));
@@ -107,13 +108,13 @@ impl SearchIndex {
         let mut candidates: Vec<Candidate<'_>> = Vec::with_capacity(ids.len());
         for (at, id) in ids.into_iter().enumerate() {
             let Some(document) = self.document(id) else { continue };
-            if at >= named && candidates.iter().take(named).any(|known| known.id == id) {
+            if at >= named_count && candidates.iter().take(named_count).any(|known| known.id == id) {
                 continue;
             }
             let contributions: Vec<f32> =
                 query.terms.iter().map(|term| self.contribution(term, document)).collect();
             let bonus = self.bigram_boost(query, document) + sentence_boost(query, &contributions);
-            let is_named = at < named;
+            let is_named = at < named_count;
             candidates.push(Candidate { id, document, contributions, bonus, is_named, is_selected: false });
         }
         candidates
@@ -122,10 +123,9 @@ impl SearchIndex {
     /// Adds the similarity of embeddings, at the weight that [`SearchIndex::semantic_weight`] allows.
     #[cfg(feature = "embedding")]
     fn add_semantic_score(&self, query: &Query, candidates: &mut [Candidate<'_>]) {
-        let best =
-            candidates.iter().max_by(|one, other| one.lexical_score().total_cmp(&other.lexical_score()));
+        let best = candidates.iter().max_by(|one, other| one.score_so_far().total_cmp(&other.score_so_far()));
         let Some(best) = best.filter(|_| !query.nearest.is_empty()) else { return };
-        let best_score = best.lexical_score();
+        let best_score = best.score_so_far();
         let weight = self.semantic_weight(query, (best_score > 0.0).then_some(best.document));
         let max = weight * if best_score > 0.0 { best_score } else { 1.0 };
         let nearest: std::collections::HashMap<_, _> = query.nearest.iter().copied().collect();
@@ -146,18 +146,21 @@ impl SearchIndex {
         document: &Document,
     ) -> Option<(f32, &'a Expansion)> {
         let scored = query_term.expansions.iter().map(|expansion| {
-            let of_term =
+            let term_score =
                 |term: &_| document.impact(*term).map_or(0.0, |impact| impact * self.term_weight(*term));
-            let sum: f32 = expansion.terms.iter().map(of_term).sum();
+            let sum: f32 = expansion.terms.iter().map(term_score).sum();
             (sum * expansion.weight_per_term() * query_term.weight, expansion)
         });
         scored.filter(|(score, _)| *score > 0.0).max_by(|one, other| one.0.total_cmp(&other.0))
     }
 
     fn bigram_boost(&self, query: &Query, document: &Document) -> f32 {
-        let shared = query.bigrams.iter().filter(|two| document.bigrams.binary_search(&two.hash).is_ok());
+        let shared =
+            query.bigrams.iter().filter(|bigram| document.bigrams.binary_search(&bigram.hash).is_ok());
         shared
-            .map(|two| two.terms.iter().map(|term| self.term_weight(*term)).sum::<f32>() * BIGRAM_BOOST / 2.0)
+            .map(|bigram| {
+                bigram.terms.iter().map(|term| self.term_weight(*term)).sum::<f32>() * BIGRAM_BOOST / 2.0
+            })
             .sum()
     }
 
@@ -190,8 +193,8 @@ fn add_history_score(query: &Query, candidates: &mut [Candidate<'_>]) {
     if query.past_uses.is_empty() {
         return;
     }
-    let best = candidates.iter().map(Candidate::lexical_score).fold(0.0, f32::max);
-    // Without any lexical match, history alone decides.
+    let best = candidates.iter().map(Candidate::score_so_far).fold(0.0, f32::max);
+    // Without any other score, history alone decides.
     let max = if best > 0.0 { MAX_HISTORY_SHARE * best } else { MAX_HISTORY_SHARE };
     for candidate in candidates {
         let past = query.past_uses.iter().find(|(id, _)| *id == candidate.id);
@@ -200,7 +203,8 @@ fn add_history_score(query: &Query, candidates: &mut [Candidate<'_>]) {
 }
 
 impl Candidate<'_> {
-    fn lexical_score(&self) -> f32 {
+    /// Without the scores that are added later.
+    fn score_so_far(&self) -> f32 {
         self.contributions.iter().sum::<f32>() + self.bonus
     }
 }

@@ -2,13 +2,13 @@
 
 use crate::{
     accumulator::DocumentId,
-    embedding::query_input,
+    embedding::query_embedding_text,
     index::search_index::{Document, SearchIndex},
     query::parsed_query::{Query, QueryTerm},
 };
 
-/// Tools considered for their embedding alone.
-const MAX_NEAREST: usize = 100;
+/// Tools that are added to the candidates for their embedding alone.
+const MAX_NEAREST_TOOLS: usize = 100;
 
 impl SearchIndex {
     /// The tools nearest to a request, best first; scores are relative to the nearest.
@@ -16,21 +16,24 @@ impl SearchIndex {
         let Some(model) = &self.model else { return Vec::new() };
         let translations =
             self.lexicon.as_ref().map(|lexicon| lexicon.translate(request)).unwrap_or_default();
-        let Some(request) = model.embed(&query_input(request, &translations)) else { return Vec::new() };
+        let text = query_embedding_text(request, &translations);
+        let Some(request_embedding) = model.embed(&text) else { return Vec::new() };
         let mut nearest: Vec<(DocumentId, f32)> = self
             .documents()
-            .filter_map(|(id, document)| Some((id, document.embedding.as_ref()?.vector.dot(&request))))
+            .filter_map(|(id, document)| {
+                Some((id, document.embedding.as_ref()?.vector.dot(&request_embedding)))
+            })
             .filter(|(_, score)| *score > 0.0)
             .collect();
         nearest.sort_unstable_by(|one, other| self.compare_scored(*one, *other));
-        nearest.truncate(MAX_NEAREST);
+        nearest.truncate(MAX_NEAREST_TOOLS);
         let best = nearest.first().map_or(1.0, |(_, score)| *score);
         nearest.iter_mut().for_each(|(_, score)| *score /= best);
         nearest
     }
 
     /// Weight of semantic similarity for a query, relative to the best lexical score: low where the request mentions the
-    /// name of the best tool, and lower the more sentences it has, because the embedding of several wishes fits none.
+    /// name of the best tool, and lower the more sentences it has, because one embedding cannot fit several tasks.
     pub(crate) fn semantic_weight(&self, query: &Query, best: Option<&Document>) -> f32 {
         let Some(model) = &self.model else { return 0.0 };
         let name_coverage = best.map_or(0.0, |best| self.name_coverage(query, best));

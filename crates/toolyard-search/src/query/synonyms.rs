@@ -5,12 +5,12 @@ use std::{collections::HashMap, sync::LazyLock};
 use crate::analysis::stemmer::stem_english;
 
 /// Synonyms of a word or phrase, each a list of terms, the likeliest first.
-pub(crate) type Phrases = Vec<Vec<String>>;
+pub(crate) type Synonyms = Vec<Vec<String>>;
 
-/// Length of the longest phrase of the table.
+/// Number of words of the longest phrase in the table.
 pub(crate) const MAX_PHRASE_WORDS: usize = 3;
 
-static TABLE: LazyLock<HashMap<String, Phrases>> = LazyLock::new(|| parse(include_str!("synonyms.txt")));
+static TABLE: LazyLock<HashMap<String, Synonyms>> = LazyLock::new(|| parse(include_str!("synonyms.txt")));
 
 /// Synonyms of a term, or of a phrase of terms separated by spaces.
 pub(crate) fn synonyms(terms: &str) -> &'static [Vec<String>] {
@@ -18,15 +18,15 @@ pub(crate) fn synonyms(terms: &str) -> &'static [Vec<String>] {
 }
 
 /// Parses lines such as `kid, toddler > child, children`; `#` starts a comment.
-fn parse(table: &str) -> HashMap<String, Phrases> {
-    let mut all: HashMap<String, Phrases> = HashMap::new();
+fn parse(table: &str) -> HashMap<String, Synonyms> {
+    let mut synonyms_by_phrase: HashMap<String, Synonyms> = HashMap::new();
     for line in table.lines() {
         let line = line.split('#').next().unwrap_or_default();
         let Some((phrases, synonyms)) = line.split_once('>') else { continue };
-        let synonyms: Phrases = synonyms.split(',').map(terms).filter(|terms| !terms.is_empty()).collect();
+        let synonyms: Synonyms = synonyms.split(',').map(terms).filter(|terms| !terms.is_empty()).collect();
         for phrase in phrases.split(',') {
             let key = terms(phrase).join(" ");
-            let known = all.entry(key.clone()).or_default();
+            let known = synonyms_by_phrase.entry(key.clone()).or_default();
             for synonym in &synonyms {
                 if !known.contains(synonym) && synonym.join(" ") != key {
                     known.push(synonym.clone());
@@ -34,7 +34,7 @@ fn parse(table: &str) -> HashMap<String, Phrases> {
             }
         }
     }
-    all
+    synonyms_by_phrase
 }
 
 fn terms(phrase: &str) -> Vec<String> {
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everyday_words_lead_to_those_of_tools() {
+    fn everyday_words_have_the_words_of_tools_as_synonyms() {
         assert!(synonyms("kid").contains(&vec!["child".to_owned()]));
         assert!(synonyms("get rid of").contains(&vec![stem_english("delete")]));
         assert!(synonyms("xyzzy").is_empty());
@@ -59,8 +59,8 @@ mod tests {
     #[test]
     fn every_line_of_the_table_can_be_read() {
         for line in include_str!("synonyms.txt").lines().filter(|line| !line.trim().is_empty()) {
-            let fine = line.starts_with('#') || parse(line).values().all(|synonyms| !synonyms.is_empty());
-            assert!(fine && (line.starts_with('#') || line.matches('>').count() == 1), "{line}");
+            let is_valid = line.starts_with('#') || parse(line).values().all(|synonyms| !synonyms.is_empty());
+            assert!(is_valid && (line.starts_with('#') || line.matches('>').count() == 1), "{line}");
         }
         let longest = TABLE.keys().map(|key| key.split(' ').count()).max();
         assert!(longest <= Some(MAX_PHRASE_WORDS), "{longest:?}");

@@ -1,7 +1,7 @@
 //! Detects the type of values in a request, such as URLs, files and dates: a request with a value needs a tool that
 //! takes one.
 
-/// The words by which tool definitions name the type of a value; any of them may match.
+/// The words by which tool definitions name the type of a value; any of them may match. `None` for other words.
 pub(crate) fn value_type_names(word: &str) -> Option<&'static [&'static str]> {
     let value = word.trim_matches(|letter: char| !letter.is_alphanumeric() && letter != '/');
     if value.len() < 3 {
@@ -16,24 +16,26 @@ pub(crate) fn value_type_names(word: &str) -> Option<&'static [&'static str]> {
     if is_path(value) {
         return Some(&["file", "path"]);
     }
-    let is = |allowed: fn(u8) -> bool| value.bytes().all(|byte| byte.is_ascii_digit() || allowed(byte));
-    if is(|byte| byte == b'.') && value.matches('.').count() == 3 {
+    let has_only_digits_and =
+        |allowed: fn(u8) -> bool| value.bytes().all(|byte| byte.is_ascii_digit() || allowed(byte));
+    if has_only_digits_and(|byte| byte == b'.') && value.matches('.').count() == 3 {
         return Some(&["ip"]);
     }
-    if is(|byte| byte == b'-') && value.matches('-').count() == 2 && value.len() >= 8 {
+    if has_only_digits_and(|byte| byte == b'-') && value.matches('-').count() == 2 && value.len() >= 8 {
         return Some(&["date"]);
     }
+    // A UUID.
     if value.len() == 36 && value.matches('-').count() == 4 {
         return Some(&["id", "identifier"]);
     }
-    by_extension(value)
+    type_names_by_extension(value)
 }
 
 fn is_path(value: &str) -> bool {
     (value.starts_with('/') && value.len() > 3) || value.contains(":\\")
 }
 
-fn by_extension(value: &str) -> Option<&'static [&'static str]> {
+fn type_names_by_extension(value: &str) -> Option<&'static [&'static str]> {
     let (_, extension) = value.rsplit_once('.')?;
     match extension.to_ascii_lowercase().as_str() {
         "pdf" | "md" | "txt" | "csv" | "xlsx" | "xls" | "docx" | "doc" | "pptx" | "json" | "xml" | "yaml"

@@ -78,7 +78,7 @@ async fn append(connection: &mut AnyConnection, data: &Append) -> Result<(), Sto
                 partitioned_day = Some(day);
             }
             number += 1;
-            previous = record.chained(number, &previous);
+            previous = record.chain_hash(number, &previous);
             query = bind_record(query, number, day, record, &previous)?;
             if number % CHECKPOINT_INTERVAL == 0 {
                 checkpoint = Some((number, previous, record.at));

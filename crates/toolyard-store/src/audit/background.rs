@@ -9,9 +9,9 @@ use tokio::{
     sync::{Notify, oneshot},
     time::timeout,
 };
-use toolyard_core::{Audit, AuditRecord, ContentHash};
+use toolyard_core::{Audit, AuditRecord, ContentHash, unix_millis};
 
-use crate::{clock::unix_millis, store::Store};
+use crate::store::Store;
 
 /// Records beyond this are dropped, and their number is recorded.
 const MAX_QUEUED_RECORDS: usize = 65_536;

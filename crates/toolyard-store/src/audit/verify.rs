@@ -34,8 +34,8 @@ impl Store {
     ) -> Result<AuditVerification, StoreError> {
         let head = sqlx::query("SELECT number, hash FROM audit_head").fetch_one(self.pool()).await?;
         let (head_number, head_hash) = read_link(&head)?;
-        let rows = self.fetch_all(sqlx::query("SELECT number, hash FROM audit_checkpoints")).await?;
-        let mut checkpoints = rows.iter().map(read_link).collect::<Result<Vec<_>, _>>()?;
+        let query = sqlx::query("SELECT number, hash FROM audit_checkpoints");
+        let mut checkpoints = self.select(query, read_link).await?;
         checkpoints.extend(known_head);
         let (mut number, mut previous) = (0, ContentHash::from([0; 32]));
         loop {
@@ -49,7 +49,7 @@ impl Store {
                 if entry.number != number {
                     return Ok(broken(number, "the record is missing"));
                 }
-                if entry.hash != entry.record.chained(number, &previous) {
+                if entry.hash != entry.record.chain_hash(number, &previous) {
                     return Ok(broken(number, "this record, or one before it, was changed"));
                 }
                 if checkpoints.iter().any(|(at, hash)| *at == number && *hash != entry.hash) {

@@ -10,7 +10,6 @@ use crate::{
     sql::{Engine, read_id, statement},
 };
 
-/// Which run to claim.
 pub(super) enum ClaimTarget {
     Run(RunId),
     /// The oldest open run of this kind.
@@ -72,11 +71,11 @@ pub(crate) async fn check_lease(
 
 type AnyQuery<'q> = Query<'q, Any, AnyArguments>;
 
-/// Binds the first three parameters of every write under a lease.
+/// Binds the first three parameters of every write under a lease: run, owner and fencing number.
 pub(super) fn bind_lease<'q>(query: AnyQuery<'q>, lease: &'q Lease) -> AnyQuery<'q> {
     query.bind(lease.run.as_str()).bind(lease.owner.as_str()).bind(lease.fence)
 }
 
-pub(super) fn millis(time: Duration) -> i64 {
-    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+pub(super) fn to_millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }

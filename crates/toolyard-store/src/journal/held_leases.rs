@@ -34,7 +34,6 @@ impl HeldLeases {
         self.lock().insert(key(lease), HeldRun { steps, pending: HashMap::new() });
     }
 
-    /// Forgets a lease that ended.
     pub(crate) fn remove(&self, lease: &Lease) {
         self.lock().remove(&key(lease));
     }

@@ -16,20 +16,19 @@ use std::{sync::Arc, time::Duration};
 
 use sqlx::Row as _;
 use toolyard_core::{
-    Journal, JournalError, JournalFuture, Lease, RawJson, Resolution, RunId, RunRecord, RunState, StepIntent,
-    StepOutcome, StepRecord, StepStart, redact_json,
+    FinishedStep, Journal, JournalError, JournalFuture, Lease, RawJson, Resolution, RunId, RunRecord,
+    RunState, StepIntent, StepRecord, StepStart, redact_json, unix_millis,
 };
 
 pub(crate) use claim::check_lease;
 
 use self::{
-    claim::{Claim, ClaimTarget, bind_lease, claim, millis},
+    claim::{Claim, ClaimTarget, bind_lease, claim, to_millis},
     outcomes::OutcomeRow,
     records::{run_record, select_runs, step_record},
     steps::{StepResolution, insert_intent, resolve_step, restart_step, write_intent_if_slow},
 };
 use crate::{
-    clock::unix_millis,
     error::StoreError,
     sql::{Durability, compress, enum_to_text, statement},
     store::Store,
@@ -78,8 +77,8 @@ impl Journal for Store {
         })
     }
 
-    fn renew<'a>(&'a self, lease: &'a Lease, time: Duration) -> JournalFuture<'a, ()> {
-        let data = (self.engine(), lease.clone(), millis(time));
+    fn renew<'a>(&'a self, lease: &'a Lease, duration: Duration) -> JournalFuture<'a, ()> {
+        let data = (self.engine(), lease.clone(), to_millis(duration));
         Box::pin(async move {
             let renewed =
                 self.write_statement(Durability::Relaxed, data, |connection, (engine, lease, millis)| {
@@ -140,10 +139,10 @@ impl Journal for Store {
         &'a self,
         lease: &'a Lease,
         step: &'a str,
-        outcome: &'a StepOutcome,
+        outcome: &'a FinishedStep,
     ) -> JournalFuture<'a, ()> {
         Box::pin(async move {
-            let (redacted_outcome, redacted) = redact_json(&outcome.outcome);
+            let (redacted_outcome, redacted) = redact_json(&outcome.result);
             let content = compress(redacted_outcome.get().as_bytes())?;
             let state = enum_to_text(&outcome.state);
             let row = OutcomeRow::new(lease, step, state, content, redacted, unix_millis());
@@ -165,9 +164,8 @@ impl Journal for Store {
     fn run<'a>(&'a self, run: &'a RunId) -> JournalFuture<'a, RunRecord> {
         Box::pin(async move {
             let sql = format!("{} WHERE id = $1", select_runs(self.engine()));
-            let row = self.fetch_optional(sqlx::query(statement(sql)).bind(run.as_str())).await?;
-            let row = row.ok_or_else(|| JournalError::UnknownRun(run.clone()))?;
-            Ok(run_record(&row)?)
+            let record = self.select_optional(sqlx::query(statement(sql)).bind(run.as_str()), run_record);
+            record.await?.ok_or_else(|| JournalError::UnknownRun(run.clone()))
         })
     }
 
@@ -175,8 +173,7 @@ impl Journal for Store {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         Box::pin(async move {
             let sql = format!("{} ORDER BY created_at DESC, id DESC LIMIT $1", select_runs(self.engine()));
-            let rows = self.fetch_all(sqlx::query(statement(sql)).bind(limit)).await?;
-            Ok(rows.iter().map(run_record).collect::<Result<_, _>>()?)
+            Ok(self.select(sqlx::query(statement(sql)).bind(limit), run_record).await?)
         })
     }
 
@@ -186,24 +183,21 @@ impl Journal for Store {
                 "{} WHERE kind = $1 AND created_at >= $2 ORDER BY created_at DESC, id DESC",
                 select_runs(self.engine())
             );
-            let rows = self.fetch_all(sqlx::query(statement(sql)).bind(kind).bind(since)).await?;
-            Ok(rows.iter().map(run_record).collect::<Result<_, _>>()?)
+            Ok(self.select(sqlx::query(statement(sql)).bind(kind).bind(since), run_record).await?)
         })
     }
 
     fn steps<'a>(&'a self, run: &'a RunId) -> JournalFuture<'a, Vec<StepRecord>> {
         Box::pin(async move {
             let query = sqlx::query("SELECT * FROM steps WHERE run = $1 ORDER BY number, step");
-            let rows = self.fetch_all(query.bind(run.as_str())).await?;
-            Ok(rows.iter().map(step_record).collect::<Result<_, _>>()?)
+            Ok(self.select(query.bind(run.as_str()), step_record).await?)
         })
     }
 
     fn step<'a>(&'a self, run: &'a RunId, step: &'a str) -> JournalFuture<'a, Option<StepRecord>> {
         Box::pin(async move {
             let query = sqlx::query("SELECT * FROM steps WHERE run = $1 AND step = $2");
-            let row = self.fetch_optional(query.bind(run.as_str()).bind(step)).await?;
-            Ok(row.as_ref().map(step_record).transpose()?)
+            Ok(self.select_optional(query.bind(run.as_str()).bind(step), step_record).await?)
         })
     }
 
@@ -216,8 +210,7 @@ impl Journal for Store {
                  ORDER BY steps.started_at, steps.step",
                 self.engine().now()
             );
-            let rows = self.fetch_all(sqlx::query(statement(sql))).await?;
-            Ok(rows.iter().map(step_record).collect::<Result<_, _>>()?)
+            Ok(self.select(sqlx::query(statement(sql)), step_record).await?)
         })
     }
 
@@ -250,7 +243,7 @@ impl Store {
         lease: Duration,
     ) -> Result<Option<Lease>, StoreError> {
         let data =
-            Claim { engine: self.engine(), target, owner: owner.to_owned(), lease_millis: millis(lease) };
+            Claim { engine: self.engine(), target, owner: owner.to_owned(), lease_millis: to_millis(lease) };
         let claimed =
             self.write(Durability::Synced, data, |connection, data| Box::pin(claim(connection, data)));
         let Some(lease) = claimed.await? else { return Ok(None) };

@@ -20,6 +20,7 @@ pub(crate) struct OutcomeRow {
     step: String,
     /// 1 for a step that is not in the database yet; the row then carries its intent.
     is_new: i64,
+    /// Orders the steps of a run; the time of the start.
     number: i64,
     tool: String,
     source: Option<String>,
@@ -28,6 +29,7 @@ pub(crate) struct OutcomeRow {
     redacted_arguments: String,
     state: String,
     outcome: Vec<u8>,
+    /// 1 if secrets were redacted from the outcome.
     redacted: i64,
     started_at: i64,
     ended_at: i64,

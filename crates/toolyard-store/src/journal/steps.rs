@@ -5,7 +5,7 @@ use std::time::Duration;
 use sqlx::AnyConnection;
 use toolyard_core::{
     Lease, RawJson, Recovery, Resolution, RunId, StepIntent, StepRecord, StepStart, StepState, recovery,
-    redact_json,
+    redact_json, unix_millis,
 };
 
 use super::{
@@ -13,14 +13,13 @@ use super::{
     records::step_record,
 };
 use crate::{
-    clock::unix_millis,
     error::StoreError,
     sql::{Durability, Engine, compress, enum_to_text, statement},
     store::Store,
 };
 
 /// Repeatable calls that take longer than this appear in the database while they run.
-const SLOW_CALL: Duration = Duration::from_millis(50);
+const SLOW_CALL_THRESHOLD: Duration = Duration::from_millis(50);
 
 /// Inserts an intent if the lease is held and the step is new: the common case in one statement.
 pub(super) async fn insert_intent(
@@ -58,8 +57,8 @@ pub(super) async fn restart_step(
     check_lease(connection, engine, lease).await?;
     let query = sqlx::query("SELECT * FROM steps WHERE run = $1 AND step = $2");
     let row = query.bind(lease.run.as_str()).bind(intent.step.as_str()).fetch_one(&mut *connection).await?;
-    let known = step_record(&row)?;
-    match recovery(Some(&known), intent) {
+    let earlier = step_record(&row)?;
+    match recovery(Some(&earlier), intent) {
         Recovery::Start | Recovery::Repeat => {
             let sql = "UPDATE steps SET state = 'started', fence = $3, started_at = $4, ended_at = NULL, outcome = NULL,
                        repeatable = $5, definition = $6, arguments = $7, redacted_arguments = $8
@@ -71,20 +70,20 @@ pub(super) async fn restart_step(
             query.bind(intent.redacted_arguments.as_str()).execute(connection).await?;
             Ok(StepStart::Call)
         }
-        Recovery::Reuse => Ok(StepStart::Reuse(Box::new(known))),
+        Recovery::Reuse => Ok(StepStart::Reuse(Box::new(earlier))),
         Recovery::NeedsResolution => {
             let sql = "UPDATE steps SET state = 'unknown', fence = $3 WHERE run = $1 AND step = $2";
             let query =
                 sqlx::query(sql).bind(lease.run.as_str()).bind(intent.step.as_str()).bind(lease.fence);
             query.execute(connection).await?;
-            Ok(StepStart::Unknown(Box::new(StepRecord { state: StepState::Unknown, ..known })))
+            Ok(StepStart::Unknown(Box::new(StepRecord { state: StepState::Unknown, ..earlier })))
         }
     }
 }
 
-/// Writes the intent of a repeatable call that is still running after [`SLOW_CALL`].
+/// Writes the intent of a repeatable call that is still running after [`SLOW_CALL_THRESHOLD`].
 pub(super) async fn write_intent_if_slow(store: Store, lease: Lease, step: String) {
-    tokio::time::sleep(SLOW_CALL).await;
+    tokio::time::sleep(SLOW_CALL_THRESHOLD).await;
     if let Some(pending) = store.held_leases().pending_intent(&lease, &step) {
         let data = (store.engine(), lease, pending.intent);
         let written =

@@ -3,10 +3,10 @@
 use sqlx::{Row as _, any::AnyRow};
 use toolyard_core::{
     ApprovalKind, ApprovalOutcome, ApprovalRecord, Approvals, BoxFuture, RunId, StorageError, redact,
+    unix_millis,
 };
 
 use crate::{
-    clock::unix_millis,
     error::StoreError,
     sql::{Durability, enum_from_text, enum_to_text, read_enum, read_id},
     store::Store,
@@ -58,16 +58,14 @@ impl Approvals for Store {
     fn approval(&self, id: i64) -> BoxFuture<'_, Result<Option<ApprovalRecord>, StorageError>> {
         Box::pin(async move {
             let query = sqlx::query("SELECT * FROM approvals WHERE id = $1").bind(id);
-            let row = self.fetch_optional(query).await?;
-            Ok(row.as_ref().map(approval_record).transpose()?)
+            Ok(self.select_optional(query, approval_record).await?)
         })
     }
 
     fn pending_approvals(&self) -> BoxFuture<'_, Result<Vec<ApprovalRecord>, StorageError>> {
         Box::pin(async move {
             let query = sqlx::query("SELECT * FROM approvals WHERE outcome IS NULL ORDER BY id");
-            let rows = self.fetch_all(query).await?;
-            Ok(rows.iter().map(approval_record).collect::<Result<_, _>>()?)
+            Ok(self.select(query, approval_record).await?)
         })
     }
 
@@ -77,8 +75,7 @@ impl Approvals for Store {
     ) -> BoxFuture<'a, Result<Vec<ApprovalRecord>, StorageError>> {
         Box::pin(async move {
             let query = sqlx::query("SELECT * FROM approvals WHERE run = $1 ORDER BY id").bind(run.as_str());
-            let rows = self.fetch_all(query).await?;
-            Ok(rows.iter().map(approval_record).collect::<Result<_, _>>()?)
+            Ok(self.select(query, approval_record).await?)
         })
     }
 }

@@ -1,10 +1,11 @@
 //! The events of a run, appended under its lease.
 
 use sqlx::{AnyConnection, Row as _, any::AnyRow};
-use toolyard_core::{JournalError, JournalFuture, Lease, LoggedEvent, RawJson, RunId, RunLog, redact_json};
+use toolyard_core::{
+    JournalError, JournalFuture, Lease, LoggedEvent, RawJson, RunId, RunLog, redact_json, unix_millis,
+};
 
 use crate::{
-    clock::unix_millis,
     error::StoreError,
     journal::check_lease,
     sql::{Durability, Engine, compress, decompress, json_from_text, read_id},
@@ -15,7 +16,7 @@ impl RunLog for Store {
     fn append_all<'a>(
         &'a self,
         lease: &'a Lease,
-        number: i64,
+        first_number: i64,
         events: &'a [RawJson],
     ) -> JournalFuture<'a, ()> {
         Box::pin(async move {
@@ -23,7 +24,7 @@ impl RunLog for Store {
             let data = NewEvents {
                 engine: self.engine(),
                 lease: lease.clone(),
-                first_number: number,
+                first_number,
                 events: events.collect::<Result<_, _>>()?,
             };
             let written =
@@ -35,8 +36,7 @@ impl RunLog for Store {
     fn events<'a>(&'a self, run: &'a RunId, from: i64) -> JournalFuture<'a, Vec<LoggedEvent>> {
         Box::pin(async move {
             let sql = "SELECT * FROM run_events WHERE run = $1 AND number >= $2 ORDER BY number";
-            let rows = self.fetch_all(sqlx::query(sql).bind(run.as_str()).bind(from)).await?;
-            Ok(rows.iter().map(logged_event).collect::<Result<_, _>>()?)
+            Ok(self.select(sqlx::query(sql).bind(run.as_str()).bind(from), logged_event).await?)
         })
     }
 }

@@ -20,22 +20,18 @@ pub(crate) fn enum_from_text<T: DeserializeOwned>(text: String) -> Result<T, Sto
     serde_json::from_value(Value::from(text)).map_err(StoreError::corrupt)
 }
 
-/// JSON from its text.
 pub(crate) fn json_from_text(text: String) -> Result<RawJson, StoreError> {
     RawJson::parse(text).map_err(StoreError::corrupt)
 }
 
-/// Reads an enum from a text column.
 pub(crate) fn read_enum<T: DeserializeOwned>(row: &AnyRow, column: &str) -> Result<T, StoreError> {
     enum_from_text(row.try_get(column)?)
 }
 
-/// Reads a hash from a text column.
 pub(crate) fn read_hash(row: &AnyRow, column: &str) -> Result<ContentHash, StoreError> {
     row.try_get::<String, _>(column)?.parse().map_err(StoreError::corrupt)
 }
 
-/// Reads an optional hash from a text column.
 pub(crate) fn read_optional_hash(row: &AnyRow, column: &str) -> Result<Option<ContentHash>, StoreError> {
     let text: Option<String> = row.try_get(column)?;
     text.map(|text| text.parse().map_err(StoreError::corrupt)).transpose()

@@ -8,10 +8,12 @@ use crate::error::StoreError;
 const MAX_DECOMPRESSED_BYTES: u64 = 1 << 30;
 /// Shorter content is stored as it is: compression would cost more than it saves.
 const MIN_COMPRESSED_BYTES: usize = 2_048;
+/// Fast rather than small.
+const ZSTD_LEVEL: i32 = 1;
+// The format bytes.
 const PLAIN: u8 = 0;
 const COMPRESSED: u8 = 1;
 
-/// Encodes content for a column.
 pub(crate) fn compress(content: &[u8]) -> Result<Vec<u8>, StoreError> {
     let mut stored = Vec::with_capacity(content.len().min(MIN_COMPRESSED_BYTES) + 1);
     if content.len() < MIN_COMPRESSED_BYTES {
@@ -21,11 +23,10 @@ pub(crate) fn compress(content: &[u8]) -> Result<Vec<u8>, StoreError> {
     }
     stored.push(COMPRESSED);
     let failed = |error: std::io::Error| StoreError::Database(format!("failed to compress: {error}"));
-    stored.extend(zstd::bulk::compress(content, 1).map_err(failed)?);
+    stored.extend(zstd::bulk::compress(content, ZSTD_LEVEL).map_err(failed)?);
     Ok(stored)
 }
 
-/// Decodes the text of a column.
 pub(crate) fn decompress(stored: &[u8]) -> Result<String, StoreError> {
     match stored.split_first() {
         Some((&PLAIN, content)) => String::from_utf8(content.to_vec()).map_err(StoreError::corrupt),

@@ -29,10 +29,10 @@ const SQLITE_PRAGMAS: &str = "PRAGMA journal_mode = WAL; PRAGMA busy_timeout = 1
 /// Opens a database, creates it if it is missing, and migrates it to the current schema.
 pub(crate) async fn open(location: &Location) -> Result<AnyPool, StoreError> {
     sqlx::any::install_default_drivers();
-    let failed = |reason: String| StoreError::Open { location: location.clone(), reason };
+    let open_error = |reason: String| StoreError::Open { location: location.clone(), reason };
     let (url, max_connections) = match location {
         Location::Sqlite(path) => {
-            (sqlite_url(path).map_err(|error| failed(error.to_string()))?, SQLITE_MAX_CONNECTIONS)
+            (sqlite_url(path).map_err(|error| open_error(error.to_string()))?, SQLITE_MAX_CONNECTIONS)
         }
         Location::Postgres(url) => (url.clone(), POSTGRES_MAX_CONNECTIONS),
     };
@@ -52,9 +52,9 @@ pub(crate) async fn open(location: &Location) -> Result<AnyPool, StoreError> {
         // The pool retries until its timeout and does not report why; one direct attempt does.
         Err(error @ sqlx::Error::PoolTimedOut) => {
             let attempt = timeout(DIAGNOSIS_TIMEOUT, AnyConnection::connect(&url)).await;
-            Err(failed(attempt.ok().and_then(Result::err).unwrap_or(error).to_string()))
+            Err(open_error(attempt.ok().and_then(Result::err).unwrap_or(error).to_string()))
         }
-        other => other.map_err(|error| failed(error.to_string())),
+        other => other.map_err(|error| open_error(error.to_string())),
     }?;
     migrate(&pool, location).await?;
     Ok(pool)

@@ -1,6 +1,5 @@
 //! All tables and their columns, for export, import and checks.
 
-/// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ColumnType {
     Text,
@@ -9,7 +8,6 @@ pub(crate) enum ColumnType {
     Blob,
 }
 
-/// A table and its columns.
 pub(crate) struct Table {
     pub(crate) name: &'static str,
     /// The columns as in `CREATE TABLE`: `name TYPE, name TYPE`.

@@ -20,7 +20,6 @@ const MAX_QUEUED_WRITES: usize = 4_096;
 pub(crate) type WriteFn<D, T> =
     for<'c> fn(&'c mut AnyConnection, &'c D) -> BoxFuture<'c, Result<T, StoreError>>;
 
-/// Queues writes for the next commit.
 #[derive(Debug, Clone)]
 pub(crate) struct Writer {
     queue: mpsc::Sender<QueuedWrite>,

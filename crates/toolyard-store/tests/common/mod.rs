@@ -1,7 +1,11 @@
 //! A fresh store on either engine for each test.
 
 #![expect(dead_code, reason = "each test file uses a part of this")]
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test helper fails its test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a panic in a test helper fails the test, as intended"
+)]
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -49,17 +53,17 @@ fn postgres_url() -> String {
 async fn new_database() -> String {
     static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
     sqlx::any::install_default_drivers();
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
+    let nanoseconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
     let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-    let name = format!("t_{}_{since}_{number}", std::process::id());
+    let name = format!("t_{}_{nanoseconds}_{number}", std::process::id());
     let mut connection = sqlx::AnyConnection::connect(&format!("{}/postgres", postgres_url())).await.unwrap();
     let sql = sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}"));
     connection.execute(sqlx::query(sql)).await.unwrap();
     format!("{}/{name}", postgres_url())
 }
 
-/// An intent for a step.
-pub(crate) fn intent(step: &str, repeatable: bool) -> StepIntent {
+/// The intent of a call that must not be repeated.
+pub(crate) fn write_intent(step: &str) -> StepIntent {
     StepIntent {
         step: step.to_owned(),
         tool: "write".to_owned(),
@@ -67,8 +71,13 @@ pub(crate) fn intent(step: &str, repeatable: bool) -> StepIntent {
         definition: ContentHash::of("definition"),
         arguments: ContentHash::of("arguments"),
         redacted_arguments: "{}".to_owned(),
-        repeatable,
+        repeatable: false,
     }
+}
+
+/// The intent of a call that may be repeated.
+pub(crate) fn repeatable_intent(step: &str) -> StepIntent {
+    StepIntent { repeatable: true, ..write_intent(step) }
 }
 
 pub(crate) fn json(value: serde_json::Value) -> RawJson {

@@ -60,7 +60,7 @@ impl<T: IntoOutput, E: fmt::Display + 'static> IntoOutput for Result<T, E> {
         match self {
             Ok(output) => output.into_output(),
             Err(error) => Err(match (&error as &dyn Any).downcast_ref::<ToolError>() {
-                Some(known) => known.clone(),
+                Some(tool_error) => tool_error.clone(),
                 None => ToolError::failed(error.to_string()),
             }),
         }

@@ -57,18 +57,19 @@ impl GetConversationHistory {
         let messages = conversations.messages(&query).await.map_err(|reason| {
             ToolError::new(ErrorKind::Internal, format!("failed to read the conversation: {reason}"))
         })?;
-        let when_none = match (&query.containing, &query.role) {
+        let text_if_empty = match (&query.containing, &query.role) {
             (None, None) => "nothing was said before",
             _ => "no earlier message matches",
         };
-        Ok(list_messages(&messages, when_none))
+        Ok(list_messages(&messages, text_if_empty))
     }
 }
 
-fn list_messages(messages: &[ConversationMessage], when_none: &str) -> ToolOutput {
+fn list_messages(messages: &[ConversationMessage], text_if_empty: &str) -> ToolOutput {
     let lines: Vec<String> =
         messages.iter().map(|message| format!("{}: {}", message.role, message.text)).collect();
-    let mut output = ToolOutput::text(if lines.is_empty() { when_none.to_owned() } else { lines.join("\n") });
+    let mut output =
+        ToolOutput::text(if lines.is_empty() { text_if_empty.to_owned() } else { lines.join("\n") });
     output.structured = Some(RawJson::from_value(&json!({"messages": messages})));
     output
 }

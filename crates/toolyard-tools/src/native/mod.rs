@@ -1,4 +1,4 @@
-//! The five built-in tools.
+//! The five native tools.
 //!
 //! - `calculate`: exact arithmetic with units
 //! - `get_time`: the time in any zone
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn all_five_are_read_only_and_of_the_right_kind() {
+    fn all_five_tools_are_read_only_and_of_the_right_kind() {
         let tools = NativeToolSettings::default().build(Arc::new(FailingResults), None);
         let kinds: Vec<(&str, ToolKind)> = tools
             .iter()

@@ -14,7 +14,7 @@ use toolyard_core::{
 
 use crate::{
     arguments::{read_arguments, schema_of},
-    text::{one_line, truncate},
+    text::{MAX_ECHOED_NAME_CHARS, one_line, truncate},
 };
 
 const DEFAULT_PAGE_BYTES: usize = 8_000;
@@ -66,7 +66,7 @@ impl Tool for ReadResult {
             let reference = ResultRef::new(arguments.reference.trim());
             let page = self.results.read(&reference, arguments.offset, limit).await.map_err(|error| match error {
                 ResultsError::NotFound(reference) => {
-                    let name = truncate(&one_line(reference.as_str()), 64);
+                    let name = truncate(&one_line(reference.as_str()), MAX_ECHOED_NAME_CHARS);
                     ToolError::failed(format!("there is no result `{name}`")).with_hint(
                         "copy the reference from the line of the cut answer; call the tool again if the result is gone",
                     )

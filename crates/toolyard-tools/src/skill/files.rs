@@ -46,7 +46,7 @@ impl From<io::Error> for SkillFileError {
     }
 }
 
-/// Parses a path of a resource: relative, downwards, without hidden components.
+/// Parses the path of a resource: relative, without `..` and hidden components.
 pub(super) fn parse_relative_path(resource: &str) -> Result<PathBuf, SkillFileError> {
     if resource.is_empty() || resource.len() > MAX_PATH_BYTES || resource.contains(['\0', '\\']) {
         return Err(SkillFileError::InvalidPath);
@@ -102,7 +102,7 @@ pub(super) fn list_programs(root: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(programs)
 }
 
-/// The regular files below `root` (canonical), relative and sorted, and whether there are more than `limit`.
+/// The regular files below `root` (canonical), relative and sorted, at most `limit`, and whether the list is incomplete.
 pub(super) fn list_files(root: &Path, limit: usize) -> (Vec<String>, bool) {
     let mut found = Vec::new();
     let mut visited = 0;
@@ -125,9 +125,9 @@ pub(super) fn list_files(root: &Path, limit: usize) -> (Vec<String>, bool) {
         }
     }
     found.sort();
-    let more = found.len() > limit || visited > MAX_VISITED_ENTRIES;
+    let is_incomplete = found.len() > limit || visited > MAX_VISITED_ENTRIES;
     found.truncate(limit);
-    (found, more)
+    (found, is_incomplete)
 }
 
 /// The path as text, if it can be listed and passed back as a resource.

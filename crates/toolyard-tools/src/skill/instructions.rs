@@ -44,7 +44,7 @@ impl SkillTool {
             .with_input_schema(schema_of::<Arguments>())
             .with_hints(ToolHints { open_world: Some(false), ..ToolHints::READ_ONLY })
             // The tool explains what its description promises, but does not do it.
-            .without_capabilities();
+            .without_inferred_capabilities();
         Self { spec, folder: skill.path.clone() }
     }
 }
@@ -62,18 +62,16 @@ impl Tool for SkillTool {
         Box::pin(async move {
             let Arguments { resource } = read_arguments(&request.arguments)?;
             let (folder, name) = (self.folder.clone(), self.spec.name.to_string());
-            let reading =
-                tokio::task::spawn_blocking(move || match resource.filter(|path| !path.is_empty()) {
-                    Some(resource) => read_resource(&folder, &resource).map_err(|error| {
-                        ToolError::failed(format!("{error}: {resource:?}"))
-                            .with_hint(format!("call `{name}` without `resource` for the list of its files"))
-                    }),
-                    None => instructions(&folder, &name).map_err(|error| {
-                        ToolError::failed(format!("failed to read {MANIFEST_FILE}: {error}"))
-                    }),
-                });
+            let task = tokio::task::spawn_blocking(move || match resource.filter(|path| !path.is_empty()) {
+                Some(resource) => read_resource(&folder, &resource).map_err(|error| {
+                    ToolError::failed(format!("{error}: {resource:?}"))
+                        .with_hint(format!("call `{name}` without `resource` for the list of its files"))
+                }),
+                None => instructions(&folder, &name)
+                    .map_err(|error| ToolError::failed(format!("failed to read {MANIFEST_FILE}: {error}"))),
+            });
             let text =
-                reading.await.map_err(|error| ToolError::new(ErrorKind::Internal, error.to_string()))??;
+                task.await.map_err(|error| ToolError::new(ErrorKind::Internal, error.to_string()))??;
             Ok(ToolOutput::text(text).exempt_from_budget())
         })
     }
@@ -82,13 +80,13 @@ impl Tool for SkillTool {
 /// The body of SKILL.md and the list of the files beside it.
 fn instructions(folder: &Path, name: &str) -> Result<String, SkillFileError> {
     let (bytes, size) = read_bytes(folder, Path::new(MANIFEST_FILE))?;
-    let body = match find_frontmatter(&bytes, true) {
+    let body = match find_frontmatter(&bytes, /* at_end */ true) {
         FrontmatterSpan::Found { body, .. } => bytes.get(body..).unwrap_or_default(),
         FrontmatterSpan::Missing | FrontmatterSpan::Incomplete => &bytes,
     };
     let body = to_text(body.to_vec(), bytes.len(), size);
     let mut text = format!("<skill_content name=\"{name}\">\n{}\n</skill_content>", body.trim());
-    let (files, more) = list_files(folder, MAX_LISTED_FILES);
+    let (files, is_incomplete) = list_files(folder, MAX_LISTED_FILES);
     if !files.is_empty() {
         text.push_str("\n<skill_resources>\n");
         for file in &files {
@@ -96,7 +94,7 @@ fn instructions(folder: &Path, name: &str) -> Result<String, SkillFileError> {
             text.push_str(file);
             text.push_str("</file>\n");
         }
-        if more {
+        if is_incomplete {
             text.push_str("  (and more)\n");
         }
         text.push_str("</skill_resources>");
@@ -108,8 +106,8 @@ fn instructions(folder: &Path, name: &str) -> Result<String, SkillFileError> {
 fn read_resource(folder: &Path, resource: &str) -> Result<String, SkillFileError> {
     let relative = parse_relative_path(resource)?;
     let (bytes, size) = read_bytes(folder, &relative)?;
-    let read = bytes.len();
-    Ok(to_text(bytes, read, size))
+    let bytes_read = bytes.len();
+    Ok(to_text(bytes, bytes_read, size))
 }
 
 /// The start of a file, and the size of the whole file.
@@ -120,10 +118,11 @@ fn read_bytes(folder: &Path, relative: &Path) -> Result<(Vec<u8>, u64), SkillFil
     Ok((bytes, metadata.len()))
 }
 
-/// Bytes as text, with a note if the file is binary or was truncated.
-fn to_text(bytes: Vec<u8>, read: usize, size: u64) -> String {
-    let size = usize::try_from(size).unwrap_or(usize::MAX);
-    let is_truncated = size > read;
+/// Bytes as text, with a note if the file is binary or was truncated. `bytes_read` may count more than `bytes`, which lack
+/// the frontmatter.
+fn to_text(bytes: Vec<u8>, bytes_read: usize, file_size: u64) -> String {
+    let file_size = usize::try_from(file_size).unwrap_or(usize::MAX);
+    let is_truncated = file_size > bytes_read;
     let text = match String::from_utf8(bytes) {
         Ok(text) => text,
         // Truncation may have split the last character.
@@ -131,10 +130,10 @@ fn to_text(bytes: Vec<u8>, read: usize, size: u64) -> String {
             let end = error.utf8_error().valid_up_to();
             String::from_utf8_lossy(error.as_bytes().get(..end).unwrap_or_default()).into_owned()
         }
-        Err(_) => return format!("[a binary file of {} bytes]", group_digits(size)),
+        Err(_) => return format!("[a binary file of {} bytes]", group_digits(file_size)),
     };
     if is_truncated {
-        format!("{text}\n[showing {} of {} bytes]", group_digits(read), group_digits(size))
+        format!("{text}\n[showing {} of {} bytes]", group_digits(bytes_read), group_digits(file_size))
     } else {
         text
     }

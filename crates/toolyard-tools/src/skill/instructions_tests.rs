@@ -50,7 +50,7 @@ async fn instructions_come_with_the_list_of_files() {
     assert_eq!(tool.spec().name.as_ref(), "demo");
     assert_eq!(tool.spec().description, "Shows.");
     assert_eq!(tool.spec().hints.read_only, Some(true));
-    assert!(tool.spec().untagged, "instructions about time are no clock");
+    assert!(tool.spec().declared_capabilities_only, "instructions about time are no clock");
 }
 
 #[tokio::test]
@@ -156,10 +156,10 @@ proptest! {
 
     #[test]
     fn no_path_leads_out(path in "[./a\\\\\0 ~\u{4e2d}-]{0,24}") {
-        if let Ok(steps) = parse_relative_path(&path) {
+        if let Ok(relative) = parse_relative_path(&path) {
             let root = Path::new("/anywhere/skill");
-            prop_assert!(root.join(&steps).starts_with(root));
-            prop_assert!(steps.components().all(|step| matches!(step, std::path::Component::Normal(_))));
+            prop_assert!(root.join(&relative).starts_with(root));
+            prop_assert!(relative.components().all(|step| matches!(step, std::path::Component::Normal(_))));
         }
     }
 

@@ -7,8 +7,8 @@ use serde::Serialize;
 use toolyard_core::{ContentHash, SkillDescriptionCache, SourceInfo, SourceKind, Tool};
 
 use super::{
+    content_hash::{program_cache_key, skill_content_hash},
     files::list_programs,
-    fingerprint::{program_fingerprint, skill_fingerprint},
     instructions::SkillTool,
     program::{
         DescribeRequest, DescribeResult, Program, ProgramEnvironment, ProgramTool, describe_all, file_name,
@@ -54,7 +54,7 @@ pub struct LoadedSkills {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SkillStatus {
-    /// The effective name.
+    /// The name in use, see [`Skill::name`].
     pub name: String,
     /// What the skill does and when to use it.
     pub description: String,
@@ -66,7 +66,7 @@ pub struct SkillStatus {
     pub trust: TrustState,
     /// The names of the tools.
     pub tools: Vec<String>,
-    /// Warnings and errors.
+    /// Warnings and errors of its SKILL.md and its programs.
     pub problems: Vec<String>,
 }
 
@@ -74,7 +74,7 @@ pub struct SkillStatus {
 ///
 /// Of several skills with the same name, those that may run programs take precedence, then project over user over
 /// shared, then the earlier folder. `--describe` of all programs together may take ten seconds; a program that fails
-/// is retried when its skill changes.
+/// is retried when its skill changes, or at the next load if the failure may be temporary.
 pub async fn load(settings: SkillSettings<'_>) -> LoadedSkills {
     load_within(settings, DESCRIBE_TIMEOUT).await
 }
@@ -115,7 +115,7 @@ async fn load_within(settings: SkillSettings<'_>, describe_timeout: Duration) ->
 struct CheckedSkill {
     skill: Skill,
     trust: TrustState,
-    /// The trusted content, if it is the current one.
+    /// The trusted content hash, if it is the current one.
     trusted_content: Option<ContentHash>,
     problems: Vec<String>,
 }
@@ -143,7 +143,7 @@ struct InspectedSkill {
     trust: TrustState,
     /// Only the programs that may run.
     programs: Vec<Arc<Program>>,
-    /// The content of the skill, if it has programs that may run.
+    /// The content hash of the skill, if it has programs that may run.
     content: Option<ContentHash>,
     problems: Vec<String>,
 }
@@ -151,13 +151,13 @@ struct InspectedSkill {
 async fn inspect(checked: CheckedSkill, environment: Arc<ProgramEnvironment>) -> InspectedSkill {
     let CheckedSkill { skill, trust, trusted_content, mut problems } = checked;
     let (folder, may_run) = (skill.path.clone(), trust.allows_programs());
-    let reading = tokio::task::spawn_blocking(move || {
+    let task = tokio::task::spawn_blocking(move || {
         let paths = list_programs(&folder).unwrap_or_default();
-        let current = || trusted_content.map_or_else(|| skill_fingerprint(&folder), Ok);
-        let content = (may_run && !paths.is_empty()).then(current);
+        let content_hash = || trusted_content.map_or_else(|| skill_content_hash(&folder), Ok);
+        let content = (may_run && !paths.is_empty()).then(content_hash);
         (paths, content)
     });
-    let (paths, content) = reading.await.unwrap_or_default();
+    let (paths, content) = task.await.unwrap_or_default();
     let content = content.and_then(|content| {
         let report = |error| problems.push(format!("descriptions of programs are not cached: {error}"));
         content.map_err(report).ok()
@@ -184,7 +184,7 @@ async fn inspect(checked: CheckedSkill, environment: Arc<ProgramEnvironment>) ->
 impl InspectedSkill {
     fn describe_requests(&self) -> Vec<DescribeRequest> {
         let request = |(index, program): (usize, &Arc<Program>)| DescribeRequest {
-            cache_key: self.content.map(|content| program_fingerprint(&content, &program.path)),
+            cache_key: self.content.map(|content| program_cache_key(&content, &program.path)),
             program: Arc::clone(program),
             index,
         };

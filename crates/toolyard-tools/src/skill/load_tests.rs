@@ -32,7 +32,7 @@ impl Fixture {
         Self { root, scope, trust: TrustedSkills::default(), descriptions: Arc::default() }
     }
 
-    fn skill(&self, name: &str) -> &Self {
+    fn add_skill(&self, name: &str) -> &Self {
         let folder = self.root.path().join("skills").join(name);
         fs::create_dir_all(&folder).unwrap();
         let text = format!("---\nname: {name}\ndescription: Does {name}.\n---\nInstructions of {name}\n");
@@ -40,7 +40,7 @@ impl Fixture {
         self
     }
 
-    fn program(&self, skill: &str, file: &str, body: &str) -> &Self {
+    fn add_program(&self, skill: &str, file: &str, body: &str) -> &Self {
         let path = self.root.path().join("skills").join(skill).join(file);
         let runs = self.root.path().join("runs");
         fs::write(&path, format!("#!/bin/sh\necho run >> '{}'\n{body}\n", runs.display())).unwrap();
@@ -49,30 +49,30 @@ impl Fixture {
     }
 
     /// A program with one tool that returns its input.
-    fn echo(&self, skill: &str, tool: &str) -> &Self {
+    fn add_echo_program(&self, skill: &str, tool: &str) -> &Self {
         let body = format!(
             r#"if [ "$1" = --describe ]; then echo '{{"name":"{tool}","description":"Echo"}}'; else cat; fi"#
         );
-        self.program(skill, "echo.sh", &body)
+        self.add_program(skill, "echo.sh", &body)
     }
 
     fn runs(&self) -> usize {
         fs::read_to_string(self.root.path().join("runs")).unwrap_or_default().lines().count()
     }
 
-    fn trust(&mut self) {
+    fn trust_all(&mut self) {
         for skill in scan(&self.folders()).skills {
             self.trust.insert(TrustedSkills::decision_for(&skill, 0).unwrap());
         }
     }
 
     /// The cache key of the description of a skill's `echo.sh`.
-    fn content(&self, skill: &str) -> ContentHash {
+    fn description_key(&self, skill: &str) -> ContentHash {
         let folder = self.root.path().canonicalize().unwrap().join("skills").join(skill);
-        program_fingerprint(&skill_fingerprint(&folder).unwrap(), &folder.join("echo.sh"))
+        program_cache_key(&skill_content_hash(&folder).unwrap(), &folder.join("echo.sh"))
     }
 
-    async fn cache(&self, program: &ContentHash, tools: &str) {
+    async fn cache_description(&self, program: &ContentHash, tools: &str) {
         let tools = RawJson::parse(tools.to_owned()).unwrap();
         self.descriptions.put_description(program, &tools).await;
     }
@@ -130,7 +130,7 @@ async fn call(skills: &LoadedSkills, tool: &str, arguments: Value) -> Result<Too
 #[tokio::test]
 async fn each_skill_is_a_source_with_its_tools() {
     let fixture = Fixture::new(SkillScope::User);
-    fixture.skill("notes").skill("echo").echo("echo", "repeat");
+    fixture.add_skill("notes").add_skill("echo").add_echo_program("echo", "repeat");
     let skills = fixture.load().await;
     let sources: Vec<(&str, bool)> =
         skills.sources.iter().map(|(source, _)| (source.id.as_str(), source.trusted)).collect();
@@ -144,7 +144,7 @@ async fn each_skill_is_a_source_with_its_tools() {
 #[tokio::test]
 async fn a_program_may_provide_the_tool_named_like_its_skill() {
     let fixture = Fixture::new(SkillScope::User);
-    fixture.skill("echo").echo("echo", "echo");
+    fixture.add_skill("echo").add_echo_program("echo", "echo");
     let skills = fixture.load().await;
     assert_eq!(skills.skills[0].tools, ["echo"]);
     assert_eq!(call(&skills, "echo", json!({"a": 1})).await.unwrap().to_json(), json!({"a": 1}));
@@ -154,7 +154,7 @@ async fn a_program_may_provide_the_tool_named_like_its_skill() {
 async fn an_untrusted_program_is_never_started() {
     for scope in [SkillScope::Project, SkillScope::Shared] {
         let fixture = Fixture::new(scope);
-        fixture.skill("evil").echo("evil", "repeat");
+        fixture.add_skill("evil").add_echo_program("evil", "repeat");
         let skills = fixture.load().await;
         assert_eq!(fixture.runs(), 0);
         assert_eq!(skills.skills[0].tools, ["evil"]);
@@ -168,14 +168,14 @@ async fn an_untrusted_program_is_never_started() {
 #[tokio::test]
 async fn a_trusted_program_runs_until_it_changes() {
     let mut fixture = Fixture::new(SkillScope::Project);
-    fixture.skill("tool").echo("tool", "repeat");
-    fixture.trust();
+    fixture.add_skill("tool").add_echo_program("tool", "repeat");
+    fixture.trust_all();
     let skills = fixture.load().await;
     assert_eq!(skills.skills[0].trust, TrustState::Trusted);
     assert!(call(&skills, "repeat", json!({})).await.is_ok());
     let runs = fixture.runs();
 
-    fixture.program("tool", "echo.sh", "echo '\"changed\"'");
+    fixture.add_program("tool", "echo.sh", "echo '\"changed\"'");
     let error = call(&skills, "repeat", json!({})).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused);
     assert!(error.message().contains("changed since it was trusted"));
@@ -188,8 +188,8 @@ async fn a_trusted_program_runs_until_it_changes() {
 #[tokio::test]
 async fn an_untrusted_program_has_no_tools_even_if_its_description_is_cached() {
     let fixture = Fixture::new(SkillScope::Project);
-    fixture.skill("evil").echo("evil", "repeat");
-    fixture.cache(&fixture.content("evil"), r#"[{"name":"repeat"}]"#).await;
+    fixture.add_skill("evil").add_echo_program("evil", "repeat");
+    fixture.cache_description(&fixture.description_key("evil"), r#"[{"name":"repeat"}]"#).await;
     assert_eq!(fixture.load().await.skills[0].tools, ["evil"]);
     assert_eq!(fixture.runs(), 0);
 }
@@ -197,19 +197,19 @@ async fn an_untrusted_program_has_no_tools_even_if_its_description_is_cached() {
 #[tokio::test]
 async fn a_program_is_described_once_per_content() {
     let fixture = Fixture::new(SkillScope::User);
-    fixture.skill("tool").echo("tool", "repeat");
+    fixture.add_skill("tool").add_echo_program("tool", "repeat");
     for _ in 0..3 {
         assert_eq!(fixture.load().await.skills[0].tools, ["tool", "repeat"]);
     }
     assert_eq!(fixture.runs(), 1);
-    let entry = fixture.descriptions.description(&fixture.content("tool")).await.unwrap().to_value();
+    let entry = fixture.descriptions.description(&fixture.description_key("tool")).await.unwrap().to_value();
     assert_eq!(
         entry,
         json!([{"name": "repeat", "description": "Echo", "inputSchema": {"type": "object"}}]),
         "the list of tools, and nothing else"
     );
 
-    fixture.echo("tool", "other");
+    fixture.add_echo_program("tool", "other");
     assert_eq!(fixture.load().await.skills[0].tools, ["tool", "other"]);
     assert_eq!(fixture.runs(), 2);
 }
@@ -217,8 +217,8 @@ async fn a_program_is_described_once_per_content() {
 #[tokio::test]
 async fn a_program_with_a_cached_description_is_not_started() {
     let fixture = Fixture::new(SkillScope::User);
-    fixture.skill("tool").echo("tool", "repeat");
-    fixture.cache(&fixture.content("tool"), r#"[{"name":"known"}]"#).await;
+    fixture.add_skill("tool").add_echo_program("tool", "repeat");
+    fixture.cache_description(&fixture.description_key("tool"), r#"[{"name":"known"}]"#).await;
     assert_eq!(fixture.load().await.skills[0].tools, ["tool", "known"]);
     assert_eq!(fixture.runs(), 0);
 }
@@ -226,9 +226,9 @@ async fn a_program_with_a_cached_description_is_not_started() {
 #[tokio::test]
 async fn a_corrupt_cache_entry_is_ignored() {
     let fixture = Fixture::new(SkillScope::User);
-    fixture.skill("tool").echo("tool", "repeat");
-    let content = fixture.content("tool");
-    fixture.cache(&ContentHash::of("another program"), r#"[{"name":"forged"}]"#).await;
+    fixture.add_skill("tool").add_echo_program("tool", "repeat");
+    let content = fixture.description_key("tool");
+    fixture.cache_description(&ContentHash::of("another program"), r#"[{"name":"forged"}]"#).await;
     let corrupt = [
         "null",
         "7",
@@ -243,7 +243,7 @@ async fn a_corrupt_cache_entry_is_ignored() {
         r#"{"version":1,"tools":[{"name":"forged"}]}"#,
     ];
     for (index, text) in corrupt.into_iter().enumerate() {
-        fixture.cache(&content, text).await;
+        fixture.cache_description(&content, text).await;
         for _ in 0..2 {
             assert_eq!(fixture.load().await.skills[0].tools, ["tool", "repeat"], "{text}");
             assert_eq!(fixture.runs(), index + 1, "the program runs again, once: {text}");
@@ -255,13 +255,17 @@ async fn a_corrupt_cache_entry_is_ignored() {
 async fn the_same_wrapper_in_two_skills_does_not_swap_their_descriptions() {
     let mut fixture = Fixture::new(SkillScope::User);
     let wrapper = r#"cat "$TOOLYARD_SKILL_DIR/tools.json""#;
-    fixture.skill("one").program("one", "run", wrapper).skill("two").program("two", "run", wrapper);
+    fixture
+        .add_skill("one")
+        .add_program("one", "run", wrapper)
+        .add_skill("two")
+        .add_program("two", "run", wrapper);
     let skills = fixture.root.path().join("skills");
     for scope in [SkillScope::User, SkillScope::Shared] {
         fixture.scope = scope;
         fs::write(skills.join("one/tools.json"), format!(r#"{{"name":"first-{scope:?}"}}"#)).unwrap();
         fs::write(skills.join("two/tools.json"), format!(r#"{{"name":"second-{scope:?}"}}"#)).unwrap();
-        fixture.trust();
+        fixture.trust_all();
         let loaded = fixture.load().await;
         assert_eq!(loaded.skills[0].tools, ["one".to_owned(), format!("first-{scope:?}")]);
         assert_eq!(loaded.skills[1].tools, ["two".to_owned(), format!("second-{scope:?}")]);
@@ -272,7 +276,7 @@ async fn the_same_wrapper_in_two_skills_does_not_swap_their_descriptions() {
 async fn one_file_under_two_names_may_be_two_programs() {
     let fixture = Fixture::new(SkillScope::User);
     let body = r#"printf '{"name":"%s"}' "$(basename "$0")""#;
-    fixture.skill("box").program("box", "first", body).program("box", "second", body);
+    fixture.add_skill("box").add_program("box", "first", body).add_program("box", "second", body);
     for _ in 0..2 {
         assert_eq!(fixture.load().await.skills[0].tools, ["box", "first", "second"]);
     }
@@ -290,17 +294,18 @@ async fn a_failure_to_describe_is_cached_until_the_skill_changes() {
         ("exit 0", "the program printed nothing"),
     ] {
         let fixture = Fixture::new(SkillScope::User);
-        fixture.skill("tool").program("tool", "echo.sh", body);
+        fixture.add_skill("tool").add_program("tool", "echo.sh", body);
         let first = fixture.load().await.skills.remove(0);
         assert_eq!(first.problems.len(), 1, "{body}");
         assert!(first.problems[0].starts_with(&format!("echo.sh: {problem}")), "{:?}", first.problems);
         assert!(first.problems[0].ends_with("; retried when the skill changes"), "{:?}", first.problems);
         assert_eq!(fixture.load().await.skills.remove(0), first, "{body}");
         assert_eq!(fixture.runs(), 1, "{body}");
-        let entry = fixture.descriptions.description(&fixture.content("tool")).await.unwrap().to_value();
+        let entry =
+            fixture.descriptions.description(&fixture.description_key("tool")).await.unwrap().to_value();
         assert!(entry["failed"].as_str().unwrap().starts_with(problem), "{entry}");
 
-        fixture.echo("tool", "repeat");
+        fixture.add_echo_program("tool", "repeat");
         assert_eq!(fixture.load().await.skills[0].tools, ["tool", "repeat"]);
     }
 }
@@ -308,14 +313,14 @@ async fn a_failure_to_describe_is_cached_until_the_skill_changes() {
 #[tokio::test]
 async fn transient_failures_are_not_cached() {
     let fixture = Fixture::new(SkillScope::User);
-    fixture.skill("tool").echo("tool", "repeat");
+    fixture.add_skill("tool").add_echo_program("tool", "repeat");
     let program = fixture.root.path().join("skills/tool/echo.sh");
     fs::write(&program, "#!/no/such/interpreter\n").unwrap();
     let status = fixture.load().await.skills.remove(0);
     assert!(status.problems[0].contains("failed to start the program"), "{:?}", status.problems);
     assert!(status.problems[0].ends_with("; retried at the next load"), "{:?}", status.problems);
     assert_eq!(
-        fixture.descriptions.description(&fixture.content("tool")).await,
+        fixture.descriptions.description(&fixture.description_key("tool")).await,
         None,
         "it may be installed later"
     );
@@ -325,16 +330,19 @@ async fn transient_failures_are_not_cached() {
 async fn hanging_programs_share_one_limit_and_are_not_run_again() {
     let fixture = Fixture::new(SkillScope::User);
     for name in ["a", "b", "c"] {
-        fixture.skill(name).program(name, "hang-1", "sleep 60").program(name, "hang-2", "sleep 60");
+        fixture
+            .add_skill(name)
+            .add_program(name, "hang-1", "sleep 60")
+            .add_program(name, "hang-2", "sleep 60");
     }
-    fixture.skill("good").echo("good", "repeat");
+    fixture.add_skill("good").add_echo_program("good", "repeat");
     let start = Instant::now();
     let limit = Duration::from_millis(1_500);
     let first = fixture.load_within(limit).await;
     assert!(start.elapsed() < 2 * limit, "took {:?}", start.elapsed());
     assert_eq!(first.skills[3].tools, ["good", "repeat"]);
-    let late = "the program did not exit in time and was killed; retried when the skill changes";
-    assert_eq!(first.skills[0].problems, [format!("hang-1: {late}"), format!("hang-2: {late}")]);
+    let killed = "the program did not exit in time and was killed; retried when the skill changes";
+    assert_eq!(first.skills[0].problems, [format!("hang-1: {killed}"), format!("hang-2: {killed}")]);
     assert_eq!(fixture.runs(), 7);
 
     let start = Instant::now();
@@ -346,9 +354,9 @@ async fn hanging_programs_share_one_limit_and_are_not_run_again() {
 #[tokio::test]
 async fn hanging_programs_neither_delay_the_others_nor_mark_them_as_failed() {
     let fixture = Fixture::new(SkillScope::User);
-    fixture.skill("a-crowd").skill("honest").echo("honest", "repeat");
+    fixture.add_skill("a-crowd").add_skill("honest").add_echo_program("honest", "repeat");
     for index in 0..12 {
-        fixture.program("a-crowd", &format!("hang-{index:02}"), "sleep 60");
+        fixture.add_program("a-crowd", &format!("hang-{index:02}"), "sleep 60");
     }
     let limit = Duration::from_millis(1_500);
     let start = Instant::now();
@@ -370,10 +378,10 @@ async fn a_program_that_started_late_is_retried_at_the_next_load() {
     let fixture = Fixture::new(SkillScope::User);
     for name in ["a", "b", "c", "d", "e", "f", "g", "h"] {
         let slow = format!(r#"sleep 2; echo '{{"name":"slow-{name}"}}'"#);
-        fixture.skill(name).program(name, "1-slow", &slow);
+        fixture.add_skill(name).add_program(name, "1-slow", &slow);
     }
     // The program needs longer than the rest of the limit, but less than the whole limit.
-    fixture.program("a", "2-late", r#"sleep 1.5; echo '{"name":"late"}'"#);
+    fixture.add_program("a", "2-late", r#"sleep 1.5; echo '{"name":"late"}'"#);
     let limit = Duration::from_secs(3);
     let first = fixture.load_within(limit).await;
     let problem = "2-late: the program did not exit in time and was killed; retried at the next load";
@@ -384,7 +392,7 @@ async fn a_program_that_started_late_is_retried_at_the_next_load() {
 #[tokio::test]
 async fn a_skill_with_too_many_files_works_without_caching_and_reports_it() {
     let fixture = Fixture::new(SkillScope::User);
-    fixture.skill("huge").echo("huge", "repeat");
+    fixture.add_skill("huge").add_echo_program("huge", "repeat");
     let modules = fixture.root.path().join("skills/huge/node_modules");
     fs::create_dir(&modules).unwrap();
     for index in 0..4_100 {
@@ -399,9 +407,9 @@ async fn a_skill_with_too_many_files_works_without_caching_and_reports_it() {
 }
 
 /// A cache that stores nothing.
-struct Forgetful;
+struct NoCache;
 
-impl SkillDescriptionCache for Forgetful {
+impl SkillDescriptionCache for NoCache {
     fn description<'a>(&'a self, _program: &'a ContentHash) -> BoxFuture<'a, Option<RawJson>> {
         Box::pin(async { None })
     }
@@ -414,9 +422,9 @@ impl SkillDescriptionCache for Forgetful {
 #[tokio::test]
 async fn a_cache_that_stores_nothing_only_costs_time() {
     let fixture = Fixture::new(SkillScope::User);
-    fixture.skill("tool").echo("tool", "repeat");
+    fixture.add_skill("tool").add_echo_program("tool", "repeat");
     for runs in 1..3 {
-        assert_eq!(fixture.load_with(Arc::new(Forgetful)).await.skills[0].tools, ["tool", "repeat"]);
+        assert_eq!(fixture.load_with(Arc::new(NoCache)).await.skills[0].tools, ["tool", "repeat"]);
         assert_eq!(fixture.runs(), runs);
     }
 }
@@ -424,7 +432,7 @@ async fn a_cache_that_stores_nothing_only_costs_time() {
 #[tokio::test]
 async fn programs_of_a_skill_whose_path_is_not_utf8_are_disabled() {
     let fixture = Fixture::new(SkillScope::Project);
-    fixture.skill("tool").echo("tool", "repeat");
+    fixture.add_skill("tool").add_echo_program("tool", "repeat");
     let skills = fixture.root.path().join("skills");
     fs::rename(skills.join("tool"), skills.join(OsStr::from_bytes(b"to\xffol"))).unwrap();
     let loaded = fixture.load().await;
@@ -440,15 +448,15 @@ async fn programs_of_a_skill_whose_path_is_not_utf8_are_disabled() {
 #[tokio::test]
 async fn a_program_that_fails_to_describe_does_not_affect_the_others() {
     let fixture = Fixture::new(SkillScope::User);
-    fixture.skill("good").echo("good", "repeat");
+    fixture.add_skill("good").add_echo_program("good", "repeat");
     fixture
-        .skill("bad")
-        .program("bad", "1-silent", "exit 0")
-        .program("bad", "2-noisy", "echo usage: noisy")
-        .program("bad", "3-failing", "echo sorry >&2; exit 2")
-        .program("bad", "4-flood", "yes")
-        .program("bad", "5-good", r#"echo '[{"name":"fine"},{"name":"not fine"}]'"#)
-        .program("bad", "6-same", r#"echo '{"name":"fine"}'"#);
+        .add_skill("bad")
+        .add_program("bad", "1-silent", "exit 0")
+        .add_program("bad", "2-noisy", "echo usage: noisy")
+        .add_program("bad", "3-failing", "echo sorry >&2; exit 2")
+        .add_program("bad", "4-flood", "yes")
+        .add_program("bad", "5-good", r#"echo '[{"name":"fine"},{"name":"not fine"}]'"#)
+        .add_program("bad", "6-same", r#"echo '{"name":"fine"}'"#);
     let skills = fixture.load().await;
     assert_eq!(skills.skills[0].tools, ["bad", "fine"]);
     assert_eq!(skills.skills[1].tools, ["good", "repeat"]);
@@ -466,8 +474,8 @@ async fn a_program_that_fails_to_describe_does_not_affect_the_others() {
 #[tokio::test]
 async fn programs_in_subfolders_and_hidden_ones_are_not_tools() {
     let fixture = Fixture::new(SkillScope::User);
-    fixture.skill("tool").skill("tool/scripts").echo("tool/scripts", "inner");
-    fixture.program("tool", ".hidden", "echo '{\"name\":\"hidden\"}'");
+    fixture.add_skill("tool").add_skill("tool/scripts").add_echo_program("tool/scripts", "inner");
+    fixture.add_program("tool", ".hidden", "echo '{\"name\":\"hidden\"}'");
     assert_eq!(fixture.load().await.skills[0].tools, ["tool"]);
     assert_eq!(fixture.runs(), 0);
 }
@@ -475,8 +483,8 @@ async fn programs_in_subfolders_and_hidden_ones_are_not_tools() {
 #[tokio::test]
 async fn rejected_and_shadowed_skills_are_reported() {
     let (shared, project) = (Fixture::new(SkillScope::Shared), Fixture::new(SkillScope::Project));
-    shared.skill("same").echo("same", "repeat");
-    project.skill("same").echo("same", "repeat").skill("broken");
+    shared.add_skill("same").add_echo_program("same", "repeat");
+    project.add_skill("same").add_echo_program("same", "repeat").add_skill("broken");
     fs::write(project.root.path().join("skills/broken/SKILL.md"), "no frontmatter").unwrap();
     let folders = [shared.folders(), project.folders()].concat();
     let skills =
@@ -510,19 +518,19 @@ async fn an_untrusted_project_skill_does_not_override_a_trusted_one() {
     use SkillScope::{Project, Shared, User};
     let (user, mut project, mut shared) = (Fixture::new(User), Fixture::new(Project), Fixture::new(Shared));
     for fixture in [&user, &project, &shared] {
-        fixture.skill("same").echo("same", "repeat");
+        fixture.add_skill("same").add_echo_program("same", "repeat");
     }
     let all = [&user, &project, &shared];
     assert_eq!(resolve_same_name(all, &user.trust).await, (User, vec![Shared, Project], Project));
     assert_eq!((user.runs(), project.runs(), shared.runs()), (1, 0, 0));
 
-    project.trust();
+    project.trust_all();
     let all = [&user, &project, &shared];
     assert_eq!(resolve_same_name(all, &project.trust).await, (Project, vec![Shared, User], Project));
-    project.echo("same", "changed");
+    project.add_echo_program("same", "changed");
     assert_eq!(resolve_same_name(all, &project.trust).await, (User, vec![Shared, Project], Project));
 
-    shared.trust();
+    shared.trust_all();
     let nothing = Fixture::new(User);
     let without_user = [&nothing, &project, &shared];
     assert_eq!(resolve_same_name(without_user, &shared.trust).await, (Shared, vec![Project], Project));

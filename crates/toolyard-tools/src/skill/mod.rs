@@ -11,13 +11,13 @@
 //! skill, even if it fails.
 //!
 //! - `scan`, `manifest`: finding skills and parsing `SKILL.md`
-//! - `trust`, `fingerprint`: which programs may run
+//! - `trust`, `content_hash`: which programs may run
 //! - `instructions`, `files`: the tool that reads a skill's files
 //! - `program`: the tools of a skill's programs
 //! - `load`: everything together
 
+mod content_hash;
 mod files;
-mod fingerprint;
 mod instructions;
 mod load;
 mod manifest;

@@ -14,7 +14,9 @@ use super::{
     manifest::{Manifest, ManifestError},
 };
 
+/// Levels of subfolders that are searched.
 const MAX_DEPTH: usize = 4;
+/// Folders that are searched below one skills folder.
 const MAX_FOLDERS: usize = 2_000;
 
 /// Where a skill comes from; a later scope overrides an earlier one.
@@ -23,7 +25,7 @@ const MAX_FOLDERS: usize = 2_000;
 pub enum SkillScope {
     /// Skills shared with other programs or users.
     Shared,
-    /// The user's own skills; their programs may run.
+    /// The user's own skills; their programs run without a trust decision.
     User,
     /// Skills of the current project.
     Project,
@@ -42,7 +44,7 @@ pub struct SkillFolder {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Skill {
-    /// The effective name.
+    /// The name in use: that of the manifest or else of the folder, made valid if necessary.
     pub name: String,
     /// The scope.
     pub scope: SkillScope,
@@ -50,7 +52,7 @@ pub struct Skill {
     pub path: PathBuf,
     /// The frontmatter of SKILL.md.
     pub manifest: Manifest,
-    /// Violations of the specification that are tolerated.
+    /// Violations of the Agent Skills specification that are tolerated.
     pub warnings: Vec<String>,
 }
 
@@ -98,7 +100,7 @@ pub struct ShadowedSkill {
     pub path: PathBuf,
     /// The scope of this skill.
     pub scope: SkillScope,
-    /// The folder of the skill that is used.
+    /// The folder of the skill that is used instead.
     pub by: PathBuf,
 }
 
@@ -108,7 +110,7 @@ pub struct ShadowedSkill {
 pub struct ScanReport {
     /// The skills, sorted by name, each name once.
     pub skills: Vec<Skill>,
-    /// Folders that cannot be used.
+    /// Folders that cannot be used as skills.
     pub rejected: Vec<RejectedSkill>,
     /// Overridden skills.
     pub shadowed: Vec<ShadowedSkill>,
@@ -134,28 +136,31 @@ pub(super) fn scan_all(folders: &[SkillFolder]) -> (Vec<Skill>, Vec<RejectedSkil
     (found, rejected)
 }
 
-/// The first skill of each name, sorted by name, and all others as shadowed by it.
-pub(super) fn select_by_name<T>(found: Vec<T>, skill: impl Fn(&T) -> &Skill) -> (Vec<T>, Vec<ShadowedSkill>) {
-    let mut used: BTreeMap<String, T> = BTreeMap::new();
+/// The first item of each skill name, sorted by name, and the skills of all others as shadowed by it.
+pub(super) fn select_by_name<T>(
+    found: Vec<T>,
+    skill_of: impl Fn(&T) -> &Skill,
+) -> (Vec<T>, Vec<ShadowedSkill>) {
+    let mut selected: BTreeMap<String, T> = BTreeMap::new();
     let mut shadowed = Vec::new();
-    for next in found {
-        let this = skill(&next);
-        match used.get(&this.name).map(&skill) {
+    for item in found {
+        let skill = skill_of(&item);
+        match selected.get(&skill.name).map(&skill_of) {
             // The same folder may be reached twice.
-            Some(winner) if winner.path == this.path => {}
+            Some(winner) if winner.path == skill.path => {}
             Some(winner) => shadowed.push(ShadowedSkill {
                 by: winner.path.clone(),
-                name: this.name.clone(),
-                path: this.path.clone(),
-                scope: this.scope,
+                name: skill.name.clone(),
+                path: skill.path.clone(),
+                scope: skill.scope,
             }),
             None => {
-                used.insert(this.name.clone(), next);
+                selected.insert(skill.name.clone(), item);
             }
         }
     }
     shadowed.sort_by(|left, right| (&left.name, &left.path).cmp(&(&right.name, &right.path)));
-    (used.into_values().collect(), shadowed)
+    (selected.into_values().collect(), shadowed)
 }
 
 struct FolderWalk<'a> {
@@ -172,7 +177,7 @@ impl FolderWalk<'_> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return,
             Err(error) => return self.reject(path, RejectReason::Unreadable(error.to_string())),
         };
-        let mut seen = HashSet::from([root.clone()]);
+        let mut visited = HashSet::from([root.clone()]);
         let mut folders = VecDeque::from([(root.clone(), 0)]);
         while let Some((folder, depth)) = folders.pop_front() {
             if fs::symlink_metadata(folder.join(MANIFEST_FILE)).is_ok() {
@@ -183,10 +188,10 @@ impl FolderWalk<'_> {
                 continue;
             }
             for inner in self.subfolders(&root, &folder) {
-                if seen.len() >= MAX_FOLDERS {
+                if visited.len() >= MAX_FOLDERS {
                     return self.reject(&root, RejectReason::TooManyFolders);
                 }
-                if seen.insert(inner.clone()) {
+                if visited.insert(inner.clone()) {
                     folders.push_back((inner, depth + 1));
                 }
             }

@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-fn skill(root: &Path, folder: &str, text: &str) {
+fn write_skill(root: &Path, folder: &str, text: &str) {
     let folder = root.join(folder);
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("SKILL.md"), text).unwrap();
@@ -30,7 +30,7 @@ fn skills_are_found_in_order_and_hidden_folders_are_skipped() {
     for folder in
         ["b", "a", "group/c", "1/2/3/deep", "1/2/3/4/too-deep", ".git/x", "node_modules/y", "a/inner"]
     {
-        skill(root.path(), folder, &minimal_skill(folder.rsplit('/').next().unwrap()));
+        write_skill(root.path(), folder, &minimal_skill(folder.rsplit('/').next().unwrap()));
     }
     fs::write(root.path().join("README.md"), "not a skill").unwrap();
     let scan = scan(&user_folder(root.path()));
@@ -46,10 +46,10 @@ fn a_missing_folder_has_no_skills() {
 #[test]
 fn project_overrides_user_overrides_shared_and_all_are_reported() {
     let root = TempDir::new().unwrap();
-    for place in ["shared", "own", "project"] {
-        skill(&root.path().join(place), "same", &minimal_skill("same"));
+    for folder in ["shared", "own", "project"] {
+        write_skill(&root.path().join(folder), "same", &minimal_skill("same"));
     }
-    skill(&root.path().join("shared"), "only", &minimal_skill("only"));
+    write_skill(&root.path().join("shared"), "only", &minimal_skill("only"));
     let folder = |name: &str, scope| SkillFolder { path: root.path().join(name), scope };
     let folders = [
         folder("own", SkillScope::User),
@@ -69,11 +69,11 @@ fn project_overrides_user_overrides_shared_and_all_are_reported() {
 fn rejected_folders_have_a_reason() {
     let root = TempDir::new().unwrap();
     let outside = TempDir::new().unwrap();
-    skill(outside.path(), "evil", &minimal_skill("evil"));
+    write_skill(outside.path(), "evil", &minimal_skill("evil"));
     symlink(outside.path().join("evil"), root.path().join("link-out")).unwrap();
     symlink(root.path(), root.path().join("loop")).unwrap();
     symlink("/nowhere", root.path().join("dangling")).unwrap();
-    skill(root.path(), "no-head", "just text");
+    write_skill(root.path(), "no-head", "just text");
     fs::create_dir_all(root.path().join("file-out")).unwrap();
     symlink(outside.path().join("evil/SKILL.md"), root.path().join("file-out/SKILL.md")).unwrap();
     fs::create_dir_all(root.path().join("folder/SKILL.md")).unwrap();
@@ -100,7 +100,7 @@ fn rejected_folders_have_a_reason() {
 #[test]
 fn links_inside_the_root_are_followed_once() {
     let root = TempDir::new().unwrap();
-    skill(root.path(), "real", &minimal_skill("real"));
+    write_skill(root.path(), "real", &minimal_skill("real"));
     symlink("real", root.path().join("again")).unwrap();
     let scan = scan(&user_folder(root.path()));
     assert_eq!(names(&scan), ["real"]);
@@ -124,7 +124,7 @@ fn too_many_folders_are_cut_off_and_reported() {
     for index in 0..2_100 {
         fs::create_dir(root.path().join(format!("f{index}"))).unwrap();
     }
-    skill(root.path(), "a-skill", &minimal_skill("a-skill"));
+    write_skill(root.path(), "a-skill", &minimal_skill("a-skill"));
     let scan = scan(&user_folder(root.path()));
     assert_eq!(scan.rejected.last().unwrap().reason, RejectReason::TooManyFolders);
 }
@@ -132,7 +132,7 @@ fn too_many_folders_are_cut_off_and_reported() {
 #[test]
 fn a_wrong_name_is_a_warning() {
     let root = TempDir::new().unwrap();
-    skill(root.path(), "my-folder", &minimal_skill("Other Name"));
+    write_skill(root.path(), "my-folder", &minimal_skill("Other Name"));
     let scan = scan(&user_folder(root.path()));
     assert_eq!(names(&scan), ["other-name"]);
     assert_eq!(scan.skills[0].warnings.len(), 2);

@@ -6,8 +6,8 @@ use serde::Serialize;
 use toolyard_core::{ContentHash, TrustDecision};
 
 use super::{
+    content_hash::skill_content_hash,
     files::SkillFileError,
-    fingerprint::skill_fingerprint,
     scan::{Skill, SkillScope},
 };
 
@@ -44,7 +44,7 @@ pub enum TrustError {
         /// The cause.
         source: SkillFileError,
     },
-    /// Decisions identify folders by text.
+    /// The path of the folder is not UTF-8, but decisions store it as text.
     #[error("the skill in {0} cannot be trusted: its path is not UTF-8 text")]
     PathNotUtf8(PathBuf),
 }
@@ -52,7 +52,7 @@ pub enum TrustError {
 /// The user's trust decisions on skills.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TrustedSkills {
-    /// Canonical folder to trusted content: a moved or copied skill is a different one.
+    /// Hash of the trusted content, by canonical folder: a moved or copied skill is a different one.
     content_by_folder: BTreeMap<String, ContentHash>,
 }
 
@@ -79,7 +79,7 @@ impl TrustedSkills {
     /// It takes effect when it is [inserted](Self::insert); the caller stores it. Reads all files of the skill.
     pub fn decision_for(skill: &Skill, decided_at: i64) -> Result<TrustDecision, TrustError> {
         let subject = Self::subject(skill)?.to_owned();
-        Ok(TrustDecision { kind: Self::KIND.to_owned(), subject, content: fingerprint(skill)?, decided_at })
+        Ok(TrustDecision { kind: Self::KIND.to_owned(), subject, content: content_hash(skill)?, decided_at })
     }
 
     /// Adds a decision and replaces an earlier one on the same skill; ignores decisions of another kind.
@@ -101,19 +101,19 @@ impl TrustedSkills {
         }
         match self.content_by_folder.get(Self::subject(skill)?) {
             None => Ok(TrustState::Untrusted),
-            Some(trusted) if *trusted == fingerprint(skill)? => Ok(TrustState::Trusted),
+            Some(trusted) if *trusted == content_hash(skill)? => Ok(TrustState::Trusted),
             Some(_) => Ok(TrustState::Changed),
         }
     }
 
-    /// The trusted content of a skill, which may differ from the current one.
+    /// The hash of the trusted content of a skill, which may differ from the current one.
     pub(super) fn trusted_content(&self, skill: &Skill) -> Option<ContentHash> {
         self.content_by_folder.get(Self::subject(skill).ok()?).copied()
     }
 }
 
-fn fingerprint(skill: &Skill) -> Result<ContentHash, TrustError> {
-    skill_fingerprint(&skill.path).map_err(|source| TrustError::Skill { path: skill.path.clone(), source })
+fn content_hash(skill: &Skill) -> Result<ContentHash, TrustError> {
+    skill_content_hash(&skill.path).map_err(|source| TrustError::Skill { path: skill.path.clone(), source })
 }
 
 #[cfg(test)]

@@ -15,23 +15,23 @@ use tempfile::TempDir;
 use super::*;
 use crate::skill::{SkillFolder, scan};
 
-fn skill(scope: SkillScope) -> (TempDir, Skill) {
+fn new_skill(scope: SkillScope) -> (TempDir, Skill) {
     let root = TempDir::new().unwrap();
     let folder = root.path().join("skills/demo");
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("SKILL.md"), "---\nname: demo\ndescription: d\n---\n").unwrap();
-    program(&folder, "run.sh", "#!/bin/sh\necho 1\n");
+    write_program(&folder, "run.sh", "#!/bin/sh\necho 1\n");
     fs::write(folder.join("notes"), "n").unwrap();
     let found = scan(&[SkillFolder { path: root.path().join("skills"), scope }]);
     (root, found.skills[0].clone())
 }
 
-fn program(folder: &Path, name: &str, text: &str) {
+fn write_program(folder: &Path, name: &str, text: &str) {
     fs::write(folder.join(name), text).unwrap();
     fs::set_permissions(folder.join(name), fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-fn trusting(skill: &Skill) -> TrustedSkills {
+fn trust_only(skill: &Skill) -> TrustedSkills {
     TrustedSkills::new(vec![TrustedSkills::decision_for(skill, 7).unwrap()])
 }
 
@@ -42,14 +42,14 @@ fn only_the_users_own_skills_are_trusted_implicitly() {
         (SkillScope::Shared, TrustState::Untrusted),
         (SkillScope::Project, TrustState::Untrusted),
     ] {
-        let (_root, skill) = skill(scope);
+        let (_root, skill) = new_skill(scope);
         assert_eq!(TrustedSkills::default().state(&skill), Ok(state));
     }
 }
 
 #[test]
 fn a_decision_names_folder_and_content_and_can_be_revoked() {
-    let (root, skill) = skill(SkillScope::Project);
+    let (root, skill) = new_skill(SkillScope::Project);
     let decision = TrustedSkills::decision_for(&skill, 1_700_000_000_000).unwrap();
     let folder = root.path().join("skills/demo").canonicalize().unwrap();
     assert_eq!((decision.kind.as_str(), decision.subject.as_str()), ("skill", folder.to_str().unwrap()));
@@ -67,9 +67,9 @@ fn a_decision_names_folder_and_content_and_can_be_revoked() {
 
 #[test]
 fn a_changed_skill_can_be_trusted_again() {
-    let (_root, skill) = skill(SkillScope::Project);
-    let mut trust = trusting(&skill);
-    program(&skill.path, "run.sh", "#!/bin/sh\necho 2\n");
+    let (_root, skill) = new_skill(SkillScope::Project);
+    let mut trust = trust_only(&skill);
+    write_program(&skill.path, "run.sh", "#!/bin/sh\necho 2\n");
     assert_eq!(trust.state(&skill), Ok(TrustState::Changed));
     trust.insert(TrustedSkills::decision_for(&skill, 8).unwrap());
     assert_eq!(trust.state(&skill), Ok(TrustState::Trusted));
@@ -77,7 +77,7 @@ fn a_changed_skill_can_be_trusted_again() {
 
 #[test]
 fn decisions_of_another_kind_are_ignored() {
-    let (_root, skill) = skill(SkillScope::Project);
+    let (_root, skill) = new_skill(SkillScope::Project);
     let decision = TrustedSkills::decision_for(&skill, 7).unwrap();
     let mut trust = TrustedSkills::new(vec![TrustDecision { kind: "server".to_owned(), ..decision.clone() }]);
     assert_eq!(trust.state(&skill), Ok(TrustState::Untrusted));
@@ -88,8 +88,8 @@ fn decisions_of_another_kind_are_ignored() {
 #[test]
 fn any_change_of_a_file_ends_trust() {
     let changes: [fn(&Path); 8] = [
-        |folder| program(folder, "run.sh", "#!/bin/sh\necho 2\n"),
-        |folder| program(folder, "new.sh", "#!/bin/sh\n"),
+        |folder| write_program(folder, "run.sh", "#!/bin/sh\necho 2\n"),
+        |folder| write_program(folder, "new.sh", "#!/bin/sh\n"),
         |folder| fs::remove_file(folder.join("run.sh")).unwrap(),
         |folder| fs::write(folder.join("lib.py"), "import os").unwrap(),
         |folder| fs::set_permissions(folder.join("notes"), fs::Permissions::from_mode(0o755)).unwrap(),
@@ -97,13 +97,13 @@ fn any_change_of_a_file_ends_trust() {
         |folder| fs::write(folder.join("SKILL.md"), "---\nname: demo\ndescription: e\n---\n").unwrap(),
         |folder| {
             fs::create_dir(folder.join("scripts")).unwrap();
-            program(&folder.join("scripts"), "x.sh", "#!/bin/sh\n");
+            write_program(&folder.join("scripts"), "x.sh", "#!/bin/sh\n");
             symlink("scripts/x.sh", folder.join("x")).unwrap();
         },
     ];
     for (index, change) in changes.iter().enumerate() {
-        let (_root, skill) = skill(SkillScope::Shared);
-        let trust = trusting(&skill);
+        let (_root, skill) = new_skill(SkillScope::Shared);
+        let trust = trust_only(&skill);
         change(&skill.path);
         assert_eq!(trust.state(&skill), Ok(TrustState::Changed), "change {index}");
     }
@@ -111,9 +111,9 @@ fn any_change_of_a_file_ends_trust() {
 
 #[test]
 fn a_copy_elsewhere_is_not_trusted() {
-    let (_root, skill) = skill(SkillScope::Project);
-    let (_other, copy) = self::skill(SkillScope::Project);
-    let trust = trusting(&skill);
+    let (_root, skill) = new_skill(SkillScope::Project);
+    let (_other, copy) = new_skill(SkillScope::Project);
+    let trust = trust_only(&skill);
     assert_eq!(trust.state(&skill), Ok(TrustState::Trusted));
     assert_eq!(trust.state(&copy), Ok(TrustState::Untrusted));
     let content = |skill| TrustedSkills::decision_for(skill, 0).unwrap().content;
@@ -137,8 +137,8 @@ fn a_path_that_is_not_utf8_is_an_error_and_never_trusted() {
 
 #[test]
 fn a_deleted_skill_is_an_error_and_its_decision_can_be_revoked() {
-    let (_root, skill) = skill(SkillScope::Project);
-    let mut trust = trusting(&skill);
+    let (_root, skill) = new_skill(SkillScope::Project);
+    let mut trust = trust_only(&skill);
     fs::remove_dir_all(&skill.path).unwrap();
     let error = TrustError::Skill { path: skill.path.clone(), source: SkillFileError::NotFound };
     assert_eq!(trust.state(&skill), Err(error.clone()));
@@ -148,8 +148,8 @@ fn a_deleted_skill_is_an_error_and_its_decision_can_be_revoked() {
 
 #[test]
 fn a_folder_replaced_by_a_link_is_not_trusted() {
-    let (root, skill) = skill(SkillScope::Project);
-    let trust = trusting(&skill);
+    let (root, skill) = new_skill(SkillScope::Project);
+    let trust = trust_only(&skill);
     fs::rename(&skill.path, root.path().join("moved")).unwrap();
     symlink(root.path().join("moved"), &skill.path).unwrap();
     assert!(matches!(
@@ -160,9 +160,9 @@ fn a_folder_replaced_by_a_link_is_not_trusted() {
 
 #[test]
 fn a_new_link_is_a_change_even_when_it_leads_out_of_the_folder() {
-    let (root, skill) = skill(SkillScope::Project);
-    program(root.path(), "outside.sh", "#!/bin/sh\n");
-    let trust = trusting(&skill);
+    let (root, skill) = new_skill(SkillScope::Project);
+    write_program(root.path(), "outside.sh", "#!/bin/sh\n");
+    let trust = trust_only(&skill);
     symlink(root.path().join("outside.sh"), skill.path.join("outside")).unwrap();
     assert_eq!(trust.state(&skill), Ok(TrustState::Changed));
 }

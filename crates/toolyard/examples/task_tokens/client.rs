@@ -1,32 +1,32 @@
-//! A client that follows a surface: what its model is sent and writes, turn by turn.
+//! A simulated client of one surface: counts what its model reads and writes, turn by turn.
 
 use std::ops::AddAssign;
 
 use serde_json::{Value, json};
 use toolyard::agent::{O200k, TokenCounter as _};
 
-use crate::{catalogue::Yard, task_set::Task};
+use crate::{catalogue::ServedTools, task_set::Task};
 
-/// What the last answer to the person costs.
-const LAST_WORDS: usize = 150;
-/// What is read from a prompt cache costs this part of what is read anew.
-const CACHED: f64 = 0.1;
+/// Tokens of the final answer to the user.
+const FINAL_ANSWER_TOKENS: usize = 150;
+/// Price of a token read from the prompt cache, relative to a token that is not cached.
+const CACHED_TOKEN_PRICE: f64 = 0.1;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum SurfaceKind {
     Full,
     Search,
 }
 
-/// What one or more tasks cost.
+/// Tokens and turns of one or more tasks.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Cost {
     pub(crate) turns: usize,
-    /// Everything that was sent and written, each turn in full.
+    /// Tokens read and written, if every turn is read in full.
     pub(crate) sent: f64,
-    /// The same where what was sent before is read from a cache.
+    /// The same, with tokens of earlier turns at the price of cached ones.
     pub(crate) cached: f64,
-    /// Tools that no search brought.
+    /// Tools that no search found.
     pub(crate) not_found: usize,
 }
 
@@ -39,53 +39,67 @@ impl AddAssign for Cost {
     }
 }
 
-/// One conversation.
 struct Conversation<'a> {
-    yard: &'a Yard,
-    kind: Kind,
-    /// How much was sent at the last turn, all of which is in the cache now.
-    before: usize,
-    /// Everything so far.
-    length: usize,
+    tools: &'a ServedTools,
+    kind: SurfaceKind,
+    /// Tokens that were sent in the last turn: all of them are in the prompt cache.
+    cached_tokens: usize,
+    /// Tokens of the whole conversation so far.
+    total_tokens: usize,
     cost: Cost,
-    /// What searches have shown.
-    seen: String,
+    /// The results of all searches.
+    search_results: String,
 }
 
-/// Carries out a task with a surface.
-pub(crate) async fn follow(yard: &Yard, task: &Task, kind: Kind, instructions: usize) -> Cost {
-    let length = instructions + yard.list_tokens(kind) + O200k.count(&task.text);
-    let mut talk = Conversation { yard, kind, before: 0, length, cost: Cost::default(), seen: String::new() };
+/// Simulates a task with a surface.
+pub(crate) async fn run_task(
+    tools: &ServedTools,
+    task: &Task,
+    kind: SurfaceKind,
+    instruction_tokens: usize,
+) -> Cost {
+    let total_tokens = instruction_tokens + tools.list_tokens(kind) + O200k.count(&task.text);
+    let mut conversation = Conversation {
+        tools,
+        kind,
+        cached_tokens: 0,
+        total_tokens,
+        cost: Cost::default(),
+        search_results: String::new(),
+    };
     let mut steps = task.steps.iter();
-    if kind == Kind::Search {
-        talk.search(&task.text).await;
+    if kind == SurfaceKind::Search {
+        conversation.search(&task.text).await;
     }
-    for (server, tool) in &task.needs {
-        let Some((name, definition)) = yard.offered(server, tool) else { continue };
-        if kind == Kind::Search {
-            talk.find(&name, &definition, &mut steps).await;
+    for (server, tool) in &task.needed_tools {
+        let Some((name, definition)) = tools.listed_tool(server, tool) else { continue };
+        if kind == SurfaceKind::Search {
+            conversation.find(&name, &definition, &mut steps).await;
         }
         let arguments = arguments(&definition);
         match kind {
-            Kind::Full => talk.turn(&name, &arguments).await,
-            Kind::Search => talk.turn("call_tool", &json!({"name": name, "arguments": arguments})).await,
+            SurfaceKind::Full => conversation.call_tool(&name, &arguments).await,
+            SurfaceKind::Search => {
+                conversation.call_tool("call_tool", &json!({"name": name, "arguments": arguments})).await
+            }
         };
     }
-    talk.say(LAST_WORDS);
-    talk.cost
+    conversation.complete_turn(FINAL_ANSWER_TOKENS);
+    conversation.cost
 }
 
 impl Conversation<'_> {
-    /// Searches until a tool was seen: with the next steps of the task, then with what the tool says of itself.
+    /// Searches until a tool is found: for the next steps of the task, then for the tool's own description. Describes a tool
+    /// with nested parameters, because the search results do not show those.
     async fn find(&mut self, name: &str, definition: &Value, steps: &mut std::slice::Iter<'_, String>) {
-        while !self.has_seen(name) {
+        while !self.has_found(name) {
             match steps.next() {
                 Some(step) => self.search(step).await,
                 None => {
-                    let described = definition.get("description").and_then(Value::as_str).unwrap_or(name);
-                    let words: Vec<&str> = described.split_whitespace().take(8).collect();
+                    let description = definition.get("description").and_then(Value::as_str).unwrap_or(name);
+                    let words: Vec<&str> = description.split_whitespace().take(8).collect();
                     self.search(&words.join(" ")).await;
-                    if !self.has_seen(name) {
+                    if !self.has_found(name) {
                         self.cost.not_found += 1;
                     }
                     break;
@@ -93,43 +107,43 @@ impl Conversation<'_> {
             }
         }
         let is_object = |schema: &Value| schema.get("type").is_some_and(|kind| kind == "object");
-        let nested = |param: &Value| is_object(param) || param.get("items").is_some_and(is_object);
-        if properties(definition).is_some_and(|all| all.values().any(nested)) {
-            self.turn("describe_tool", &json!({ "name": name })).await;
+        let is_nested = |param: &Value| is_object(param) || param.get("items").is_some_and(is_object);
+        if properties(definition).is_some_and(|all| all.values().any(is_nested)) {
+            self.call_tool("describe_tool", &json!({ "name": name })).await;
         }
     }
 
-    fn has_seen(&self, name: &str) -> bool {
-        let begins = format!("{name}(");
-        self.seen.lines().any(|line| line.starts_with(&begins))
+    fn has_found(&self, name: &str) -> bool {
+        let signature_start = format!("{name}(");
+        self.search_results.lines().any(|line| line.starts_with(&signature_start))
     }
 
     async fn search(&mut self, query: &str) {
-        let found = self.turn("search_tools", &json!({ "query": query })).await;
-        self.seen.push_str(&found);
-        self.seen.push('\n');
+        let found = self.call_tool("search_tools", &json!({ "query": query })).await;
+        self.search_results.push_str(&found);
+        self.search_results.push('\n');
     }
 
     /// The model calls a tool, and its result joins the conversation.
-    async fn turn(&mut self, tool: &str, arguments: &Value) -> String {
-        self.say(O200k.count(&json!({"name": tool, "arguments": arguments}).to_string()));
-        let answer = self.yard.answer(self.kind, tool, arguments).await;
-        self.length += O200k.count(&answer);
+    async fn call_tool(&mut self, tool: &str, arguments: &Value) -> String {
+        self.complete_turn(O200k.count(&json!({"name": tool, "arguments": arguments}).to_string()));
+        let answer = self.tools.call_tool(self.kind, tool, arguments).await;
+        self.total_tokens += O200k.count(&answer);
         answer
     }
 
-    /// The model reads everything and writes so many tokens.
-    fn say(&mut self, written: usize) {
-        let (all, known, written) = (self.length, self.before, written);
+    /// The model reads the whole conversation and writes this many tokens.
+    fn complete_turn(&mut self, written: usize) {
+        let (all, cached) = (self.total_tokens, self.cached_tokens);
         self.cost.turns += 1;
         self.cost.sent += (all + written) as f64;
-        self.cost.cached += known as f64 * CACHED + (all - known + written) as f64;
-        self.before = all;
-        self.length += written;
+        self.cost.cached += cached as f64 * CACHED_TOKEN_PRICE + (all - cached + written) as f64;
+        self.cached_tokens = all;
+        self.total_tokens += written;
     }
 }
 
-/// Arguments as a model may write them.
+/// Plausible arguments: a short text for each of the first three parameters.
 fn arguments(definition: &Value) -> Value {
     let properties = properties(definition).into_iter().flatten();
     let values = properties.take(3).map(|(name, _)| (name.clone(), json!(format!("some {name}"))));

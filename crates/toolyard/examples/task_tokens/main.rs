@@ -9,96 +9,105 @@ mod catalogue;
 mod client;
 mod task_set;
 
-use catalogue::Yard;
-use client::{Cost, Kind, follow};
-use task_set::{TaskSet, generated, read};
+use catalogue::ServedTools;
+use client::{Cost, SurfaceKind, run_task};
+use task_set::{TaskSet, generate, read_folder};
 
-/// How many tools there are in turn.
-const SIZES: [usize; 9] = [25, 40, 60, 80, 100, 150, 200, 300, 500];
-/// What a client says to its model besides, in turn: its instructions and the tools of its own.
-const INSTRUCTIONS: [usize; 2] = [2_000, 10_000];
+/// Numbers of tools that are measured.
+const CATALOGUE_SIZES: [usize; 9] = [25, 40, 60, 80, 100, 150, 200, 300, 500];
+/// Tokens of a client's own instructions and tools that are measured.
+const INSTRUCTION_TOKENS: [usize; 2] = [2_000, 10_000];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let set = match std::env::var_os("TOOLYARD_DATA") {
-        Some(folder) => read(&std::path::Path::new(&folder).join("retrieval/livemcpbench"))?,
-        None => generated(),
+        Some(folder) => read_folder(&std::path::Path::new(&folder).join("retrieval/livemcpbench"))?,
+        None => generate(),
     };
     println!("{} tasks of {}, the same at every size; tokens per task", set.tasks.len(), set.name);
-    for instructions in INSTRUCTIONS {
-        println!("\nA client whose own instructions take {instructions} tokens\n");
+    for instruction_tokens in INSTRUCTION_TOKENS {
+        println!("\nA client whose own instructions take {instruction_tokens} tokens\n");
         println!(
             "| tools | list | turns full | turns search | sent full | sent search | ratio | cached full | cached search | ratio |"
         );
         println!("|---|---|---|---|---|---|---|---|---|---|");
         let mut rows = Vec::new();
-        for size in SIZES {
-            let Some(row) = runtime.block_on(row(&set, size, instructions)) else { continue };
+        for size in CATALOGUE_SIZES {
+            let Some(row) = runtime.block_on(row(&set, size, instruction_tokens)) else { continue };
             println!("{}", row.line(set.tasks.len()));
             rows.push(row);
         }
         println!();
-        tell_crossover("every turn sent in full", &rows, |cost| cost.sent);
-        tell_crossover("with a prompt cache", &rows, |cost| cost.cached);
+        print_crossover("every turn sent in full", &rows, |cost| cost.sent);
+        print_crossover("with a prompt cache", &rows, |cost| cost.cached);
         if let Some(row) = rows.last() {
-            println!("- bytes of definitions to a token: {:.2}", row.bytes as f64 / row.list as f64);
+            println!(
+                "- bytes of definitions to a token: {:.2}",
+                row.list_bytes as f64 / row.list_tokens as f64
+            );
         }
         let not_found: usize = rows.iter().map(|row| row.search.not_found).sum();
-        println!("- tools that no search brought: {not_found}");
+        println!("- tools that no search found: {not_found}");
     }
     Ok(())
 }
 
-/// What all tasks cost together with so many tools.
+/// The costs of all tasks together with a catalogue of `size` tools.
 struct Row {
     size: usize,
-    list: usize,
-    bytes: usize,
+    list_tokens: usize,
+    list_bytes: usize,
     full: Cost,
     search: Cost,
 }
 
-/// None where there are not that many tools.
-async fn row(set: &TaskSet, size: usize, instructions: usize) -> Option<Row> {
-    let yard = Yard::with(set, size)?;
+/// `None` if the set has fewer tools.
+async fn row(set: &TaskSet, size: usize, instruction_tokens: usize) -> Option<Row> {
+    let tools = ServedTools::new(set, size)?;
     let (mut full, mut search) = (Cost::default(), Cost::default());
     for task in &set.tasks {
-        full += follow(&yard, task, Kind::Full, instructions).await;
-        search += follow(&yard, task, Kind::Search, instructions).await;
+        full += run_task(&tools, task, SurfaceKind::Full, instruction_tokens).await;
+        search += run_task(&tools, task, SurfaceKind::Search, instruction_tokens).await;
     }
-    Some(Row { size, list: yard.list_tokens(Kind::Full), bytes: yard.list_bytes(), full, search })
+    Some(Row {
+        size,
+        list_tokens: tools.list_tokens(SurfaceKind::Full),
+        list_bytes: tools.list_bytes(),
+        full,
+        search,
+    })
 }
 
 impl Row {
     fn line(&self, tasks: usize) -> String {
-        let Self { size, list, full, search, .. } = self;
-        let each = |tokens: f64| tokens / tasks as f64;
+        let Self { size, list_tokens, full, search, .. } = self;
+        let per_task = |tokens: f64| tokens / tasks as f64;
         format!(
-            "| {size} | {list} | {:.1} | {:.1} | {:.0} | {:.0} | {:.2} | {:.0} | {:.0} | {:.2} |",
-            each(full.turns as f64),
-            each(search.turns as f64),
-            each(full.sent),
-            each(search.sent),
+            "| {size} | {list_tokens} | {:.1} | {:.1} | {:.0} | {:.0} | {:.2} | {:.0} | {:.0} | {:.2} |",
+            per_task(full.turns as f64),
+            per_task(search.turns as f64),
+            per_task(full.sent),
+            per_task(search.sent),
             search.sent / full.sent,
-            each(full.cached),
-            each(search.cached),
+            per_task(full.cached),
+            per_task(search.cached),
             search.cached / full.cached,
         )
     }
 }
 
-/// From how many tools and tokens of definitions on searching costs less, between the two sizes where that changes.
-fn tell_crossover(how: &str, rows: &[Row], cost: impl Fn(&Cost) -> f64) {
+/// Prints from how many tools (and tokens of definitions) on searching costs less, interpolated between two sizes.
+fn print_crossover(how: &str, rows: &[Row], cost: impl Fn(&Cost) -> f64) {
     let saved = |row: &Row| cost(&row.full) - cost(&row.search);
-    let turning = rows.windows(2).find_map(|pair| match pair {
+    let crossover = rows.windows(2).find_map(|pair| match pair {
         [below, above] if saved(below) <= 0.0 && saved(above) > 0.0 => {
-            let part = saved(below).abs() / (saved(above) - saved(below));
-            let between = |from: usize, to: usize| from as f64 + part * (to as f64 - from as f64);
-            Some((between(below.size, above.size), between(below.list, above.list)))
+            let fraction = saved(below).abs() / (saved(above) - saved(below));
+            let between = |from: usize, to: usize| from as f64 + fraction * (to as f64 - from as f64);
+            Some((between(below.size, above.size), between(below.list_tokens, above.list_tokens)))
         }
         _ => None,
     });
-    match turning {
+    match crossover {
         Some((tools, tokens)) => {
             println!("- {how}: searching costs less from {tools:.0} tools ({tokens:.0} tokens) on");
         }

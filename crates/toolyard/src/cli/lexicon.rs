@@ -9,7 +9,7 @@ pub(crate) enum LexiconCommand {
     /// List lexicons
     List,
     /// Build a lexicon from a dictionary; for Chinese, CC-CEDICT (CC BY-SA 4.0)
-    Add(AddLexicon),
+    Add(AddLexiconArgs),
     /// Remove a lexicon; the built-in one stays
     Remove {
         /// Language
@@ -25,7 +25,7 @@ pub(crate) enum LexiconCommand {
 
 The lexicon is built once and keeps the license of the dictionary: CC-CEDICT may be shared and adapted under \
 CC BY-SA 4.0.")]
-pub(crate) struct AddLexicon {
+pub(crate) struct AddLexiconArgs {
     /// Language
     pub(crate) language: Language,
     /// Local dictionary file: CC-CEDICT as plain text, .gz, wheel, zip or tgz

@@ -24,15 +24,15 @@ pub(crate) use audit::{AuditCommand, AuditFilter};
 pub(crate) use call::CallArgs;
 pub(crate) use connect::ConnectArgs;
 pub(crate) use import::ImportArgs;
-pub(crate) use lexicon::{AddLexicon, Language, LexiconCommand};
-pub(crate) use models::{AddModel, ModelsCommand};
+pub(crate) use lexicon::{AddLexiconArgs, Language, LexiconCommand};
+pub(crate) use models::{AddModelArgs, ModelsCommand};
 pub(crate) use prompt::{PromptArgs, PromptFormat};
-pub(crate) use runs::{ApprovalArgs, ResumeArgs, RunsCommand, StepOutcome};
-pub(crate) use serve::{ServeArgs, SurfaceArg};
-pub(crate) use servers::{AddServer, ServersCommand};
+pub(crate) use runs::{ApprovalArgs, ResumeArgs, RunsCommand, StepResolution};
+pub(crate) use serve::ServeArgs;
+pub(crate) use servers::{AddServerArgs, ServersCommand};
 pub(crate) use skills::SkillsCommand;
 pub(crate) use store::StoreCommand;
-pub(crate) use tools::{ToolsCommand, ToolsSearch};
+pub(crate) use tools::{SearchToolsArgs, ToolsCommand};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -42,7 +42,7 @@ Examples:
   toolyard servers list                                      list MCP servers and their status
   toolyard tools search \"read a spreadsheet\"                 find tools
   toolyard call calculate --args '{\"expression\":\"2^10\"}'     call a tool
-  toolyard call --capability time                            call any tool with a capability
+  toolyard call --capability time                            call any tool with the capability `time`
   toolyard models add local --url http://127.0.0.1:11434/v1 --model qwen2.5:7b
   toolyard ask \"what is 2^10, and what time is it in Tokyo?\"  ask an agent
   toolyard chat                                              chat with an agent
@@ -62,7 +62,7 @@ pub(crate) struct Cli {
     /// Print data as JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Log decisions to stderr; -vv logs everything
+    /// Log routing and execution decisions to stderr; -vv logs everything
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
     #[command(subcommand)]
@@ -88,14 +88,14 @@ pub(crate) enum Command {
     /// List, show and trust skills
     #[command(subcommand)]
     Skills(SkillsCommand),
-    /// List, add, test and approve MCP servers
+    /// List, add and test MCP servers, and approve their changed tools
     #[command(subcommand)]
     Servers(ServersCommand),
     /// Import MCP servers from Claude, Cursor, VS Code, Codex, Gemini or a registry's server.json
     Import(ImportArgs),
     /// Serve all tools over MCP, on stdio or HTTP
     Serve(ServeArgs),
-    /// Point Claude, Cursor, VS Code, Codex or Gemini at Toolyard instead of their own servers
+    /// Point Claude, Cursor, VS Code, Codex or Gemini at Toolyard in place of the servers imported from them
     Connect(ConnectArgs),
     /// Show, search, verify and export the audit log of tool calls
     #[command(subcommand)]

@@ -12,7 +12,7 @@ pub(crate) enum ModelsCommand {
         names: Vec<String>,
     },
     /// Add a model to your settings
-    Add(AddModel),
+    Add(AddModelArgs),
     /// Remove a model from your settings
     Remove {
         /// Name of the model
@@ -27,7 +27,7 @@ pub(crate) enum ModelsCommand {
   toolyard models add gpt --url https://api.openai.com/v1 --model gpt-5-mini --key '${OPENAI_API_KEY}'
 
 API keys are never written to the settings file: reference an environment variable. Then run: toolyard models test NAME")]
-pub(crate) struct AddModel {
+pub(crate) struct AddModelArgs {
     /// Name of the model in your settings
     pub(crate) name: String,
     /// Base URL, including /v1

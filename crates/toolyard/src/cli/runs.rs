@@ -50,7 +50,7 @@ pub(crate) enum RunsCommand {
         /// Step
         step: String,
         /// Outcome
-        outcome: StepOutcome,
+        outcome: StepResolution,
     },
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct ApprovalArgs {
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-pub(crate) enum StepOutcome {
+pub(crate) enum StepResolution {
     /// The step took effect and is not repeated
     Done,
     /// The step did not take effect and may be repeated

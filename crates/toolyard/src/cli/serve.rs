@@ -1,6 +1,7 @@
 //! Arguments of `toolyard serve`.
 
 use clap::{Args, builder::TypedValueParser as _};
+use toolyard::settings::SurfaceSetting;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -24,7 +25,7 @@ pub(crate) struct ServeArgs {
     pub(crate) no_auth: bool,
     /// How tools are offered to clients
     #[arg(long, value_enum)]
-    pub(crate) surface: Option<SurfaceArg>,
+    pub(crate) surface: Option<SurfaceSetting>,
     /// Offer only the tools of this profile (over HTTP, profiles are at /mcp/NAME)
     #[arg(long, value_name = "NAME", conflicts_with = "http")]
     pub(crate) profile: Option<String>,
@@ -40,14 +41,4 @@ pub(crate) struct ServeArgs {
     /// Origin of web pages that may connect, such as https://example.com
     #[arg(long, value_name = "ORIGIN", conflicts_with = "stdio")]
     pub(crate) allow_origin: Vec<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum SurfaceArg {
-    /// Every tool by itself
-    Full,
-    /// Three tools that search, describe and call the others
-    Search,
-    /// Whichever needs fewer tokens in the client's context
-    Auto,
 }

@@ -12,7 +12,7 @@ pub(crate) enum ServersCommand {
         name: String,
     },
     /// Add a server to your settings, for example: toolyard servers add time -- uvx mcp-server-time
-    Add(AddServer),
+    Add(AddServerArgs),
     /// Remove a server from your settings, with its cached tools
     Remove {
         /// Name of the server
@@ -63,7 +63,7 @@ pub(crate) enum ServersCommand {
   toolyard servers add time -- uvx mcp-server-time
   toolyard servers add excel --env EXCEL_FILES_PATH=/data -- excel-mcp-server stdio
   toolyard servers add github --url https://api.example.com/mcp --header 'Authorization=Bearer ${GITHUB_TOKEN}'")]
-pub(crate) struct AddServer {
+pub(crate) struct AddServerArgs {
     /// Name of the server
     pub(crate) name: String,
     /// URL of an HTTP server

@@ -22,7 +22,7 @@ pub(crate) enum ToolsCommand {
         history: bool,
     },
     /// Find tools for a request in plain English or Chinese
-    Search(ToolsSearch),
+    Search(SearchToolsArgs),
 }
 
 #[derive(Debug, Args)]
@@ -34,7 +34,7 @@ Examples:
 
 Searching uses no language model. Servers whose tools are not known yet are started once. \
 `toolyard lexicon add zh` improves Chinese requests.")]
-pub(crate) struct ToolsSearch {
+pub(crate) struct SearchToolsArgs {
     /// The request
     #[arg(required = true)]
     pub(crate) words: Vec<String>,

@@ -15,8 +15,8 @@ use crate::{
     },
 };
 
-/// Lease on a run: short, so that the user can soon resume a run whose command was killed.
-const LEASE: Duration = Duration::from_secs(6);
+/// Duration of the lease on a run: short, so that the user can soon resume a run whose command was killed.
+const LEASE_DURATION: Duration = Duration::from_secs(6);
 const SPINNER_INTERVAL: Duration = Duration::from_millis(120);
 
 /// An agent for a command, and the name of its model.
@@ -26,11 +26,10 @@ pub(super) fn load_agent(
     model: Option<&str>,
 ) -> Result<(Agent, String), CliError> {
     let agents = toolyard.agents();
-    let agent = agents.agent(name, model)?.with_lease(LEASE);
+    let agent = agents.agent(name, model)?.with_lease_duration(LEASE_DURATION);
     Ok((agent, agents.model_name(name, model)?))
 }
 
-/// Suggests to test a model that was never tested.
 pub(super) fn suggest_model_test(toolyard: &Toolyard, model: &str, output: &Output) {
     let models = toolyard.agents().models();
     if models.settings(model).is_some_and(|settings| models.tool_calling(settings).is_none()) {
@@ -75,19 +74,19 @@ pub(super) fn report_end(
     view: RunView<'_>,
     output: &Output,
 ) -> Result<(), CliError> {
-    let outcome = print_answer(run, end, view, output);
+    let result = finish_view(run, end, view, output);
     if output.is_json() {
-        return outcome;
+        return result;
     }
-    if let Err(failure) = &outcome {
+    if let Err(failure) = &result {
         failure.print(output);
     }
-    output.message(&format!("run {run}   inspect or replay: toolyard runs show {run}"));
-    outcome.map_err(CliError::without_message)
+    output.message(&format!("run {run}   inspect: toolyard runs show {run}"));
+    result.map_err(CliError::without_message)
 }
 
-/// Prints the answer, unless it was streamed.
-pub(super) fn print_answer(
+/// Draws the view for the last time, prints the answer unless it was streamed, and returns the result of the command.
+pub(super) fn finish_view(
     run: &RunId,
     end: &RunEnd,
     view: RunView<'_>,
@@ -95,33 +94,33 @@ pub(super) fn print_answer(
 ) -> Result<(), CliError> {
     let (progress, streamed) = view.finish();
     if output.is_json() {
-        return outcome(run, end, &progress).map_err(CliError::without_message);
+        return command_result(run, end, &progress).map_err(CliError::without_message);
     }
     if let RunEnd::Answered { answer, .. } = end {
         if !streamed.is_empty() {
             output.chunk("\n");
         }
         if streamed.trim() != answer.trim() {
-            output.untrusted(answer);
+            output.untrusted_text(answer);
         }
     }
-    outcome(run, end, &progress)
+    command_result(run, end, &progress)
 }
 
 /// Maps the end of a run to the result of the command.
-fn outcome(run: &RunId, end: &RunEnd, progress: &RunProgress) -> Result<(), CliError> {
+fn command_result(run: &RunId, end: &RunEnd, progress: &RunProgress) -> Result<(), CliError> {
     match end {
         RunEnd::Answered { .. } | RunEnd::Planned => Ok(()),
         RunEnd::Failed { message, hint } => {
-            let has = |status| progress.rows.iter().any(|row| row.status == status);
+            let has_step = |status| progress.rows.iter().any(|row| row.status == status);
             let status = match () {
-                () if has(StepStatus::Denied) && !has(StepStatus::Failed) => ExitStatus::Denied,
+                () if has_step(StepStatus::Denied) && !has_step(StepStatus::Failed) => ExitStatus::Denied,
                 () if progress.rows.is_empty() && progress.model_problem.is_some() => ExitStatus::Unreachable,
                 () => ExitStatus::Failed,
             };
             Err(CliError::new(status, message.clone()).with_optional_hint(hint.clone()))
         }
-        RunEnd::Suspended { waiting_for } => Err(suspended(run, waiting_for, progress)),
+        RunEnd::Suspended { waiting_for } => Err(suspended_error(run, waiting_for, progress)),
         RunEnd::Cancelled => {
             let unknown = progress.rows.iter().find(|row| row.status == StepStatus::Unknown);
             let hint = unknown.map(|row| {
@@ -138,8 +137,8 @@ fn outcome(run: &RunId, end: &RunEnd, progress: &RunProgress) -> Result<(), CliE
     }
 }
 
-/// A run that needs the user: an approval, or the outcome of a step.
-fn suspended(run: &RunId, waiting_for: &[String], progress: &RunProgress) -> CliError {
+/// The error for a run that waits for the user: for an approval, or for the outcome of a step.
+fn suspended_error(run: &RunId, waiting_for: &[String], progress: &RunProgress) -> CliError {
     let awaiting = progress.rows.iter().filter(|row| row.status == StepStatus::AwaitingApproval);
     let approvals: Vec<&str> = awaiting.map(|row| row.tool.as_str()).collect();
     let unknown: Vec<&str> = progress.ids_with(StepStatus::Unknown).collect();

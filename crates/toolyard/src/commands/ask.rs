@@ -15,13 +15,12 @@ use crate::{
     },
 };
 
-/// Runs an agent on a question, shows its progress and prints the answer.
 pub(super) async fn run(arguments: AskArgs, toolyard: &Toolyard, output: &Output) -> Result<(), CliError> {
     let name = arguments.agent.name.as_deref().unwrap_or(DEFAULT_AGENT);
     let agents = toolyard.agents();
     let (agent, model) = load_agent(toolyard, name, arguments.agent.model.as_deref())?;
     suggest_model_test(toolyard, &model, output);
-    let request = with_arguments(agents.question(name, question(&arguments.question)?), &arguments);
+    let request = with_arguments(agents.run_request(name, read_question(&arguments.question)?), &arguments);
     let stop = CancelToken::default();
     let view = RunView::new(output, &model, ApprovalMode::new(arguments.yes, &stop));
     let run = agent.create_run(request).await?;
@@ -44,7 +43,7 @@ fn with_arguments(mut request: RunRequest, arguments: &AskArgs) -> RunRequest {
 }
 
 /// The words joined; `-` appends standard input.
-fn question(words: &[String]) -> Result<String, CliError> {
+fn read_question(words: &[String]) -> Result<String, CliError> {
     let mut question = words.iter().filter(|word| *word != "-").cloned().collect::<Vec<_>>().join(" ");
     if words.iter().any(|word| word == "-") {
         let mut input = String::new();

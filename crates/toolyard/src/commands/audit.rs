@@ -12,41 +12,40 @@ use crate::{
     terminal::{Output, progress::with_progress},
 };
 
-/// Records per query of an export.
-const PAGE_SIZE: i64 = 10_000;
+const RECORDS_PER_PAGE: i64 = 10_000;
 
 pub(super) async fn run(command: AuditCommand, store: &Store, output: &Output) -> Result<(), CliError> {
     match command {
         AuditCommand::Tail { limit } => {
-            list(&store.query_audit(&AuditQuery { limit, ..AuditQuery::default() }).await?, output);
+            print_entries(&store.query_audit(&AuditQuery { limit, ..AuditQuery::default() }).await?, output);
             Ok(())
         }
         AuditCommand::Search { filter, limit } => {
-            list(&store.query_audit(&query(filter, limit)).await?, output);
+            print_entries(&store.query_audit(&query(filter, limit)).await?, output);
             Ok(())
         }
         AuditCommand::Verify { expect } => verify(expect.as_deref(), store, output).await,
         AuditCommand::Export { file } => {
-            let failed = |error: std::io::Error| {
+            let write_error = |error: std::io::Error| {
                 CliError::usage(format!("failed to write {}: {error}", file.display()))
             };
-            let mut target = std::io::BufWriter::new(std::fs::File::create(&file).map_err(failed)?);
+            let mut target = std::io::BufWriter::new(std::fs::File::create(&file).map_err(write_error)?);
             let mut before = None;
             let mut pages = Vec::new();
             // Pages are read from the newest to the oldest and written in reverse.
             loop {
                 let page = store
-                    .query_audit(&AuditQuery { before, limit: PAGE_SIZE, ..AuditQuery::default() })
+                    .query_audit(&AuditQuery { before, limit: RECORDS_PER_PAGE, ..AuditQuery::default() })
                     .await?;
-                let Some(first) = page.first() else { break };
-                before = Some(first.number);
+                let Some(oldest) = page.first() else { break };
+                before = Some(oldest.number);
                 pages.push(page);
             }
             for entry in pages.iter().rev().flatten() {
                 let line = serde_json::to_string(entry).unwrap_or_default();
-                writeln!(target, "{line}").map_err(failed)?;
+                writeln!(target, "{line}").map_err(write_error)?;
             }
-            target.flush().map_err(failed)?;
+            target.flush().map_err(write_error)?;
             output.message(&format!("exported {} records", pages.iter().map(Vec::len).sum::<usize>()));
             Ok(())
         }
@@ -57,7 +56,7 @@ fn query(filter: AuditFilter, limit: i64) -> AuditQuery {
     AuditQuery { tool: filter.tool, caller: filter.caller, outcome: filter.outcome, before: None, limit }
 }
 
-fn list(entries: &[AuditEntry], output: &Output) {
+fn print_entries(entries: &[AuditEntry], output: &Output) {
     if output.is_json() {
         output.json(&entries);
         return;
@@ -81,8 +80,8 @@ fn list(entries: &[AuditEntry], output: &Output) {
 }
 
 /// Verifies the whole hash chain, and that it still contains an earlier checkpoint.
-async fn verify(expect: Option<&str>, store: &Store, output: &Output) -> Result<(), CliError> {
-    let checkpoint = expect.map(parse_checkpoint).transpose()?;
+async fn verify(expected: Option<&str>, store: &Store, output: &Output) -> Result<(), CliError> {
+    let checkpoint = expected.map(parse_checkpoint).transpose()?;
     let verdict = with_progress("the audit log", store.verify_audit(checkpoint)).await??;
     if output.is_json() {
         output.json(&json!({ "verdict": verdict }));

@@ -21,7 +21,6 @@ use crate::{
     terminal::{Output, progress::with_progress},
 };
 
-/// Calls a tool and prints its output.
 pub(crate) async fn run(
     mut call: CallArgs,
     toolyard: &Toolyard,
@@ -34,27 +33,28 @@ pub(crate) async fn run(
     {
         (call.name, call.source) = (Some(tool), Some(source));
     }
-    let trail = call.explain.then(|| Arc::new(DecisionLog::default()));
+    let decision_log = call.explain.then(|| Arc::new(DecisionLog::default()));
     prepare_servers(&call, toolyard, context, output).await?;
-    let watch = Arc::new(PendingEffect::default());
-    let options = options(&call, toolyard, trail.as_ref()).with_pending_effect(Arc::clone(&watch));
+    let pending_effect = Arc::new(PendingEffect::default());
+    let options =
+        options(&call, toolyard, decision_log.as_ref()).with_pending_effect(Arc::clone(&pending_effect));
     let subject = call.name.as_deref().or(call.capability.as_deref()).unwrap_or_default();
-    let executed = with_progress(subject, execute(&call, arguments, toolyard, context, &options)).await;
-    let outcome = match executed {
+    let waited = with_progress(subject, execute(&call, arguments, toolyard, context, &options)).await;
+    let outcome = match waited {
         Ok(outcome) => {
             outcome.map_err(|error| with_server_hint(with_skill_hint(error, toolyard), subject, toolyard))
         }
         // Interrupted during a call with side effects, which may have taken effect.
-        Err(_stopped) if watch.is_pending() => {
+        Err(_interrupted) if pending_effect.is_pending() => {
             Err(ToolError::new(ErrorKind::ResponseLost, "the call was interrupted")
                 .on_tool(subject)
                 .outcome_unknown())
         }
-        Err(stopped) => return Err(stopped),
+        Err(interrupted) => return Err(interrupted),
     };
-    let decisions = trail.map(|trail| trail.decisions()).unwrap_or_default();
+    let decisions = decision_log.map(|decision_log| decision_log.decisions()).unwrap_or_default();
     if let (true, Ok(ToolOutput { raw: Some(raw), .. })) = (call.raw, &outcome) {
-        output.untrusted(raw.get());
+        output.untrusted_text(raw.get());
         return Ok(());
     }
     print_outcome(outcome, &decisions, output)
@@ -69,8 +69,8 @@ async fn prepare_servers(
 ) -> Result<(), CliError> {
     let Some(manager) = toolyard.servers() else { return Ok(()) };
     let is_known = |name: &str| toolyard.hub().snapshot().find(name).is_some();
-    let named = call.source.as_deref().and_then(|source| manager.server(source));
-    if let Some(server) = named.filter(|server| server.state() == ServerState::Configured) {
+    let named_server = call.source.as_deref().and_then(|source| manager.server(source));
+    if let Some(server) = named_server.filter(|server| server.state() == ServerState::Configured) {
         // A failure is reported by the call itself.
         let _ = connect(&server, manager, context).await?;
     } else if call.name.as_deref().is_none_or(|name| !is_known(name)) {
@@ -127,7 +127,7 @@ async fn execute(
             toolyard.hub().execute_or_by_capability(&request, &capability, options).await
         }
         (Some(request), None) if context.settings.journal == JournalSetting::Always => {
-            execute_journalled(&request, toolyard, options).await
+            execute_journaled(&request, toolyard, options).await
         }
         (Some(request), None) => toolyard.hub().execute(&request, options).await,
         (None, capability) => {
@@ -138,7 +138,7 @@ async fn execute(
 }
 
 /// A call as a run of one step, journalled before and after.
-async fn execute_journalled(
+async fn execute_journaled(
     request: &ToolCallRequest,
     toolyard: &Toolyard,
     options: &CallOptions,
@@ -150,11 +150,11 @@ async fn execute_journalled(
         return Err(error.on_tool(&request.tool_name).with_hint(hint));
     };
     let owner = format!("cli-{}", std::process::id());
-    let outcome = toolyard.hub().execute_journalled(store, &owner, request, options).await;
+    let outcome = toolyard.hub().execute_journaled(store, &owner, request, options).await;
     outcome.map_err(|error| if error.kind() == ErrorKind::Refused { error.with_hint(hint) } else { error })
 }
 
-fn options(call: &CallArgs, toolyard: &Toolyard, trail: Option<&Arc<DecisionLog>>) -> CallOptions {
+fn options(call: &CallArgs, toolyard: &Toolyard, decision_log: Option<&Arc<DecisionLog>>) -> CallOptions {
     let mut options = toolyard.options().clone().on_behalf_of("cli").with_budget(match call.max_chars {
         _ if call.full || call.raw => Budget::Unlimited,
         Some(characters) => Budget::Characters(characters),
@@ -164,10 +164,10 @@ fn options(call: &CallArgs, toolyard: &Toolyard, trail: Option<&Arc<DecisionLog>
         options = options.with_timeout(timeout.0);
     }
     if let Some(task) = &call.task {
-        options = options.for_request(task.as_str());
+        options = options.for_user_request(task.as_str());
     }
-    match trail {
-        Some(trail) => options.with_decision_log(Arc::clone(trail)),
+    match decision_log {
+        Some(decision_log) => options.with_decision_log(Arc::clone(decision_log)),
         None => options,
     }
 }
@@ -209,7 +209,7 @@ fn with_skill_hint(error: ToolError, toolyard: &Toolyard) -> ToolError {
     ))
 }
 
-/// An unknown tool may await approval, or belong to a server that could not be reached.
+/// An unknown tool may be quarantined, or belong to a server that could not be reached.
 fn with_server_hint(error: ToolError, tool: &str, toolyard: &Toolyard) -> ToolError {
     if !matches!(error.kind(), ErrorKind::UnknownTool | ErrorKind::UnknownSource) {
         return error;
@@ -217,30 +217,31 @@ fn with_server_hint(error: ToolError, tool: &str, toolyard: &Toolyard) -> ToolEr
     let servers = toolyard.servers().map(McpManager::servers).unwrap_or_default();
     for server in &servers {
         let (id, approvals) = (&server.config().id, server.tool_approvals());
-        if let Some(waiting) = approvals.quarantined.iter().find(|waiting| waiting.name == tool) {
+        if let Some(quarantined) = approvals.quarantined.iter().find(|quarantined| quarantined.name == tool) {
             let hint = format!(
                 "review the change: toolyard servers show {id} · accept it: toolyard servers approve {id}"
             );
-            return ToolError::new(ErrorKind::Refused, waiting.reason.clone())
+            return ToolError::new(ErrorKind::Refused, quarantined.reason.clone())
                 .with_hint(hint)
                 .on_tool(tool)
                 .on_source(id);
         }
     }
-    let is_unknown = |server: &&Arc<ManagedServer>| {
+    let lacks_tools = |server: &&Arc<ManagedServer>| {
         server.config().enabled
             && server.tool_approvals().approved().is_empty()
             && matches!(server.state(), ServerState::Configured | ServerState::Down { .. })
     };
-    let unknown: Vec<&str> =
-        servers.iter().filter(is_unknown).map(|server| server.config().id.as_str()).collect();
-    if unknown.is_empty() {
+    let unreached: Vec<&str> =
+        servers.iter().filter(lacks_tools).map(|server| server.config().id.as_str()).collect();
+    if unreached.is_empty() {
         return error;
     }
-    error.with_hint(format!("servers that could not be reached: {}", unknown.join(", ")))
+    error.with_hint(format!("servers that could not be reached: {}", unreached.join(", ")))
 }
 
-/// Prints the output on stdout and decisions on stderr. With `--json`, both and failures in the specification's format.
+/// Prints the output on stdout and decisions on stderr. With `--json`, prints one object with the output or error,
+/// as the specification defines it, and the decisions.
 fn print_outcome(
     outcome: Result<ToolOutput, ToolError>,
     decisions: &[Decision],
@@ -255,7 +256,7 @@ fn print_outcome(
         return outcome.map(|_| ()).map_err(|error| CliError::from(error).without_message());
     }
     print_decisions(decisions, output);
-    output.untrusted(&outcome?.to_text());
+    output.untrusted_text(&outcome?.to_text());
     Ok(())
 }
 

@@ -6,12 +6,12 @@ use similar::{ChangeTag, TextDiff};
 pub(super) fn changed_lines(old: &str, new: &str) -> Vec<String> {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let diff = TextDiff::from_slices(&old, &new);
-    let line = |change: similar::Change<&str>| match change.tag() {
+    let diff_line = |change: similar::Change<&str>| match change.tag() {
         ChangeTag::Equal => None,
         ChangeTag::Delete => Some(format!("- {}", without_value(change.value()))),
         ChangeTag::Insert => Some(format!("+ {}", change.value())),
     };
-    diff.iter_all_changes().filter_map(line).collect()
+    diff.iter_all_changes().filter_map(diff_line).collect()
 }
 
 /// The name of a key or table; everything else on the line may be a value and becomes `…`.

@@ -37,7 +37,6 @@ use crate::{
     terminal::Output,
 };
 
-/// Runs one command.
 pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), CliError> {
     if let Command::Completions { shell } = cli.command {
         let mut script = Vec::new();
@@ -75,7 +74,7 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), CliError> {
         Command::Prompt(arguments) => {
             let toolyard = open(&context).await?;
             discover(&toolyard, &context, output).await?;
-            let outcome = prompt::run(&arguments, &toolyard, &context.settings, output);
+            let outcome = prompt::run(&arguments, &toolyard, output);
             close(&toolyard, &context).await?;
             outcome
         }

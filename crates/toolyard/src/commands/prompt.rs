@@ -1,7 +1,7 @@
 //! `toolyard prompt`: prints the prompt that a model would receive.
 
 use serde_json::{Value, json};
-use toolyard::{Settings, Toolyard};
+use toolyard::Toolyard;
 use toolyard_agent::{
     AgentConfig, DEFAULT_AGENT, O200k, SuccessRates, TokenCounter as _, available_tools,
     prompt::{
@@ -19,34 +19,29 @@ use crate::{
 /// Tools relevant to a request that are included by default, as the specification says.
 const DEFAULT_RELEVANT_TOOLS: usize = 10;
 
-/// Prints a prompt in the requested format.
-pub(super) fn run(
-    arguments: &PromptArgs,
-    toolyard: &Toolyard,
-    settings: &Settings,
-    output: &Output,
-) -> Result<(), CliError> {
-    let agent = agent(settings, arguments.agent.as_deref())?;
-    let limit = PromptBudget {
+pub(super) fn run(arguments: &PromptArgs, toolyard: &Toolyard, output: &Output) -> Result<(), CliError> {
+    let agent = toolyard.agents().config(arguments.agent.as_deref().unwrap_or(DEFAULT_AGENT))?;
+    let budget = PromptBudget {
         max_tokens: arguments.max_tokens,
         max_relevant_tools: arguments.max_tools.unwrap_or(match arguments.query {
             Some(_) => DEFAULT_RELEVANT_TOOLS,
             None => usize::MAX,
         }),
     };
-    let offer = available_tools(&agent, toolyard.hub(), arguments.query.as_deref(), rates(toolyard));
-    let failed = |error| too_small(&error, &agent);
+    let available =
+        available_tools(&agent, toolyard.hub(), arguments.query.as_deref(), success_rates(toolyard));
+    let prompt_error = |error| prompt_error(&error, &agent);
     match arguments.format {
         PromptFormat::Text | PromptFormat::Schema => {
-            let prompt =
-                build_agent_system_prompt_with_tools(&agent, offer, limit, &O200k).map_err(failed)?;
+            let prompt = build_agent_system_prompt_with_tools(&agent, available, budget, &O200k)
+                .map_err(prompt_error)?;
             let contents =
                 PromptContents { tools: &prompt.tools, omitted: prompt.omitted, tokens: prompt.tokens };
             if arguments.format == PromptFormat::Schema {
                 let (schema, contents) = schema_within(&prompt, arguments.max_tokens);
-                output.json(&if output.is_json() { contents.with("schema", &schema) } else { schema });
+                output.json(&if output.is_json() { contents.json_with("schema", &schema) } else { schema });
             } else if output.is_json() {
-                output.json(&contents.with("text", &json!(prompt.text)));
+                output.json(&contents.json_with("text", &json!(prompt.text)));
             } else {
                 output.verbatim(prompt.text.trim_end());
             }
@@ -56,17 +51,18 @@ pub(super) fn run(
                 PromptFormat::Anthropic => Provider::Anthropic,
                 _ => Provider::OpenAi,
             };
-            let prompt = build_native_prompt(&agent, provider, offer, limit, &O200k).map_err(failed)?;
+            let prompt =
+                build_native_prompt(&agent, provider, available, budget, &O200k).map_err(prompt_error)?;
             let contents =
                 PromptContents { tools: &prompt.tools, omitted: prompt.omitted, tokens: prompt.tokens };
-            let with_contents = || {
-                let mut all = contents.with("body", &prompt.body);
+            let contents_json = || {
+                let mut all = contents.json_with("body", &prompt.body);
                 if let Value::Object(fields) = &mut all {
                     fields.insert("aliases".to_owned(), json!(prompt.aliases));
                 }
                 all
             };
-            output.json(&if output.is_json() { with_contents() } else { prompt.body.clone() });
+            output.json(&if output.is_json() { contents_json() } else { prompt.body.clone() });
         }
     }
     Ok(())
@@ -96,41 +92,22 @@ struct PromptContents<'a> {
 }
 
 impl PromptContents<'_> {
-    fn with(&self, name: &str, value: &Value) -> Value {
+    fn json_with(&self, name: &str, value: &Value) -> Value {
         let tool = |selected: &SelectedTool| json!({"name": selected.tool.name(), "detail": selected.detail, "core": selected.is_core});
         let tools: Vec<Value> = self.tools.iter().map(tool).collect();
         json!({name: value, "tokens": self.tokens, "omitted": self.omitted, "tools": tools})
     }
 }
 
-/// The agent of this name; the default agent exists without settings.
-fn agent(settings: &Settings, name: Option<&str>) -> Result<AgentConfig, CliError> {
-    let name = name.unwrap_or(DEFAULT_AGENT);
-    if let Some(agent) = settings.agents.get(name) {
-        return Ok(agent.config(name));
-    }
-    if name == DEFAULT_AGENT {
-        return Ok(AgentConfig::new(name));
-    }
-    let mut known: Vec<&str> = settings.agents.keys().map(String::as_str).collect();
-    if !known.contains(&DEFAULT_AGENT) {
-        known.push(DEFAULT_AGENT);
-    }
-    Err(CliError::usage(format!("agent `{name}` does not exist")).with_hint(format!(
-        "known agents: {} · define it in toolyard.toml: [agents.{name}]",
-        known.join(", ")
-    )))
-}
-
 /// Success rates and call counts by tool and source.
-fn rates(toolyard: &Toolyard) -> SuccessRates {
-    let rate = |known: toolyard_store::ToolStatistics| {
-        ((known.tool, known.source), (known.success_rate, known.calls))
+fn success_rates(toolyard: &Toolyard) -> SuccessRates {
+    let entry = |statistics: toolyard_store::ToolStatistics| {
+        ((statistics.tool, statistics.source), (statistics.success_rate, statistics.calls))
     };
-    toolyard.statistics().into_iter().map(rate).collect()
+    toolyard.statistics().into_iter().map(entry).collect()
 }
 
-fn too_small(error: &PromptError, agent: &AgentConfig) -> CliError {
+fn prompt_error(error: &PromptError, agent: &AgentConfig) -> CliError {
     let hint = format!("raise --max-tokens, or shorten `instructions` of [agents.{}]", agent.name);
     CliError::usage(error.to_string()).with_hint(hint)
 }

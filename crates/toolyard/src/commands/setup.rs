@@ -20,7 +20,6 @@ use crate::{
     },
 };
 
-/// The store, for commands that need one.
 pub(crate) fn require_store(context: &CliContext) -> Result<&Store, CliError> {
     context.store.as_ref().ok_or_else(|| {
         CliError::failed("no store is available: the default data folder is not writable")
@@ -43,23 +42,22 @@ pub(crate) async fn build(builder: ToolyardBuilder) -> Result<Toolyard, CliError
     Ok(with_progress("skills to load", builder.build()).await??)
 }
 
-/// A builder configured from the settings.
 pub(crate) fn builder(context: &CliContext, servers: ServersSetup) -> ToolyardBuilder {
     // An unusable search engine disables only its own tool; `toolyard doctor` reports why.
-    let search = context.settings.search_engine(|name| std::env::var(name).ok()).unwrap_or_default();
+    let web_search = context.settings.search_engine(|name| std::env::var(name).ok()).unwrap_or_default();
     let mut builder = Toolyard::builder()
         .settings(context.settings.clone())
-        .search(search)
+        .web_search(web_search)
         .lexicons(Lexicons::with_files(context.lexicon_files()))
         .skill_environment(context.skill_environment.clone())
-        .models(tool_calling_cache::models(context))
+        .models(tool_calling_cache::load_models(context))
         .owner(process_owner())
         .servers(servers);
     if let Some(store) = &context.store {
         builder = builder.store(store.clone());
     }
     if let Some(folder) = &context.tool_search_model {
-        builder = with_search_model(builder, folder);
+        builder = with_tool_search_model(builder, folder);
     }
     builder
 }
@@ -69,7 +67,7 @@ pub(crate) fn process_owner() -> String {
     static NAME: OnceLock<String> = OnceLock::new();
     let name = || {
         let mut bytes = [0; 4];
-        // Process ids are reused. If this fails, lease expiry still tells two processes apart.
+        // Process ids are reused, so random bytes are added. Without them, lease expiry still keeps two processes apart.
         let _ = getrandom::fill(&mut bytes);
         format!("toolyard-{}-{:08x}", std::process::id(), u32::from_ne_bytes(bytes))
     };
@@ -78,9 +76,9 @@ pub(crate) fn process_owner() -> String {
 
 /// An unreadable model is skipped; search works without it.
 #[cfg(feature = "embedding")]
-fn with_search_model(builder: ToolyardBuilder, folder: &Path) -> ToolyardBuilder {
+fn with_tool_search_model(builder: ToolyardBuilder, folder: &Path) -> ToolyardBuilder {
     match toolyard_search::embedding::EmbeddingModel::open(folder) {
-        Ok(model) => builder.search_model(model),
+        Ok(model) => builder.tool_search_model(model),
         Err(error) => {
             tracing::warn!(folder = %folder.display(), %error, "ignoring tool_search_model");
             builder
@@ -89,7 +87,7 @@ fn with_search_model(builder: ToolyardBuilder, folder: &Path) -> ToolyardBuilder
 }
 
 #[cfg(not(feature = "embedding"))]
-fn with_search_model(builder: ToolyardBuilder, folder: &Path) -> ToolyardBuilder {
+fn with_tool_search_model(builder: ToolyardBuilder, folder: &Path) -> ToolyardBuilder {
     tracing::warn!(folder = %folder.display(), "ignoring tool_search_model: this build lacks the feature `embedding`");
     builder
 }
@@ -98,7 +96,7 @@ fn with_search_model(builder: ToolyardBuilder, folder: &Path) -> ToolyardBuilder
 pub(crate) fn interactive_servers_setup(context: &CliContext, approve_all: bool) -> ServersSetup {
     let mut setup = servers_setup(context);
     if !approve_all && is_interactive() {
-        setup.input = Arc::new(TerminalElicitation);
+        setup.input_handler = Arc::new(TerminalElicitation);
     }
     setup
 }

@@ -89,12 +89,12 @@ fn trust_label(trust: TrustState) -> &'static str {
 async fn show(name: &str, context: &CliContext, output: &Output) -> Result<(), CliError> {
     let toolyard = open(context).await?;
     let Some(skill) = toolyard.skills().skills.iter().find(|skill| skill.name == name) else {
-        return Err(unknown(name));
+        return Err(unknown_skill(name));
     };
-    let request = ToolCallRequest::new(name, json!({})).from_source(format!("skill:{name}"));
+    let request = ToolCallRequest::new(name, json!({})).with_source(format!("skill:{name}"));
     let options = CallOptions::default().with_budget(Budget::Unlimited);
     let instructions = match skill.tools.iter().any(|tool| tool == name) {
-        true => toolyard.hub().execute(&request, &options).await.ok().map(|answer| answer.to_text()),
+        true => toolyard.hub().execute(&request, &options).await.ok().map(|result| result.to_text()),
         false => None,
     };
     if output.is_json() {
@@ -110,7 +110,7 @@ async fn show(name: &str, context: &CliContext, output: &Output) -> Result<(), C
     }
     if let Some(instructions) = instructions {
         output.line("");
-        output.untrusted(&instructions);
+        output.untrusted_text(&instructions);
     }
     Ok(())
 }
@@ -148,8 +148,7 @@ async fn trust(name: &str, yes: bool, context: &CliContext, output: &Output) -> 
 async fn untrust(name: &str, context: &CliContext, output: &Output) -> Result<(), CliError> {
     let skill = find(name, context)?;
     let subject = TrustedSkills::subject(&skill)?;
-    let removed = require_store(context)?.remove_trust(TrustedSkills::KIND, subject).await;
-    let removed = removed?;
+    let removed = require_store(context)?.remove_trust(TrustedSkills::KIND, subject).await?;
     output.message(&if removed {
         format!("{name} is no longer trusted")
     } else {
@@ -160,9 +159,9 @@ async fn untrust(name: &str, context: &CliContext, output: &Output) -> Result<()
 
 fn find(name: &str, context: &CliContext) -> Result<Skill, CliError> {
     let found = scan(&context.skill_environment.skill_folders);
-    found.skills.into_iter().find(|skill| skill.name == name).ok_or_else(|| unknown(name))
+    found.skills.into_iter().find(|skill| skill.name == name).ok_or_else(|| unknown_skill(name))
 }
 
-fn unknown(name: &str) -> CliError {
+fn unknown_skill(name: &str) -> CliError {
     CliError::usage(format!("skill `{name}` does not exist")).with_hint("list skills: toolyard skills list")
 }

@@ -34,8 +34,8 @@ pub(super) async fn run(command: StoreCommand, store: &Store, output: &Output) -
             Ok(())
         }
         StoreCommand::Vacuum => {
-            let dropped = with_progress("the store", store.vacuum(ResultRetention::default())).await??;
-            print_count(output, "deleted", dropped);
+            let deleted = with_progress("the store", store.vacuum(ResultRetention::default())).await??;
+            print_count(output, "deleted", deleted);
             Ok(())
         }
         StoreCommand::Backup { file } => {
@@ -76,11 +76,7 @@ async fn check(store: &Store, output: &Output) -> Result<(), CliError> {
 }
 
 fn print_count(output: &Output, action: &str, rows: u64) {
-    if output.is_json() {
-        output.json(&json!({ action: rows }));
-    } else {
-        output.message(&format!("{action} {rows} rows"));
-    }
+    output.report(&json!({ action: rows }), &format!("{action} {rows} rows"));
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the signature that map_err needs")]

@@ -9,7 +9,6 @@ use crate::{
     terminal::{Output, confirm},
 };
 
-/// Trusts all files of the project that need it.
 pub(super) async fn run(yes: bool, context: &CliContext, output: &Output) -> Result<(), CliError> {
     if context.untrusted_files.is_empty() {
         output.message("this project has no files that need trust");

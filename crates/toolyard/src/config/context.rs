@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use etcetera::{AppStrategy as _, AppStrategyArgs};
+use etcetera::{AppStrategy, AppStrategyArgs};
 use toolyard::{Settings, SettingsError, SkillEnvironment, settings::ServeSettings};
 use toolyard_mcp_client::config::{McpServerConfig, ServerSettings};
 use toolyard_store::{Location, Store, StoreError};
@@ -26,7 +26,6 @@ pub(crate) struct CliContext {
     pub(crate) settings: Settings,
     /// `[serve]` of the operator, unless a trusted project has its own.
     pub(crate) serve: ServeSettings,
-    /// The settings file, if there is one.
     pub(crate) settings_file: Option<PathBuf>,
     /// Project settings that are ignored because their file is not trusted.
     pub(crate) untrusted_settings: Vec<String>,
@@ -34,7 +33,6 @@ pub(crate) struct CliContext {
     pub(crate) untrusted_files: Vec<PathBuf>,
     /// The MCP servers of all files together.
     pub(crate) servers: Vec<McpServerConfig>,
-    /// Errors in server definitions.
     pub(crate) server_problems: Vec<String>,
     /// Notes on servers of mcp.json files.
     pub(crate) server_notes: Vec<String>,
@@ -43,11 +41,9 @@ pub(crate) struct CliContext {
     pub(crate) skill_environment: SkillEnvironment,
     /// The project's root folder.
     pub(crate) project: PathBuf,
-    /// The folder of the user's settings.
     pub(crate) config_folder: PathBuf,
     /// The operator's settings file, which may not exist yet.
     pub(crate) operator_file: PathBuf,
-    /// The folder of the user's data.
     pub(crate) data_folder: PathBuf,
     /// The folder of an embedding model for tool search.
     pub(crate) tool_search_model: Option<PathBuf>,
@@ -58,58 +54,58 @@ pub(crate) struct CliContext {
 impl CliContext {
     /// Finds settings (`--config`, then the current folder and its ancestors, then the user's folder) and opens the store.
     pub(crate) async fn load(config: Option<&Path>) -> Result<Self, CliError> {
-        let current = std::env::current_dir()
+        let current_folder = std::env::current_dir()
             .map_err(|error| CliError::failed(format!("failed to find the current folder: {error}")))?;
-        let name = AppStrategyArgs { app_name: "toolyard".to_owned(), ..AppStrategyArgs::default() };
-        let user = etcetera::choose_app_strategy(name).map_err(|error| {
-            CliError::failed(format!("failed to find your home folder: {error}"))
-                .with_hint("set the environment variable HOME")
-        })?;
+        let user_folders = user_folders()?;
         let project_file =
-            current.ancestors().map(|folder| folder.join(SETTINGS_FILE)).find(|file| file.is_file());
-        let user_file = Some(user.config_dir().join(SETTINGS_FILE)).filter(|file| file.is_file());
-        // A file that came with a project speaks for the project, not for the user.
-        let of_project = config.is_none() && project_file.is_some();
+            current_folder.ancestors().map(|folder| folder.join(SETTINGS_FILE)).find(|file| file.is_file());
+        let user_file = Some(user_folders.config_dir().join(SETTINGS_FILE)).filter(|file| file.is_file());
+        // A file that came with a project has fewer rights than the user's own.
+        let uses_project_file = config.is_none() && project_file.is_some();
         let operator_file = config.map(Path::to_owned).or_else(|| user_file.clone());
-        let operator = operator_file.as_deref().map(read_settings).transpose()?.unwrap_or_default();
-        let store = open_store(&operator, operator_file.as_deref(), &user.data_dir()).await?;
+        let operator_settings = operator_file.as_deref().map(read_settings).transpose()?.unwrap_or_default();
+        let store =
+            open_store(&operator_settings, operator_file.as_deref(), &user_folders.data_dir()).await?;
         let settings_file = config.map(Path::to_owned).or(project_file).or(user_file);
-        let (mut settings, untrusted, store) = match &settings_file {
-            Some(path) if of_project => project_settings(path, store).await?,
-            _ => (operator.clone(), Vec::new(), store),
+        let (mut settings, untrusted_keys, store) = match &settings_file {
+            Some(path) if uses_project_file => project_settings(path, store).await?,
+            _ => (operator_settings.clone(), Vec::new(), store),
         };
-        if of_project {
-            settings.merge_operator(&operator);
+        if uses_project_file {
+            settings.merge_operator(&operator_settings);
         }
-        let project = project_folder(&current, settings_file.as_deref().filter(|_| of_project));
-        let mut collected = ServerCollection::default();
-        collected.untrusted_settings.extend(untrusted.iter().map(|key| format!("{key} of {SETTINGS_FILE}")));
+        let project = project_folder(&current_folder, settings_file.as_deref().filter(|_| uses_project_file));
+        let untrusted_settings =
+            untrusted_keys.iter().map(|key| format!("{key} of {SETTINGS_FILE}")).collect();
+        let mut collected = ServerCollection { untrusted_settings, ..ServerCollection::default() };
         if config.is_none() {
-            collected.add_mcp_json(&user.config_dir().join("mcp.json"));
+            collected.add_mcp_json(&user_folders.config_dir().join("mcp.json"));
         }
-        collected.add_settings(&operator, operator_file.as_deref());
+        collected.add_settings(&operator_settings, operator_file.as_deref());
         if config.is_none() {
             collected.add_project(&project, store.as_ref()).await?;
         }
-        if of_project {
-            collected.untrusted_files.extend(settings_file.clone().filter(|_| !untrusted.is_empty()));
+        if uses_project_file {
+            collected.untrusted_files.extend(settings_file.clone().filter(|_| !untrusted_keys.is_empty()));
             collected.add_settings(&settings, settings_file.as_deref());
         }
-        let mut skill_folders = skill_folders(&user.config_dir(), &project);
-        let base = settings_file.as_deref().and_then(Path::parent).unwrap_or(&current);
-        let scope = if of_project { SkillScope::Project } else { SkillScope::User };
+        let mut skill_folders = skill_folders(&user_folders.config_dir(), &project);
+        let settings_folder = settings_file.as_deref().and_then(Path::parent).unwrap_or(&current_folder);
+        let scope = if uses_project_file { SkillScope::Project } else { SkillScope::User };
         for folder in &settings.skills.folders {
-            skill_folders.push(SkillFolder { path: base.join(folder), scope });
+            skill_folders.push(SkillFolder { path: settings_folder.join(folder), scope });
         }
         // A project without [serve] must not discard the restrictions of the operator's.
-        let serve = if of_project && settings.serve == ServeSettings::default() {
-            operator.serve.clone()
+        let serve = if uses_project_file && settings.serve == ServeSettings::default() {
+            operator_settings.serve.clone()
         } else {
             settings.serve.clone()
         };
-        let tool_search_model = settings.tool_search_model.as_ref().map(|folder| base.join(folder));
-        let environment = environment(&settings.skills.environment);
-        let skill_environment = SkillEnvironment { skill_folders, environment, working_directory: current };
+        let tool_search_model =
+            settings.tool_search_model.as_ref().map(|folder| settings_folder.join(folder));
+        let environment = skill_variables(&settings.skills.environment);
+        let skill_environment =
+            SkillEnvironment { skill_folders, environment, working_directory: current_folder };
         Ok(Self {
             settings,
             serve,
@@ -122,9 +118,9 @@ impl CliContext {
             server_settings: collected.server_settings,
             skill_environment,
             project,
-            operator_file: operator_file.unwrap_or_else(|| user.config_dir().join(SETTINGS_FILE)),
-            config_folder: user.config_dir(),
-            data_folder: user.data_dir(),
+            operator_file: operator_file.unwrap_or_else(|| user_folders.config_dir().join(SETTINGS_FILE)),
+            config_folder: user_folders.config_dir(),
+            data_folder: user_folders.data_dir(),
             tool_search_model,
             store,
         })
@@ -145,6 +141,15 @@ impl CliContext {
         files.sort();
         files
     }
+}
+
+/// The folders of settings and data in the user's home.
+fn user_folders() -> Result<impl AppStrategy, CliError> {
+    let app = AppStrategyArgs { app_name: "toolyard".to_owned(), ..AppStrategyArgs::default() };
+    etcetera::choose_app_strategy(app).map_err(|error| {
+        CliError::failed(format!("failed to find your home folder: {error}"))
+            .with_hint("set the environment variable HOME")
+    })
 }
 
 /// A project's settings: complete if the file is trusted, otherwise without privileged keys, whose names are returned too.
@@ -201,11 +206,11 @@ fn project_folder(current: &Path, settings_file: Option<&Path>) -> PathBuf {
 
 /// Skill folders: the user's own, those shared with other programs, the project's.
 fn skill_folders(config_folder: &Path, project: &Path) -> Vec<SkillFolder> {
-    const SHARED: [&str; 2] = [".agents/skills", ".claude/skills"];
+    const SHARED_SKILL_FOLDERS: [&str; 2] = [".agents/skills", ".claude/skills"];
     let mut folders = vec![SkillFolder { path: config_folder.join("skills"), scope: SkillScope::User }];
     let home = etcetera::home_dir().ok();
     let mut add = |folder: &Path, scope| {
-        folders.extend(SHARED.map(|name| SkillFolder { path: folder.join(name), scope }));
+        folders.extend(SHARED_SKILL_FOLDERS.map(|name| SkillFolder { path: folder.join(name), scope }));
     };
     if let Some(home) = &home {
         add(home, SkillScope::Shared);
@@ -216,7 +221,7 @@ fn skill_folders(config_folder: &Path, project: &Path) -> Vec<SkillFolder> {
     folders
 }
 
-fn environment(additional: &[String]) -> Vec<(String, String)> {
+fn skill_variables(additional: &[String]) -> Vec<(String, String)> {
     let names = SAFE_VARIABLES.iter().copied().chain(additional.iter().map(String::as_str));
     names.filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?))).collect()
 }

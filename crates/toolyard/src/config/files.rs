@@ -5,17 +5,44 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::error::CliError;
+
 /// Permissions of a file that is created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     /// As the umask says.
     Default,
-    /// Readable by its owner only.
     OwnerOnly,
 }
 
 /// Replaces a file's content atomically. A symbolic link and the permissions of an existing file are preserved.
-pub(crate) fn write(file: &Path, text: &str, access: Access) -> io::Result<()> {
+pub(crate) fn write(file: &Path, content: impl AsRef<[u8]>, access: Access) -> Result<(), CliError> {
+    replace(file, content.as_ref(), access).map_err(|error| CliError::file("write", file, error))
+}
+
+/// Replaces a file by the indented JSON of a value.
+pub(crate) fn write_json(file: &Path, value: &impl Serialize, access: Access) -> Result<(), CliError> {
+    let text = serde_json::to_string_pretty(value).map_err(|error| CliError::file("write", file, error))?;
+    write(file, format!("{text}\n"), access)
+}
+
+/// The content of a file; `None` if it does not exist.
+pub(crate) fn read_if_exists(file: &Path) -> Result<Option<String>, CliError> {
+    match std::fs::read_to_string(file) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(CliError::file("read", file, error)),
+    }
+}
+
+/// Reads a cache; an unreadable one counts as empty.
+pub(crate) fn read_cache<T: DeserializeOwned + Default>(file: &Path) -> T {
+    serde_json::from_str(&std::fs::read_to_string(file).unwrap_or_default()).unwrap_or_default()
+}
+
+fn replace(file: &Path, content: &[u8], access: Access) -> io::Result<()> {
     std::fs::create_dir_all(file.parent().unwrap_or(file))?;
     let target = link_target(file);
     let mut name = target.file_name().unwrap_or_default().to_owned();
@@ -23,16 +50,16 @@ pub(crate) fn write(file: &Path, text: &str, access: Access) -> io::Result<()> {
     let draft = target.with_file_name(name);
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create(true).truncate(true);
-    restrict(&mut options, access);
+    restrict_access(&mut options, access);
     let metadata = target.metadata().ok();
     // A draft left behind by a crash may have wider permissions.
     let _ = std::fs::remove_file(&draft);
-    let mut written = options.open(&draft)?;
+    let mut draft_file = options.open(&draft)?;
     if let Some(metadata) = metadata {
-        written.set_permissions(metadata.permissions())?;
+        draft_file.set_permissions(metadata.permissions())?;
     }
-    written.write_all(text.as_bytes())?;
-    written.sync_all()?;
+    draft_file.write_all(content)?;
+    draft_file.sync_all()?;
     std::fs::rename(&draft, &target)
 }
 
@@ -61,7 +88,7 @@ fn link_target(file: &Path) -> PathBuf {
 }
 
 #[cfg(unix)]
-fn restrict(options: &mut std::fs::OpenOptions, access: Access) {
+fn restrict_access(options: &mut std::fs::OpenOptions, access: Access) {
     use std::os::unix::fs::OpenOptionsExt as _;
     if access == Access::OwnerOnly {
         options.mode(0o600);
@@ -69,4 +96,4 @@ fn restrict(options: &mut std::fs::OpenOptions, access: Access) {
 }
 
 #[cfg(not(unix))]
-fn restrict(_options: &mut std::fs::OpenOptions, _access: Access) {}
+fn restrict_access(_options: &mut std::fs::OpenOptions, _access: Access) {}

@@ -32,7 +32,6 @@ pub(crate) struct ServerCollection {
 }
 
 impl ServerCollection {
-    /// Adds the servers of a settings file.
     pub(crate) fn add_settings(&mut self, settings: &Settings, file: Option<&Path>) {
         let Some(file) = file else { return };
         let (configs, problems) = settings.servers(file.parent().unwrap_or(file));
@@ -49,13 +48,14 @@ impl ServerCollection {
             Err(error) => return self.problems.push(format!("{}: {error}", file.display())),
         };
         match read_mcp_json(&text, file.parent().unwrap_or(file)) {
-            Ok(read) => {
+            Ok(parsed) => {
                 self.problems
-                    .extend(read.invalid.iter().map(|problem| format!("{}: {problem}", file.display())));
-                let notes = read.servers.iter().flat_map(|server| &server.notes);
+                    .extend(parsed.invalid.iter().map(|problem| format!("{}: {problem}", file.display())));
+                let notes = parsed.servers.iter().flat_map(|server| &server.notes);
                 self.notes.extend(notes.map(|note| format!("{}: {note}", file.display())));
-                self.servers
-                    .extend(read.servers.into_iter().map(|server| (server.config.id.clone(), server.config)));
+                self.servers.extend(
+                    parsed.servers.into_iter().map(|server| (server.config.id.clone(), server.config)),
+                );
             }
             Err(error) => self.problems.push(format!("{}: {error}", file.display())),
         }

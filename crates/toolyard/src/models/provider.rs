@@ -17,21 +17,21 @@ pub(super) fn build_model(
     name: &str,
     settings: &ModelSettings,
     secrets: ModelSecrets,
-    calling: Option<ToolCalling>,
+    mode: Option<ToolCalling>,
 ) -> Result<Arc<dyn Model>, SettingsError> {
-    let built = match settings.provider.strip_prefix(GENAI_PREFIX) {
-        Some(provider) => genai(name, provider, settings, secrets, calling),
-        None if settings.provider == "openai" => openai(name, settings, secrets, calling),
+    let model = match settings.provider.strip_prefix(GENAI_PREFIX) {
+        Some(provider) => build_genai(name, provider, settings, secrets, mode),
+        None if settings.provider == "openai" => build_openai(name, settings, secrets, mode),
         None => Err(ModelProblem::UnknownProvider(settings.provider.clone())),
     };
-    built.map_err(|problem| SettingsError::Model { model: name.to_owned(), problem })
+    model.map_err(|problem| SettingsError::Model { model: name.to_owned(), problem })
 }
 
-fn openai(
+fn build_openai(
     name: &str,
     settings: &ModelSettings,
     secrets: ModelSecrets,
-    calling: Option<ToolCalling>,
+    mode: Option<ToolCalling>,
 ) -> Result<Arc<dyn Model>, ModelProblem> {
     let url = settings.url.as_deref().ok_or(ModelProblem::MissingUrl)?;
     let mut config = OpenAiConfig::new(name, url, settings.model.as_str());
@@ -42,8 +42,8 @@ fn openai(
         .into_iter()
         .map(|(name, value)| (name, SecretString::new(value.into_exposed())))
         .collect();
-    // Most servers support it, and small models need it.
-    config.tool_calling = calling.unwrap_or(ToolCalling::Schema);
+    // Most servers support schemas, and small models need them.
+    config.tool_calling = mode.unwrap_or(ToolCalling::Schema);
     config.prices = settings.price.prices();
     config.max_tokens = settings.max_tokens;
     config.extra_body = settings.extra_body.clone();
@@ -51,20 +51,20 @@ fn openai(
         config.extra_body.entry("temperature").or_insert_with(|| temperature.into());
     }
     config.first_token_timeout =
-        settings.first_token_timeout.map_or(config.first_token_timeout, |span| span.0);
-    config.idle_timeout = settings.between_tokens_timeout.map_or(config.idle_timeout, |span| span.0);
+        settings.first_token_timeout.map_or(config.first_token_timeout, |timeout| timeout.0);
+    config.idle_timeout = settings.between_tokens_timeout.map_or(config.idle_timeout, |timeout| timeout.0);
     config.max_attempts = settings.attempts.unwrap_or(config.max_attempts);
     let model = OpenAiModel::new(config).map_err(|error| ModelProblem::Client(error.message))?;
     Ok(Arc::new(model))
 }
 
 #[cfg(feature = "genai")]
-fn genai(
+fn build_genai(
     name: &str,
     provider: &str,
     settings: &ModelSettings,
     secrets: ModelSecrets,
-    calling: Option<ToolCalling>,
+    mode: Option<ToolCalling>,
 ) -> Result<Arc<dyn Model>, ModelProblem> {
     use toolyard_model::{GenAiConfig, GenAiModel};
     if !settings.headers.is_empty() || !settings.extra_body.is_empty() || settings.temperature.is_some() {
@@ -74,24 +74,24 @@ fn genai(
     config.api_key_source = settings.variables().into_iter().next();
     config.api_key = secrets.key.map(|key| SecretString::new(key.into_exposed()));
     config.base_url.clone_from(&settings.url);
-    config.tool_calling = calling.unwrap_or(config.tool_calling);
+    config.tool_calling = mode.unwrap_or(config.tool_calling);
     config.prices = settings.price.prices();
     config.max_tokens = settings.max_tokens;
     config.first_token_timeout =
-        settings.first_token_timeout.map_or(config.first_token_timeout, |span| span.0);
-    config.idle_timeout = settings.between_tokens_timeout.map_or(config.idle_timeout, |span| span.0);
+        settings.first_token_timeout.map_or(config.first_token_timeout, |timeout| timeout.0);
+    config.idle_timeout = settings.between_tokens_timeout.map_or(config.idle_timeout, |timeout| timeout.0);
     config.max_attempts = settings.attempts.unwrap_or(config.max_attempts);
     let model = GenAiModel::new(config).map_err(|error| ModelProblem::Client(error.message))?;
     Ok(Arc::new(model))
 }
 
 #[cfg(not(feature = "genai"))]
-fn genai(
+fn build_genai(
     _name: &str,
     provider: &str,
     _settings: &ModelSettings,
     _secrets: ModelSecrets,
-    _calling: Option<ToolCalling>,
+    _mode: Option<ToolCalling>,
 ) -> Result<Arc<dyn Model>, ModelProblem> {
     Err(ModelProblem::ProviderNotBuilt(provider.to_owned()))
 }
@@ -100,7 +100,7 @@ fn genai(
 mod tests {
     use super::*;
 
-    fn problem(settings: &ModelSettings) -> String {
+    fn build_error(settings: &ModelSettings) -> String {
         build_model("m", settings, ModelSecrets::default(), None).unwrap_err().to_string()
     }
 
@@ -125,14 +125,14 @@ mod tests {
 
     #[test]
     fn a_missing_url_and_an_unknown_provider_are_reported() {
-        assert_eq!(problem(&settings("openai", None)), "[models.m] `url` is missing");
-        assert!(problem(&settings("anthropic", None)).contains("`genai:NAME`"));
+        assert_eq!(build_error(&settings("openai", None)), "[models.m] `url` is missing");
+        assert!(build_error(&settings("anthropic", None)).contains("`genai:NAME`"));
     }
 
     #[cfg(not(feature = "genai"))]
     #[test]
     fn a_provider_that_is_not_built_in_is_reported() {
-        assert!(problem(&settings("genai:anthropic", None)).contains("feature `genai`"));
+        assert!(build_error(&settings("genai:anthropic", None)).contains("feature `genai`"));
     }
 
     #[cfg(feature = "genai")]
@@ -143,6 +143,6 @@ mod tests {
         assert_eq!(model.tool_calling(), ToolCalling::Native);
         let mut wrong = settings("genai:anthropic", None);
         wrong.temperature = Some(0.1);
-        assert!(problem(&wrong).contains("`openai` only"));
+        assert!(build_error(&wrong).contains("`openai` only"));
     }
 }

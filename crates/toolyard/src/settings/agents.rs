@@ -99,7 +99,7 @@ impl AgentSettings {
 
 impl LimitSettings {
     /// The limits, with defaults for those that are not set.
-    pub fn caps(&self) -> RunLimits {
+    pub fn run_limits(&self) -> RunLimits {
         let default = RunLimits::default();
         RunLimits {
             steps: self.steps.unwrap_or(default.steps),
@@ -109,7 +109,7 @@ impl LimitSettings {
             tokens: self.tokens.unwrap_or(default.tokens),
             // 0 would mean unlimited.
             cost_micros: self.cost.map_or(default.cost_micros, |cost| micros(cost).max(1)),
-            time: self.time.map_or(default.time, |span| span.0),
+            time: self.time.map_or(default.time, |time| time.0),
             identical_calls: self.identical_calls.unwrap_or(default.identical_calls),
         }
     }

@@ -24,7 +24,6 @@ impl ApprovalSettings {
         ApprovalRules { deny: self.deny.clone(), ask: self.ask.clone(), allow: self.allow.clone() }
     }
 
-    /// Adds the rules of `others`.
     pub(super) fn extend(&mut self, others: &Self) {
         self.allow.extend(others.allow.iter().cloned());
         self.ask.extend(others.ask.iter().cloned());

@@ -21,7 +21,10 @@ pub struct CallSettings {
 
 impl Default for CallSettings {
     fn default() -> Self {
-        Self { timeout: DurationSetting(Duration::from_secs(30)), attempts: RetryPolicy::default().attempts }
+        Self {
+            timeout: DurationSetting(Duration::from_secs(30)),
+            attempts: RetryPolicy::default().max_attempts,
+        }
     }
 }
 

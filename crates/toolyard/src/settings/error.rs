@@ -24,7 +24,7 @@ pub enum SettingsError {
     },
     /// A required key is missing.
     #[error("{key} is missing")]
-    Missing {
+    MissingKey {
         /// The key.
         key: &'static str,
     },
@@ -48,7 +48,7 @@ pub enum SettingsError {
     },
     /// `store` is neither a URL nor a path.
     #[error("store: expected `postgres://USER:PASSWORD@HOST/DATABASE` or the path of a SQLite file")]
-    StoreLocation,
+    InvalidStoreLocation,
     /// No profile has this name.
     #[error("[serve] profile `{name}` does not exist; {}", known_profiles(.known))]
     UnknownProfile {
@@ -59,7 +59,7 @@ pub enum SettingsError {
     },
     /// A profile's name cannot be part of a URL.
     #[error("[serve.profiles.{name}] the name of a profile may contain letters, digits, `-` and `_` only")]
-    ProfileName {
+    InvalidProfileName {
         /// The name.
         name: String,
     },
@@ -71,7 +71,7 @@ pub enum SettingsError {
     },
     /// A session key has the wrong form.
     #[error("[serve] session_keys: a key is 32 bytes, as 64 hexadecimal digits or as base64")]
-    SessionKey,
+    InvalidSessionKey,
     /// There are more than two session keys.
     #[error("[serve] session_keys: expected the current key and at most one previous key")]
     TooManySessionKeys,

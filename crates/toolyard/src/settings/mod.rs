@@ -118,35 +118,21 @@ impl Settings {
     #[must_use]
     pub fn without_privileged_keys(&self) -> (Self, Vec<&'static str>) {
         let mut unprivileged = self.clone();
-        unprivileged.store = None;
-        unprivileged.journal = JournalSetting::default();
-        unprivileged.routing = RoutingSettings::default();
-        unprivileged.equivalent = BTreeMap::new();
-        unprivileged.hints = BTreeMap::new();
-        unprivileged.web_search = None;
-        unprivileged.tool_search_model = None;
-        unprivileged.skills.environment = Vec::new();
-        unprivileged.servers = BTreeMap::new();
-        unprivileged.agents = BTreeMap::new();
-        unprivileged.models = BTreeMap::new();
-        unprivileged.default_model = None;
-        unprivileged.approvals = ApprovalSettings::default();
-        unprivileged.serve = ServeSettings::default();
         let removed = [
-            ("store", self.store != unprivileged.store),
-            ("journal", self.journal != unprivileged.journal),
-            ("routing", self.routing != unprivileged.routing),
-            ("equivalent", self.equivalent != unprivileged.equivalent),
-            ("hints", self.hints != unprivileged.hints),
-            ("web_search", self.web_search != unprivileged.web_search),
-            ("tool_search_model", self.tool_search_model != unprivileged.tool_search_model),
-            ("servers", self.servers != unprivileged.servers),
-            ("agents", self.agents != unprivileged.agents),
-            ("models", self.models != unprivileged.models),
-            ("default_model", self.default_model != unprivileged.default_model),
-            ("approvals", self.approvals != unprivileged.approvals),
-            ("serve", self.serve != unprivileged.serve),
-            ("skills.environment", self.skills.environment != unprivileged.skills.environment),
+            ("store", reset(&mut unprivileged.store)),
+            ("journal", reset(&mut unprivileged.journal)),
+            ("routing", reset(&mut unprivileged.routing)),
+            ("equivalent", reset(&mut unprivileged.equivalent)),
+            ("hints", reset(&mut unprivileged.hints)),
+            ("web_search", reset(&mut unprivileged.web_search)),
+            ("tool_search_model", reset(&mut unprivileged.tool_search_model)),
+            ("servers", reset(&mut unprivileged.servers)),
+            ("agents", reset(&mut unprivileged.agents)),
+            ("models", reset(&mut unprivileged.models)),
+            ("default_model", reset(&mut unprivileged.default_model)),
+            ("approvals", reset(&mut unprivileged.approvals)),
+            ("serve", reset(&mut unprivileged.serve)),
+            ("skills.environment", reset(&mut unprivileged.skills.environment)),
         ];
         (unprivileged, removed.into_iter().filter(|(_, changed)| *changed).map(|(key, _)| key).collect())
     }
@@ -174,7 +160,7 @@ impl Settings {
         let location = Location::parse(&text, base);
         // A misspelt URL must not silently become the name of a new SQLite file.
         if matches!(location, Location::Sqlite(_)) && looks_like_url(&text) {
-            return Err(SettingsError::StoreLocation);
+            return Err(SettingsError::InvalidStoreLocation);
         }
         Ok(Some(location))
     }
@@ -192,7 +178,7 @@ impl Settings {
     }
 
     /// The routing rules of the hub.
-    pub fn rules(&self) -> RoutingRules {
+    pub fn routing_rules(&self) -> RoutingRules {
         let sources = |names: &Vec<String>| names.iter().map(|name| SourceId::from(name.as_str())).collect();
         let hints = |tools: &BTreeMap<String, HintSettings>| {
             tools.iter().map(|(tool, hints)| (tool.clone(), hints.tool_hints())).collect()
@@ -209,7 +195,7 @@ impl Settings {
     }
 
     /// The capability rules: built-in ones and those of `[[capability]]`.
-    pub fn capabilities(&self) -> CapabilityTable {
+    pub fn capability_table(&self) -> CapabilityTable {
         if self.capability.is_empty() {
             return CapabilityTable::built_in().clone();
         }
@@ -221,10 +207,15 @@ impl Settings {
     }
 
     /// The output budgets of the hub.
-    pub fn limits(&self) -> OutputLimits {
+    pub fn output_limits(&self) -> OutputLimits {
         let OutputBudgetSettings { calculate, time, search, history, other } = self.output_budget;
         OutputLimits { calculate, time, search, history, other }
     }
+}
+
+/// Sets a field to its default; returns whether it had another value.
+fn reset<T: Default + PartialEq>(field: &mut T) -> bool {
+    std::mem::take(field) != T::default()
 }
 
 /// Whether a text looks like a URL: `mysql://…`, `postgres:…`, `postgres//…`.

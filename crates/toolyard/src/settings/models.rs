@@ -142,11 +142,12 @@ impl ModelSettings {
             }
             template.expand(&variable).map_err(|unset| SettingsError::unset_variable(key(), unset.0))
         };
-        let key = self.key.as_deref().map(|key| resolve("key", key, true)).transpose()?;
+        let is_secret = true;
+        let key = self.key.as_deref().map(|key| resolve("key", key, is_secret)).transpose()?;
         let mut headers = BTreeMap::new();
         for (header, text) in &self.headers {
-            let plain = header.to_ascii_lowercase();
-            let is_secret = SECRET_HEADER_WORDS.iter().any(|word| plain.contains(word));
+            let lowercase = header.to_ascii_lowercase();
+            let is_secret = SECRET_HEADER_WORDS.iter().any(|word| lowercase.contains(word));
             headers.insert(header.clone(), resolve(&format!("headers.{header}"), text, is_secret)?);
         }
         Ok(ModelSecrets { key, headers })

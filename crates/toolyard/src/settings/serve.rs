@@ -9,9 +9,7 @@ use base64::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolyard_core::ContentHash;
-use toolyard_hub::Budget;
-use toolyard_hub::Surface;
-use toolyard_hub::{CLIENT_IDLE_TIMEOUT, CLIENT_OUTPUT_BUDGET_CHARS, Profile};
+use toolyard_hub::{Budget, CLIENT_IDLE_TIMEOUT, CLIENT_OUTPUT_BUDGET_CHARS, Profile, Surface};
 
 use super::{DurationSetting, SettingsError, error::resolve_secret};
 
@@ -68,14 +66,14 @@ pub struct ProfileSettings {
 }
 
 /// How tools are offered.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum SurfaceSetting {
     /// Every tool by itself.
     Full,
     /// Three tools that search, describe and call the others.
     Search,
-    /// Whichever needs fewer tokens in the client's context.
+    /// `search` if there are many tools and the client cannot search them itself, otherwise `full`.
     #[default]
     Auto,
 }
@@ -112,7 +110,7 @@ impl ServeSettings {
                 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
         };
         if let Some(name) = self.profiles.keys().find(|name| !is_plain(name)) {
-            return Err(SettingsError::ProfileName { name: name.clone() });
+            return Err(SettingsError::InvalidProfileName { name: name.clone() });
         }
         Ok(self.profiles.iter().map(|(name, settings)| self.build_profile(name, settings)).collect())
     }
@@ -130,7 +128,10 @@ impl ServeSettings {
             tools: settings.tools.clone(),
             deny: settings.deny.clone(),
             budget,
-            timeout: settings.idle_timeout.or(self.idle_timeout).map_or(CLIENT_IDLE_TIMEOUT, |span| span.0),
+            timeout: settings
+                .idle_timeout
+                .or(self.idle_timeout)
+                .map_or(CLIENT_IDLE_TIMEOUT, |timeout| timeout.0),
             within: None,
         }
     }
@@ -152,7 +153,7 @@ impl ServeSettings {
     ) -> Result<Option<SessionKeyPair>, SettingsError> {
         let key = |reference: &String| {
             let text = resolve_secret("[serve] session_keys", reference, "TOOLYARD_SESSION_KEY", &variable)?;
-            decode_key(text.trim()).ok_or(SettingsError::SessionKey)
+            decode_key(text.trim()).ok_or(SettingsError::InvalidSessionKey)
         };
         match self.session_keys.as_slice() {
             [] => Ok(None),
@@ -168,6 +169,7 @@ pub type SessionKeyPair = ([u8; 32], Option<[u8; 32]>);
 
 /// 32 bytes, as written by `openssl rand` with `-hex` or `-base64`.
 fn decode_key(text: &str) -> Option<[u8; 32]> {
+    // A `ContentHash` is written as 64 hexadecimal digits.
     if let Ok(hash) = text.parse::<ContentHash>() {
         return Some(*hash.as_bytes());
     }

@@ -19,7 +19,7 @@ fn empty_settings_are_the_defaults() {
 }
 
 #[test]
-fn all_sections_are_read() {
+fn settings_of_each_section_take_effect() {
     let settings = parse(
         r#"
         [call]
@@ -51,11 +51,14 @@ fn all_sections_are_read() {
     )
     .unwrap();
     assert_eq!(settings.call.timeout.0.as_secs(), 90);
-    assert!(settings.rules().is_pinned("search_web", &"native".into()));
-    assert!(settings.rules().is_declared_equivalent("search", &"tavily".into()));
-    assert_eq!(settings.rules().hints_for("read_data_from_excel", &"excel".into()).read_only, Some(true));
-    assert_eq!((settings.limits().search, settings.limits().other), (900, 500));
-    assert_eq!(settings.capabilities().extract("x", "Recipes"), ["kitchen".into()]);
+    assert!(settings.routing_rules().is_pinned("search_web", &"native".into()));
+    assert!(settings.routing_rules().is_declared_equivalent("search", &"tavily".into()));
+    assert_eq!(
+        settings.routing_rules().hints_for("read_data_from_excel", &"excel".into()).read_only,
+        Some(true)
+    );
+    assert_eq!((settings.output_limits().search, settings.output_limits().other), (900, 500));
+    assert_eq!(settings.capability_table().extract("x", "Recipes"), ["kitchen".into()]);
     let clerk = settings.agents["clerk"].config("clerk");
     assert!(clerk.capabilities.enable_tool_calling && clerk.can_use("apply_formula", "excel"));
     assert_eq!(clerk.language, toolyard_agent::Language::Chinese);
@@ -130,26 +133,26 @@ fn an_untrusted_project_file_cannot_set_privileged_keys() {
         removed,
         ["store", "journal", "hints", "web_search", "agents", "models", "approvals", "skills.environment"]
     );
-    assert_eq!(unprivileged.limits().other, 900);
+    assert_eq!(unprivileged.output_limits().other, 900);
     assert_eq!(unprivileged.without_privileged_keys(), (unprivileged.clone(), Vec::new()));
     assert!(unprivileged.web_search.is_none() && unprivileged.store.is_none());
 }
 
 #[test]
 fn the_store_is_a_path_a_url_or_a_reference() {
-    let at = |text: &str, variable: Option<&str>| {
+    let location = |text: &str, variable: Option<&str>| {
         let settings = parse(&format!("store = \"{text}\"")).unwrap();
-        let found = settings.store_location(Path::new("/base"), |_| variable.map(str::to_owned));
-        found.map(|location| location.unwrap().to_string()).map_err(|error| error.to_string())
+        let result = settings.store_location(Path::new("/base"), |_| variable.map(str::to_owned));
+        result.map(|location| location.unwrap().to_string()).map_err(|error| error.to_string())
     };
-    assert_eq!(at("my.db", None), Ok("/base/my.db".to_owned()));
-    assert_eq!(at("postgres://u:secret@h/d", None), Ok("postgres://…@h/d".to_owned()));
-    assert_eq!(at("${DB}", Some("postgres://h/d")), Ok("postgres://h/d".to_owned()));
-    assert!(at("${DB}", None).unwrap_err().contains("`DB` is not set"));
-    assert_eq!(at("/var/lib/toolyard.db", None), Ok("/var/lib/toolyard.db".to_owned()));
-    assert_eq!(at("data/toolyard.db", None), Ok("/base/data/toolyard.db".to_owned()));
+    assert_eq!(location("my.db", None), Ok("/base/my.db".to_owned()));
+    assert_eq!(location("postgres://u:secret@h/d", None), Ok("postgres://…@h/d".to_owned()));
+    assert_eq!(location("${DB}", Some("postgres://h/d")), Ok("postgres://h/d".to_owned()));
+    assert!(location("${DB}", None).unwrap_err().contains("`DB` is not set"));
+    assert_eq!(location("/var/lib/toolyard.db", None), Ok("/var/lib/toolyard.db".to_owned()));
+    assert_eq!(location("data/toolyard.db", None), Ok("/base/data/toolyard.db".to_owned()));
     for misspelt in ["mysql://h/d", "postgres//h/d", "postgres:/h/d", "Postgres://h/d", "sqlite:my.db"] {
-        assert!(at(misspelt, None).unwrap_err().contains("expected `postgres://"), "{misspelt}");
+        assert!(location(misspelt, None).unwrap_err().contains("expected `postgres://"), "{misspelt}");
     }
 }
 
@@ -237,21 +240,21 @@ fn a_model_needs_only_url_and_name() {
 
 #[test]
 fn secrets_of_models_must_be_references() {
-    let secrets = |text: &str, set: bool| {
+    let secrets = |text: &str, variable: Option<&str>| {
         let settings = parse(&format!("[models.gpt]\nmodel = \"m\"\n{text}")).unwrap();
-        let found = settings.models["gpt"].secrets("gpt", |_| set.then(|| "s3cret".to_owned()));
+        let found = settings.models["gpt"].secrets("gpt", |_| variable.map(str::to_owned));
         found.map_err(|error| error.to_string())
     };
-    let key = secrets("key = \"${KEY}\"", true).unwrap();
+    let key = secrets("key = \"${KEY}\"", Some("s3cret")).unwrap();
     assert_eq!(key.key.as_ref().unwrap().expose(), "s3cret");
     assert!(!format!("{key:?}").contains("s3cret"));
-    let literal = secrets("key = \"sk-123\"", true).unwrap_err();
+    let literal = secrets("key = \"sk-123\"", Some("s3cret")).unwrap_err();
     assert!(literal.contains("do not belong in files") && !literal.contains("sk-123"), "{literal}");
-    let header = secrets("headers = { X-Api-Key = \"abc\" }", true).unwrap_err();
+    let header = secrets("headers = { X-Api-Key = \"abc\" }", Some("s3cret")).unwrap_err();
     assert!(header.contains("headers.X-Api-Key") && !header.contains("abc"), "{header}");
-    assert!(secrets("headers = { X-Title = \"toolyard\" }", true).is_ok());
+    assert!(secrets("headers = { X-Title = \"toolyard\" }", Some("s3cret")).is_ok());
     assert_eq!(
-        secrets("key = \"${KEY}\"", false).unwrap_err(),
+        secrets("key = \"${KEY}\"", None).unwrap_err(),
         "[models.gpt] key: the environment variable `KEY` is not set"
     );
 }
@@ -259,9 +262,9 @@ fn secrets_of_models_must_be_references() {
 #[test]
 fn limits_of_agents_become_run_limits() {
     let settings = parse("[agents.clerk]\nlimits = { tool_calls = 3, cost = 0.5, time = \"2m\" }").unwrap();
-    let caps = settings.agents["clerk"].limits.caps();
-    assert_eq!((caps.calls, caps.cost_micros, caps.time.as_secs()), (3, 500_000, 120));
-    assert_eq!(caps.steps, toolyard_agent::RunLimits::default().steps);
+    let limits = settings.agents["clerk"].limits.run_limits();
+    assert_eq!((limits.calls, limits.cost_micros, limits.time.as_secs()), (3, 500_000, 120));
+    assert_eq!(limits.steps, toolyard_agent::RunLimits::default().steps);
 }
 
 #[test]

@@ -39,11 +39,11 @@ impl Settings {
         };
         let key = || match key {
             Some(reference) => resolve_secret("[web_search] key", reference, "BRAVE_API_KEY", variable),
-            None => Err(SettingsError::Missing { key: "[web_search] key = \"${VARIABLE}\"" }),
+            None => Err(SettingsError::MissingKey { key: "[web_search] key = \"${VARIABLE}\"" }),
         };
         Ok(match engine {
             SearchEngine::Searxng => SearchSettings::Searxng {
-                url: url.clone().ok_or(SettingsError::Missing { key: "[web_search] url" })?,
+                url: url.clone().ok_or(SettingsError::MissingKey { key: "[web_search] url" })?,
             },
             SearchEngine::Brave => SearchSettings::Brave { key: key()?.into(), url: url.clone() },
             SearchEngine::Tavily => SearchSettings::Tavily { key: key()?.into(), url: url.clone() },

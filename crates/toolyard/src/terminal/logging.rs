@@ -11,14 +11,14 @@ use tracing_subscriber::{
 const MUTED_LIBRARIES: [&str; 1] = ["genai"];
 
 /// Starts logging to stderr: warnings by default, decisions with `-v`, everything with `-vv`, or as `TOOLYARD_LOG` says.
-pub(crate) fn init(verbose: u8) {
+pub(crate) fn init(verbosity: u8) {
     let directives = std::env::var("TOOLYARD_LOG").ok();
-    subscriber(filter(verbose, directives.as_deref()), || RedactingStderr).init();
+    subscriber(filter(verbosity, directives.as_deref()), || RedactingStderr).init();
 }
 
-fn filter(verbose: u8, directives: Option<&str>) -> EnvFilter {
-    let level = match verbose {
-        // Commands report failures of servers themselves.
+fn filter(verbosity: u8, directives: Option<&str>) -> EnvFilter {
+    let level = match verbosity {
+        // Commands report failures of servers themselves. A directive covers all crates whose names begin with it.
         0 => "warn,toolyard_mcp=error",
         1 => "toolyard=debug,toolyard_hub=debug,toolyard_mcp=debug,toolyard_tools=debug,warn",
         _ => "trace",
@@ -42,7 +42,6 @@ fn is_muted(target: &str) -> bool {
     MUTED_LIBRARIES.contains(&library)
 }
 
-/// Stderr with secrets redacted from every line.
 struct RedactingStderr;
 
 impl Write for RedactingStderr {
@@ -64,9 +63,9 @@ mod tests {
     use super::*;
 
     #[derive(Clone, Default)]
-    struct Lines(Arc<Mutex<Vec<u8>>>);
+    struct LogBuffer(Arc<Mutex<Vec<u8>>>);
 
-    impl Write for Lines {
+    impl Write for LogBuffer {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
             self.0.lock().unwrap().extend(bytes);
             Ok(bytes.len())
@@ -77,11 +76,11 @@ mod tests {
         }
     }
 
-    fn logged(verbose: u8, directives: Option<&str>) -> String {
-        let lines = Lines::default();
-        let writer = lines.clone();
+    fn log_output(verbosity: u8, directives: Option<&str>) -> String {
+        let buffer = LogBuffer::default();
+        let writer = buffer.clone();
         tracing::subscriber::with_default(
-            subscriber(filter(verbose, directives), move || writer.clone()),
+            subscriber(filter(verbosity, directives), move || writer.clone()),
             || {
                 tracing::error!(target: "genai::webc::web_client", "a provider response");
                 tracing::error!(target: "genai", "a provider response");
@@ -89,23 +88,23 @@ mod tests {
                 tracing::error!("our own event");
             },
         );
-        String::from_utf8(lines.0.lock().unwrap().clone()).unwrap()
+        String::from_utf8(buffer.0.lock().unwrap().clone()).unwrap()
     }
 
     #[test]
     fn muted_libraries_are_never_logged_whatever_the_filter() {
-        for (verbose, directives) in [
+        for (verbosity, directives) in [
             (0, None),
             (1, None),
             (2, None),
             (0, Some("trace")),
             (0, Some("genai=trace,genai::webc=trace,warn")),
         ] {
-            let logged = logged(verbose, directives);
-            assert!(!logged.contains("a provider response"), "{verbose} {directives:?}: {logged}");
+            let logged = log_output(verbosity, directives);
+            assert!(!logged.contains("a provider response"), "{verbosity} {directives:?}: {logged}");
             assert!(
                 logged.contains("another library") && logged.contains("our own event"),
-                "{verbose} {directives:?}: {logged}"
+                "{verbosity} {directives:?}: {logged}"
             );
         }
     }

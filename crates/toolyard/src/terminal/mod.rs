@@ -15,4 +15,4 @@ pub(crate) mod progress;
 pub(crate) mod run_view;
 
 pub(crate) use confirm::confirm;
-pub(crate) use output::{Output, counted, fit_line, line_width, sanitize, truncate_to_width};
+pub(crate) use output::{Output, fit_line, line_width, pluralize, sanitize, truncate_to_width};

@@ -9,26 +9,23 @@ use anstyle::{AnsiColor, Style};
 use toolyard_core::{escape_unsafe, redact, text::escape_unsafe_chunk};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// Where a command prints.
 #[derive(Debug)]
 pub(crate) struct Output {
-    json: bool,
-    /// Whether writing data to stdout has failed.
+    is_json: bool,
     write_failed: AtomicBool,
 }
 
-const BOLD: Style = Style::new().bold();
-const ERROR: Style = AnsiColor::Red.on_default().bold();
-const HINT: Style = AnsiColor::Cyan.on_default();
+const HEADING_STYLE: Style = Style::new().bold();
+const ERROR_STYLE: Style = AnsiColor::Red.on_default().bold();
+const HINT_STYLE: Style = AnsiColor::Cyan.on_default();
 
 impl Output {
-    pub(crate) fn new(json: bool) -> Self {
-        Self { json, write_failed: AtomicBool::new(false) }
+    pub(crate) fn new(is_json: bool) -> Self {
+        Self { is_json, write_failed: AtomicBool::new(false) }
     }
 
-    /// Whether data is printed as JSON.
     pub(crate) fn is_json(&self) -> bool {
-        self.json
+        self.is_json
     }
 
     /// Prints data as indented JSON.
@@ -38,7 +35,6 @@ impl Output {
         }
     }
 
-    /// Prints data as one line of JSON.
     pub(crate) fn json_line(&self, value: &impl serde::Serialize) {
         if let Ok(text) = serde_json::to_string(value) {
             self.verbatim(&text);
@@ -50,19 +46,20 @@ impl Output {
         self.verbatim(&sanitize(text));
     }
 
-    /// Prints data as it is.
     pub(crate) fn verbatim(&self, text: &str) {
-        self.record(writeln!(std::io::stdout(), "{text}"));
+        self.record_failure(writeln!(std::io::stdout(), "{text}"));
     }
 
     /// Prints a sanitized fragment of streamed text immediately.
     pub(crate) fn chunk(&self, text: &str) {
         let mut stdout = std::io::stdout();
-        self.record(stdout.write_all(escape_unsafe_chunk(text).as_bytes()).and_then(|()| stdout.flush()));
+        self.record_failure(
+            stdout.write_all(escape_unsafe_chunk(text).as_bytes()).and_then(|()| stdout.flush()),
+        );
     }
 
     /// Prints text from a tool or model: verbatim into a file or pipe, sanitized on a terminal.
-    pub(crate) fn untrusted(&self, text: &str) {
+    pub(crate) fn untrusted_text(&self, text: &str) {
         if std::io::stdout().is_terminal() { self.line(text) } else { self.verbatim(text) }
     }
 
@@ -75,7 +72,7 @@ impl Output {
         };
         let widths: [usize; N] = std::array::from_fn(width);
         let heading = table_row(&widths, &headings.map(str::to_owned));
-        self.record(writeln!(anstream::stdout(), "{BOLD}{heading}{BOLD:#}"));
+        self.record_failure(writeln!(anstream::stdout(), "{HEADING_STYLE}{heading}{HEADING_STYLE:#}"));
         // One write: a system call per row would dominate the cost of a long table.
         let lines: Vec<String> = rows.iter().map(|cells| table_row(&widths, cells)).collect();
         if !lines.is_empty() {
@@ -83,16 +80,16 @@ impl Output {
         }
     }
 
-    /// A reader that closes the pipe early is no failure; a full disk is.
-    fn record(&self, written: std::io::Result<()>) {
-        if written.is_err_and(|error| error.kind() != std::io::ErrorKind::BrokenPipe) {
+    /// Records a failed write. A reader that closes the pipe early is no failure; a full disk is.
+    fn record_failure(&self, result: std::io::Result<()>) {
+        if result.is_err_and(|error| error.kind() != std::io::ErrorKind::BrokenPipe) {
             self.write_failed.store(true, Ordering::Relaxed);
         }
     }
 
     /// Flushes stdout and returns whether all data was written.
     pub(crate) fn flush(&self) -> bool {
-        self.record(std::io::stdout().flush());
+        self.record_failure(std::io::stdout().flush());
         !self.write_failed.load(Ordering::Relaxed)
     }
 
@@ -101,20 +98,25 @@ impl Output {
         let _ = writeln!(anstream::stderr(), "{}", sanitize(text));
     }
 
+    /// Reports what a command did: as data in JSON mode, otherwise as a message.
+    pub(crate) fn report(&self, data: &impl serde::Serialize, message: &str) {
+        if self.is_json { self.json(data) } else { self.message(message) }
+    }
+
     /// Prints an error message and its hint, sanitized and redacted.
     pub(crate) fn error(&self, message: &str, hint: Option<&str>) {
         let mut stderr = anstream::stderr();
-        let _ = writeln!(stderr, "{ERROR}error:{ERROR:#} {}", sanitize(&redact(message)));
+        let _ = writeln!(stderr, "{ERROR_STYLE}error:{ERROR_STYLE:#} {}", sanitize(&redact(message)));
         if let Some(hint) = hint {
-            let _ = writeln!(stderr, "  {HINT}hint:{HINT:#} {}", sanitize(&redact(hint)));
+            let _ = writeln!(stderr, "  {HINT_STYLE}hint:{HINT_STYLE:#} {}", sanitize(&redact(hint)));
         }
     }
 
     /// Reports a failed command: as data in JSON mode, otherwise as an error message.
-    pub(crate) fn failure(&self, message: &str, hint: Option<&str>, code: u8) {
-        if self.json {
+    pub(crate) fn failure(&self, message: &str, hint: Option<&str>, exit_code: u8) {
+        if self.is_json {
             self.json(
-                &serde_json::json!({"error": redact(message), "hint": hint.map(redact), "exit_code": code}),
+                &serde_json::json!({"error": redact(message), "hint": hint.map(redact), "exit_code": exit_code}),
             );
         } else {
             self.error(message, hint);
@@ -135,7 +137,7 @@ fn table_row<const N: usize>(widths: &[usize; N], cells: &[String; N]) -> String
     line.trim_end().to_owned()
 }
 
-/// The width of a line: `COLUMNS` if set, otherwise 120.
+/// The width of a line: `COLUMNS` if set, otherwise 120; at least 60.
 pub(crate) fn line_width() -> usize {
     std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).unwrap_or(120).max(60)
 }
@@ -162,8 +164,8 @@ pub(crate) fn truncate_to_width(line: &str, width: usize) -> String {
 }
 
 /// `1 server`, `2 servers`.
-pub(crate) fn counted(number: usize, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+pub(crate) fn pluralize(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// The text with unsafe characters escaped, so that it cannot control the terminal or hide its content.

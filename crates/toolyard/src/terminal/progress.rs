@@ -8,25 +8,26 @@ use std::{
 use super::sanitize;
 use crate::error::{CliError, ExitStatus};
 
-/// Awaits `work`, shows the elapsed seconds on a terminal, and drops it when the process is interrupted.
+/// Awaits `work`. Shows `waiting for SUBJECT` and the elapsed seconds on a terminal. Fails and drops `work` when the process
+/// is interrupted.
 pub(crate) async fn with_progress<T>(subject: &str, work: impl Future<Output = T>) -> Result<T, CliError> {
     let mut work = std::pin::pin!(work);
     let mut interrupt = std::pin::pin!(interrupt_signal());
     let mut seconds = 0;
-    let is_shown = std::io::stderr().is_terminal();
+    let is_terminal = std::io::stderr().is_terminal();
     loop {
         tokio::select! {
             done = &mut work => {
-                erase_line(is_shown && seconds > 0);
+                erase_line(is_terminal && seconds > 0);
                 return Ok(done);
             }
             () = &mut interrupt => {
-                erase_line(is_shown && seconds > 0);
+                erase_line(is_terminal && seconds > 0);
                 return Err(CliError::new(ExitStatus::Interrupted, format!("interrupted while waiting for {subject}")));
             }
             () = tokio::time::sleep(Duration::from_secs(1)) => {
                 seconds += 1;
-                if is_shown {
+                if is_terminal {
                     let _ = write!(anstream::stderr(), "\r\u{1b}[Kwaiting for {} … {seconds} s", sanitize(subject));
                     let _ = anstream::stderr().flush();
                 }

@@ -25,11 +25,11 @@ fn a_missing_model_is_explained() {
 #[test]
 fn a_question_that_needs_no_tool_is_answered_at_once() {
     let fixture = Fixture::new();
-    fixture.model.answers_at_once("hello", "Hello to you.");
+    fixture.model.script_direct_answer("hello", "Hello to you.");
     insta::assert_snapshot!(fixture.run(&["ask", "hello"]), @r#"
     Hello to you.
     --- stderr
-    run RUN inspect or replay: toolyard runs show RUN
+    run RUN inspect: toolyard runs show RUN
     "#);
     assert_eq!(fixture.model.requests().len(), 1);
 }
@@ -37,7 +37,7 @@ fn a_question_that_needs_no_tool_is_answered_at_once() {
 #[test]
 fn a_task_is_planned_executed_and_answered() {
     let fixture = Fixture::new();
-    fixture.plans_to_note();
+    fixture.script_note();
     insta::assert_snapshot!(fixture.run(&["ask", "--yes", "compute 2^10 and note it"]), @r#"
     I wrote it down.
     --- stderr
@@ -46,7 +46,7 @@ fn a_task_is_planned_executed_and_answered() {
      ? write write_note skill:notebook writes: {"text":1024}
      ✓ write write_note skill:notebook {"written":true} N s
      ✓ verify 2 of 2 results
-    run RUN inspect or replay: toolyard runs show RUN
+    run RUN inspect: toolyard runs show RUN
     "#);
     assert_eq!(fixture.notes(), [r#"{"text":1024}"#]);
     insta::assert_snapshot!(fixture.run(&["runs", "show"]), @r#"
@@ -61,13 +61,13 @@ fn a_task_is_planned_executed_and_answered() {
     "#);
     let replayed = fixture.home.command(&["runs", "replay", "last"]).output().unwrap();
     assert_eq!(String::from_utf8(replayed.stdout).unwrap(), "I wrote it down.\n");
-    assert_eq!(fixture.model.requests().len(), 2, "a replay asks nobody");
+    assert_eq!(fixture.model.requests().len(), 2, "a replay sends no model request");
 }
 
 #[test]
 fn plan_only_prints_the_plan_as_json() {
     let fixture = Fixture::new();
-    fixture.plans_to_note();
+    fixture.script_note();
     let output = fixture.home.command(&["ask", "--plan-only", "note it"]).output().unwrap();
     let plan: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(plan["steps"][1]["arguments"]["text"], "$power", "{plan}");
@@ -77,7 +77,7 @@ fn plan_only_prints_the_plan_as_json() {
 #[test]
 fn a_dry_run_skips_calls_with_side_effects() {
     let fixture = Fixture::new();
-    fixture.plans_to_note();
+    fixture.script_note();
     insta::assert_snapshot!(fixture.run(&["ask", "--dry-run", "note it"]), @r#"
     I wrote it down.
     --- stderr
@@ -85,7 +85,7 @@ fn a_dry_run_skips_calls_with_side_effects() {
      ✓ power calculate native 1024 N s
      ~ write write_note skill:notebook would be called with {"text":1024}
      ✓ verify 1 of 1 results
-    run RUN inspect or replay: toolyard runs show RUN
+    run RUN inspect: toolyard runs show RUN
     "#);
     assert!(fixture.notes().is_empty());
 }
@@ -93,7 +93,7 @@ fn a_dry_run_skips_calls_with_side_effects() {
 #[test]
 fn json_output_streams_all_updates() {
     let fixture = Fixture::new();
-    fixture.plans_to_note();
+    fixture.script_note();
     let output = fixture.home.command(&["ask", "--json", "--yes", "note it"]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -107,12 +107,12 @@ fn json_output_streams_all_updates() {
 #[test]
 fn approval_rules_apply_without_a_terminal() {
     let fixture = Fixture::new();
-    fixture.plans_to_note();
-    fixture.set("[approvals]\nallow = [\"write_*\"]\n");
+    fixture.script_note();
+    fixture.append_settings("[approvals]\nallow = [\"write_*\"]\n");
     let output = fixture.home.command(&["ask", "note it"]).output().unwrap();
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "I wrote it down.\n");
     assert_eq!(fixture.notes().len(), 1);
-    fixture.set("deny = [\"write_note@skill*\"]\n");
+    fixture.append_settings("deny = [\"write_note@skill*\"]\n");
     insta::assert_snapshot!(fixture.run(&["ask", "--yes", "note it"]), @r#"
     I wrote it down.
     --- stderr
@@ -120,20 +120,20 @@ fn approval_rules_apply_without_a_terminal() {
      ✓ power calculate native 1024 N s
      - write write_note skill:notebook denied by rules
      ✓ verify 1 of 1 results
-    run RUN inspect or replay: toolyard runs show RUN
+    run RUN inspect: toolyard runs show RUN
     "#);
-    assert_eq!(fixture.notes().len(), 1, "what is denied is not called, whatever else is said");
+    assert_eq!(fixture.notes().len(), 1, "a denied call is not made, even with --yes");
 }
 
 #[test]
 fn unreachable_and_unknown_models_are_reported() {
     let fixture = Fixture::new();
-    fixture.set("[models.gone]\nurl = \"http://127.0.0.1:9/v1\"\nmodel = \"m\"\nattempts = 1\ntool_calling = \"text\"\n");
+    fixture.append_settings("[models.gone]\nurl = \"http://127.0.0.1:9/v1\"\nmodel = \"m\"\nattempts = 1\ntool_calling = \"text\"\n");
     insta::assert_snapshot!(fixture.run(&["ask", "--model", "gone", "hello"]), @r#"
     --- stderr
     error: model `gone` cannot be reached at http://127.0.0.1:9/v1: Connection refused (os error 111)
       hint: check that a server is running at http://127.0.0.1:9/v1
-    run RUN inspect or replay: toolyard runs show RUN
+    run RUN inspect: toolyard runs show RUN
     --- exit 3
     "#);
     insta::assert_snapshot!(fixture.run(&["ask", "hello"]), @r#"

@@ -2,45 +2,48 @@
 
 use std::{io::Write as _, process::Stdio};
 
-use crate::{Fixture, tidy};
+use crate::{Fixture, normalize};
 
-fn chat(fixture: &Fixture, words: &[&str], said: &str) -> String {
-    let words: Vec<&str> = ["chat"].iter().chain(words).copied().collect();
-    let mut command = fixture.home.command(&words);
+fn chat(fixture: &Fixture, args: &[&str], input: &str) -> String {
+    let args: Vec<&str> = ["chat"].iter().chain(args).copied().collect();
+    let mut command = fixture.home.command(&args);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(said.as_bytes()).unwrap();
-    tidy(&fixture.home.seen(&child.wait_with_output().unwrap()))
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    normalize(&fixture.home.output_text(&child.wait_with_output().unwrap()))
 }
 
 #[test]
 fn a_conversation_continues_across_processes() {
     let fixture = Fixture::new();
-    fixture.model.answers_at_once("my name is Ada", "Hello, Ada.");
-    fixture.model.answers_at_once("what is my name", "Ada.");
+    fixture.model.script_direct_answer("my name is Ada", "Hello, Ada.");
+    fixture.model.script_direct_answer("what is my name", "Ada.");
     insta::assert_snapshot!(chat(&fixture, &["--conversation", "names"], "my name is Ada\nwhat is my name?\n"), @r#"
     Hello, Ada.
     Ada.
     "#);
     let requests = fixture.model.requests();
-    let told = requests.last().unwrap().to_string();
-    assert!(told.contains("my name is Ada") && told.contains("Hello, Ada."), "{told}");
+    let last_request = requests.last().unwrap().to_string();
+    assert!(
+        last_request.contains("my name is Ada") && last_request.contains("Hello, Ada."),
+        "{last_request}"
+    );
     chat(&fixture, &["--conversation", "names"], "what is my name?\n");
     assert!(
         fixture.model.requests().last().unwrap().to_string().contains("my name is Ada"),
-        "in another process"
+        "another process continues the conversation"
     );
     chat(&fixture, &["--conversation", "names"], "/clear\nwhat is my name?\n");
     assert!(!fixture.model.requests().last().unwrap().to_string().contains("my name is Ada"));
 }
 
 #[test]
-fn slash_commands_work() {
+fn slash_commands_are_executed_until_exit() {
     let fixture = Fixture::new();
-    fixture.plans_to_note();
-    let said =
+    fixture.script_note();
+    let input =
         "/help\n/model\n/agent\n/tools write a note\n/plan note it\n/runs\n/nonsense\n/exit\nnever said\n";
-    insta::assert_snapshot!(chat(&fixture, &[], said), @r#"
+    insta::assert_snapshot!(chat(&fixture, &[], input), @r#"
     --- stderr
     /tools [REQUEST] list all tools, or search for a request
     /plan QUESTION show the plan without calling tools
@@ -72,7 +75,7 @@ fn slash_commands_work() {
 #[test]
 fn the_exit_code_is_that_of_the_last_message() {
     let fixture = Fixture::new();
-    fixture.plans_to_note();
+    fixture.script_note();
     insta::assert_snapshot!(chat(&fixture, &[], "note it\n"), @r#"
     --- stderr
     plan power → write local, N s
@@ -87,74 +90,74 @@ fn the_exit_code_is_that_of_the_last_message() {
 #[test]
 fn a_later_answer_joins_the_conversation() {
     let fixture = Fixture::new();
-    fixture.plans_to_note();
-    fixture.model.answers_at_once("and now", "Now what?");
-    let seen = chat(&fixture, &["--conversation", "notes"], "note it\n");
-    assert!(seen.contains("suspended until you approve"), "{seen}");
-    let told = |fixture: &Fixture| fixture.model.requests().last().unwrap().to_string();
+    fixture.script_note();
+    fixture.model.script_direct_answer("and now", "Now what?");
+    let output = chat(&fixture, &["--conversation", "notes"], "note it\n");
+    assert!(output.contains("suspended until you approve"), "{output}");
+    let last_request = |fixture: &Fixture| fixture.model.requests().last().unwrap().to_string();
     chat(&fixture, &["--conversation", "notes"], "and now?\n");
     assert!(
-        !told(&fixture).contains(&fixture.last_run()) && !told(&fixture).contains("I wrote it down."),
+        !last_request(&fixture).contains(&fixture.last_run())
+            && !last_request(&fixture).contains("I wrote it down."),
         "{}",
-        told(&fixture)
+        last_request(&fixture)
     );
     let runs = fixture.home.command(&["runs", "list", "--json"]).output().unwrap();
     let runs: serde_json::Value = serde_json::from_slice(&runs.stdout).unwrap();
     fixture.run(&["runs", "approve", runs[1]["id"].as_str().unwrap()]);
-    let seen = chat(&fixture, &["--conversation", "notes"], "and now?\n");
-    assert!(seen.contains("has finished: I wrote it down."), "{seen}");
-    assert!(told(&fixture).contains("I wrote it down."), "{}", told(&fixture));
+    let output = chat(&fixture, &["--conversation", "notes"], "and now?\n");
+    assert!(output.contains("has finished: I wrote it down."), "{output}");
+    assert!(last_request(&fixture).contains("I wrote it down."), "{}", last_request(&fixture));
 }
 
 /// The id of the unfinished run.
-fn waiting_run(fixture: &Fixture) -> String {
+fn unfinished_run(fixture: &Fixture) -> String {
     let runs = fixture.home.command(&["runs", "list", "--json"]).output().unwrap();
     let runs: serde_json::Value = serde_json::from_slice(&runs.stdout).unwrap();
-    let open = runs.as_array().unwrap().iter().find(|run| run["state"] == "open").unwrap();
-    open["id"].as_str().unwrap().to_owned()
+    let unfinished = runs.as_array().unwrap().iter().find(|run| run["state"] == "open").unwrap();
+    unfinished["id"].as_str().unwrap().to_owned()
 }
 
 #[test]
 fn a_later_answer_is_reported_once() {
     let fixture = Fixture::new();
-    fixture.plans_to_note();
-    fixture.model.answers_at_once("and now", "Now what?");
-    let chat = |said: &str| chat(&fixture, &["--conversation", "notes"], said);
+    fixture.script_note();
+    fixture.model.script_direct_answer("and now", "Now what?");
+    let chat = |input: &str| chat(&fixture, &["--conversation", "notes"], input);
     chat("note it\n");
-    fixture.run(&["runs", "approve", &waiting_run(&fixture)]);
-    let seen = chat("and now?\nand now?\n");
-    assert_eq!(seen.matches("has finished").count(), 1, "{seen}");
-    let seen = chat("and now?\n/history\n");
-    assert!(!seen.contains("has finished"), "{seen}");
-    assert!(seen.contains("assistant: I wrote it down."), "it is part of it: {seen}");
-    assert!(!seen.contains("run: "), "{seen}");
+    fixture.run(&["runs", "approve", &unfinished_run(&fixture)]);
+    let output = chat("and now?\nand now?\n");
+    assert_eq!(output.matches("has finished").count(), 1, "{output}");
+    let output = chat("and now?\n/history\n");
+    assert!(!output.contains("has finished"), "{output}");
+    assert!(output.contains("assistant: I wrote it down."), "the answer is part of the history: {output}");
+    assert!(!output.contains("run: "), "{output}");
 }
 
 #[test]
-fn a_run_without_an_answer_leaves_no_placeholder() {
+fn a_cancelled_run_leaves_no_placeholder_in_the_history() {
     let fixture = Fixture::new();
-    fixture.plans_to_note();
-    fixture.model.answers_at_once("and now", "Now what?");
-    let chat = |said: &str| chat(&fixture, &["--conversation", "notes"], said);
+    fixture.script_note();
+    fixture.model.script_direct_answer("and now", "Now what?");
+    let chat = |input: &str| chat(&fixture, &["--conversation", "notes"], input);
     chat("note it\n");
-    fixture.run(&["runs", "cancel", &waiting_run(&fixture)]);
+    fixture.run(&["runs", "cancel", &unfinished_run(&fixture)]);
     chat("and now?\n");
-    let seen = chat("/history\n");
-    assert!(seen.contains("user: note it") && !seen.contains("run: "), "{seen}");
+    let output = chat("/history\n");
+    assert!(output.contains("user: note it") && !output.contains("run: "), "{output}");
 }
 
 #[test]
 fn the_history_tool_hides_placeholders() {
     let fixture = Fixture::new();
-    fixture.plans_to_note();
-    let recall =
-        serde_json::json!([{"id": "back", "tool_type": "get_conversation_history", "arguments": {}}]);
-    fixture.model.plans("look back", &recall);
-    fixture.model.answers("look back", "You wanted a note.");
+    fixture.script_note();
+    let steps = serde_json::json!([{"id": "back", "tool_type": "get_conversation_history", "arguments": {}}]);
+    fixture.model.script_plan("look back", &steps);
+    fixture.model.script_answer("look back", "You wanted a note.");
     chat(&fixture, &["--conversation", "notes"], "note it\n");
-    let run = waiting_run(&fixture);
-    let seen = chat(&fixture, &["--conversation", "notes"], "look back\n");
-    assert!(seen.contains("You wanted a note."), "{seen}");
-    let told = fixture.model.requests().last().unwrap().to_string();
-    assert!(told.contains("note it") && !told.contains(&run), "{told}");
+    let run = unfinished_run(&fixture);
+    let output = chat(&fixture, &["--conversation", "notes"], "look back\n");
+    assert!(output.contains("You wanted a note."), "{output}");
+    let last_request = fixture.model.requests().last().unwrap().to_string();
+    assert!(last_request.contains("note it") && !last_request.contains(&run), "{last_request}");
 }

@@ -5,20 +5,24 @@ use serde_json::{Value, json};
 use crate::{Fixture, client::HttpGateway, test_home::wait_until};
 
 /// A request for a completion.
-fn request(hub: &HttpGateway, body: &Value) -> reqwest::RequestBuilder {
-    let url = hub.url.replace("/mcp", "/v1/chat/completions");
-    let request = hub.http.post(url).json(body);
-    match &hub.token {
+fn request(gateway: &HttpGateway, body: &Value) -> reqwest::RequestBuilder {
+    let url = gateway.url.replace("/mcp", "/v1/chat/completions");
+    let request = gateway.http.post(url).json(body);
+    match &gateway.token {
         Some(token) => request.bearer_auth(token),
         None => request,
     }
 }
 
-fn asks(text: &str, stream: bool) -> Value {
+fn completion(text: &str) -> Value {
+    completion_with_stream(text, false)
+}
+
+fn completion_with_stream(text: &str, stream: bool) -> Value {
     json!({"model": "assistant", "stream": stream, "messages": [{"role": "user", "content": text}]})
 }
 
-async fn whole(request: reqwest::RequestBuilder) -> (u16, Value) {
+async fn send_json(request: reqwest::RequestBuilder) -> (u16, Value) {
     let response = request.send().await.unwrap();
     (response.status().as_u16(), response.json().await.unwrap())
 }
@@ -26,18 +30,18 @@ async fn whole(request: reqwest::RequestBuilder) -> (u16, Value) {
 #[tokio::test]
 async fn an_answer_is_returned_at_once_or_streamed() {
     let fixture = Fixture::new();
-    fixture.plans_to_note();
-    fixture.set("[approvals]\nallow = [\"write_note\"]\n");
-    let hub = HttpGateway::start(&fixture.home, &[]);
-    let (status, answer) = whole(request(&hub, &asks("note it", false))).await;
+    fixture.script_note();
+    fixture.append_settings("[approvals]\nallow = [\"write_note\"]\n");
+    let gateway = HttpGateway::start(&fixture.home, &[]);
+    let (status, answer) = send_json(request(&gateway, &completion("note it"))).await;
     assert_eq!(status, 200, "{answer}");
     assert_eq!(answer["choices"][0]["message"]["content"], "I wrote it down.");
     assert_eq!(answer["choices"][0]["finish_reason"], "stop");
     assert_eq!(answer["usage"]["prompt_tokens"], 200, "{answer}");
 
-    let mut body = asks("note it", true);
+    let mut body = completion_with_stream("note it", true);
     body["stream_options"] = json!({"include_usage": true});
-    let response = request(&hub, &body).send().await.unwrap();
+    let response = request(&gateway, &body).send().await.unwrap();
     assert!(response.headers()["content-type"].to_str().unwrap().starts_with("text/event-stream"));
     let text = response.text().await.unwrap();
     let data: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("data: ")).collect();
@@ -55,70 +59,76 @@ async fn an_answer_is_returned_at_once_or_streamed() {
 #[tokio::test]
 async fn agents_are_listed_as_models() {
     let fixture = Fixture::new();
-    fixture.set("[agents.clerk]\ndescription = \"Writes\"\n");
-    let hub = HttpGateway::start(&fixture.home, &[]);
-    let at =
-        |path: &str| hub.http.get(hub.url.replace("/mcp", path)).bearer_auth(hub.token.as_ref().unwrap());
-    let (_, list) = whole(at("/v1/models")).await;
-    let names: Vec<&str> =
+    fixture.append_settings("[agents.clerk]\ndescription = \"Writes\"\n");
+    let gateway = HttpGateway::start(&fixture.home, &[]);
+    let get = |path: &str| {
+        gateway.http.get(gateway.url.replace("/mcp", path)).bearer_auth(gateway.token.as_ref().unwrap())
+    };
+    let (_, list) = send_json(get("/v1/models")).await;
+    let tool_names: Vec<&str> =
         list["data"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
-    assert_eq!(names, ["clerk", "assistant"]);
-    assert_eq!(whole(at("/v1/models/clerk")).await.0, 200);
-    assert_eq!(whole(at("/v1/models/nobody")).await.0, 404);
-    assert_eq!(whole(at("/v1/nothing")).await.0, 404);
+    assert_eq!(tool_names, ["clerk", "assistant"]);
+    assert_eq!(send_json(get("/v1/models/clerk")).await.0, 200);
+    assert_eq!(send_json(get("/v1/models/nobody")).await.0, 404);
+    assert_eq!(send_json(get("/v1/nothing")).await.0, 404);
 }
 
 #[tokio::test]
-async fn errors_have_openais_format_and_are_not_retried() {
+async fn errors_have_openais_format_and_ask_not_to_be_retried() {
     let fixture = Fixture::new();
-    let mut hub = HttpGateway::start(&fixture.home, &[]);
-    let (status, error) =
-        whole(request(&hub, &json!({"model": "nobody", "messages": [{"role": "user", "content": "x"}]})))
-            .await;
+    let mut gateway = HttpGateway::start(&fixture.home, &[]);
+    let (status, error) = send_json(request(
+        &gateway,
+        &json!({"model": "nobody", "messages": [{"role": "user", "content": "x"}]}),
+    ))
+    .await;
     assert_eq!((status, error["error"]["code"].as_str()), (404, Some("model_not_found")), "{error}");
-    let (status, error) = whole(request(&hub, &json!({"model": "assistant"}))).await;
+    let (status, error) = send_json(request(&gateway, &json!({"model": "assistant"}))).await;
     assert_eq!((status, error["error"]["param"].as_str()), (400, Some("messages")), "{error}");
-    // The model does not know what to say.
-    let response = request(&hub, &asks("what nobody knows", false)).send().await.unwrap();
+    // No rule of the scripted model fits, so the run fails.
+    let response = request(&gateway, &completion("what nobody knows")).send().await.unwrap();
     assert_eq!(response.headers()["x-should-retry"], "false");
     assert_eq!(response.status(), 422);
-    let repeated = request(&hub, &asks("what nobody knows", false)).header("x-stainless-retry-count", "1");
-    let (status, error) = whole(repeated).await;
+    let repeated = request(&gateway, &completion("what nobody knows")).header("x-stainless-retry-count", "1");
+    let (status, error) = send_json(repeated).await;
     assert_eq!((status, error["error"]["code"].as_str()), (422, Some("already_started")), "{error}");
-    hub.token = None;
-    assert_eq!(whole(request(&hub, &asks("x", false))).await.0, 401);
-    let page = request(&hub, &asks("x", false)).header("Origin", "https://evil.example");
-    assert_eq!(whole(page).await.0, 403);
+    gateway.token = None;
+    assert_eq!(send_json(request(&gateway, &completion("x"))).await.0, 401);
+    let cross_origin = request(&gateway, &completion("x")).header("Origin", "https://evil.example");
+    assert_eq!(send_json(cross_origin).await.0, 403);
 }
 
 #[tokio::test]
 async fn a_suspended_run_says_so_and_resumes_once_approved() {
     let fixture = Fixture::new();
-    fixture.plans_to_note();
-    let hub = HttpGateway::start(&fixture.home, &[]);
-    let (status, answer) = whole(request(&hub, &asks("note it", false))).await;
+    fixture.script_note();
+    let gateway = HttpGateway::start(&fixture.home, &[]);
+    let (status, answer) = send_json(request(&gateway, &completion("note it"))).await;
     assert_eq!(status, 200, "{answer}");
     let run = answer["toolyard"]["run"].as_str().unwrap();
     let text = answer["choices"][0]["message"]["content"].as_str().unwrap();
     assert!(text.starts_with("Waiting for approval: ") && text.contains(run), "{text}");
-    assert!(!text.contains("approve"), "a model may read it: {text}");
+    assert!(!text.contains("approve"), "a model that reads this must not learn how to approve: {text}");
     assert_eq!(answer["toolyard"]["awaits_approval"], true);
     assert!(fixture.notes().is_empty());
-    // What we said then is not taken for the agent's words, and the answer is once there is one.
-    fixture.model.answers_at_once("and now", "Now what?");
+    // The note about the approval is not sent to the model as a message of the agent; the answer is, once there is one.
+    fixture.model.script_direct_answer("and now", "Now what?");
     let next = json!({"model": "assistant", "messages": [
         {"role": "user", "content": "note it"},
         {"role": "assistant", "content": text},
         {"role": "user", "content": "and now?"},
     ]});
-    for answered in [false, true] {
-        assert_eq!(whole(request(&hub, &next)).await.0, 200);
-        let told = fixture.model.requests().last().unwrap().to_string();
-        assert!(told.contains("and now?") && !told.contains("Waiting for approval"), "{told}");
-        assert_eq!(told.contains("I wrote it down."), answered, "{told}");
-        if !answered {
-            let seen = fixture.run(&["runs", "approve", run]);
-            assert!(seen.starts_with("I wrote it down."), "{seen}");
+    for is_answered in [false, true] {
+        assert_eq!(send_json(request(&gateway, &next)).await.0, 200);
+        let last_request = fixture.model.requests().last().unwrap().to_string();
+        assert!(
+            last_request.contains("and now?") && !last_request.contains("Waiting for approval"),
+            "{last_request}"
+        );
+        assert_eq!(last_request.contains("I wrote it down."), is_answered, "{last_request}");
+        if !is_answered {
+            let output = fixture.run(&["runs", "approve", run]);
+            assert!(output.starts_with("I wrote it down."), "{output}");
         }
     }
     assert_eq!(fixture.notes().len(), 1);
@@ -129,15 +139,15 @@ async fn disconnecting_cancels_the_run() {
     let fixture = Fixture::new();
     fixture
         .model
-        .plans("slowly", &json!([{"id": "slow", "tool_type": "slow_note", "arguments": {"text": 1}}]));
-    fixture.set("[approvals]\nallow = [\"slow_note\"]\n");
-    let hub = HttpGateway::start(&fixture.home, &[]);
+        .script_plan("slowly", &json!([{"id": "slow", "tool_type": "slow_note", "arguments": {"text": 1}}]));
+    fixture.append_settings("[approvals]\nallow = [\"slow_note\"]\n");
+    let gateway = HttpGateway::start(&fixture.home, &[]);
     for stream in [true, false] {
-        let begun = fixture.home.path("begun");
-        let _ = std::fs::remove_file(&begun);
-        let sent = request(&hub, &asks("slowly", stream));
-        let client = tokio::spawn(async move { sent.send().await.unwrap().text().await });
-        while !begun.exists() {
+        let call_started = fixture.home.path("call_started");
+        let _ = std::fs::remove_file(&call_started);
+        let request = request(&gateway, &completion_with_stream("slowly", stream));
+        let client = tokio::spawn(async move { request.send().await.unwrap().text().await });
+        while !call_started.exists() {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
         client.abort();

@@ -1,8 +1,8 @@
-"""An MCP server of the legacy era whose tool asks who signs before it goes on, and writes down what it was told."""
+"""A legacy MCP server whose tool elicits who signs, and records the response: eliciting_server.py RECORD [EXTRA_WORDS]"""
 import json, sys
 
-told = sys.argv[1]
-# A longer title than any terminal is wide, where one is wanted.
+record = sys.argv[1]
+# EXTRA_WORDS make the title longer than a terminal is wide.
 title = "Your name" + " and more" * int(sys.argv[2] if len(sys.argv) > 2 else 0)
 QUESTION = {
     "message": "Who signs this?",
@@ -27,10 +27,10 @@ def send(message):
 def sign():
     send({"id": "question", "method": "elicitation/create", "params": QUESTION})
     for line in sys.stdin:
-        answer = json.loads(line)
-        if answer.get("id") == "question":
-            with open(told, "a") as file:
-                file.write(json.dumps(answer.get("result", answer.get("error")), sort_keys=True) + "\n")
+        response = json.loads(line)
+        if response.get("id") == "question":
+            with open(record, "a") as file:
+                file.write(json.dumps(response.get("result", response.get("error")), sort_keys=True) + "\n")
             return {"content": [{"type": "text", "text": "signed"}]}
 
 
@@ -39,10 +39,10 @@ for line in sys.stdin:
     if "id" not in request or "method" not in request:
         continue
     if request["method"] == "initialize":
-        with open(told + ".client", "w") as file:
+        with open(record + ".client", "w") as file:
             file.write(json.dumps(request["params"]["capabilities"]))
-        about = {"name": "signer", "version": "1"}
-        result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": about}
+        server_info = {"name": "signer", "version": "1"}
+        result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": server_info}
     elif request["method"] == "tools/list":
         result = {"tools": [SIGN]}
     elif request["method"] == "tools/call":

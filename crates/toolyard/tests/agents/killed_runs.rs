@@ -18,7 +18,7 @@ const ANSWER: &str = "All twenty are written.";
 /// When a process is killed.
 #[derive(Debug, Clone, Copy)]
 enum Kill {
-    /// As soon as this many lines are written.
+    /// As soon as the ledger has this many lines.
     Lines(usize),
     /// After this many milliseconds.
     After(u64),
@@ -29,15 +29,15 @@ struct Ledger(Fixture);
 impl Ledger {
     fn new() -> Self {
         let fixture = Fixture::new();
-        // A process that is killed before it reads its input writes nothing.
-        let work = "line=$(cat); [ -n \"$line\" ] && echo \"$line\" >> \"$HOME/ledger.txt\"; echo '{\"written\":true}'";
-        fixture.has_program("write_line", work);
+        // If Toolyard is killed before it writes the program's input, the input is empty, and no line is written.
+        let body = "line=$(cat); [ -n \"$line\" ] && echo \"$line\" >> \"$HOME/ledger.txt\"; echo '{\"written\":true}'";
+        fixture.add_program("write_line", body);
         let step = |number: usize| {
-            let before = if number == 0 { json!([]) } else { json!([format!("s{}", number - 1)]) };
-            json!({"id": format!("s{number}"), "tool_type": "write_line", "arguments": {"text": number}, "dependencies": before})
+            let dependencies = if number == 0 { json!([]) } else { json!([format!("s{}", number - 1)]) };
+            json!({"id": format!("s{number}"), "tool_type": "write_line", "arguments": {"text": number}, "dependencies": dependencies})
         };
-        fixture.model.plans("twenty lines", &(0..STEPS).map(step).collect());
-        fixture.model.answers("twenty lines", ANSWER);
+        fixture.model.script_plan("twenty lines", &(0..STEPS).map(step).collect());
+        fixture.model.script_answer("twenty lines", ANSWER);
         Self(fixture)
     }
 
@@ -46,12 +46,12 @@ impl Ledger {
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    fn command(&self, words: &[&str]) -> Output {
-        self.0.home.command(words).output().unwrap()
+    fn command(&self, args: &[&str]) -> Output {
+        self.0.home.command(args).output().unwrap()
     }
 
-    fn data(&self, words: &[&str]) -> Value {
-        serde_json::from_slice(&self.command(words).stdout).unwrap()
+    fn json(&self, args: &[&str]) -> Value {
+        serde_json::from_slice(&self.command(args).stdout).unwrap()
     }
 
     /// Asks, and kills the process. Returns whether it was still running.
@@ -65,33 +65,33 @@ impl Ledger {
             }
             Kill::After(milliseconds) => std::thread::sleep(Duration::from_millis(milliseconds)),
         }
-        let was_there = asking.try_wait().unwrap().is_none();
+        let was_running = asking.try_wait().unwrap().is_none();
         asking.kill().unwrap();
         asking.wait().unwrap();
-        was_there
+        was_running
     }
 
     /// Resumes until there is an answer; unknown outcomes are resolved by looking at the ledger.
-    fn go_on(&self, run: &str) -> String {
-        // A program whose hub is gone may still write its line.
+    fn resume_to_end(&self, run: &str) -> String {
+        // The skill's program may outlive the killed process and still write its line.
         std::thread::sleep(Duration::from_millis(500));
         for _ in 0..3 {
             let output = self.command(&["runs", "resume", "--yes", run]);
             if output.status.code() != Some(5) {
                 return String::from_utf8(output.stdout).unwrap();
             }
-            for step in self.data(&["runs", "unknown", "--json"]).as_array().unwrap() {
+            for step in self.json(&["runs", "unknown", "--json"]).as_array().unwrap() {
                 let arguments: Value =
                     serde_json::from_str(step["redacted_arguments"].as_str().unwrap()).unwrap();
-                let word = if self.lines().contains(&arguments) { "done" } else { "not-done" };
-                self.command(&["runs", "resolve", run, step["step"].as_str().unwrap(), word]);
+                let resolution = if self.lines().contains(&arguments) { "done" } else { "not-done" };
+                self.command(&["runs", "resolve", run, step["step"].as_str().unwrap(), resolution]);
             }
         }
-        panic!("it does not come to an end");
+        panic!("the run does not finish");
     }
 
-    /// How often the model was asked for a plan, and for an answer.
-    fn asked(&self) -> (usize, usize) {
+    /// How many plans and how many answers were requested of the model.
+    fn model_requests(&self) -> (usize, usize) {
         let requests = self.0.model.requests();
         let plans = requests.iter().filter(|request| request.get("response_format").is_some()).count();
         (plans, requests.len() - plans)
@@ -100,29 +100,29 @@ impl Ledger {
     /// Kills once and checks all invariants. Returns whether the process was still running.
     fn check(kill: Kill) -> bool {
         let ledger = Self::new();
-        let was_there = ledger.ask_and_kill(kill);
-        let (written, asked) = (ledger.lines().len(), ledger.asked());
-        let runs = ledger.data(&["runs", "list", "--json"]);
+        let was_running = ledger.ask_and_kill(kill);
+        let (written, requests_before) = (ledger.lines().len(), ledger.model_requests());
+        let runs = ledger.json(&["runs", "list", "--json"]);
         let answer = match runs[0]["id"].as_str() {
-            Some(run) if runs[0]["state"] == "open" => ledger.go_on(run),
+            Some(run) if runs[0]["state"] == "open" => ledger.resume_to_end(run),
             Some(_) => format!("{ANSWER}\n"),
-            // It was killed before anything was asked.
+            // The process was killed before it created a run.
             None => String::from_utf8(ledger.command(&["ask", "--yes", "twenty lines"]).stdout).unwrap(),
         };
         assert_eq!(answer.trim(), ANSWER, "{kill:?}");
         let lines = ledger.lines();
         let all: BTreeSet<String> = lines.iter().map(ToString::to_string).collect();
         assert_eq!((lines.len(), all.len()), (STEPS, STEPS), "{kill:?}: each line once: {lines:?}");
-        let (plans, answers) = ledger.asked();
+        let (plans, answers) = ledger.model_requests();
         if written > 0 {
-            assert_eq!(plans, 1, "{kill:?}: what was planned is not planned again");
+            assert_eq!(plans, 1, "{kill:?}: the run is not planned again");
         }
-        // A request that was under way when its process was killed is made again, no other.
+        // Only a model request that was in flight when its process was killed is repeated.
         assert!(
-            plans <= asked.0.max(1) + 1 && answers <= asked.1 + 1,
-            "{kill:?}: {asked:?} {plans} {answers}"
+            plans <= requests_before.0.max(1) + 1 && answers <= requests_before.1 + 1,
+            "{kill:?}: {requests_before:?} {plans} {answers}"
         );
-        was_there
+        was_running
     }
 }
 
@@ -130,18 +130,19 @@ impl Ledger {
 fn a_killed_run_is_resumed_without_losing_or_repeating_a_step() {
     let random = |number: u64| Kill::After(50 + RandomState::new().hash_one(number) % 1_500);
     let kills: Vec<Kill> = (1..=STEPS).map(Kill::Lines).chain((0..6).map(random)).collect();
-    let (waiting, killed) = (Mutex::new(kills), Mutex::new(0));
-    // Most of the time is spent waiting until the run of a process is free that was killed.
+    let (pending_kills, killed) = (Mutex::new(kills), Mutex::new(0));
+    // Most of the time is spent waiting until the lease of a killed process expires.
     std::thread::scope(|scope| {
         for _ in 0..9 {
             scope.spawn(|| {
-                while let Some(kill) = { waiting.lock().unwrap_or_else(PoisonError::into_inner).pop() } {
-                    let was_there = Ledger::check(kill);
-                    *killed.lock().unwrap_or_else(PoisonError::into_inner) += usize::from(was_there);
+                while let Some(kill) = { pending_kills.lock().unwrap_or_else(PoisonError::into_inner).pop() }
+                {
+                    let was_running = Ledger::check(kill);
+                    *killed.lock().unwrap_or_else(PoisonError::into_inner) += usize::from(was_running);
                 }
             });
         }
     });
     let killed = *killed.lock().unwrap();
-    assert!(killed >= 20, "only {killed} were killed in the middle");
+    assert!(killed >= 20, "only {killed} processes were killed before they finished");
 }

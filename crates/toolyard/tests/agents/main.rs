@@ -6,7 +6,7 @@
     clippy::indexing_slicing,
     clippy::string_slice,
     clippy::needless_pass_by_value,
-    reason = "a test helper fails its test"
+    reason = "a panic in a test helper fails the test, as intended"
 )]
 
 #[path = "../serve/client.rs"]
@@ -40,14 +40,14 @@ pub(crate) struct Fixture {
     pub(crate) model: ModelServer,
 }
 
-/// A skill program that describes itself and does `work`.
-fn program(name: &str, work: &str) -> String {
-    let describes = json!({
+/// A skill program that describes itself, or runs the shell commands `body`.
+fn program(name: &str, body: &str) -> String {
+    let definition = json!({
         "name": name,
         "description": "Write a note into the notebook",
         "inputSchema": {"type": "object", "properties": {"text": {}}, "required": ["text"]},
     });
-    format!("#!/bin/sh\nif [ \"$1\" = --describe ]; then echo '{describes}'; exit 0; fi\n{work}\n")
+    format!("#!/bin/sh\nif [ \"$1\" = --describe ]; then echo '{definition}'; exit 0; fi\n{body}\n")
 }
 
 impl Fixture {
@@ -61,83 +61,83 @@ impl Fixture {
         let skill = "config/toolyard/skills/notebook";
         home.write(&format!("{skill}/SKILL.md"), "---\nname: notebook\ndescription: Notes\n---\nNotes.\n");
         let write = "cat >> \"$HOME/notes.txt\"; echo >> \"$HOME/notes.txt\"; echo '{\"written\":true}'";
-        let slow = "touch \"$HOME/begun\"; sleep 20; echo '{}'";
+        let slow = "touch \"$HOME/call_started\"; sleep 20; echo '{}'";
         let fixture = Self { home, model };
-        fixture.has_program("write_note", write);
-        fixture.has_program("slow_note", slow);
+        fixture.add_program("write_note", write);
+        fixture.add_program("slow_note", slow);
         fixture
     }
 
     /// Adds a program to the skill.
-    pub(crate) fn has_program(&self, name: &str, work: &str) {
+    pub(crate) fn add_program(&self, name: &str, body: &str) {
         let path = format!("config/toolyard/skills/notebook/{name}");
-        self.home.write(&path, &program(name, work));
+        self.home.write(&path, &program(name, body));
         std::fs::set_permissions(self.home.path(&path), std::fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// A plan with a two-second call, and a dependent call that needs approval.
-    pub(crate) fn plans_two_notes(&self) {
+    /// Scripts a plan with a two-second call, and a dependent call that needs approval.
+    pub(crate) fn script_two_notes(&self) {
         let append = r#"cat >> "$HOME/notes.txt"; echo >> "$HOME/notes.txt""#;
-        let work = format!(r#"touch "$HOME/begun"; sleep 2; {append}; echo '{{"written":true}}'"#);
-        self.has_program("brief_note", &work);
-        self.model.plans(
+        let body = format!(r#"touch "$HOME/call_started"; sleep 2; {append}; echo '{{"written":true}}'"#);
+        self.add_program("brief_note", &body);
+        self.model.script_plan(
             "two notes",
             &json!([
                 {"id": "first", "tool_type": "brief_note", "arguments": {"text": "one"}},
                 {"id": "second", "tool_type": "write_note", "arguments": {"text": "two"}, "dependencies": ["first"]},
             ]),
         );
-        self.model.answers("two notes", "Both are written.");
+        self.model.script_answer("two notes", "Both are written.");
     }
 
-    /// Appends settings.
-    pub(crate) fn set(&self, more: &str) {
+    /// Appends to `toolyard.toml`.
+    pub(crate) fn append_settings(&self, toml: &str) {
         let file = self.home.path("config/toolyard/toolyard.toml");
         let text = std::fs::read_to_string(&file).unwrap();
-        std::fs::write(file, format!("{text}\n{more}")).unwrap();
+        std::fs::write(file, format!("{text}\n{toml}")).unwrap();
     }
 
-    /// A plan that computes a value and writes it down.
-    pub(crate) fn plans_to_note(&self) {
-        self.model.plans(
+    /// Scripts a plan that computes a value and writes it down, which needs approval.
+    pub(crate) fn script_note(&self) {
+        self.model.script_plan(
             "note it",
             &json!([
                 {"id": "power", "tool_type": "calculate", "arguments": {"expression": "2^10"}, "description": "two to the tenth"},
                 {"id": "write", "tool_type": "write_note", "arguments": {"text": "$power"}, "description": "note it down"},
             ]),
         );
-        self.model.answers("note it", "I wrote it down.");
+        self.model.script_answer("note it", "I wrote it down.");
     }
 
-    /// A server whose tool elicits input, and a plan that uses it.
-    pub(crate) fn plans_to_sign(&self) {
-        self.plans_to_sign_with_title(0);
+    /// Adds a server whose tool elicits input, and scripts a plan that calls it.
+    pub(crate) fn script_signature(&self) {
+        self.script_signature_with_title(0);
     }
 
-    /// Like [`Self::plans_to_sign`], with this many additional words in the title of the form.
-    pub(crate) fn plans_to_sign_with_title(&self, more: usize) {
+    /// Like [`Self::script_signature`], with this many additional words in the title of the form.
+    pub(crate) fn script_signature_with_title(&self, extra_words: usize) {
         self.home.write("signer.py", include_str!("eliciting_server.py"));
         let path = |name: &str| self.home.path(name).to_str().unwrap().to_owned();
-        self.set(&format!(
-            "[servers.signer]\ncommand = \"python3\"\nargs = [{:?}, {:?}, \"{more}\"]\ntrusted = true\n",
+        self.append_settings(&format!(
+            "[servers.signer]\ncommand = \"python3\"\nargs = [{:?}, {:?}, \"{extra_words}\"]\ntrusted = true\n",
             path("signer.py"),
             path("signed.txt")
         ));
-        self.model.plans(
+        self.model.script_plan(
             "sign it",
             &json!([{"id": "sign", "tool_type": "sign_paper", "arguments": {"paper": "lease"}}]),
         );
-        self.model.answers("sign it", "It is signed.");
+        self.model.script_answer("sign it", "It is signed.");
     }
 
-    /// The responses that the server received.
-    pub(crate) fn signed(&self) -> String {
+    /// The responses to its elicitations that the server received, one per line.
+    pub(crate) fn elicitation_responses(&self) -> String {
         std::fs::read_to_string(self.home.path("signed.txt")).unwrap_or_default()
     }
 
     /// The output of a command, with run ids and spacing normalized.
-    pub(crate) fn run(&self, words: &[&str]) -> String {
-        tidy(&self.home.run(words))
+    pub(crate) fn run(&self, args: &[&str]) -> String {
+        normalize(&self.home.run(args))
     }
 
     pub(crate) fn notes(&self) -> Vec<String> {
@@ -153,15 +153,15 @@ impl Fixture {
     }
 }
 
-/// Normalizes run ids and spacing.
-pub(crate) fn tidy(text: &str) -> String {
-    let is_run = |word: &str| {
+/// Replaces run ids and runs of spaces, which differ from run to run.
+pub(crate) fn normalize(text: &str) -> String {
+    let is_run_id = |word: &str| {
         word.len() == 26 && word.starts_with("01") && word.bytes().all(|b| b.is_ascii_alphanumeric())
     };
-    let line = |line: &str| {
+    let normalize_line = |line: &str| {
         let indent: String = line.chars().take_while(|letter| *letter == ' ').collect();
-        let words = line.split_whitespace().map(|word| if is_run(word) { "RUN" } else { word });
-        format!("{indent}{}", words.collect::<Vec<_>>().join(" "))
+        let args = line.split_whitespace().map(|word| if is_run_id(word) { "RUN" } else { word });
+        format!("{indent}{}", args.collect::<Vec<_>>().join(" "))
     };
-    text.lines().map(line).collect::<Vec<_>>().join("\n")
+    text.lines().map(normalize_line).collect::<Vec<_>>().join("\n")
 }

@@ -15,6 +15,15 @@ pub(crate) struct ModelServer {
     state: Arc<Mutex<State>>,
 }
 
+/// What a request demands of the reply.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReplyFormat {
+    /// JSON of a schema, as for plans (`response_format` is set).
+    Json,
+    /// Free text, as for answers.
+    Text,
+}
+
 #[derive(Default)]
 struct State {
     rules: Vec<Rule>,
@@ -24,8 +33,8 @@ struct State {
 /// The reply to a request whose last message contains this text.
 struct Rule {
     contains: String,
-    /// Whether it is a request for a plan.
-    plan: bool,
+
+    format: ReplyFormat,
     text: String,
 }
 
@@ -38,7 +47,7 @@ impl ModelServer {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let state = Arc::clone(&shared);
-                std::thread::spawn(move || attend(stream, &state));
+                std::thread::spawn(move || serve_connection(stream, &state));
             }
         });
         Self { address, state }
@@ -49,23 +58,23 @@ impl ModelServer {
     }
 
     /// Replies with this plan if the task contains these words.
-    pub(crate) fn plans(&self, contains: &str, steps: &Value) {
-        self.says(contains, true, &json!({ "steps": steps }).to_string());
+    pub(crate) fn script_plan(&self, contains: &str, steps: &Value) {
+        self.script_reply(contains, ReplyFormat::Json, &json!({ "steps": steps }).to_string());
     }
 
-    /// Answers without a plan.
-    pub(crate) fn answers_at_once(&self, contains: &str, answer: &str) {
-        self.says(contains, true, &json!({"steps": [], "answer": answer}).to_string());
+    /// Replies to the request for a plan with an answer instead.
+    pub(crate) fn script_direct_answer(&self, contains: &str, answer: &str) {
+        self.script_reply(contains, ReplyFormat::Json, &json!({"steps": [], "answer": answer}).to_string());
     }
 
-    /// Answers after the plan was executed.
-    pub(crate) fn answers(&self, contains: &str, answer: &str) {
-        self.says(contains, false, answer);
+    /// Replies with this answer once the plan was executed.
+    pub(crate) fn script_answer(&self, contains: &str, answer: &str) {
+        self.script_reply(contains, ReplyFormat::Text, answer);
     }
 
-    /// Replies with this text if the last message contains these words, with or without a schema.
-    pub(crate) fn says(&self, contains: &str, plan: bool, text: &str) {
-        let rule = Rule { contains: contains.to_owned(), plan, text: text.to_owned() };
+    /// Replies with this text to a request of this format whose last message contains these words.
+    pub(crate) fn script_reply(&self, contains: &str, format: ReplyFormat, text: &str) {
+        let rule = Rule { contains: contains.to_owned(), format, text: text.to_owned() };
         self.lock().rules.push(rule);
     }
 
@@ -79,8 +88,8 @@ impl ModelServer {
     }
 }
 
-/// Answers one request and closes the connection.
-fn attend(mut stream: TcpStream, state: &Mutex<State>) {
+/// Replies to one request and closes the connection.
+fn serve_connection(mut stream: TcpStream, state: &Mutex<State>) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let (mut length, mut line) = (0, String::new());
     while reader.read_line(&mut line).unwrap_or(0) > 2 {
@@ -95,28 +104,30 @@ fn attend(mut stream: TcpStream, state: &Mutex<State>) {
         return;
     }
     let request: Value = serde_json::from_slice(&body).unwrap_or_default();
-    let said = {
+    let reply = {
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
         state.requests.push(request.clone());
         let last = request.pointer("/messages").and_then(Value::as_array).and_then(|all| all.last());
         let last = last.and_then(|message| message["content"].as_str()).unwrap_or_default().to_owned();
-        let plan = request.get("response_format").is_some();
-        let rule = state.rules.iter().rev().find(|rule| rule.plan == plan && last.contains(&rule.contains));
+        let has_schema = request.get("response_format").is_some();
+        let format = if has_schema { ReplyFormat::Json } else { ReplyFormat::Text };
+        let rule =
+            state.rules.iter().rev().find(|rule| rule.format == format && last.contains(&rule.contains));
         rule.map(|rule| rule.text.clone())
     };
-    let _ = stream.write_all(&answer(said.as_deref()));
+    let _ = stream.write_all(&http_response(reply.as_deref()));
 }
 
-/// A streamed answer, word by word.
-fn answer(said: Option<&str>) -> Vec<u8> {
-    let Some(said) = said else {
+/// The reply as server-sent events, word by word; an error if no rule fits.
+fn http_response(reply: Option<&str>) -> Vec<u8> {
+    let Some(reply) = reply else {
         let body = r#"{"error":{"message":"no rule fits this request"}}"#;
         let head = "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nConnection: close\r\n";
         return format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()).into_bytes();
     };
     let mut text =
         "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n".to_owned();
-    for word in said.split_inclusive(' ') {
+    for word in reply.split_inclusive(' ') {
         let chunk = json!({"choices": [{"index": 0, "delta": {"content": word}}]});
         let _ = write!(text, "data: {chunk}\n\n");
     }

@@ -1,6 +1,6 @@
 //! `toolyard models`.
 
-use crate::{Fixture, TestHome};
+use crate::{Fixture, TestHome, model_server::ReplyFormat};
 
 #[test]
 fn models_are_added_listed_and_removed() {
@@ -55,7 +55,7 @@ fn models_are_added_listed_and_removed() {
 #[test]
 fn literal_keys_are_rejected() {
     let home = TestHome::new();
-    let seen = home.run(&[
+    let output = home.run(&[
         "models",
         "add",
         "gpt",
@@ -66,14 +66,14 @@ fn literal_keys_are_rejected() {
         "--key",
         "sk-canary-1234567",
     ]);
-    assert!(seen.contains("do not belong in files") && !seen.contains("canary"), "{seen}");
+    assert!(output.contains("do not belong in files") && !output.contains("canary"), "{output}");
     assert!(!home.path("config/toolyard/toolyard.toml").exists());
 }
 
 #[test]
 fn several_models_need_a_default() {
     let fixture = Fixture::new();
-    fixture.set("[models.other]\nurl = \"http://127.0.0.1:9/v1\"\nmodel = \"m\"\n");
+    fixture.append_settings("[models.other]\nurl = \"http://127.0.0.1:9/v1\"\nmodel = \"m\"\n");
     insta::assert_snapshot!(fixture.run(&["ask", "hello"]), @r#"
     --- stderr
     error: several models are configured (local, other), and no `default_model`
@@ -88,43 +88,47 @@ fn the_best_tool_calling_mode_is_tested_and_stored() {
     let file = fixture.home.path("config/toolyard/toolyard.toml");
     let text = std::fs::read_to_string(&file).unwrap().replace("schema", "auto");
     std::fs::write(file, text).unwrap();
-    fixture.model.answers_at_once("hello", "Hello to you.");
+    fixture.model.script_direct_answer("hello", "Hello to you.");
     assert!(
         fixture.run(&["ask", "hello"]).contains("note: model local has not been tested for tool calling")
     );
-    fixture.model.says(
+    fixture.model.script_reply(
         "Tokyo",
-        true,
+        ReplyFormat::Json,
         r#"{"call": {"tool_name": "get_time", "arguments": {"timezone": "Asia/Tokyo"}}}"#,
     );
-    fixture.model.says("17", true, r#"{"call": {"tool_name": "add", "arguments": {"a": 17, "b": 25}}}"#);
-    let seen = fixture.run(&["models", "test"]);
-    assert!(
-        seen.contains("local schema 2 of 2") && seen.contains("local now uses tool calling: schema"),
-        "{seen}"
+    fixture.model.script_reply(
+        "17",
+        ReplyFormat::Json,
+        r#"{"call": {"tool_name": "add", "arguments": {"a": 17, "b": 25}}}"#,
     );
-    assert!(fixture.run(&["models", "list"]).contains("local scripted schema default"), "{seen}");
+    let output = fixture.run(&["models", "test"]);
+    assert!(
+        output.contains("local schema 2 of 2") && output.contains("local now uses tool calling: schema"),
+        "{output}"
+    );
+    assert!(fixture.run(&["models", "list"]).contains("local scripted schema default"), "{output}");
     assert!(!fixture.run(&["ask", "hello"]).contains("has not been tested"));
 }
 
 #[test]
 fn failing_models_do_not_stop_the_test_of_others() {
     let fixture = Fixture::new();
-    fixture.set("[models.away]\nmodel = \"m\"\nurl = \"http://127.0.0.1:9/v1\"\n[models.keyless]\nmodel = \"m\"\nkey = \"${NO_SUCH_KEY}\"\nurl = \"http://127.0.0.1:9/v1\"\n");
+    fixture.append_settings("[models.away]\nmodel = \"m\"\nurl = \"http://127.0.0.1:9/v1\"\n[models.keyless]\nmodel = \"m\"\nkey = \"${NO_SUCH_KEY}\"\nurl = \"http://127.0.0.1:9/v1\"\n");
     let output = fixture.home.command(&["models", "test", "keyless", "away", "--json"]).output().unwrap();
-    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let named: Vec<_> = told.as_array().unwrap().iter().map(|one| one["model"].clone()).collect();
-    assert_eq!(named, ["keyless", "away"], "{told}");
-    assert!(told[0]["error"].as_str().unwrap().contains("NO_SUCH_KEY"), "{told}");
+    let results: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let names: Vec<_> = results.as_array().unwrap().iter().map(|one| one["model"].clone()).collect();
+    assert_eq!(names, ["keyless", "away"], "{results}");
+    assert!(results[0]["error"].as_str().unwrap().contains("NO_SUCH_KEY"), "{results}");
     assert!(!output.status.success());
 }
 
 #[test]
 fn doctor_checks_models() {
     let fixture = Fixture::new();
-    fixture.set("[models.gpt]\nmodel = \"m\"\nurl = \"https://x.example/v1\"\nkey = \"${NO_SUCH_KEY}\"\n[agents.clerk]\nmodel = \"none\"\n");
-    let seen = fixture.run(&["doctor"]);
-    let lines: Vec<&str> = seen.lines().skip_while(|line| !line.contains(" models ")).collect();
+    fixture.append_settings("[models.gpt]\nmodel = \"m\"\nurl = \"https://x.example/v1\"\nkey = \"${NO_SUCH_KEY}\"\n[agents.clerk]\nmodel = \"none\"\n");
+    let output = fixture.run(&["doctor"]);
+    let lines: Vec<&str> = output.lines().skip_while(|line| !line.contains(" models ")).collect();
     insta::assert_snapshot!(lines.join("\n"), @r#"
     PROBLEM models [models.gpt] key: the environment variable `NO_SUCH_KEY` is not set
                        hint: agents cannot use gpt until this is fixed

@@ -6,21 +6,21 @@ use serde_json::{Value, json};
 
 use crate::{Fixture, client::HttpGateway};
 
-pub(crate) struct Runs(pub(crate) HttpGateway);
+pub(crate) struct RunsApi(pub(crate) HttpGateway);
 
-impl Runs {
-    fn at(&self, path: &str) -> String {
+impl RunsApi {
+    fn url(&self, path: &str) -> String {
         self.0.url.replace("/mcp", path)
     }
 
     pub(crate) async fn get(&self, path: &str) -> (u16, Value) {
-        let request = self.0.http.get(self.at(path)).bearer_auth(self.0.token.as_ref().unwrap());
+        let request = self.0.http.get(self.url(path)).bearer_auth(self.0.token.as_ref().unwrap());
         let response = request.send().await.unwrap();
         (response.status().as_u16(), response.json().await.unwrap())
     }
 
     pub(crate) async fn post(&self, path: &str, body: &Value) -> (u16, Value) {
-        let request = self.0.http.post(self.at(path)).bearer_auth(self.0.token.as_ref().unwrap()).json(body);
+        let request = self.0.http.post(self.url(path)).bearer_auth(self.0.token.as_ref().unwrap()).json(body);
         let response = request.send().await.unwrap();
         (response.status().as_u16(), response.json().await.unwrap())
     }
@@ -30,28 +30,29 @@ impl Runs {
         let mut request = self
             .0
             .http
-            .get(self.at(&format!("/runs/{run}/events")))
+            .get(self.url(&format!("/runs/{run}/events")))
             .bearer_auth(self.0.token.as_ref().unwrap());
         if let Some(after) = after {
             request = request.header("Last-Event-ID", after.to_string());
         }
         let text = request.timeout(Duration::from_secs(20)).send().await.unwrap().text().await.unwrap();
-        text.split("\n\n").filter(|event| event.contains("data:")).map(event).collect()
+        text.split("\n\n").filter(|event| event.contains("data:")).map(parse_event).collect()
     }
 
-    pub(crate) async fn until(&self, run: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+    /// The status of a run as soon as it meets a condition; panics after ten seconds.
+    pub(crate) async fn wait_for(&self, run: &str, condition: impl Fn(&Value) -> bool) -> Value {
         for _ in 0..500 {
-            let (_, facts) = self.get(&format!("/runs/{run}")).await;
-            if is_so(&facts) {
-                return facts;
+            let (_, run_status) = self.get(&format!("/runs/{run}")).await;
+            if condition(&run_status) {
+                return run_status;
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        panic!("it did not come to that: {:?}", self.get(&format!("/runs/{run}")).await);
+        panic!("the run did not reach the expected state: {:?}", self.get(&format!("/runs/{run}")).await);
     }
 }
 
-fn event(text: &str) -> (Option<i64>, String) {
+fn parse_event(text: &str) -> (Option<i64>, String) {
     let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     (field("id:").map(|id| id.parse().unwrap()), field("event:").unwrap_or_default().to_owned())
 }
@@ -59,17 +60,17 @@ fn event(text: &str) -> (Option<i64>, String) {
 #[tokio::test]
 async fn a_run_is_started_streamed_and_approved() {
     let fixture = Fixture::new();
-    fixture.plans_to_note();
-    fixture.set("[serve]\nremote_approval = true\n");
-    let runs = Runs(HttpGateway::start(&fixture.home, &[]));
-    let (status, begun) = runs.post("/runs", &json!({"question": "note it"})).await;
-    assert_eq!(status, 202, "{begun}");
-    let run = begun["run"].as_str().unwrap();
-    let facts = runs.until(run, |facts| facts["end"]["state"] == "suspended").await;
+    fixture.script_note();
+    fixture.append_settings("[serve]\nremote_approval = true\n");
+    let runs = RunsApi(HttpGateway::start(&fixture.home, &[]));
+    let (status, created) = runs.post("/runs", &json!({"question": "note it"})).await;
+    assert_eq!(status, 202, "{created}");
+    let run = created["run"].as_str().unwrap();
+    let run_status = runs.wait_for(run, |run_status| run_status["end"]["state"] == "suspended").await;
     assert_eq!(
-        (facts["agent"].as_str(), facts["pending_approvals"][0]["step"].as_str()),
+        (run_status["agent"].as_str(), run_status["pending_approvals"][0]["step"].as_str()),
         (Some("assistant"), Some("write")),
-        "{facts}"
+        "{run_status}"
     );
     let listening = runs.events(run, None);
     let approving = async {
@@ -80,16 +81,23 @@ async fn a_run_is_started_streamed_and_approved() {
     assert_eq!(status, 202, "{answer}");
     let numbers: Vec<i64> = events.iter().filter_map(|(number, _)| *number).collect();
     assert_eq!(numbers, (0..i64::try_from(numbers.len()).unwrap()).collect::<Vec<_>>(), "{events:?}");
-    let names: Vec<&str> = events.iter().map(|(_, name)| name.as_str()).collect();
-    assert_eq!((names.first(), names.last()), (Some(&"requested"), Some(&"ended")), "{names:?}");
-    assert!(names.contains(&"approval_decided") && names.contains(&"answer_delta"), "{names:?}");
+    let tool_names: Vec<&str> = events.iter().map(|(_, name)| name.as_str()).collect();
+    assert_eq!(
+        (tool_names.first(), tool_names.last()),
+        (Some(&"requested"), Some(&"ended")),
+        "{tool_names:?}"
+    );
+    assert!(
+        tool_names.contains(&"approval_decided") && tool_names.contains(&"answer_delta"),
+        "{tool_names:?}"
+    );
     assert_eq!(fixture.notes().len(), 1);
 
     let later = runs.events(run, Some(3)).await;
     assert_eq!(later.first().unwrap().0, Some(4), "{later:?}");
     assert_eq!(later.last().unwrap(), events.last().unwrap());
-    let facts = runs.until(run, |facts| facts["state"] == "done").await;
-    assert_eq!(facts["end"]["answer"], "I wrote it down.", "{facts}");
+    let run_status = runs.wait_for(run, |run_status| run_status["state"] == "done").await;
+    assert_eq!(run_status["end"]["answer"], "I wrote it down.", "{run_status}");
     let (status, _) = runs.post(&format!("/runs/{run}/approve"), &json!({"allow": true})).await;
     assert_eq!(status, 404);
 }
@@ -97,24 +105,24 @@ async fn a_run_is_started_streamed_and_approved() {
 #[tokio::test]
 async fn a_run_is_cancelled() {
     let fixture = Fixture::new();
-    fixture.plans_to_note();
+    fixture.script_note();
     fixture
         .model
-        .plans("slowly", &json!([{"id": "slow", "tool_type": "slow_note", "arguments": {"text": 1}}]));
-    fixture.set("[approvals]\nallow = [\"slow_note\"]\n");
-    let runs = Runs(HttpGateway::start(&fixture.home, &[]));
+        .script_plan("slowly", &json!([{"id": "slow", "tool_type": "slow_note", "arguments": {"text": 1}}]));
+    fixture.append_settings("[approvals]\nallow = [\"slow_note\"]\n");
+    let runs = RunsApi(HttpGateway::start(&fixture.home, &[]));
     for question in ["slowly", "note it"] {
-        let (_, begun) = runs.post("/runs", &json!({"question": question})).await;
-        let run = begun["run"].as_str().unwrap();
-        let is_there = |facts: &Value| match question {
-            "slowly" => fixture.home.path("begun").exists(),
-            _ => facts["end"]["state"] == "suspended",
+        let (_, created) = runs.post("/runs", &json!({"question": question})).await;
+        let run = created["run"].as_str().unwrap();
+        let is_cancellable = |run_status: &Value| match question {
+            "slowly" => fixture.home.path("call_started").exists(),
+            _ => run_status["end"]["state"] == "suspended",
         };
-        runs.until(run, is_there).await;
+        runs.wait_for(run, is_cancellable).await;
         let (status, answer) = runs.post(&format!("/runs/{run}/cancel"), &json!({})).await;
         assert_eq!(status, 200, "{answer}");
-        let facts = runs.until(run, |facts| facts["state"] == "cancelled").await;
-        assert_eq!(facts["end"]["state"], "cancelled", "{facts}");
+        let run_status = runs.wait_for(run, |run_status| run_status["state"] == "cancelled").await;
+        assert_eq!(run_status["end"]["state"], "cancelled", "{run_status}");
         assert_eq!(runs.post(&format!("/runs/{run}/cancel"), &json!({})).await.0, 400);
     }
     assert!(fixture.notes().is_empty());
@@ -123,7 +131,7 @@ async fn a_run_is_cancelled() {
 #[tokio::test]
 async fn unknown_runs_and_invalid_requests_are_rejected() {
     let fixture = Fixture::new();
-    let runs = Runs(HttpGateway::start(&fixture.home, &[]));
+    let runs = RunsApi(HttpGateway::start(&fixture.home, &[]));
     assert_eq!(runs.get("/runs/01NOTHING").await.0, 404);
     assert_eq!(runs.get("/runs/01NOTHING/events").await.0, 404);
     assert_eq!(runs.post("/runs", &json!({"question": " "})).await.0, 400);
@@ -135,37 +143,40 @@ async fn unknown_runs_and_invalid_requests_are_rejected() {
 #[tokio::test]
 async fn a_client_cannot_approve_its_own_run_by_default() {
     let fixture = Fixture::new();
-    fixture.plans_to_note();
-    let runs = Runs(HttpGateway::start(&fixture.home, &[]));
-    let (_, begun) = runs.post("/runs", &json!({"question": "note it"})).await;
-    let run = begun["run"].as_str().unwrap();
-    runs.until(run, |facts| facts["end"]["state"] == "suspended").await;
+    fixture.script_note();
+    let runs = RunsApi(HttpGateway::start(&fixture.home, &[]));
+    let (_, created) = runs.post("/runs", &json!({"question": "note it"})).await;
+    let run = created["run"].as_str().unwrap();
+    runs.wait_for(run, |run_status| run_status["end"]["state"] == "suspended").await;
     let path = format!("/runs/{run}/approve");
-    for word in [json!({"allow": true}), json!({"step": "write", "allow": true})] {
-        let (status, error) = runs.post(&path, &word).await;
+    for decision in [json!({"allow": true}), json!({"step": "write", "allow": true})] {
+        let (status, error) = runs.post(&path, &decision).await;
         assert_eq!(
             (status, error["error"]["code"].as_str()),
             (403, Some("approval_not_permitted")),
             "{error}"
         );
-        assert!(!error.to_string().contains("toolyard runs"), "no recipe: {error}");
+        assert!(
+            !error.to_string().contains("toolyard runs"),
+            "a model that reads this must not learn how to approve: {error}"
+        );
     }
     let (_, nowhere) = runs.get("/v1/nowhere").await;
     assert!(nowhere.to_string().contains("POST /runs/ID/approve (deny only)"), "{nowhere}");
     assert!(fixture.notes().is_empty());
-    assert_eq!(runs.post(&path, &json!({"allow": false})).await.0, 202, "they may say no");
-    runs.until(run, |facts| facts["state"] == "done").await;
+    assert_eq!(runs.post(&path, &json!({"allow": false})).await.0, 202, "a client may deny");
+    runs.wait_for(run, |run_status| run_status["state"] == "done").await;
     assert!(fixture.notes().is_empty());
 }
 
 #[tokio::test]
 async fn an_idempotency_key_starts_one_run() {
     let fixture = Fixture::new();
-    fixture.plans_to_note();
-    fixture.set("[approvals]\nallow = [\"write_note\"]\n");
-    let runs = Runs(HttpGateway::start(&fixture.home, &[]));
+    fixture.script_note();
+    fixture.append_settings("[approvals]\nallow = [\"write_note\"]\n");
+    let runs = RunsApi(HttpGateway::start(&fixture.home, &[]));
     let send = |path: &str, key: &str, body: Value| {
-        let request = runs.0.http.post(runs.at(path)).bearer_auth(runs.0.token.as_ref().unwrap());
+        let request = runs.0.http.post(runs.url(path)).bearer_auth(runs.0.token.as_ref().unwrap());
         let request = request.header("Idempotency-Key", key).json(&body);
         async move {
             let response = request.send().await.unwrap();
@@ -176,19 +187,19 @@ async fn an_idempotency_key_starts_one_run() {
     let again = send("/runs", "one", json!({"question": "note it"})).await;
     assert_eq!((status, &first), (202, &again.1));
     let run: Value = serde_json::from_str(&first).unwrap();
-    runs.until(run["run"].as_str().unwrap(), |facts| facts["state"] == "done").await;
+    runs.wait_for(run["run"].as_str().unwrap(), |run_status| run_status["state"] == "done").await;
     let other = send("/runs", "one", json!({"question": "note it again"})).await;
     assert!(other.0 == 422 && other.1.contains("idempotency_key_reused"), "{other:?}");
     assert_eq!(fixture.notes().len(), 1);
     for stream in [false, true] {
-        let asks = json!({"model": "assistant", "stream": stream, "messages": [{"role": "user", "content": "note it"}]});
+        let completion = json!({"model": "assistant", "stream": stream, "messages": [{"role": "user", "content": "note it"}]});
         let key = format!("key-{stream}");
-        let (_, first) = send("/v1/chat/completions", &key, asks.clone()).await;
+        let (_, first) = send("/v1/chat/completions", &key, completion.clone()).await;
         let before = fixture.notes().len();
-        let (status, again) = send("/v1/chat/completions", &key, asks).await;
+        let (status, again) = send("/v1/chat/completions", &key, completion).await;
         assert_eq!(status, 200, "{again}");
         assert!(first.contains("down.") && again.contains("I wrote it down."), "{first} {again}");
-        assert_eq!(fixture.notes().len(), before, "nothing is done once more");
+        assert_eq!(fixture.notes().len(), before, "a repeated request repeats no step");
     }
     assert_eq!(fixture.notes().len(), 3);
 }

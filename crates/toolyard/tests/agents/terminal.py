@@ -1,18 +1,18 @@
-"""Runs a program at a terminal and answers what it asks: terminal.py ANSWERS PROGRAM WORDS…
+"""Runs a program at a pseudo-terminal and types answers: terminal.py ANSWERS PROGRAM ARGUMENTS…
 
-ANSWERS is a JSON list of [wanted, answer]: once `wanted` was shown, `answer` is typed. Prints everything that was
-shown, then the exit code in a line of its own.
+ANSWERS is a JSON list of [expected, answer]: once `expected` was written, `answer` is typed. Prints everything that was
+written, then the exit code in a line of its own.
 """
 
 import fcntl, json, os, pty, select, struct, sys, termios, time
 
 answers = json.loads(sys.argv[1])
-number, terminal = pty.fork()
-if number == 0:
+pid, terminal = pty.fork()
+if pid == 0:
     os.execvp(sys.argv[2], sys.argv[2:])
-fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
-shown, seen, end = b"", 0, time.monotonic() + 60
-while time.monotonic() < end:
+fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))  # 40 lines, 100 columns
+output, searched, deadline = b"", 0, time.monotonic() + 60
+while time.monotonic() < deadline:
     if select.select([terminal], [], [], 0.05)[0]:
         try:
             piece = os.read(terminal, 65536)
@@ -20,10 +20,10 @@ while time.monotonic() < end:
             break
         if not piece:
             break
-        shown += piece
-    elif answers and answers[0][0].encode() in shown[seen:]:
-        # Only what comes after an answer is looked at for the next.
-        seen = len(shown)
+        output += piece
+    elif answers and answers[0][0].encode() in output[searched:]:
+        # The next text is expected after this answer only.
+        searched = len(output)
         os.write(terminal, answers.pop(0)[1].encode())
-sys.stdout.buffer.write(shown)
-print(f"\nexit {os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])}")
+sys.stdout.buffer.write(output)
+print(f"\nexit {os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}")

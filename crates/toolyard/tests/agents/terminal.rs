@@ -4,16 +4,17 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::{Fixture, tidy};
+use crate::{Fixture, normalize};
 
 /// Runs a command at a pseudo-terminal and returns the final screen.
-fn at_a_terminal(fixture: &Fixture, words: &[&str], answers: &Value) -> String {
-    plain(&written_to_a_terminal(fixture, words, answers))
+fn run_at_terminal(fixture: &Fixture, args: &[&str], answers: &Value) -> String {
+    final_screen(&terminal_output(fixture, args, answers))
 }
 
-/// Runs a command at a pseudo-terminal and returns everything it wrote.
-fn written_to_a_terminal(fixture: &Fixture, words: &[&str], answers: &Value) -> String {
-    let program = fixture.home.command(words);
+/// Runs a command at a pseudo-terminal and returns everything it wrote. `answers` are pairs: a text to wait for, such as
+/// `etails` (the approval prompt ends with `[d]etails`), and the keys to press then.
+fn terminal_output(fixture: &Fixture, args: &[&str], answers: &Value) -> String {
+    let program = fixture.home.command(args);
     let driver = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/agents/terminal.py");
     let mut command = Command::new("python3");
     command.arg(driver).arg(answers.to_string()).arg(program.get_program()).args(program.get_args());
@@ -29,49 +30,49 @@ fn written_to_a_terminal(fixture: &Fixture, words: &[&str], answers: &Value) -> 
 }
 
 /// The final screen, without overwritten lines.
-fn plain(text: &str) -> String {
+fn final_screen(text: &str) -> String {
     let mut lines = vec![String::new()];
     let mut rest = text;
-    while let Some(letter) = rest.chars().next() {
-        rest = &rest[letter.len_utf8()..];
-        match letter {
+    while let Some(character) = rest.chars().next() {
+        rest = &rest[character.len_utf8()..];
+        match character {
             '\n' => lines.push(String::new()),
             '\u{1b}' => {
-                let end = rest.find(|letter: char| letter.is_ascii_alphabetic()).unwrap_or(0);
+                let end = rest.find(|character: char| character.is_ascii_alphabetic()).unwrap_or(0);
                 let number = rest.trim_start_matches('[')[..].split(|c: char| !c.is_ascii_digit()).next();
                 if rest[..=end].ends_with('A') {
-                    let up: usize = number.unwrap_or("1").parse().unwrap_or(1);
-                    lines.truncate(lines.len().saturating_sub(up + 1));
+                    let lines_up: usize = number.unwrap_or("1").parse().unwrap_or(1);
+                    lines.truncate(lines.len().saturating_sub(lines_up + 1));
                     lines.push(String::new());
                 }
                 rest = &rest[(end + 1).min(rest.len())..];
             }
-            letter => lines.last_mut().unwrap().push(letter),
+            character => lines.last_mut().unwrap().push(character),
         }
     }
-    tidy(&lines.join("\n"))
+    normalize(&lines.join("\n"))
 }
 
 #[test]
 fn the_user_approves_a_call_and_sees_the_streamed_answer() {
     let fixture = Fixture::new();
-    fixture.plans_to_note();
+    fixture.script_note();
     let answers = json!([["etails", "what?\n"], ["etails", "d\n"], ["etails", "y\n"]]);
-    let shown = at_a_terminal(&fixture, &["ask", "note it"], &answers);
-    let times = |line: &str| {
+    let screen = run_at_terminal(&fixture, &["ask", "note it"], &answers);
+    let hide_durations = |line: &str| {
         line.split(' ')
             .map(|word| if word.parse::<f64>().is_ok() && word.contains('.') { "N" } else { word })
             .collect::<Vec<_>>()
             .join(" ")
     };
-    let shown: Vec<String> = shown.lines().map(times).collect();
-    insta::assert_snapshot!(shown.join("\n"), @r#"
+    let screen: Vec<String> = screen.lines().map(hide_durations).collect();
+    insta::assert_snapshot!(screen.join("\n"), @r#"
     plan power → write local, N s
      ✓ power calculate native 1024 N s
      ✓ write write_note skill:notebook {"written":true} N s
      ✓ verify 2 of 2 results
     I wrote it down.
-    run RUN inspect or replay: toolyard runs show RUN
+    run RUN inspect: toolyard runs show RUN
 
     exit 0
     "#);
@@ -81,9 +82,9 @@ fn the_user_approves_a_call_and_sees_the_streamed_answer() {
 #[test]
 fn the_user_denies_a_call() {
     let fixture = Fixture::new();
-    fixture.plans_to_note();
-    let shown = at_a_terminal(&fixture, &["ask", "note it"], &json!([["etails", "n\n"]]));
-    assert!(shown.contains("- write write_note skill:notebook denied by"), "{shown}");
+    fixture.script_note();
+    let screen = run_at_terminal(&fixture, &["ask", "note it"], &json!([["etails", "n\n"]]));
+    assert!(screen.contains("- write write_note skill:notebook denied by"), "{screen}");
     assert!(fixture.notes().is_empty());
 }
 
@@ -92,8 +93,8 @@ fn ctrl_c_in_a_chat_cancels_the_run_and_not_the_chat() {
     let fixture = Fixture::new();
     fixture
         .model
-        .plans("slowly", &json!([{"id": "slow", "tool_type": "slow_note", "arguments": {"text": 1}}]));
-    fixture.model.answers_at_once("hello", "Hello to you.");
+        .script_plan("slowly", &json!([{"id": "slow", "tool_type": "slow_note", "arguments": {"text": 1}}]));
+    fixture.model.script_direct_answer("hello", "Hello to you.");
     let answers = json!([
         ["> ", "slowly\n"],
         ["slow_note  skill:notebook  {", "\u{3}"],
@@ -101,39 +102,39 @@ fn ctrl_c_in_a_chat_cancels_the_run_and_not_the_chat() {
         ["no run is in progress", "hello\n"],
         ["Hello to you.", "\u{4}"],
     ]);
-    let shown = at_a_terminal(&fixture, &["chat", "--yes"], &answers);
-    for wanted in [
+    let screen = run_at_terminal(&fixture, &["chat", "--yes"], &answers);
+    for expected in [
         "cancelling: in-flight calls",
         "the run was cancelled",
         "Hello to you.",
         "continue with: toolyard chat --conversation",
     ] {
-        assert!(shown.contains(wanted), "{wanted}: {shown}");
+        assert!(screen.contains(expected), "{expected}: {screen}");
     }
-    assert!(shown.ends_with("exit 0"), "{shown}");
+    assert!(screen.ends_with("exit 0"), "{screen}");
 }
 
 #[test]
 fn ctrl_c_at_a_prompt_cancels_the_run() {
     let fixture = Fixture::new();
-    fixture.plans_to_note();
-    let shown = at_a_terminal(&fixture, &["ask", "note it"], &json!([["etails", "\u{3}"]]));
-    assert!(shown.ends_with("exit 130"), "{shown}");
+    fixture.script_note();
+    let screen = run_at_terminal(&fixture, &["ask", "note it"], &json!([["etails", "\u{3}"]]));
+    assert!(screen.ends_with("exit 130"), "{screen}");
     assert!(fixture.notes().is_empty());
-    assert!(fixture.run(&["runs", "list"]).contains("RUN cancelled"), "{shown}");
+    assert!(fixture.run(&["runs", "list"]).contains("RUN cancelled"), "{screen}");
 }
 
 #[test]
 fn keystrokes_before_the_prompt_are_discarded() {
     let fixture = Fixture::new();
-    fixture.plans_two_notes();
-    fixture.set("[approvals]\nallow = [\"brief_note\"]\n");
-    let shown = at_a_terminal(
+    fixture.script_two_notes();
+    fixture.append_settings("[approvals]\nallow = [\"brief_note\"]\n");
+    let screen = run_at_terminal(
         &fixture,
         &["ask", "two notes"],
         &json!([["brief_note", "y\na\ny\n"], ["etails", "n\n"]]),
     );
-    assert!(shown.contains("- second write_note skill:notebook denied by"), "{shown}");
+    assert!(screen.contains("- second write_note skill:notebook denied by"), "{screen}");
     assert_eq!(fixture.notes(), [r#"{"text":"one"}"#]);
 }
 
@@ -141,50 +142,52 @@ fn keystrokes_before_the_prompt_are_discarded() {
 fn the_end_of_long_arguments_is_shown_at_the_prompt() {
     let fixture = Fixture::new();
     let long = format!("harmless {} THE-END", "x".repeat(5_000));
-    fixture
-        .model
-        .plans("much", &json!([{"id": "write", "tool_type": "write_note", "arguments": {"text": long}}]));
-    fixture.model.answers("much", "Done.");
-    let shown = at_a_terminal(&fixture, &["ask", "much"], &json!([["THE-END", "d\n"], ["THE-END", "n\n"]]));
-    assert!(shown.contains("- write write_note skill:notebook denied by"), "{shown}");
+    fixture.model.script_plan(
+        "much",
+        &json!([{"id": "write", "tool_type": "write_note", "arguments": {"text": long}}]),
+    );
+    fixture.model.script_answer("much", "Done.");
+    let screen =
+        run_at_terminal(&fixture, &["ask", "much"], &json!([["THE-END", "d\n"], ["THE-END", "n\n"]]));
+    assert!(screen.contains("- write write_note skill:notebook denied by"), "{screen}");
     assert!(fixture.notes().is_empty());
 }
 
 #[test]
 fn a_server_elicits_input_at_the_terminal() {
     let fixture = Fixture::new();
-    fixture.plans_to_sign();
+    fixture.script_signature();
     let answers = json!([["answer?", "y\n"], ["Your name", "\n"], ["Your name", "Ada\n"], ["sure", "y\n"]]);
-    let shown = at_a_terminal(&fixture, &["ask", "sign it"], &answers);
-    assert!(shown.contains("It is signed."), "{shown}");
+    let screen = run_at_terminal(&fixture, &["ask", "sign it"], &answers);
+    assert!(screen.contains("It is signed."), "{screen}");
     assert_eq!(
-        fixture.signed(),
+        fixture.elicitation_responses(),
         "{\"action\": \"accept\", \"content\": {\"name\": \"Ada\", \"sure\": true}}\n"
     );
-    let shown = at_a_terminal(&fixture, &["ask", "sign it"], &json!([["answer?", "n\n"]]));
-    assert!(fixture.signed().ends_with("{\"action\": \"decline\"}\n"), "{shown}");
+    let screen = run_at_terminal(&fixture, &["ask", "sign it"], &json!([["answer?", "n\n"]]));
+    assert!(fixture.elicitation_responses().ends_with("{\"action\": \"decline\"}\n"), "{screen}");
 }
 
 #[test]
 fn with_yes_servers_cannot_elicit_input() {
     let fixture = Fixture::new();
-    fixture.plans_to_sign();
-    let told = || std::fs::read_to_string(fixture.home.path("signed.txt.client")).unwrap();
-    at_a_terminal(&fixture, &["ask", "sign it"], &json!([["answer?", "n\n"]]));
-    assert!(told().contains("elicitation"), "{}", told());
-    at_a_terminal(&fixture, &["ask", "--yes", "sign it"], &json!([]));
-    assert!(!told().contains("elicitation"), "{}", told());
-    at_a_terminal(&fixture, &["chat", "--yes"], &json!([["> ", "sign it\n"], ["It is signed.", "\u{4}"]]));
-    assert!(!told().contains("elicitation"), "{}", told());
+    fixture.script_signature();
+    let client_capabilities = || std::fs::read_to_string(fixture.home.path("signed.txt.client")).unwrap();
+    run_at_terminal(&fixture, &["ask", "sign it"], &json!([["answer?", "n\n"]]));
+    assert!(client_capabilities().contains("elicitation"), "{}", client_capabilities());
+    run_at_terminal(&fixture, &["ask", "--yes", "sign it"], &json!([]));
+    assert!(!client_capabilities().contains("elicitation"), "{}", client_capabilities());
+    run_at_terminal(&fixture, &["chat", "--yes"], &json!([["> ", "sign it\n"], ["It is signed.", "\u{4}"]]));
+    assert!(!client_capabilities().contains("elicitation"), "{}", client_capabilities());
 }
 
 #[test]
 fn a_long_prompt_is_shortened_to_one_line() {
     let fixture = Fixture::new();
-    fixture.plans_to_sign_with_title(40);
+    fixture.script_signature_with_title(40);
     let answers = json!([["answer?", "y\n"], ["Your name", "Ada\n"], ["sure", "y\n"]]);
-    let written = written_to_a_terminal(&fixture, &["ask", "sign it"], &answers);
-    assert!(fixture.signed().contains("Ada"), "{written}");
+    let written = terminal_output(&fixture, &["ask", "sign it"], &answers);
+    assert!(fixture.elicitation_responses().contains("Ada"), "{written}");
     let line = written.split(['\n', '\u{1b}']).find(|line| line.contains("Your name")).unwrap();
     assert!(line.chars().count() < 100 && line.contains('…') && line.contains("more: Ada"), "{line}");
 }

@@ -1,6 +1,6 @@
 //! `toolyard connect`: changes to clients' files, and undo.
 
-#![expect(clippy::unwrap_used, reason = "a test helper fails its test")]
+#![expect(clippy::unwrap_used, reason = "a panic in a test helper fails the test, as intended")]
 
 #[path = "../servers/test_home.rs"]
 #[expect(dead_code, reason = "only a part of it is needed here")]
@@ -67,31 +67,31 @@ const FILES: [(&str, &str, &str); 5] = [
 ];
 
 /// A home with five clients whose servers were imported.
-fn clients() -> TestHome {
+fn home_with_clients() -> TestHome {
     let home = TestHome::new();
     for (_, file, text) in FILES {
         home.write(file, text);
     }
-    let taken = home.run(&["import", "--yes"]);
-    assert!(taken.contains("Wrote 6 servers"), "{taken}");
+    let output = home.run(&["import", "--yes"]);
+    assert!(output.contains("Wrote 6 servers"), "{output}");
     home
 }
 
 /// The output of a command, with the secrets of the clients' files set as variables.
-fn run(home: &TestHome, words: &[&str]) -> String {
-    let mut command = home.command(words);
+fn run(home: &TestHome, args: &[&str]) -> String {
+    let mut command = home.command(args);
     command.env("GITHUB_TOKEN", "canary-in-a-header-1234567");
     command.env("TIME_API_KEY", "canary-in-a-variable-1234567");
-    home.seen(&command.output().unwrap()).replace(env!("CARGO_BIN_EXE_toolyard"), "/bin/toolyard")
+    home.output_text(&command.output().unwrap()).replace(env!("CARGO_BIN_EXE_toolyard"), "/bin/toolyard")
 }
 
-fn text(home: &TestHome, file: &str) -> String {
+fn read_file(home: &TestHome, file: &str) -> String {
     std::fs::read_to_string(home.path(file)).unwrap().replace(env!("CARGO_BIN_EXE_toolyard"), "/bin/toolyard")
 }
 
 #[test]
-fn claude_code() {
-    let home = clients();
+fn claude_code_starts_toolyard_in_place_of_its_servers() {
+    let home = home_with_clients();
     insta::assert_snapshot!(run(&home, &["connect", "claude", "--dry-run"]), @r#"
     -     "Excel": {
     -       "command": …
@@ -108,12 +108,12 @@ fn claude_code() {
     Changes to HOME/.claude.json:
     Claude Code would start `toolyard serve --stdio` in place of 2 servers (Excel, github)
     "#);
-    assert_eq!(text(&home, ".claude.json"), CLAUDE);
+    assert_eq!(read_file(&home, ".claude.json"), CLAUDE);
     insta::assert_snapshot!(run(&home, &["connect", "claude", "--yes"]), @r"
     --- stderr
     Claude Code now starts `toolyard serve --stdio` in place of 2 servers (Excel, github). Undo: toolyard connect claude --undo
     ");
-    insta::assert_snapshot!(text(&home, ".claude.json"), @r#"
+    insta::assert_snapshot!(read_file(&home, ".claude.json"), @r#"
     {
       "numStartups": 12,
       "mcpServers": {
@@ -128,13 +128,13 @@ fn claude_code() {
 }
 
 #[test]
-fn cursor() {
-    let home = clients();
+fn comments_in_cursors_file_are_kept() {
+    let home = home_with_clients();
     insta::assert_snapshot!(run(&home, &["connect", "cursor", "--yes"]), @r"
     --- stderr
     Cursor now starts `toolyard serve --stdio` in place of 1 server (time). Undo: toolyard connect cursor --undo
     ");
-    insta::assert_snapshot!(text(&home, ".cursor/mcp.json"), @r#"
+    insta::assert_snapshot!(read_file(&home, ".cursor/mcp.json"), @r#"
     {
       // my servers
       "mcpServers": {
@@ -148,13 +148,13 @@ fn cursor() {
 }
 
 #[test]
-fn vs_code() {
-    let home = clients();
+fn vs_code_prompts_for_the_token() {
+    let home = home_with_clients();
     insta::assert_snapshot!(run(&home, &["connect", "vscode", "--http", "--yes"]), @r"
     --- stderr
     VS Code now connects to http://127.0.0.1:7300/mcp in place of 1 server (docs). Undo: toolyard connect vscode --undo
     ");
-    insta::assert_snapshot!(text(&home, ".config/Code/User/mcp.json"), @r#"
+    insta::assert_snapshot!(read_file(&home, ".config/Code/User/mcp.json"), @r#"
     {
     	"servers": {
     		"toolyard": {
@@ -178,13 +178,13 @@ fn vs_code() {
 }
 
 #[test]
-fn codex() {
-    let home = clients();
+fn codex_starts_toolyard_with_a_profile() {
+    let home = home_with_clients();
     insta::assert_snapshot!(run(&home, &["connect", "codex", "--profile", "office", "--yes"]), @r"
     --- stderr
     Codex now starts `toolyard serve --stdio` in place of 1 server (files). Undo: toolyard connect codex --undo
     ");
-    insta::assert_snapshot!(text(&home, ".codex/config.toml"), @r#"
+    insta::assert_snapshot!(read_file(&home, ".codex/config.toml"), @r#"
     model = "gpt"  # fast
 
     [mcp_servers.toolyard]
@@ -197,14 +197,14 @@ fn codex() {
 }
 
 #[test]
-fn gemini() {
-    let home = clients();
+fn gemini_connects_over_http_to_a_profile() {
+    let home = home_with_clients();
     insta::assert_snapshot!(run(&home, &["connect", "gemini", "--http", "http://127.0.0.1:8000/mcp", "--profile", "office", "--yes"]), @r"
     --- stderr
     Gemini CLI now connects to http://127.0.0.1:8000/mcp/office in place of 1 server (search). Undo: toolyard connect gemini --undo
       hint: set TOOLYARD_TOKEN in the client's environment; `toolyard serve --http` prints the command
     ");
-    insta::assert_snapshot!(text(&home, ".gemini/settings.json"), @r#"
+    insta::assert_snapshot!(read_file(&home, ".gemini/settings.json"), @r#"
     {"theme":"Default","mcpServers":{
         "toolyard": {
           "httpUrl": "http://127.0.0.1:8000/mcp/office",
@@ -218,17 +218,17 @@ fn gemini() {
 
 #[test]
 fn undo_restores_every_byte() {
-    let home = clients();
+    let home = home_with_clients();
     for (client, file, before) in FILES {
-        for way in [&["--http"][..], &[]] {
-            let words = [&["connect", client, "--yes"], way].concat();
-            let said = run(&home, &words);
-            assert!(said.contains("now"), "{said}");
-            assert!(!said.contains("canary"), "{said}");
+        for transport in [&["--http"][..], &[]] {
+            let args = [&["connect", client, "--yes"], transport].concat();
+            let output = run(&home, &args);
+            assert!(output.contains("now"), "{output}");
+            assert!(!output.contains("canary"), "{output}");
         }
-        let said = run(&home, &["connect", client, "--undo", "--yes"]);
-        assert!(said.contains("Disconnected"), "{said}");
-        assert_eq!(text(&home, file), before, "{client}");
+        let output = run(&home, &["connect", client, "--undo", "--yes"]);
+        assert!(output.contains("Disconnected"), "{output}");
+        assert_eq!(read_file(&home, file), before, "{client}");
         let again = run(&home, &["connect", client, "--undo", "--yes"]);
         assert!(again.contains("is not connected to Toolyard"), "{again}");
     }
@@ -236,15 +236,15 @@ fn undo_restores_every_byte() {
 
 #[test]
 fn undo_preserves_later_edits() {
-    let home = clients();
+    let home = home_with_clients();
     run(&home, &["connect", "claude", "--yes"]);
-    let since = std::fs::read_to_string(home.path(".claude.json")).unwrap();
-    let since = since
+    let edited = std::fs::read_to_string(home.path(".claude.json")).unwrap();
+    let edited = edited
         .replace("\"numStartups\": 12", "\"numStartups\": 13")
         .replace("\"mcpServers\": {", "\"mcpServers\": {\n    \"new\": { \"command\": \"new\" },");
-    home.write(".claude.json", &since);
+    home.write(".claude.json", &edited);
     run(&home, &["connect", "claude", "--undo", "--yes"]);
-    insta::assert_snapshot!(text(&home, ".claude.json"), @r#"
+    insta::assert_snapshot!(read_file(&home, ".claude.json"), @r#"
     {
       "numStartups": 13,
       "mcpServers": {
@@ -268,21 +268,22 @@ fn undo_preserves_later_edits() {
 
 #[test]
 fn servers_with_missing_variables_stay() {
-    let home = clients();
+    let home = home_with_clients();
     insta::assert_snapshot!(home.run(&["connect", "claude", "--yes"]).replace(env!("CARGO_BIN_EXE_toolyard"), ""), @r"
     --- stderr
     Claude Code now starts `toolyard serve --stdio` in place of 1 server (Excel). Undo: toolyard connect claude --undo
       github was left in place: GITHUB_TOKEN is not set
       hint: set the variables where Toolyard is started, then connect again
     ");
-    assert!(text(&home, ".claude.json").contains("canary-in-a-header-1234567"));
+    assert!(read_file(&home, ".claude.json").contains("canary-in-a-header-1234567"));
     let mut command = home.command(&["connect", "claude", "--yes"]);
-    let other = home.seen(&command.env("GITHUB_TOKEN", "of-another-account-1234567").output().unwrap());
+    let other =
+        home.output_text(&command.env("GITHUB_TOKEN", "of-another-account-1234567").output().unwrap());
     assert!(other.contains("left in place, not in your settings: github"), "{other}");
-    let said = run(&home, &["connect", "claude", "--yes"]);
-    assert!(said.contains("in place of 1 server (github)"), "{said}");
+    let output = run(&home, &["connect", "claude", "--yes"]);
+    assert!(output.contains("in place of 1 server (github)"), "{output}");
     run(&home, &["connect", "claude", "--undo", "--yes"]);
-    assert_eq!(text(&home, ".claude.json"), CLAUDE);
+    assert_eq!(read_file(&home, ".claude.json"), CLAUDE);
 }
 
 #[test]
@@ -295,7 +296,7 @@ fn servers_toolyard_does_not_have_stay() {
       left in place, not in your settings: time
       hint: import them with `toolyard import`, then connect again
     ");
-    assert!(text(&home, ".cursor/mcp.json").contains("mcp-server-time"));
+    assert!(read_file(&home, ".cursor/mcp.json").contains("mcp-server-time"));
     home.write(".cursor/mcp.json", r#"{"mcpServers": {"toolyard": {"command": "another"}}}"#);
     insta::assert_snapshot!(run(&home, &["connect", "cursor", "--yes"]), @r"
     --- stderr
@@ -309,24 +310,24 @@ fn an_invalid_file_is_not_changed() {
     let home = TestHome::new();
     for (client, file, _) in FILES {
         home.write(file, "{ \"mcpServers\": ");
-        let said = run(&home, &["connect", client, "--yes"]);
-        assert!(said.contains("cannot change") && said.ends_with("--- exit 2"), "{said}");
-        assert_eq!(text(&home, file), "{ \"mcpServers\": ");
+        let output = run(&home, &["connect", client, "--yes"]);
+        assert!(output.contains("cannot change") && output.ends_with("--- exit 2"), "{output}");
+        assert_eq!(read_file(&home, file), "{ \"mcpServers\": ");
     }
 }
 
 #[test]
 fn nothing_is_changed_without_confirmation() {
-    let home = clients();
-    let said = run(&home, &["connect", "gemini"]);
-    assert!(said.contains("confirmation needs a terminal") && said.ends_with("--- exit 4"), "{said}");
-    assert_eq!(text(&home, ".gemini/settings.json"), GEMINI);
-    assert!(!said.contains("canary"), "{said}");
+    let home = home_with_clients();
+    let output = run(&home, &["connect", "gemini"]);
+    assert!(output.contains("confirmation needs a terminal") && output.ends_with("--- exit 4"), "{output}");
+    assert_eq!(read_file(&home, ".gemini/settings.json"), GEMINI);
+    assert!(!output.contains("canary"), "{output}");
 }
 
 #[test]
-fn links_and_permissions_are_preserved_and_the_record_is_private() {
-    let home = clients();
+fn links_and_permissions_are_preserved_and_the_undo_record_is_private() {
+    let home = home_with_clients();
     std::fs::rename(home.path(".claude.json"), home.path("dotfiles.json")).unwrap();
     symlink(home.path("dotfiles.json"), home.path(".claude.json")).unwrap();
     std::fs::set_permissions(home.path("dotfiles.json"), std::fs::Permissions::from_mode(0o640)).unwrap();
@@ -336,7 +337,7 @@ fn links_and_permissions_are_preserved_and_the_record_is_private() {
     assert_eq!(mode("dotfiles.json"), 0o640);
     assert_eq!(mode("data/toolyard/connect/claude-code.json"), 0o600);
     run(&home, &["connect", "claude", "--undo", "--yes"]);
-    assert_eq!(text(&home, "dotfiles.json"), CLAUDE);
+    assert_eq!(read_file(&home, "dotfiles.json"), CLAUDE);
     assert!(home.path(".claude.json").is_symlink());
 }
 
@@ -350,23 +351,23 @@ fn undo_removes_a_created_file() {
 }
 
 #[test]
-fn json_output_has_the_same_content() {
-    let home = clients();
-    let said = run(&home, &["connect", "claude", "--json", "--yes"]);
-    assert!(!said.contains("canary"), "{said}");
-    let facts: serde_json::Value = serde_json::from_str(&said).unwrap();
-    assert_eq!(facts["moved"], serde_json::json!(["Excel", "github"]));
-    assert_eq!(facts["written"], serde_json::json!(true));
+fn json_output_lists_the_replaced_servers() {
+    let home = home_with_clients();
+    let output = run(&home, &["connect", "claude", "--json", "--yes"]);
+    assert!(!output.contains("canary"), "{output}");
+    let json: serde_json::Value = serde_json::from_str(&output).unwrap();
+    assert_eq!(json["moved"], serde_json::json!(["Excel", "github"]));
+    assert_eq!(json["written"], serde_json::json!(true));
 }
 
 #[test]
 fn import_skips_toolyards_own_entry() {
-    let home = clients();
+    let home = home_with_clients();
     for (client, ..) in FILES {
         run(&home, &["connect", client, "--http", "--yes"]);
     }
     let before = std::fs::read_to_string(home.path("config/toolyard/toolyard.toml")).unwrap();
-    let said = home.run(&["import", "--yes"]);
-    assert!(said.contains("is Toolyard itself"), "{said}");
+    let output = home.run(&["import", "--yes"]);
+    assert!(output.contains("is Toolyard itself"), "{output}");
     assert_eq!(std::fs::read_to_string(home.path("config/toolyard/toolyard.toml")).unwrap(), before);
 }

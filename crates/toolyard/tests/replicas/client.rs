@@ -21,8 +21,10 @@ use crate::replica::TOKEN;
 /// Totals of all clients.
 #[derive(Default)]
 pub(crate) struct Tally {
+    /// Calls with the expected result.
     pub(crate) good: AtomicUsize,
-    pub(crate) crossed: AtomicUsize,
+    /// Responses that belong to another call.
+    pub(crate) mixed_up: AtomicUsize,
     pub(crate) lost_sessions: AtomicUsize,
     /// Calls whose connection was closed by a stopping replica; they are repeated, because they are idempotent.
     pub(crate) cut: AtomicUsize,
@@ -30,45 +32,53 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    fn count(&self, what: &AtomicUsize, problem: impl FnOnce() -> String) {
-        what.fetch_add(1, Ordering::Relaxed);
+    fn count_problem(&self, counter: &AtomicUsize, problem: impl FnOnce() -> String) {
+        counter.fetch_add(1, Ordering::Relaxed);
         self.first_problem.lock().unwrap().get_or_insert_with(problem);
     }
 }
 
 /// Makes all calls of one client: legacy in one session, modern without any.
-pub(crate) async fn converse(number: usize, calls: usize, legacy: bool, address: SocketAddr, tally: &Tally) {
-    let mut line = connected(address).await;
-    let session = if legacy { Some(initialized(&mut line).await) } else { None };
-    let mut call = 0;
-    while call < calls {
-        let wanted = number * 100_000 + call;
-        let (method, body) = ("tools/call", tool_call(call, wanted, legacy));
-        match posted(&mut line, method, &body, session.as_deref()).await {
+pub(crate) async fn run_client(
+    client_number: usize,
+    calls: usize,
+    legacy: bool,
+    address: SocketAddr,
+    tally: &Tally,
+) {
+    let mut connection = connect(address).await;
+    let session = if legacy { Some(initialize(&mut connection).await) } else { None };
+    let mut call_id = 0;
+    while call_id < calls {
+        let expected = client_number * 100_000 + call_id;
+        let (method, body) = ("tools/call", tool_call(call_id, expected, legacy));
+        match post(&mut connection, method, &body, session.as_deref()).await {
             Some((StatusCode::OK, _, answer)) => {
                 let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_default();
-                if answer["id"] == json!(call) && text == wanted.to_string() {
+                if answer["id"] == json!(call_id) && text == expected.to_string() {
                     tally.good.fetch_add(1, Ordering::Relaxed);
                 } else {
-                    tally.count(&tally.crossed, || format!("wanted {wanted}, got {answer}"));
+                    tally.count_problem(&tally.mixed_up, || format!("expected {expected}, got {answer}"));
                 }
-                call += 1;
+                call_id += 1;
             }
             Some((status @ (StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST), _, answer)) => {
-                tally.count(&tally.lost_sessions, || format!("{status}: {answer}"));
-                call += 1;
+                tally.count_problem(&tally.lost_sessions, || format!("{status}: {answer}"));
+                call_id += 1;
             }
             other => {
-                tally.count(&tally.cut, || format!("cut: {:?}", other.map(|(status, ..)| status)));
+                tally.count_problem(&tally.cut, || {
+                    format!("connection closed: {:?}", other.map(|(status, ..)| status))
+                });
                 sleep(Duration::from_millis(20)).await;
-                line = connected(address).await;
+                connection = connect(address).await;
             }
         }
     }
 }
 
-fn tool_call(id: usize, wanted: usize, legacy: bool) -> Value {
-    let mut params = json!({"name": "calculate", "arguments": {"expression": format!("{wanted}+0")}});
+fn tool_call(id: usize, expected: usize, legacy: bool) -> Value {
+    let mut params = json!({"name": "calculate", "arguments": {"expression": format!("{expected}+0")}});
     if !legacy {
         params["_meta"] = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -79,11 +89,11 @@ fn tool_call(id: usize, wanted: usize, legacy: bool) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
 }
 
-async fn initialized(line: &mut SendRequest<Full<Bytes>>) -> String {
+async fn initialize(connection: &mut SendRequest<Full<Bytes>>) -> String {
     let body = json!({"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "replicas", "version": "1"}}});
     for _ in 0..100 {
-        if let Some((StatusCode::OK, Some(session), _)) = posted(line, "initialize", &body, None).await {
+        if let Some((StatusCode::OK, Some(session), _)) = post(connection, "initialize", &body, None).await {
             return session;
         }
         sleep(Duration::from_millis(50)).await;
@@ -91,17 +101,17 @@ async fn initialized(line: &mut SendRequest<Full<Bytes>>) -> String {
     panic!("no session");
 }
 
-async fn connected(address: SocketAddr) -> SendRequest<Full<Bytes>> {
+async fn connect(address: SocketAddr) -> SendRequest<Full<Bytes>> {
     let stream = TcpStream::connect(address).await.unwrap();
     stream.set_nodelay(true).unwrap();
-    let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
-    tokio::spawn(connection);
+    let (sender, driver) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(driver);
     sender
 }
 
 /// Status, session id and body of one POST; `None` if the connection broke.
-async fn posted(
-    line: &mut SendRequest<Full<Bytes>>,
+async fn post(
+    connection: &mut SendRequest<Full<Bytes>>,
     method: &str,
     body: &Value,
     session: Option<&str>,
@@ -122,8 +132,8 @@ async fn posted(
             .header("mcp-name", "calculate"),
     };
     let request = request.body(Full::from(body.to_string())).unwrap();
-    line.ready().await.ok()?;
-    let answer = line.send_request(request).await.ok()?;
+    connection.ready().await.ok()?;
+    let answer = connection.send_request(request).await.ok()?;
     let (head, body) = answer.into_parts();
     let session = head.headers.get("mcp-session-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
     let body = body.collect().await.ok()?.to_bytes();

@@ -1,10 +1,10 @@
-//! Two replicas behind a round-robin proxy, restarted one after the other under load: no answer crosses, no session is lost.
+//! Two replicas behind a round-robin proxy, restarted one after the other under load: every client gets its own responses and keeps its session.
 
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "a test helper fails its test"
+    reason = "a panic in a test helper fails the test, as intended"
 )]
 
 mod client;
@@ -21,15 +21,15 @@ use tokio::{task::JoinSet, time::sleep};
 use crate::{client::Tally, proxy::Proxy, replica::Replica};
 
 /// A number from the environment, so that `just replicas` can run longer than CI.
-fn number(name: &str, otherwise: usize) -> usize {
-    std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(otherwise)
+fn number_from_env(name: &str, default: usize) -> usize {
+    std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_response_or_session_is_lost_while_replicas_restart() {
-    let (clients, calls) = (number("TOOLYARD_CLIENTS", 60), number("TOOLYARD_CALLS", 40));
-    let house = tempfile::tempdir().unwrap();
-    let mut replicas = [Replica::new(house.path()), Replica::new(house.path())];
+    let (clients, calls) = (number_from_env("TOOLYARD_CLIENTS", 60), number_from_env("TOOLYARD_CALLS", 40));
+    let home = tempfile::tempdir().unwrap();
+    let mut replicas = [Replica::new(home.path()), Replica::new(home.path())];
     for replica in &mut replicas {
         replica.start().await;
     }
@@ -40,7 +40,7 @@ async fn no_response_or_session_is_lost_while_replicas_restart() {
     for number in 0..clients {
         let (tally, address) = (Arc::clone(&tally), proxy.address);
         let legacy = number % 2 == 0;
-        work.spawn(async move { client::converse(number, calls, legacy, address, &tally).await });
+        work.spawn(async move { client::run_client(number, calls, legacy, address, &tally).await });
     }
     let mut restarts = 0;
     while !work.is_empty() {
@@ -48,7 +48,7 @@ async fn no_response_or_session_is_lost_while_replicas_restart() {
         replica.stop().await;
         replica.start().await;
         restarts += 1;
-        // Both are there for a moment, as in any rolling restart.
+        // Both replicas run for a moment before the next restart, as in a rolling restart.
         let pause = sleep(Duration::from_millis(500));
         tokio::pin!(pause);
         loop {
@@ -61,16 +61,16 @@ async fn no_response_or_session_is_lost_while_replicas_restart() {
             }
         }
     }
-    let count = |what: &std::sync::atomic::AtomicUsize| what.load(Ordering::Relaxed);
-    let (good, crossed) = (count(&tally.good), count(&tally.crossed));
+    let count = |counter: &std::sync::atomic::AtomicUsize| counter.load(Ordering::Relaxed);
+    let (good, mixed_up) = (count(&tally.good), count(&tally.mixed_up));
     let (lost, cut) = (count(&tally.lost_sessions), count(&tally.cut));
     eprintln!(
-        "{clients} clients, {good} answers, {restarts} restarts, {crossed} crossed, {lost} sessions lost, {cut} calls cut off and made again, {:.1} s",
+        "{clients} clients, {good} responses, {restarts} restarts, {mixed_up} mixed up, {lost} sessions lost, {cut} calls cut off and repeated, {:.1} s",
         started.elapsed().as_secs_f64()
     );
-    assert_eq!((crossed, lost), (0, 0), "{:?}", tally.first_problem.lock().unwrap());
+    assert_eq!((mixed_up, lost), (0, 0), "{:?}", tally.first_problem.lock().unwrap());
     assert_eq!(good, clients * calls, "{:?}", tally.first_problem.lock().unwrap());
     assert!(restarts >= 2, "each replica was restarted at least once");
-    // Somebody may arrive between the last look and the end of the listener, or be slower than the farewell on a busy machine.
+    // A connection may arrive just before the listener closes, or outlast the drain period on a busy machine.
     assert!(cut <= good / 50, "{cut} calls were cut off: {:?}", tally.first_problem.lock().unwrap());
 }

@@ -1,4 +1,4 @@
-//! A plain round-robin proxy: every request goes to the next replica, or to the other one where nobody answers.
+//! A plain round-robin proxy: every request goes to the next replica, or to the other one if that refuses the connection.
 
 use std::{
     net::SocketAddr,
@@ -14,7 +14,7 @@ use hyper::{Request, Response, StatusCode, body::Incoming, client, server, servi
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 
-/// A proxy that does not inspect the traffic.
+/// A proxy without knowledge of sessions.
 pub(crate) struct Proxy {
     pub(crate) address: SocketAddr,
 }
@@ -32,7 +32,7 @@ impl Proxy {
                     let service = service_fn(move |request| {
                         forward(request, Arc::clone(&replicas), next.fetch_add(1, Ordering::Relaxed))
                     });
-                    // A client that leaves is no concern of the proxy.
+                    // A client may disconnect at any time.
                     let _ = server::conn::http1::Builder::new()
                         .serve_connection(TokioIo::new(stream), service)
                         .await;
@@ -46,30 +46,30 @@ impl Proxy {
 async fn forward(
     request: Request<Incoming>,
     replicas: Arc<Vec<SocketAddr>>,
-    turn: usize,
+    request_number: usize,
 ) -> Result<Response<Full<Bytes>>, hyper::Error> {
     let (parts, body) = request.into_parts();
     let body = body.collect().await?.to_bytes();
     for offset in 0..replicas.len() {
-        let address = replicas[(turn + offset) % replicas.len()];
+        let address = replicas[(request_number + offset) % replicas.len()];
         let Ok(stream) = TcpStream::connect(address).await else { continue };
         stream.set_nodelay(true).unwrap();
-        let answered = async {
+        let response = async {
             let (mut sender, connection) = client::conn::http1::handshake(TokioIo::new(stream)).await?;
             tokio::spawn(connection);
             let request = Request::from_parts(parts.clone(), Full::new(body.clone()));
             let (mut head, answer) = sender.send_request(request).await?.into_parts();
-            // What a replica says of its connection is not said of the client's.
+            // `Connection` concerns the connection to the replica, not the client's.
             head.headers.remove("connection");
             Ok::<_, hyper::Error>(Response::from_parts(head, Full::new(answer.collect().await?.to_bytes())))
         };
-        // What was sent once is not sent again by a proxy: it cannot know what it does.
-        return Ok(answered.await.unwrap_or_else(|_| status(StatusCode::BAD_GATEWAY)));
+        // A request that was sent is not repeated: the proxy cannot know whether that is safe.
+        return Ok(response.await.unwrap_or_else(|_| empty_response(StatusCode::BAD_GATEWAY)));
     }
-    Ok(status(StatusCode::SERVICE_UNAVAILABLE))
+    Ok(empty_response(StatusCode::SERVICE_UNAVAILABLE))
 }
 
-fn status(status: StatusCode) -> Response<Full<Bytes>> {
+fn empty_response(status: StatusCode) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::default());
     *response.status_mut() = status;
     response

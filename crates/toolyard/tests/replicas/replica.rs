@@ -13,37 +13,37 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// What replicas share besides their settings.
+/// The bearer token of all replicas.
 pub(crate) const TOKEN: &str = "a-token-of-more-than-thirty-two-characters";
 
 /// One replica at an address that stays the same.
 pub(crate) struct Replica {
     pub(crate) address: SocketAddr,
-    house: PathBuf,
+    shared_folder: PathBuf,
     process: Option<Child>,
 }
 
 impl Replica {
-    /// A replica at a free port, with a home that it may share.
-    pub(crate) fn new(house: &Path) -> Self {
-        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let settings = house.join("toolyard.toml");
+    /// A replica at a free port. Replicas share a folder with the settings.
+    pub(crate) fn new(shared_folder: &Path) -> Self {
+        let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let settings = shared_folder.join("toolyard.toml");
         let text = "[serve]\ntoken = \"${SERVE_TOKEN}\"\nsession_keys = [\"${SERVE_KEY}\"]\n";
         std::fs::write(settings, text).unwrap();
-        Self { address: free, house: house.to_owned(), process: None }
+        Self { address, shared_folder: shared_folder.to_owned(), process: None }
     }
 
     /// Starts the replica and waits until it responds.
     pub(crate) async fn start(&mut self) {
-        let own = self.house.join(self.address.port().to_string());
-        std::fs::create_dir_all(&own).unwrap();
+        let home = self.shared_folder.join(self.address.port().to_string());
+        std::fs::create_dir_all(&home).unwrap();
         let program =
             std::env::var("TOOLYARD_BIN").unwrap_or_else(|_| env!("CARGO_BIN_EXE_toolyard").to_owned());
         let process = Command::new(program)
-            .args(["--config", self.house.join("toolyard.toml").to_str().unwrap(), "serve", "--http"])
+            .args(["--config", self.shared_folder.join("toolyard.toml").to_str().unwrap(), "serve", "--http"])
             .arg(self.address.to_string())
             .env_clear()
-            .env("HOME", &own)
+            .env("HOME", &home)
             .env("SERVE_TOKEN", TOKEN)
             .env("SERVE_KEY", "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff")
             .stdin(Stdio::null())
@@ -59,7 +59,7 @@ impl Replica {
             }
             sleep(Duration::from_millis(50)).await;
         }
-        panic!("the replica at {} does not answer", self.address);
+        panic!("the replica at {} does not accept connections", self.address);
     }
 
     /// Sends SIGTERM and waits for the end.
@@ -69,7 +69,7 @@ impl Replica {
         rustix::process::kill_process(id.unwrap(), rustix::process::Signal::TERM).unwrap();
         let ended = timeout(Duration::from_secs(30), process.wait()).await;
         assert!(ended.is_ok(), "the replica does not stop");
-        // Its home must be free again, or the next one cannot take it.
+        // The port must be free again before the next start.
         drop(TcpListener::bind(self.address).await.unwrap());
     }
 }

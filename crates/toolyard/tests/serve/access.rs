@@ -5,31 +5,35 @@ use std::os::unix::fs::PermissionsExt as _;
 use serde_json::json;
 
 use crate::{
-    client::{HttpGateway, modern, names, send},
-    fixture,
+    client::{HttpGateway, modern_params, send, tool_names},
+    home_with_server,
 };
 
 #[tokio::test]
 async fn requests_without_the_token_are_rejected() {
-    let home = fixture();
-    let mut hub = HttpGateway::start(&home, &[]);
-    assert_eq!(names(&hub.ask("", "tools/list", json!({})).await).len(), 8);
+    let home = home_with_server();
+    let mut gateway = HttpGateway::start(&home, &[]);
+    assert_eq!(tool_names(&gateway.send_request("", "tools/list", json!({})).await).len(), 8);
     let file = home.path("data/toolyard/serve/token");
     assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-    let token = hub.token.take();
-    assert!(!hub.stderr().contains(token.as_deref().unwrap()), "a log does not show it: {}", hub.stderr());
-    for wrong in [None, Some("x".to_owned()), token.map(|token| token.to_uppercase() + "0")] {
-        hub.token = wrong;
-        let answer = send(hub.request("", "tools/list", &modern(json!({})))).await;
+    let token = gateway.token.take();
+    assert!(
+        !gateway.stderr().contains(token.as_deref().unwrap()),
+        "the token is logged: {}",
+        gateway.stderr()
+    );
+    for token in [None, Some("x".to_owned()), token.map(|token| token.to_uppercase() + "0")] {
+        gateway.token = token;
+        let answer = send(gateway.build_request("", "tools/list", &modern_params(json!({})))).await;
         assert_eq!(answer.status, 401, "{answer:?}");
     }
 }
 
 #[tokio::test]
 async fn foreign_hosts_and_origins_are_rejected() {
-    let home = fixture();
-    let hub = HttpGateway::start(&home, &["--no-auth", "--allow-origin", "https://good.example"]);
-    let list = || hub.request("", "tools/list", &modern(json!({})));
+    let home = home_with_server();
+    let gateway = HttpGateway::start(&home, &["--no-auth", "--allow-origin", "https://good.example"]);
+    let list = || gateway.build_request("", "tools/list", &modern_params(json!({})));
     assert_eq!(send(list()).await.status, 200);
     assert_eq!(send(list().header("Host", "evil.example")).await.status, 403);
     assert_eq!(send(list().header("Origin", "https://evil.example")).await.status, 403);
@@ -38,7 +42,7 @@ async fn foreign_hosts_and_origins_are_rejected() {
 
 #[test]
 fn no_auth_is_limited_to_loopback() {
-    let home = fixture();
+    let home = home_with_server();
     insta::assert_snapshot!(home.run(&["serve", "--http", "0.0.0.0:0", "--no-auth"]).replace(|c: char| c.is_ascii_digit(), "N"), @r"
     --- stderr
     error: --no-auth is not allowed on N.N.N.N:NNNNN: other machines could reach it
@@ -55,7 +59,7 @@ fn no_auth_is_limited_to_loopback() {
 
 #[tokio::test]
 async fn a_literal_token_is_rejected() {
-    let home = fixture();
+    let home = home_with_server();
     let settings = home.path("config/toolyard/toolyard.toml");
     let text = std::fs::read_to_string(&settings).unwrap();
     std::fs::write(&settings, format!("{text}\n[serve]\ntoken = \"written-into-a-file\"\n")).unwrap();
@@ -76,43 +80,50 @@ async fn a_literal_token_is_rejected() {
 
 #[tokio::test]
 async fn profiles_have_their_own_endpoints() {
-    let home = fixture();
+    let home = home_with_server();
     let settings = home.path("config/toolyard/toolyard.toml");
     let text = std::fs::read_to_string(&settings).unwrap();
     std::fs::write(&settings, text + "\n[serve.profiles.reading]\ntools = [\"greet\"]\nsurface = \"full\"\n")
         .unwrap();
-    let hub = HttpGateway::start(&home, &["--surface", "search"]);
-    assert_eq!(names(&hub.ask("", "tools/list", json!({})).await).len(), 3);
+    let gateway = HttpGateway::start(&home, &["--surface", "search"]);
+    assert_eq!(tool_names(&gateway.send_request("", "tools/list", json!({})).await).len(), 3);
     assert_eq!(
-        names(&hub.ask("/reading", "tools/list", json!({})).await).len(),
+        tool_names(&gateway.send_request("/reading", "tools/list", json!({})).await).len(),
         3,
-        "--surface is the last word"
+        "--surface wins over the setting of a profile"
     );
     let call = json!({"name": "greet", "arguments": {"name": "Ada"}});
-    assert_eq!(hub.ask("/reading", "tools/call", call).await["result"]["content"][0]["text"], "Hello, Ada!");
-    let refused = hub.ask("/reading", "tools/call", json!({"name": "calculate", "arguments": {}})).await;
+    assert_eq!(
+        gateway.send_request("/reading", "tools/call", call).await["result"]["content"][0]["text"],
+        "Hello, Ada!"
+    );
+    let refused =
+        gateway.send_request("/reading", "tools/call", json!({"name": "calculate", "arguments": {}})).await;
     assert_eq!(refused["error"]["code"], -32602, "{refused}");
-    assert_eq!(send(hub.request("/other", "tools/list", &modern(json!({})))).await.status, 404);
+    assert_eq!(
+        send(gateway.build_request("/other", "tools/list", &modern_params(json!({})))).await.status,
+        404
+    );
 }
 
 #[tokio::test]
 async fn long_results_are_truncated_and_readable_in_full() {
-    let home = fixture();
+    let home = home_with_server();
     let settings = home.path("config/toolyard/toolyard.toml");
     let text = std::fs::read_to_string(&settings).unwrap();
     std::fs::write(&settings, text + "\n[serve]\noutput_budget = 1000\n").unwrap();
-    let hub = HttpGateway::start(&home, &[]);
+    let gateway = HttpGateway::start(&home, &[]);
     let call = json!({"name": "write_much", "arguments": {"words": 2_000}});
-    let answer = hub.ask("", "tools/call", call).await;
+    let answer = gateway.send_request("", "tools/call", call).await;
     let content = answer["result"]["content"].as_array().unwrap();
     assert!(content[0]["text"].as_str().unwrap().len() <= 1000, "{answer}");
     assert!(content[1]["text"].as_str().unwrap().contains("of 10,000 characters"), "{answer}");
     assert_eq!(content[2]["type"], "resource_link");
-    let whole = hub.ask("", "resources/read", json!({"uri": content[2]["uri"]})).await;
-    assert_eq!(whole["result"]["contents"][0]["text"].as_str().unwrap().len(), 10_000);
+    let resource = gateway.send_request("", "resources/read", json!({"uri": content[2]["uri"]})).await;
+    assert_eq!(resource["result"]["contents"][0]["text"].as_str().unwrap().len(), 10_000);
     let read = json!({"name": "read_result", "arguments": {"reference": content[2]["uri"].as_str().unwrap().rsplit('/').next().unwrap()}});
     assert!(
-        hub.ask("", "tools/call", read).await["result"]["content"][0]["text"]
+        gateway.send_request("", "tools/call", read).await["result"]["content"][0]["text"]
             .as_str()
             .unwrap()
             .starts_with("word")
@@ -121,15 +132,15 @@ async fn long_results_are_truncated_and_readable_in_full() {
 
 #[test]
 fn doctor_checks_serve() {
-    let home = fixture();
+    let home = home_with_server();
     let settings = home.path("config/toolyard/toolyard.toml");
     let text = std::fs::read_to_string(&settings).unwrap();
     let serve = "\n[serve]\ntoken = \"${GATEWAY_TOKEN}\"\nsession_keys = [\"${GATEWAY_KEY}\"]\n\
         [serve.profiles.office]\nservers = [\"fake\", \"excel\"]\n\
         [serve.profiles.\"a/b\"]\ntools = [\"nothing\"]\noutput_budget = 0\n";
     std::fs::write(&settings, text + serve).unwrap();
-    let seen = home.run(&["doctor"]);
-    let lines: Vec<&str> = seen.lines().skip_while(|line| !line.contains(" serve ")).collect();
+    let output = home.run(&["doctor"]);
+    let lines: Vec<&str> = output.lines().skip_while(|line| !line.contains(" serve ")).collect();
     insta::assert_snapshot!(lines.join("\n"), @r"
     PROBLEM  serve     [serve] token: the environment variable `GATEWAY_TOKEN` is not set
                        hint: `toolyard serve --http` fails until this is fixed
@@ -149,13 +160,13 @@ fn doctor_checks_serve() {
 
 #[test]
 fn a_port_in_use_is_reported() {
-    let home = fixture();
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = taken.local_addr().unwrap().to_string();
-    let said = home.run(&["serve", "--http", &address]);
+    let home = home_with_server();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let output = home.run(&["serve", "--http", &address]);
     assert!(
-        said.contains("another process, perhaps another Toolyard, uses this port")
-            && said.ends_with("--- exit 2"),
-        "{said}"
+        output.contains("another process, perhaps another Toolyard, uses this port")
+            && output.ends_with("--- exit 2"),
+        "{output}"
     );
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::test_home::TestHome;
 
 /// The `_meta` of a modern request.
-pub(crate) fn meta(client: &str) -> Value {
+pub(crate) fn modern_meta(client: &str) -> Value {
     json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
@@ -21,12 +21,12 @@ pub(crate) fn meta(client: &str) -> Value {
 }
 
 /// The parameters of a modern request.
-pub(crate) fn modern(mut params: Value) -> Value {
-    params["_meta"] = meta("a-test");
+pub(crate) fn modern_params(mut params: Value) -> Value {
+    params["_meta"] = modern_meta("a-test");
     params
 }
 
-pub(crate) fn names(answer: &Value) -> Vec<&str> {
+pub(crate) fn tool_names(answer: &Value) -> Vec<&str> {
     let tools = answer["result"]["tools"].as_array().unwrap_or_else(|| panic!("{answer}"));
     tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect()
 }
@@ -39,8 +39,8 @@ pub(crate) struct StdioGateway {
 }
 
 impl StdioGateway {
-    pub(crate) fn new(home: &TestHome, words: &[&str]) -> Self {
-        let mut command = home.command(&[&["serve", "--stdio"], words].concat());
+    pub(crate) fn new(home: &TestHome, args: &[&str]) -> Self {
+        let mut command = home.command(&[&["serve", "--stdio"], args].concat());
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
@@ -51,7 +51,7 @@ impl StdioGateway {
         writeln!(self.input.as_mut().unwrap(), "{message}").unwrap();
     }
 
-    pub(crate) fn ask(&mut self, method: &str, params: Value) -> Value {
+    pub(crate) fn send_request(&mut self, method: &str, params: Value) -> Value {
         self.send(&json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}));
         self.receive()
     }
@@ -62,8 +62,8 @@ impl StdioGateway {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
     }
 
-    /// Closes stdin and waits for the process to end.
-    pub(crate) fn leave(mut self) -> bool {
+    /// Closes stdin and waits for the process to end. Returns whether it succeeded.
+    pub(crate) fn close(mut self) -> bool {
         drop(self.input.take());
         self.child.wait().unwrap().success()
     }
@@ -80,63 +80,68 @@ impl Drop for StdioGateway {
 pub(crate) struct HttpGateway {
     child: Child,
     pub(crate) url: String,
-    said: Arc<Mutex<String>>,
+    stderr_text: Arc<Mutex<String>>,
     pub(crate) http: reqwest::Client,
     pub(crate) token: Option<String>,
 }
 
-/// A response.
+/// The response to an HTTP request.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct HttpResponse {
     pub(crate) status: u16,
     pub(crate) session: Option<String>,
     pub(crate) body: Value,
 }
 
 impl HttpGateway {
-    pub(crate) fn start(home: &TestHome, words: &[&str]) -> Self {
-        Self::at(home, "127.0.0.1:0", words)
+    pub(crate) fn start(home: &TestHome, args: &[&str]) -> Self {
+        Self::at(home, "127.0.0.1:0", args)
     }
 
-    pub(crate) fn at(home: &TestHome, address: &str, words: &[&str]) -> Self {
-        let mut command = home.command(&[&["serve", "--http", address], words].concat());
+    pub(crate) fn at(home: &TestHome, address: &str, args: &[&str]) -> Self {
+        let mut command = home.command(&[&["serve", "--http", address], args].concat());
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        // A slow machine may warn before.
-        let mut before = String::new();
+        // A slow machine may print warnings before the address.
+        let mut warnings = String::new();
         let url = loop {
-            let Some(Ok(line)) = lines.next() else { panic!("{before}") };
+            let Some(Ok(line)) = lines.next() else { panic!("{warnings}") };
             match line.strip_prefix("serving at ") {
                 Some(url) => break url.to_owned(),
-                None => before.push_str(&line),
+                None => warnings.push_str(&line),
             }
         };
-        let said = Arc::new(Mutex::new(String::new()));
-        let heard = Arc::clone(&said);
+        let stderr_text = Arc::new(Mutex::new(String::new()));
+        let shared_text = Arc::clone(&stderr_text);
         std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
-                heard.lock().unwrap().push_str(&(line + "\n"));
+                shared_text.lock().unwrap().push_str(&(line + "\n"));
             }
         });
         let token = std::fs::read_to_string(home.path("data/toolyard/serve/token")).ok();
         let token = token.map(|token| token.trim().to_owned());
-        Self { child, url, said, http: reqwest::Client::new(), token }
+        Self { child, url, stderr_text, http: reqwest::Client::new(), token }
     }
 
-    /// Its stderr so far, without the first line.
+    /// What it wrote to stderr so far, after the line with its address.
     pub(crate) fn stderr(&self) -> String {
-        self.said.lock().unwrap().clone()
+        self.stderr_text.lock().unwrap().clone()
     }
 
     pub(crate) fn port(&self) -> u16 {
         self.url.split([':', '/']).nth(4).unwrap().parse().unwrap()
     }
 
-    pub(crate) fn request(&self, end: &str, method: &str, params: &Value) -> reqwest::RequestBuilder {
+    pub(crate) fn build_request(
+        &self,
+        path_suffix: &str,
+        method: &str,
+        params: &Value,
+    ) -> reqwest::RequestBuilder {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         let mut request = self
             .http
-            .post(format!("{}{end}", self.url))
+            .post(format!("{}{path_suffix}", self.url))
             .header("Accept", "application/json, text/event-stream")
             .json(&body);
         if let Some(token) = &self.token {
@@ -152,9 +157,9 @@ impl HttpGateway {
         request
     }
 
-    /// A modern request to `/mcp` and this path.
-    pub(crate) async fn ask(&self, end: &str, method: &str, params: Value) -> Value {
-        let answer = send(self.request(end, method, &modern(params))).await;
+    /// Sends a modern request to `/mcp` and this path.
+    pub(crate) async fn send_request(&self, path_suffix: &str, method: &str, params: Value) -> Value {
+        let answer = send(self.build_request(path_suffix, method, &modern_params(params))).await;
         assert_eq!(answer.status, 200, "{answer:?}");
         answer.body
     }
@@ -165,20 +170,21 @@ impl HttpGateway {
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     }
 
+    /// Waits for the process to end. Returns whether it succeeded.
     pub(crate) fn wait(&mut self) -> bool {
         self.child.wait().unwrap().success()
     }
 }
 
 /// Sends a request and reads its response: JSON, or the last event of a stream.
-pub(crate) async fn send(request: reqwest::RequestBuilder) -> Answer {
+pub(crate) async fn send(request: reqwest::RequestBuilder) -> HttpResponse {
     let response = request.timeout(Duration::from_secs(30)).send().await.unwrap();
     let (status, headers) = (response.status().as_u16(), response.headers().clone());
     let session = headers.get("mcp-session-id").map(|id| id.to_str().unwrap().to_owned());
     let text = response.text().await.unwrap();
     let last = text.lines().filter_map(|line| line.strip_prefix("data: ")).next_back();
     let body = serde_json::from_str(last.unwrap_or(&text)).unwrap_or(Value::Null);
-    Answer { status, session, body }
+    HttpResponse { status, session, body }
 }
 
 impl Drop for HttpGateway {

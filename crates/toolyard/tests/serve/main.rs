@@ -1,12 +1,12 @@
-//! `toolyard serve`: started by them, or at an address.
+//! `toolyard serve`: on stdio, started by a client, and over HTTP.
 
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "a test helper fails its test"
+    reason = "a panic in a test helper fails the test, as intended"
 )]
-#![expect(clippy::needless_pass_by_value, reason = "a request is written where it is made")]
+#![expect(clippy::needless_pass_by_value, reason = "tests pass `json!` values directly")]
 
 mod access;
 mod client;
@@ -17,18 +17,18 @@ mod test_home;
 mod upstreams;
 
 use serde_json::json;
-use test_home::{TestHome, greet};
+use test_home::{TestHome, greet_tool};
 
-/// A home with one server whose tools are known.
-fn fixture() -> TestHome {
+/// A home with one server whose three tools are cached.
+fn home_with_server() -> TestHome {
     let home = TestHome::new();
-    home.add("fake", &[]);
+    home.add_server("fake", &[]);
     let tools = [
-        greet("Greets somebody"),
+        greet_tool("Greets somebody"),
         json!({"name": "wait", "description": "Waits", "inputSchema": {"type": "object"}}),
         json!({"name": "write_much", "description": "Writes many words", "inputSchema": {"type": "object"}}),
     ];
-    home.offer("fake", &tools);
+    home.set_tools("fake", &tools);
     let tested = home.run(&["servers", "test"]);
     assert!(tested.contains("3 tools"), "{tested}");
     home

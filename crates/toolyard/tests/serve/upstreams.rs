@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::{
-    client::{HttpGateway, names},
-    test_home::{TestHome, greet},
+    client::{HttpGateway, tool_names},
+    test_home::{TestHome, greet_tool},
 };
 
-/// Adds a server to the settings whose program does not exist yet.
+/// Adds a server to the settings that cannot start yet, because the file with its tools does not exist.
 fn configure(home: &TestHome, server: &str) {
-    let [program, script, settings] = home.words(server);
+    let [program, script, settings] = home.server_command(server);
     let file = home.path("config/toolyard/toolyard.toml");
     let text = std::fs::read_to_string(&file).unwrap_or_default();
     let table = format!("\n[servers.{server}]\ncommand = {program:?}\nargs = [{script:?}, {settings:?}]\n");
@@ -22,32 +22,37 @@ fn configure(home: &TestHome, server: &str) {
 #[tokio::test]
 async fn a_dead_server_delays_no_other_and_reconnects() {
     let home = TestHome::new();
-    home.add("fake", &[]);
+    home.add_server("fake", &[]);
     home.run(&["servers", "test"]);
     configure(&home, "late");
-    let hub = HttpGateway::start(&home, &[]);
-    let began = Instant::now();
-    let listed = hub.ask("", "tools/list", json!({})).await;
-    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
-    assert!(names(&listed).contains(&"greet") && !names(&listed).contains(&"late_tool"), "{listed}");
+    let gateway = HttpGateway::start(&home, &[]);
+    let start = Instant::now();
+    let listed = gateway.send_request("", "tools/list", json!({})).await;
+    assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
+    assert!(
+        tool_names(&listed).contains(&"greet") && !tool_names(&listed).contains(&"late_tool"),
+        "{listed}"
+    );
     let notes = listed["result"]["_meta"]["toolyard/notes"].to_string();
     assert!(notes.contains("late is down (the server exited"), "{listed}");
-    let mut tool = greet("Comes late");
+    let mut tool = greet_tool("Comes late");
     tool["name"] = json!("late_tool");
-    home.offer("late", &[tool]);
-    let until = Instant::now() + Duration::from_secs(30);
+    home.set_tools("late", &[tool]);
+    let deadline = Instant::now() + Duration::from_secs(30);
     loop {
-        let listed = hub.ask("", "tools/list", json!({})).await;
-        if names(&listed).contains(&"late_tool") {
+        let listed = gateway.send_request("", "tools/list", json!({})).await;
+        if tool_names(&listed).contains(&"late_tool") {
             assert!(listed["result"]["_meta"].get("toolyard/notes").is_none(), "{listed}");
             break;
         }
-        assert!(Instant::now() < until, "{listed} {}", hub.stderr());
+        assert!(Instant::now() < deadline, "{listed} {}", gateway.stderr());
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-    let answer = hub.ask("", "tools/call", json!({"name": "late_tool", "arguments": {"name": "Ada"}})).await;
+    let answer = gateway
+        .send_request("", "tools/call", json!({"name": "late_tool", "arguments": {"name": "Ada"}}))
+        .await;
     assert_eq!(answer["result"]["content"][0]["text"], "Hello, Ada!");
     tokio::time::sleep(Duration::from_millis(600)).await;
-    let said = hub.stderr();
-    assert!(said.contains("late: down: ") && said.contains("late: ready, 1 tool"), "{said}");
+    let stderr = gateway.stderr();
+    assert!(stderr.contains("late: down: ") && stderr.contains("late: ready, 1 tool"), "{stderr}");
 }

@@ -1,4 +1,4 @@
-"""A small MCP server of the legacy era: what it offers stands in a file, so that it can change between two starts."""
+"""A small legacy MCP server. It reads its tools from a file, so that they can change between two starts."""
 import json, os, sys, time
 
 settings = sys.argv[1]
@@ -9,7 +9,7 @@ with open(settings) as file:
     state = json.load(file)
 
 
-def answer(request, **fields):
+def respond(request, **fields):
     print(json.dumps({"jsonrpc": "2.0", "id": request["id"], **fields}), flush=True)
 
 
@@ -36,12 +36,12 @@ for line in sys.stdin:
         continue
     if method == "initialize":
         capabilities = {"tools": {}}
-        about = {"name": "fake", "version": "1"}
+        server_info = {"name": "fake", "version": "1"}
         version = "2025-06-18"
-        answer(request, result={"protocolVersion": version, "capabilities": capabilities, "serverInfo": about})
+        respond(request, result={"protocolVersion": version, "capabilities": capabilities, "serverInfo": server_info})
     elif method == "tools/list":
-        answer(request, result={"tools": state["tools"]})
+        respond(request, result={"tools": state["tools"]})
     elif method == "tools/call":
-        answer(request, result=call(parameters["name"], parameters.get("arguments") or {}))
+        respond(request, result=call(parameters["name"], parameters.get("arguments") or {}))
     else:
-        answer(request, error={"code": -32601, "message": "Method not found"})
+        respond(request, error={"code": -32601, "message": "Method not found"})

@@ -29,9 +29,9 @@ fn clients() -> TestHome {
 #[test]
 fn a_dry_run_shows_the_plan_and_writes_nothing() {
     let home = clients();
-    let seen = home.run(&["import", "--dry-run"]);
-    assert!(!seen.contains("canary"), "{seen}");
-    insta::assert_snapshot!(seen, @r#"
+    let output = home.run(&["import", "--dry-run"]);
+    assert!(!output.contains("canary"), "{output}");
+    insta::assert_snapshot!(output, @r#"
     + excel   stdio  uvx excel-mcp-server stdio   (Claude Code; Cursor)
     + github  http   https://api.example.com/mcp  Authorization: Bearer ${GITHUB_TOKEN}   (Claude Code)
         note: the secret in headers.Authorization was not copied: set the environment variable `GITHUB_TOKEN`
@@ -79,17 +79,17 @@ fn a_dry_run_shows_the_plan_and_writes_nothing() {
 #[test]
 fn an_unattended_import_skips_project_files() {
     let home = clients();
-    let asked = home.run(&["import"]);
-    assert!(asked.contains("nothing was imported: confirmation needs a terminal"), "{asked}");
-    assert!(asked.ends_with("--- exit 4"), "{asked}");
-    let taken = home.run(&["import", "--yes"]);
-    assert!(taken.contains("Wrote 4 servers to HOME/config/toolyard/toolyard.toml"), "{taken}");
+    let output = home.run(&["import"]);
+    assert!(output.contains("nothing was imported: confirmation needs a terminal"), "{output}");
+    assert!(output.ends_with("--- exit 4"), "{output}");
+    let output = home.run(&["import", "--yes"]);
+    assert!(output.contains("Wrote 4 servers to HOME/config/toolyard/toolyard.toml"), "{output}");
     let written = std::fs::read_to_string(home.path("config/toolyard/toolyard.toml")).unwrap();
     assert!(!written.contains("canary") && !written.contains("trusted"), "{written}");
-    assert!(!written.contains("run.sh"), "a project's file is not taken without a look at it: {written}");
+    assert!(!written.contains("run.sh"), "a project's file is not imported without review: {written}");
     home.run(&["import", ".vscode/mcp.json", "--yes"]);
     let written = std::fs::read_to_string(home.path("config/toolyard/toolyard.toml")).unwrap();
-    assert!(written.contains("/project/run.sh"), "one that was named is: {written}");
+    assert!(written.contains("/project/run.sh"), "a project file that is named is imported: {written}");
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn a_second_import_changes_nothing_and_shows_differences() {
       hint: --replace overwrites yours with the imported ones
     Nothing to import
     "#);
-    assert_eq!(std::fs::read_to_string(&file).unwrap(), first, "what is there stays");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), first, "existing settings are kept");
     insta::assert_snapshot!(home.run(&["import", "--client", "codex", "--replace", "--dry-run"]), @r#"
     ~ docs  differs from yours: replaced   (Codex)
         - url = "https://docs.example.com/mcp"
@@ -144,20 +144,20 @@ fn import_preserves_permissions_and_comments() {
 #[test]
 fn json_output_has_the_same_content() {
     let home = clients();
-    let seen = home.run(&["import", "--json", "--dry-run"]);
-    assert!(!seen.contains("canary"), "{seen}");
-    let facts: Value = serde_json::from_str(&seen).unwrap();
-    assert_eq!(facts["added"].as_array().unwrap().len(), 5);
-    assert_eq!(facts["found"].as_array().unwrap().len(), 4);
-    assert_eq!((&facts["written"], &facts["skipped"][0]["name"]), (&json!(false), &json!("toolyard")));
+    let output = home.run(&["import", "--json", "--dry-run"]);
+    assert!(!output.contains("canary"), "{output}");
+    let plan: Value = serde_json::from_str(&output).unwrap();
+    assert_eq!(plan["added"].as_array().unwrap().len(), 5);
+    assert_eq!(plan["found"].as_array().unwrap().len(), 4);
+    assert_eq!((&plan["written"], &plan["skipped"][0]["name"]), (&json!(false), &json!("toolyard")));
 }
 
 #[test]
 fn an_invalid_file_is_reported_and_skipped() {
     let home = clients();
     home.write(".cursor/mcp.json", "{\"mcpServers\": {\"x\": ");
-    let seen = home.run(&["import", "--yes"]);
-    assert!(seen.contains("note: the file is not JSON") && seen.contains("Wrote 3 servers"), "{seen}");
+    let output = home.run(&["import", "--yes"]);
+    assert!(output.contains("note: the file is not JSON") && output.contains("Wrote 3 servers"), "{output}");
     insta::assert_snapshot!(home.run(&["import", "HOME/nope.json"]), @r"
     --- stderr
     error: failed to read HOME/nope.json: No such file or directory (os error 2)

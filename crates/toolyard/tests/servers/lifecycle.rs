@@ -7,9 +7,9 @@ use std::{
 
 use serde_json::json;
 
-use crate::test_home::{TestHome, greet, wait_until};
+use crate::test_home::{TestHome, greet_tool, wait_until};
 
-const GREET: [&str; 4] = ["call", "greet", "--args", r#"{"name":"Ada"}"#];
+const CALL_GREET: [&str; 4] = ["call", "greet", "--args", r#"{"name":"Ada"}"#];
 
 #[test]
 fn a_hanging_server_is_skipped_for_a_while() {
@@ -31,11 +31,11 @@ fn a_hanging_server_is_skipped_for_a_while() {
     home.write("config/toolyard/toolyard.toml", "[servers.hangs]\ncommand = \"no-such-program\"\n");
     let listed = home.run(&["servers", "list"]);
     assert!(listed.contains("never started"), "{listed}");
-    let fails = [home.run(&["tools", "list"]), home.run(&["tools", "list"])];
-    assert!(fails[0].contains("note: hangs failed to start: "), "{fails:?}");
+    let outputs = [home.run(&["tools", "list"]), home.run(&["tools", "list"])];
+    assert!(outputs[0].contains("note: hangs failed to start: "), "{outputs:?}");
     assert!(
-        fails[1].contains("skipped 1 unavailable server: hangs."),
-        "a reason is reported once: {fails:?}"
+        outputs[1].contains("skipped 1 unavailable server: hangs."),
+        "the reason is reported only once: {outputs:?}"
     );
 }
 
@@ -47,14 +47,14 @@ fn interrupting_the_start_of_a_server_skips_it_next_time() {
         "[servers.hangs]\ncommand = \"sleep\"\nargs = [\"100\"]\nstartup_timeout = \"60s\"\n",
     );
     // No known source has this tool, so the server is started to learn its tools.
-    let waiting = home.command(&["call", "nobody_has_this"]).stderr(Stdio::piped()).spawn().unwrap();
+    let interrupted_call = home.command(&["call", "nobody_has_this"]).stderr(Stdio::piped()).spawn().unwrap();
     std::thread::sleep(Duration::from_secs(4));
-    let number = rustix::process::Pid::from_raw(i32::try_from(waiting.id()).unwrap()).unwrap();
-    rustix::process::kill_process(number, rustix::process::Signal::INT).unwrap();
-    let ended = home.seen(&waiting.wait_with_output().unwrap());
+    let pid = rustix::process::Pid::from_raw(i32::try_from(interrupted_call.id()).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let output = home.output_text(&interrupted_call.wait_with_output().unwrap());
     assert!(
-        ended.contains("interrupted while waiting for hangs") && ended.ends_with("--- exit 130"),
-        "{ended}"
+        output.contains("interrupted while waiting for hangs") && output.ends_with("--- exit 130"),
+        "{output}"
     );
     let next = home.run(&["tools", "list"]);
     assert!(next.contains("calculate") && next.contains("skipped 1 unavailable server: hangs"), "{next}");
@@ -66,7 +66,7 @@ fn interrupting_the_start_of_a_server_skips_it_next_time() {
 fn new_settings_files_are_owner_only() {
     use std::os::unix::fs::PermissionsExt as _;
     let home = TestHome::new();
-    home.add("fake", &[]);
+    home.add_server("fake", &[]);
     let mode = home.path("config/toolyard/toolyard.toml").metadata().unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 }
@@ -74,7 +74,7 @@ fn new_settings_files_are_owner_only() {
 #[test]
 fn a_server_is_added_tested_used_and_removed() {
     let home = TestHome::new();
-    insta::assert_snapshot!(home.add("fake", &[]), @r"
+    insta::assert_snapshot!(home.add_server("fake", &[]), @r"
     --- stderr
     added fake: HOME/config/toolyard/toolyard.toml
       hint: test it: toolyard servers test fake
@@ -88,7 +88,7 @@ fn a_server_is_added_tested_used_and_removed() {
     --- stderr
       fake: new tools, now enabled: greet
     ");
-    insta::assert_snapshot!(home.run(&GREET), @"Hello, Ada!");
+    insta::assert_snapshot!(home.run(&CALL_GREET), @"Hello, Ada!");
     for name in ["greet@fake", "fake.greet"] {
         assert_eq!(home.run(&["call", name, "--args", r#"{"name":"Ada"}"#]).trim_end(), "Hello, Ada!");
         let shown = home.run(&["tools", "show", name]);
@@ -131,34 +131,34 @@ fn a_server_is_added_tested_used_and_removed() {
       hint: add one with `toolyard servers add`, or run: toolyard import
     --- exit 2
     ");
-    home.assert_gone("fake");
+    home.assert_stopped("fake");
 }
 
 #[test]
 fn a_new_server_is_started_once_to_learn_its_tools() {
     let home = TestHome::new();
-    home.add("fake", &[]);
+    home.add_server("fake", &[]);
     let first = home.run(&["tools", "list"]);
     assert!(first.contains("note: new server fake, 1 tool enabled: greet"), "{first}");
-    assert_eq!(home.starts("fake").len(), 1);
+    assert_eq!(home.started_pids("fake").len(), 1);
     let second = home.run(&["tools", "list"]);
     assert!(second.contains("greet") && !second.contains("new server"), "{second}");
-    assert_eq!(home.starts("fake").len(), 1, "nothing is started when everything is known");
-    home.assert_gone("fake");
+    assert_eq!(home.started_pids("fake").len(), 1, "a server whose tools are known is not started");
+    home.assert_stopped("fake");
 }
 
 #[test]
-fn listing_starts_no_known_server() {
+fn listing_starts_no_server_whose_tools_are_known() {
     let home = TestHome::new();
     let names: Vec<String> = (0..10).map(|number| format!("fake{number}")).collect();
     for name in &names {
-        home.add(name, &[]);
+        home.add_server(name, &[]);
     }
     home.run(&["servers", "test"]);
-    let starts = |home: &TestHome| names.iter().map(|name| home.starts(name).len()).sum::<usize>();
+    let starts = |home: &TestHome| names.iter().map(|name| home.started_pids(name).len()).sum::<usize>();
     assert_eq!(starts(&home), 10);
-    for words in [&["tools", "list"][..], &["tools", "search", "greet"], &["servers", "list"], &["doctor"]] {
-        home.run(words);
+    for args in [&["tools", "list"][..], &["tools", "search", "greet"], &["servers", "list"], &["doctor"]] {
+        home.run(args);
     }
     assert_eq!(starts(&home), 10, "listing, searching and checking start nothing");
 }
@@ -166,8 +166,8 @@ fn listing_starts_no_known_server() {
 #[test]
 fn raw_prints_the_servers_response_verbatim() {
     let home = TestHome::new();
-    home.add("fake", &[]);
-    let raw = home.command(&[&GREET[..], &["--raw"]].concat()).output().unwrap();
+    home.add_server("fake", &[]);
+    let raw = home.command(&[&CALL_GREET[..], &["--raw"]].concat()).output().unwrap();
     let raw = String::from_utf8(raw.stdout).unwrap();
     assert_eq!(raw.trim_end(), r#"{"content": [{"type": "text", "text": "Hello, Ada!"}], "x-extra": 1.5}"#);
 }
@@ -175,7 +175,7 @@ fn raw_prints_the_servers_response_verbatim() {
 #[test]
 fn a_tools_error_is_reported() {
     let home = TestHome::new();
-    home.add("fake", &[]);
+    home.add_server("fake", &[]);
     home.run(&["servers", "test"]);
     insta::assert_snapshot!(home.run(&["call", "greet", "--args", r#"{"name":"nobody"}"#]), @r"
     --- stderr
@@ -187,13 +187,13 @@ fn a_tools_error_is_reported() {
 #[test]
 fn a_missing_program_does_not_affect_other_servers() {
     let home = TestHome::new();
-    home.add("fake", &[]);
+    home.add_server("fake", &[]);
     home.run(&["servers", "add", "broken", "--", "no-such-program-here"]);
     let tested = home.run(&["servers", "test", "broken"]);
     assert!(tested.contains("the command `no-such-program-here` was not found in PATH"), "{tested}");
     assert!(tested.contains("hint: show the log: toolyard servers logs broken"), "{tested}");
     assert!(tested.ends_with("--- exit 3"), "{tested}");
-    assert!(home.run(&GREET).contains("Hello, Ada!"));
+    assert!(home.run(&CALL_GREET).contains("Hello, Ada!"));
     let unknown = home.run(&["call", "no_such_tool"]);
     assert!(unknown.contains("servers that could not be reached: broken"), "{unknown}");
     assert!(
@@ -204,17 +204,17 @@ fn a_missing_program_does_not_affect_other_servers() {
 #[test]
 fn a_known_server_that_fails_to_start_is_unreachable() {
     let home = TestHome::new();
-    home.add("fake", &[]);
+    home.add_server("fake", &[]);
     home.run(&["servers", "test"]);
     std::fs::remove_file(home.path("server.py")).unwrap();
-    let seen = home.run(&GREET);
-    assert!(seen.contains("hint:") && seen.ends_with("--- exit 3"), "{seen}");
+    let output = home.run(&CALL_GREET);
+    assert!(output.contains("hint:") && output.ends_with("--- exit 3"), "{output}");
 }
 
 #[test]
 fn a_servers_stderr_is_logged() {
     let home = TestHome::new();
-    home.add("fake", &[]);
+    home.add_server("fake", &[]);
     insta::assert_snapshot!(home.run(&["servers", "logs", "fake"]), @r"
     --- stderr
     the log of fake is empty
@@ -229,11 +229,11 @@ fn a_servers_stderr_is_logged() {
     ");
 }
 
-/// A call in flight that lasts long.
-fn long_call(home: &TestHome) -> std::process::Child {
-    home.add("fake", &[]);
+/// Starts a call that lasts longer than the test, and waits until it has reached the server.
+fn start_long_call(home: &TestHome) -> std::process::Child {
+    home.add_server("fake", &[]);
     let slow = json!({"name": "sleep_long", "description": "Sleeps", "inputSchema": {"type": "object"}});
-    home.offer("fake", &[greet("Greets somebody"), slow]);
+    home.set_tools("fake", &[greet_tool("Greets somebody"), slow]);
     home.run(&["servers", "test"]);
     let child = home
         .command(&["call", "sleep_long", "--timeout", "100s"])
@@ -242,7 +242,7 @@ fn long_call(home: &TestHome) -> std::process::Child {
         .spawn()
         .unwrap();
     let called = home.path("fake.json.called");
-    assert!(wait_until(10_000, || called.exists()), "the call did not begin");
+    assert!(wait_until(10_000, || called.exists()), "the call did not reach the server");
     child
 }
 
@@ -253,19 +253,19 @@ fn signal(name: &str, process: u32) {
 #[test]
 fn ctrl_c_during_a_call_stops_the_server_and_reports_an_unknown_outcome() {
     let home = TestHome::new();
-    let child = long_call(&home);
+    let child = start_long_call(&home);
     signal("-INT", child.id());
     let output = child.wait_with_output().unwrap();
-    let seen = home.seen(&output);
-    assert!(seen.contains("may have taken effect") && seen.ends_with("--- exit 5"), "{seen}");
-    home.assert_gone("fake");
+    let output = home.output_text(&output);
+    assert!(output.contains("may have taken effect") && output.ends_with("--- exit 5"), "{output}");
+    home.assert_stopped("fake");
 }
 
 #[test]
 fn a_server_is_stopped_when_toolyard_is_killed() {
     let home = TestHome::new();
-    let mut child = long_call(&home);
+    let mut child = start_long_call(&home);
     signal("-KILL", child.id());
     child.wait().unwrap();
-    home.assert_gone("fake");
+    home.assert_stopped("fake");
 }

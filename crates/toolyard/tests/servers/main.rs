@@ -1,6 +1,6 @@
-//! MCP servers as a person meets them on the command line, with a small server whose behaviour the tests change.
+//! The commands for MCP servers (`servers`, `import`, `trust`, `prompt`), with a fake server whose tools the tests change.
 
-#![expect(clippy::unwrap_used, reason = "a test helper fails its test")]
+#![expect(clippy::unwrap_used, reason = "a panic in a test helper fails the test, as intended")]
 
 mod import;
 mod lifecycle;

@@ -30,11 +30,11 @@ impl TestHome {
         std::fs::write(file, text).unwrap();
     }
 
-    pub(crate) fn command(&self, words: &[&str]) -> Command {
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let home = self.folder.path();
         let mut command = Command::new(env!("CARGO_BIN_EXE_toolyard"));
         command
-            .args(words)
+            .args(args)
             .current_dir(home.join("project"))
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap())
@@ -47,63 +47,64 @@ impl TestHome {
     }
 
     /// The output of a command, and its exit code if that is not 0.
-    pub(crate) fn run(&self, words: &[&str]) -> String {
-        self.seen(&self.command(words).output().unwrap())
+    pub(crate) fn run(&self, args: &[&str]) -> String {
+        self.output_text(&self.command(args).output().unwrap())
     }
 
-    pub(crate) fn seen(&self, output: &std::process::Output) -> String {
-        let mut seen = String::from_utf8(output.stdout.clone()).unwrap();
+    /// The stdout and stderr of a finished command, its exit code if not 0, and times and paths normalized.
+    pub(crate) fn output_text(&self, output: &std::process::Output) -> String {
+        let mut text = String::from_utf8(output.stdout.clone()).unwrap();
         let errors = String::from_utf8(output.stderr.clone()).unwrap();
         if !errors.is_empty() {
-            let _ = write!(seen, "--- stderr\n{errors}");
+            let _ = write!(text, "--- stderr\n{errors}");
         }
         if !output.status.success() {
-            let _ = write!(seen, "--- exit {}", output.status.code().unwrap_or(-1));
+            let _ = write!(text, "--- exit {}", output.status.code().unwrap_or(-1));
         }
         let home = self.folder.path().canonicalize().unwrap();
-        without_times(&seen.replace(home.to_str().unwrap(), "HOME"))
+        without_times(&text.replace(home.to_str().unwrap(), "HOME"))
     }
 
     /// Sets the tools of a fake server.
-    pub(crate) fn offer(&self, server: &str, tools: &[Value]) {
+    pub(crate) fn set_tools(&self, server: &str, tools: &[Value]) {
         self.write(&format!("{server}.json"), &json!({ "tools": tools }).to_string());
     }
 
     /// The program and arguments of a fake server.
-    pub(crate) fn words(&self, server: &str) -> [String; 3] {
+    pub(crate) fn server_command(&self, server: &str) -> [String; 3] {
         let home = self.folder.path().canonicalize().unwrap();
         let text = |name: &str| home.join(name).to_str().unwrap().to_owned();
         ["python3".to_owned(), text("server.py"), text(&format!("{server}.json"))]
     }
 
-    /// Adds a fake server with the tool `greet`, with more arguments for `servers add`.
-    pub(crate) fn add(&self, server: &str, more: &[&str]) -> String {
-        self.offer(server, &[greet("Greets somebody")]);
-        let program = self.words(server);
-        let words: Vec<&str> = ["servers", "add", server]
+    /// Adds a fake server with the tool `greet`, with these options of `servers add`.
+    pub(crate) fn add_server(&self, server: &str, add_args: &[&str]) -> String {
+        self.set_tools(server, &[greet_tool("Greets somebody")]);
+        let program = self.server_command(server);
+        let args: Vec<&str> = ["servers", "add", server]
             .into_iter()
-            .chain(more.iter().copied())
+            .chain(add_args.iter().copied())
             .chain(["--"])
             .chain(program.iter().map(String::as_str))
             .collect();
-        self.run(&words)
+        self.run(&args)
     }
 
     /// The process ids a server was started with.
-    pub(crate) fn starts(&self, server: &str) -> Vec<u32> {
+    pub(crate) fn started_pids(&self, server: &str) -> Vec<u32> {
         let text = std::fs::read_to_string(self.path(&format!("{server}.json.pids"))).unwrap_or_default();
         text.lines().map(|line| line.parse().unwrap()).collect()
     }
 
     /// Asserts that all processes of a server end within two seconds.
-    pub(crate) fn assert_gone(&self, server: &str) {
-        for process in self.starts(server) {
-            assert!(wait_until(2_000, || !is_alive(process)), "{server} is still there as {process}");
+    pub(crate) fn assert_stopped(&self, server: &str) {
+        for process in self.started_pids(server) {
+            assert!(wait_until(2_000, || !is_alive(process)), "{server} still runs as process {process}");
         }
     }
 }
 
-pub(crate) fn greet(description: &str) -> Value {
+pub(crate) fn greet_tool(description: &str) -> Value {
     json!({
         "name": "greet",
         "description": description,
@@ -117,10 +118,10 @@ pub(crate) fn is_alive(process: u32) -> bool {
     state.is_ok_and(|state| !state.contains(") Z "))
 }
 
-pub(crate) fn wait_until(milliseconds: u64, mut is_so: impl FnMut() -> bool) -> bool {
-    (0..milliseconds / 20).any(|_| {
+pub(crate) fn wait_until(timeout_ms: u64, mut condition: impl FnMut() -> bool) -> bool {
+    (0..timeout_ms / 20).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(20));
-        is_so()
+        condition()
     })
 }
 
@@ -128,13 +129,13 @@ pub(crate) fn wait_until(milliseconds: u64, mut is_so: impl FnMut() -> bool) -> 
 fn without_times(text: &str) -> String {
     let is_time = |word: &str| word.parse::<f64>().is_ok() && word.contains('.');
     let is_date = |word: &str| word.starts_with("20") && word.ends_with('Z');
-    let word = |word: &str| match word {
+    let normalize = |word: &str| match word {
         time if is_time(time) => "N".to_owned(),
         date if is_date(date) => "DATE".to_owned(),
         other => other.to_owned(),
     };
     text.split('\n')
-        .map(|line| line.split(' ').map(word).collect::<Vec<_>>().join(" "))
+        .map(|line| line.split(' ').map(normalize).collect::<Vec<_>>().join(" "))
         .collect::<Vec<_>>()
         .join("\n")
 }

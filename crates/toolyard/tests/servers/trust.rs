@@ -2,25 +2,26 @@
 
 use serde_json::json;
 
-use crate::test_home::{TestHome, greet};
+use crate::test_home::{TestHome, greet_tool};
 
-const GREET: [&str; 4] = ["call", "greet", "--args", r#"{"name":"Ada"}"#];
+const CALL_GREET: [&str; 4] = ["call", "greet", "--args", r#"{"name":"Ada"}"#];
 
-fn starts_nothing_until_trusted(home: &TestHome) {
-    for words in [&["tools", "list"][..], &["servers", "test"], &["servers", "list"], &["doctor"], &GREET] {
-        home.run(words);
+fn assert_nothing_starts_until_trusted(home: &TestHome) {
+    for args in [&["tools", "list"][..], &["servers", "test"], &["servers", "list"], &["doctor"], &CALL_GREET]
+    {
+        home.run(args);
     }
-    assert!(home.starts("fake").is_empty(), "nobody trusted it");
+    assert!(home.started_pids("fake").is_empty(), "an untrusted server was started");
     home.run(&["trust", "--yes"]);
-    assert!(home.run(&GREET).contains("Hello, Ada!"));
-    assert_eq!(home.starts("fake").len(), 1);
+    assert!(home.run(&CALL_GREET).contains("Hello, Ada!"));
+    assert_eq!(home.started_pids("fake").len(), 1);
 }
 
 #[test]
 fn a_projects_mcp_json_starts_nothing_until_it_is_trusted() {
     let home = TestHome::new();
-    home.offer("fake", &[greet("Greets somebody")]);
-    let [command, program, settings] = home.words("fake");
+    home.set_tools("fake", &[greet_tool("Greets somebody")]);
+    let [command, program, settings] = home.server_command("fake");
     let file = json!({"mcpServers": {"fake": {"command": command, "args": [program, settings]}}});
     home.write("project/.mcp.json", &file.to_string());
     insta::assert_snapshot!(home.run(&["servers", "list"]), @r"
@@ -28,7 +29,7 @@ fn a_projects_mcp_json_starts_nothing_until_it_is_trusted() {
     note: ignored until trusted: servers of .mcp.json. Review it, then run: toolyard trust
     No servers yet. Add one with `toolyard servers add`, or import those of your editors: toolyard import
     ");
-    starts_nothing_until_trusted(&home);
+    assert_nothing_starts_until_trusted(&home);
 
     let other = json!({"mcpServers": {"evil": {"command": command, "args": [program, settings]}}});
     home.write("project/.mcp.json", &other.to_string());
@@ -36,14 +37,14 @@ fn a_projects_mcp_json_starts_nothing_until_it_is_trusted() {
         home.run(&["servers", "test"]).contains("ignored until trusted"),
         "a changed file must be trusted again"
     );
-    assert_eq!(home.starts("fake").len(), 1);
+    assert_eq!(home.started_pids("fake").len(), 1);
 }
 
 #[test]
 fn a_projects_settings_start_nothing_until_they_are_trusted() {
     let home = TestHome::new();
-    home.offer("fake", &[greet("Greets somebody")]);
-    let [command, program, settings] = home.words("fake");
+    home.set_tools("fake", &[greet_tool("Greets somebody")]);
+    let [command, program, settings] = home.server_command("fake");
     let file = format!("[servers.fake]\ncommand = \"{command}\"\nargs = [\"{program}\", \"{settings}\"]\n");
     home.write("project/toolyard.toml", &file);
     insta::assert_snapshot!(home.run(&["servers", "list"]), @r"
@@ -51,5 +52,5 @@ fn a_projects_settings_start_nothing_until_they_are_trusted() {
     note: ignored until trusted: servers of toolyard.toml. Review it, then run: toolyard trust
     No servers yet. Add one with `toolyard servers add`, or import those of your editors: toolyard import
     ");
-    starts_nothing_until_trusted(&home);
+    assert_nothing_starts_until_trusted(&home);
 }

@@ -1,5 +1,5 @@
-//! Approvals: `store.rs` reads and writes approval requests and decisions, `session.rs` is what the driver does with them.
+//! Approvals: `store.rs` reads and writes approval requests and decisions, `handling.rs` is what the driver does with them.
 //! The first decision counts, wherever it is made.
 
-mod session;
+mod handling;
 pub(super) mod store;

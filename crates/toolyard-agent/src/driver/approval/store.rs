@@ -17,7 +17,6 @@ use crate::{
 #[derive(Debug)]
 pub(in crate::driver) struct PendingApproval {
     pub(super) request: ApprovalRequest,
-    /// The stored text.
     pub(super) text: String,
     /// Hash of the tool: the scope of "always".
     pub(super) tool: String,
@@ -25,7 +24,7 @@ pub(in crate::driver) struct PendingApproval {
     pub(super) call: String,
 }
 
-/// A decision on a call.
+/// A decision on an approval request, made here or elsewhere.
 #[derive(Debug, Clone)]
 pub(in crate::driver) struct Decision {
     allowed: bool,
@@ -34,7 +33,6 @@ pub(in crate::driver) struct Decision {
 }
 
 impl Decision {
-    /// The decision in a stored approval.
     pub(super) fn of(record: &ApprovalRecord) -> Option<Self> {
         let allowed = record.outcome? == ApprovalOutcome::Approved;
         Some(Self { allowed, always: false, by: record.decided_by.clone().unwrap_or_default() })

@@ -5,12 +5,11 @@ use toolyard_model::{ToolCalling, lenient_json::parse_document, tool_call_parser
 
 use crate::ModelTask;
 
-/// Start of a plan in text.
 const PLAN_TAG: &str = "<plan";
-/// A longer JSON reply is not parsed again for every piece, because it is parsed from its beginning each time.
+/// A longer JSON reply is parsed again only when it has grown by 1/32, because it is parsed from its beginning each time.
 const MAX_EAGER_PARSE_BYTES: usize = 4 << 10;
 
-/// Extracts the answer from the pieces of a reply, as soon as it can hardly be anything but an answer.
+/// Extracts the answer from the pieces of a reply, as soon as the reply is very likely an answer.
 #[derive(Debug)]
 pub(super) struct AnswerStream {
     format: ReplyFormat,
@@ -23,14 +22,13 @@ enum ReplyFormat {
     Answer,
     /// `{"answer": "…"}`, or JSON that is no answer.
     Json { received: String, parsed_bytes: usize },
-    /// Text that tool calls or a plan may follow.
+    /// Text, possibly followed by tool calls or a plan.
     Text { parser: Box<StreamingParser>, held: String },
     /// Nothing more is streamed.
     Silent,
 }
 
 impl AnswerStream {
-    /// A stream for the reply to a task.
     pub(super) fn new(task: &ModelTask, mode: ToolCalling) -> Self {
         let format = match (task, mode) {
             (ModelTask::Answer, _) => ReplyFormat::Answer,
@@ -69,12 +67,11 @@ impl AnswerStream {
         delta
     }
 
-    /// Whether tool calls may follow.
+    /// Whether tool calls or a plan may follow, in which case the streamed text is not the answer.
     pub(super) fn is_tentative(&self) -> bool {
         matches!(self.format, ReplyFormat::Text { .. } | ReplyFormat::Silent)
     }
 
-    /// The answer as far as it was streamed.
     pub(super) fn into_streamed(self) -> String {
         self.streamed
     }
@@ -142,7 +139,7 @@ mod tests {
 
     const PLAN_TASK: ModelTask = ModelTask::Plan { round: 0, repair: false };
 
-    fn pieces(mode: ToolCalling, reply: &str) -> Vec<String> {
+    fn streamed_pieces(mode: ToolCalling, reply: &str) -> Vec<String> {
         let mut stream = AnswerStream::new(&PLAN_TASK, mode);
         reply
             .chars()
@@ -158,7 +155,7 @@ mod tests {
             (Native, "Hello, I can help you."),
             (Schema, r#"{"answer":"Hello, I can help you."}"#),
         ] {
-            let streamed = pieces(mode, reply);
+            let streamed = streamed_pieces(mode, reply);
             assert!(streamed.len() > 10, "{mode:?}: {streamed:?}");
             assert!("Hello, I can help you.".starts_with(&streamed.concat()), "{mode:?}: {streamed:?}");
         }
@@ -179,7 +176,7 @@ mod tests {
             ),
             (Native, "I will plan. <plan>{}</plan>", "I will plan. "),
         ] {
-            assert_eq!(pieces(mode, reply).concat().trim_end(), streamed.trim_end(), "{reply}");
+            assert_eq!(streamed_pieces(mode, reply).concat().trim_end(), streamed.trim_end(), "{reply}");
         }
     }
 
@@ -190,7 +187,7 @@ mod tests {
             serde_json::json!({ "answer": answer }).to_string(),
             r#"{"answer":"a\"b\\c\n\u4e2d\ud834\udd1e end"}"#.to_owned(),
         ] {
-            assert_eq!(pieces(Schema, &written).concat(), answer, "{written}");
+            assert_eq!(streamed_pieces(Schema, &written).concat(), answer, "{written}");
         }
     }
 
@@ -206,13 +203,13 @@ mod tests {
         #[test]
         fn json_answers_are_streamed_completely(answer in any::<String>()) {
             let written = serde_json::json!({ "answer": answer }).to_string();
-            let streamed = pieces(Schema, &written).concat();
+            let streamed = streamed_pieces(Schema, &written).concat();
             prop_assert_eq!(streamed, answer);
         }
 
         #[test]
         fn text_answers_are_streamed_in_order(answer in "[a-zA-Z ,.!?中文\n<>{}`]{0,200}") {
-            let streamed = pieces(Text, &answer).concat();
+            let streamed = streamed_pieces(Text, &answer).concat();
             if let Some(rest) = unstreamed(answer.trim(), &streamed) {
                 prop_assert!(answer.trim().ends_with(rest));
             }

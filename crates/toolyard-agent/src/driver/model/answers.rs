@@ -4,66 +4,68 @@ use std::sync::Arc;
 
 use toolyard_model::ToolCalling;
 
-use super::{model_io::question, step_view::StepView};
+use super::{
+    super::run_driver::RunDriver,
+    model_io::question,
+    step_view::{StepView, cached_views},
+};
 use crate::{
-    AgentParts, CoordinationAgent, Language, Run, StepEnd, StepPhase, StepReport,
+    CoordinationAgent, Language, StepEnd, StepPhase, StepReport,
     prompt::templates::{RunTemplates, fill},
 };
 
-fn reports(views: &[StepView]) -> Vec<StepReport> {
-    views.iter().map(StepView::report).collect()
-}
-
-fn answer_language(parts: &AgentParts, run: &Run) -> Language {
-    parts.config.language.for_question(question(run))
-}
-
-fn coordination_agent(parts: &AgentParts, run: &Run) -> CoordinationAgent {
-    CoordinationAgent::new(Arc::clone(&parts.config)).with_language(answer_language(parts, run))
-}
-
-/// The best result so far.
-pub(super) fn fallback_answer(parts: &AgentParts, run: &Run, views: &[StepView]) -> Option<String> {
-    coordination_agent(parts, run).fallback_answer(&reports(views))
-}
-
-/// The table a single step returned, for small models that would only talk about it.
-pub(super) fn direct_answer(parts: &AgentParts, run: &Run, views: &[StepView]) -> Option<String> {
-    let (ToolCalling::Schema, [only]) = (parts.model.tool_calling(), views) else { return None };
-    coordination_agent(parts, run).direct_answer(question(run), &reports(views), only.value.as_deref())
-}
-
-/// Notice at the end of an answer that reached the model's output limit.
-pub(super) fn truncation_notice(parts: &AgentParts, run: &Run) -> &'static str {
-    coordination_agent(parts, run).truncation_notice()
-}
-
-/// The tools and sources an answer is based on.
-pub(super) fn sources(parts: &AgentParts, run: &Run, views: &[StepView]) -> Vec<String> {
-    coordination_agent(parts, run).sources(&reports(views))
-}
-
-/// Why there is no answer, and what to do about it.
-pub(super) fn failure(parts: &AgentParts, run: &Run, views: &[StepView]) -> (String, Option<String>) {
-    let hint = views.iter().find_map(|view| match &view.step.phase {
-        StepPhase::Ended(StepEnd::Failed { hint, .. }) => hint.clone(),
-        _ => None,
-    });
-    if views.is_empty() {
-        let problems: Vec<String> = run.problems().iter().map(ToString::to_string).collect();
-        let templates = RunTemplates::of(answer_language(parts, run));
-        let message = fill(templates.no_plan, &[("problems", &problems.join("; "))]);
-        return (message, Some(templates.no_plan_hint.to_owned()));
+impl RunDriver<'_> {
+    fn views(&self) -> Vec<StepView> {
+        cached_views(&self.run, &self.context.values)
     }
-    (coordination_agent(parts, run).failure_answer(&reports(views)), hint)
-}
 
-/// The calls that a dry run did not make.
-pub(super) fn dry_run_answer(parts: &AgentParts, run: &Run, views: &[StepView]) -> String {
-    let simulated =
-        views.iter().filter(|view| matches!(view.step.phase, StepPhase::Ended(StepEnd::Simulated)));
-    let lines = simulated.map(|view| format!("- {}: {}", view.step.step.id, view.step.step.tool_type));
-    let heading = RunTemplates::of(answer_language(parts, run)).rehearsed.to_owned();
-    let lines: Vec<String> = std::iter::once(heading).chain(lines).collect();
-    lines.join("\n")
+    pub(super) fn reports(&self) -> Vec<StepReport> {
+        self.views().iter().map(StepView::report).collect()
+    }
+
+    fn answer_language(&self) -> Language {
+        self.context.parts.config.language.for_question(question(&self.run))
+    }
+
+    pub(super) fn coordination_agent(&self) -> CoordinationAgent {
+        CoordinationAgent::new(Arc::clone(&self.context.parts.config)).with_language(self.answer_language())
+    }
+
+    /// The best result so far.
+    pub(in crate::driver) fn fallback_answer(&self) -> Option<String> {
+        self.coordination_agent().fallback_answer(&self.reports())
+    }
+
+    /// The table a single step returned, for small models that would only talk about it.
+    pub(super) fn direct_answer(&self) -> Option<String> {
+        let (views, mode) = (self.views(), self.context.parts.model.tool_calling());
+        let (ToolCalling::Schema, [only]) = (mode, views.as_slice()) else { return None };
+        let agent = self.coordination_agent();
+        agent.direct_answer(question(&self.run), &[only.report()], only.value.as_deref())
+    }
+
+    /// Why there is no answer, and what to do about it.
+    pub(super) fn failure_and_hint(&self) -> (String, Option<String>) {
+        let steps = self.run.steps();
+        if steps.is_empty() {
+            let problems: Vec<String> = self.run.problems().iter().map(ToString::to_string).collect();
+            let templates = RunTemplates::of(self.answer_language());
+            let message = fill(templates.no_plan, &[("problems", &problems.join("; "))]);
+            return (message, Some(templates.no_plan_hint.to_owned()));
+        }
+        let hint = steps.iter().find_map(|step| match &step.phase {
+            StepPhase::Ended(StepEnd::Failed { hint, .. }) => hint.clone(),
+            _ => None,
+        });
+        (self.coordination_agent().failure_answer(&self.reports()), hint)
+    }
+
+    /// The calls that a dry run did not make.
+    pub(super) fn dry_run_answer(&self) -> String {
+        let steps = self.run.steps().iter();
+        let simulated = steps.filter(|step| matches!(step.phase, StepPhase::Ended(StepEnd::Simulated)));
+        let lines = simulated.map(|step| format!("- {}: {}", step.step.id, step.step.tool_type));
+        let heading = RunTemplates::of(self.answer_language()).dry_run_heading.to_owned();
+        std::iter::once(heading).chain(lines).collect::<Vec<_>>().join("\n")
+    }
 }

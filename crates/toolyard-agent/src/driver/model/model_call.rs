@@ -5,10 +5,7 @@ use tokio::time::Instant;
 use toolyard_model::{FinishReason, ModelError, ModelEvent, ModelReply, ModelRequest, Usage};
 
 use super::{
-    super::{context::Context, limits::remaining_tokens},
-    answer_stream::AnswerStream,
-    model_io::build_request,
-    step_view::load_views,
+    super::context::Context, answer_stream::AnswerStream, model_io::build_request, step_view::load_views,
 };
 use crate::{AgentParts, ModelTask, Run, RunUpdate, RunWatcher};
 
@@ -23,7 +20,6 @@ const MAX_SENT_TOKEN_LIMIT: u64 = 16_384;
 /// How many tools' result shapes a planner may see.
 const MAX_RESULT_SHAPES: usize = 2_000;
 
-/// The outcome of a model request.
 #[derive(Debug)]
 pub(in crate::driver) struct ModelOutcome {
     pub(in crate::driver) reply: Result<ModelReply, ModelError>,
@@ -32,7 +28,6 @@ pub(in crate::driver) struct ModelOutcome {
     pub(in crate::driver) milliseconds: u64,
 }
 
-/// Sends the request for a task.
 pub(in crate::driver) async fn call_model(context: Context<'_>, run: Run, task: ModelTask) -> ModelOutcome {
     let started = Instant::now();
     let views = load_views(&context, &run, &task).await;
@@ -46,10 +41,16 @@ pub(in crate::driver) async fn call_model(context: Context<'_>, run: Run, task: 
     context.watcher.on_update(&RunUpdate::ModelRequested { task: task.clone() });
     let mut stream = AnswerStream::new(&task, context.parts.model.tool_calling());
     let max_bytes = reply_limit(remaining);
-    let reply = receive(context.parts, context.watcher, &request, &mut stream, max_bytes).await;
+    let reply = receive_reply(context.parts, context.watcher, &request, &mut stream, max_bytes).await;
     let reply = reply.map(|reply| with_usage(context.parts, &request, reply));
     let milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     ModelOutcome { reply, streamed: stream.into_streamed(), milliseconds }
+}
+
+fn remaining_tokens(run: &Run) -> u64 {
+    let usage = run.usage().model;
+    let limit = run.request().map_or(0, |request| request.limits.tokens);
+    limit.saturating_sub(usage.input.saturating_add(usage.output))
 }
 
 fn token_limit(requested: Option<u32>, remaining: u64) -> Option<u32> {
@@ -68,7 +69,7 @@ fn reply_limit(remaining_tokens: u64) -> usize {
         .clamp(MIN_REPLY_LIMIT_BYTES, MAX_REPLY_BYTES)
 }
 
-async fn receive(
+async fn receive_reply(
     parts: &AgentParts,
     watcher: &dyn RunWatcher,
     request: &ModelRequest,
@@ -93,6 +94,7 @@ async fn receive(
     Ok(reply)
 }
 
+/// The size of an event; at least 1, so that empty events count too.
 fn event_bytes(event: &ModelEvent) -> usize {
     1 + match event {
         ModelEvent::Text(text) | ModelEvent::Reasoning(text) => text.len(),

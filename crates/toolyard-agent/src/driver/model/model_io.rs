@@ -13,7 +13,7 @@ use super::{
 use crate::{
     AgentParts, AgentTools, CoordinationAgent, ExecutionAgent, ModelTask, Plan, PlanProblem, PlannedTool,
     PlannerDecision, PlanningAgent, PlanningContext, RepairNotes, Run, Step, StepEnd, StepPhase, StepReport,
-    StepRun, StepSummary, SuccessRates, Verification, VerificationAgent, check_plan,
+    StepRun, StepSummary, Verification, VerificationAgent, check_plan,
     discovery::tools_for_task,
     planning::reply::plan_text::clean_answer,
     prompt::PromptTool,
@@ -21,7 +21,6 @@ use crate::{
     values::{StepValues, outline, step_value},
 };
 
-/// Builds the request for a task.
 pub(super) fn build_request(
     parts: &AgentParts,
     run: &Run,
@@ -60,7 +59,6 @@ pub(super) fn build_request(
     request.unwrap_or_default()
 }
 
-/// The question of a run.
 pub(super) fn question(run: &Run) -> &str {
     run.request().map(|request| request.question.as_str()).unwrap_or_default()
 }
@@ -76,20 +74,20 @@ fn planning_context(
     shapes: &[ResultShape],
 ) -> PlanningContext {
     let request = run.request().cloned().unwrap_or_default();
-    let tools = tools_for_task(&parts.config, &parts.hub, &request.question, SuccessRates::new(), shapes);
+    let tools = tools_for_task(&parts.config, &parts.hub, &request.question, shapes);
     let summary = |view: &StepView| {
         let step = view.step.step.clone();
         StepSummary {
             step: step.id,
             tool: step.tool_type,
             summary: view.outline(),
-            failed: !view.step.has_value(),
+            lacks_value: !view.step.has_value(),
         }
     };
     PlanningContext {
         history: request.history,
         problems: run.problems().to_vec(),
-        previous: run.rejected_reply().map(str::to_owned),
+        rejected_reply: run.rejected_reply().map(str::to_owned),
         finished: views.iter().map(summary).collect(),
         ..PlanningContext::new(request.question, parts.model.tool_calling(), tools)
     }
@@ -97,7 +95,7 @@ fn planning_context(
 
 fn repair_request(parts: &AgentParts, step: &StepRun, views: &[StepView]) -> Option<ModelRequest> {
     let snapshot = parts.hub.snapshot();
-    let tool = PromptTool::from_candidate(snapshot.find(&step.step.tool_type)?.used.first()?);
+    let tool = PromptTool::from_candidate(snapshot.find(&step.step.tool_type)?.equivalents.first()?);
     let problem = match (&step.phase, &step.verification) {
         (StepPhase::Ended(StepEnd::Failed { message, .. }), _) => message.clone(),
         (_, Some(found)) => found.issues.join("; "),
@@ -123,8 +121,8 @@ pub(super) fn read_plan(
     let views = cached_views(run, &StepValues::default());
     let tools = AgentTools::new(&parts.config, &parts.hub);
     let context = planning_context(parts, run, &views, &[]);
-    let read = planning_agent(parts).parse_reply(&context, reply, &tools);
-    let (decision, notes) = read.map_err(|problem| vec![problem])?;
+    let parsed = planning_agent(parts).parse_reply(&context, reply, &tools);
+    let (decision, notes) = parsed.map_err(|problem| vec![problem])?;
     let mut plan = match decision {
         PlannerDecision::Plan(plan) => plan,
         PlannerDecision::Answer(answer) if answer.trim().is_empty() => {
@@ -134,17 +132,21 @@ pub(super) fn read_plan(
     };
     let mut limits = run.request().map(|request| request.limits.clone()).unwrap_or_default();
     limits.steps = limits.steps.saturating_sub(run.usage().steps);
-    let done: Vec<&str> =
+    let finished: Vec<&str> =
         run.steps().iter().filter(|step| step.has_value()).map(|step| step.step.id.as_str()).collect();
-    let problems = check_plan(&plan, &tools, &limits, &done);
+    let problems = check_plan(&plan, &tools, &limits, &finished);
     if !problems.is_empty() {
         return Err(problems);
     }
-    let known: Vec<String> =
-        plan.steps.iter().map(|step| step.id.clone()).chain(done.iter().map(|&id| id.to_owned())).collect();
+    let known_steps: Vec<String> = plan
+        .steps
+        .iter()
+        .map(|step| step.id.clone())
+        .chain(finished.iter().map(|&id| id.to_owned()))
+        .collect();
     for step in &mut plan.steps {
         for reference in references(&step.arguments) {
-            if known.contains(&reference.step) && !step.dependencies.contains(&reference.step) {
+            if known_steps.contains(&reference.step) && !step.dependencies.contains(&reference.step) {
                 step.dependencies.push(reference.step);
             }
         }
@@ -158,20 +160,19 @@ pub(super) fn planned_tools(
     plan: &Plan,
     mut notes: RepairNotes,
 ) -> BTreeMap<String, PlannedTool> {
-    let tool = |step: &Step| {
+    let planned_tool = |step: &Step| {
         let notes = notes.remove(&step.id).unwrap_or_default();
-        (step.id.clone(), ResolvedTool::resolve(parts, &step.tool_type).planned(notes))
+        (step.id.clone(), ResolvedTool::resolve(parts, &step.tool_type).into_planned_tool(notes))
     };
-    plan.steps.iter().map(tool).collect()
+    plan.steps.iter().map(planned_tool).collect()
 }
 
 /// The model's verdict; without one, the verdict by rule.
 pub(super) fn read_judgement(reply: &ModelReply, by_rule: Verification) -> Verification {
-    let judged = VerificationAgent::default().parse_judgement(reply);
-    judged.map_or(by_rule, |judged| Verification { reported_error: false, ..judged })
+    let by_model = VerificationAgent::default().parse_judgement(reply);
+    by_model.map_or(by_rule, |verdict| Verification { reported_error: false, ..verdict })
 }
 
-/// The text a model produced for a reasoning step.
 pub(super) fn reasoning_text(run: &Run, step: &StepRun) -> Option<String> {
     let task = ModelTask::Reason { step: step.step.id.clone() };
     run.reply(&task).map(|reply| clean_answer(&reply.text))

@@ -3,11 +3,9 @@
 use toolyard_model::{FinishReason, ModelReply};
 
 use super::{
-    super::{session::Session, steps},
+    super::{run_driver::RunDriver, steps},
     answer_stream::unstreamed,
-    answers,
     model_io::{planned_tools, read_judgement, read_plan, reasoning_text},
-    step_view::{StepView, cached_views},
 };
 use crate::{
     AgentError, ExecutionAgent, ModelTask, PlanProblem, PlannerDecision, RunEnd, RunEvent, RunLimit,
@@ -15,14 +13,14 @@ use crate::{
     values::step_value,
 };
 
-impl Session<'_> {
+impl RunDriver<'_> {
     /// Processes the reply to a task, if there is one. Returns whether the run changed.
     pub(in crate::driver) fn read_plan_reply(&mut self, task: &Task) -> Result<bool, AgentError> {
         let Some(reply) = task.model_task().and_then(|task| self.run.reply(&task)) else { return Ok(false) };
         match read_plan(self.context.parts, &self.run, reply) {
             Ok((PlannerDecision::Answer(answer), _)) => {
                 let truncated = is_truncated(reply);
-                self.answer(answer, truncated)?;
+                self.end_with_model_answer(answer, truncated)?;
             }
             Ok((PlannerDecision::Plan(plan), notes)) => {
                 self.discard_streamed();
@@ -67,13 +65,14 @@ impl Session<'_> {
     pub(in crate::driver) fn read_repair_reply(&mut self, id: &str) -> Result<bool, AgentError> {
         let task = ModelTask::Repair { step: id.to_owned() };
         let (Some(step), Some(reply)) = (self.run.step(id), self.run.reply(&task)) else { return Ok(false) };
-        let failed = |reason: &str| RunEvent::RepairFailed { step: id.to_owned(), reason: reason.to_owned() };
+        let repair_failed =
+            |reason: &str| RunEvent::RepairFailed { step: id.to_owned(), reason: reason.to_owned() };
         let event = match ExecutionAgent::default().parse_repair(reply) {
             Some(arguments) if arguments == step.step.arguments => {
-                failed("the model repeated the same arguments")
+                repair_failed("the model repeated the same arguments")
             }
             Some(arguments) => RunEvent::StepRepaired { step: id.to_owned(), arguments },
-            None => failed("the model returned no readable arguments"),
+            None => repair_failed("the model returned no readable arguments"),
         };
         self.record(event).map(|()| true)
     }
@@ -90,48 +89,45 @@ impl Session<'_> {
     pub(in crate::driver) fn read_answer_reply(&mut self) -> Result<bool, AgentError> {
         let reply = self.run.reply(&ModelTask::Answer);
         let reply = reply.map(|reply| (clean_answer(&reply.text), is_truncated(reply)));
-        let (parts, views) = (self.context.parts, self.views());
-        if let (None, Some(table)) = (&reply, answers::direct_answer(parts, &self.run, &views)) {
-            return self.answer(table, false).map(|()| true);
+        if let (None, Some(table)) = (&reply, self.direct_answer()) {
+            return self.end_with_answer(table).map(|()| true);
         }
         match reply {
-            Some((answer, truncated)) if !answer.is_empty() => self.answer(answer, truncated)?,
+            Some((answer, truncated)) if !answer.is_empty() => {
+                self.end_with_model_answer(answer, truncated)?;
+            }
             None if !self.run.steps().iter().any(StepRun::has_value) => {
-                self.answer(answers::dry_run_answer(parts, &self.run, &views), false)?;
+                self.end_with_answer(self.dry_run_answer())?;
             }
             None if self.run.model_failure(&ModelTask::Answer).is_none() => return Ok(false),
             _ => match self.fallback_answer() {
-                Some(answer) => self.answer(answer, false)?,
+                Some(answer) => self.end_with_answer(answer)?,
                 None => self.fail()?,
             },
         }
         Ok(true)
     }
 
-    fn views(&self) -> Vec<StepView> {
-        cached_views(&self.run, &self.context.values)
+    /// Ends the run with an answer that no model wrote.
+    fn end_with_answer(&mut self, answer: String) -> Result<(), AgentError> {
+        self.end_with_model_answer(answer, false)
     }
 
-    /// The answer that can be given without a model.
-    pub(in crate::driver) fn fallback_answer(&self) -> Option<String> {
-        answers::fallback_answer(self.context.parts, &self.run, &self.views())
-    }
-
-    /// Ends the run with an answer, after streaming the rest of it.
-    fn answer(&mut self, mut answer: String, truncated: bool) -> Result<(), AgentError> {
+    /// Streams the part of the answer that was not streamed yet, and ends the run.
+    fn end_with_model_answer(&mut self, mut answer: String, truncated: bool) -> Result<(), AgentError> {
         if unstreamed(&answer, &self.streamed).is_none() {
             self.discard_streamed();
         }
         let mut rest = unstreamed(&answer, &self.streamed).unwrap_or_default().to_owned();
         if truncated {
-            let notice = format!("\n\n{}", answers::truncation_notice(self.context.parts, &self.run));
+            let notice = format!("\n\n{}", self.coordination_agent().truncation_notice());
             rest.push_str(&notice);
             answer.push_str(&notice);
         }
         if !rest.is_empty() {
             self.context.watcher.on_update(&RunUpdate::AnswerDelta { text: rest, tentative: false });
         }
-        let sources = answers::sources(self.context.parts, &self.run, &self.views());
+        let sources = self.coordination_agent().sources(&self.reports());
         self.end(RunEnd::Answered { answer, sources, truncated })
     }
 
@@ -152,18 +148,18 @@ impl Session<'_> {
             return self.end(end);
         }
         let round = self.run.round();
+        // The failure of the repair request is newer than that of the first request.
         let planning_failure = [true, false]
             .into_iter()
             .find_map(|repair| self.run.model_failure(&ModelTask::Plan { round, repair }));
         let (message, hint) = match planning_failure {
             Some((message, hint)) => (message.to_owned(), hint.map(str::to_owned)),
-            None => answers::failure(self.context.parts, &self.run, &self.views()),
+            None => self.failure_and_hint(),
         };
         self.end(RunEnd::Failed { message, hint })
     }
 }
 
-/// Whether the reply reached the model's output limit.
 fn is_truncated(reply: &ModelReply) -> bool {
     reply.finish_reason == FinishReason::Length
 }

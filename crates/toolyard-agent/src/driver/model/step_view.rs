@@ -8,10 +8,10 @@ use super::super::context::Context;
 use crate::{
     ModelTask, Run, Step, StepEnd, StepPhase, StepReport, StepRun,
     reference::references,
-    values::{StepValues, offload::MAX_INLINE_VALUE_BYTES, outline, preview},
+    values::{StepValues, blocking::MAX_SIZE_ON_ASYNC_THREAD, outline, preview},
 };
 
-/// The model that answers sees this much of a result, in characters; the request may truncate it further.
+/// Characters of a result that the model which answers sees at most; the request may truncate it further.
 const MAX_RESULT_PREVIEW_CHARS: usize = 2_000;
 
 #[derive(Debug, Clone)]
@@ -19,11 +19,11 @@ pub(super) struct StepView {
     pub(super) step: StepRun,
     pub(super) value: Option<Arc<Value>>,
     /// Stands for a value that is not kept in memory.
-    digest: Option<ValueDigest>,
+    summary: Option<ValueSummary>,
 }
 
 #[derive(Debug, Clone)]
-struct ValueDigest {
+struct ValueSummary {
     preview: String,
     outline: String,
 }
@@ -31,8 +31,8 @@ struct ValueDigest {
 impl StepView {
     /// Preview of the value, or why there is none.
     pub(super) fn preview(&self) -> String {
-        if let (true, None, Some(digest)) = (self.step.has_value(), &self.value, &self.digest) {
-            return digest.preview.clone();
+        if let (true, None, Some(summary)) = (self.step.has_value(), &self.value, &self.summary) {
+            return summary.preview.clone();
         }
         match (&self.step.phase, &self.value) {
             (_, Some(value)) if self.step.has_value() => preview(value, MAX_RESULT_PREVIEW_CHARS),
@@ -54,9 +54,9 @@ impl StepView {
 
     /// Outline of the value, or why there is none.
     pub(super) fn outline(&self) -> String {
-        match (&self.value, &self.digest) {
+        match (&self.value, &self.summary) {
             (Some(value), _) if self.step.has_value() => outline(value),
-            (None, Some(digest)) if self.step.has_value() => digest.outline.clone(),
+            (None, Some(summary)) if self.step.has_value() => summary.outline.clone(),
             _ => self.preview(),
         }
     }
@@ -71,7 +71,7 @@ impl StepView {
             tool: self.step.step.tool_type.clone(),
             source: source.map(ToString::to_string),
             preview: self.preview(),
-            failed: !self.step.has_value(),
+            lacks_value: !self.step.has_value(),
             verified: self.step.is_verified(),
             issues: self.step.verification.as_ref().map(|found| found.issues.clone()).unwrap_or_default(),
         }
@@ -83,7 +83,7 @@ pub(super) fn cached_views(run: &Run, values: &StepValues) -> Vec<StepView> {
     let view = |step: &StepRun| StepView {
         step: step.clone(),
         value: values.cached(&step.journal_name()),
-        digest: None,
+        summary: None,
     };
     run.steps().iter().map(view).collect()
 }
@@ -92,17 +92,17 @@ pub(super) fn cached_views(run: &Run, values: &StepValues) -> Vec<StepView> {
 pub(super) async fn load_views(context: &Context<'_>, run: &Run, task: &ModelTask) -> Vec<StepView> {
     let (log, id) = (&*context.parts.log, &context.lease.run);
     let mut views = cached_views(run, &context.values);
-    let needs_whole = matches!(task, ModelTask::Reason { .. } | ModelTask::Repair { .. });
+    let needs_whole_value = matches!(task, ModelTask::Reason { .. } | ModelTask::Repair { .. });
     for view in views.iter_mut().filter(|view| view.value.is_none() && view.step.has_value()) {
-        // Large values are not read only to preview them. An unreadable one is represented by its logged preview.
-        let is_large = view.step.size() > MAX_INLINE_VALUE_BYTES;
-        if is_needed(task, run, &view.step) && (needs_whole || !is_large) {
+        // A large value is not loaded just for a preview. An unreadable value is represented by its logged preview.
+        let is_large = view.step.size() > MAX_SIZE_ON_ASYNC_THREAD;
+        if is_needed(task, run, &view.step) && (needs_whole_value || !is_large) {
             let value = context.values.peek(log, id, &view.step.journal_name()).await.ok();
-            if needs_whole {
+            if needs_whole_value {
                 view.value = value;
             } else {
-                // Keeps a digest rather than the value: all values together may not fit into memory.
-                view.digest = value.map(|value| ValueDigest {
+                // Only a summary is kept, not the value: all values together may not fit into memory.
+                view.summary = value.map(|value| ValueSummary {
                     preview: preview(&value, MAX_RESULT_PREVIEW_CHARS),
                     outline: outline(&value),
                 });
@@ -112,7 +112,8 @@ pub(super) async fn load_views(context: &Context<'_>, run: &Run, task: &ModelTas
     views
 }
 
-/// Whether a task needs a step's value: plans and answers need all, other tasks those their step refers to.
+/// Whether a task needs a step's value: plans and answers need all values, a judgement that of its own step, reasoning and
+/// repair those of the steps that their step depends on.
 fn is_needed(task: &ModelTask, run: &Run, other: &StepRun) -> bool {
     match task {
         ModelTask::Plan { .. } | ModelTask::Answer => true,

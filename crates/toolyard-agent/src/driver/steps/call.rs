@@ -15,36 +15,34 @@ use super::{
 use crate::{
     AgentParts, ExecutionAgent, Permission, Step, StepRun, Verification, VerificationAgent,
     VerificationInput,
-    values::{offload::offload, result_shape, step_value},
+    values::{blocking::run_blocking_if_large, result_shape, step_value},
 };
 use serde_json::Value;
 
 /// Larger values are dropped from memory as soon as no waiting step needs them.
 pub(in crate::driver) const MAX_RETAINED_VALUE_CHARS: usize = 64 << 10;
 
-/// Previews of steps that made the same call before, by step id.
+/// Step ids and result previews of steps that made the same call before.
 pub(in crate::driver) type EarlierResults = Vec<(String, String)>;
 
-/// A call to execute.
 #[derive(Debug)]
 pub(in crate::driver) struct StepCall {
     pub(in crate::driver) step: StepRun,
     pub(in crate::driver) prepared: Box<PreparedCall>,
-    /// The caller, for the audit log.
-    pub(in crate::driver) caller: String,
-    /// What the call is for.
-    pub(in crate::driver) purpose: String,
+    /// The name of the caller, for the audit log.
+    pub(in crate::driver) caller_name: String,
+    /// What the tool is used for, stored as a past request: the step's description, else the question.
+    pub(in crate::driver) past_request: String,
     pub(in crate::driver) earlier: EarlierResults,
 }
 
-/// The outcome of a call.
 #[derive(Debug)]
-pub(in crate::driver) enum CallOutcome {
+pub(in crate::driver) enum StepCallOutcome {
     Done {
         source: Option<SourceId>,
         preview: String,
         size: usize,
-        /// The shape of the value, if later plans can use it.
+        /// The result shape, stored for later plans; only of a verified result.
         shape: Option<String>,
         verification: Verification,
     },
@@ -53,19 +51,18 @@ pub(in crate::driver) enum CallOutcome {
     NoTool(ToolError),
 }
 
-/// Executes a call.
-pub(in crate::driver) async fn execute(context: Context<'_>, call: StepCall) -> CallOutcome {
-    let StepCall { step, prepared, caller, purpose, earlier } = call;
-    let responder = context.watcher.caller(&step.step.id);
+pub(in crate::driver) async fn execute(context: Context<'_>, call: StepCall) -> StepCallOutcome {
+    let StepCall { step, prepared, caller_name, past_request, earlier } = call;
+    let responder = context.watcher.responder(&step.step.id);
     let step_caller = StepCaller::new(&context.lease.run, &step.step.id, context.progress.clone(), responder);
     let options = CallOptions::default()
         .with_timeout(context.agent.tool_timeout)
         .with_budget(Budget::Unlimited)
         .with_caller(Arc::new(step_caller))
         .within(Arc::new(agent_profile(context.parts)))
-        .judged(prepared.tool.definitions.clone())
-        .on_behalf_of(caller)
-        .for_request(purpose);
+        .with_approved_definitions(prepared.tool.definition_hashes.clone())
+        .on_behalf_of(caller_name)
+        .for_user_request(past_request);
     let (outcome, is_redacted) = match prepared.recorded_outcome() {
         Some(recorded) => recorded,
         None => (Box::pin(call_tool(&context, &step, &prepared, &options)).await, false),
@@ -75,7 +72,7 @@ pub(in crate::driver) async fn execute(context: Context<'_>, call: StepCall) -> 
             let schema = prepared.tool.output_schema.clone();
             let outcome = process_output(&context, &step, schema, output, earlier).await;
             if is_redacted {
-                // A redacted value can be shown but not used; dependent steps get the error from the journal.
+                // A redacted value can be shown but not used. Steps that refer to it read the journal and fail there.
                 context.values.evict(&step.journal_name());
             }
             outcome
@@ -83,15 +80,16 @@ pub(in crate::driver) async fn execute(context: Context<'_>, call: StepCall) -> 
         Err(error) => {
             let is_unknown = matches!(error.kind(), ErrorKind::UnknownTool | ErrorKind::UnknownCapability);
             if is_unknown && prepared.tool.source.is_none() {
-                CallOutcome::NoTool(error)
+                StepCallOutcome::NoTool(error)
             } else {
-                CallOutcome::Failed(error)
+                StepCallOutcome::Failed(error)
             }
         }
     }
 }
 
-/// Calls the tool by name, else one with its capability, unless the journal has an outcome.
+/// Calls the tool by name, or another one with its capability if there is no such tool. Returns the journaled outcome if the
+/// call was already made.
 async fn call_tool(
     context: &Context<'_>,
     step: &StepRun,
@@ -101,9 +99,9 @@ async fn call_tool(
     let (parts, name) = (context.parts, step.journal_name());
     let capability = ExecutionAgent::default()
         .infer_capability(&step.step)
-        .filter(|capability| prepared.tool.read_only && is_allowed(parts, capability));
+        .filter(|capability| prepared.tool.read_only && may_substitute(parts, capability));
     let (request, capability) = (&prepared.request, capability.as_ref());
-    let called = parts.hub.execute_step_or_by_capability(
+    let result = parts.hub.execute_step_or_by_capability(
         &*parts.log,
         context.lease,
         &name,
@@ -111,11 +109,11 @@ async fn call_tool(
         capability,
         options,
     );
-    called.await
+    result.await
 }
 
-/// Whether every read-only tool with this capability may be called without an approval.
-fn is_allowed(parts: &AgentParts, capability: &Capability) -> bool {
+/// Whether tools with this capability may replace a missing tool: no read-only one of them needs an approval.
+fn may_substitute(parts: &AgentParts, capability: &Capability) -> bool {
     let (snapshot, profile) = (parts.hub.snapshot(), agent_profile(parts));
     let substitutes = snapshot.find_by_capability(capability.as_str());
     let mut substitutes = substitutes.iter().filter(|tool| tool.hints.read_only && profile.offers(tool));
@@ -131,22 +129,23 @@ async fn process_output(
     schema: Option<RawJson>,
     output: ToolOutput,
     earlier: EarlierResults,
-) -> CallOutcome {
-    let structured = output.structured.as_ref().map_or(0, |structured| structured.get().len());
-    let texts = output.content.iter().filter_map(ContentBlock::as_text).map(str::len).sum::<usize>();
-    let (plan, source) = (step.step.clone(), output.meta.source.clone());
-    let processed = offload(structured.max(texts), move || {
+) -> StepCallOutcome {
+    let structured_bytes = output.structured.as_ref().map_or(0, |structured| structured.get().len());
+    let text_bytes = output.content.iter().filter_map(ContentBlock::as_text).map(str::len).sum::<usize>();
+    let (planned_step, source) = (step.step.clone(), output.meta.source.clone());
+    let processed = run_blocking_if_large(structured_bytes.max(text_bytes), move || {
         let text = output.to_text();
         let value = step_value(output.structured.as_ref(), &text);
-        let verification = verify_by_rule(&plan, &value, &text, schema.as_ref(), &earlier);
+        let verification = verify_by_rule(&planned_step, &value, &text, schema.as_ref(), &earlier);
         let shape = result_shape(&value).filter(|_| verification.verified);
-        // The size is that of the text, unless a short text stands for a large structured value.
-        let size =
-            text.chars().count().max(if structured > MAX_RETAINED_VALUE_CHARS { structured } else { 0 });
-        (value, CallOutcome::Done { source, preview: preview(&text), size, shape, verification })
+        // Characters of the text. A large structured value with a short text counts by its bytes, so that it is dropped from
+        // memory too.
+        let large_structured = if structured_bytes > MAX_RETAINED_VALUE_CHARS { structured_bytes } else { 0 };
+        let size = text.chars().count().max(large_structured);
+        (value, StepCallOutcome::Done { source, preview: preview(&text), size, shape, verification })
     });
     let Some((value, outcome)) = processed.await else {
-        return CallOutcome::Failed(ToolError::new(
+        return StepCallOutcome::Failed(ToolError::new(
             ErrorKind::Internal,
             "processing the tool's output was aborted",
         ));
@@ -155,7 +154,7 @@ async fn process_output(
     outcome
 }
 
-/// Verifies the result of a step that another process called.
+/// Verifies a logged result, after the process that made the call died before it verified it.
 pub(in crate::driver) async fn verify(
     context: Context<'_>,
     step: StepRun,
@@ -166,13 +165,13 @@ pub(in crate::driver) async fn verify(
         Ok(value) => {
             let schema = ResolvedTool::resolve(context.parts, &step.step.tool_type).output_schema;
             let size = step.size();
-            let verified = offload(size, move || {
+            let verified = run_blocking_if_large(size, move || {
                 let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
                 verify_by_rule(&step.step, &value, &text, schema.as_ref(), &earlier)
             });
             verified.await.unwrap_or_default()
         }
-        // The result can be shown but not used; dependent steps get the same error.
+        // The result can be shown but not used; steps that refer to it get the same error.
         Err(error) => Verification { issues: vec![error.to_string()], ..Verification::default() },
     }
 }
@@ -186,6 +185,6 @@ pub(in crate::driver) fn verify_by_rule(
 ) -> Verification {
     let earlier: Vec<(&str, &str)> =
         earlier.iter().map(|(step, text)| (step.as_str(), text.as_str())).collect();
-    let input = VerificationInput { step, value, text, output_schema, is_error: false, earlier: &earlier };
+    let input = VerificationInput { step, value, text, output_schema, earlier: &earlier };
     VerificationAgent::default().verify(&input)
 }

@@ -17,12 +17,13 @@ use super::{
 use crate::{
     ApprovalState, Permission, Run, StepPhase, StepRun,
     planning::prepare_tool_input,
-    reference::{ResolvedArguments, references, resolve_json},
-    values::{ValueError, offload::offload},
+    reference::{ResolvedArguments, references, resolve_references},
+    values::{ValueError, blocking::run_blocking_if_large},
 };
 
+const CALL_HASH_CHARS: usize = 16;
 const MAX_ARGUMENTS_PREVIEW_CHARS: usize = 500;
-/// Approvers see this much of the arguments.
+/// Characters of the arguments that approvers see.
 const MAX_APPROVAL_ARGUMENTS_CHARS: usize = 64 << 10;
 /// Prefix of the text that replaces a redacted secret.
 pub(in crate::driver) const REDACTED_PREFIX: &str = "[redacted:";
@@ -33,20 +34,20 @@ pub(in crate::driver) struct PreparedCall {
     pub(super) request: ToolCallRequest,
     pub(in crate::driver) arguments_preview: String,
     /// Short hash of tool and arguments, which identical calls share.
-    pub(in crate::driver) call: String,
+    pub(in crate::driver) call_hash: String,
     /// Hash of the tool's identity and the arguments: what an approval is about.
     pub(in crate::driver) approval_subject: String,
     pub(in crate::driver) tool: ResolvedTool,
-    /// The journal's record if the call was already made; nothing remains to be decided then.
+    /// The journal's record if the call was, or may have been, made; then no approval is needed any more.
     journal_record: Option<Box<StepRecord>>,
-    /// Where the arguments differ from what the plan refers to.
+    /// Repairs of the plan, and references that were resolved approximately.
     pub(in crate::driver) notes: Vec<String>,
     /// The arguments for approvers: secrets redacted, complete if possible.
     pub(in crate::driver) approval_arguments: String,
 }
 
 impl PreparedCall {
-    /// The outcome of the call if it was already made and has ended, and whether secrets are missing in it.
+    /// The outcome of the call if it was already made and has ended, and whether secrets were redacted from it.
     pub(super) fn recorded_outcome(&self) -> Option<(Result<ToolOutput, ToolError>, bool)> {
         let record = self.journal_record.as_ref()?;
         let has_ended = matches!(record.state, StepState::Done | StepState::Failed);
@@ -54,24 +55,22 @@ impl PreparedCall {
             return None;
         }
         let result: StepResult = record.outcome.as_ref()?.read().ok()?;
-        Some((result.into_outcome(), record.redacted))
+        Some((result.into_tool_result(), record.redacted))
     }
 }
 
-/// Why a step's call cannot be made.
 #[derive(Debug, Clone)]
 pub(in crate::driver) struct PrepareError {
     pub(in crate::driver) message: String,
     pub(in crate::driver) kind: ErrorKind,
 }
 
-/// What to do with a prepared call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::driver) enum CallDecision {
     Start,
     Deny,
     Simulate,
-    /// Request an approval; with the id of a request that is already pending.
+    /// Request an approval; the id is that of a request that is already pending.
     RequestApproval(Option<i64>),
 }
 
@@ -83,14 +82,14 @@ pub(in crate::driver) fn decide_call(run: &Run, step: &StepRun, prepared: &Prepa
         return CallDecision::Start;
     }
     // A new plan may contain a call that an earlier one already made.
-    let is_repeated = !tool.read_only && run.was_called_by_another(&prepared.call, &step.step.id);
-    let always = run.is_always_allowed(&tool.identity);
+    let is_repeated = !tool.read_only && run.was_called_by_another(&prepared.call_hash, &step.step.id);
+    let is_always_allowed = run.is_always_allowed(&tool.identity);
     match stricter(tool.permission, step.tool.permission) {
         Permission::Deny => CallDecision::Deny,
         _ if dry_run && !tool.read_only => CallDecision::Simulate,
         Permission::Allow if !is_repeated => CallDecision::Start,
         Permission::Allow | Permission::Ask => match &step.approval {
-            _ if always && !is_repeated => CallDecision::Start,
+            _ if is_always_allowed && !is_repeated => CallDecision::Start,
             ApprovalState::Allowed { call } if *call == prepared.approval_subject => CallDecision::Start,
             ApprovalState::Requested { id, call, .. } if *call == prepared.approval_subject => {
                 CallDecision::RequestApproval(Some(*id))
@@ -125,7 +124,6 @@ impl StepInputs {
     }
 }
 
-/// Resolves a step's arguments and tool.
 pub(in crate::driver) async fn prepare(
     context: Context<'_>,
     inputs: StepInputs,
@@ -141,18 +139,18 @@ pub(in crate::driver) async fn prepare(
     let source = tool.source.as_ref().filter(|source| !SourceId::is_native_hint(source.as_str()));
     request.source = source.filter(|_| !tool.read_only).map(ToString::to_string);
     let text = request.arguments.get().as_bytes();
-    let call: String = hash([tool_name.as_bytes(), text]).chars().take(16).collect();
+    let call_hash: String = hash([tool_name.as_bytes(), text]).chars().take(CALL_HASH_CHARS).collect();
     let approval_subject = hash([tool.identity.as_bytes(), text]);
     let arguments_preview = preview_arguments(&request.arguments, MAX_ARGUMENTS_PREVIEW_CHARS);
     let approval_arguments = preview_arguments(&request.arguments, MAX_APPROVAL_ARGUMENTS_CHARS);
     let journal_record = match step.phase {
-        StepPhase::Started => ended_record(&context, &step.journal_name()).await?,
+        StepPhase::Started => unrepeatable_record(&context, &step.journal_name()).await?,
         StepPhase::Waiting | StepPhase::Ended(_) => None,
     };
     Ok(Box::new(PreparedCall {
         request,
         arguments_preview,
-        call,
+        call_hash,
         approval_subject,
         tool,
         journal_record,
@@ -165,8 +163,12 @@ fn hash<const N: usize>(parts: [&[u8]; N]) -> String {
     ContentHash::of_parts(parts).to_string()
 }
 
-/// The journal's record of a call that must not be made again. A repeatable call is decided on like any other.
-async fn ended_record(context: &Context<'_>, name: &str) -> Result<Option<Box<StepRecord>>, PrepareError> {
+/// The journal's record of a call that must not be made again: it ended, or its outcome is unknown. A repeatable call that
+/// was only started is decided on like a new one.
+async fn unrepeatable_record(
+    context: &Context<'_>,
+    name: &str,
+) -> Result<Option<Box<StepRecord>>, PrepareError> {
     let record = context.parts.log.step(&context.lease.run, name).await;
     let must_not_repeat = |step: &StepRecord| {
         matches!(step.state, StepState::Done | StepState::Failed | StepState::Unknown)
@@ -200,8 +202,8 @@ async fn resolve_arguments(
         values.insert(id.clone(), value);
     }
     let parameters = schema.map(|schema| params(&schema.to_value())).unwrap_or_default();
-    let resolve = move || resolve_json(&arguments, &parameters, &|id| values.get(id).map(Arc::clone));
-    let resolved = offload(inputs.size, resolve).await.ok_or_else(|| {
+    let resolve = move || resolve_references(&arguments, &parameters, &|id| values.get(id).map(Arc::clone));
+    let resolved = run_blocking_if_large(inputs.size, resolve).await.ok_or_else(|| {
         let message = "resolving the arguments was aborted".to_owned();
         PrepareError { message, kind: ErrorKind::Internal }
     })?;
@@ -219,7 +221,7 @@ async fn resolve_arguments(
     Ok(resolved)
 }
 
-/// The beginning of arguments, secrets redacted. Very large arguments are not redacted whole.
+/// The beginning of arguments, secrets redacted. Very large arguments are truncated before they are redacted.
 fn preview_arguments(arguments: &RawJson, max_chars: usize) -> String {
     if arguments.get().len() <= 32 * max_chars {
         return truncate(redact_json(arguments).0.get(), max_chars);

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 use toolyard_core::{
-    BoxFuture, CallInputError, CallInputRequest, CallInputResponses, CallProgress, Caller, ContentHash,
-    RawJson, RunId, redact,
+    BoxFuture, CallInputError, CallInputRequest, CallProgress, Caller, ContentHash, RawJson, RunId, redact,
 };
 
 use crate::RunUpdate;
@@ -15,7 +14,7 @@ const MAX_MESSAGE_CHARS: usize = 200;
 #[derive(Debug)]
 pub(super) struct StepCaller {
     step: String,
-    /// Identifies the run if no caller answers input requests.
+    /// Derived from the run; used if there is no `responder`.
     session_id: u64,
     updates: mpsc::Sender<RunUpdate>,
     /// Answers input requests.
@@ -49,11 +48,11 @@ impl Caller for StepCaller {
     }
 
     fn progress(&self, progress: &CallProgress) {
-        let share = match progress.total {
+        let amount = match progress.total {
             Some(total) => format!("{} of {total}", progress.progress),
             None => progress.progress.to_string(),
         };
-        let message = progress.message.as_deref().map_or(share, |message| redact(message).into_owned());
+        let message = progress.message.as_deref().map_or(amount, |message| redact(message).into_owned());
         let message: String = message.chars().take(MAX_MESSAGE_CHARS).collect();
         // A full channel drops the update rather than delay the tool.
         let _ = self.updates.try_send(RunUpdate::StepProgress { step: self.step.clone(), message });
@@ -71,9 +70,5 @@ impl Caller for StepCaller {
             Some(responder) => responder.request_input(requests),
             None => Box::pin(std::future::ready(Err(CallInputError::unsupported()))),
         }
-    }
-
-    fn input_responses(&self) -> Option<&CallInputResponses> {
-        None
     }
 }

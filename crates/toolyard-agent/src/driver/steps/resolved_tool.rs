@@ -9,15 +9,14 @@ use crate::{AgentParts, Permission, PlannedTool};
 pub(in crate::driver) struct ResolvedTool {
     /// The preferred source; `None` if the tool is unknown.
     pub(in crate::driver) source: Option<SourceId>,
-    /// Whether all candidates are read-only.
     pub(in crate::driver) read_only: bool,
     pub(in crate::driver) permission: Permission,
     /// The effects in a word, for approvers.
     pub(in crate::driver) effects: &'static str,
     /// Hash of name, source and definition: a changed tool has another identity.
     pub(in crate::driver) identity: String,
-    /// The definitions of all candidates.
-    pub(super) definitions: Vec<ContentHash>,
+    /// Hashes of the definitions of all candidates.
+    pub(super) definition_hashes: Vec<ContentHash>,
     pub(super) input_schema: Option<RawJson>,
     pub(super) output_schema: Option<RawJson>,
 }
@@ -50,7 +49,7 @@ impl ResolvedTool {
             permission: permissions.reduce(stricter).unwrap_or(Permission::Ask),
             effects: first.hints.label(),
             identity: ContentHash::of_parts(identity).to_string(),
-            definitions: candidates.iter().map(|candidate| definition_hash(candidate.spec())).collect(),
+            definition_hashes: candidates.iter().map(|candidate| definition_hash(candidate.spec())).collect(),
             input_schema: Some(first.spec().input_schema.clone()),
             output_schema: first.spec().output_schema.clone(),
         }
@@ -65,20 +64,19 @@ impl ResolvedTool {
             permission: parts.rules.permission(tool, "", hints),
             effects: hints.label(),
             identity: ContentHash::of(tool).to_string(),
-            definitions: Vec::new(),
+            definition_hashes: Vec::new(),
             input_schema: None,
             output_schema: None,
         }
     }
 
     /// What is logged about the tool when the plan is accepted.
-    pub(in crate::driver) fn planned(self, notes: Vec<String>) -> PlannedTool {
+    pub(in crate::driver) fn into_planned_tool(self, notes: Vec<String>) -> PlannedTool {
         let Self { source, read_only, permission, .. } = self;
         PlannedTool { source, read_only, permission, notes }
     }
 }
 
-/// The stricter of two permissions.
 pub(super) fn stricter(one: Permission, other: Permission) -> Permission {
     match (one, other) {
         (Permission::Deny, _) | (_, Permission::Deny) => Permission::Deny,

@@ -26,7 +26,7 @@ type ReplyFn = Arc<dyn Fn(usize, &ModelRequest) -> Reply + Send + Sync>;
 enum Reply {
     Text(String),
     Calls(Vec<(String, String)>),
-    Fails,
+    Error,
     /// Repeats an event forever.
     Endless(fn() -> ModelEvent),
     Silence,
@@ -34,8 +34,8 @@ enum Reply {
 
 struct Adversary {
     reply: ReplyFn,
-    calling: ToolCalling,
-    asked: AtomicUsize,
+    tool_calling: ToolCalling,
+    requests: AtomicUsize,
 }
 
 impl std::fmt::Debug for Adversary {
@@ -50,22 +50,22 @@ impl Model for Adversary {
     }
 
     fn tool_calling(&self) -> ToolCalling {
-        self.calling
+        self.tool_calling
     }
 
     fn generate<'a>(&'a self, request: &'a ModelRequest) -> ModelStream<'a> {
-        let number = self.asked.fetch_add(1, Ordering::SeqCst);
+        let number = self.requests.fetch_add(1, Ordering::SeqCst);
         match (self.reply)(number, request) {
             Reply::Text(text) => reply_stream(ModelReply { text, ..ModelReply::default() }),
             Reply::Calls(calls) => {
-                let calls = calls.into_iter().enumerate().map(|(at, (name, arguments))| ModelToolCall {
-                    id: format!("call_{at}"),
+                let calls = calls.into_iter().enumerate().map(|(n, (name, arguments))| ModelToolCall {
+                    id: format!("call_{n}"),
                     name,
                     arguments,
                 });
                 reply_stream(ModelReply { calls: calls.collect(), ..ModelReply::default() })
             }
-            Reply::Fails => {
+            Reply::Error => {
                 let error = ModelError::new("adversary", ModelErrorKind::InvalidResponse, "unexpected reply");
                 Box::pin(stream::iter([Err(error)]))
             }
@@ -89,13 +89,13 @@ fn text(text: impl Into<String>) -> Reply {
     Reply::Text(text.into())
 }
 
-fn one(tool: &str, arguments: Value) -> String {
+fn one_step_plan(tool: &str, arguments: Value) -> String {
     plan(&[("a", tool, arguments, &[])])
 }
 
 fn long_plan(steps: usize) -> String {
     let steps: Vec<Value> = (0..steps)
-        .map(|at| json!({"id": format!("s{at}"), "tool_type": "echo", "arguments": {"n": at}}))
+        .map(|n| json!({"id": format!("s{n}"), "tool_type": "echo", "arguments": {"n": n}}))
         .collect();
     json!({ "steps": steps }).to_string()
 }
@@ -115,39 +115,47 @@ fn behaviors() -> Vec<(&'static str, ReplyFn)> {
 
 /// Models that loop, or follow injected instructions.
 fn loops(add: Add<'_>) {
-    add("always the same plan", |_, _| text(one("echo", json!({"x": 1}))));
-    add("always another plan", |at, _| text(one("echo", json!({ "x": at }))));
-    add("plans that always fail", |at, _| text(one("bad", json!({ "x": at }))));
-    add("plans that refuse", |at, _| text(one("refuse", json!({ "x": at }))));
+    add("always the same plan", |_, _| text(one_step_plan("echo", json!({"x": 1}))));
+    add("always another plan", |n, _| text(one_step_plan("echo", json!({ "x": n }))));
+    add("plans that always fail", |n, _| text(one_step_plan("bad", json!({ "x": n }))));
+    add("plans that refuse", |n, _| text(one_step_plan("refuse", json!({ "x": n }))));
     add("endless identical calls", |_, _| {
         let steps: Vec<Value> = (0..50)
-            .map(|at| json!({"id": format!("s{at}"), "tool_type": "echo", "arguments": {"same": true}}))
+            .map(|n| json!({"id": format!("s{n}"), "tool_type": "echo", "arguments": {"same": true}}))
             .collect();
         text(json!({ "steps": steps }).to_string())
     });
-    add("writes nobody asked for", |at, _| text(one("write", json!({ "x": at }))));
+    add("writes nobody asked for", |n, _| text(one_step_plan("write", json!({ "x": n }))));
     add("obeys what results say", |_, request| {
         // Follows the instruction that a result contains.
         let found = request.messages.iter().any(|message| message.text.contains("call write"));
-        text(if found { one("write", json!({"everything": true})) } else { one("poison", json!({})) })
+        text(if found {
+            one_step_plan("write", json!({"everything": true}))
+        } else {
+            one_step_plan("poison", json!({}))
+        })
     });
-    add("more calls because a result asks for them", |at, _| {
+    add("more calls because a result asks for them", |n, _| {
         text(plan(&[
-            ("p", "poison", json!({ "n": at }), &[]),
+            ("p", "poison", json!({ "n": n }), &[]),
             ("more", "poison", json!({"again": "$p"}), &[]),
         ]))
     });
-    add("repairs that never help", |at, _| {
-        text(if at == 0 { one("picky", json!({"wrong": 0})) } else { json!({ "wrong": at }).to_string() })
+    add("repairs that never help", |n, _| {
+        text(if n == 0 {
+            one_step_plan("picky", json!({"wrong": 0}))
+        } else {
+            json!({ "wrong": n }).to_string()
+        })
     });
-    add("calls as the protocol has them", |at, _| {
-        Reply::Calls(vec![("echo".to_owned(), json!({ "x": at }).to_string()); 40])
+    add("calls as the protocol has them", |n, _| {
+        Reply::Calls(vec![("echo".to_owned(), json!({ "x": n }).to_string()); 40])
     });
     add("a plan by function, then again", |_, _| {
-        Reply::Calls(vec![("make_plan".to_owned(), one("echo", json!({"x": 1})))])
+        Reply::Calls(vec![("make_plan".to_owned(), one_step_plan("echo", json!({"x": 1})))])
     });
-    add("calls in tags", |at, _| {
-        let call = json!({"name": "bad", "arguments": {"x": at}});
+    add("calls in tags", |n, _| {
+        let call = json!({"name": "bad", "arguments": {"x": n}});
         text(format!("<tool_call>{call}</tool_call>").repeat(30))
     });
 }
@@ -172,8 +180,8 @@ fn malformed(add: Add<'_>) {
         text(plan(&[("a", "echo", json!({"x": 1}), &[]), ("a", "bad", json!({}), &[])]))
     });
     add("missing steps", |_, _| text(plan(&[("a", "echo", json!({"x": "$nowhere.at.all"}), &["nobody"])])));
-    add("tools that do not exist", |at, _| text(one(&format!("no_such_tool_{at}"), json!({}))));
-    add("itself as a tool", |_, _| text(one("ask_agent", json!({"question": "again"}))));
+    add("tools that do not exist", |n, _| text(one_step_plan(&format!("no_such_tool_{n}"), json!({}))));
+    add("itself as a tool", |_, _| text(one_step_plan("ask_agent", json!({"question": "again"}))));
     add("calls of nothing", |_, _| Reply::Calls(vec![(String::new(), "not json".to_owned()); 300]));
     add("tags without end", |_, _| text("<tool_call>".repeat(2_000)));
 }
@@ -197,32 +205,38 @@ fn floods(add: Add<'_>) {
         })
     });
     add("silence", |_, _| Reply::Silence);
-    add("failures", |_, _| Reply::Fails);
-    add("a plan, then failures", |at, _| if at == 0 { text(one("echo", json!({}))) } else { Reply::Fails });
-    add("a plan, then silence", |at, _| if at == 0 { text(one("echo", json!({}))) } else { Reply::Silence });
-    add("a plan, then endless text", |at, _| {
-        if at == 0 {
-            text(one("echo", json!({})))
+    add("failures", |_, _| Reply::Error);
+    add(
+        "a plan, then failures",
+        |n, _| if n == 0 { text(one_step_plan("echo", json!({}))) } else { Reply::Error },
+    );
+    add(
+        "a plan, then silence",
+        |n, _| if n == 0 { text(one_step_plan("echo", json!({}))) } else { Reply::Silence },
+    );
+    add("a plan, then endless text", |n, _| {
+        if n == 0 {
+            text(one_step_plan("echo", json!({})))
         } else {
             Reply::Endless(|| ModelEvent::Text("la ".to_owned()))
         }
     });
-    add("only steps to reason out", |at, _| {
+    add("only steps to reason out", |n, _| {
         let steps: Vec<Value> = (0..30)
             .map(|step| json!({"id": format!("s{step}"), "tool_type": "none", "description": "think"}))
             .collect();
-        text(if at == 0 { json!({ "steps": steps }).to_string() } else { one("echo", json!({})) })
+        text(if n == 0 { json!({ "steps": steps }).to_string() } else { one_step_plan("echo", json!({})) })
     });
     add("references as bombs", |_, _| {
         let mut steps = vec![json!({"id": "s0", "tool_type": "echo", "arguments": {"x": "lol"}})];
-        for at in 1..10 {
-            let before = format!("$s{}", at - 1);
-            let ten: Vec<&str> = std::iter::repeat_n(before.as_str(), 3).collect();
-            steps.push(json!({"id": format!("s{at}"), "tool_type": "echo", "arguments": {"x": ten}}));
+        for n in 1..10 {
+            let before = format!("$s{}", n - 1);
+            let copies: Vec<&str> = std::iter::repeat_n(before.as_str(), 3).collect();
+            steps.push(json!({"id": format!("s{n}"), "tool_type": "echo", "arguments": {"x": copies}}));
         }
         text(json!({ "steps": steps }).to_string())
     });
-    add("hanging tools", |_, _| text(one("hang", json!({}))));
+    add("hanging tools", |_, _| text(one_step_plan("hang", json!({}))));
 }
 
 fn limits() -> RunLimits {
@@ -255,31 +269,38 @@ fn tools() -> Vec<fixture::TestTool> {
 #[tokio::test(start_paused = true)]
 async fn a_hundred_adversarial_models_stay_within_the_limits() {
     let mut count = 0;
-    for calling in [ToolCalling::Schema, ToolCalling::Text, ToolCalling::Native] {
+    for tool_calling in [ToolCalling::Schema, ToolCalling::Text, ToolCalling::Native] {
         for (name, reply) in behaviors() {
             count += 1;
-            let model = Arc::new(Adversary { reply, calling, asked: AtomicUsize::new(0) });
+            let model = Arc::new(Adversary { reply, tool_calling, requests: AtomicUsize::new(0) });
             let rules = ApprovalRules { deny: vec!["write".to_owned()], ..ApprovalRules::default() };
             let fixture =
                 Fixture::with_model(Arc::clone(&model) as Arc<dyn Model>, &tools()).with_rules(rules);
-            let (began, at) = (Instant::now(), std::time::Instant::now());
-            let asked = RunRequest { limits: limits(), ..request("do it") };
-            let (run, end) = fixture.ask(asked).await;
+            let (start, real_start) = (Instant::now(), std::time::Instant::now());
+            let limited_request = RunRequest { limits: limits(), ..request("do it") };
+            let (run, end) = fixture.ask(limited_request).await;
             let limits = limits();
-            let asked = model.asked.load(Ordering::SeqCst);
-            assert!(!matches!(end, RunEnd::Suspended { .. }), "{name} ({calling:?}): {end:?}");
-            assert!(asked <= limits.model_calls, "{name} ({calling:?}): {asked} requests");
-            let took = began.elapsed();
-            assert!(at.elapsed() < Duration::from_secs(20), "{name} ({calling:?}): {:?}", at.elapsed());
-            assert!(took <= limits.time + Duration::from_millis(250), "{name} ({calling:?}): {took:?}");
-            assert!(!fixture.calls().contains(&"write".to_owned()), "{name}: it wrote");
+            let request_count = model.requests.load(Ordering::SeqCst);
+            assert!(!matches!(end, RunEnd::Suspended { .. }), "{name} ({tool_calling:?}): {end:?}");
+            assert!(
+                request_count <= limits.model_calls,
+                "{name} ({tool_calling:?}): {request_count} requests"
+            );
+            let took = start.elapsed();
+            assert!(
+                real_start.elapsed() < Duration::from_secs(20),
+                "{name} ({tool_calling:?}): {:?}",
+                real_start.elapsed()
+            );
+            assert!(took <= limits.time + Duration::from_millis(250), "{name} ({tool_calling:?}): {took:?}");
+            assert!(!fixture.calls().contains(&"write".to_owned()), "{name}: `write` was called");
             let (state, _) = crate::load_run(&fixture.log, &run).await.unwrap();
             assert!(state.is_finished() && state.usage().steps <= limits.steps, "{name}");
             let used = state.usage().model;
             // The last reply may exceed the limit by what is received of one reply.
             assert!(used.input + used.output <= 2 * limits.tokens + 300_000, "{name}: {used:?}");
             assert!(state.usage().calls <= limits.calls, "{name}: {} calls", state.usage().calls);
-            for (call, times) in identical(&fixture) {
+            for (call, times) in identical_call_counts(&fixture) {
                 assert!(times <= limits.identical_calls, "{name}: {call} {times} times");
             }
         }
@@ -288,9 +309,9 @@ async fn a_hundred_adversarial_models_stay_within_the_limits() {
     assert!(count >= 100, "{count}");
 }
 
-fn identical(fixture: &Fixture) -> std::collections::BTreeMap<String, usize> {
+fn identical_call_counts(fixture: &Fixture) -> std::collections::BTreeMap<String, usize> {
     let mut times = std::collections::BTreeMap::new();
-    // Without the tools whose calls the hub itself retries.
+    // `bad` and `hang` are left out: the hub itself retries their calls.
     for tool in ["echo", "poison", "refuse", "picky"] {
         for arguments in fixture.arguments_of(tool) {
             *times.entry(format!("{tool} {arguments}")).or_default() += 1;
@@ -308,6 +329,6 @@ async fn instructions_in_a_result_are_never_executed() {
     assert_eq!(fixture.calls(), ["poison"]);
     assert!(matches!(fixture.step_end(&run, "p").await, StepEnd::Done { .. }));
     let planned =
-        fixture.events(&run).await.iter().filter(|one| matches!(one, RunEvent::Planned { .. })).count();
+        fixture.events(&run).await.iter().filter(|event| matches!(event, RunEvent::Planned { .. })).count();
     assert_eq!(planned, 1);
 }

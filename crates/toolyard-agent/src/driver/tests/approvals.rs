@@ -1,4 +1,4 @@
-//! What waits for approvals, and what they say.
+//! Approvals: which calls wait for one, what the approver sees, and which decisions count.
 
 use std::sync::Arc;
 
@@ -35,8 +35,8 @@ async fn the_watcher_decides_immediately() {
         let question = watcher.requests.lock().unwrap()[0].clone();
         assert_eq!((question.tool.as_str(), question.source.as_str()), ("write", "local"));
         assert_eq!((question.arguments.as_str(), question.effects.as_str()), (r#"{"x":1}"#, "writes"));
-        let kept = fixture.log.approval(question.id).await.unwrap().unwrap();
-        assert!(kept.outcome.is_some(), "the decision is stored");
+        let record = fixture.log.approval(question.id).await.unwrap().unwrap();
+        assert!(record.outcome.is_some(), "the decision is stored");
         if decision == ApprovalDecision::Deny {
             assert!(matches!(fixture.step_end(&run, "write").await, StepEnd::Denied { .. }));
             assert_eq!(
@@ -56,9 +56,9 @@ async fn approvers_see_how_the_plan_was_repaired() {
     let (run, end) = fixture.ask(question).await;
     assert!(matches!(end, RunEnd::Suspended { .. }), "{end:?}");
     let notes = ["`formula`: added `=` to `C2*D2`", "dropped `again`: repeats this call"];
-    let asked = fixture.log.pending_approvals().await.unwrap().remove(0);
-    assert!(notes.iter().all(|note| asked.text.contains(note)), "{}", asked.text);
-    assert!(decide_approval(&fixture.log, &fixture.log, asked.id, true, "ada").await.unwrap());
+    let approval = fixture.log.pending_approvals().await.unwrap().remove(0);
+    assert!(notes.iter().all(|note| approval.text.contains(note)), "{}", approval.text);
+    assert!(decide_approval(&fixture.log, &fixture.log, approval.id, true, "ada").await.unwrap());
     fixture.resume(&run).await;
     assert_eq!(fixture.arguments_of("write"), [json!({"at": "A1", "formula": "=C2*D2"})]);
     let logged = fixture.events(&run).await.into_iter().find_map(|event| match event {
@@ -85,8 +85,8 @@ async fn a_suspended_run_resumes_with_the_stored_decision() {
         assert!(decide_approval(&fixture.log, &fixture.log, question.id, allowed, "ada").await.unwrap());
         let end = fixture.resume(&run).await;
         assert!(matches!(end, RunEnd::Answered { .. }), "{end:?}");
-        let made = fixture.calls().iter().filter(|call| *call == "write").count();
-        assert_eq!(made, usize::from(allowed));
+        let calls_made = fixture.calls().iter().filter(|call| *call == "write").count();
+        assert_eq!(calls_made, usize::from(allowed));
         assert_eq!(fixture.model.requests().len(), 2, "no model request is repeated");
         assert_eq!(fixture.log.run(&run).await.unwrap().state, RunState::Done);
         let late = decide_approval(&fixture.log, &fixture.log, question.id, true, "bob").await;
@@ -110,8 +110,8 @@ async fn approvers_see_approximately_resolved_references() {
     let question = watcher.requests.lock().unwrap()[0].clone();
     assert_eq!(question.notes.len(), 1, "{question:?}");
     assert!(question.notes[0].contains("`$order.customer.total`"), "{question:?}");
-    let kept = fixture.log.approval(question.id).await.unwrap().unwrap();
-    assert!(kept.text.contains(&question.notes[0]), "{}", kept.text);
+    let record = fixture.log.approval(question.id).await.unwrap().unwrap();
+    assert!(record.text.contains(&question.notes[0]), "{}", record.text);
     let logged = fixture.events(&run).await.into_iter().find_map(|event| match event {
         RunEvent::StepStarted { step, notes, .. } if step == "write" => Some(notes),
         _ => None,
@@ -140,7 +140,7 @@ async fn a_changed_tool_needs_a_new_approval() {
     let first = fixture.log.pending_approvals().await.unwrap().remove(0);
     fixture.log.decide(first.id, ApprovalOutcome::Approved, "ada").await.unwrap();
     let changed = [
-        tool("write", Behavior::Echo).writes().described("Now it sends mails"),
+        tool("write", Behavior::Echo).writes().with_description("Now it sends mails"),
         tool("echo", Behavior::Echo),
     ];
     fixture.register(&changed);
@@ -193,7 +193,7 @@ async fn an_agent_calls_only_tools_it_can_use() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_with_unknown_outcome_waits_for_resolution_and_is_not_repeated() {
-    for (word, calls) in [(Resolution::Done, 1), (Resolution::NotDone, 2)] {
+    for (resolution, calls) in [(Resolution::Done, 1), (Resolution::NotDone, 2)] {
         let steps = plan(&[("w", "lost", json!({"x": 1}), &[]), ("after", "echo", json!({"y": 1}), &["w"])]);
         let lost = tool("lost", Behavior::Fail(toolyard_core::ErrorKind::ResponseLost)).writes();
         let allow = ApprovalRules { allow: vec!["*".to_owned()], ..ApprovalRules::default() };
@@ -205,14 +205,14 @@ async fn a_call_with_unknown_outcome_waits_for_resolution_and_is_not_repeated() 
         assert!(matches!(fixture.step_end(&run, "w").await, StepEnd::Unknown { .. }));
         assert_eq!(fixture.resume(&run).await, end, "nothing is resolved yet");
         assert_eq!(fixture.calls(), ["lost"]);
-        fixture.log.resolve(&run, "w", word, "ada").await.unwrap();
+        fixture.log.resolve(&run, "w", resolution, "ada").await.unwrap();
         fixture.register(&[tool("lost", Behavior::Echo).writes(), tool("echo", Behavior::Echo)]);
         let end = fixture.resume(&run).await;
         assert!(matches!(end, RunEnd::Answered { .. }), "{end:?}");
-        let made = fixture.calls().iter().filter(|call| *call == "lost").count();
-        assert_eq!(made, calls, "{word:?}");
-        let settled = |event: &RunEvent| matches!(event, RunEvent::StepResolved { .. });
-        assert_eq!(fixture.events(&run).await.iter().filter(|event| settled(event)).count(), 1);
+        let calls_made = fixture.calls().iter().filter(|call| *call == "lost").count();
+        assert_eq!(calls_made, calls, "{resolution:?}");
+        let is_resolution = |event: &RunEvent| matches!(event, RunEvent::StepResolved { .. });
+        assert_eq!(fixture.events(&run).await.iter().filter(|event| is_resolution(event)).count(), 1);
     }
 }
 
@@ -251,10 +251,10 @@ impl crate::RunWatcher for DelayedWatcher {
 
 #[tokio::test(start_paused = true)]
 async fn waiting_for_the_watcher_does_not_count_towards_the_time_limit() {
-    let slow = tool("echo", Behavior::Echo).takes(500);
+    let slow = tool("echo", Behavior::Echo).with_delay_ms(500);
     let fixture = Fixture::new(
         replying([write_and_read(), "Done.".to_owned()]),
-        &[tool("write", Behavior::Echo).writes().at("other"), slow],
+        &[tool("write", Behavior::Echo).writes().with_source("other"), slow],
     );
     let limits = crate::RunLimits { time: std::time::Duration::from_secs(5), ..crate::RunLimits::default() };
     let (run, end) = fixture
@@ -280,7 +280,8 @@ async fn a_decision_made_elsewhere_counts_while_the_watcher_is_asked() {
         decide_approval(&fixture.log, &fixture.log, question.id, true, "ada").await.unwrap()
     };
     let stop = CancelToken::new();
-    let (asked, first) = tokio::join!(fixture.agent.ask(request("?"), &SilentWatcher, &stop), elsewhere);
-    assert!(first && matches!(asked.unwrap().1, RunEnd::Answered { .. }));
+    let (result, is_first_decision) =
+        tokio::join!(fixture.agent.ask(request("?"), &SilentWatcher, &stop), elsewhere);
+    assert!(is_first_decision && matches!(result.unwrap().1, RunEnd::Answered { .. }));
     assert_eq!(fixture.calls().iter().filter(|call| *call == "write").count(), 1);
 }

@@ -30,11 +30,11 @@ pub(crate) enum Behavior {
     Return(Value),
     /// Returns its arguments.
     Echo,
-    /// Always fails like this.
+    /// Fails with this kind of error.
     Fail(ErrorKind),
-    /// Fails without this argument.
+    /// Fails without this argument, else returns its arguments.
     Require(&'static str),
-    /// Returns its arguments after `milliseconds`, one of them.
+    /// Returns its arguments after a delay, its argument `milliseconds`.
     Sleep,
     /// Never returns.
     Hang,
@@ -46,15 +46,15 @@ pub(crate) struct TestTool {
     pub(crate) name: &'static str,
     pub(crate) source: &'static str,
     pub(crate) read_only: bool,
-    pub(crate) takes: Duration,
-    pub(crate) act: Behavior,
+    pub(crate) delay: Duration,
+    pub(crate) behavior: Behavior,
     pub(crate) description: String,
 }
 
 /// A read-only tool that returns at once.
-pub(crate) fn tool(name: &'static str, act: Behavior) -> TestTool {
+pub(crate) fn tool(name: &'static str, behavior: Behavior) -> TestTool {
     let description = format!("The tool {name}");
-    TestTool { name, source: "local", read_only: true, takes: Duration::ZERO, act, description }
+    TestTool { name, source: "local", read_only: true, delay: Duration::ZERO, behavior, description }
 }
 
 pub(crate) fn failing(name: &'static str, kind: ErrorKind) -> TestTool {
@@ -62,8 +62,8 @@ pub(crate) fn failing(name: &'static str, kind: ErrorKind) -> TestTool {
 }
 
 impl TestTool {
-    pub(crate) fn takes(mut self, milliseconds: u64) -> Self {
-        self.takes = Duration::from_millis(milliseconds);
+    pub(crate) fn with_delay_ms(mut self, milliseconds: u64) -> Self {
+        self.delay = Duration::from_millis(milliseconds);
         self
     }
 
@@ -72,12 +72,12 @@ impl TestTool {
         self
     }
 
-    pub(crate) fn at(mut self, source: &'static str) -> Self {
+    pub(crate) fn with_source(mut self, source: &'static str) -> Self {
         self.source = source;
         self
     }
 
-    pub(crate) fn described(mut self, description: &str) -> Self {
+    pub(crate) fn with_description(mut self, description: &str) -> Self {
         self.description = description.to_owned();
         self
     }
@@ -87,6 +87,7 @@ struct FakeTool {
     spec: ToolSpec,
     tool: TestTool,
     calls: Arc<Mutex<Vec<(String, Value)>>>,
+    /// Concurrent calls: now, and at most.
     running: Arc<(AtomicUsize, AtomicUsize)>,
 }
 
@@ -109,8 +110,8 @@ impl Tool for FakeTool {
                 let message = Some("half way".to_owned());
                 caller.progress(&toolyard_core::CallProgress { progress: 1.0, total: Some(2.0), message });
             }
-            tokio::time::sleep(self.tool.takes).await;
-            let outcome = match &self.tool.act {
+            tokio::time::sleep(self.tool.delay).await;
+            let outcome = match &self.tool.behavior {
                 Behavior::Return(value) => Ok(ToolOutput::json(value.clone())),
                 Behavior::Echo => Ok(ToolOutput::json(arguments)),
                 Behavior::Fail(kind) => {
@@ -138,6 +139,7 @@ pub(crate) struct Fixture {
     pub(crate) hub: Arc<ToolHub>,
     pub(crate) model: Arc<ScriptedModel>,
     calls: Arc<Mutex<Vec<(String, Value)>>>,
+    /// Concurrent calls: now, and at most.
     running: Arc<(AtomicUsize, AtomicUsize)>,
 }
 
@@ -186,7 +188,7 @@ impl Fixture {
         FakeTool {
             spec: ToolSpec::new(tool.name, tool.description.as_str())
                 .with_hints(hints)
-                .without_capabilities(),
+                .without_inferred_capabilities(),
             tool: tool.clone(),
             calls: Arc::clone(&self.calls),
             running: Arc::clone(&self.running),
@@ -202,7 +204,7 @@ impl Fixture {
         let mut parts = self.agent.parts().clone();
         change(&mut parts);
         self.agent = Agent::new(parts)
-            .with_lease(self.agent.lease_duration)
+            .with_lease_duration(self.agent.lease_duration)
             .with_tool_timeout(self.agent.tool_timeout);
         self
     }
@@ -232,11 +234,11 @@ impl Fixture {
 
     /// How a step ended according to the log.
     pub(crate) async fn step_end(&self, run: &RunId, step: &str) -> StepEnd {
-        let ends = self.events(run).await.into_iter().rev().find_map(|event| match event {
+        let last_end = self.events(run).await.into_iter().rev().find_map(|event| match event {
             RunEvent::StepEnded { step: id, outcome, .. } if id == step => Some(outcome),
             _ => None,
         });
-        ends.unwrap()
+        last_end.unwrap()
     }
 
     /// All logged events.
@@ -251,6 +253,7 @@ impl Fixture {
 }
 
 /// A model with constrained output that returns these texts in turn, and the last one forever.
+/// The text `unreachable` stands for a model that cannot be reached.
 pub(crate) fn replying<const N: usize>(texts: [String; N]) -> ScriptedModel {
     let mut texts = VecDeque::from(texts);
     ScriptedModel::new(ToolCalling::Schema, move |_| {
@@ -269,8 +272,8 @@ pub(crate) fn replying<const N: usize>(texts: [String; N]) -> ScriptedModel {
 pub(crate) fn plan(steps: &[(&str, &str, Value, &[&str])]) -> String {
     let steps: Vec<Value> = steps
         .iter()
-        .map(|(id, tool, arguments, needs)| {
-            json!({"id": id, "tool_type": tool, "arguments": arguments, "dependencies": needs,
+        .map(|(id, tool, arguments, dependencies)| {
+            json!({"id": id, "tool_type": tool, "arguments": arguments, "dependencies": dependencies,
                    "description": format!("do {id}"), "complexity": "low"})
         })
         .collect();

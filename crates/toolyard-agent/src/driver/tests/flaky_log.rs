@@ -9,8 +9,8 @@ use std::{
 };
 
 use toolyard_core::{
-    ApprovalKind, ApprovalOutcome, ApprovalRecord, Approvals, BoxFuture, Journal as _, JournalError,
-    JournalFuture, Lease, RawJson, RunId, RunLog as _, StepOutcome, StepState, StorageError,
+    ApprovalKind, ApprovalOutcome, ApprovalRecord, Approvals, BoxFuture, FinishedStep, Journal as _,
+    JournalError, JournalFuture, Lease, RawJson, RunId, RunLog as _, StepState, StorageError,
 };
 
 use super::wrapped_log::{LogInterceptor, WrappedLog};
@@ -32,7 +32,7 @@ pub(crate) enum Fault {
     /// Every append takes this long.
     AppendIsSlow(Duration),
     /// This many approval requests fail.
-    RequestFails { times: usize },
+    ApprovalRequestFails { times: usize },
 }
 
 /// A log with a fault.
@@ -44,18 +44,18 @@ pub(crate) struct FaultyStore {
     log: MemoryRunLog,
     fault: Fault,
     writes: AtomicUsize,
-    late: Mutex<Option<(String, StepOutcome)>>,
+    delayed: Mutex<Option<(String, FinishedStep)>>,
 }
 
 impl FlakyLog {
     pub(crate) fn new(log: &MemoryRunLog, fault: Fault) -> Self {
-        Self(FaultyStore { log: log.clone(), fault, writes: AtomicUsize::new(0), late: Mutex::default() })
+        Self(FaultyStore { log: log.clone(), fault, writes: AtomicUsize::new(0), delayed: Mutex::default() })
     }
 }
 
 impl FaultyStore {
-    fn late(&self) -> Option<(String, StepOutcome)> {
-        self.late.lock().unwrap().take()
+    fn take_delayed(&self) -> Option<(String, FinishedStep)> {
+        self.delayed.lock().unwrap().take()
     }
 }
 
@@ -70,15 +70,15 @@ impl LogInterceptor for FaultyStore {
         &'a self,
         lease: &'a Lease,
         step: &'a str,
-        outcome: &'a StepOutcome,
+        outcome: &'a FinishedStep,
     ) -> JournalFuture<'a, ()> {
         Box::pin(async move {
             let is_known = outcome.state == StepState::Done;
             if is_known && self.fault == Fault::FinishIsDelayed {
-                *self.late.lock().unwrap() = Some((step.to_owned(), outcome.clone()));
+                *self.delayed.lock().unwrap() = Some((step.to_owned(), outcome.clone()));
                 return std::future::pending().await;
             }
-            if let Some((step, outcome)) = self.late() {
+            if let Some((step, outcome)) = self.take_delayed() {
                 self.log.finish(lease, &step, &outcome).await?;
             }
             self.log.finish(lease, step, outcome).await?;
@@ -97,12 +97,12 @@ impl LogInterceptor for FaultyStore {
     ) -> JournalFuture<'a, ()> {
         Box::pin(async move {
             let write = self.writes.fetch_add(1, Ordering::SeqCst);
-            let failed = || Err(JournalError::Storage("the disk is full".to_owned()));
+            let storage_error = || Err(JournalError::Storage("the disk is full".to_owned()));
             match self.fault {
-                Fault::AppendFails { from, to } if (from..to).contains(&write) => failed(),
+                Fault::AppendFails { from, to } if (from..to).contains(&write) => storage_error(),
                 Fault::AppendReportsFailure { from, to } if (from..to).contains(&write) => {
                     self.log.append_all(lease, number, events).await?;
-                    failed()
+                    storage_error()
                 }
                 Fault::AppendIsSlow(time) => {
                     self.log.append_all(lease, number, events).await?;
@@ -123,7 +123,7 @@ impl Approvals for FlakyLog {
         kind: ApprovalKind,
         text: &'a str,
     ) -> BoxFuture<'a, Result<i64, StorageError>> {
-        if let Fault::RequestFails { times } = self.0.fault
+        if let Fault::ApprovalRequestFails { times } = self.0.fault
             && self.0.writes.fetch_add(1, Ordering::SeqCst) < times
         {
             return Box::pin(std::future::ready(Err(StorageError::new("the disk is full"))));

@@ -11,10 +11,10 @@ use crate::{RunEnd, RunLimits};
 #[tokio::test(start_paused = true)]
 async fn three_steps_and_a_join_take_exactly_the_critical_path() {
     let (fixture, run) = three_and_a_join();
-    let began = Instant::now();
+    let start = Instant::now();
     let (_, end) = fixture.ask(run).await;
     assert!(matches!(end, RunEnd::Answered { .. }), "{end:?}");
-    assert_eq!(began.elapsed().as_millis(), 200, "three at once, then one");
+    assert_eq!(start.elapsed().as_millis(), 200, "three at once, then one");
     assert_eq!(fixture.max_concurrent_calls(), 3);
 }
 
@@ -71,8 +71,10 @@ fn three_and_a_join() -> (Fixture, crate::RunRequest) {
         ("c", "wait", json!({"n": 3}), &[]),
         ("join", "wait", json!({"all": ["$a.n", "$b.n", "$c.n"]}), &[]),
     ]);
-    let fixture =
-        Fixture::new(replying([plan, "Joined.".to_owned()]), &[tool("wait", Behavior::Echo).takes(100)]);
+    let fixture = Fixture::new(
+        replying([plan, "Joined.".to_owned()]),
+        &[tool("wait", Behavior::Echo).with_delay_ms(100)],
+    );
     (fixture, request("wait for all"))
 }
 
@@ -85,51 +87,52 @@ async fn writers_of_one_source_run_one_at_a_time() {
     ]);
     let rules = crate::ApprovalRules { allow: vec!["*".to_owned()], ..crate::ApprovalRules::default() };
     let tools = [
-        tool("write", Behavior::Echo).writes().takes(100),
-        tool("elsewhere", Behavior::Echo).writes().takes(100).at("other"),
+        tool("write", Behavior::Echo).writes().with_delay_ms(100),
+        tool("elsewhere", Behavior::Echo).writes().with_delay_ms(100).with_source("other"),
     ];
     let fixture = Fixture::new(replying([plan, "Done.".to_owned()]), &tools).with_rules(rules);
-    let began = Instant::now();
+    let start = Instant::now();
     let (_, end) = fixture.ask(request("?")).await;
     assert!(matches!(end, RunEnd::Answered { .. }), "{end:?}");
-    assert_eq!((began.elapsed().as_millis(), fixture.max_concurrent_calls()), (200, 2));
+    assert_eq!((start.elapsed().as_millis(), fixture.max_concurrent_calls()), (200, 2));
 }
 
 /// A random plan with up to three dependencies per step, and the length of its critical path in milliseconds.
 fn random_plan(seed: u64, steps: usize) -> (String, u64) {
     let mut random = fastrand::Rng::with_seed(seed);
-    let mut drawn = |below: usize| random.usize(..below);
+    let mut draw = |below: usize| random.usize(..below);
     let mut ends: HashMap<usize, u64> = HashMap::new();
-    let mut written = Vec::new();
-    for at in 0..steps {
-        let needs: std::collections::BTreeSet<usize> =
-            (0..drawn(4)).filter(|_| at > 0).map(|_| drawn(at.max(1))).collect();
-        let milliseconds = 10 + u64::try_from(drawn(90)).unwrap();
-        let before = needs.iter().map(|need| ends[need]).max().unwrap_or(0);
-        ends.insert(at, before + milliseconds);
-        let needs: Vec<String> = needs.iter().map(|need| format!("s{need}")).collect();
-        written.push(json!({"id": format!("s{at}"), "tool_type": "wait", "dependencies": needs,
-            "arguments": {"milliseconds": milliseconds, "step": at}, "description": "", "complexity": "low"}));
+    let mut steps_json = Vec::new();
+    for index in 0..steps {
+        let dependencies: std::collections::BTreeSet<usize> =
+            (0..draw(4)).filter(|_| index > 0).map(|_| draw(index.max(1))).collect();
+        let milliseconds = 10 + u64::try_from(draw(90)).unwrap();
+        let ready_at = dependencies.iter().map(|dependency| ends[dependency]).max().unwrap_or(0);
+        ends.insert(index, ready_at + milliseconds);
+        let dependencies: Vec<String> =
+            dependencies.iter().map(|dependency| format!("s{dependency}")).collect();
+        steps_json.push(json!({"id": format!("s{index}"), "tool_type": "wait", "dependencies": dependencies,
+            "arguments": {"milliseconds": milliseconds, "step": index}, "description": "", "complexity": "low"}));
     }
-    (json!({ "steps": written }).to_string(), ends.values().copied().max().unwrap())
+    (json!({ "steps": steps_json }).to_string(), ends.values().copied().max().unwrap())
 }
 
 #[tokio::test(start_paused = true)]
 async fn two_hundred_steps_take_the_critical_path() {
     for seed in 0..5 {
-        let (plan, critical) = random_plan(seed, 200);
+        let (plan, critical_path_ms) = random_plan(seed, 200);
         let fixture = Fixture::new(replying([plan, "Done.".to_owned()]), &[tool("wait", Behavior::Sleep)]);
-        let began = Instant::now();
-        let asked =
+        let start = Instant::now();
+        let request_with_limits =
             crate::RunRequest { limits: RunLimits { steps: 200, ..RunLimits::default() }, ..request("?") };
-        let (run, end) = fixture.ask(asked).await;
+        let (run, end) = fixture.ask(request_with_limits).await;
         assert!(matches!(end, RunEnd::Answered { .. }), "{end:?}");
-        let took = u64::try_from(began.elapsed().as_millis()).unwrap();
+        let took = u64::try_from(start.elapsed().as_millis()).unwrap();
         println!(
-            "200 steps: {took} ms, the critical path is {critical} ms, {} at once",
+            "200 steps: {took} ms, the critical path is {critical_path_ms} ms, at most {} concurrent calls",
             fixture.max_concurrent_calls()
         );
-        assert!(took <= critical * 105 / 100, "{took} > {critical}");
+        assert!(took <= critical_path_ms * 105 / 100, "{took} > {critical_path_ms}");
         assert_eq!(fixture.calls().len(), 200);
         assert!(fixture.events(&run).await.len() > 600);
     }

@@ -28,7 +28,7 @@ struct CrashingLog {
     log: MemoryRunLog,
     writes: AtomicUsize,
     crash_at: usize,
-    after: bool,
+    crashes_after_write: bool,
 }
 
 impl LogInterceptor for CrashingLog {
@@ -40,17 +40,17 @@ impl LogInterceptor for CrashingLog {
 
     fn write<'a, T: Send + 'a>(
         &'a self,
-        make: impl FnOnce() -> JournalFuture<'a, T> + Send + 'a,
+        perform: impl FnOnce() -> JournalFuture<'a, T> + Send + 'a,
     ) -> JournalFuture<'a, T> {
         Box::pin(async move {
             let number = self.writes.fetch_add(1, Ordering::SeqCst);
-            let dead = || JournalError::Storage("the process ended".to_owned());
+            let crash_error = || JournalError::Storage("the process ended".to_owned());
             // The log in memory acts at the call, so a crashed process must not call it.
-            if number > self.crash_at || (number == self.crash_at && !self.after) {
-                return Err(dead());
+            if number > self.crash_at || (number == self.crash_at && !self.crashes_after_write) {
+                return Err(crash_error());
             }
-            let outcome = make().await;
-            if number == self.crash_at { Err(dead()) } else { outcome }
+            let outcome = perform().await;
+            if number == self.crash_at { Err(crash_error()) } else { outcome }
         })
     }
 }
@@ -62,14 +62,14 @@ fn twenty_steps() -> String {
         .map(|at| {
             let tool = if at % 3 == 2 { "read" } else { "write" };
             let mut arguments = json!({"line": at});
-            let mut needs = Vec::new();
+            let mut dependencies = Vec::new();
             if let Some(before) = u32::checked_sub(at, 2) {
-                needs.push(format!("s{before}"));
+                dependencies.push(format!("s{before}"));
                 if before % 3 == 2 {
                     arguments["before"] = json!(format!("$s{before}.line"));
                 }
             }
-            json!({"id": format!("s{at}"), "tool_type": tool, "arguments": arguments, "dependencies": needs,
+            json!({"id": format!("s{at}"), "tool_type": tool, "arguments": arguments, "dependencies": dependencies,
                    "description": "", "complexity": "low"})
         })
         .collect();
@@ -97,9 +97,9 @@ async fn drive_to_end(fixture: &Fixture, run: &RunId) -> (RunEnd, usize) {
             unknown += 1;
             let step = step.strip_prefix("step ").unwrap();
             let line: Value = step.trim_start_matches('s').parse::<u64>().unwrap().into();
-            let outcome = fixture.arguments_of("write").iter().any(|arguments| arguments["line"] == line);
-            let word = if outcome { Resolution::Done } else { Resolution::NotDone };
-            fixture.log.resolve(run, step, word, "ada").await.unwrap();
+            let took_effect = fixture.arguments_of("write").iter().any(|arguments| arguments["line"] == line);
+            let resolution = if took_effect { Resolution::Done } else { Resolution::NotDone };
+            fixture.log.resolve(run, step, resolution, "ada").await.unwrap();
         }
     }
     panic!("the run does not finish")
@@ -111,13 +111,13 @@ async fn a_crash_at_any_write_neither_repeats_nor_loses_calls() {
     let mut unknown_total = 0;
     for crash_at in 0.. {
         let mut crashed = false;
-        for after in [false, true] {
+        for crashes_after_write in [false, true] {
             let fixture = fixture();
             let crashing_log = Arc::new(WrappedLog(CrashingLog {
                 log: fixture.log.clone(),
                 writes: AtomicUsize::new(0),
                 crash_at,
-                after,
+                crashes_after_write,
             }));
             let crashing_agent = {
                 let mut parts = fixture.agent.parts().clone();
@@ -139,9 +139,9 @@ async fn a_crash_at_any_write_neither_repeats_nor_loses_calls() {
                     sources: vec!["write (local)".to_owned(), "read (local)".to_owned()],
                     truncated: false,
                 },
-                "{crash_at} {after}"
+                "write {crash_at}, crash after it: {crashes_after_write}"
             );
-            check(&fixture, &run, replies_before).await;
+            check_invariants(&fixture, &run, replies_before).await;
         }
         if !crashed {
             break;
@@ -154,29 +154,34 @@ async fn a_crash_at_any_write_neither_repeats_nor_loses_calls() {
 
 /// Number of logged model replies.
 async fn logged_replies(fixture: &Fixture, run: &RunId) -> usize {
-    let is = |event: &&RunEvent| matches!(event, RunEvent::ModelReplied { .. });
-    fixture.events(run).await.iter().filter(is).count()
+    let is_reply = |event: &&RunEvent| matches!(event, RunEvent::ModelReplied { .. });
+    fixture.events(run).await.iter().filter(is_reply).count()
 }
 
-async fn check(fixture: &Fixture, run: &RunId, replies_before: usize) {
-    let mut made: BTreeMap<u64, usize> = BTreeMap::new();
+async fn check_invariants(fixture: &Fixture, run: &RunId, replies_before: usize) {
+    let mut write_counts: BTreeMap<u64, usize> = BTreeMap::new();
     for arguments in fixture.arguments_of("write") {
-        *made.entry(arguments["line"].as_u64().unwrap()).or_default() += 1;
+        *write_counts.entry(arguments["line"].as_u64().unwrap()).or_default() += 1;
     }
     let writes: Vec<u64> = (0..20).filter(|at| at % 3 != 2).collect();
-    assert_eq!(made.keys().copied().collect::<Vec<_>>(), writes, "every write was made");
-    assert!(made.values().all(|times| *times == 1), "no write was repeated: {made:?}");
+    assert_eq!(write_counts.keys().copied().collect::<Vec<_>>(), writes, "every write was made");
+    assert!(write_counts.values().all(|times| *times == 1), "no write was repeated: {write_counts:?}");
     // Logged replies are not requested again: a crash loses one request at most.
-    let asked = fixture.model.requests().len();
-    assert!(asked <= 3 && (replies_before < 2 || asked == 2), "{asked} requests, {replies_before} kept");
+    let requests = fixture.model.requests().len();
+    assert!(
+        requests <= 3 && (replies_before < 2 || requests == 2),
+        "{requests} requests, {replies_before} replies were logged"
+    );
     assert!(matches!(fixture.step_end(run, "s19").await, StepEnd::Done { .. }));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_driver_whose_lease_expired_writes_nothing() {
     let steps = plan(&[("a", "slow", json!({}), &[]), ("b", "slow", json!({"x": "$a"}), &[])]);
-    let fixture =
-        Fixture::new(replying([steps, "Done.".to_owned()]), &[tool("slow", Behavior::Echo).takes(5_000)]);
+    let fixture = Fixture::new(
+        replying([steps, "Done.".to_owned()]),
+        &[tool("slow", Behavior::Echo).with_delay_ms(5_000)],
+    );
     let run = fixture.agent.create_run(request("?")).await.unwrap();
     let other_owner = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -221,26 +226,34 @@ async fn secrets_are_passed_in_memory_and_never_stored() {
 #[tokio::test(start_paused = true)]
 async fn recorded_results_are_used_although_their_tool_is_gone() {
     let steps = plan(&[("a", "once", json!({"x": 7}), &[]), ("b", "echo", json!({"y": "$a.x"}), &[])]);
-    let tools = [tool("once", Behavior::Echo).at("other"), tool("echo", Behavior::Echo)];
+    let tools = [tool("once", Behavior::Echo).with_source("other"), tool("echo", Behavior::Echo)];
     for crash_at in 0..12 {
         let fixture = Fixture::new(replying([steps.clone(), "Done.".to_owned()]), &tools);
         let log = fixture.log.clone();
-        let crashing_log =
-            Arc::new(WrappedLog(CrashingLog { log, writes: AtomicUsize::new(0), crash_at, after: false }));
+        let crashing_log = Arc::new(WrappedLog(CrashingLog {
+            log,
+            writes: AtomicUsize::new(0),
+            crash_at,
+            crashes_after_write: false,
+        }));
         let mut parts = fixture.agent.parts().clone();
         parts.log = crashing_log;
         let run = fixture.agent.create_run(request("?")).await.unwrap();
         let _ = crate::Agent::new(parts).drive(&run, &NoWatcher, &CancelToken::new()).await;
         tokio::time::sleep(Duration::from_secs(60)).await;
-        let known = fixture.log.step(&run, "a").await.unwrap();
-        if known.is_none_or(|known| known.state != toolyard_core::StepState::Done) {
+        let record = fixture.log.step(&run, "a").await.unwrap();
+        if record.is_none_or(|record| record.state != toolyard_core::StepState::Done) {
             continue;
         }
         fixture.hub.remove(&"other".into());
         assert!(matches!(fixture.resume(&run).await, RunEnd::Answered { .. }), "{crash_at}");
         assert_eq!(fixture.arguments_of("once").len(), 1);
-        let used = fixture.arguments_of("echo");
+        let echo_arguments = fixture.arguments_of("echo");
         // Reads may be repeated.
-        assert!(!used.is_empty() && used.iter().all(|used| *used == json!({"y": 7})), "{crash_at}: {used:?}");
+        assert!(
+            !echo_arguments.is_empty()
+                && echo_arguments.iter().all(|arguments| *arguments == json!({"y": 7})),
+            "{crash_at}: {echo_arguments:?}"
+        );
     }
 }

@@ -21,7 +21,7 @@ fn allow_all() -> ApprovalRules {
     ApprovalRules { allow: vec!["*".to_owned()], ..ApprovalRules::default() }
 }
 
-fn hanging() -> Fixture {
+fn fixture_with_hanging_tools() -> Fixture {
     let steps = plan(&[
         ("r", "read", json!({}), &[]),
         ("w", "write", json!({}), &[]),
@@ -29,15 +29,15 @@ fn hanging() -> Fixture {
     ]);
     let tools = [
         tool("read", Behavior::Hang),
-        tool("write", Behavior::Hang).writes().at("other"),
-        tool("echo", Behavior::Echo).at("third"),
+        tool("write", Behavior::Hang).writes().with_source("other"),
+        tool("echo", Behavior::Echo).with_source("third"),
     ];
     Fixture::new(replying([steps, "Done.".to_owned()]), &tools).with_rules(allow_all())
 }
 
 #[tokio::test(start_paused = true)]
 async fn cancelling_ends_a_run_at_once_and_marks_calls_in_flight() {
-    let fixture = hanging();
+    let fixture = fixture_with_hanging_tools();
     let stop = CancelToken::new();
     let run = fixture.agent.create_run(request("?")).await.unwrap();
     let driving = fixture.agent.drive(&run, &NoWatcher, &stop);
@@ -46,9 +46,9 @@ async fn cancelling_ends_a_run_at_once_and_marks_calls_in_flight() {
         stop.cancel();
         Instant::now()
     };
-    let (end, at) = tokio::join!(driving, cancelling);
+    let (end, cancelled_at) = tokio::join!(driving, cancelling);
     assert_eq!(end.unwrap(), RunEnd::Cancelled);
-    assert!(at.elapsed() < Duration::from_millis(250), "{:?}", at.elapsed());
+    assert!(cancelled_at.elapsed() < Duration::from_millis(250), "{:?}", cancelled_at.elapsed());
     assert!(
         matches!(fixture.step_end(&run, "w").await, StepEnd::Unknown { .. }),
         "the call may have taken effect"
@@ -63,8 +63,10 @@ async fn cancelling_ends_a_run_at_once_and_marks_calls_in_flight() {
 #[tokio::test(start_paused = true)]
 async fn a_released_run_finishes_its_calls_starts_nothing_and_can_be_resumed() {
     let steps = plan(&[("w", "write", json!({}), &[]), ("next", "echo", json!({}), &["w"])]);
-    let tools =
-        [tool("write", Behavior::Echo).takes(5_000).writes(), tool("echo", Behavior::Echo).at("other")];
+    let tools = [
+        tool("write", Behavior::Echo).with_delay_ms(5_000).writes(),
+        tool("echo", Behavior::Echo).with_source("other"),
+    ];
     let fixture = Fixture::new(replying([steps, "Done.".to_owned()]), &tools).with_rules(allow_all());
     let stop = CancelToken::new();
     let run = fixture.agent.create_run(request("?")).await.unwrap();
@@ -86,7 +88,7 @@ async fn a_released_run_finishes_its_calls_starts_nothing_and_can_be_resumed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_run_can_be_cancelled_before_it_starts() {
-    let fixture = hanging();
+    let fixture = fixture_with_hanging_tools();
     let stop = CancelToken::new();
     stop.cancel();
     let (_, end) = fixture.agent.ask(request("?"), &NoWatcher, &stop).await.unwrap();
@@ -95,8 +97,8 @@ async fn a_run_can_be_cancelled_before_it_starts() {
 
 #[tokio::test(start_paused = true)]
 async fn a_hanging_tool_ends_at_its_timeout() {
-    let fixture = hanging();
-    let began = Instant::now();
+    let fixture = fixture_with_hanging_tools();
+    let start = Instant::now();
     let (run, end) = fixture
         .ask(RunRequest { limits: RunLimits { replans: 0, ..RunLimits::default() }, ..request("?") })
         .await;
@@ -107,17 +109,17 @@ async fn a_hanging_tool_ends_at_its_timeout() {
     );
     assert!(matches!(fixture.step_end(&run, "r").await, StepEnd::Failed { .. }));
     assert_eq!(fixture.step_end(&run, "later").await, StepEnd::Skipped { because: "r".to_owned() });
-    assert!(began.elapsed() < Duration::from_mins(10), "{:?}", began.elapsed());
+    assert!(start.elapsed() < Duration::from_mins(10), "{:?}", start.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_time_limit_ends_a_run() {
-    let fixture = hanging();
-    let began = Instant::now();
+    let fixture = fixture_with_hanging_tools();
+    let start = Instant::now();
     let limits = RunLimits { time: Duration::from_secs(5), ..RunLimits::default() };
     let (_, end) = fixture.ask(RunRequest { limits, ..request("?") }).await;
     assert!(matches!(end, RunEnd::LimitReached { limit: RunLimit::Time, .. }), "{end:?}");
-    assert!(began.elapsed() < Duration::from_millis(5_250), "{:?}", began.elapsed());
+    assert!(start.elapsed() < Duration::from_millis(5_250), "{:?}", start.elapsed());
     assert_eq!(fixture.log.unknown_steps().await.unwrap().len(), 1);
 }
 
@@ -166,13 +168,13 @@ async fn replies_that_arrive_during_shutdown_are_counted() {
 
 #[tokio::test(start_paused = true)]
 async fn replies_that_arrive_before_release_are_kept() {
-    let (mut before, mut after) = (0, 0);
+    let (mut with_reply, mut without_reply) = (0, 0);
     for milliseconds in (2_500..6_500).step_by(100) {
         let steps = plan(&[("r", "read", json!({}), &[]), ("t", "none", json!({}), &[])]);
         let replied_at = Arc::default();
         let model = SlowModel { plan: steps, replied_at: Arc::clone(&replied_at) };
         let fixture =
-            Fixture::with_model(Arc::new(model), &[tool("read", Behavior::Echo).takes(milliseconds)]);
+            Fixture::with_model(Arc::new(model), &[tool("read", Behavior::Echo).with_delay_ms(milliseconds)]);
         let fixture = with_fault(fixture, Fault::AppendIsSlow(Duration::from_millis(500)));
         let stop = CancelToken::new();
         let run = fixture.agent.create_run(request("?")).await.unwrap();
@@ -186,22 +188,23 @@ async fn replies_that_arrive_before_release_are_kept() {
         let (state, _) = crate::load_run(&fixture.log, &run).await.unwrap();
         let expected = if has_replied { 2 } else { 1 };
         assert_eq!(state.usage().model_calls, expected, "{milliseconds}");
-        *(if has_replied { &mut before } else { &mut after }) += 1;
+        *(if has_replied { &mut with_reply } else { &mut without_reply }) += 1;
     }
-    assert!(before > 3 && after > 3, "{before} {after}");
+    assert!(with_reply > 3 && without_reply > 3, "{with_reply} {without_reply}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_run_without_a_request_is_cancelled_when_it_is_driven() {
-    let fixture = hanging();
-    let empty = || async { fixture.log.create_run("agent", &RawJson::empty_object()).await.unwrap() };
-    let run = empty().await;
+    let fixture = fixture_with_hanging_tools();
+    let create_empty_run =
+        || async { fixture.log.create_run("agent", &RawJson::empty_object()).await.unwrap() };
+    let run = create_empty_run().await;
     assert_eq!(fixture.resume(&run).await, RunEnd::Cancelled);
     assert_eq!(fixture.log.run(&run).await.unwrap().state, RunState::Cancelled);
     assert_eq!(fixture.resume(&run).await, RunEnd::Cancelled);
     assert_eq!(cancel_run(&fixture.log, &run, "other").await, Err(AgentError::Finished(run.clone())));
 
-    let run = empty().await;
+    let run = create_empty_run().await;
     cancel_run(&fixture.log, &run, "other").await.unwrap();
     let (state, events) = crate::load_run(&fixture.log, &run).await.unwrap();
     assert_eq!((state.end(), events.len()), (Some(&RunEnd::Cancelled), 1));
@@ -224,12 +227,12 @@ async fn suspended_time_does_not_count_towards_the_time_limit() {
 
 #[tokio::test(start_paused = true)]
 async fn another_process_can_cancel_driven_and_suspended_runs() {
-    let fixture = hanging();
+    let fixture = fixture_with_hanging_tools();
     let run = fixture.agent.create_run(request("?")).await.unwrap();
     let elsewhere = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let held = cancel_run(&fixture.log, &run, "other").await;
-        assert!(matches!(held, Err(AgentError::Journal(_))), "{held:?}");
+        let result = cancel_run(&fixture.log, &run, "other").await;
+        assert!(matches!(result, Err(AgentError::Journal(_))), "{result:?}");
         request_cancellation(&fixture.log, &run, "ada").await.unwrap();
     };
     let stop = CancelToken::new();
@@ -247,7 +250,7 @@ async fn another_process_can_cancel_driven_and_suspended_runs() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_driver_releases_its_lease() {
-    let fixture = hanging();
+    let fixture = fixture_with_hanging_tools();
     let run = fixture.agent.create_run(request("?")).await.unwrap();
     let stop = CancelToken::new();
     let dropped =
@@ -266,7 +269,7 @@ async fn a_dropped_driver_releases_its_lease() {
 #[tokio::test(start_paused = true)]
 async fn heartbeats_keep_the_lease_during_a_long_step() {
     let steps = plan(&[("slow", "slow", json!({}), &[])]);
-    let slow = tool("slow", Behavior::Echo).takes(110_000);
+    let slow = tool("slow", Behavior::Echo).with_delay_ms(110_000);
     let fixture = Fixture::new(replying([steps, "Done.".to_owned()]), &[slow]);
     let run = fixture.agent.create_run(request("?")).await.unwrap();
     let other_owner = async {
@@ -274,7 +277,7 @@ async fn heartbeats_keep_the_lease_during_a_long_step() {
         fixture.log.claim(&run, "other", Duration::from_secs(1)).await
     };
     let stop = CancelToken::new();
-    let (end, stolen) = tokio::join!(fixture.agent.drive(&run, &NoWatcher, &stop), other_owner);
+    let (end, claim) = tokio::join!(fixture.agent.drive(&run, &NoWatcher, &stop), other_owner);
     assert!(matches!(end.unwrap(), RunEnd::Answered { .. }));
-    assert!(stolen.is_err());
+    assert!(claim.is_err());
 }

@@ -46,7 +46,7 @@ impl Model for BreakingModel {
     }
 }
 
-fn answered(end: &RunEnd) -> &str {
+fn answer_of(end: &RunEnd) -> &str {
     match end {
         RunEnd::Answered { answer, .. } => answer,
         other => panic!("{other:?}"),
@@ -65,7 +65,7 @@ async fn a_question_without_tools_needs_one_model_request() {
     let fixture = Fixture::new(replying([json!({"steps": [], "answer": "Hello!"}).to_string()]), &[]);
     let watcher = RecordingWatcher::default();
     let (run, end) = fixture.agent.ask(request("hi"), &watcher, &CancelToken::new()).await.unwrap();
-    assert_eq!(answered(&end), "Hello!");
+    assert_eq!(answer_of(&end), "Hello!");
     assert_eq!(fixture.model.requests().len(), 1);
     assert_eq!(fixture.events(&run).await.len(), 3, "requested, replied, ended");
     let is_streamed = watcher
@@ -82,12 +82,12 @@ async fn a_question_without_tools_needs_one_model_request() {
 /// The streamed text, with `|` where it was discarded.
 fn streamed(watcher: &RecordingWatcher) -> String {
     let updates = watcher.updates.lock().unwrap();
-    let piece = |update: &RunUpdate| match update {
+    let streamed_text = |update: &RunUpdate| match update {
         RunUpdate::AnswerDelta { text, .. } => Some(text.clone()),
         RunUpdate::AnswerDiscarded => Some("|".to_owned()),
         _ => None,
     };
-    updates.iter().filter_map(piece).collect()
+    updates.iter().filter_map(streamed_text).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -100,7 +100,7 @@ async fn immediate_answers_are_streamed_and_text_before_a_call_is_discarded() {
     let fixture = Fixture::new(model, &[tool("read", Behavior::Return(json!({"x": 7})))]);
     let watcher = RecordingWatcher::default();
     let (_, end) = fixture.agent.ask(request("what is x?"), &watcher, &CancelToken::new()).await.unwrap();
-    assert_eq!((answered(&end), streamed(&watcher).as_str()), ("It is 7.", "I look.|It is 7."));
+    assert_eq!((answer_of(&end), streamed(&watcher).as_str()), ("It is 7.", "I look.|It is 7."));
     let certain = |update: &RunUpdate| match update {
         RunUpdate::AnswerDelta { text, tentative: false } => Some(text.clone()),
         _ => None,
@@ -129,10 +129,10 @@ async fn values_are_passed_by_reference_and_not_through_prompts() {
         ],
     );
     let (run, end) = fixture.ask(request("sum the rows of a")).await;
-    assert_eq!(answered(&end), "The sum is right.");
-    let got = fixture.arguments_of("sum");
-    assert_eq!(got[0]["values"].as_array().unwrap().len(), 50_000);
-    assert_eq!(got[0]["label"], "first: 0");
+    assert_eq!(answer_of(&end), "The sum is right.");
+    let received = fixture.arguments_of("sum");
+    assert_eq!(received[0]["values"].as_array().unwrap().len(), 50_000);
+    assert_eq!(received[0]["label"], "first: 0");
     assert_eq!(fixture.model.requests().len(), 2, "a plan and an answer");
     for request in fixture.model.requests() {
         let text: String = request.messages.iter().map(|message| message.text.as_str()).collect();
@@ -158,7 +158,7 @@ async fn a_failed_step_skips_only_its_dependents() {
     let (run, end) = fixture
         .ask(RunRequest { limits: RunLimits { replans: 0, ..RunLimits::default() }, ..request("?") })
         .await;
-    assert_eq!(answered(&end), "Half of it.");
+    assert_eq!(answer_of(&end), "Half of it.");
     assert_eq!(failed_kind(&fixture.step_end(&run, "bad").await), Some(ErrorKind::Refused));
     assert_eq!(fixture.step_end(&run, "after").await, StepEnd::Skipped { because: "bad".to_owned() });
     assert!(matches!(fixture.step_end(&run, "good").await, StepEnd::Done { .. }));
@@ -185,11 +185,11 @@ async fn arguments_are_repaired_once() {
         &[tool("picky", Behavior::Require("right"))],
     );
     let (run, end) = fixture.ask(request("?")).await;
-    assert_eq!(answered(&end), "Done.");
+    assert_eq!(answer_of(&end), "Done.");
     assert_eq!(fixture.arguments_of("picky"), [json!({"wrong": 1}), json!({"right": 1})]);
-    let repaired =
+    let is_repaired =
         fixture.events(&run).await.iter().any(|event| matches!(event, RunEvent::StepRepaired { .. }));
-    assert!(repaired);
+    assert!(is_repaired);
 
     // The same arguments are no repair.
     let plan = super::plan(&[("a", "picky", json!({"wrong": 1}), &[])]);
@@ -200,9 +200,9 @@ async fn arguments_are_repaired_once() {
         .await;
     assert!(matches!(end, RunEnd::Failed { .. }), "{end:?}");
     assert_eq!(fixture.arguments_of("picky").len(), 1);
-    let refused =
+    let is_rejected =
         fixture.events(&run).await.iter().any(|event| matches!(event, RunEvent::RepairFailed { .. }));
-    assert!(refused);
+    assert!(is_rejected);
 }
 
 #[tokio::test(start_paused = true)]
@@ -218,14 +218,14 @@ async fn an_unresolvable_reference_is_repaired_or_fails_its_step() {
     let better = json!({"x": "$read.rows"}).to_string();
     let fixture = Fixture::new(replying([plan.clone(), better, "Yes.".to_owned()]), &tools);
     let (_, end) = fixture.ask(request("?")).await;
-    assert_eq!(answered(&end), "Yes.");
+    assert_eq!(answer_of(&end), "Yes.");
     assert_eq!(fixture.arguments_of("echo"), [json!({"x": [1]})]);
 
     let fixture = Fixture::new(replying([plan, "no idea".to_owned()]), &tools);
     let (run, end) = fixture
         .ask(RunRequest { limits: RunLimits { replans: 0, ..RunLimits::default() }, ..request("?") })
         .await;
-    assert_eq!(answered(&end), "no idea");
+    assert_eq!(answer_of(&end), "no idea");
     assert_eq!(failed_kind(&fixture.step_end(&run, "use").await), Some(ErrorKind::InvalidArguments));
     assert!(fixture.arguments_of("echo").is_empty(), "the step was not called");
 }
@@ -248,15 +248,15 @@ async fn plan_problems_are_reported_to_the_planner_once() {
             assert!(!broken.starts_with('{') && matches!(end, RunEnd::Answered { .. }));
             continue;
         }
-        assert_eq!(answered(&end), "Fine.", "{broken}");
-        let refused =
+        assert_eq!(answer_of(&end), "Fine.", "{broken}");
+        let is_rejected =
             fixture.events(&run).await.iter().any(|event| matches!(event, RunEvent::PlanRejected { .. }));
-        assert!(refused, "{broken}");
+        assert!(is_rejected, "{broken}");
 
         let fixture = Fixture::new(replying([broken.clone()]), &tools);
         let (_, end) = fixture.ask(request("?")).await;
         assert!(matches!(end, RunEnd::Failed { .. }), "{broken}: {end:?}");
-        assert_eq!(fixture.model.requests().len(), 2, "once");
+        assert_eq!(fixture.model.requests().len(), 2, "the model is asked for a correction once");
     }
 }
 
@@ -269,7 +269,7 @@ async fn failed_steps_lead_to_a_new_plan() {
         &[tool("echo", Behavior::Echo), failing("bad", ErrorKind::Unavailable)],
     );
     let (run, end) = fixture.ask(request("?")).await;
-    assert_eq!(answered(&end), "Found another way.");
+    assert_eq!(answer_of(&end), "Found another way.");
     assert_eq!(fixture.arguments_of("echo"), [json!({"x": 1}), json!({"y": 1})], "earlier results are used");
     let plans =
         fixture.events(&run).await.iter().filter(|event| matches!(event, RunEvent::Planned { .. })).count();
@@ -286,24 +286,24 @@ async fn without_a_model_a_run_fails_or_answers_with_its_last_result() {
     let plan = plan(&[("a", "echo", json!({"x": 1}), &[])]);
     let fixture = Fixture::new(replying([plan, "unreachable".to_owned()]), &[tool("echo", Behavior::Echo)]);
     let (_, end) = fixture.ask(request("?")).await;
-    assert!(answered(&end).contains(r#"{"x":1}"#), "{end:?}");
+    assert!(answer_of(&end).contains(r#"{"x":1}"#), "{end:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn answers_without_a_model_are_in_the_language_of_the_question() {
     let question = || request("读取文件，告诉我里面的内容");
     let steps = || plan(&[("a", "echo", json!({"x": 1}), &[])]);
-    let once = RunLimits { replans: 0, ..RunLimits::default() };
+    let no_replans = RunLimits { replans: 0, ..RunLimits::default() };
 
     let fixture =
         Fixture::new(replying([plan(&[("a", "bad", json!({}), &[])])]), &[failing("bad", ErrorKind::Failed)]);
-    let (_, end) = fixture.ask(RunRequest { limits: once.clone(), ..question() }).await;
+    let (_, end) = fixture.ask(RunRequest { limits: no_replans.clone(), ..question() }).await;
     assert!(matches!(&end, RunEnd::Failed { message, .. } if message.starts_with("没有步骤成功")), "{end:?}");
 
     let fixture =
         Fixture::new(replying([steps(), "unreachable".to_owned()]), &[tool("echo", Behavior::Echo)]);
     let (_, end) = fixture.ask(question()).await;
-    assert!(answered(&end).contains("来源："), "{end:?}");
+    assert!(answer_of(&end).contains("来源："), "{end:?}");
 
     let mut texts = [steps(), "内容是".to_owned()].into_iter();
     let model = ScriptedModel::new(ToolCalling::Schema, move |_| {
@@ -313,14 +313,14 @@ async fn answers_without_a_model_are_in_the_language_of_the_question() {
     });
     let fixture = Fixture::new(model, &[tool("echo", Behavior::Echo)]);
     let (_, end) = fixture.ask(question()).await;
-    assert!(answered(&end).contains("回答到此中断"), "{end:?}");
+    assert!(answer_of(&end).contains("回答到此中断"), "{end:?}");
 
     let fixture = Fixture::new(
         replying([plan(&[("w", "write", json!({}), &[])])]),
         &[tool("write", Behavior::Echo).writes()],
     );
     let (_, end) = fixture.ask(RunRequest { dry_run: true, ..question() }).await;
-    assert!(answered(&end).starts_with("什么都没有改变"), "{end:?}");
+    assert!(answer_of(&end).starts_with("什么都没有改变"), "{end:?}");
 
     let fixture = Fixture::new(replying([plan(&[("a", "nowhere", json!({}), &[])])]), &[]);
     let (_, end) = fixture.ask(question()).await;
@@ -347,8 +347,8 @@ async fn an_interrupted_answer_is_discarded_before_another_is_streamed() {
     );
     let watcher = RecordingWatcher::default();
     let (_, end) = fixture.agent.ask(request("?"), &watcher, &CancelToken::new()).await.unwrap();
-    assert!(answered(&end).starts_with(r#"{"x":1}"#), "{end:?}");
-    assert_eq!(streamed_answer(&watcher), (answered(&end).to_owned(), 1));
+    assert!(answer_of(&end).starts_with(r#"{"x":1}"#), "{end:?}");
+    assert_eq!(streamed_answer(&watcher), (answer_of(&end).to_owned(), 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -364,7 +364,7 @@ async fn interrupted_replies_count_towards_the_limits() {
     // The next model request exceeds the limit.
     let steps = plan(&[("a", "none", json!({}), &[]), ("b", "echo", json!({}), &[])]);
     let model = BreakingModel { plan: steps, partial: "Hm" };
-    let fixture = Fixture::with_model(Arc::new(model), &[tool("echo", Behavior::Echo).takes(100)]);
+    let fixture = Fixture::with_model(Arc::new(model), &[tool("echo", Behavior::Echo).with_delay_ms(100)]);
     for limits in [
         RunLimits { tokens: 4_500, ..RunLimits::default() },
         RunLimits { cost_micros: 8_000, ..RunLimits::default() },
@@ -392,7 +392,7 @@ async fn answers_are_stripped_of_tool_calls_and_reasoning() {
         let fixture = Fixture::new(replying([steps, reply.to_owned()]), &[tool("echo", Behavior::Echo)]);
         let watcher = RecordingWatcher::default();
         let (_, end) = fixture.agent.ask(request("?"), &watcher, &CancelToken::new()).await.unwrap();
-        assert_eq!(answered(&end), answer);
+        assert_eq!(answer_of(&end), answer);
         assert_eq!(streamed_answer(&watcher), (answer.to_owned(), usize::from(reply != answer)));
         assert_eq!(fixture.calls().len(), 1, "an answer calls nothing");
     }
@@ -414,8 +414,8 @@ async fn a_truncated_answer_ends_with_a_notice() {
     let watcher = RecordingWatcher::default();
     let (_, end) = fixture.agent.ask(request("?"), &watcher, &CancelToken::new()).await.unwrap();
     assert!(matches!(end, RunEnd::Answered { truncated: true, .. }), "{end:?}");
-    assert!(answered(&end).starts_with("It is the\n\n[The answer ends here"), "{end:?}");
-    assert_eq!(streamed_answer(&watcher), (answered(&end).to_owned(), 0));
+    assert!(answer_of(&end).starts_with("It is the\n\n[The answer ends here"), "{end:?}");
+    assert_eq!(streamed_answer(&watcher), (answer_of(&end).to_owned(), 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -424,11 +424,11 @@ async fn a_model_produces_the_result_of_a_step_without_a_tool() {
     let fixture =
         Fixture::new(replying([plan, "42".to_owned(), "Done.".to_owned()]), &[tool("echo", Behavior::Echo)]);
     let (run, end) = fixture.ask(request("?")).await;
-    assert_eq!(answered(&end), "Done.");
+    assert_eq!(answer_of(&end), "Done.");
     assert_eq!(fixture.arguments_of("echo"), [json!({"x": 42})]);
-    let asked =
+    let is_reasoning_reply =
         |event: &RunEvent| matches!(event, RunEvent::ModelReplied { task: ModelTask::Reason { .. }, .. });
-    assert!(fixture.events(&run).await.iter().any(asked));
+    assert!(fixture.events(&run).await.iter().any(is_reasoning_reply));
 }
 
 #[tokio::test(start_paused = true)]
@@ -445,26 +445,28 @@ async fn plan_only_and_dry_run_call_nothing_that_writes() {
 
     let fixture = Fixture::new(replying([steps, "It would write.".to_owned()]), &tools);
     let (run, end) = fixture.ask(RunRequest { dry_run: true, ..request("?") }).await;
-    assert_eq!(answered(&end), "It would write.");
+    assert_eq!(answer_of(&end), "It would write.");
     assert_eq!(fixture.calls(), ["echo"], "only read-only tools are called");
     assert_eq!(fixture.step_end(&run, "w").await, StepEnd::Simulated);
     assert_eq!(fixture.step_end(&run, "v").await, StepEnd::Skipped { because: "w".to_owned() });
-    let shown = fixture.events(&run).await.into_iter().find_map(|event| match event {
+    let logged_arguments = fixture.events(&run).await.into_iter().find_map(|event| match event {
         RunEvent::StepStarted { step, arguments_preview, .. } if step == "w" => Some(arguments_preview),
         _ => None,
     });
-    assert_eq!(shown.as_deref(), Some(r#"{"x":1}"#), "the arguments are logged");
+    assert_eq!(logged_arguments.as_deref(), Some(r#"{"x":1}"#), "the arguments are logged");
 }
 
 #[tokio::test(start_paused = true)]
 async fn every_limit_ends_a_run() {
-    let many: Vec<(String, serde_json::Value)> =
+    let id_and_arguments: Vec<(String, serde_json::Value)> =
         (0..6).map(|at| (format!("s{at}"), json!({"n": at}))).collect();
-    let steps: Vec<_> =
-        many.iter().map(|(id, arguments)| (id.as_str(), "echo", arguments.clone(), &[][..])).collect();
+    let steps: Vec<_> = id_and_arguments
+        .iter()
+        .map(|(id, arguments)| (id.as_str(), "echo", arguments.clone(), &[][..]))
+        .collect();
     let different = plan(&steps);
     let mut steps: Vec<_> =
-        many.iter().map(|(id, _)| (id.as_str(), "echo", json!({"n": 0}), &[][..])).collect();
+        id_and_arguments.iter().map(|(id, _)| (id.as_str(), "echo", json!({"n": 0}), &[][..])).collect();
     // Without a dependent step, repeated calls would be removed from the plan.
     steps.push(("all", "echo", json!({"n": ["$s0", "$s1", "$s2", "$s3", "$s4", "$s5"]}), &[][..]));
     let same = plan(&steps);
@@ -497,7 +499,7 @@ async fn every_limit_ends_a_run() {
 async fn the_watcher_sees_progress_of_tools() {
     let plan = plan(&[("a", "echo", json!({"x": 1}), &[])]);
     let fixture =
-        Fixture::new(replying([plan, "Done.".to_owned()]), &[tool("echo", Behavior::Echo).takes(10)]);
+        Fixture::new(replying([plan, "Done.".to_owned()]), &[tool("echo", Behavior::Echo).with_delay_ms(10)]);
     let watcher = RecordingWatcher::default();
     fixture.agent.ask(request("?"), &watcher, &CancelToken::new()).await.unwrap();
     let expected = RunUpdate::StepProgress { step: "a".to_owned(), message: "half way".to_owned() };
@@ -515,6 +517,6 @@ async fn a_judge_can_reject_a_result() {
         &[tool("echo", Behavior::Echo)],
     );
     let (_, end) = fixture.ask(RunRequest { judge: true, ..request("?") }).await;
-    assert_eq!(answered(&end), "Done.");
+    assert_eq!(answer_of(&end), "Done.");
     assert_eq!(fixture.arguments_of("echo"), [json!({"x": 1}), json!({"x": 2})]);
 }

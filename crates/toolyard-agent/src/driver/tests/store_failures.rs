@@ -23,16 +23,17 @@ pub(super) fn with_fault(fixture: Fixture, fault: Fault) -> Fixture {
     })
 }
 
-fn writing(milliseconds: u64) -> Fixture {
+fn fixture_with_write(delay_ms: u64) -> Fixture {
     let steps = plan(&[("w", "write", json!({"x": 1}), &[]), ("after", "echo", json!({"y": "$w.x"}), &[])]);
-    let tools = [tool("write", Behavior::Echo).writes().takes(milliseconds), tool("echo", Behavior::Echo)];
+    let tools =
+        [tool("write", Behavior::Echo).writes().with_delay_ms(delay_ms), tool("echo", Behavior::Echo)];
     Fixture::new(replying([steps, "Done.".to_owned()]), &tools)
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_journaled_outcome_counts_although_the_call_never_returned() {
     for fault in [Fault::FinishNeverReturns, Fault::FinishIsDelayed] {
-        let fixture = with_fault(writing(100).with_rules(allow_all()), fault);
+        let fixture = with_fault(fixture_with_write(100).with_rules(allow_all()), fault);
         let run = fixture.agent.create_run(request("?")).await.unwrap();
         let stop = CancelToken::new();
         let cancelling = async {
@@ -54,7 +55,7 @@ async fn transient_store_failures_only_delay_a_run() {
         for fault in
             [Fault::AppendFails { from, to: from + 4 }, Fault::AppendReportsFailure { from, to: from + 1 }]
         {
-            let fixture = with_fault(writing(100).with_rules(allow_all()), fault);
+            let fixture = with_fault(fixture_with_write(100).with_rules(allow_all()), fault);
             let (run, end) = fixture.ask(request("?")).await;
             assert!(matches!(end, RunEnd::Answered { .. }), "{fault:?}: {end:?}");
             assert_eq!(fixture.calls(), ["write", "echo"], "{fault:?}");
@@ -65,7 +66,7 @@ async fn transient_store_failures_only_delay_a_run() {
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_approval_request_is_retried_and_stored_once() {
-    let fixture = with_fault(writing(0), Fault::RequestFails { times: 3 });
+    let fixture = with_fault(fixture_with_write(0), Fault::ApprovalRequestFails { times: 3 });
     let watcher = RecordingWatcher::with_decisions([ApprovalDecision::Allow]);
     let (run, end) = fixture.agent.ask(request("?"), &watcher, &CancelToken::new()).await.unwrap();
     assert!(matches!(end, RunEnd::Answered { .. }), "{end:?}");
@@ -76,14 +77,14 @@ async fn a_failed_approval_request_is_retried_and_stored_once() {
 #[tokio::test(start_paused = true)]
 async fn a_permanent_store_failure_ends_the_run_but_calls_in_flight_are_journaled() {
     let steps = plan(&[("slow", "slow", json!({}), &[]), ("w", "write", json!({}), &[])]);
-    let slow = tool("slow", Behavior::Echo).writes().takes(13_200).at("other");
+    let slow = tool("slow", Behavior::Echo).writes().with_delay_ms(13_200).with_source("other");
     let rules = ApprovalRules { allow: vec!["slow".to_owned()], ..ApprovalRules::default() };
     let fixture =
         Fixture::new(replying([steps]), &[slow, tool("write", Behavior::Echo).writes()]).with_rules(rules);
-    let fixture = with_fault(fixture, Fault::RequestFails { times: usize::MAX });
+    let fixture = with_fault(fixture, Fault::ApprovalRequestFails { times: usize::MAX });
     let run = fixture.agent.create_run(request("?")).await.unwrap();
     let failed = fixture.agent.drive(&run, &NoWatcher, &CancelToken::new()).await;
     assert!(matches!(failed, Err(crate::AgentError::Approvals(_))), "{failed:?}");
-    let known = fixture.log.step(&run, "slow").await.unwrap().unwrap();
-    assert_eq!(known.state, StepState::Done, "the journal has the outcome");
+    let record = fixture.log.step(&run, "slow").await.unwrap().unwrap();
+    assert_eq!(record.state, StepState::Done, "the journal has the outcome");
 }

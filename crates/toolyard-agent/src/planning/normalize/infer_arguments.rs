@@ -49,8 +49,9 @@ const USER_WORDS: [&str; 6] = ["question", "i asked", "user", "问题", "我问"
 const ASSISTANT_WORDS: [&str; 5] = ["answer", "reply", "assistant", "回答", "回复"];
 /// Words that ask for the last message only.
 const LAST_MESSAGE_WORDS: [&str; 6] = ["last ", "previous ", "latest ", "上一", "刚才", "最近一"];
-/// Characters of an expression or a query.
 const MAX_INFERRED_CHARS: usize = 400;
+/// Words, such as functions and units, that an expression may contain.
+const MAX_EXPRESSION_WORDS: usize = 3;
 
 /// Arguments from a step's description, for a step without arguments whose tool needs some. None if they cannot be
 /// inferred.
@@ -61,32 +62,32 @@ pub(crate) fn prepare_tool_input(step: &Step, input_schema: &RawJson) -> Option<
     let params = ToolParams::from_schema(input_schema);
     let kind = ToolKind::of(&extract_capabilities(&step.tool_type, ""));
     let description = step.description.trim();
-    let prepared = match kind {
+    let inferred = match kind {
         ToolKind::Calculate => {
             string_argument(&params, &["expression", "formula", "input"], expression(description)?)?
         }
         ToolKind::Search => string_argument(
             &params,
             &["query", "keywords", "q", "search_query", "text"],
-            keywords(description)?,
+            search_query(description)?,
         )?,
         ToolKind::History => history_query(&params, description),
         ToolKind::Time => time_zone(&params, description),
         ToolKind::Extract | ToolKind::Other => Map::new(),
     };
-    let is_complete = params.required().all(|param| prepared.contains_key(&param.name));
-    (is_complete && !params.params.is_empty()).then_some(prepared)
+    let is_complete = params.required().all(|param| inferred.contains_key(&param.name));
+    (is_complete && !params.params.is_empty()).then_some(inferred)
 }
 
 /// A string argument under one of the usual names, else under the only required string parameter.
 fn string_argument(params: &ToolParams, names: &[&str], text: String) -> Option<Map<String, Value>> {
     let is_string = |name: &str| params.param(name).is_some_and(|param| param.kind == ParamType::String);
-    let known = names.iter().find(|name| is_string(name)).map(|name| (*name).to_owned());
+    let usual = names.iter().find(|name| is_string(name)).map(|name| (*name).to_owned());
     let only_required = || {
         let mut required = params.required().filter(|param| param.kind == ParamType::String);
         required.next().filter(|_| required.next().is_none()).map(|param| param.name.clone())
     };
-    let name = known.or_else(only_required)?;
+    let name = usual.or_else(only_required)?;
     Some(Map::from_iter([(name, Value::String(text))]))
 }
 
@@ -97,7 +98,11 @@ fn expression(description: &str) -> Option<String> {
     let has_digit = text.chars().any(|letter| letter.is_ascii_digit());
     let words =
         text.split(|letter: char| !letter.is_alphabetic()).filter(|word| word.chars().count() > 1).count();
-    if has_digit && words <= 3 && text.chars().count() <= MAX_INFERRED_CHARS && text.is_ascii() {
+    if has_digit
+        && words <= MAX_EXPRESSION_WORDS
+        && text.chars().count() <= MAX_INFERRED_CHARS
+        && text.is_ascii()
+    {
         return Some(text.to_owned());
     }
     longest_arithmetic(description)
@@ -105,18 +110,19 @@ fn expression(description: &str) -> Option<String> {
 
 /// The longest part of a text that consists of digits, operators, brackets and spaces.
 fn longest_arithmetic(text: &str) -> Option<String> {
-    let belongs = |letter: char| letter.is_ascii_digit() || " .,+-*/^()%×÷".contains(letter);
+    let is_arithmetic_char = |letter: char| letter.is_ascii_digit() || " .,+-*/^()%×÷".contains(letter);
     let is_arithmetic = |run: &&str| {
         let operators = run.chars().skip(1).filter(|letter| "+-*/^%×÷".contains(*letter)).count();
         operators > 0 && run.chars().any(|letter| letter.is_ascii_digit())
     };
-    let runs = text.split(|letter| !belongs(letter)).map(|run| run.trim().trim_end_matches(['.', ',']));
+    let runs =
+        text.split(|letter| !is_arithmetic_char(letter)).map(|run| run.trim().trim_end_matches(['.', ',']));
     let longest = runs.filter(is_arithmetic).max_by_key(|run| run.len())?;
     Some(longest.replace('×', "*").replace('÷', "/"))
 }
 
 /// The search query in a sentence: the quoted part, else the text after the verb.
-fn keywords(description: &str) -> Option<String> {
+fn search_query(description: &str) -> Option<String> {
     if let Some(quoted) = quoted_part(description) {
         return Some(quoted.to_owned());
     }
@@ -134,7 +140,6 @@ fn keywords(description: &str) -> Option<String> {
     (!text.is_empty() && text.chars().count() <= MAX_INFERRED_CHARS).then(|| text.to_owned())
 }
 
-/// The text inside quotation marks.
 fn quoted_part(text: &str) -> Option<&str> {
     let pairs = [('"', '"'), ('“', '”'), ('「', '」'), ('\'', '\''), ('《', '》')];
     pairs.iter().find_map(|(open, close)| {
@@ -152,10 +157,10 @@ fn strip_verb<'a>(text: &'a str, verbs: &[&str]) -> &'a str {
 }
 
 /// The text after a prefix of whole words, ignoring case.
-fn strip_words<'a>(text: &'a str, start: &str) -> Option<&'a str> {
-    let (head, rest) = text.get(..start.len()).zip(text.get(start.len()..))?;
-    let is_word_end = !start.is_ascii() || !rest.starts_with(|letter: char| letter.is_ascii_alphanumeric());
-    (head.eq_ignore_ascii_case(start) && is_word_end)
+fn strip_words<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
+    let (head, rest) = text.get(..prefix.len()).zip(text.get(prefix.len()..))?;
+    let is_word_end = !prefix.is_ascii() || !rest.starts_with(|letter: char| letter.is_ascii_alphanumeric());
+    (head.eq_ignore_ascii_case(prefix) && is_word_end)
         .then(|| rest.trim_start_matches([' ', ':', '：']).trim())
 }
 
@@ -187,17 +192,17 @@ fn time_zone(params: &ToolParams, description: &str) -> Map<String, Value> {
         })
     };
     let names = ["timezone", "time_zone", "tz", "zone"];
-    let known = names.iter().find(|name| params.param(name).is_some());
-    let trimmed =
+    let param_name = names.iter().find(|name| params.param(name).is_some());
+    let trim_punctuation =
         |word: &'_ str| word.trim_matches(|letter: char| !letter.is_ascii_alphanumeric()).to_owned();
-    let zone = description.split_whitespace().find(is_zone).map(trimmed);
-    let utc = || {
+    let zone = description.split_whitespace().find(is_zone).map(trim_punctuation);
+    let find_utc = || {
         description
             .split(|letter: char| !letter.is_ascii_alphanumeric())
             .any(|word| word == "UTC")
             .then(|| "UTC".to_owned())
     };
-    match (known, zone.or_else(utc)) {
+    match (param_name, zone.or_else(find_utc)) {
         (Some(name), Some(zone)) => Map::from_iter([((*name).to_owned(), Value::String(zone))]),
         _ => Map::new(),
     }

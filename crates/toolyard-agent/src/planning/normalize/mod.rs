@@ -26,7 +26,7 @@ use super::{
     reply::plan_json::UNNAMED_ARGUMENT,
     tool_params::ToolParams,
 };
-use crate::reference::{Reference, coerce::coerce_arguments, references};
+use crate::reference::{Reference, coerce::coerce_arguments, fold_name, references};
 
 /// Names with which models say that a step needs no tool.
 const NO_TOOL_NAMES: [&str; 14] = [
@@ -140,13 +140,9 @@ fn resolve_tool_name(name: &str, tools: &dyn ToolCatalog) -> String {
         return bare.to_owned();
     }
     match tools.nearest(bare) {
-        Some(near) if fold(&near) == fold(bare) => near,
+        Some(near) if fold_name(&near) == fold_name(bare) => near,
         _ => name.to_owned(),
     }
-}
-
-fn fold(name: &str) -> String {
-    name.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
 /// Assigns an unnamed argument to the only required parameter.
@@ -177,9 +173,10 @@ fn normalize_calculation(step: &mut Step, known_steps: &HashSet<&str>) {
     {
         step.arguments.remove("values");
     }
-    let is_number = |used: &Reference| used.step.bytes().all(|digit| digit.is_ascii_digit());
-    let used = references(&step.arguments);
-    for number in used.iter().filter(|used| is_number(used) && !known_steps.contains(used.step.as_str())) {
+    let is_number = |reference: &Reference| reference.step.bytes().all(|digit| digit.is_ascii_digit());
+    let found = references(&step.arguments);
+    for number in found.iter().filter(|found| is_number(found) && !known_steps.contains(found.step.as_str()))
+    {
         for value in step.arguments.values_mut() {
             if let Value::String(text) = value {
                 *text = text.replace(&number.written, number.written.trim_start_matches('$'));

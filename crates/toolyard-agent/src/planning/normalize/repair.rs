@@ -17,9 +17,8 @@ use crate::{
     reference::{display_name, references, references_in},
 };
 
-/// Notes per step, and per argument.
+/// Notes per step, and restored formulas that are noted per argument.
 const MAX_NOTES: usize = 5;
-/// Characters of a formula in a note.
 const MAX_FORMULA_CHARS: usize = 40;
 
 /// Notes about the repairs of a plan, by step id.
@@ -32,8 +31,9 @@ fn add_note(notes: &mut RepairNotes, step: &str, note: String) {
     }
 }
 
-/// Removes unreferenced steps that repeat an earlier call with the same arguments, or with its result in place of some: small
-/// models start over when the plan is complete.
+/// Removes unreferenced steps that repeat an earlier call with the same arguments, or with references to its result in place
+/// of some of them: small models append such steps to a complete plan. `finished` are steps of earlier plans; dependencies on
+/// them are kept, even if a step of that id was removed.
 pub(in crate::planning) fn remove_repeated_calls(
     plan: Plan,
     finished: &[&str],
@@ -60,14 +60,14 @@ pub(in crate::planning) fn remove_repeated_calls(
 }
 
 fn is_repetition(step: &Step, earlier: &Step) -> bool {
-    let same = |(name, value): (&String, &Value)| {
+    let is_same_argument = |(name, value): (&String, &Value)| {
         earlier.arguments.get(name) == Some(value)
             || (earlier.arguments.contains_key(name) && is_result_of(value, &earlier.id))
     };
     let has_own_argument = || step.arguments.values().any(|value| !is_result_of(value, &earlier.id));
     step.tool_type == earlier.tool_type
         && step.arguments.len() == earlier.arguments.len()
-        && step.arguments.iter().all(same)
+        && step.arguments.iter().all(is_same_argument)
         && (step.arguments.is_empty() || has_own_argument())
 }
 
@@ -82,21 +82,21 @@ fn is_result_of(value: &Value, id: &str) -> bool {
     }
 }
 
-/// Removes cell addresses that occur in no known text from optional arguments of read-only tools: an invented address reads
-/// the wrong column, or half of one. A parameter with a default keeps its value.
+/// Removes cell addresses that do not occur in `context_text` from optional arguments of read-only tools: an invented address
+/// reads the wrong column, or half of one. A parameter with a default keeps its value.
 pub(in crate::planning) fn remove_invented_cells(
     mut plan: Plan,
     tools: &dyn ToolCatalog,
-    known_text: &str,
+    context_text: &str,
     notes: &mut RepairNotes,
 ) -> Plan {
-    let known_text = known_text.to_uppercase();
+    let context_text = context_text.to_uppercase();
     let is_known = |cell: &str| {
-        known_text.match_indices(cell).any(|(at, _)| {
-            let (before, behind) = (known_text.get(..at), known_text.get(at + cell.len()..));
-            let is_part = |letter: char| letter.is_ascii_alphanumeric();
-            !before.is_some_and(|text| text.ends_with(is_part))
-                && !behind.is_some_and(|text| text.starts_with(is_part))
+        context_text.match_indices(cell).any(|(at, _)| {
+            let (before, behind) = (context_text.get(..at), context_text.get(at + cell.len()..));
+            let is_word_char = |letter: char| letter.is_ascii_alphanumeric();
+            !before.is_some_and(|text| text.ends_with(is_word_char))
+                && !behind.is_some_and(|text| text.starts_with(is_word_char))
         })
     };
     let is_cell_param = |name: &str| {
@@ -143,36 +143,36 @@ pub(super) fn restore_equals_signs(step: &mut Step, question: &str, notes: &mut 
         restore_equals_sign(value, question, &mut formulas);
         for formula in formulas.into_iter().take(MAX_NOTES) {
             let formula: String =
-                escape::prose(&escape::one_line(&formula)).chars().take(MAX_FORMULA_CHARS).collect();
+                escape::markup(&escape::sanitized_line(&formula)).chars().take(MAX_FORMULA_CHARS).collect();
             add_note(notes, &step.id, format!("`{}`: added `=` to `{formula}`", display_name(name)));
         }
     }
 }
 
 /// Restores the `=` of `SUM(B1:B10)` if the request contains it only as `=SUM(B1:B10)`.
-fn restore_equals_sign(value: &mut Value, question: &str, repaired: &mut Vec<String>) {
+fn restore_equals_sign(value: &mut Value, question: &str, restored: &mut Vec<String>) {
     match value {
         Value::String(text) if is_formula(text) => {
             let formula = format!("={text}");
-            let is_part = |letter: char| letter.is_ascii_alphanumeric();
+            let is_word_char = |letter: char| letter.is_ascii_alphanumeric();
             let stands_alone = |(at, _): (usize, &str)| {
                 let before = question.get(..at).unwrap_or_default();
                 let behind = question.get(at + formula.len()..).unwrap_or_default();
-                !before.ends_with(|letter: char| is_part(letter) || "=<>!:".contains(letter))
-                    && !behind.starts_with(is_part)
+                !before.ends_with(|letter: char| is_word_char(letter) || "=<>!:".contains(letter))
+                    && !behind.starts_with(is_word_char)
             };
             let found: Vec<_> = question.match_indices(formula.as_str()).collect();
-            let only_there = found.len() == question.matches(text.as_str()).count();
-            if !found.is_empty() && only_there && found.into_iter().all(stands_alone) {
-                repaired.push(std::mem::take(text));
+            let only_with_equals_sign = found.len() == question.matches(text.as_str()).count();
+            if !found.is_empty() && only_with_equals_sign && found.into_iter().all(stands_alone) {
+                restored.push(std::mem::take(text));
                 *value = Value::String(formula);
             }
         }
         Value::Array(items) => {
-            items.iter_mut().for_each(|item| restore_equals_sign(item, question, repaired));
+            items.iter_mut().for_each(|item| restore_equals_sign(item, question, restored));
         }
         Value::Object(entries) => {
-            entries.values_mut().for_each(|value| restore_equals_sign(value, question, repaired));
+            entries.values_mut().for_each(|value| restore_equals_sign(value, question, restored));
         }
         _ => {}
     }

@@ -5,7 +5,7 @@ use toolyard_core::RawJson;
 
 use super::*;
 use crate::planning::{
-    PlannerDecision, normalize::normalize, plan_check::tests::Tools, reply::plan_json::parse_decision,
+    PlannerDecision, normalize::normalize, plan_check::tests::TestCatalog, reply::plan_json::parse_decision,
 };
 
 #[test]
@@ -18,7 +18,7 @@ fn a_repeated_call_is_removed() {
     let Some(PlannerDecision::Plan(plan)) = parse_decision(&plan) else { panic!("no plan") };
     let mut notes = RepairNotes::new();
     let plan = {
-        let plan = normalize(plan, &Tools, &["read"], "", &mut notes);
+        let plan = normalize(plan, &TestCatalog, &["read"], "", &mut notes);
         remove_repeated_calls(plan, &["read"], &mut notes)
     };
     assert_eq!(notes["write"], ["dropped `again`: repeats this call"]);
@@ -32,36 +32,36 @@ fn a_repeated_call_is_removed() {
 
 #[test]
 fn a_dropped_equals_sign_is_restored() {
-    let with_sign = |text: &str, question: &str| {
+    let is_restored = |text: &str, question: &str| {
         let mut value = json!([[text]]);
         restore_equals_sign(&mut value, question, &mut Vec::new());
         value[0][0].as_str().unwrap() == format!("={text}")
     };
     for question in ["在 A1 写入公式 =C2*D2", "Put =C2*D2 into A1", "put \"=C2*D2\".", "公式=C2*D2。"]
     {
-        assert!(with_sign("C2*D2", question), "{question}");
+        assert!(is_restored("C2*D2", question), "{question}");
     }
     for question in ["x=C2*D2", "Put C2*D2 and =C2*D2 into A1 and B1", "=C2*D21", "==C2*D2", "C2*D2", ""] {
-        assert!(!with_sign("C2*D2", question), "{question}");
+        assert!(!is_restored("C2*D2", question), "{question}");
     }
-    assert!(with_sign("SUM(B1:B10)", "=SUM(B1:B10)") && with_sign("$C$2-1.5", "set =$C$2-1.5"));
+    assert!(is_restored("SUM(B1:B10)", "=SUM(B1:B10)") && is_restored("$C$2-1.5", "set =$C$2-1.5"));
     for (text, question) in [
         ("完成", "状态=完成"),
         ("100", "amount>=100"),
         ("done", "status!=done"),
         ("foo-bar", "(name)=foo-bar"),
     ] {
-        assert!(!with_sign(text, question), "{question}");
+        assert!(!is_restored(text, question), "{question}");
     }
-    assert!(!with_sign("A1+1", "where x <=A1+1"));
-    assert!(!with_sign("=C2*D2", "Put =C2*D2 into A1"));
-    assert!(!with_sign("", "Put = into A1"));
+    assert!(!is_restored("A1+1", "where x <=A1+1"));
+    assert!(!is_restored("=C2*D2", "Put =C2*D2 into A1"));
+    assert!(!is_restored("", "Put = into A1"));
 }
 
-/// A tool whose `end` parameter is optional.
-struct Reader;
+/// A catalogue in which every tool has the required parameter `file` and the optional ones `start` and `end`.
+struct ReaderCatalog;
 
-impl ToolCatalog for Reader {
+impl ToolCatalog for ReaderCatalog {
     fn input_schema(&self, _tool: &str) -> Option<RawJson> {
         Some(RawJson::from_value(&json!({"type": "object", "required": ["file"], "properties": {
             "file": {"type": "string"}, "start": {"type": "string", "default": "A1"},
@@ -73,50 +73,69 @@ impl ToolCatalog for Reader {
     }
 }
 
-fn cells_of(tool: &str, end: &str, words: &str) -> (Map<String, Value>, RepairNotes) {
+fn without_invented_cells(tool: &str, end: &str, request: &str) -> (Map<String, Value>, RepairNotes) {
     let arguments = json!({"file": "B7", "start": "A2", "end": end, "encoding": "UTF8"});
     let call = json!({"call": {"tool_type": tool, "arguments": arguments}});
     let Some(PlannerDecision::Plan(plan)) = parse_decision(&call) else { panic!("no plan") };
     let mut notes = RepairNotes::new();
-    let mut plan = remove_invented_cells(plan, &Reader, words, &mut notes);
+    let mut plan = remove_invented_cells(plan, &ReaderCatalog, request, &mut notes);
     (plan.steps.remove(0).arguments, notes)
 }
 
 #[test]
 fn invented_cells_are_removed() {
-    let left = |end: &str, words: &str| {
-        let (left, notes) = cells_of("read_sheet", end, words);
+    let keeps_end = |end: &str, request: &str| {
+        let (arguments, notes) = without_invented_cells("read_sheet", end, request);
         let note = format!("`end`: dropped `{end}`, which is not in your request");
-        let expected = if left.contains_key("end") { Vec::new() } else { vec![note] };
+        let expected = if arguments.contains_key("end") { Vec::new() } else { vec![note] };
         assert_eq!(notes.into_values().flatten().collect::<Vec<_>>(), expected, "the approver is informed");
-        assert!(left.contains_key("file") && left.contains_key("start"), "required, or has a default");
-        left.contains_key("end")
+        assert!(
+            arguments.contains_key("file") && arguments.contains_key("start"),
+            "required, or has a default"
+        );
+        arguments.contains_key("end")
     };
-    assert!(!left("A100", "Read the sales column"));
-    assert!(!left("A10", "Read A1 to A100") && !left("A1", "XA1"), "another cell");
-    assert!(left("A100", "读取A1到a100的数据") && left("A100", "A1:A100"));
-    assert!(cells_of("read_sheet", "A100", "").0.contains_key("encoding"), "not a cell parameter");
+    assert!(!keeps_end("A100", "Read the sales column"));
     assert!(
-        cells_of("clear_sheet", "B10", "Clear rows 2 to 10 of B").0.contains_key("end"),
+        !keeps_end("A10", "Read A1 to A100") && !keeps_end("A1", "XA1"),
+        "only a part of another address"
+    );
+    assert!(keeps_end("A100", "读取A1到a100的数据") && keeps_end("A100", "A1:A100"));
+    assert!(
+        without_invented_cells("read_sheet", "A100", "").0.contains_key("encoding"),
+        "not a cell parameter"
+    );
+    assert!(
+        without_invented_cells("clear_sheet", "B10", "Clear rows 2 to 10 of B").0.contains_key("end"),
         "the tool changes something"
     );
-    assert!(left("today", "Read it") && left("2026-11-16", "tomorrow"), "only cell addresses are removed");
+    assert!(
+        keeps_end("today", "Read it") && keeps_end("2026-11-16", "tomorrow"),
+        "only cell addresses are removed"
+    );
 }
 
 #[test]
 fn a_call_with_its_own_result_is_a_repetition() {
     let write = |id: &str, at: &str, data: Value| json!({"id": id, "tool": "anything", "arguments": {"at": at, "data": data}});
-    let kept = |second: Value| {
+    let remaining_steps = |second: Value| {
         let plan = json!({"steps": [write("write", "A1", json!([["x"]])), second]});
         let Some(PlannerDecision::Plan(plan)) = parse_decision(&plan) else { panic!("no plan") };
         let mut notes = RepairNotes::new();
-        let plan = normalize(plan, &Tools, &[], "", &mut notes);
+        let plan = normalize(plan, &TestCatalog, &[], "", &mut notes);
         remove_repeated_calls(plan, &[], &mut notes).steps.len()
     };
-    assert_eq!(kept(write("save", "A1", json!([["$write.result"]]))), 1);
-    assert_eq!(kept(write("save", "A2", json!([["$write.result"]]))), 2, "elsewhere");
-    assert_eq!(kept(write("save", "A1", json!([["$write.result", 1]]))), 2, "something else with it");
-    assert_eq!(kept(json!({"id": "b", "tool": "other", "arguments": {"at": "A1", "data": "$write"}})), 2);
+    assert_eq!(remaining_steps(write("save", "A1", json!([["$write.result"]]))), 1);
+    assert_eq!(remaining_steps(write("save", "A2", json!([["$write.result"]]))), 2, "into another cell");
+    assert_eq!(
+        remaining_steps(write("save", "A1", json!([["$write.result", 1]]))),
+        2,
+        "with additional data"
+    );
+    assert_eq!(
+        remaining_steps(json!({"id": "b", "tool": "other", "arguments": {"at": "A1", "data": "$write"}})),
+        2
+    );
 }
 
 #[test]

@@ -6,25 +6,29 @@ use serde_json::Value;
 
 use super::super::{plan::Plan, plan_check::is_valid_id};
 
+/// Length of an id derived from an invalid one; leaves room for a suffix.
+const MAX_DERIVED_ID_CHARS: usize = 48;
+
 /// Gives every step a valid id that no other step has. Of two steps with the same id, the later one is renamed; references
 /// by that id mean the first.
 pub(super) fn assign_ids(plan: &mut Plan, finished: &[&str]) {
     let mut taken: HashSet<String> = finished.iter().map(|id| (*id).to_owned()).collect();
     let mut renamed: HashMap<String, String> = HashMap::new();
-    let mut seen: HashSet<String> = HashSet::new();
+    let mut written_ids: HashSet<String> = HashSet::new();
     for (at, step) in plan.steps.iter_mut().enumerate() {
         let base = valid_id(&step.id, at + 1);
         let mut id = base.clone();
-        let mut number = 1;
+        let mut suffix = 1;
         while taken.contains(&id) {
-            number += 1;
-            id = format!("{base}_{number}");
+            suffix += 1;
+            id = format!("{base}_{suffix}");
         }
         taken.insert(id.clone());
-        let is_duplicate = !seen.insert(step.id.clone());
+        let is_duplicate = !written_ids.insert(step.id.clone());
         if id != step.id {
             let old = std::mem::replace(&mut step.id, id.clone());
-            renamed.insert(if is_duplicate { format!("{old}{number}") } else { old }, id);
+            // Of two steps `read`, the second is now `read_2`; `read2` means it too.
+            renamed.insert(if is_duplicate { format!("{old}{suffix}") } else { old }, id);
         }
     }
     let ids: Vec<String> = plan.steps.iter().map(|step| step.id.clone()).collect();
@@ -45,7 +49,7 @@ fn valid_id(id: &str, number: usize) -> String {
         .trim_start_matches('$')
         .chars()
         .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' })
-        .take(48)
+        .take(MAX_DERIVED_ID_CHARS)
         .collect();
     let plain = plain.trim_matches('_');
     if is_valid_id(id) {
@@ -57,12 +61,12 @@ fn valid_id(id: &str, number: usize) -> String {
     }
 }
 
-/// The id of the step that a dependency means: by its former id, its id, or its position in the plan.
+/// The id of the step that a dependency means: by its former id, its id, or its position before `step_position` in the plan.
 fn resolve_dependency(
     dependency: &str,
     ids: &[String],
     renamed: &HashMap<String, String>,
-    at: usize,
+    step_position: usize,
 ) -> String {
     if let Some(id) = renamed.get(dependency) {
         return id.clone();
@@ -75,7 +79,7 @@ fn resolve_dependency(
         .parse::<usize>()
         .ok()
         .and_then(|number| number.checked_sub(1))
-        .filter(|position| *position < at);
+        .filter(|position| *position < step_position);
     position.and_then(|position| ids.get(position)).cloned().unwrap_or_else(|| dependency.to_owned())
 }
 
@@ -153,7 +157,6 @@ fn convert_double_braces(text: &str, ids: &[String], aliases: &[(String, String)
     out
 }
 
-/// Replaces aliases in references with ids.
 fn replace_aliases(text: &str, aliases: &[(String, String)]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -162,10 +165,11 @@ fn replace_aliases(text: &str, aliases: &[(String, String)]) -> String {
         out.push('$');
         let brace = if after.starts_with('{') { "{" } else { "" };
         let inner = after.get(brace.len()..).unwrap_or_default();
-        let ends =
+        let is_word_end =
             |end: &&str| !end.starts_with(|letter: char| letter.is_ascii_alphanumeric() || letter == '_');
-        let known =
-            aliases.iter().find_map(|(old, new)| Some((new, inner.strip_prefix(old.as_str()).filter(ends)?)));
+        let known = aliases
+            .iter()
+            .find_map(|(old, new)| Some((new, inner.strip_prefix(old.as_str()).filter(is_word_end)?)));
         rest = match known {
             // `$$` is a literal dollar sign.
             Some((new, end)) if !before.ends_with('$') && !out.ends_with("$$") => {

@@ -5,12 +5,12 @@ use serde_json::json;
 use super::*;
 use crate::{
     check_plan,
-    planning::{PlannerDecision, plan_check::tests::Tools, reply::plan_json::parse_decision},
+    planning::{PlannerDecision, plan_check::tests::TestCatalog, reply::plan_json::parse_decision},
 };
 
 fn normalized(plan: &Value) -> Value {
     let Some(PlannerDecision::Plan(plan)) = parse_decision(plan) else { panic!("no plan") };
-    let plan = normalize(plan, &Tools, &["read"], "Write 42 and $7", &mut RepairNotes::new());
+    let plan = normalize(plan, &TestCatalog, &["read"], "Write 42 and $7", &mut RepairNotes::new());
     let shown = |step: &Step| json!([step.id, step.tool_type, step.arguments, step.dependencies]);
     Value::Array(plan.steps.iter().map(shown).collect())
 }
@@ -91,18 +91,18 @@ fn missing_description_and_complexity_are_filled_in() {
     else {
         panic!("no plan")
     };
-    let plan = normalize(plan, &Tools, &[], "", &mut RepairNotes::new());
+    let plan = normalize(plan, &TestCatalog, &[], "", &mut RepairNotes::new());
     assert_eq!(plan.steps[0].description, "calculate: 1+1");
     assert_eq!(plan.steps[0].complexity, Complexity::Low);
-    assert_eq!(check_plan(&plan, &Tools, &crate::RunLimits::default(), &[]), []);
+    assert_eq!(check_plan(&plan, &TestCatalog, &crate::RunLimits::default(), &[]), []);
 }
 
 #[test]
 fn values_that_an_expression_does_not_use_are_removed() {
-    let left = |expression: &str, values: Value| {
+    let keeps_values = |expression: &str, values: Value| {
         let plan = json!([{"id": "a", "tool": "calculate", "arguments": {"expression": expression, "values": values}}]);
         normalized(&plan)[0][2].get("values").is_some()
     };
-    assert!(!left("15%*2480", json!([2480])));
-    assert!(left("sum(values)", json!([1, 2])) && left("1+1", json!("$read.rows")));
+    assert!(!keeps_values("15%*2480", json!([2480])));
+    assert!(keeps_values("sum(values)", json!([1, 2])) && keeps_values("1+1", json!("$read.rows")));
 }

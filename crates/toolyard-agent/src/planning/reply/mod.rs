@@ -5,7 +5,7 @@ pub(crate) mod plan_text;
 
 use toolyard_model::{FinishReason, ModelReply, ModelToolCall, ToolCalling, lenient_json::parse_document};
 
-use self::{plan_json::parse_decision, plan_text::CUT_OFF};
+use self::{plan_json::parse_decision, plan_text::TRUNCATED_REASON};
 use super::{
     agent::{MAKE_PLAN_TOOL, PlanningAgent},
     context::{PlannerDecision, PlanningContext},
@@ -36,7 +36,7 @@ impl PlanningAgent {
                 PlannerDecision::Plan(match context.mode {
                     ToolCalling::Schema => {
                         let plan = remove_repeated_calls(plan, &finished, &mut notes);
-                        remove_invented_cells(plan, tools, &context.known_text(), &mut notes)
+                        remove_invented_cells(plan, tools, &context.context_text(), &mut notes)
                     }
                     ToolCalling::Native | ToolCalling::Text => plan,
                 })
@@ -59,7 +59,7 @@ impl PlanningAgent {
         if matches!(reply.finish_reason, FinishReason::Length | FinishReason::Refused)
             || reply.calls.iter().any(is_truncated)
         {
-            return Err(PlanProblem::unreadable(CUT_OFF));
+            return Err(PlanProblem::unreadable(TRUNCATED_REASON));
         }
         if let Some(call) = reply.calls.iter().find(|call| call.name == MAKE_PLAN_TOOL) {
             let parsed = parse_document(&call.arguments).filter(|parsed| !parsed.is_truncated);

@@ -26,12 +26,11 @@ pub(in crate::planning) const UNNAMED_ARGUMENT: &str = "input";
 /// Nested wrapper objects that are searched for a plan.
 const MAX_WRAPPER_DEPTH: usize = 4;
 
-/// Parses a value that may be a plan or an answer.
 pub(crate) fn parse_decision(value: &Value) -> Option<PlannerDecision> {
     if let Some(plan) = parse_plan(value, MAX_WRAPPER_DEPTH).filter(|plan| !plan.steps.is_empty()) {
         return Some(PlannerDecision::Plan(plan));
     }
-    let answer = first(value.as_object()?, &ANSWER_KEYS)?.as_str()?.trim();
+    let answer = first_of(value.as_object()?, &ANSWER_KEYS)?.as_str()?.trim();
     (!answer.is_empty()).then(|| PlannerDecision::Answer(answer.to_owned()))
 }
 
@@ -67,11 +66,12 @@ fn is_wrapper(entries: &Map<String, Value>) -> bool {
 }
 
 fn is_step(entries: &Map<String, Value>) -> bool {
-    first(entries, &TOOL_KEYS).is_some()
-        && (first(entries, &ARGUMENT_KEYS).is_some() || entries.contains_key("tool_type"))
+    first_of(entries, &TOOL_KEYS).is_some()
+        && (first_of(entries, &ARGUMENT_KEYS).is_some() || entries.contains_key("tool_type"))
 }
 
-fn first<'a>(entries: &'a Map<String, Value>, names: &[&str]) -> Option<&'a Value> {
+/// The first of these fields that exists and is not null.
+fn first_of<'a>(entries: &'a Map<String, Value>, names: &[&str]) -> Option<&'a Value> {
     names.iter().find_map(|name| entries.get(*name).filter(|value| !value.is_null()))
 }
 
@@ -79,7 +79,7 @@ fn parse_steps(items: &[Value]) -> Vec<Step> {
     items.iter().enumerate().filter_map(|(at, item)| parse_step(item, at + 1)).collect()
 }
 
-/// `{"read": {"tool": …}, …}`.
+/// Steps given as a map by id: `{"read": {"tool": …}, …}`.
 fn named_steps(named: &Map<String, Value>) -> Vec<Step> {
     let parse = |(at, (name, value)): (usize, (&String, &Value))| {
         let mut step = parse_step(value, at + 1)?;
@@ -100,44 +100,37 @@ fn parse_step(value: &Value, number: usize) -> Option<Step> {
         },
         _ => return None,
     };
-    let tool = first(entries, &TOOL_KEYS);
+    let tool = first_of(entries, &TOOL_KEYS);
     // A call in a provider's format: {"function": {"name": …, "arguments": …}}.
     if let Some(Value::Object(inner)) = tool {
         let mut step = parse_step(&Value::Object(inner.clone()), number)?;
-        if let Some(id) = first(entries, &ID_KEYS).and_then(name_text) {
+        if let Some(id) = first_of(entries, &ID_KEYS).and_then(name_text) {
             step.id = id;
         }
         return Some(step);
     }
     let tool_type = tool.and_then(name_text).unwrap_or_else(|| NO_TOOL.to_owned());
-    let description = first(entries, &DESCRIPTION_KEYS).and_then(Value::as_str).unwrap_or_default();
+    let description = first_of(entries, &DESCRIPTION_KEYS).and_then(Value::as_str).unwrap_or_default();
     // `name` is the step's id if another field names the tool.
-    let named = entries
+    let name_field = entries
         .get("name")
         .filter(|_| TOOL_KEYS.iter().any(|name| *name != "name" && entries.contains_key(*name)));
-    let id = first(entries, &ID_KEYS).or(named).and_then(name_text).unwrap_or_default();
+    let id = first_of(entries, &ID_KEYS).or(name_field).and_then(name_text).unwrap_or_default();
     Some(Step {
         id: if id.trim().is_empty() { format!("s{number}") } else { id.trim().to_owned() },
         description: description.trim().to_owned(),
         tool_type: tool_type.trim().to_owned(),
-        arguments: first(entries, &ARGUMENT_KEYS).map(parse_arguments).unwrap_or_default(),
-        dependencies: first(entries, &DEPENDENCY_KEYS).map(parse_names).unwrap_or_default(),
-        complexity: first(entries, &COMPLEXITY_KEYS).map(parse_complexity).unwrap_or_default(),
+        arguments: first_of(entries, &ARGUMENT_KEYS).map(parse_arguments).unwrap_or_default(),
+        dependencies: first_of(entries, &DEPENDENCY_KEYS).map(parse_names).unwrap_or_default(),
+        complexity: first_of(entries, &COMPLEXITY_KEYS).map(parse_complexity).unwrap_or_default(),
     })
 }
 
 fn reasoning_step(text: &str, number: usize) -> Step {
-    Step {
-        id: format!("s{number}"),
-        description: text.trim().to_owned(),
-        tool_type: NO_TOOL.to_owned(),
-        arguments: Map::new(),
-        dependencies: Vec::new(),
-        complexity: Complexity::default(),
-    }
+    let description = text.trim().to_owned();
+    Step { id: format!("s{number}"), description, tool_type: NO_TOOL.to_owned(), ..Step::default() }
 }
 
-/// A string or a number as a name.
 fn name_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

@@ -1,6 +1,6 @@
 //! Parses a plan, tool calls or an answer from plain text.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use toolyard_model::{
     lenient_json::{JsonDocument, parse_document},
     tool_call_parser::{ParsedToolCall, parse_tool_calls},
@@ -9,12 +9,12 @@ use toolyard_model::{
 use super::{
     super::{
         context::PlannerDecision,
-        plan::{Complexity, NO_TOOL, Plan, PlanProblem, Step},
+        plan::{NO_TOOL, Plan, PlanProblem, Step},
     },
     plan_json::{parse_arguments, parse_decision},
 };
 
-pub(super) const CUT_OFF: &str = "it was cut off; write a shorter one";
+pub(super) const TRUNCATED_REASON: &str = "it was cut off; write a shorter one";
 const PLAN_START: &str = "<plan>";
 const PLAN_END: &str = "</plan>";
 const REASONING_START: &str = "<think>";
@@ -73,7 +73,7 @@ pub(super) fn decision_from_json(
     is_truncated: bool,
 ) -> Result<PlannerDecision, PlanProblem> {
     if is_truncated || parsed.is_truncated {
-        return Err(PlanProblem::unreadable(CUT_OFF));
+        return Err(PlanProblem::unreadable(TRUNCATED_REASON));
     }
     parse_decision(&parsed.value).ok_or_else(|| PlanProblem::unreadable("it has neither steps nor an answer"))
 }
@@ -185,21 +185,11 @@ fn bare_plan(text: &str, is_tool: &dyn Fn(&str) -> bool) -> Option<Plan> {
 
 fn step_from_call((at, call): (usize, ParsedToolCall)) -> Step {
     let id = call.id.unwrap_or_else(|| format!("call_{}", at + 1));
-    call_step(id, call.name, call.arguments)
+    Step { id, tool_type: call.name, arguments: call.arguments, ..Step::default() }
 }
 
 /// A step from a call whose arguments are JSON text.
 pub(super) fn step_from_json(id: &str, tool: &str, arguments: &str) -> Step {
-    call_step(id.to_owned(), tool.to_owned(), parse_arguments(&Value::String(arguments.to_owned())))
-}
-
-fn call_step(id: String, tool_type: String, arguments: Map<String, Value>) -> Step {
-    Step {
-        id,
-        description: String::new(),
-        tool_type,
-        arguments,
-        dependencies: Vec::new(),
-        complexity: Complexity::default(),
-    }
+    let arguments = parse_arguments(&Value::String(arguments.to_owned()));
+    Step { id: id.to_owned(), tool_type: tool.to_owned(), arguments, ..Step::default() }
 }

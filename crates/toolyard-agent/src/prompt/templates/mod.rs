@@ -5,7 +5,10 @@
 mod run;
 mod system;
 
-pub(crate) use self::{run::RunTemplates, system::SystemTemplates};
+pub(crate) use self::{
+    run::{PROBLEMS_NOTE, RunTemplates, SCHEMA_MODE_PROMPT, SCHEMA_MODE_TOOLS_HEADING},
+    system::SystemTemplates,
+};
 
 /// Replaces each `{name}` of a template. Inserted values are not scanned for placeholders.
 pub(crate) fn fill(template: &str, values: &[(&str, &str)]) -> String {

@@ -8,7 +8,7 @@ pub(crate) struct SystemTemplates {
     pub(crate) you_are: &'static str,
     pub(crate) default_description: &'static str,
     pub(crate) calling_heading: &'static str,
-    pub(crate) calling_form: &'static str,
+    pub(crate) call_format: &'static str,
     pub(crate) calling_rules: &'static str,
     pub(crate) tools_heading: &'static str,
     pub(crate) tools_notice: &'static str,
@@ -27,21 +27,21 @@ pub(crate) struct SystemTemplates {
     pub(crate) read_only: &'static str,
     pub(crate) destructive: &'static str,
     pub(crate) idempotent: &'static str,
-    pub(crate) other: &'static str,
+    pub(crate) other_group: &'static str,
     pub(crate) one_tool: &'static str,
     pub(crate) many_tools: &'static str,
     pub(crate) no_tools: &'static str,
     pub(crate) more_by_tool: &'static str,
     pub(crate) more_by_command: &'static str,
     /// Separates the items of an enumeration.
-    pub(crate) comma: &'static str,
+    pub(crate) list_separator: &'static str,
 }
 
 const ENGLISH: SystemTemplates = SystemTemplates {
     you_are: "You are {name}. {description}",
     default_description: "You help people with their tasks.",
     calling_heading: "## Calling tools",
-    calling_form: "To call a tool, answer with a block of this form:\n\n<tool_call>\n{\"id\": \"call_1\", \"tool_name\": \
+    call_format: "To call a tool, answer with a block of this form:\n\n<tool_call>\n{\"id\": \"call_1\", \"tool_name\": \
         \"NAME\", \"arguments\": {\"PARAMETER\": \"VALUE\"}}\n</tool_call>\n\nEvery call has an id of its own. Its result \
         comes back to you before you go on.",
     calling_rules: "- Call tools by their exact names. Never invent a tool or a parameter.\n- Give all required parameters. \
@@ -66,20 +66,20 @@ const ENGLISH: SystemTemplates = SystemTemplates {
     read_only: "read-only",
     destructive: "destructive",
     idempotent: "idempotent",
-    other: "other",
+    other_group: "other",
     one_tool: "**You have 1 tool available.** Use it when it helps with the task.",
     many_tools: "**You have {count} tools available.** Use them when they help with the task.",
     no_tools: "**No tools are shown here.**",
     more_by_tool: "And {count} more: search with the tool `{tool}`.",
     more_by_command: "And {count} more: search with `toolyard tools search`.",
-    comma: ", ",
+    list_separator: ", ",
 };
 
 const CHINESE: SystemTemplates = SystemTemplates {
     you_are: "你是{name}。{description}",
     default_description: "你帮助人们完成任务。",
     calling_heading: "## 调用工具",
-    calling_form: "调用工具时，用以下格式回答：\n\n<tool_call>\n{\"id\": \"call_1\", \"tool_name\": \"工具名称\", \
+    call_format: "调用工具时，用以下格式回答：\n\n<tool_call>\n{\"id\": \"call_1\", \"tool_name\": \"工具名称\", \
         \"arguments\": {\"参数\": \"值\"}}\n</tool_call>\n\n每次调用使用新的 id。先得到结果，再继续。",
     calling_rules: "- 工具名称必须完全一致；不要编造工具或参数。\n- 必填参数都要给出；不需要的可选参数不要填写。\n- \
         不要指定来源、服务器或提供方（source）：系统会自动找到工具所在的位置。",
@@ -100,13 +100,13 @@ const CHINESE: SystemTemplates = SystemTemplates {
     read_only: "只读",
     destructive: "有破坏性",
     idempotent: "可重复调用",
-    other: "其他",
+    other_group: "其他",
     one_tool: "**你有 1 个可用工具。** 需要时用它完成任务。",
     many_tools: "**你有 {count} 个可用工具。** 需要时用它们完成任务。",
     no_tools: "**这里没有列出工具。**",
     more_by_tool: "还有 {count} 个其他工具：用工具 `{tool}` 搜索。",
     more_by_command: "还有 {count} 个其他工具：用 `toolyard tools search` 搜索。",
-    comma: "，",
+    list_separator: "，",
 };
 
 impl SystemTemplates {

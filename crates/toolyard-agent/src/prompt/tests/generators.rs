@@ -53,8 +53,8 @@ fn name() -> impl Strategy<Value = String> {
 
 fn leaf() -> impl Strategy<Value = Value> {
     let kind = prop::sample::select(vec!["string", "number", "integer", "boolean", "null", "odd"]);
-    let plain =
-        (kind, prop::option::of(text())).prop_map(|(kind, said)| json!({"type": kind, "description": said}));
+    let plain = (kind, prop::option::of(text()))
+        .prop_map(|(kind, description)| json!({"type": kind, "description": description}));
     let choice = prop::collection::vec(text(), 1..4)
         .prop_map(|choices| json!({"enum": choices, "default": choices.first(), "type": "string"}));
     prop_oneof![4 => plain, 2 => choice, 1 => text().prop_map(|text| json!({"default": {text.clone(): [text]}})), 1 => Just(json!(true))]
@@ -64,12 +64,12 @@ fn leaf() -> impl Strategy<Value = Value> {
 pub(in crate::prompt) fn schema() -> impl Strategy<Value = Value> {
     let nested = leaf().prop_recursive(3, 24, 5, |inner| {
         let fields = prop::collection::vec((name(), inner.clone(), any::<bool>()), 0..5);
-        let object = (fields, prop::option::of(text())).prop_map(|(fields, said)| {
+        let object = (fields, prop::option::of(text())).prop_map(|(fields, description)| {
             let required: Vec<&String> =
                 fields.iter().filter(|(_, _, required)| *required).map(|(name, ..)| name).collect();
             let properties: Map<String, Value> =
                 fields.iter().map(|(name, schema, _)| (name.clone(), schema.clone())).collect();
-            json!({"type": "object", "properties": properties, "required": required, "description": said})
+            json!({"type": "object", "properties": properties, "required": required, "description": description})
         });
         prop_oneof![
             3 => object,
@@ -81,7 +81,7 @@ pub(in crate::prompt) fn schema() -> impl Strategy<Value = Value> {
 }
 
 /// Any JSON at all.
-pub(in crate::prompt) fn json_of_any_kind() -> impl Strategy<Value = Value> {
+pub(in crate::prompt) fn any_json() -> impl Strategy<Value = Value> {
     let words = prop::sample::select(vec![
         "properties",
         "required",
@@ -123,10 +123,11 @@ pub(in crate::prompt) fn tool() -> impl Strategy<Value = PromptTool> {
     let hints = any::<(bool, bool, bool)>();
     let group = prop::sample::select(vec![None, Some("search"), Some("time"), Some("spreadsheet")]);
     (name(), text(), schema(), hints, group, 0.0..=1.0_f64).prop_map(
-        |(name, said, schema, hints, group, rate)| {
-            let spec = ToolSpec::new(name, said).with_input_schema(schema);
+        |(name, description, schema, hints, group, rate)| {
+            let spec = ToolSpec::new(name, description).with_input_schema(schema);
             let hints = EffectiveHints { read_only: hints.0, idempotent: hints.1, destructive: hints.2 };
-            let mut tool = PromptTool::new(&spec).with_hints(hints).with_success_rate(rate, 10.0);
+            let mut tool = PromptTool::new(&spec).with_success_rate(rate, 10.0);
+            tool.hints = Some(hints);
             tool.group = group.map(str::to_owned);
             tool
         },

@@ -5,7 +5,7 @@ use serde_json::json;
 use toolyard_core::ToolSpec;
 
 use super::{
-    generators::{ATTACKS, json_of_any_kind, text, tool},
+    generators::{ATTACKS, any_json, text, tool},
     prompt_parser::{ParsedTool, parse_prompt},
 };
 use crate::{
@@ -107,18 +107,18 @@ fn ten_tools_cost_a_fraction_of_the_catalogue() {
         };
         tools = (0..527).map(|at| PromptTool::new(&numbered(at))).collect();
     }
-    let tokens = |some: &[PromptTool], budget| {
-        let available = AvailableTools { core: Vec::new(), relevant: some.to_vec(), total: tools.len() };
+    let tokens = |selection: &[PromptTool], budget| {
+        let available = AvailableTools { core: Vec::new(), relevant: selection.to_vec(), total: tools.len() };
         let agent = AgentConfig::new("a");
         build_agent_system_prompt_with_tools(&agent, available, PromptBudget::of_tokens(budget), &O200k)
             .unwrap()
             .tokens
     };
-    let whole = tokens(&tools, usize::MAX);
-    let tens: Vec<usize> = tools.chunks(10).map(|ten| tokens(ten, 4_000)).collect();
-    let average = tens.iter().sum::<usize>() / tens.len();
-    println!("{whole} tokens for all {}, {average} for ten on average", tools.len());
-    assert!(20 * average <= whole);
+    let all_tokens = tokens(&tools, usize::MAX);
+    let token_counts: Vec<usize> = tools.chunks(10).map(|ten| tokens(ten, 4_000)).collect();
+    let average = token_counts.iter().sum::<usize>() / token_counts.len();
+    println!("{all_tokens} tokens for all {}, {average} for ten on average", tools.len());
+    assert!(20 * average <= all_tokens);
 }
 
 proptest! {
@@ -139,8 +139,8 @@ proptest! {
     }
 
     #[test]
-    fn any_schema_can_be_shown(schema in json_of_any_kind(), said in text()) {
-        let tool = PromptTool::new(&ToolSpec::new("t", said).with_input_schema(schema));
+    fn any_schema_can_be_shown(schema in any_json(), description in text()) {
+        let tool = PromptTool::new(&ToolSpec::new("t", description).with_input_schema(schema));
         let agent = AgentConfig::new("a");
         let available = || AvailableTools { core: vec![tool.clone()], relevant: Vec::new(), total: 1 };
         let budget = PromptBudget::of_tokens(usize::MAX);

@@ -5,14 +5,14 @@ mod injection;
 mod prompt_parser;
 
 use serde_json::json;
-use toolyard_core::{EffectiveHints, RawJson, ToolSpec};
+use toolyard_core::{EffectiveHints, ToolSpec};
 
 use self::prompt_parser::parse_prompt;
 use super::*;
 use crate::{AgentConfig, Language, O200k, TokenCounter as _};
 
 /// Three tools in the shape of excel-mcp-server's, whose parameters are described in docstrings.
-fn excel() -> Vec<PromptTool> {
+fn excel_tools() -> Vec<PromptTool> {
     let string = |title: &str| json!({"title": title, "type": "string"});
     let read = ToolSpec::new(
         "read_data_from_excel",
@@ -58,23 +58,28 @@ fn excel() -> Vec<PromptTool> {
     }));
     let read_only = EffectiveHints { read_only: true, idempotent: true, destructive: false };
     let destructive = EffectiveHints { read_only: false, idempotent: false, destructive: true };
+    let tool = |spec: &ToolSpec, hints| {
+        let mut tool = PromptTool::new(spec);
+        tool.hints = Some(hints);
+        tool
+    };
     vec![
-        PromptTool::new(&read).with_hints(read_only).with_success_rate(0.97, 31.0),
-        PromptTool::new(&write).with_hints(destructive),
-        PromptTool::new(&formula).with_hints(destructive),
+        tool(&read, read_only).with_success_rate(0.97, 31.0),
+        tool(&write, destructive),
+        tool(&formula, destructive),
     ]
 }
 
-fn built(agent: &AgentConfig, relevant: Vec<PromptTool>, total: usize, tokens: usize) -> Prompt {
+fn build(agent: &AgentConfig, relevant: Vec<PromptTool>, total: usize, tokens: usize) -> Prompt {
     let available = AvailableTools { core: Vec::new(), relevant, total };
     build_agent_system_prompt_with_tools(agent, available, PromptBudget::of_tokens(tokens), &O200k).unwrap()
 }
 
 #[test]
-fn the_example_of_the_specification() {
+fn the_prompt_of_the_specifications_example() {
     let mut agent = AgentConfig::new("Excel Assistant");
     agent.instructions = "Ask before you overwrite cells.".to_owned();
-    let prompt = built(&agent, excel(), 25, 4_000);
+    let prompt = build(&agent, excel_tools(), 25, 4_000);
     insta::assert_snapshot!(prompt.text, @r#"
     You are Excel Assistant. You help people with their tasks.
 
@@ -140,9 +145,9 @@ fn the_example_of_the_specification() {
 }
 
 #[test]
-fn the_same_in_chinese() {
+fn a_chinese_agent_gets_a_chinese_prompt() {
     let agent = AgentConfig { language: Language::Chinese, ..AgentConfig::new("表格助手") };
-    let prompt = built(&agent, excel().into_iter().take(1).collect(), 1, 4_000);
+    let prompt = build(&agent, excel_tools().into_iter().take(1).collect(), 1, 4_000);
     insta::assert_snapshot!(prompt.text, @r#"
     你是表格助手。你帮助人们完成任务。
 
@@ -183,7 +188,7 @@ fn the_same_in_chinese() {
 }
 
 #[test]
-fn nested_parameters_choices_and_defaults() {
+fn nested_parameters_choices_and_defaults_are_shown() {
     let spec = ToolSpec::new("create_chart", "Create a chart.").with_input_schema(json!({
         "type": "object", "required": ["series", "kind"],
         "properties": {
@@ -212,50 +217,40 @@ fn nested_parameters_choices_and_defaults() {
 }
 
 #[test]
-fn example_arguments_are_redacted() {
-    let tool = PromptTool::new(&ToolSpec::new("log_in", "Logs in").with_input_schema(
-        json!({"properties": {"user": {"type": "string"}, "password": {"type": "string"}}, "required": ["user"]}),
-    ));
-    let tool = tool.with_last_arguments(&RawJson::from(json!({"user": "ada", "password": "hunter2"})));
-    let text = format_tool_details(&tool, Language::English);
-    assert!(text.contains(r#"Example: {"user": "ada", "password": "[redacted:assignment]"}"#), "{text}");
-}
-
-#[test]
 fn an_agent_without_tool_calling_has_no_tool_section() {
     let mut agent = AgentConfig::new("writer");
     agent.capabilities.enable_tool_calling = false;
-    let prompt = built(&agent, excel(), 3, 100);
+    let prompt = build(&agent, excel_tools(), 3, 100);
     insta::assert_snapshot!(prompt.text, @"You are writer. You help people with their tasks.");
 }
 
 #[test]
 fn core_tools_are_shortened_before_they_are_omitted() {
     let agent = AgentConfig::new("a");
-    let fixed = built(&agent, Vec::new(), 3, 4_000).tokens;
-    let forms = |more: usize| {
-        let available = AvailableTools { core: excel(), relevant: [], total: 3 };
+    let fixed = build(&agent, Vec::new(), 3, 4_000).tokens;
+    let detail_levels = |tool_tokens: usize| {
+        let available = AvailableTools { core: excel_tools(), relevant: [], total: 3 };
         let prompt = build_agent_system_prompt_with_tools(
             &agent,
             available,
-            PromptBudget::of_tokens(fixed + more),
+            PromptBudget::of_tokens(fixed + tool_tokens),
             &O200k,
         )
         .unwrap();
-        assert!(prompt.tokens <= fixed + more);
+        assert!(prompt.tokens <= fixed + tool_tokens);
         prompt.tools.iter().map(|selected| selected.detail).collect::<Vec<_>>()
     };
-    assert_eq!(forms(600), [DetailLevel::Full; 3]);
-    assert_eq!(forms(360), [DetailLevel::Plain; 3]);
-    assert_eq!(forms(290), [DetailLevel::Compact; 3]);
-    assert_eq!(forms(170), [DetailLevel::Brief; 3]);
-    assert_eq!(forms(60), [DetailLevel::Name; 3]);
-    assert!(forms(25).len() < 3);
+    assert_eq!(detail_levels(600), [DetailLevel::Full; 3]);
+    assert_eq!(detail_levels(360), [DetailLevel::Plain; 3]);
+    assert_eq!(detail_levels(290), [DetailLevel::Compact; 3]);
+    assert_eq!(detail_levels(170), [DetailLevel::Brief; 3]);
+    assert_eq!(detail_levels(60), [DetailLevel::Name; 3]);
+    assert!(detail_levels(25).len() < 3);
 }
 
 #[test]
 fn a_budget_that_is_too_small_is_an_error_with_the_needed_size() {
-    let available = AvailableTools { core: excel(), relevant: [], total: 3 };
+    let available = AvailableTools { core: excel_tools(), relevant: [], total: 3 };
     let error = build_agent_system_prompt_with_tools(
         &AgentConfig::new("a"),
         available,
@@ -269,7 +264,7 @@ fn a_budget_that_is_too_small_is_an_error_with_the_needed_size() {
 #[test]
 fn two_requests_share_everything_before_the_relevant_tools() {
     let agent = AgentConfig::new("a");
-    let [read, write, formula] = <[PromptTool; 3]>::try_from(excel()).unwrap();
+    let [read, write, formula] = <[PromptTool; 3]>::try_from(excel_tools()).unwrap();
     let text = |other: PromptTool| {
         let available = AvailableTools { core: vec![write.clone()], relevant: [other], total: 25 };
         build_agent_system_prompt_with_tools(&agent, available, PromptBudget::of_tokens(2_000), &O200k)
@@ -288,7 +283,7 @@ fn many_tools_are_grouped_under_headings() {
         tool.group = (at % 2 == 0).then(|| "search".to_owned());
         tool
     });
-    let prompt = built(&AgentConfig::new("a"), tools.collect(), 14, 4_000);
+    let prompt = build(&AgentConfig::new("a"), tools.collect(), 14, 4_000);
     let headings: Vec<&str> = prompt.text.lines().filter(|line| line.starts_with("###")).collect();
     assert_eq!(headings, ["### search", "### other"]);
     let parsed = parse_prompt(&prompt.text, Language::English).unwrap();
@@ -300,9 +295,9 @@ fn many_tools_are_grouped_under_headings() {
 #[test]
 fn tools_are_consumed_only_as_far_as_the_budget_allows() {
     let spec = ToolSpec::new("t", "Does ".repeat(30));
-    let mut made = 0;
+    let mut consumed = 0;
     let relevant = (0..1_000_000).map(|at| {
-        made += 1;
+        consumed += 1;
         PromptTool::new(&ToolSpec::new(format!("tool_{at}"), spec.description.clone()))
     });
     let available = AvailableTools { core: Vec::new(), relevant, total: 1_000_000 };
@@ -313,5 +308,5 @@ fn tools_are_consumed_only_as_far_as_the_budget_allows() {
         &O200k,
     )
     .unwrap();
-    assert!(made < 200, "{made}");
+    assert!(consumed < 200, "{consumed}");
 }

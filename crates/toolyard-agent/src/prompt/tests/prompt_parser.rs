@@ -1,11 +1,11 @@
-//! A strict parser of prompts: every line of the tool section must be one of ours, which proves that untrusted text did not
-//! break out.
+//! A strict parser of prompts: every line of the tool section must match a template of ours, which proves that untrusted
+//! text did not break out.
 
 use toolyard_core::Param;
 
 use crate::{
     Language,
-    escape::{is_plain_name, unescape_prose},
+    escape::{is_plain_name, unescape_markup},
     prompt::{PromptTool, templates::SystemTemplates},
 };
 
@@ -38,7 +38,7 @@ fn flatten(params: &[Param], depth: usize, flat: &mut Vec<(usize, String, Option
     }
 }
 
-/// The tools of a prompt, or the first line that is not ours.
+/// The tools of a prompt, or the first line that matches no template.
 pub(super) fn parse_prompt(text: &str, language: Language) -> Result<Vec<ParsedTool>, String> {
     let templates = SystemTemplates::of(language);
     let heading = format!("\n{}\n\n{}\n\n", templates.tools_heading, templates.tools_notice);
@@ -51,11 +51,15 @@ pub(super) fn parse_prompt(text: &str, language: Language) -> Result<Vec<ParsedT
                 templates.one_tool.to_owned(),
                 templates.many_tools.replace("{count}", &tools.len().to_string()),
             ];
-            let fits = closing.iter().any(|closing| line.starts_with(closing))
+            let is_closing = closing.iter().any(|closing| line.starts_with(closing))
                 || line.starts_with(templates.no_tools);
-            return if fits && lines.eq([""]) { Ok(tools) } else { Err(format!("after the end: {line}")) };
+            return if is_closing && lines.eq([""]) {
+                Ok(tools)
+            } else {
+                Err(format!("after the end: {line}"))
+            };
         }
-        read_line(line, &mut tools, templates).ok_or_else(|| format!("not ours: {line:?}"))?;
+        read_line(line, &mut tools, templates).ok_or_else(|| format!("matches no template: {line:?}"))?;
     }
     Err("no end".to_owned())
 }
@@ -76,12 +80,12 @@ fn read_line(line: &str, tools: &mut Vec<ParsedTool>, templates: &SystemTemplate
         if !tool.description.is_empty() {
             tool.description.push('\n');
         }
-        tool.description.push_str(&unescape_prose(text));
+        tool.description.push_str(&unescape_markup(text));
         return Some(());
     }
-    let ours = [templates.parameters, templates.requires, templates.hints, templates.example];
+    let labels = [templates.parameters, templates.requires, templates.hints, templates.example];
     let rate = templates.success_rate.split('{').next()?;
-    if ours
+    if labels
         .iter()
         .chain([&rate])
         .any(|label| line.strip_prefix("  ").is_some_and(|rest| rest.starts_with(label)))
@@ -107,14 +111,14 @@ fn read_param(
 ) -> Option<(usize, String, Option<String>, bool)> {
     let (name, rest) = read_name(text)?;
     let rest = after_parenthesis(rest.strip_prefix(" (")?)?;
-    let (described, need) = rest.strip_suffix(']')?.rsplit_once(" [")?;
-    let required = need == templates.required;
-    if !required && need != templates.optional {
+    let (described, requirement) = rest.strip_suffix(']')?.rsplit_once(" [")?;
+    let required = requirement == templates.required;
+    if !required && requirement != templates.optional {
         return None;
     }
     let description = match described {
         "" => None,
-        text => Some(unescape_prose(text.strip_prefix(": ")?)),
+        text => Some(unescape_markup(text.strip_prefix(": ")?)),
     };
     Some((depth, name, description, required))
 }
@@ -133,12 +137,12 @@ fn read_name(text: &str) -> Option<(String, &str)> {
 /// The text after the closing parenthesis, ignoring those inside JSON strings.
 fn after_parenthesis(text: &str) -> Option<&str> {
     let (mut quoted, mut escaped) = (false, false);
-    for (at, letter) in text.char_indices() {
-        match letter {
+    for (index, character) in text.char_indices() {
+        match character {
             _ if escaped => escaped = false,
             '\\' if quoted => escaped = true,
             '"' => quoted = !quoted,
-            ')' if !quoted => return text.get(at + 1..),
+            ')' if !quoted => return text.get(index + 1..),
             _ => {}
         }
     }

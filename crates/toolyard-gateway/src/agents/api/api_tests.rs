@@ -54,7 +54,7 @@ async fn started_runs(agents: &TestAgents, question: &str) -> Vec<RunId> {
     found
 }
 
-/// Drops a future after so many polls; its output if it completes before that.
+/// Polls a future at most this many times, then drops it. Returns its output if it completes.
 async fn drop_after<T>(polls: usize, future: impl Future<Output = T>) -> Option<T> {
     let (mut future, mut left) = (pin!(future), polls);
     poll_fn(|context| match future.as_mut().poll(context) {
@@ -101,7 +101,7 @@ async fn a_request_that_is_dropped_at_any_point_and_repeated_starts_one_run() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_restarted_hub_recognizes_an_idempotency_key() {
+async fn a_restarted_gateway_recognizes_an_idempotency_key() {
     let folder = tempfile::tempdir().unwrap();
     let first = TestAgents::in_folder(&folder).await;
     let (_, first_response) = start_until_accepted(&api(&first), "once").await;
@@ -126,7 +126,7 @@ async fn a_restarted_hub_recognizes_an_idempotency_key() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_without_events_does_not_hold_its_key() {
+async fn a_run_without_events_does_not_occupy_its_idempotency_key() {
     let folder = tempfile::tempdir().unwrap();
     let agents = TestAgents::in_folder(&folder).await;
     let (_, first) = start_until_accepted(&api(&agents), "once").await;

@@ -9,7 +9,7 @@ use toolyard_model::{ModelMessage, Role, Usage};
 use super::error::ApiError;
 use crate::agents::run_text::suspended_notice;
 
-/// The body of a request. Other fields tune the model, which is the agent's concern, and are ignored.
+/// The body of a request. Other fields are ignored: they configure the model, which the agent's settings do.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct CompletionBody {
@@ -33,7 +33,6 @@ struct ChatMessage {
     content: Value,
 }
 
-/// A validated request.
 #[derive(Debug, PartialEq)]
 pub(super) struct CompletionRequest {
     /// The requested model is the name of an agent.
@@ -76,7 +75,7 @@ impl CompletionRequest {
     }
 }
 
-/// A message for the agent's model; none for results of the client's own tools.
+/// A message for the agent's model; none if it is empty or a result of the client's own tools.
 fn history_message(message: &ChatMessage) -> Result<Option<ModelMessage>, ApiError> {
     let text = message_text(&message.content)?;
     if text.trim().is_empty() {
@@ -100,7 +99,7 @@ fn message_text(content: &Value) -> Result<String, ApiError> {
         Value::Null => Ok(String::new()),
         Value::String(text) => Ok(text.clone()),
         Value::Array(parts) => {
-            let text = |part: &Value| match part.get("type").and_then(Value::as_str) {
+            let part_text = |part: &Value| match part.get("type").and_then(Value::as_str) {
                 Some("text" | "input_text") | None => {
                     Ok(part.get("text").and_then(Value::as_str).unwrap_or_default().to_owned())
                 }
@@ -109,13 +108,12 @@ fn message_text(content: &Value) -> Result<String, ApiError> {
                     Err(ApiError::invalid_param("messages", message))
                 }
             };
-            Ok(parts.iter().map(text).collect::<Result<Vec<_>, _>>()?.join("\n"))
+            Ok(parts.iter().map(part_text).collect::<Result<Vec<_>, _>>()?.join("\n"))
         }
         _ => Err(ApiError::invalid_param("messages", "message content must be a string or a list of parts")),
     }
 }
 
-/// Builds the responses to one request.
 #[derive(Debug, Clone)]
 pub(super) struct CompletionBuilder {
     pub(super) run: RunId,
@@ -124,7 +122,7 @@ pub(super) struct CompletionBuilder {
     pub(super) created: i64,
 }
 
-/// The text of a completion and its finish reason.
+/// The text of a completion, and OpenAI's reason why it ended.
 pub(super) fn completion_text(run: &RunId, end: &RunEnd) -> Result<(String, &'static str), ApiError> {
     match end {
         RunEnd::Answered { answer, truncated, .. } => {
@@ -142,7 +140,6 @@ pub(super) fn completion_text(run: &RunId, end: &RunEnd) -> Result<(String, &'st
 }
 
 impl CompletionBuilder {
-    /// The whole completion.
     pub(super) fn completion(&self, end: &RunEnd, usage: Usage) -> Result<Value, ApiError> {
         let (text, finish_reason) = completion_text(&self.run, end)?;
         let awaits_approval = matches!(end, RunEnd::Suspended { .. });
@@ -162,7 +159,6 @@ impl CompletionBuilder {
         }))
     }
 
-    /// A chunk of a streamed completion.
     pub(super) fn chunk(&self, delta: &Value, finish_reason: Option<&str>) -> Value {
         let choice = json!({"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish_reason});
         self.chunk_with(&json!([choice]), &Value::Null)

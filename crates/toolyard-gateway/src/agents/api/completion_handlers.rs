@@ -25,7 +25,7 @@ use crate::agents::{
     unix_time::now_milliseconds,
 };
 
-/// How many suspended runs of a conversation are looked up; the client writes the history.
+/// How many suspended runs of a conversation are looked up. The client writes the history, so it could name any number.
 const MAX_RUN_LOOKUPS: usize = 20;
 
 /// `POST /v1/chat/completions`.
@@ -41,7 +41,7 @@ pub(super) async fn complete(
     let log = runs.config.log.as_ref();
     let reservation = match requests.reserve(identity, log).await? {
         RequestLookup::New(reservation) => reservation,
-        RequestLookup::Duplicate(run) => return repeat(log, completion, run).await,
+        RequestLookup::Duplicate(run) => return respond_to_duplicate(log, completion, run).await,
     };
     let request = RunRequest {
         history: resolve_suspended_notices(log, completion.history).await,
@@ -61,7 +61,7 @@ pub(super) async fn complete(
 }
 
 /// The completion of a run that an earlier, equal request started.
-async fn repeat(
+async fn respond_to_duplicate(
     log: &dyn RunLog,
     completion: CompletionRequest,
     run: RunId,
@@ -81,17 +81,17 @@ pub(super) async fn resolve_suspended_notices(
     log: &dyn RunLog,
     history: Vec<ModelMessage>,
 ) -> Vec<ModelMessage> {
-    let (mut resolved, mut seen) = (Vec::with_capacity(history.len()), HashSet::new());
+    let (mut resolved, mut looked_up) = (Vec::with_capacity(history.len()), HashSet::new());
     for message in history.into_iter().rev() {
-        let suspended = match message.role {
+        let suspended_run = match message.role {
             Role::Assistant => run_of_suspended_notice(&message.text),
             _ => None,
         };
-        let Some(run) = suspended else {
+        let Some(run) = suspended_run else {
             resolved.push(message);
             continue;
         };
-        if seen.len() >= MAX_RUN_LOOKUPS || !seen.insert(run.clone()) {
+        if looked_up.len() >= MAX_RUN_LOOKUPS || !looked_up.insert(run.clone()) {
             continue;
         }
         if let Ok(Some((RunEnd::Answered { answer, .. }, _))) = outcome(log, &run).await {

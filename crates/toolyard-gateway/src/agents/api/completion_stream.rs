@@ -19,7 +19,6 @@ use crate::agents::{run_observer::RunMessage, run_text::progress_line};
 /// Text of up to this length may be what a model says before its tool calls, which is not part of the answer.
 const MAX_PREAMBLE_CHARS: usize = 240;
 
-/// A completion in progress.
 #[derive(Debug)]
 pub(super) struct PendingCompletion {
     pub(super) messages: mpsc::UnboundedReceiver<RunMessage>,
@@ -34,7 +33,6 @@ impl Drop for PendingCompletion {
 }
 
 impl PendingCompletion {
-    /// Waits for the whole completion.
     pub(super) async fn wait(mut self, builder: &CompletionBuilder) -> Result<Value, ApiError> {
         let mut usage = Usage::default();
         while let Some(message) = self.messages.recv().await {
@@ -92,7 +90,6 @@ struct CompletionChunks {
     builder: CompletionBuilder,
     include_usage: bool,
     usage: Usage,
-    /// The part of the answer that was sent.
     sent: String,
     /// Text that tool calls may follow. It is held back because content cannot be retracted.
     tentative: String,

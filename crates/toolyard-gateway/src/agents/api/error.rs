@@ -12,14 +12,12 @@ use crate::agents::{active_runs::StartError, config::AgentLookupError, idempoten
 /// Tells OpenAI clients whether to repeat the request. Only a request that started nothing may be repeated.
 static SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
-/// An error response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ApiError {
     pub(super) status: StatusCode,
     /// OpenAI's error type, such as `invalid_request_error` or `server_error`.
     pub(super) kind: &'static str,
     pub(super) message: String,
-    /// The invalid field.
     pub(super) param: Option<&'static str>,
     pub(super) code: Option<&'static str>,
 }
@@ -43,7 +41,7 @@ impl ApiError {
         Self { status: StatusCode::NOT_FOUND, code: Some(code), ..Self::bad_request(message) }
     }
 
-    /// A failure on our side, with a status that does not make clients repeat the request.
+    /// A failure of Toolyard, with a status that does not make clients repeat the request.
     pub(super) fn failed(code: &'static str, message: impl Into<String>) -> Self {
         Self {
             status: StatusCode::UNPROCESSABLE_ENTITY,

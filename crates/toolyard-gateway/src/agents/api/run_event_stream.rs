@@ -10,12 +10,23 @@ use toolyard_core::RunId;
 
 use crate::agents::active_runs::ActiveRuns;
 
-/// How often the log of a run is polled that this process does not drive.
+/// How often the log is polled if this process does not drive the run.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The events of a run from number `from` on, until the run is over.
-pub(super) fn run_events(runs: Arc<ActiveRuns>, run: RunId, from: i64) -> impl Stream<Item = Bytes> + Send {
-    let reader = RunEventReader { runs, run, next: from, ready: VecDeque::new(), live: None, is_over: false };
+/// The events of a run from number `from_number` on, until the run is over.
+pub(super) fn run_events(
+    runs: Arc<ActiveRuns>,
+    run: RunId,
+    from_number: i64,
+) -> impl Stream<Item = Bytes> + Send {
+    let reader = RunEventReader {
+        runs,
+        run,
+        next_number: from_number,
+        ready: VecDeque::new(),
+        live: None,
+        is_over: false,
+    };
     stream::unfold(reader, |mut reader| async move {
         let event = reader.next().await?;
         Some((event, reader))
@@ -25,9 +36,10 @@ pub(super) fn run_events(runs: Arc<ActiveRuns>, run: RunId, from: i64) -> impl S
 struct RunEventReader {
     runs: Arc<ActiveRuns>,
     run: RunId,
-    /// The number of the next logged event.
-    next: i64,
+    /// The number of the first event that was not read yet.
+    next_number: i64,
     ready: VecDeque<Bytes>,
+    /// Updates of the run, if this process drives it.
     live: Option<Receiver<Arc<RunUpdate>>>,
     is_over: bool,
 }
@@ -58,7 +70,7 @@ impl RunEventReader {
 
     /// Reads the log, and subscribes if this process drives the run.
     async fn poll(&mut self) {
-        // Before the log is read, so that nothing is missed in between.
+        // Subscribes before it reads the log, so that no update is missed in between.
         let runs = Arc::clone(&self.runs);
         let mut run_added = std::pin::pin!(runs.run_added());
         run_added.as_mut().enable();
@@ -70,7 +82,7 @@ impl RunEventReader {
     }
 
     async fn read_log(&mut self) {
-        match self.runs.config.log.events(&self.run, self.next).await {
+        match self.runs.config.log.events(&self.run, self.next_number).await {
             Ok(events) => replay_updates(&events).for_each(|update| self.push(&update)),
             Err(error) => {
                 tracing::warn!(run = %self.run, %error, "run log cannot be read; event stream closed");
@@ -81,10 +93,10 @@ impl RunEventReader {
 
     fn push(&mut self, update: &RunUpdate) {
         if let RunUpdate::Event { number, event, .. } = update {
-            if *number < self.next {
+            if *number < self.next_number {
                 return;
             }
-            self.next = number + 1;
+            self.next_number = number + 1;
             self.is_over =
                 matches!(event, RunEvent::Ended { end } if !matches!(end, RunEnd::Suspended { .. }));
         }

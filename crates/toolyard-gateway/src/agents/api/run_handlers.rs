@@ -30,7 +30,7 @@ const CANCEL_GRACE: Duration = Duration::from_secs(5);
 /// The body of `POST /runs`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct StartRun {
+struct StartRunBody {
     question: String,
     #[serde(default)]
     agent: Option<String>,
@@ -45,7 +45,7 @@ struct StartRun {
 /// The body of `POST /runs/ID/approve`. `approval` and `step` may be absent if only one approval is pending.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Decision {
+struct DecisionBody {
     #[serde(default)]
     approval: Option<i64>,
     #[serde(default)]
@@ -60,7 +60,7 @@ pub(super) async fn start(
     headers: &HeaderMap,
     body: &str,
 ) -> Result<RouteResponse, ApiError> {
-    let start: StartRun = parse(body)?;
+    let start: StartRunBody = parse_body(body)?;
     if start.question.trim().is_empty() {
         return Err(ApiError::invalid_param("question", "`question` is empty"));
     }
@@ -69,7 +69,7 @@ pub(super) async fn start(
     let identity = RequestIdentity::from_request("/runs", headers, body)?;
     let reservation = match requests.reserve(identity, runs.config.log.as_ref()).await? {
         RequestLookup::New(reservation) => reservation,
-        RequestLookup::Duplicate(run) => return Ok(started(&run)),
+        RequestLookup::Duplicate(run) => return Ok(started_response(&run)),
     };
     let request = RunRequest {
         detached: true,
@@ -83,10 +83,10 @@ pub(super) async fn start(
         runs.spawn(agent, &run);
         run
     });
-    Ok(started(&run.await?))
+    Ok(started_response(&run.await?))
 }
 
-fn started(run: &RunId) -> RouteResponse {
+fn started_response(run: &RunId) -> RouteResponse {
     json_response(StatusCode::ACCEPTED, &json!({"run": run, "events": format!("/runs/{run}/events")}))
 }
 
@@ -147,7 +147,7 @@ pub(super) async fn decide(
     run: &RunId,
     body: &str,
 ) -> Result<RouteResponse, ApiError> {
-    let decision: Decision = parse(body)?;
+    let decision: DecisionBody = parse_body(body)?;
     if decision.allow && !runs.config.clients_may_approve {
         // A model may read this, so it does not say how to give the approval.
         let message = "HTTP clients may only deny tool calls; the operator of this hub approves them";
@@ -190,35 +190,35 @@ pub(super) async fn decide(
 pub(super) async fn cancel(runs: &ActiveRuns, run: &RunId) -> Result<RouteResponse, ApiError> {
     let log = runs.config.log.as_ref();
     logged_updates(log, run).await?;
-    let cancelled = |status| Ok(json_response(status, &json!({"run": run, "cancelled": true})));
+    let cancelled_response = |status| Ok(json_response(status, &json!({"run": run, "cancelled": true})));
     if let Some(active) = runs.find(run) {
         active.cancel.cancel();
         let mut updates = active.subscribe();
         drop(active);
         let ended = async { while !matches!(updates.recv().await, Err(RecvError::Closed)) {} };
         if tokio::time::timeout(CANCEL_GRACE, ended).await.is_err() {
-            return cancelled(StatusCode::ACCEPTED);
+            return cancelled_response(StatusCode::ACCEPTED);
         }
         if matches!(
             logged_updates(log, run).await?.last(),
             Some(RunUpdate::Event { event: RunEvent::Ended { end: RunEnd::Cancelled }, .. })
         ) {
-            return cancelled(StatusCode::OK);
+            return cancelled_response(StatusCode::OK);
         }
-        // The run was being released or had finished.
+        // The run was released or had finished before it could be cancelled.
     }
     let owner = format!("{}-cancels", runs.config.owner);
     match cancel_run(log, run, &owner).await {
-        Ok(()) => cancelled(StatusCode::OK),
+        Ok(()) => cancelled_response(StatusCode::OK),
         Err(AgentError::Journal(JournalError::Leased { .. })) => {
             request_cancellation(runs.config.approvals.as_ref(), run, "http").await?;
-            cancelled(StatusCode::ACCEPTED)
+            cancelled_response(StatusCode::ACCEPTED)
         }
         Err(error) => Err(error.into()),
     }
 }
 
-fn parse<'a, T: Deserialize<'a>>(body: &'a str) -> Result<T, ApiError> {
+fn parse_body<'a, T: Deserialize<'a>>(body: &'a str) -> Result<T, ApiError> {
     serde_json::from_str(body).map_err(|error| ApiError::bad_request(format!("invalid body: {error}")))
 }
 

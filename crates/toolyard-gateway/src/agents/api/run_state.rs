@@ -1,4 +1,4 @@
-//! The state of a run as its log tells it.
+//! The state of a run, rebuilt from its log.
 
 use toolyard_agent::{RunEnd, RunEvent, RunUpdate, replay_updates};
 use toolyard_core::{RunId, RunLog};
@@ -6,7 +6,6 @@ use toolyard_model::Usage;
 
 use super::error::ApiError;
 
-/// All logged updates of an agent run.
 pub(super) async fn logged_updates(log: &dyn RunLog, run: &RunId) -> Result<Vec<RunUpdate>, ApiError> {
     let events = log.events(run, 0).await?;
     if events.is_empty() {
@@ -29,7 +28,6 @@ pub(super) async fn outcome(log: &dyn RunLog, run: &RunId) -> Result<Option<(Run
     Ok(outcome.map(|end| (end, usage)))
 }
 
-/// Adds the usage that an update reports.
 pub(super) fn add_usage(total: &mut Usage, update: &RunUpdate) {
     match update {
         RunUpdate::Event { event: RunEvent::ModelReplied { reply, .. }, .. } => {

@@ -9,43 +9,34 @@ use serde::{
 
 use crate::config::redacted::safe_preview;
 
-/// Some clients keep a history in the same file.
+/// Large, because some clients keep a history in the same file.
 pub const MAX_FILE_BYTES: usize = 16 << 20;
 
 /// Why a file cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum DocumentError {
-    /// It is too large.
     #[error("the file is larger than {} MiB", MAX_FILE_BYTES >> 20)]
     TooLarge,
-    /// It is not JSON.
     #[error("the file is not JSON: {problem} (line {line}, column {column})")]
     NotJson {
-        /// What is wrong.
         problem: String,
         /// The line, from 1.
         line: usize,
         /// The column, from 1.
         column: usize,
     },
-    /// It is not TOML.
     #[error("the file is not TOML: {problem} (line {line})")]
     NotToml {
-        /// What is wrong.
         problem: String,
         /// The line, from 1.
         line: usize,
     },
-    /// It holds no servers.
     #[error("the file contains no servers: {expected} is missing")]
-    NoServers {
-        /// What should be there.
-        expected: &'static str,
-    },
+    NoServers { expected: &'static str },
 }
 
-/// JSON or TOML as plain data.
 #[derive(Clone, PartialEq)]
 pub(in crate::config) enum Node {
     Null,
@@ -58,14 +49,12 @@ pub(in crate::config) enum Node {
 }
 
 impl Node {
-    /// Parses JSON with comments and trailing commas.
     pub(in crate::config) fn from_json(text: &str) -> Result<Self, DocumentError> {
         parse_json(text)
     }
 
-    /// Reads TOML.
     pub(in crate::config) fn from_toml(text: &str) -> Result<Self, DocumentError> {
-        let text = checked(text)?;
+        let text = check_text(text)?;
         toml::from_str(text).map_err(|error| toml_error(text, error.message(), error.span()))
     }
 
@@ -80,7 +69,6 @@ impl Node {
             .filter(|value| **value != Self::Null)
     }
 
-    /// The value of the first of these keys that exists.
     pub(in crate::config) fn get_any(&self, names: &[&str]) -> Option<&Self> {
         names.iter().find_map(|name| self.get(name))
     }
@@ -102,7 +90,7 @@ impl Node {
     }
 
     /// A text, number or boolean as text.
-    pub(in crate::config) fn plain(&self) -> Option<String> {
+    pub(in crate::config) fn scalar_text(&self) -> Option<String> {
         match self {
             Self::Text(text) => Some(text.clone()),
             Self::Flag(flag) => Some(flag.to_string()),
@@ -123,7 +111,6 @@ impl Node {
         }
     }
 
-    /// The same as JSON.
     pub(in crate::config) fn to_json(&self) -> serde_json::Value {
         match self {
             Self::Null => serde_json::Value::Null,
@@ -141,8 +128,8 @@ impl Node {
 /// The number as an integer, if it is exact.
 #[expect(clippy::cast_possible_truncation, reason = "checked to be whole and within the exact range")]
 fn exact_integer(number: f64) -> Option<i64> {
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    (number.fract() == 0.0 && number.abs() < EXACT).then_some(number as i64)
+    const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
+    (number.fract() == 0.0 && number.abs() < MAX_EXACT_INTEGER).then_some(number as i64)
 }
 
 /// The JSON that clients accept in their configuration: with comments and trailing commas.
@@ -163,7 +150,7 @@ pub(in crate::config) fn json_options() -> jsonc_parser::ParseOptions {
 
 /// Parses JSON with comments and trailing commas.
 pub(in crate::config) fn parse_json<T: DeserializeOwned>(text: &str) -> Result<T, DocumentError> {
-    jsonc_parser::parse_to_serde_value(checked(text)?, &json_options()).map_err(|error| json_error(&error))
+    jsonc_parser::parse_to_serde_value(check_text(text)?, &json_options()).map_err(|error| json_error(&error))
 }
 
 pub(in crate::config) fn json_error(error: &jsonc_parser::errors::ParseError) -> DocumentError {
@@ -180,14 +167,14 @@ pub(in crate::config) fn toml_error(
     message: &str,
     span: Option<std::ops::Range<usize>>,
 ) -> DocumentError {
-    let before = span.and_then(|span| text.get(..span.start)).unwrap_or_default();
-    let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
-    let first = message.lines().next().unwrap_or_default();
-    DocumentError::NotToml { problem: safe_preview(first), line }
+    let before_error = span.and_then(|span| text.get(..span.start)).unwrap_or_default();
+    let line = before_error.bytes().filter(|byte| *byte == b'\n').count() + 1;
+    let first_line = message.lines().next().unwrap_or_default();
+    DocumentError::NotToml { problem: safe_preview(first_line), line }
 }
 
 /// Checks the size and removes a byte order mark.
-pub(in crate::config) fn checked(text: &str) -> Result<&str, DocumentError> {
+pub(in crate::config) fn check_text(text: &str) -> Result<&str, DocumentError> {
     if text.len() > MAX_FILE_BYTES {
         return Err(DocumentError::TooLarge);
     }

@@ -32,15 +32,20 @@ pub struct FileServer {
     pub notes: Vec<String>,
 }
 
-/// Parses such a file. Invalid servers do not affect the others. Secrets in the file are used, with a note; no server is
-/// trusted.
+/// Parses an `mcp.json` file; relative paths in it are relative to `base`. Invalid servers do not affect the others.
+/// Secrets in the file are used, with a note; no server is trusted.
 pub fn read_mcp_json(text: &str, base: &Path) -> Result<FileServers, DocumentError> {
     let document = Node::from_json(text)?;
-    let servers = servers_of(&document)
+    let servers = find_servers(&document)
         .ok_or(DocumentError::NoServers { expected: "a table `mcpServers` or `servers`" })?;
     let folder = base.to_string_lossy();
     let mut parsed = ParsedServers::default();
-    parsed.parse_all(servers, file_fields, VariableDialect::Braced, FileContext { workspace: Some(&folder) });
+    parsed.parse_all(
+        servers,
+        parse_fields,
+        VariableDialect::Braced,
+        FileContext { workspace: Some(&folder) },
+    );
     let mut file = FileServers { servers: Vec::new(), invalid: parsed.invalid };
     let cached: std::collections::HashMap<&str, &Node> = cached_tools(servers).collect();
     for server in parsed.servers {
@@ -56,15 +61,13 @@ pub fn read_mcp_json(text: &str, base: &Path) -> Result<FileServers, DocumentErr
     Ok(file)
 }
 
-/// The table or list of servers.
-fn servers_of(document: &Node) -> Option<&Node> {
+fn find_servers(document: &Node) -> Option<&Node> {
     let inner = document.get("mcp").and_then(|inner| inner.get_any(&["mcpServers", "servers"]));
     let found = document.get_any(&["mcpServers", "servers", "mcp_servers"]).or(inner);
     let found = if matches!(document, Node::List(_)) { Some(document) } else { found };
     found.filter(|servers| matches!(servers, Node::Map(_) | Node::List(_)))
 }
 
-/// The cached tool definitions, by server name.
 fn cached_tools(servers: &Node) -> impl Iterator<Item = (&str, &Node)> {
     let named = servers.entries().iter().map(|(name, node)| (name.as_str(), node));
     let listed = servers.items().iter().map(|node| (name_in_entry(node), node));
@@ -74,22 +77,22 @@ fn cached_tools(servers: &Node) -> impl Iterator<Item = (&str, &Node)> {
 const CACHED_TOOLS: &[&str] = &["cached_tools", "cachedTools"];
 
 /// The common fields, and those of the specification's `MCPServerConfig` with one table per transport.
-fn file_fields(entry: &mut ServerEntry<'_>) -> Result<ServerSettings, EntryError> {
+fn parse_fields(entry: &mut ServerEntry<'_>) -> Result<ServerSettings, EntryError> {
     let mut settings = parse_common_fields(entry)?;
     entry.ignore_fields(CACHED_TOOLS, None);
     entry.ignore_fields(&["created_at", "updated_at", "last_tools_check_at"], None);
     for node in [entry.node(&["stdio_config"]), entry.node(&["http_config"])].into_iter().flatten() {
         let mut inner = ServerEntry::new(node)?;
-        let part = parse_common_fields(&mut inner)?;
+        let nested_settings = parse_common_fields(&mut inner)?;
         let variables = inner.map(&["env_vars"])?;
         entry.notes.extend(inner.into_notes());
-        settings.command = settings.command.or(part.command);
-        settings.args.extend(part.args);
-        settings.env.extend(part.env);
+        settings.command = settings.command.or(nested_settings.command);
+        settings.args.extend(nested_settings.args);
+        settings.env.extend(nested_settings.env);
         settings.env.extend(variables);
-        settings.cwd = settings.cwd.or(part.cwd);
-        settings.url = settings.url.or(part.url);
-        settings.headers.extend(part.headers);
+        settings.cwd = settings.cwd.or(nested_settings.cwd);
+        settings.url = settings.url.or(nested_settings.url);
+        settings.headers.extend(nested_settings.headers);
     }
     Ok(settings)
 }

@@ -11,7 +11,7 @@ fn read(text: &str) -> FileServers {
     read_mcp_json(text, Path::new("/home/ann/project")).unwrap()
 }
 
-fn told(file: &FileServers) -> String {
+fn describe(file: &FileServers) -> String {
     let mut text = String::new();
     for server in &file.servers {
         let _ = writeln!(text, "{} {:?}", server.config.id, server.config.transport);
@@ -44,9 +44,9 @@ fn valid_servers_are_used_and_invalid_ones_reported() {
             },
         }"#,
     );
-    let told = told(&file);
-    assert!(!told.contains("swordfish") && !format!("{file:?}").contains("swordfish"));
-    insta::assert_snapshot!(told, @r#"
+    let description = describe(&file);
+    assert!(!description.contains("swordfish") && !format!("{file:?}").contains("swordfish"));
+    insta::assert_snapshot!(description, @r#"
     excel-files-2 Stdio { command: "uvx", args: 3, env: {"PORT"}, inherit: [], cwd: None }
       renamed from `Excel Files`
     github Http { url: https://example.org/…, headers: {"Authorization"}, kind: Streamable }
@@ -82,7 +82,7 @@ fn the_format_of_the_specification_is_read() {
             {"name": "Nothing"}
         ]}"#,
     );
-    insta::assert_snapshot!(told(&file), @r#"
+    insta::assert_snapshot!(describe(&file), @r#"
     excel Stdio { command: "uvx", args: 1, env: {}, inherit: [], cwd: None }
     search Http { url: https://example.org/…, headers: {"A"}, kind: Sse }
     local Stdio { command: "x", args: 1, env: {"A"}, inherit: [], cwd: None }
@@ -138,7 +138,7 @@ fn files_without_servers_are_rejected() {
     assert!(read_mcp_json("{\"mcpServers\": {}}", Path::new("/")).is_ok());
 }
 
-/// Any JSON, often with the names that mean something.
+/// Any JSON, often with the names of known fields.
 fn any_json() -> impl Strategy<Value = serde_json::Value> {
     let name = prop_oneof![
         "command", "args", "env", "url", "headers", "type", "oauth", "scopes", "disabled", ".{0,6}"

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    document::Node,
+    document::{DocumentError, Node},
     server_entry::{EntryError, InvalidServer, ServerEntry},
     variable_dialect::{FileContext, VariableDialect, translate},
 };
@@ -17,17 +17,14 @@ use crate::config::{
     template::Template,
 };
 
-/// A server of a file, with our settings.
 pub(in crate::config) struct ParsedServer {
     /// A valid name, unique in the file.
     pub(in crate::config) name: String,
-    /// The name in the file.
     pub(in crate::config) original_name: String,
     pub(in crate::config) settings: ServerSettings,
     pub(in crate::config) notes: Vec<String>,
 }
 
-/// The servers of a file.
 #[derive(Default)]
 pub(in crate::config) struct ParsedServers {
     pub(in crate::config) servers: Vec<ParsedServer>,
@@ -37,10 +34,23 @@ pub(in crate::config) struct ParsedServers {
     reserved: HashSet<String>,
 }
 
-/// Parses the fields of one server.
 pub(in crate::config) type EntryParser = fn(&mut ServerEntry<'_>) -> Result<ServerSettings, EntryError>;
 
 impl ParsedServers {
+    /// Parses the table of servers of a document; `expected` names the table for the error if there is none.
+    pub(in crate::config) fn parse_table(
+        servers: Option<&Node>,
+        expected: &'static str,
+        parser: EntryParser,
+        dialect: VariableDialect,
+        context: FileContext<'_>,
+    ) -> Result<Self, DocumentError> {
+        let mut parsed = Self::default();
+        let servers = servers.ok_or(DocumentError::NoServers { expected })?;
+        parsed.parse_all(servers, parser, dialect, context);
+        Ok(parsed)
+    }
+
     /// Parses a table of servers by name, or a list of servers with names.
     pub(in crate::config) fn parse_all(
         &mut self,
@@ -49,16 +59,17 @@ impl ParsedServers {
         dialect: VariableDialect,
         context: FileContext<'_>,
     ) {
-        let named: Vec<(&str, &Node)> = match servers {
+        let named_nodes: Vec<(&str, &Node)> = match servers {
             Node::List(items) => items.iter().map(|item| (name_in_entry(item), item)).collect(),
             other => other.entries().iter().map(|(name, node)| (name.as_str(), node)).collect(),
         };
-        let valid = named.iter().map(|(name, _)| *name).filter(|name| check_server_name(name).is_ok());
-        self.reserved.extend(valid.map(str::to_owned));
-        let last: HashMap<&str, usize> =
-            named.iter().enumerate().map(|(number, (name, _))| (*name, number)).collect();
-        for (number, &(name, node)) in named.iter().enumerate() {
-            let is_last = name.is_empty() || last.get(name) == Some(&number);
+        let valid_names =
+            named_nodes.iter().map(|(name, _)| *name).filter(|name| check_server_name(name).is_ok());
+        self.reserved.extend(valid_names.map(str::to_owned));
+        let last_index: HashMap<&str, usize> =
+            named_nodes.iter().enumerate().map(|(index, (name, _))| (*name, index)).collect();
+        for (index, &(name, node)) in named_nodes.iter().enumerate() {
+            let is_last = name.is_empty() || last_index.get(name) == Some(&index);
             let server = if is_last {
                 parse_entry(node, parser, dialect, context)
             } else {
@@ -74,21 +85,22 @@ impl ParsedServers {
         name: &str,
         server: Result<(ServerSettings, Vec<String>), EntryError>,
     ) {
-        let is_taken =
-            |valid: &str| self.taken.contains(valid) || valid != name && self.reserved.contains(valid);
-        let valid = unique_name(&suggest_server_name(name), is_taken);
+        let is_taken = |valid_name: &str| {
+            self.taken.contains(valid_name) || valid_name != name && self.reserved.contains(valid_name)
+        };
+        let valid_name = unique_name(&suggest_server_name(name), is_taken);
         let checked = server.and_then(|(settings, notes)| {
-            settings.clone().into_config(&valid, Path::new("/"))?;
+            settings.clone().into_config(&valid_name, Path::new("/"))?;
             Ok((settings, notes))
         });
         match checked {
             Ok((settings, mut notes)) => {
-                if valid != name {
+                if valid_name != name {
                     notes.insert(0, format!("renamed from `{}`", safe_preview(name)));
                 }
-                self.taken.insert(valid.clone());
+                self.taken.insert(valid_name.clone());
                 self.servers.push(ParsedServer {
-                    name: valid,
+                    name: valid_name,
                     original_name: name.to_owned(),
                     settings,
                     notes,
@@ -123,10 +135,10 @@ fn parse_entry(
 
 /// Relative paths are relative to the project folder, which our file need not be in.
 fn make_paths_absolute(settings: &mut ServerSettings, context: FileContext<'_>, notes: &mut Vec<String>) {
-    let is_whole = |path: &str| path.starts_with(['/', '\\', '~', '$']) || path.get(1..2) == Some(":");
+    let is_absolute = |path: &str| path.starts_with(['/', '\\', '~', '$']) || path.get(1..2) == Some(":");
     let paths = [("cwd", &mut settings.cwd), ("command", &mut settings.command)];
     for (field, path) in paths.into_iter().filter_map(|(field, path)| Some((field, path.as_mut()?))) {
-        if is_whole(path) || field == "command" && !path.starts_with('.') {
+        if is_absolute(path) || field == "command" && !path.starts_with('.') {
             continue;
         }
         match context.workspace {
@@ -141,20 +153,20 @@ fn make_paths_absolute(settings: &mut ServerSettings, context: FileContext<'_>, 
 
 /// Removes fields that clients ignore for this transport, with a note.
 pub(in crate::config) fn remove_conflicting_fields(settings: &mut ServerSettings, notes: &mut Vec<String>) {
-    let mut drop = |is_there: bool, what: &str, why: &str| {
-        if is_there {
-            notes.push(format!("`{what}` was ignored: {why}"));
+    let mut note_ignored = |is_present: bool, field: &str, why: &str| {
+        if is_present {
+            notes.push(format!("`{field}` was ignored: {why}"));
         }
-        is_there
+        is_present
     };
     if settings.command.is_some() && settings.url.is_some() {
         match settings.transport {
             Some(TransportSetting::Stdio) => {
-                drop(true, "url", "the transport is stdio");
+                note_ignored(true, "url", "the transport is stdio");
                 settings.url = None;
             }
             Some(TransportSetting::Http | TransportSetting::Sse) => {
-                drop(true, "command", "the transport is HTTP");
+                note_ignored(true, "command", "the transport is HTTP");
                 settings.command = None;
             }
             Some(TransportSetting::Auto) | None => return,
@@ -162,23 +174,23 @@ pub(in crate::config) fn remove_conflicting_fields(settings: &mut ServerSettings
     }
     if settings.url.is_some() {
         let why = "not applicable to a URL";
-        if drop(!settings.args.is_empty(), "args", why) {
+        if note_ignored(!settings.args.is_empty(), "args", why) {
             settings.args.clear();
         }
-        if drop(!settings.env.is_empty(), "env", why) {
+        if note_ignored(!settings.env.is_empty(), "env", why) {
             settings.env.clear();
         }
-        if drop(settings.cwd.is_some(), "cwd", why) {
+        if note_ignored(settings.cwd.is_some(), "cwd", why) {
             settings.cwd = None;
         }
         settings.inherit.clear();
         settings.transport = settings.transport.filter(|kind| *kind != TransportSetting::Stdio);
     } else {
         let why = "not applicable to a program";
-        if drop(!settings.headers.is_empty(), "headers", why) {
+        if note_ignored(!settings.headers.is_empty(), "headers", why) {
             settings.headers.clear();
         }
-        if drop(settings.oauth.is_some(), "oauth", why) {
+        if note_ignored(settings.oauth.is_some(), "oauth", why) {
             settings.oauth = None;
         }
         settings.transport = None;

@@ -10,27 +10,16 @@ use crate::config::{
 /// Why a server entry is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum EntryError {
-    /// A field has the wrong type.
     #[error("`{field}` must be {expected}, not {found}")]
-    WrongType {
-        /// The field.
-        field: String,
-        /// The expected type.
-        expected: &'static str,
-        /// The actual type.
-        found: &'static str,
-    },
-    /// The entry is not a table.
+    WrongType { field: String, expected: &'static str, found: &'static str },
     #[error("the entry must be a table, not {0}")]
     NotATable(&'static str),
-    /// The entry requires something unsupported.
     #[error("{0}")]
     Unsupported(&'static str),
-    /// The settings are invalid.
     #[error("{0}")]
     Config(#[from] ConfigError),
-    /// A later entry has the same name.
     #[error("a later entry has the same name")]
     Duplicate,
 }
@@ -45,54 +34,62 @@ pub struct InvalidServer {
     pub reason: EntryError,
 }
 
-/// A server entry that is being parsed.
 pub(in crate::config) struct ServerEntry<'a> {
     node: &'a Node,
-    known: Vec<&'static str>,
+    /// Fields that were read or ignored; all others are noted.
+    known_fields: Vec<&'static str>,
     pub(in crate::config) notes: Vec<String>,
 }
 
+/// The names that clients use for one field, the usual one first.
 type FieldNames = &'static [&'static str];
+
+/// Units of durations, in milliseconds.
+pub(in crate::config) const MILLISECONDS: f64 = 1.0;
+pub(in crate::config) const SECONDS: f64 = 1_000.0;
+/// Longer durations are shortened to this one.
+const MAX_DURATION_SECS: f64 = 1e9;
+/// Unknown fields that a note names.
+const MAX_NOTED_FIELDS: usize = 8;
 
 impl<'a> ServerEntry<'a> {
     pub(in crate::config) fn new(node: &'a Node) -> Result<Self, EntryError> {
         match node {
-            Node::Map(_) => Ok(Self { node, known: Vec::new(), notes: Vec::new() }),
+            Node::Map(_) => Ok(Self { node, known_fields: Vec::new(), notes: Vec::new() }),
             other => Err(EntryError::NotATable(other.kind())),
         }
     }
 
     /// The value of the first of these fields that exists.
     pub(in crate::config) fn node(&mut self, names: FieldNames) -> Option<&'a Node> {
-        self.known.extend(names);
+        self.known_fields.extend(names);
         self.node.get_any(names)
     }
 
     pub(in crate::config) fn text(&mut self, names: FieldNames) -> Result<Option<String>, EntryError> {
         let text = |node: &Node| match node {
             Node::Text(text) => Ok(text.clone()),
-            other => Err(wrong(first(names), "a text", other)),
+            other => Err(wrong_type(primary_name(names), "a text", other)),
         };
         self.node(names).map(text).transpose()
     }
 
     /// A list of texts; accepts numbers, booleans and a single text.
     pub(in crate::config) fn texts(&mut self, names: FieldNames) -> Result<Option<Vec<String>>, EntryError> {
-        self.node(names).map(|node| texts(first(names), node)).transpose()
+        self.node(names).map(|node| texts(primary_name(names), node)).transpose()
     }
 
-    /// A table of texts.
     pub(in crate::config) fn map(
         &mut self,
         names: FieldNames,
     ) -> Result<BTreeMap<String, String>, EntryError> {
-        let field = first(names);
+        let field = primary_name(names);
         let Some(node) = self.node(names) else { return Ok(BTreeMap::new()) };
-        let Node::Map(entries) = node else { return Err(wrong(field, "a table of texts", node)) };
+        let Node::Map(entries) = node else { return Err(wrong_type(field, "a table of texts", node)) };
         let entries = entries.iter().filter(|(_, value)| *value != Node::Null);
-        let text = |(name, value): &(String, Node)| match value.plain() {
+        let text = |(name, value): &(String, Node)| match value.scalar_text() {
             Some(text) => Ok((name.clone(), text)),
-            None => Err(wrong(&format!("{field}.{}", safe_preview(name)), "a text", value)),
+            None => Err(wrong_type(&format!("{field}.{}", safe_preview(name)), "a text", value)),
         };
         entries.map(text).collect()
     }
@@ -100,25 +97,31 @@ impl<'a> ServerEntry<'a> {
     pub(in crate::config) fn flag(&mut self, names: FieldNames) -> Result<Option<bool>, EntryError> {
         let flag = |node: &Node| match node {
             Node::Flag(flag) => Ok(*flag),
-            other => Err(wrong(first(names), "true or false", other)),
+            other => Err(wrong_type(primary_name(names), "true or false", other)),
         };
         self.node(names).map(flag).transpose()
     }
 
-    /// A duration in a unit of `unit` milliseconds.
-    pub(in crate::config) fn duration(&mut self, names: FieldNames, unit: f64) -> Option<DurationSetting> {
+    /// A duration whose unit is [`MILLISECONDS`] or [`SECONDS`].
+    pub(in crate::config) fn duration(
+        &mut self,
+        names: FieldNames,
+        unit_millis: f64,
+    ) -> Option<DurationSetting> {
         let Node::Number(number) = self.node(names)? else {
-            self.notes.push(format!("`{}` is not a number and was ignored", first(names)));
+            self.notes.push(format!("`{}` is not a number and was ignored", primary_name(names)));
             return None;
         };
-        let time = std::time::Duration::try_from_secs_f64((number * unit / 1_000.0).min(1e9)).ok();
+        let time =
+            std::time::Duration::try_from_secs_f64((number * unit_millis / 1_000.0).min(MAX_DURATION_SECS))
+                .ok();
         time.filter(|time| time.as_millis() > 0).map(DurationSetting)
     }
 
     /// Ignores fields; each that exists is noted with the reason, if given.
     pub(in crate::config) fn ignore_fields(&mut self, names: FieldNames, reason: Option<&str>) {
         for name in names {
-            self.known.push(name);
+            self.known_fields.push(name);
             if let Some(reason) = reason.filter(|_| self.node.get(name).is_some()) {
                 self.notes.push(format!("`{name}` was ignored: {reason}"));
             }
@@ -127,10 +130,13 @@ impl<'a> ServerEntry<'a> {
 
     /// The notes, including unknown fields.
     pub(in crate::config) fn into_notes(mut self) -> Vec<String> {
-        let is_unknown = |name: &&String| !self.known.contains(&name.as_str());
+        let is_unknown = |name: &&String| !self.known_fields.contains(&name.as_str());
         let names = self.node.entries().iter().map(|(name, _)| name);
-        let unknown: Vec<String> =
-            names.filter(is_unknown).take(8).map(|name| format!("`{}`", safe_preview(name))).collect();
+        let unknown: Vec<String> = names
+            .filter(is_unknown)
+            .take(MAX_NOTED_FIELDS)
+            .map(|name| format!("`{}`", safe_preview(name)))
+            .collect();
         if !unknown.is_empty() {
             self.notes.push(format!("ignored unknown fields: {}", unknown.join(", ")));
         }
@@ -138,11 +144,12 @@ impl<'a> ServerEntry<'a> {
     }
 }
 
-fn first(names: FieldNames) -> &'static str {
+/// The name for messages about a field that has several.
+fn primary_name(names: FieldNames) -> &'static str {
     names.first().copied().unwrap_or_default()
 }
 
-fn wrong(field: &str, expected: &'static str, found: &Node) -> EntryError {
+fn wrong_type(field: &str, expected: &'static str, found: &Node) -> EntryError {
     EntryError::WrongType { field: field.to_owned(), expected, found: found.kind() }
 }
 
@@ -150,10 +157,11 @@ fn texts(field: &str, node: &Node) -> Result<Vec<String>, EntryError> {
     match node {
         Node::Text(text) => Ok(vec![text.clone()]),
         Node::List(items) => {
-            let text = |item: &Node| item.plain().ok_or_else(|| wrong(field, "a list of texts", item));
+            let text =
+                |item: &Node| item.scalar_text().ok_or_else(|| wrong_type(field, "a list of texts", item));
             items.iter().map(text).collect()
         }
-        other => Err(wrong(field, "a list of texts", other)),
+        other => Err(wrong_type(field, "a list of texts", other)),
     }
 }
 
@@ -162,7 +170,7 @@ pub(in crate::config) fn parse_common_fields(
     entry: &mut ServerEntry<'_>,
 ) -> Result<ServerSettings, EntryError> {
     if let Some(node @ Node::Map(_)) = entry.node(&["command"]) {
-        return Err(wrong("command", "a text", node));
+        return Err(wrong_type("command", "a text", node));
     }
     let mut words = entry.texts(&["command"])?.unwrap_or_default().into_iter();
     let command = words.next();
@@ -176,9 +184,9 @@ pub(in crate::config) fn parse_common_fields(
         env: entry.map(&["env", "environment"])?,
         url: entry.text(&["url", "serverUrl"])?,
         headers: entry.map(&["headers"])?,
-        transport: kind.as_deref().map(|kind| transport(kind, entry)).transpose()?.flatten(),
+        transport: kind.as_deref().map(|kind| parse_transport(kind, entry)).transpose()?.flatten(),
         enabled: entry.flag(&["enabled", "active", "is_active", "isActive"])?.unwrap_or(true) && !is_disabled,
-        oauth: oauth(entry)?,
+        oauth: parse_oauth(entry)?,
         ..ServerSettings::default()
     };
     entry.ignore_fields(&["envFile"], Some("environment files are not supported; set the variables"));
@@ -191,13 +199,12 @@ pub(in crate::config) fn parse_common_fields(
     Ok(settings)
 }
 
-/// Parses the transport names of clients.
-pub(in crate::config) fn transport(
+pub(in crate::config) fn parse_transport(
     kind: &str,
     entry: &mut ServerEntry<'_>,
 ) -> Result<Option<TransportSetting>, EntryError> {
-    let plain: String = kind.chars().filter(char::is_ascii_alphanumeric).take(40).collect();
-    Ok(match plain.to_ascii_lowercase().as_str() {
+    let normalized: String = kind.chars().filter(char::is_ascii_alphanumeric).take(40).collect();
+    Ok(match normalized.to_ascii_lowercase().as_str() {
         "stdio" | "local" => Some(TransportSetting::Stdio),
         "http" | "streamablehttp" | "streamable" => Some(TransportSetting::Http),
         "sse" | "httpsse" => Some(TransportSetting::Sse),
@@ -212,7 +219,7 @@ pub(in crate::config) fn transport(
     })
 }
 
-fn oauth(entry: &mut ServerEntry<'_>) -> Result<Option<OauthSettings>, EntryError> {
+fn parse_oauth(entry: &mut ServerEntry<'_>) -> Result<Option<OauthSettings>, EntryError> {
     let Some(node) = entry.node(&["oauth", "auth"]) else { return Ok(None) };
     if !matches!(node, Node::Map(_)) {
         return Ok(None);
@@ -225,7 +232,7 @@ fn oauth(entry: &mut ServerEntry<'_>) -> Result<Option<OauthSettings>, EntryErro
     };
     let port = node
         .get_any(&["callbackPort", "callback_port"])
-        .and_then(Node::plain)
+        .and_then(Node::scalar_text)
         .and_then(|text| text.parse().ok());
     let settings = OauthSettings {
         client_id: text(&["clientId", "client_id", "CLIENT_ID"]),

@@ -5,13 +5,12 @@ use crate::config::{
     value_syntax::{is_variable_name, variable_name},
 };
 
-/// The reference syntax of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::config) enum VariableDialect {
-    /// Our own syntax.
+    /// Our own syntax, which needs no translation.
     Native,
     /// `${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${userHome}`, `${workspaceFolder}`, `${input:id}` (Claude Code, Cursor,
-    /// VS Code; Claude Desktop looks nothing up itself, but people copy between the two).
+    /// VS Code; Claude Desktop looks nothing up itself, but people copy entries between these files).
     Braced,
     /// Also `$VAR` (Gemini).
     BracedOrBare,
@@ -39,7 +38,7 @@ pub(in crate::config) fn translate(
     while let Some((before, after)) = rest.split_once('$') {
         template.push_text(before);
         if let Some((inner, left)) = after.strip_prefix('{').and_then(|after| after.split_once('}')) {
-            braces(inner, context, &mut template, notes);
+            push_braced(inner, context, &mut template, notes);
             rest = left;
         } else if let Some((variable, left)) =
             bare_variable(after).filter(|_| dialect == VariableDialect::BracedOrBare)
@@ -55,37 +54,36 @@ pub(in crate::config) fn translate(
     template.to_string()
 }
 
-/// Translates the text between `${` and `}`.
-fn braces(inner: &str, context: FileContext<'_>, template: &mut Template, notes: &mut Vec<String>) {
-    let mut reference = |variable: &str, default: Option<&str>| {
+fn push_braced(inner: &str, context: FileContext<'_>, template: &mut Template, notes: &mut Vec<String>) {
+    let mut push_reference = |variable: &str, default: Option<&str>| {
         let default = default.map(str::to_owned);
         template.pieces.push(Piece::Reference { variable: variable.to_owned(), default });
     };
-    let named = inner.strip_prefix("env:").unwrap_or(inner);
-    let (variable, default) = match named.split_once(":-") {
+    let without_prefix = inner.strip_prefix("env:").unwrap_or(inner);
+    let (variable, default) = match without_prefix.split_once(":-") {
         Some((variable, default)) => (variable, Some(default)),
-        None => (named, None),
+        None => (without_prefix, None),
     };
     if let Some(id) = inner.strip_prefix("input:") {
         let variable = variable_name(&[id]);
         notes.push(format!("VS Code prompts for this value: set the environment variable `{variable}`"));
-        reference(&variable, None);
+        push_reference(&variable, None);
         return;
     }
     match inner {
-        "userHome" => reference("HOME", None),
+        "userHome" => push_reference("HOME", None),
         "workspaceFolder" | "workspaceRoot" => match context.workspace {
             Some(folder) => template.push_text(folder),
             None => {
                 notes.push(
                     "the project folder is unknown: set the environment variable `WORKSPACE_FOLDER`".into(),
                 );
-                reference("WORKSPACE_FOLDER", None);
+                push_reference("WORKSPACE_FOLDER", None);
             }
         },
         "pathSeparator" | "/" => template.push_text("/"),
         _ if is_variable_name(variable) && !default.is_some_and(|default| default.contains("${")) => {
-            reference(variable, default);
+            push_reference(variable, default);
         }
         _ => {
             notes.push("an unsupported `${…}` was kept as plain text".to_owned());
@@ -96,7 +94,6 @@ fn braces(inner: &str, context: FileContext<'_>, template: &mut Template, notes:
     }
 }
 
-/// Splits off a leading variable name.
 fn bare_variable(text: &str) -> Option<(&str, &str)> {
     let end =
         text.bytes().position(|byte| !byte.is_ascii_alphanumeric() && byte != b'_').unwrap_or(text.len());
@@ -110,7 +107,7 @@ mod tests {
 
     use super::*;
 
-    fn translated(text: &str, dialect: VariableDialect) -> (String, Vec<String>) {
+    fn translate_with_notes(text: &str, dialect: VariableDialect) -> (String, Vec<String>) {
         let mut notes = Vec::new();
         let context = FileContext { workspace: Some("/home/ann/pro$ject") };
         (translate(text, dialect, context, &mut notes), notes)
@@ -132,12 +129,18 @@ mod tests {
             ("pa$$word$", "pa$$$$word$$"),
             ("${", "$${"),
         ];
-        for (text, ours) in cases {
-            assert_eq!(translated(text, VariableDialect::Braced).0, ours, "{text}");
+        for (text, expected) in cases {
+            assert_eq!(translate_with_notes(text, VariableDialect::Braced).0, expected, "{text}");
         }
-        assert_eq!(translated("a/$TOKEN/${B}$", VariableDialect::BracedOrBare).0, "a/${TOKEN}/${B}$$");
-        assert_eq!(translated("${TOKEN}", VariableDialect::Native).0, "${TOKEN}");
-        assert_eq!(translated("${input:github-token} ${command:pick}", VariableDialect::Braced).1.len(), 2);
+        assert_eq!(
+            translate_with_notes("a/$TOKEN/${B}$", VariableDialect::BracedOrBare).0,
+            "a/${TOKEN}/${B}$$"
+        );
+        assert_eq!(translate_with_notes("${TOKEN}", VariableDialect::Native).0, "${TOKEN}");
+        assert_eq!(
+            translate_with_notes("${input:github-token} ${command:pick}", VariableDialect::Braced).1.len(),
+            2
+        );
         assert_eq!(
             translate("${workspaceFolder}", VariableDialect::Braced, FileContext::default(), &mut vec![]),
             "${WORKSPACE_FOLDER}"
@@ -150,8 +153,8 @@ mod tests {
         #[test]
         fn translated_text_always_parses(text in "([$]|[{}:-]|env|input|[A-Z_]{1,3}|.){0,24}") {
             for dialect in [VariableDialect::Braced, VariableDialect::BracedOrBare] {
-                let ours = translated(&text, dialect).0;
-                prop_assert!(Template::parse(&ours).is_ok(), "{text} became {ours}");
+                let output = translate_with_notes(&text, dialect).0;
+                prop_assert!(Template::parse(&output).is_ok(), "{text} became {output}");
             }
         }
     }

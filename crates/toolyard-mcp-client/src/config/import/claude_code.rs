@@ -22,14 +22,14 @@ pub(super) fn parse(text: &str, context: FileContext<'_>) -> Result<ParsedServer
     }
     for (folder, project) in projects {
         let Some(servers) = project.get("mcpServers") else { continue };
-        let before = parsed.servers.len();
+        let previous_count = parsed.servers.len();
         parsed.parse_all(
             servers,
             parse_common_fields,
             VariableDialect::Braced,
             FileContext { workspace: Some(folder) },
         );
-        for server in parsed.servers.iter_mut().skip(before) {
+        for server in parsed.servers.iter_mut().skip(previous_count) {
             server.notes.push(format!("configured only for the project {}", safe_preview(folder)));
         }
     }

@@ -14,23 +14,19 @@ use crate::config::{
 /// Why a client's file cannot be edited.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum ClientFileError {
-    /// The file does not parse.
     #[error(transparent)]
     Unreadable(#[from] DocumentError),
-    /// The file is valid JSON but no object.
     #[error("the file is not a JSON object")]
     NotAnObject,
-    /// The key of the servers has another type.
     #[error("`{0}` is not a table of servers")]
     NotATable(&'static str),
     /// `inputs` of VS Code has another type.
     #[error("`inputs` is not an array")]
     InputsNotAnArray,
-    /// A server cannot be expressed in TOML.
     #[error("a server cannot be written as TOML: {0}")]
     Unwritable(String),
-    /// The edit would change other servers.
     #[error("the edit would change other servers")]
     Lossy,
 }
@@ -96,8 +92,8 @@ pub fn edit_client_file(
     for (name, server) in &edit.insert {
         expected.insert((*name).to_owned(), (*server).clone());
     }
-    let is_same =
-        expected.len() == actual.len() && expected.iter().all(|(name, one)| actual.get(name) == Some(one));
+    let is_same = expected.len() == actual.len()
+        && expected.iter().all(|(name, server)| actual.get(name) == Some(server));
     if is_same { Ok(edited) } else { Err(ClientFileError::Lossy) }
 }
 
@@ -134,7 +130,7 @@ fn edit_json(client: Client, text: &str, edit: &ClientFileEdit<'_>) -> Result<St
     }
     for (name, server) in &edit.insert {
         match servers.get(name) {
-            Some(known) => known.set_value(input_value(server)),
+            Some(existing) => existing.set_value(input_value(server)),
             None => {
                 servers.append(name, input_value(server));
             }
@@ -146,7 +142,6 @@ fn edit_json(client: Client, text: &str, edit: &ClientFileEdit<'_>) -> Result<St
     Ok(root.to_string())
 }
 
-/// Adds or removes an input of VS Code.
 fn edit_input(document: &CstObject, edit: InputEdit<'_>) -> Result<(), ClientFileError> {
     if document.get("inputs").is_none() && edit.input.is_none() {
         return Ok(());
@@ -175,7 +170,7 @@ fn edit_input(document: &CstObject, edit: InputEdit<'_>) -> Result<(), ClientFil
 fn input_value(value: &Value) -> CstInputValue {
     match value {
         Value::Null => CstInputValue::Null,
-        Value::Bool(truth) => CstInputValue::Bool(*truth),
+        Value::Bool(flag) => CstInputValue::Bool(*flag),
         Value::Number(number) => CstInputValue::Number(number.to_string()),
         Value::String(text) => CstInputValue::String(text.clone()),
         Value::Array(items) => CstInputValue::Array(items.iter().map(input_value).collect()),
@@ -199,10 +194,10 @@ fn edit_toml(text: &str, edit: &ClientFileEdit<'_>) -> Result<String, ClientFile
     }
     for (name, server) in &edit.insert {
         let unwritable = |error: &dyn std::fmt::Display| ClientFileError::Unwritable(error.to_string());
-        let written = toml::to_string(server).map_err(|error| unwritable(&error))?;
-        let written: DocumentMut =
-            written.parse().map_err(|error: toml_edit::TomlError| unwritable(&error))?;
-        servers.insert(name, Item::Table(without_positions(written.as_table())));
+        let table_text = toml::to_string(server).map_err(|error| unwritable(&error))?;
+        let server_table: DocumentMut =
+            table_text.parse().map_err(|error: toml_edit::TomlError| unwritable(&error))?;
+        servers.insert(name, Item::Table(without_positions(server_table.as_table())));
     }
     if servers.is_empty() {
         document.remove(table);

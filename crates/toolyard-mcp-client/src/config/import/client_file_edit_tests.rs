@@ -19,8 +19,8 @@ const FILE: &str = r#"{
 
 #[test]
 fn comments_and_other_content_are_preserved() {
-    let own = json!({"command": "toolyard", "args": ["serve", "--stdio"]});
-    let edit = ClientFileEdit { remove: vec!["excel"], insert: vec![("toolyard", &own)], input: None };
+    let entry = json!({"command": "toolyard", "args": ["serve", "--stdio"]});
+    let edit = ClientFileEdit { remove: vec!["excel"], insert: vec![("toolyard", &entry)], input: None };
     insta::assert_snapshot!(edit_client_file(Client::Cursor, FILE, &edit).unwrap(), @r#"
     {
       // mine
@@ -41,8 +41,8 @@ fn comments_and_other_content_are_preserved() {
 #[test]
 fn a_toml_table_stays_a_table() {
     let text = "# mine\nmodel = \"x\"\n\n[mcp_servers.docs] # here\nurl = \"https://docs.example.com/mcp\"\n\n[tui]\ntheme = 1\n";
-    let own = json!({"command": "toolyard", "args": ["serve", "--stdio"]});
-    let edit = ClientFileEdit { remove: vec!["docs"], insert: vec![("toolyard", &own)], input: None };
+    let entry = json!({"command": "toolyard", "args": ["serve", "--stdio"]});
+    let edit = ClientFileEdit { remove: vec!["docs"], insert: vec![("toolyard", &entry)], input: None };
     insta::assert_snapshot!(edit_client_file(Client::Codex, text, &edit).unwrap(), @r#"
     # mine
     model = "x"
@@ -58,8 +58,8 @@ fn a_toml_table_stays_a_table() {
 
 #[test]
 fn an_invalid_file_is_not_changed() {
-    let own = json!({});
-    let edit = || ClientFileEdit { remove: Vec::new(), insert: vec![("toolyard", &own)], input: None };
+    let entry = json!({});
+    let edit = || ClientFileEdit { remove: Vec::new(), insert: vec![("toolyard", &entry)], input: None };
     for text in ["{", "[]", "{\"mcpServers\": 3}", "{'a': 1}", "{\"a\" 1}", "null", "{} {}"] {
         assert!(edit_client_file(Client::ClaudeCode, text, &edit()).is_err(), "{text}");
     }
@@ -70,17 +70,17 @@ fn an_invalid_file_is_not_changed() {
 
 #[test]
 fn an_input_of_vs_code_is_added_once_and_removed() {
-    let own = json!({"type": "http"});
+    let entry = json!({"type": "http"});
     let prompt = json!({"id": "the-token"});
     let edit = |input| ClientFileEdit {
         remove: Vec::new(),
-        insert: vec![("toolyard", &own)],
+        insert: vec![("toolyard", &entry)],
         input: Some(InputEdit { id: "the-token", input }),
     };
-    let with = edit_client_file(Client::VsCode, "{\"servers\": {}}", &edit(Some(&prompt))).unwrap();
-    assert_eq!(with.matches("the-token").count(), 1, "{with}");
-    assert_eq!(edit_client_file(Client::VsCode, &with, &edit(Some(&prompt))).unwrap(), with);
-    assert!(!edit_client_file(Client::VsCode, &with, &edit(None)).unwrap().contains("inputs"));
+    let edited = edit_client_file(Client::VsCode, "{\"servers\": {}}", &edit(Some(&prompt))).unwrap();
+    assert_eq!(edited.matches("the-token").count(), 1, "{edited}");
+    assert_eq!(edit_client_file(Client::VsCode, &edited, &edit(Some(&prompt))).unwrap(), edited);
+    assert!(!edit_client_file(Client::VsCode, &edited, &edit(None)).unwrap().contains("inputs"));
 }
 
 fn any_json() -> impl Strategy<Value = Value> {
@@ -106,9 +106,9 @@ proptest! {
     fn only_the_servers_change(rest in any_json(), server in any_json(), pretty: bool) {
         let document = json!({"before": rest, "mcpServers": {"a": server, "b": {}}, "after": rest});
         let text = if pretty { serde_json::to_string_pretty(&document).unwrap() } else { document.to_string() };
-        let own = json!({"command": "toolyard", "args": ["serve"]});
-        let edit = ClientFileEdit { remove: vec!["a"], insert: vec![("toolyard", &own)], input: None };
+        let entry = json!({"command": "toolyard", "args": ["serve"]});
+        let edit = ClientFileEdit { remove: vec!["a"], insert: vec![("toolyard", &entry)], input: None };
         let after: Value = serde_json::from_str(&edit_client_file(Client::Cursor, &text, &edit).unwrap()).unwrap();
-        prop_assert_eq!(after, json!({"before": rest, "mcpServers": {"b": {}, "toolyard": own}, "after": rest}));
+        prop_assert_eq!(after, json!({"before": rest, "mcpServers": {"b": {}, "toolyard": entry}, "after": rest}));
     }
 }

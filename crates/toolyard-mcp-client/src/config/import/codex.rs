@@ -5,7 +5,7 @@ use crate::config::{
     DocumentError, FileContext, ServerSettings,
     client_file::document::Node,
     client_file::parsed_servers::{ParsedServers, templates_mut},
-    client_file::server_entry::{EntryError, ServerEntry, parse_common_fields},
+    client_file::server_entry::{EntryError, MILLISECONDS, SECONDS, ServerEntry, parse_common_fields},
     client_file::variable_dialect::VariableDialect,
     redacted::safe_preview,
     template::Template,
@@ -17,35 +17,32 @@ pub(super) const CONFIG_PATHS: &[ConfigPath] =
 
 pub(super) fn parse(text: &str, context: FileContext<'_>) -> Result<ParsedServers, DocumentError> {
     let document = Node::from_toml(text)?;
-    let servers =
-        document.get("mcp_servers").ok_or(DocumentError::NoServers { expected: "`[mcp_servers]`" })?;
-    let mut parsed = ParsedServers::default();
-    parsed.parse_all(servers, fields, VariableDialect::Native, context);
-    Ok(parsed)
+    let servers = document.get("mcp_servers");
+    ParsedServers::parse_table(servers, "`[mcp_servers]`", parse_fields, VariableDialect::Native, context)
 }
 
-fn fields(entry: &mut ServerEntry<'_>) -> Result<ServerSettings, EntryError> {
-    let inherit = inherited(entry);
+fn parse_fields(entry: &mut ServerEntry<'_>) -> Result<ServerSettings, EntryError> {
+    let inherit = parse_inherited_variables(entry);
     let mut settings = parse_common_fields(entry)?;
     settings.inherit = inherit;
     settings.headers = entry.map(&["http_headers", "headers"])?;
     // All values so far are literal; references are added below.
     templates_mut(&mut settings).for_each(|text| *text = Template::escape(text));
     for (header, variable) in entry.map(&["env_http_headers"])? {
-        let value = reference(&variable, "env_http_headers", entry)?;
+        let value = variable_reference(&variable, "env_http_headers", entry)?;
         settings.headers.insert(header, value);
     }
     if let Some(variable) = entry.text(&["bearer_token_env_var"])? {
-        let value = reference(&variable, "bearer_token_env_var", entry)?;
+        let value = variable_reference(&variable, "bearer_token_env_var", entry)?;
         settings.headers.insert("Authorization".to_owned(), format!("Bearer {value}"));
     } else if let Some(token) = entry.text(&["bearer_token"])? {
         settings.headers.insert("Authorization".to_owned(), format!("Bearer {}", Template::escape(&token)));
     }
-    settings.startup_timeout = match entry.duration(&["startup_timeout_sec"], 1_000.0) {
+    settings.startup_timeout = match entry.duration(&["startup_timeout_sec"], SECONDS) {
         Some(timeout) => Some(timeout),
-        None => entry.duration(&["startup_timeout_ms"], 1.0),
+        None => entry.duration(&["startup_timeout_ms"], MILLISECONDS),
     };
-    settings.call_timeout = entry.duration(&["tool_timeout_sec"], 1_000.0);
+    settings.call_timeout = entry.duration(&["tool_timeout_sec"], SECONDS);
     settings.tools = entry.texts(&["enabled_tools"])?;
     settings.without_tools = entry.texts(&["disabled_tools"])?.unwrap_or_default();
     if let Some(scopes) = entry.texts(&["scopes"])? {
@@ -60,13 +57,17 @@ fn fields(entry: &mut ServerEntry<'_>) -> Result<ServerSettings, EntryError> {
 }
 
 /// Names of variables, as texts or as tables with a name.
-fn inherited(entry: &mut ServerEntry<'_>) -> Vec<String> {
+fn parse_inherited_variables(entry: &mut ServerEntry<'_>) -> Vec<String> {
     let items = entry.node(&["env_vars"]).map(Node::items).unwrap_or_default();
     let name = |item: &Node| item.text().or_else(|| item.get("name").and_then(Node::text)).map(str::to_owned);
     items.iter().filter_map(name).collect()
 }
 
-fn reference(variable: &str, field: &str, entry: &mut ServerEntry<'_>) -> Result<String, EntryError> {
+fn variable_reference(
+    variable: &str,
+    field: &str,
+    entry: &mut ServerEntry<'_>,
+) -> Result<String, EntryError> {
     if is_variable_name(variable) {
         return Ok(format!("${{{variable}}}"));
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::*;
 
-/// A secret that only its field reveals.
+/// A secret that is recognized only by the name of its field.
 pub(super) const CANARY: &str = "Swordfish-canary";
 
 pub(super) fn import_file(client: Client, text: &str) -> ImportedFile {
@@ -25,7 +25,7 @@ pub(super) fn describe(imported: &ImportedFile) -> String {
 }
 
 #[test]
-fn claude_desktop() {
+fn claude_desktop_files_are_imported() {
     let imported = import_file(
         Client::ClaudeDesktop,
         r#"{
@@ -53,7 +53,7 @@ fn claude_desktop() {
 }
 
 #[test]
-fn claude_code_with_servers_of_single_projects() {
+fn claude_code_files_are_imported_with_servers_of_single_projects() {
     let imported = import_file(
         Client::ClaudeCode,
         r#"{
@@ -115,7 +115,7 @@ fn claude_code_with_servers_of_single_projects() {
 }
 
 #[test]
-fn cursor() {
+fn cursor_files_are_imported() {
     let imported = import_file(
         Client::Cursor,
         r#"{"mcpServers": {
@@ -154,7 +154,7 @@ fn cursor() {
 }
 
 #[test]
-fn vs_code() {
+fn vs_code_files_are_imported() {
     let imported = import_file(
         Client::VsCode,
         r#"{
@@ -200,7 +200,7 @@ fn vs_code() {
 }
 
 #[test]
-fn codex() {
+fn codex_files_are_imported() {
     let imported = import_file(
         Client::Codex,
         r#"
@@ -274,7 +274,7 @@ fn codex() {
 }
 
 #[test]
-fn gemini() {
+fn gemini_files_are_imported() {
     let imported = import_file(
         Client::Gemini,
         r#"{

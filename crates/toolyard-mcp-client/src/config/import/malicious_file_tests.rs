@@ -13,16 +13,16 @@ fn malicious_files_yield_errors_without_secrets() {
          \"env\": {{\"A\": [\"{CANARY}\"]}}}}, \"c\": \"{CANARY}\", \"d\": {{\"url\": \"{CANARY}\"}}}}}}"
     );
     for client in Client::ALL {
-        let import_servers = |text: &str| import_servers(client, text, FileContext::default());
-        assert!(import_servers(&deep).is_err(), "{client:?}");
+        let import = |text: &str| import_servers(client, text, FileContext::default());
+        assert!(import(&deep).is_err(), "{client:?}");
         let outcomes = [
-            import_servers(&large),
-            import_servers(&wrong),
-            import_servers(""),
-            import_servers("{}"),
-            import_servers("[]"),
-            import_servers("null"),
-            import_servers("mcp_servers = 1"),
+            import(&large),
+            import(&wrong),
+            import(""),
+            import("{}"),
+            import("[]"),
+            import("null"),
+            import("mcp_servers = 1"),
         ];
         for outcome in outcomes {
             let message = outcome.as_ref().map_or_else(ToString::to_string, |imported| {

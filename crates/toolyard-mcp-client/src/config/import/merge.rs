@@ -19,7 +19,7 @@ pub struct MergedServer {
     /// The server, under a unique name.
     pub server: ImportedServer,
     /// The caller's names of the files: `Claude Code`.
-    pub sources: Vec<String>,
+    pub found_in: Vec<String>,
 }
 
 /// Merges servers. Servers with the same transport and the same secrets are equal; the first one's settings are used.
@@ -28,19 +28,19 @@ pub fn merge_servers(files: impl IntoIterator<Item = (String, Vec<ImportedServer
     let mut merged: Vec<MergedServer> = Vec::new();
     let mut by_identity: HashMap<Vec<String>, usize> = HashMap::new();
     let mut taken: HashSet<String> = HashSet::new();
-    for (from, servers) in files {
+    for (file_name, servers) in files {
         for mut server in servers {
-            let found = by_identity.get(&identity_key(&server)).and_then(|number| merged.get_mut(*number));
+            let found = by_identity.get(&identity_key(&server)).and_then(|index| merged.get_mut(*index));
             if let Some(same) = found {
-                if !same.sources.contains(&from) {
-                    same.sources.push(from.clone());
+                if !same.found_in.contains(&file_name) {
+                    same.found_in.push(file_name.clone());
                 }
                 continue;
             }
             by_identity.insert(identity_key(&server), merged.len());
             server.name = unique_name(&server.name, |name| taken.contains(name));
             taken.insert(server.name.clone());
-            merged.push(MergedServer { server, sources: vec![from.clone()] });
+            merged.push(MergedServer { server, found_in: vec![file_name.clone()] });
         }
     }
     rename_conflicting_variables(merged.iter_mut().map(|merged| &mut merged.server));
@@ -67,35 +67,37 @@ fn identity_key(server: &ImportedServer) -> Vec<String> {
         .collect()
 }
 
-/// Renames variables that would stand for two secrets, or that another server references already: the later one gets the
-/// name of its server as a prefix.
+/// Renames variables that would stand for two different secrets, or that some server references already: the later one gets
+/// the name of its server as a prefix.
 pub(super) fn rename_conflicting_variables<'a>(servers: impl Iterator<Item = &'a mut ImportedServer>) {
     let servers: Vec<&mut ImportedServer> = servers.collect();
-    let referred: HashSet<String> = servers.iter().flat_map(|server| referenced_variables(server)).collect();
-    let mut known: HashMap<String, ContentHash> = HashMap::new();
+    let referenced: HashSet<String> =
+        servers.iter().flat_map(|server| referenced_variables(server)).collect();
+    let mut secret_by_variable: HashMap<String, ContentHash> = HashMap::new();
     for server in servers {
         let ImportedServer { name, settings, notes, secrets } = server;
-        for number in 0..secrets.len() {
-            let Some(ExtractedSecret { variable, fingerprint, .. }) = secrets.get(number).cloned() else {
+        for index in 0..secrets.len() {
+            let Some(ExtractedSecret { variable, fingerprint, .. }) = secrets.get(index).cloned() else {
                 continue;
             };
-            let is_other = |name: &str| {
-                referred.contains(name) || known.get(name).is_some_and(|known| *known != fingerprint)
+            let is_taken = |name: &str| {
+                referenced.contains(name)
+                    || secret_by_variable.get(name).is_some_and(|known| *known != fingerprint)
             };
-            if !is_other(&variable) {
-                known.insert(variable, fingerprint);
+            if !is_taken(&variable) {
+                secret_by_variable.insert(variable, fingerprint);
                 continue;
             }
-            let own = variable_name(&[name, &variable]);
-            let numbered = (2_u32..).map(|number| format!("{own}_{number}"));
-            let free = std::iter::once(own.clone()).chain(numbered).find(|name| !is_other(name));
-            let free = free.unwrap_or(own);
-            rename_variable(settings, &variable, &free);
-            let (old, new) = (format!("`{variable}`"), format!("`{free}`"));
+            let prefixed = variable_name(&[name, &variable]);
+            let numbered = (2_u32..).map(|number| format!("{prefixed}_{number}"));
+            let new_variable = std::iter::once(prefixed.clone()).chain(numbered).find(|name| !is_taken(name));
+            let new_variable = new_variable.unwrap_or(prefixed);
+            rename_variable(settings, &variable, &new_variable);
+            let (old, new) = (format!("`{variable}`"), format!("`{new_variable}`"));
             notes.iter_mut().for_each(|note| *note = note.replace(&old, &new));
-            known.insert(free.clone(), fingerprint);
+            secret_by_variable.insert(new_variable.clone(), fingerprint);
             for secret in secrets.iter_mut().filter(|secret| secret.variable == variable) {
-                secret.variable.clone_from(&free);
+                secret.variable.clone_from(&new_variable);
             }
         }
     }

@@ -96,7 +96,9 @@ fn equal_servers_are_merged_and_others_renamed() {
     ]);
     let lines: Vec<String> = merged
         .iter()
-        .map(|merged| format!("{} {:?} {:?}", merged.server.name, merged.sources, merged.server.settings.env))
+        .map(|merged| {
+            format!("{} {:?} {:?}", merged.server.name, merged.found_in, merged.server.settings.env)
+        })
         .collect();
     insta::assert_snapshot!(lines.join("\n"), @r#"
     excel ["Claude Code", "Cursor"] {}

@@ -1,15 +1,15 @@
 //! Imports servers from the files of other clients, without their secrets.
 //!
-//! One module per client parses its file; `merge` combines several files; `client_file_edit` changes a client's file.
+//! One module per format parses the files of clients; `merge` combines several files; `client_file_edit` changes a client's file.
 
 mod claude_code;
-mod claude_desktop;
 mod client_file_edit;
 mod codex;
-mod cursor;
 mod gemini;
+mod mcp_servers;
 mod merge;
 mod registry;
+mod registry_input;
 mod registry_package;
 mod vs_code;
 
@@ -20,25 +20,19 @@ pub use merge::{MergedServer, merge_servers};
 
 use super::{
     DocumentError, ExtractedSecret, FileContext, InvalidServer, ServerSettings,
-    client_file::parsed_servers::{ParsedServer, ParsedServers},
-    secrets,
+    client_file::parsed_servers::ParsedServer, secrets,
 };
 
 /// A client whose configuration can be imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the names are those of the products")]
 pub enum Client {
-    /// Claude Desktop.
     ClaudeDesktop,
-    /// Claude Code.
     ClaudeCode,
-    /// Cursor.
     Cursor,
-    /// Visual Studio Code.
     VsCode,
-    /// Codex.
     Codex,
-    /// Gemini CLI.
     Gemini,
     /// A `server.json` of the official registry.
     Registry,
@@ -128,9 +122,9 @@ impl Client {
     /// The configuration files on all systems; several may exist.
     pub fn config_paths(self) -> &'static [ConfigPath] {
         match self {
-            Self::ClaudeDesktop => claude_desktop::CONFIG_PATHS,
+            Self::ClaudeDesktop => mcp_servers::CLAUDE_DESKTOP_PATHS,
             Self::ClaudeCode => claude_code::CONFIG_PATHS,
-            Self::Cursor => cursor::CONFIG_PATHS,
+            Self::Cursor => mcp_servers::CURSOR_PATHS,
             Self::VsCode => vs_code::CONFIG_PATHS,
             Self::Codex => codex::CONFIG_PATHS,
             Self::Gemini => gemini::CONFIG_PATHS,
@@ -140,8 +134,8 @@ impl Client {
 
     /// The configuration files on this system.
     pub fn config_paths_on(self, system: OperatingSystem) -> impl Iterator<Item = ConfigPath> {
-        let is_for = move |path: &ConfigPath| path.system.is_none_or(|only| only == system);
-        self.config_paths().iter().copied().filter(is_for)
+        let applies = move |path: &ConfigPath| path.system.is_none_or(|only| only == system);
+        self.config_paths().iter().copied().filter(applies)
     }
 }
 
@@ -186,27 +180,21 @@ pub fn import_servers(
     context: FileContext<'_>,
 ) -> Result<ImportedFile, DocumentError> {
     let parsed = match client {
-        Client::ClaudeDesktop => claude_desktop::parse(text, context),
+        Client::ClaudeDesktop | Client::Cursor => mcp_servers::parse(text, context),
         Client::ClaudeCode => claude_code::parse(text, context),
-        Client::Cursor => cursor::parse(text, context),
         Client::VsCode => vs_code::parse(text, context),
         Client::Codex => codex::parse(text, context),
         Client::Gemini => gemini::parse(text, context),
         Client::Registry => registry::parse(text),
     }?;
-    Ok(imported(parsed))
-}
-
-fn imported(parsed: ParsedServers) -> ImportedFile {
-    let mut servers: Vec<ImportedServer> = parsed.servers.into_iter().map(extract).collect();
+    let mut servers: Vec<ImportedServer> = parsed.servers.into_iter().map(into_imported).collect();
     merge::rename_conflicting_variables(servers.iter_mut());
-    for server in &mut servers {
-        server.note_secrets();
-    }
-    ImportedFile { servers, invalid: parsed.invalid }
+    servers.iter_mut().for_each(ImportedServer::note_secrets);
+    Ok(ImportedFile { servers, invalid: parsed.invalid })
 }
 
-fn extract(server: ParsedServer) -> ImportedServer {
+/// Replaces the secrets of a server with references.
+fn into_imported(server: ParsedServer) -> ImportedServer {
     let ParsedServer { name, mut settings, notes, .. } = server;
     let secrets = secrets::extract_secrets(&mut settings, &name);
     ImportedServer { name, settings, notes, secrets }

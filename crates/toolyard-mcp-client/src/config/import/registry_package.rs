@@ -1,14 +1,14 @@
 //! A package of the registry as a program to start: npm with npx, PyPI with uvx, images with docker.
 
-use super::registry::InputResolver;
+use super::registry_input::{InputResolver, VariablePrefix};
 use crate::config::{
     ServerSettings, Template, client_file::document::Node, client_file::server_entry::EntryError,
 };
 
-/// The command that runs a package.
 pub(super) struct PackageCommand {
     runtime: String,
     kind: PackageKind,
+    /// The package with its version, as an argument of the runtime.
     target: String,
 }
 
@@ -19,7 +19,6 @@ enum PackageKind {
     Image,
 }
 
-/// Parses a package.
 pub(super) fn parse(package: &Node) -> Result<PackageCommand, EntryError> {
     let text = |names: &[&str]| package.get_any(names).and_then(Node::text);
     let registry =
@@ -44,7 +43,7 @@ pub(super) fn parse(package: &Node) -> Result<PackageCommand, EntryError> {
         (PackageKind::Image, Some(version)) if !has_tag => format!("{identifier}:{version}"),
         _ => identifier.to_owned(),
     };
-    let usual = match kind {
+    let default_runtime = match kind {
         PackageKind::Npm => "npx",
         PackageKind::Pypi => "uvx",
         PackageKind::Image => "docker",
@@ -53,22 +52,21 @@ pub(super) fn parse(package: &Node) -> Result<PackageCommand, EntryError> {
     let runtime = text(&["runtimeHint", "runtime_hint"])
         .filter(|hint| matches!(*hint, "npx" | "bunx" | "pnpx" | "uvx" | "pipx" | "docker" | "podman"));
     Ok(PackageCommand {
-        runtime: runtime.unwrap_or(usual).to_owned(),
+        runtime: runtime.unwrap_or(default_runtime).to_owned(),
         kind,
         target: Template::escape(&target),
     })
 }
 
 impl PackageCommand {
-    /// The settings, with resolved inputs.
-    pub(super) fn settings(self, package: &Node, resolver: &mut InputResolver<'_>) -> ServerSettings {
+    pub(super) fn into_settings(self, package: &Node, resolver: &mut InputResolver<'_>) -> ServerSettings {
         let list = |names: &[&str]| package.get_any(names).map(Node::items).unwrap_or_default();
         let inputs = list(&["environmentVariables", "environment_variables"]);
         let env: std::collections::BTreeMap<String, String> = inputs
             .iter()
             .filter_map(|input| {
                 let name = input.get("name").and_then(Node::text)?;
-                Some((name.to_owned(), resolver.input(input, name, false)?))
+                Some((name.to_owned(), resolver.input(input, name, VariablePrefix::None)?))
             })
             .collect();
         let runtime_arguments = arguments(list(&["runtimeArguments", "runtime_arguments"]), resolver);
@@ -106,17 +104,19 @@ fn argument(input: &Node, resolver: &mut InputResolver<'_>) -> Vec<String> {
     let name = text(&["name"]);
     if text(&["type"]) != "named" {
         let hint = text(&["valueHint", "value_hint", "name", "description"]);
-        return resolver.input(input, hint, true).into_iter().collect();
+        return resolver.input(input, hint, VariablePrefix::ServerName).into_iter().collect();
     }
     let is_flag =
         text(&["format"]) == "boolean" || input.get_any(&["value", "default", "valueHint"]).is_none();
     let is_required = input.get_any(&["isRequired", "is_required"]).is_some_and(Node::is_true);
     if is_flag && !input.get_any(&["isSecret", "is_secret"]).is_some_and(Node::is_true) {
-        let is_on =
-            input.get_any(&["value", "default"]).and_then(Node::plain).is_some_and(|value| value == "true");
+        let is_on = input
+            .get_any(&["value", "default"])
+            .and_then(Node::scalar_text)
+            .is_some_and(|value| value == "true");
         return if is_on || is_required { vec![Template::escape(name)] } else { Vec::new() };
     }
-    match resolver.input(input, name.trim_start_matches('-'), true) {
+    match resolver.input(input, name.trim_start_matches('-'), VariablePrefix::ServerName) {
         Some(value) => vec![Template::escape(name), value],
         None => Vec::new(),
     }

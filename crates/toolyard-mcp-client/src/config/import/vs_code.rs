@@ -24,16 +24,11 @@ pub(super) const CONFIG_PATHS: &[ConfigPath] = &[
 pub(super) fn parse(text: &str, context: FileContext<'_>) -> Result<ParsedServers, DocumentError> {
     let document = Node::from_json(text)?;
     let nested = document.get("mcp").and_then(|mcp| mcp.get("servers"));
-    let servers = document
-        .get_any(&["servers", "mcpServers", "mcp.servers"])
-        .or(nested)
-        .ok_or(DocumentError::NoServers { expected: "`servers`" })?;
-    let mut parsed = ParsedServers::default();
-    parsed.parse_all(servers, fields, VariableDialect::Braced, context);
-    Ok(parsed)
+    let servers = document.get_any(&["servers", "mcpServers", "mcp.servers"]).or(nested);
+    ParsedServers::parse_table(servers, "`servers`", parse_fields, VariableDialect::Braced, context)
 }
 
-fn fields(entry: &mut ServerEntry<'_>) -> Result<ServerSettings, EntryError> {
+fn parse_fields(entry: &mut ServerEntry<'_>) -> Result<ServerSettings, EntryError> {
     let settings = parse_common_fields(entry)?;
     entry.ignore_fields(&["sandboxEnabled", "sandbox"], Some("sandboxing is configured separately"));
     // `http` falls back to SSE in VS Code, as detection does here.

@@ -13,25 +13,21 @@ use crate::SecretText;
 /// Why a reference is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what the variants mean")]
 pub enum ReferenceError {
     /// `}` is missing.
     #[error("`${{` without `}}`; write `$$` for a dollar sign before a brace")]
     Unclosed,
-    /// Not a variable name.
     #[error(
         "only `${{VAR}}` and `${{VAR:-default}}` are supported; write `$$` for a dollar sign before a brace"
     )]
     NotAVariable,
-    /// A default contains a reference.
     #[error("a default cannot contain a reference")]
     Nested,
-    /// An input of VS Code.
     #[error("`${{input:…}}` works only in VS Code: set an environment variable and write `${{VAR}}`")]
     Input,
-    /// The syntax of editors.
     #[error("write `${{VAR}}` for `${{env:VAR}}`")]
     Environment,
-    /// A folder variable of editors.
     #[error("write `${{HOME}}` for `${{userHome}}`, and a path for `${{workspaceFolder}}`")]
     Folder,
 }
@@ -65,7 +61,7 @@ impl Template {
                 rest = after;
             } else if let Some(after) = after.strip_prefix('{') {
                 let (inner, after) = after.split_once('}').ok_or(ReferenceError::Unclosed)?;
-                template.pieces.push(reference(inner)?);
+                template.pieces.push(parse_reference(inner)?);
                 rest = after;
             } else {
                 template.push_text("$");
@@ -140,7 +136,7 @@ impl fmt::Debug for Template {
     }
 }
 
-fn reference(inner: &str) -> Result<Piece, ReferenceError> {
+fn parse_reference(inner: &str) -> Result<Piece, ReferenceError> {
     let (variable, default) = match inner.split_once(":-") {
         Some((variable, default)) => (variable, Some(default)),
         None => (inner, None),

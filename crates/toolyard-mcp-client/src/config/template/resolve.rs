@@ -5,44 +5,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{ReferenceError, Template, UnsetVariable};
-use crate::config::{McpServerConfig, OauthConfig, TransportConfig, value_syntax::is_http_url};
-
-/// Why the references of a configuration cannot be resolved. Contains no values.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ResolveError {
-    /// A variable without a default is not set.
-    #[error("server `{server}` needs the environment variable `{variable}` ({field}), which is not set")]
-    UnsetVariable {
-        /// The server.
-        server: String,
-        /// The variable.
-        variable: String,
-        /// The field: `headers.Authorization`.
-        field: String,
-    },
-    /// An invalid reference.
-    #[error("server `{server}`: {field}: {problem}")]
-    InvalidReference {
-        /// The server.
-        server: String,
-        /// The field.
-        field: String,
-        /// What is wrong.
-        problem: ReferenceError,
-    },
-    /// A value that is invalid once resolved.
-    #[error("server `{server}`: {field} {problem}")]
-    InvalidValue {
-        /// The server.
-        server: String,
-        /// The field.
-        field: String,
-        /// What is wrong.
-        problem: &'static str,
-    },
-}
+use super::{Template, UnsetVariable};
+use crate::config::{
+    ConfigError, McpServerConfig, OauthSettings, TransportConfig, value_syntax::is_http_url,
+};
 
 /// A transport without references. `Debug` shows no values.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +18,7 @@ pub struct ResolvedServer {
     /// The program to start when the URL does not respond.
     pub program: Option<TransportConfig>,
     /// OAuth settings.
-    pub oauth: Option<OauthConfig>,
+    pub oauth: Option<OauthSettings>,
 }
 
 impl McpServerConfig {
@@ -83,7 +49,7 @@ impl McpServerConfig {
     }
 
     /// Resolves the references, before every start of the server.
-    pub fn resolve(&self, lookup: impl Fn(&str) -> Option<String>) -> Result<ResolvedServer, ResolveError> {
+    pub fn resolve(&self, lookup: impl Fn(&str) -> Option<String>) -> Result<ResolvedServer, ConfigError> {
         let resolver = Resolver { server: self.id.as_str(), lookup };
         let transport = resolver.transport(&self.transport)?;
         let program = self.program.as_ref().map(|program| resolver.transport(program)).transpose()?;
@@ -98,12 +64,12 @@ struct Resolver<'a, F> {
 }
 
 impl<F: Fn(&str) -> Option<String>> Resolver<'_, F> {
-    fn transport(&self, transport: &TransportConfig) -> Result<TransportConfig, ResolveError> {
+    fn transport(&self, transport: &TransportConfig) -> Result<TransportConfig, ConfigError> {
         Ok(match transport {
             TransportConfig::Stdio { command, args, env, inherit, cwd } => TransportConfig::Stdio {
                 command: self.argument("command", command)?,
                 args: (args.iter().enumerate())
-                    .map(|(number, text)| self.argument(&format!("args[{number}]"), text))
+                    .map(|(index, text)| self.argument(&format!("args[{index}]"), text))
                     .collect::<Result<_, _>>()?,
                 env: self.map("env", env, |value| !value.contains('\0'))?,
                 inherit: inherit.clone(),
@@ -117,63 +83,63 @@ impl<F: Fn(&str) -> Option<String>> Resolver<'_, F> {
         })
     }
 
-    fn text(&self, field: &str, text: &str) -> Result<String, ResolveError> {
-        let template = Template::parse(text).map_err(|problem| ResolveError::InvalidReference {
+    fn text(&self, field: &str, text: &str) -> Result<String, ConfigError> {
+        let template = Template::parse(text).map_err(|problem| ConfigError::InvalidReference {
             server: self.server.to_owned(),
             field: field.to_owned(),
             problem,
         })?;
         let value = template.expand(&self.lookup).map_err(|UnsetVariable(variable)| {
-            ResolveError::UnsetVariable { server: self.server.to_owned(), variable, field: field.to_owned() }
+            ConfigError::UnsetVariable { server: self.server.to_owned(), variable, field: field.to_owned() }
         })?;
         Ok(value.into_exposed())
     }
 
-    fn wrong<T>(&self, field: &str, problem: &'static str) -> Result<T, ResolveError> {
-        Err(ResolveError::InvalidValue { server: self.server.to_owned(), field: field.to_owned(), problem })
+    fn invalid_value<T>(&self, field: &str, problem: &'static str) -> Result<T, ConfigError> {
+        Err(ConfigError::InvalidValue { server: self.server.to_owned(), field: field.to_owned(), problem })
     }
 
-    fn argument(&self, field: &str, text: &str) -> Result<String, ResolveError> {
+    fn argument(&self, field: &str, text: &str) -> Result<String, ConfigError> {
         let value = self.text(field, text)?;
-        if value.contains('\0') { self.wrong(field, "contains a zero byte") } else { Ok(value) }
+        if value.contains('\0') { self.invalid_value(field, "contains a zero byte") } else { Ok(value) }
     }
 
     fn map(
         &self,
         field: &str,
         map: &BTreeMap<String, String>,
-        is_fine: impl Fn(&str) -> bool,
-    ) -> Result<BTreeMap<String, String>, ResolveError> {
+        is_valid: impl Fn(&str) -> bool,
+    ) -> Result<BTreeMap<String, String>, ConfigError> {
         let mut values = BTreeMap::new();
         for (name, text) in map {
             let field = format!("{field}.{name}");
             let value = self.text(&field, text)?;
-            if !is_fine(&value) {
-                return self.wrong(&field, "contains a line break or another invalid character");
+            if !is_valid(&value) {
+                return self.invalid_value(&field, "contains a line break or another invalid character");
             }
             values.insert(name.clone(), value);
         }
         Ok(values)
     }
 
-    fn folder(&self, cwd: &Path) -> Result<PathBuf, ResolveError> {
+    fn folder(&self, cwd: &Path) -> Result<PathBuf, ConfigError> {
         let Some(text) = cwd.to_str() else { return Ok(cwd.to_owned()) };
         let folder = PathBuf::from(self.argument("cwd", text)?);
-        if folder.is_absolute() { Ok(folder) } else { self.wrong("cwd", "is not an absolute path") }
+        if folder.is_absolute() { Ok(folder) } else { self.invalid_value("cwd", "is not an absolute path") }
     }
 
-    fn url(&self, text: &str) -> Result<String, ResolveError> {
+    fn url(&self, text: &str) -> Result<String, ConfigError> {
         let value = self.text("url", text)?;
         if !is_http_url(&value) || url::Url::parse(&value).is_err() {
-            return self.wrong("url", "is not a URL that starts with `http://` or `https://`");
+            return self.invalid_value("url", "is not a URL that starts with `http://` or `https://`");
         }
         Ok(value)
     }
 
-    fn oauth(&self, oauth: &OauthConfig) -> Result<OauthConfig, ResolveError> {
+    fn oauth(&self, oauth: &OauthSettings) -> Result<OauthSettings, ConfigError> {
         let text =
             |field, text: &Option<String>| text.as_ref().map(|text| self.text(field, text)).transpose();
-        Ok(OauthConfig {
+        Ok(OauthSettings {
             client_id: text("oauth.client_id", &oauth.client_id)?,
             client_secret: text("oauth.client_secret", &oauth.client_secret)?,
             ..oauth.clone()

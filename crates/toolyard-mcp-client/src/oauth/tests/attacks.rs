@@ -29,14 +29,14 @@ async fn logins_are_limited_for_a_server_that_refuses_every_token() {
     let env = TestEnvironment::start().await;
     env.behavior().rejects_all_tokens = true;
     let user = Arc::new(TestUser::default());
-    let peer = env.peer(env.authorizer().with_browser(Arc::<TestUser>::clone(&user)));
+    let client = env.client(env.authorizer().with_browser(Arc::<TestUser>::clone(&user)));
     let mut errors = Vec::new();
     for _ in 0..12 {
-        errors.push(peer.error("tools/list").await.to_string());
+        errors.push(client.error("tools/list").await.to_string());
     }
     assert_eq!(user.opened_urls.lock().unwrap().len(), 3);
     assert!(errors.last().unwrap().contains("failed 3 times"), "{errors:?}");
-    assert!(env.counts()[2] <= 5, "{:?}", env.counts());
+    assert!(env.request_counts()[2] <= 5, "{:?}", env.request_counts());
 }
 
 #[tokio::test]
@@ -51,9 +51,9 @@ async fn only_a_response_with_the_state_is_accepted() {
         ]),
         ..TestUser::default()
     };
-    let peer = env.peer(env.authorizer().with_browser(Arc::new(user)));
-    peer.result("tools/list").await;
-    assert!(env.all("token").iter().all(|asked| asked["code"] != "evil"));
+    let client = env.client(env.authorizer().with_browser(Arc::new(user)));
+    client.result("tools/list").await;
+    assert!(env.requests_of("token").iter().all(|parameters| parameters["code"] != "evil"));
 
     let mut server = env.oauth_server();
     server.login_timeout = Duration::from_millis(300);
@@ -66,7 +66,7 @@ async fn only_a_response_with_the_state_is_accepted() {
         OAuthAuthorizer::new(server, TokenStore::in_memory()).unwrap().with_browser(Arc::new(user));
     let error = authorizer.login(&[]).await.unwrap_err();
     assert!(matches!(error, OAuthError::Callback(CallbackError::TimedOut(_))), "{error}");
-    assert_eq!(env.all("token").len(), 1);
+    assert_eq!(env.requests_of("token").len(), 1);
 }
 
 #[tokio::test]
@@ -82,12 +82,12 @@ async fn a_response_of_another_issuer_is_rejected() {
         let authorizer = env.authorizer().with_browser(Arc::new(TestUser::default()));
         let error = authorizer.login(&[]).await.unwrap_err();
         assert!(matches!(error, OAuthError::Refused(_)), "{error}");
-        assert_eq!(env.all("token").len(), 0, "the code was shown to nobody");
+        assert_eq!(env.requests_of("token").len(), 0, "the code was sent nowhere");
         assert!(authorizer.token().await.is_none());
     }
 }
 
-/// What comes of logging in where a document says this, and whether anybody was asked for anything.
+/// The error of a login with this behavior. Asserts that neither the user nor the authorization server got a request.
 async fn refused_login(change: impl FnOnce(&mut ServerBehavior)) -> OAuthError {
     let env = TestEnvironment::start().await;
     change(&mut env.behavior());
@@ -95,7 +95,7 @@ async fn refused_login(change: impl FnOnce(&mut ServerBehavior)) -> OAuthError {
     let authorizer = env.authorizer().with_browser(Arc::<TestUser>::clone(&user));
     let error = authorizer.login(&[]).await.unwrap_err();
     assert!(user.opened_urls.lock().unwrap().is_empty(), "{error}");
-    assert_eq!(env.counts(), [0, 0, 0], "{error}");
+    assert_eq!(env.request_counts(), [0, 0, 0], "{error}");
     error
 }
 
@@ -129,7 +129,7 @@ async fn malicious_metadata_is_rejected() {
 
 #[tokio::test]
 async fn plain_http_is_limited_to_loopback() {
-    for (url, valid_tokens) in [
+    for (url, is_allowed) in [
         ("http://mcp.example.org/mcp", false),
         ("http://192.168.1.5/mcp", false),
         ("https://mcp.example.org/mcp", true),
@@ -137,7 +137,7 @@ async fn plain_http_is_limited_to_loopback() {
         ("http://[::1]:3000/mcp", true),
     ] {
         let server = OAuthServer::new("notes", Url::parse(url).unwrap());
-        assert_eq!(OAuthAuthorizer::new(server, TokenStore::in_memory()).is_ok(), valid_tokens, "{url}");
+        assert_eq!(OAuthAuthorizer::new(server, TokenStore::in_memory()).is_ok(), is_allowed, "{url}");
     }
 }
 
@@ -148,13 +148,13 @@ async fn redirects_are_not_followed() {
         Some(reply)
     })
     .await;
-    // Of metadata.
+    // A redirect of metadata.
     let target = elsewhere.url.clone();
     refused_login(|behavior| behavior.metadata_moved = Some(target)).await;
-    // Of the request for a token, which carries the code.
+    // A redirect of the token request, which carries the code.
     let env = TestEnvironment::start().await;
     let location = vec![("Location".to_owned(), elsewhere.url.clone())];
-    env.behavior().token_answer = Some((307, location, String::new()));
+    env.behavior().token_response = Some((307, location, String::new()));
     let error = env.authorizer().with_browser(Arc::new(TestUser::default())).login(&[]).await.unwrap_err();
     assert!(matches!(error, OAuthError::Unavailable(_)), "{error}");
     assert!(elsewhere.received().is_empty());
@@ -164,15 +164,15 @@ async fn redirects_are_not_followed() {
 async fn another_issuer_sees_no_credentials_of_the_first() {
     let env = TestEnvironment::start().await;
     env.behavior().secret = Some("secret-of-the-first".to_owned());
-    let peer = env.peer(env.authorizer().with_browser(Arc::new(TestUser::default())));
-    peer.result("tools/list").await;
-    let second = issuer(&env.behavior).await;
-    env.behavior().issuer = address(&second);
+    let client = env.client(env.authorizer().with_browser(Arc::new(TestUser::default())));
+    client.result("tools/list").await;
+    let second = start_issuer(&env.behavior).await;
+    env.behavior().issuer = base_url(&second);
     env.behavior().valid_tokens.clear();
-    peer.result("tools/list").await;
-    assert_eq!(env.counts(), [2, 2, 2]);
+    client.result("tools/list").await;
+    assert_eq!(env.request_counts(), [2, 2, 2]);
     let clients: Vec<_> =
-        env.all("authorize").into_iter().map(|question| question["client_id"].clone()).collect();
+        env.requests_of("authorize").into_iter().map(|parameters| parameters["client_id"].clone()).collect();
     assert_ne!(clients[0], clients[1]);
     for request in second.received() {
         let sent =
@@ -195,7 +195,7 @@ async fn damaged_token_files_are_reported_and_not_overwritten() {
     let mut bytes = std::fs::read(&file).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
     std::fs::write(&file, &bytes).unwrap();
-    let error = env.peer(authorizer()).error("tools/list").await;
+    let error = env.client(authorizer()).error("tools/list").await;
     assert!(error.to_string().contains("damaged"), "{error}");
     assert!(matches!(
         authorizer().login(&[]).await,
@@ -249,26 +249,29 @@ async fn no_secret_appears_in_logs_or_errors() {
     let env = TestEnvironment::start().await;
     env.behavior().secret = Some("secret-of-the-client".to_owned());
     let authorizer = Arc::new(env.authorizer().with_browser(Arc::new(TestUser::default())));
-    let peer = env.peer_of(&authorizer);
-    peer.result("tools/list").await;
+    let client = env.client_sharing(&authorizer);
+    client.result("tools/list").await;
     env.behavior().valid_tokens.clear();
-    peer.result("tools/list").await;
-    // An authorization server that repeats everything it was told.
-    let told = json!({"error": "invalid_request", "error_description": format!("{:?}", env.all("token"))});
-    env.behavior().token_answer = Some((400, Vec::new(), told.to_string()));
+    client.result("tools/list").await;
+    // An authorization server that repeats everything it received.
+    let echoed =
+        json!({"error": "invalid_request", "error_description": format!("{:?}", env.requests_of("token"))});
+    env.behavior().token_response = Some((400, Vec::new(), echoed.to_string()));
     env.behavior().valid_tokens.clear();
-    let error = peer.error("tools/list").await;
-    // And one whose answer is nearly a token.
-    env.behavior().token_answer =
+    let error = client.error("tools/list").await;
+    // And one whose response is almost a token.
+    env.behavior().token_response =
         Some((200, Vec::new(), json!({"access_token": ["near-token"]}).to_string()));
-    let near = peer.error("tools/list").await;
+    let malformed = client.error("tools/list").await;
 
     let mut secrets = texts(&["secret-of-the-client", "near-token", "identity-", "access-", "refresh-"]);
-    secrets.extend(env.all("token").iter().filter_map(|asked| asked.get("code_verifier").cloned()));
-    let text = format!("{} {error} {near} {authorizer:?}", log.0.lock().unwrap());
+    secrets.extend(
+        env.requests_of("token").iter().filter_map(|parameters| parameters.get("code_verifier").cloned()),
+    );
+    let text = format!("{} {error} {malformed} {authorizer:?}", log.0.lock().unwrap());
     assert!(text.contains("requesting a login"), "the log was captured");
     for secret in secrets {
-        // What the authorization server repeats on purpose of earlier requests is cut, and what we just sent is hidden.
+        // Repeated parameters of earlier requests are truncated, those of the current request redacted.
         assert!(!text.contains(&secret), "{secret} in {text}");
     }
 }
@@ -287,7 +290,7 @@ async fn only_the_configured_issuer_is_accepted() {
     let error = authorizer.with_browser(Arc::<TestUser>::clone(&user)).login(&[]).await.unwrap_err();
     assert!(matches!(error, OAuthError::IssuerMismatch { .. }), "{error}");
     assert!(user.opened_urls.lock().unwrap().is_empty());
-    server.issuer = Some(address(&env.issuer));
+    server.issuer = Some(base_url(&env.issuer));
     let authorizer = OAuthAuthorizer::new(server, TokenStore::in_memory()).unwrap();
     authorizer.with_browser(user).login(&[]).await.unwrap();
 }
@@ -298,14 +301,14 @@ async fn a_login_completes_after_its_caller_was_cancelled() {
     let consent = Arc::new(Notify::new());
     let user = Arc::new(TestUser { consent_signal: Some(Arc::clone(&consent)), ..TestUser::default() });
     let authorizer = Arc::new(env.authorizer().with_browser(Arc::<TestUser>::clone(&user)));
-    let peer = env.peer_of(&authorizer);
-    // A call ends while the person is still reading.
+    let client = env.client_sharing(&authorizer);
+    // A call ends while the user has not consented yet.
     let challenge = authorizer.handle_challenge(None, 401, None);
     assert!(tokio::time::timeout(Duration::from_millis(1500), challenge).await.is_err());
     assert_eq!(user.opened_urls.lock().unwrap().len(), 1);
     consent.notify_one();
-    assert_eq!(peer.result("tools/list").await, json!({"let": "in"}));
-    assert_eq!(env.counts(), [1, 1, 1]);
+    assert_eq!(client.result("tools/list").await, json!({"access": "granted"}));
+    assert_eq!(env.request_counts(), [1, 1, 1]);
 }
 
 #[tokio::test]
@@ -323,12 +326,12 @@ async fn a_configured_secret_is_sent_to_no_other_issuer() {
         server.identity = identity;
         let authorizer = OAuthAuthorizer::new(server, TokenStore::in_memory()).unwrap();
         let authorizer = Arc::new(authorizer.with_browser(Arc::new(TestUser::default())));
-        let peer = env.peer_of(&authorizer);
-        peer.result("tools/list").await;
-        let second = issuer(&env.behavior).await;
-        env.behavior().issuer = address(&second);
+        let client = env.client_sharing(&authorizer);
+        client.result("tools/list").await;
+        let second = start_issuer(&env.behavior).await;
+        env.behavior().issuer = base_url(&second);
         env.behavior().valid_tokens.clear();
-        let error = peer.error("tools/list").await;
+        let error = client.error("tools/list").await;
         assert!(error.to_string().contains("where this client is not registered"), "{error}");
         assert!(
             second
@@ -336,8 +339,8 @@ async fn a_configured_secret_is_sent_to_no_other_issuer() {
                 .iter()
                 .all(|request| request.method == "GET" && !request.path.starts_with("/authorize"))
         );
-        // Unless somebody says so.
+        // Unless the user logs in explicitly.
         authorizer.login(&[]).await.unwrap();
-        peer.result("tools/list").await;
+        client.result("tools/list").await;
     }
 }

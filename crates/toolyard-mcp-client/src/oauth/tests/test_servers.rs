@@ -1,4 +1,4 @@
-//! An authorization server and a server that asks for its tokens, for tests; both can misbehave.
+//! An authorization server, an MCP server that requires its tokens, and a user, for tests; all can misbehave.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -24,43 +24,45 @@ use crate::{
 use toolyard_mcp::WireLimits;
 
 pub(super) type Form = BTreeMap<String, String>;
-/// A status, headers and a body.
-pub(super) type Answer = (u16, Vec<(String, String)>, String);
+/// Status, headers and body.
+pub(super) type HttpResponse = (u16, Vec<(String, String)>, String);
 
-/// What both servers know and do.
+/// The behavior and the state of both servers.
 #[derive(Default)]
 pub(super) struct ServerBehavior {
-    /// Where the server sends whoever needs a token; the authorization server's address if empty.
+    /// The authorization server that the MCP server names in its metadata.
     pub(super) issuer: String,
-    /// Access tokens that are good, with their scopes.
+    /// Valid access tokens with their scopes.
     pub(super) valid_tokens: HashMap<String, Vec<String>>,
     pub(super) refresh_tokens: Vec<String>,
     codes: HashMap<String, Form>,
-    /// What a token needs for anything, and for `tools/call`.
+    /// The required scopes: of all other requests, and of `tools/call`.
     pub(super) required_scopes: (Vec<String>, Vec<String>),
     pub(super) lifetime: Option<u64>,
-    /// Added to or put into the documents and answers.
+    /// Fields that are added to or replace those of the authorization server's metadata.
     pub(super) metadata: BTreeMap<String, Value>,
+    /// The same for the metadata of the MCP server.
     pub(super) resource: BTreeMap<String, Value>,
+    /// The same for the parameters of redirects; an empty value removes a parameter.
     pub(super) redirect: Form,
-    /// The client secret that is given to whoever registers.
+    /// The client secret that registered clients get.
     pub(super) secret: Option<String>,
     /// Every token is refused.
     pub(super) rejects_all_tokens: bool,
-    /// The answer to every request for a token.
-    pub(super) token_answer: Option<Answer>,
+    /// The response to every token request.
+    pub(super) token_response: Option<HttpResponse>,
     /// Where metadata is redirected to.
     pub(super) metadata_moved: Option<String>,
-    /// No challenge and no documents: a server of the first revision.
+    /// Sends no challenge and no metadata, like an MCP server of 2024-11-05.
     pub(super) without_discovery: bool,
-    /// Tokens are bound to a key, and both servers want this nonce in every proof.
+    /// If set, tokens are bound to a key (DPoP), and both servers require this nonce in every proof.
     pub(super) dpop_nonce: Option<String>,
-    /// What happened: `register`, `authorize`, `token`, with all that was sent.
+    /// The received requests: `register`, `authorize` or `token`, with their parameters.
     pub(super) log: Vec<(&'static str, Form)>,
-    count: usize,
+    id_count: usize,
 }
 
-/// The two servers and what they know.
+/// Both servers and their behavior.
 pub(super) struct TestEnvironment {
     pub(super) behavior: Arc<Mutex<ServerBehavior>>,
     pub(super) issuer: TestServer,
@@ -75,27 +77,27 @@ fn form(text: &str) -> Form {
     form_urlencoded::parse(text.as_bytes()).into_owned().collect()
 }
 
-/// The address a request was sent to.
-fn base(request: &ReceivedRequest) -> String {
+/// The base URL that a request was sent to.
+fn request_base_url(request: &ReceivedRequest) -> String {
     format!("http://{}", request.header("host").unwrap())
 }
 
 impl TestEnvironment {
     pub(super) async fn start() -> Self {
         let behavior = Arc::new(Mutex::new(ServerBehavior::default()));
-        let issuer = issuer(&behavior).await;
+        let issuer = start_issuer(&behavior).await;
         let shared = Arc::clone(&behavior);
         let server = TestServer::start(move |request, mut reply| {
             let behavior = Arc::clone(&shared);
             async move {
-                let (status, headers, body) = resource(&mut behavior.lock().unwrap(), &request);
+                let (status, headers, body) = serve_resource(&mut behavior.lock().unwrap(), &request);
                 let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
                 reply.full(status, &headers, body).await;
                 Some(reply)
             }
         })
         .await;
-        behavior.lock().unwrap().issuer = address(&issuer);
+        behavior.lock().unwrap().issuer = base_url(&issuer);
         Self { behavior, issuer, server }
     }
 
@@ -113,46 +115,46 @@ impl TestEnvironment {
         OAuthAuthorizer::new(self.oauth_server(), TokenStore::in_memory()).unwrap()
     }
 
-    pub(super) fn peer(&self, authorizer: OAuthAuthorizer) -> TestClient<StreamableHttp> {
-        self.peer_of(&Arc::new(authorizer))
+    pub(super) fn client(&self, authorizer: OAuthAuthorizer) -> TestClient<StreamableHttp> {
+        self.client_sharing(&Arc::new(authorizer))
     }
 
-    pub(super) fn peer_of(&self, authorizer: &Arc<OAuthAuthorizer>) -> TestClient<StreamableHttp> {
+    pub(super) fn client_sharing(&self, authorizer: &Arc<OAuthAuthorizer>) -> TestClient<StreamableHttp> {
         let authorizer = Arc::clone(authorizer);
         let target = HttpTarget::new(&self.server.url, []).unwrap().with_authorizer(authorizer);
         TestClient::with(target, WireLimits::default())
     }
 
-    /// What was sent with everything of one kind.
-    pub(super) fn all(&self, kind: &str) -> Vec<Form> {
+    /// The parameters of all requests of one kind.
+    pub(super) fn requests_of(&self, kind: &str) -> Vec<Form> {
         self.behavior().log.iter().filter(|(name, _)| *name == kind).map(|(_, form)| form.clone()).collect()
     }
 
-    /// How often each thing happened.
-    pub(super) fn counts(&self) -> [usize; 3] {
-        ["register", "authorize", "token"].map(|kind| self.all(kind).len())
+    /// The numbers of registrations, authorizations and token requests.
+    pub(super) fn request_counts(&self) -> [usize; 3] {
+        ["register", "authorize", "token"].map(|kind| self.requests_of(kind).len())
     }
 }
 
-/// The address of a test server.
-pub(super) fn address(server: &TestServer) -> String {
+/// The URL of a test server without its path.
+pub(super) fn base_url(server: &TestServer) -> String {
     server.url.trim_end_matches("/mcp").to_owned()
 }
 
-/// An authorization server that goes by these rules.
-pub(super) async fn issuer(behavior: &Arc<Mutex<ServerBehavior>>) -> TestServer {
+/// Starts an authorization server with this behavior.
+pub(super) async fn start_issuer(behavior: &Arc<Mutex<ServerBehavior>>) -> TestServer {
     let behavior = Arc::clone(behavior);
     TestServer::start(move |request, mut reply| {
         let behavior = Arc::clone(&behavior);
         async move {
-            authorize(&behavior, &request, &mut reply).await;
+            serve_authorization(&behavior, &request, &mut reply).await;
             Some(reply)
         }
     })
     .await
 }
 
-async fn authorize(behavior: &Mutex<ServerBehavior>, request: &ReceivedRequest, reply: &mut Reply) {
+async fn serve_authorization(behavior: &Mutex<ServerBehavior>, request: &ReceivedRequest, reply: &mut Reply) {
     let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
     let (status, headers, body) = {
         let mut behavior = behavior.lock().unwrap();
@@ -160,10 +162,10 @@ async fn authorize(behavior: &Mutex<ServerBehavior>, request: &ReceivedRequest, 
             "/.well-known/oauth-authorization-server" => match &behavior.metadata_moved {
                 Some(to) => (302, vec![("Location".to_owned(), to.clone())], String::new()),
                 None if behavior.without_discovery => (404, Vec::new(), String::new()),
-                None => (200, Vec::new(), metadata(&behavior, &base(request)).to_string()),
+                None => (200, Vec::new(), metadata(&behavior, &request_base_url(request)).to_string()),
             },
             "/register" => behavior.register(request),
-            "/authorize" => behavior.authorize(form(query), &base(request)),
+            "/authorize" => behavior.authorize(form(query), &request_base_url(request)),
             "/token" => behavior.token(request),
             _ => (404, Vec::new(), String::new()),
         }
@@ -185,48 +187,51 @@ fn metadata(behavior: &ServerBehavior, base: &str) -> Value {
 }
 
 impl ServerBehavior {
-    fn next(&mut self, kind: &str) -> String {
-        self.count += 1;
-        format!("{kind}-{:x}-{}", fastrand::u64(..), self.count)
+    fn new_id(&mut self, kind: &str) -> String {
+        self.id_count += 1;
+        format!("{kind}-{:x}-{}", fastrand::u64(..), self.id_count)
     }
 
-    fn register(&mut self, request: &ReceivedRequest) -> Answer {
-        let asked = request.json();
-        let dpop_claim =
-            asked.as_object().into_iter().flatten().map(|(name, value)| (name.clone(), value.to_string()));
-        self.log.push(("register", dpop_claim.collect()));
-        let id = self.next("client");
+    fn register(&mut self, request: &ReceivedRequest) -> HttpResponse {
+        let registration = request.json();
+        let fields = registration
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, value)| (name.clone(), value.to_string()));
+        self.log.push(("register", fields.collect()));
+        let id = self.new_id("client");
         let body = json!({
-            "client_id": id, "client_secret": self.secret, "redirect_uris": asked["redirect_uris"],
+            "client_id": id, "client_secret": self.secret, "redirect_uris": registration["redirect_uris"],
         });
         (201, Vec::new(), body.to_string())
     }
 
-    fn authorize(&mut self, asked: Form, base: &str) -> Answer {
-        self.log.push(("authorize", asked.clone()));
-        let code = self.next("code");
-        let mut back = Url::parse(&asked["redirect_uri"]).unwrap();
-        let mut answer = form("");
-        answer.insert("code".to_owned(), code.clone());
-        answer.insert("state".to_owned(), asked["state"].clone());
-        answer.insert("iss".to_owned(), base.to_owned());
-        answer.extend(self.redirect.clone());
-        answer.retain(|_, value| !value.is_empty());
-        back.query_pairs_mut().extend_pairs(answer);
-        self.codes.insert(code, asked);
-        (302, vec![("Location".to_owned(), back.into())], String::new())
+    fn authorize(&mut self, parameters: Form, base: &str) -> HttpResponse {
+        self.log.push(("authorize", parameters.clone()));
+        let code = self.new_id("code");
+        let mut redirect_uri = Url::parse(&parameters["redirect_uri"]).unwrap();
+        let mut query = form("");
+        query.insert("code".to_owned(), code.clone());
+        query.insert("state".to_owned(), parameters["state"].clone());
+        query.insert("iss".to_owned(), base.to_owned());
+        query.extend(self.redirect.clone());
+        query.retain(|_, value| !value.is_empty());
+        redirect_uri.query_pairs_mut().extend_pairs(query);
+        self.codes.insert(code, parameters);
+        (302, vec![("Location".to_owned(), redirect_uri.into())], String::new())
     }
 
     fn scheme(&self) -> &'static str {
         if self.dpop_nonce.is_some() { "DPoP" } else { "Bearer" }
     }
 
-    fn token(&mut self, request: &ReceivedRequest) -> Answer {
-        let mut asked = form(std::str::from_utf8(&request.body).unwrap());
-        asked.insert("basic".to_owned(), request.header("authorization").unwrap_or_default().to_owned());
-        self.log.push(("token", asked.clone()));
-        if let Some(answer) = &self.token_answer {
-            return answer.clone();
+    fn token(&mut self, request: &ReceivedRequest) -> HttpResponse {
+        let mut parameters = form(std::str::from_utf8(&request.body).unwrap());
+        parameters.insert("basic".to_owned(), request.header("authorization").unwrap_or_default().to_owned());
+        self.log.push(("token", parameters.clone()));
+        if let Some(response) = &self.token_response {
+            return response.clone();
         }
         if let Some(nonce) =
             self.dpop_nonce.clone().filter(|nonce| dpop_claim(request, "nonce") != json!(nonce))
@@ -234,34 +239,38 @@ impl ServerBehavior {
             let body = json!({"error": "use_dpop_nonce"}).to_string();
             return (400, vec![("DPoP-Nonce".to_owned(), nonce)], body);
         }
-        let scope = match asked["grant_type"].as_str() {
+        let scope = match parameters["grant_type"].as_str() {
             "authorization_code" => {
-                let Some(question) = self.codes.remove(&asked["code"]) else { return invalid_grant() };
-                let challenge = URL_SAFE_NO_PAD.encode(digest(&SHA256, asked["code_verifier"].as_bytes()));
-                let same = |name: &str| question.get(name) == asked.get(name);
-                if question["code_challenge_method"] != "S256"
-                    || question["code_challenge"] != challenge
-                    || !same("resource")
-                    || !same("redirect_uri")
+                let Some(authorization) = self.codes.remove(&parameters["code"]) else {
+                    return invalid_grant();
+                };
+                let challenge =
+                    URL_SAFE_NO_PAD.encode(digest(&SHA256, parameters["code_verifier"].as_bytes()));
+                let matches = |name: &str| authorization.get(name) == parameters.get(name);
+                if authorization["code_challenge_method"] != "S256"
+                    || authorization["code_challenge"] != challenge
+                    || !matches("resource")
+                    || !matches("redirect_uri")
                 {
                     return invalid_grant();
                 }
-                question.get("scope").cloned()
+                authorization.get("scope").cloned()
             }
             "refresh_token" => {
-                let known = self.refresh_tokens.iter().position(|token| *token == asked["refresh_token"]);
-                let Some(known) = known else { return invalid_grant() };
-                self.refresh_tokens.remove(known);
-                asked.get("scope").cloned()
+                let position =
+                    self.refresh_tokens.iter().position(|token| *token == parameters["refresh_token"]);
+                let Some(position) = position else { return invalid_grant() };
+                self.refresh_tokens.remove(position);
+                parameters.get("scope").cloned()
             }
-            _ => asked.get("scope").cloned(),
+            _ => parameters.get("scope").cloned(),
         };
-        let (access, refresh) = (self.next("access"), self.next("refresh"));
+        let (access, refresh) = (self.new_id("access"), self.new_id("refresh"));
         let scopes = scope.unwrap_or_default().split_whitespace().map(str::to_owned).collect();
         self.valid_tokens.insert(access.clone(), scopes);
         let mut body =
-            json!({"access_token": access, "token_type": self.scheme(), "id_token": self.next("identity")});
-        if asked["grant_type"] != "client_credentials" {
+            json!({"access_token": access, "token_type": self.scheme(), "id_token": self.new_id("identity")});
+        if parameters["grant_type"] != "client_credentials" {
             self.refresh_tokens.push(refresh.clone());
             body["refresh_token"] = json!(refresh);
         }
@@ -272,35 +281,34 @@ impl ServerBehavior {
     }
 }
 
-/// What the proof of a request says about this.
+/// A claim of the DPoP proof of a request.
 fn dpop_claim(request: &ReceivedRequest, claim: &str) -> Value {
     let claims = request.header("dpop").and_then(|proof| proof.split('.').nth(1));
     let claims = claims.and_then(|claims| URL_SAFE_NO_PAD.decode(claims).ok()).unwrap_or_default();
     serde_json::from_slice::<Value>(&claims).unwrap_or_default()[claim].clone()
 }
 
-fn invalid_grant() -> Answer {
+fn invalid_grant() -> HttpResponse {
     let body = json!({"error": "invalid_grant", "error_description": "no such grant"});
     (400, Vec::new(), body.to_string())
 }
 
-/// The server that wants tokens.
-fn resource(
+/// The response of the MCP server, which requires tokens.
+fn serve_resource(
     behavior: &mut ServerBehavior,
     request: &ReceivedRequest,
 ) -> (u16, Vec<(&'static str, String)>, String) {
     let document = "/.well-known/oauth-protected-resource/mcp";
     let json_type = ("Content-Type", "application/json".to_owned());
     if request.path == document && !behavior.without_discovery {
-        let mut body =
-            json!({"resource": format!("{}/mcp", base(request)), "authorization_servers": [behavior.issuer]});
+        let mut body = json!({"resource": format!("{}/mcp", request_base_url(request)), "authorization_servers": [behavior.issuer]});
         for (name, value) in &behavior.resource {
             body[name] = value.clone();
         }
         return (200, vec![json_type], body.to_string());
     }
     if !request.path.starts_with("/mcp") {
-        // A server of the first revision is its own authorization server.
+        // An MCP server of 2024-11-05 is its own authorization server.
         let (status, headers, body) = match request.path.split('?').next() {
             Some("/register") => behavior.register(request),
             Some("/authorize") => behavior.authorize(form(request.path.split_once('?').unwrap().1), ""),
@@ -311,9 +319,9 @@ fn resource(
         return (status, location.chain([json_type]).collect(), body);
     }
     let scheme = behavior.scheme();
-    let sent = request.header("authorization").and_then(|header| header.strip_prefix(scheme));
-    let sent = sent.map(str::trim);
-    if let (Some(nonce), Some(token)) = (&behavior.dpop_nonce, sent) {
+    let sent_token = request.header("authorization").and_then(|header| header.strip_prefix(scheme));
+    let sent_token = sent_token.map(str::trim);
+    if let (Some(nonce), Some(token)) = (&behavior.dpop_nonce, sent_token) {
         assert_eq!(
             dpop_claim(request, "ath"),
             json!(URL_SAFE_NO_PAD.encode(digest(&SHA256, token.as_bytes())))
@@ -327,33 +335,38 @@ fn resource(
             );
         }
     }
-    let scopes =
-        sent.and_then(|token| behavior.valid_tokens.get(token)).filter(|_| !behavior.rejects_all_tokens);
-    let (all, calls) = &behavior.required_scopes;
-    let metadata = format!("resource_metadata=\"{}{document}\"", base(request));
-    let needed = if request.json()["method"] == "tools/call" { calls } else { all };
+    let scopes = sent_token
+        .and_then(|token| behavior.valid_tokens.get(token))
+        .filter(|_| !behavior.rejects_all_tokens);
+    let (default_scopes, call_scopes) = &behavior.required_scopes;
+    let metadata = format!("resource_metadata=\"{}{document}\"", request_base_url(request));
+    let required = if request.json()["method"] == "tools/call" { call_scopes } else { default_scopes };
     match scopes {
         None if behavior.without_discovery => (401, Vec::new(), String::new()),
         None => {
-            let scope = if all.is_empty() { String::new() } else { format!(", scope=\"{}\"", all.join(" ")) };
+            let scope = if default_scopes.is_empty() {
+                String::new()
+            } else {
+                format!(", scope=\"{}\"", default_scopes.join(" "))
+            };
             (401, vec![("WWW-Authenticate", format!("{scheme} {metadata}{scope}"))], String::new())
         }
-        Some(scopes) if !needed.iter().all(|scope| scopes.contains(scope)) => {
+        Some(scopes) if !required.iter().all(|scope| scopes.contains(scope)) => {
             let challenge =
-                format!("Bearer error=\"insufficient_scope\", scope=\"{}\", {metadata}", needed.join(" "));
+                format!("Bearer error=\"insufficient_scope\", scope=\"{}\", {metadata}", required.join(" "));
             (403, vec![("WWW-Authenticate", challenge)], String::new())
         }
-        Some(_) => (200, vec![json_type], request.response(&json!({"let": "in"}))),
+        Some(_) => (200, vec![json_type], request.response(&json!({"access": "granted"}))),
     }
 }
 
-/// A person who consents to everything, at once; or does something else before.
+/// A user who consents to every login, at once unless configured otherwise.
 #[derive(Default)]
 pub(super) struct TestUser {
     pub(super) opened_urls: Mutex<Vec<String>>,
-    /// Visits first, at the address the person is sent back to, with these queries.
+    /// Queries with which the redirect URI is visited before the real redirect.
     pub(super) earlier_callbacks: Vec<String>,
-    /// Never goes back.
+    /// Never follows the redirect.
     pub(super) abandons_login: bool,
     /// Waits for this before consenting.
     pub(super) consent_signal: Option<Arc<Notify>>,
@@ -363,9 +376,11 @@ impl Browser for TestUser {
     fn open<'a>(&'a self, _: &'a str, url: &'a BrowserUrl) -> BoxFuture<'a, Result<(), BrowserError>> {
         self.opened_urls.lock().unwrap().push(url.as_str().to_owned());
         Box::pin(async move {
-            let web = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
-            let answer = web.get(url.as_str()).send().await.map_err(|error| BrowserError::new(&error))?;
-            let back = answer
+            let http_client =
+                reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+            let response =
+                http_client.get(url.as_str()).send().await.map_err(|error| BrowserError::new(&error))?;
+            let redirect_uri = response
                 .headers()
                 .get("location")
                 .ok_or_else(|| BrowserError::new(&"no redirect"))?
@@ -373,15 +388,15 @@ impl Browser for TestUser {
                 .unwrap()
                 .to_owned();
             for query in &self.earlier_callbacks {
-                let mut other = Url::parse(&back).unwrap();
+                let mut other = Url::parse(&redirect_uri).unwrap();
                 other.set_query(Some(query));
-                web.get(other).send().await.map_err(|error| BrowserError::new(&error))?;
+                http_client.get(other).send().await.map_err(|error| BrowserError::new(&error))?;
             }
             if let Some(notify) = &self.consent_signal {
                 notify.notified().await;
             }
             if !self.abandons_login {
-                web.get(back).send().await.map_err(|error| BrowserError::new(&error))?;
+                http_client.get(redirect_uri).send().await.map_err(|error| BrowserError::new(&error))?;
             }
             Ok(())
         })

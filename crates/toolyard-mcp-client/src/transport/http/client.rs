@@ -51,7 +51,6 @@ pub(crate) fn http_client() -> Result<Client, TransportError> {
         .map_err(|error| TransportError::Unreachable(root_cause(error)))
 }
 
-/// Makes requests to one server.
 #[derive(Debug)]
 pub(crate) struct HttpClient {
     client: Client,
@@ -73,7 +72,6 @@ struct HttpRequest {
     body: Option<Bytes>,
 }
 
-/// The content type of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BodyKind {
     Json,
@@ -124,16 +122,16 @@ impl HttpClient {
                 }
             }
         }
-        if let (Some(login), false) = (basic_authorization(url), headers.contains_key(AUTHORIZATION)) {
-            headers.insert(AUTHORIZATION, login);
+        if let (Some(credentials), false) = (basic_authorization(url), headers.contains_key(AUTHORIZATION)) {
+            headers.insert(AUTHORIZATION, credentials);
         }
         HttpRequest { method, url: url.clone(), headers, body: body.map(Bytes::from) }
     }
 
-    /// Sends a request, follows same-origin redirects, and sends it again after each kind of challenge that was met: a
-    /// request that was not authorized has had no effect.
+    /// Sends a request, follows same-origin redirects, and sends it again once for each kind of challenge (401, 403)
+    /// that the authorizer could meet: a request that was not authorized has had no effect.
     async fn send(&self, mut request: HttpRequest) -> Result<HttpResponse, TransportError> {
-        let (mut redirects, mut challenges, mut nonce_retried) = (0, Vec::new(), false);
+        let (mut redirects, mut handled_statuses, mut nonce_retried) = (0, Vec::new(), false);
         loop {
             let token = match &self.target.authorizer {
                 Some(authorizer) => authorizer.token().await,
@@ -154,8 +152,8 @@ impl HttpClient {
                 if !has_nonce || std::mem::replace(&mut nonce_retried, true) {
                     return Ok(response);
                 }
-            } else if is_challenge(&response) && !challenges.contains(&status) {
-                challenges.push(status);
+            } else if is_challenge(&response) && !handled_statuses.contains(&status) {
+                handled_statuses.push(status);
                 if !self.handle_challenge(token.as_ref(), &response).await? {
                     return Ok(response);
                 }
@@ -201,7 +199,7 @@ impl HttpClient {
         }
     }
 
-    /// Returns whether the request may be sent again.
+    /// Lets the authorizer meet a challenge. Returns whether the request may be sent again.
     async fn handle_challenge(
         &self,
         token: Option<&SecretHeader>,

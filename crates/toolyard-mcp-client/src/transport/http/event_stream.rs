@@ -11,7 +11,6 @@ use crate::transport::{error::TransportError, http::response::HttpResponse};
 /// Larger bodies and events of one server are read one after the other, so that many at once need the memory of one.
 pub(super) const LARGE_BODY_BYTES: usize = 32 << 10;
 
-/// What an event turned out to be.
 #[derive(Debug)]
 pub(crate) enum EventOutcome<T> {
     /// Not a message.
@@ -22,7 +21,6 @@ pub(crate) enum EventOutcome<T> {
     Done(T),
 }
 
-/// An event stream that is being read.
 #[derive(Debug)]
 pub(crate) struct EventStream {
     response: HttpResponse,
@@ -46,6 +44,7 @@ impl EventStream {
                 max_line_bytes: limits.noise_bytes,
             }),
             unexpected_bytes: 0,
+            // The expected message itself counts, too.
             limit: limits.message_bytes.saturating_mul(2),
             is_long_lived: false,
             large_body_permits: None,
@@ -97,7 +96,6 @@ impl EventStream {
         Ok(None)
     }
 
-    /// Abandons the rest of the stream.
     pub(super) fn release(self) {
         self.response.release();
     }

@@ -9,8 +9,8 @@ use toolyard_mcp::definition::MirroredParameter;
 pub(crate) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 pub(crate) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 /// The method, and the name that a request is about. Modern requests repeat both.
-pub(crate) const METHOD: &str = "Mcp-Method";
-pub(crate) const NAME: &str = "Mcp-Name";
+pub(crate) const METHOD_HEADER: &str = "Mcp-Method";
+pub(crate) const NAME_HEADER: &str = "Mcp-Name";
 /// The DPoP proof, and the nonce that the server expects in the next one (RFC 9449).
 pub(crate) const DPOP: HeaderName = HeaderName::from_static("dpop");
 pub(crate) const DPOP_NONCE: HeaderName = HeaderName::from_static("dpop-nonce");

@@ -17,11 +17,10 @@ const MAX_HEAD_BYTES: usize = 400 << 10;
 const MAX_HEADERS: usize = 100;
 /// Chunk extensions and trailers of one body, together.
 const MAX_CHUNK_OVERHEAD_BYTES: usize = 16 << 10;
-/// The response headers that anything reads, besides those about the length.
+/// The response headers that this crate reads, besides those about the length.
 static KEPT_HEADERS: [HeaderName; 6] =
     [CONTENT_TYPE, SESSION_ID, CONTENT_ENCODING, LOCATION, WWW_AUTHENTICATE, DPOP_NONCE];
 
-/// Why a response cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Http1Error {
     #[error("invalid HTTP response ({0})")]
@@ -40,7 +39,7 @@ pub(super) enum Http1Error {
 
 /// A request up to its body.
 pub(super) fn encode_head(method: &Method, url: &Url, headers: &HeaderMap, length: Option<usize>) -> Vec<u8> {
-    // Room for the body of a small message as well.
+    // Space for the body of a small message as well.
     let mut head = Vec::with_capacity(1_024);
     let (path, host) =
         (&url[Position::BeforePath..Position::AfterQuery], &url[Position::BeforeHost..Position::AfterPort]);
@@ -61,7 +60,6 @@ pub(super) fn encode_head(method: &Method, url: &Url, headers: &HeaderMap, lengt
     head
 }
 
-/// A parsed response head.
 #[derive(Debug)]
 pub(super) struct ResponseHead {
     pub(super) status: StatusCode,
@@ -104,9 +102,9 @@ pub(super) fn parse_head(
 /// Whether the buffer contains an empty line, which ends a head. Bytes before `scanned` are not searched again.
 fn has_blank_line(buffer: &[u8], scanned: usize) -> bool {
     // The end of the previous line may be among the scanned bytes.
-    let fresh = buffer.get(scanned.saturating_sub(2)..).unwrap_or_default();
-    memchr::memchr_iter(b'\n', fresh).any(|at| {
-        let rest = fresh.get(at + 1..).unwrap_or_default();
+    let unscanned = buffer.get(scanned.saturating_sub(2)..).unwrap_or_default();
+    memchr::memchr_iter(b'\n', unscanned).any(|at| {
+        let rest = unscanned.get(at + 1..).unwrap_or_default();
         rest.starts_with(b"\n") || rest.starts_with(b"\r\n")
     })
 }
@@ -151,7 +149,6 @@ fn interpret_head(parsed: &httparse::Response<'_, '_>) -> Result<ResponseHead, H
     Ok(ResponseHead { status, headers, body, is_reusable })
 }
 
-/// The length headers of a response.
 #[derive(Debug, Default)]
 struct BodyLength {
     content_length: Option<u64>,
@@ -160,8 +157,8 @@ struct BodyLength {
 
 impl BodyLength {
     fn set_content_length(&mut self, value: &[u8]) -> Result<(), Http1Error> {
-        let digits = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
-        let length = std::str::from_utf8(value).ok().filter(|_| digits).and_then(|text| text.parse().ok());
+        let is_number = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
+        let length = std::str::from_utf8(value).ok().filter(|_| is_number).and_then(|text| text.parse().ok());
         match (length, self.content_length.replace(length.ok_or(Http1Error::InvalidLength)?)) {
             (Some(now), Some(before)) if now != before => Err(Http1Error::InvalidLength),
             _ => Ok(()),
@@ -169,8 +166,8 @@ impl BodyLength {
     }
 
     fn set_transfer_encoding(&mut self, value: &[u8]) -> Result<(), Http1Error> {
-        let again = std::mem::replace(&mut self.is_chunked, true);
-        if again || !value.trim_ascii().eq_ignore_ascii_case(b"chunked") {
+        let was_chunked = std::mem::replace(&mut self.is_chunked, true);
+        if was_chunked || !value.trim_ascii().eq_ignore_ascii_case(b"chunked") {
             return Err(Http1Error::InvalidLength);
         }
         Ok(())
@@ -227,11 +224,8 @@ enum BodyState {
 /// What is at the front of the buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DecodeStep {
-    /// This many bytes of the body.
     Data(usize),
-    /// More bytes are needed.
     NeedMore,
-    /// The end of the body.
     End,
 }
 

@@ -1,3 +1,5 @@
+//! Responses in every framing, split in any way, and malformed ones.
+
 use proptest::prelude::*;
 
 use super::*;
@@ -134,7 +136,7 @@ fn ambiguous_responses_are_rejected() {
 }
 
 #[test]
-fn what_stands_beside_the_data_has_limits() {
+fn heads_chunk_extensions_and_trailers_have_limits() {
     let line = format!("X: {}\r\n", "y".repeat(100));
     let head = format!("HTTP/1.1 200 OK\r\n{}", line.repeat(4_000));
     let pieces = || head.as_bytes().chunks(4_096);
@@ -198,11 +200,11 @@ proptest! {
         };
         let response = [head, &noise].concat();
         let whole = read([response.as_slice()]);
-        let cut = read(response.chunks(size));
+        let split = read(response.chunks(size));
         if let Ok(whole) = whole {
-            prop_assert_eq!(cut, Ok(whole));
+            prop_assert_eq!(split, Ok(whole));
         } else {
-            prop_assert!(cut.is_err());
+            prop_assert!(split.is_err());
         }
     }
 }

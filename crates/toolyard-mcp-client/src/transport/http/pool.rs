@@ -30,10 +30,11 @@ pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Node and uvicorn close a connection after 5 s without a request; reusing it at that moment fails a call.
 pub(super) const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// Bytes of one read at first, and once a read was full. An idle connection keeps a buffer of the former size at most.
+/// The bytes of one read: at first, and after a read that filled the buffer. An idle connection keeps at most the smaller
+/// buffer.
 const READ_BYTES: usize = 8 << 10;
 const LARGE_READ_BYTES: usize = 64 << 10;
-/// A body up to this size is write_progress together with its head.
+/// A body up to this size is written together with its head.
 const MAX_COMBINED_WRITE_BYTES: usize = 32 << 10;
 /// How long one address of a host is tried before the next one is tried as well.
 const NEXT_ADDRESS_DELAY: Duration = Duration::from_millis(300);
@@ -43,7 +44,6 @@ pub(super) const STREAM_END_GRACE: Duration = Duration::from_millis(200);
 /// How much a stream may send after that response.
 pub(super) const MAX_TRAILING_BYTES: usize = 64 << 10;
 
-/// The idle connections to one server.
 #[derive(Default)]
 pub(super) struct ConnectionPool {
     idle: Mutex<IdleConnections>,
@@ -64,7 +64,6 @@ struct IdleConnection {
     since: Instant,
 }
 
-/// A response whose body can be read.
 pub(super) struct PooledResponse {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
@@ -113,13 +112,13 @@ impl ConnectionPool {
         let mut connection = match (connection, write_progress) {
             (Some(connection), WriteProgress::Part | WriteProgress::All) => connection,
             _ => {
-                let mut fresh = connect(url).await?;
-                write_progress = fresh.write(&head, rest).await;
-                fresh
+                let mut new_connection = connect(url).await?;
+                write_progress = new_connection.write(&head, rest).await;
+                new_connection
             }
         };
         let ResponseHead { status, headers, body, is_reusable } =
-            connection.head().await.map_err(|error| connection_lost(&error))?;
+            connection.read_head().await.map_err(|error| connection_lost(&error))?;
         let body = PooledBody {
             framing: body,
             borrowed: 0,
@@ -130,7 +129,6 @@ impl ConnectionPool {
         Ok(PooledResponse { status, headers, body })
     }
 
-    /// An idle connection that can be reused, if there is one.
     fn take(&self) -> Option<Connection> {
         let (mut draining, now) = (Vec::new(), Instant::now());
         let mut idle = lock(&self.idle);
@@ -190,7 +188,7 @@ impl IdleConnection {
             return Readiness::Unusable;
         }
         let Some(rest) = &mut self.rest else {
-            // Anything that arrives now belongs to no request; usually it is the end.
+            // Anything that arrives now belongs to no request; usually it is the end of the connection.
             return if self.connection.is_quiet() { Readiness::Ready } else { Readiness::Unusable };
         };
         match self.connection.drain(rest) {
@@ -204,7 +202,6 @@ impl IdleConnection {
     }
 }
 
-/// How much of a request was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WriteProgress {
     Nothing,
@@ -229,7 +226,7 @@ impl Connection {
                         tokio::select! {
                             biased;
                             ready = self.stream.writable() => if ready.is_err() { return progress(sent) },
-                            // A response to a partial request: a refusal, or the end.
+                            // An early response to a partial request, or the end of the connection.
                             _ready = self.stream.readable(), if sent > 0 => return progress(sent),
                         }
                     }
@@ -241,7 +238,7 @@ impl Connection {
         WriteProgress::All
     }
 
-    async fn head(&mut self) -> Result<ResponseHead, ReadError> {
+    async fn read_head(&mut self) -> Result<ResponseHead, ReadError> {
         let mut scanned = 0;
         loop {
             if self.read().await? == 0 {
@@ -271,7 +268,7 @@ impl Connection {
         self
     }
 
-    /// Whether nothing has arrived, not even the end.
+    /// Whether nothing has arrived, not even the end of the connection.
     fn is_quiet(&self) -> bool {
         let is_empty = |error: io::Error| error.kind() == io::ErrorKind::WouldBlock;
         self.buffer.is_empty() && self.stream.try_read(&mut [0]).is_err_and(is_empty)
@@ -314,7 +311,6 @@ impl PooledResponse {
         self.body.framing.content_length
     }
 
-    /// The next chunk of the body; none at its end.
     pub(super) async fn chunk(&mut self) -> Result<Option<&[u8]>, TransportError> {
         let bytes = match self.body.next().await {
             Ok(bytes) => bytes,
@@ -327,7 +323,7 @@ impl PooledResponse {
         Ok(bytes.and_then(|bytes| buffer.and_then(|buffer| buffer.get(..bytes))))
     }
 
-    /// Abandons the rest of the body. The connection is reused if that arrives soon.
+    /// Abandons the rest of the body. The connection is reused if the rest arrives soon.
     pub(super) fn release(mut self) {
         self.body.release();
     }
@@ -378,7 +374,6 @@ impl PooledBody {
     }
 }
 
-/// Why a response could not be read.
 #[derive(Debug, thiserror::Error)]
 enum ReadError {
     #[error(transparent)]
@@ -393,8 +388,9 @@ fn connection_lost(error: &ReadError) -> TransportError {
 
 async fn connect(url: &Url) -> Result<Connection, TransportError> {
     let unreachable = |error: io::Error| TransportError::Unreachable(sanitize_line(&error.to_string()));
-    let late = |_elapsed| TransportError::Unreachable("connecting timed out".to_owned());
-    let stream = timeout(CONNECT_TIMEOUT, connect_to_host(url)).await.map_err(late)?.map_err(unreachable)?;
+    let timed_out = |_elapsed| TransportError::Unreachable("connecting timed out".to_owned());
+    let stream =
+        timeout(CONNECT_TIMEOUT, connect_to_host(url)).await.map_err(timed_out)?.map_err(unreachable)?;
     // Requests are written at once. Without the option the socket is only slower.
     let _ = stream.set_nodelay(true);
     Ok(Connection { stream, buffer: BytesMut::new(), read_bytes: READ_BYTES })
@@ -410,17 +406,17 @@ async fn connect_to_host(url: &Url) -> io::Result<TcpStream> {
         None => return Err(io::Error::new(io::ErrorKind::InvalidInput, "the URL has no host")),
     };
     let mut addresses = lookup_host((name, port)).await?;
-    let mut failure = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
+    let mut last_error = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
     let mut attempts = FuturesUnordered::new();
     loop {
         match addresses.next() {
             Some(address) => attempts.push(TcpStream::connect(address)),
-            None if attempts.is_empty() => return Err(failure),
+            None if attempts.is_empty() => return Err(last_error),
             None => {}
         }
         match timeout(NEXT_ADDRESS_DELAY, attempts.next()).await {
             Ok(Some(Ok(stream))) => return Ok(stream),
-            Ok(Some(Err(error))) => failure = error,
+            Ok(Some(Err(error))) => last_error = error,
             Ok(None) | Err(_) => {}
         }
     }

@@ -1,3 +1,5 @@
+//! Reuse of connections, and connections that must not be reused.
+
 use serde_json::json;
 
 use super::*;
@@ -9,7 +11,7 @@ fn chunk(text: &str) -> String {
     format!("{:x}\r\n{text}\r\n", text.len())
 }
 
-fn idle(pool: &Arc<ConnectionPool>) -> usize {
+fn idle_connections(pool: &Arc<ConnectionPool>) -> usize {
     lock(&pool.idle).connections.len()
 }
 
@@ -27,8 +29,8 @@ async fn read_body(response: &mut PooledResponse) -> Vec<u8> {
 
 #[tokio::test]
 async fn connections_are_reused_and_only_as_many_as_needed_are_opened() {
-    let server = TestServer::start(|seen, mut reply| async move {
-        reply.json(&seen.body).await;
+    let server = TestServer::start(|request, mut reply| async move {
+        reply.json(&request.body).await;
         Some(reply)
     })
     .await;
@@ -37,16 +39,16 @@ async fn connections_are_reused_and_only_as_many_as_needed_are_opened() {
         let (mut one, mut other) =
             (post(&pool, &server.url, b"1").await.unwrap(), post(&pool, &server.url, b"2").await.unwrap());
         assert_eq!((read_body(&mut one).await, read_body(&mut other).await), (b"1".to_vec(), b"2".to_vec()));
-        assert_eq!((idle(&pool), server.connections()), (2, 2), "round {round}");
+        assert_eq!((idle_connections(&pool), server.connections()), (2, 2), "round {round}");
     }
 }
 
 #[tokio::test]
 async fn an_abandoned_body_costs_its_connection_unless_it_ends_soon() {
-    let server = TestServer::start(|seen, mut reply| async move {
+    let server = TestServer::start(|request, mut reply| async move {
         reply.head(200, &CHUNKED).await;
         reply.raw(chunk("data: 1\n\n")).await;
-        match seen.body.as_slice() {
+        match request.body.as_slice() {
             b"at once" => reply.raw("0\r\n\r\n").await,
             b"soon" => {
                 sleep(Duration::from_millis(50)).await;
@@ -59,27 +61,27 @@ async fn an_abandoned_body_costs_its_connection_unless_it_ends_soon() {
     })
     .await;
     let pool = Arc::<ConnectionPool>::default();
-    for (word, connections) in [("soon", 1), ("at once", 1), ("never", 2)] {
+    for (body, connections) in [("soon", 1), ("at once", 1), ("never", 2)] {
         for _ in 0..2 {
-            let mut response = post(&pool, &server.url, word.as_bytes()).await.unwrap();
+            let mut response = post(&pool, &server.url, body.as_bytes()).await.unwrap();
             assert_eq!(response.chunk().await.unwrap(), Some(b"data: 1\n\n".as_slice()));
             response.release();
             sleep(Duration::from_millis(100)).await;
         }
-        assert_eq!(server.connections(), connections, "{word}");
+        assert_eq!(server.connections(), connections, "{body}");
     }
     // The two that never end are closed after a moment.
     sleep(Duration::from_millis(1_200)).await;
-    assert_eq!(idle(&pool), 0);
+    assert_eq!(idle_connections(&pool), 0);
     // A dropped body closes its connection at once.
     drop(post(&pool, &server.url, b"at once").await.unwrap());
-    assert_eq!(idle(&pool), 0);
+    assert_eq!(idle_connections(&pool), 0);
 }
 
 #[tokio::test]
 async fn a_connection_that_the_server_closed_is_not_reused() {
-    let server = TestServer::start(|seen, mut reply| async move {
-        reply.json(&seen.body).await;
+    let server = TestServer::start(|request, mut reply| async move {
+        reply.json(&request.body).await;
         None
     })
     .await;
@@ -94,8 +96,8 @@ async fn a_connection_that_the_server_closed_is_not_reused() {
 
 #[tokio::test]
 async fn unsolicited_bytes_are_not_taken_for_the_next_response() {
-    let server = TestServer::start(|seen, mut reply| async move {
-        reply.json(&seen.body).await;
+    let server = TestServer::start(|request, mut reply| async move {
+        reply.json(&request.body).await;
         reply.raw("HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nsmuggle").await;
         Some(reply)
     })
@@ -111,18 +113,18 @@ async fn unsolicited_bytes_are_not_taken_for_the_next_response() {
 
 #[tokio::test(start_paused = true)]
 async fn idle_connections_are_closed() {
-    let server = TestServer::start(|seen, mut reply| async move {
-        reply.json(&seen.body).await;
+    let server = TestServer::start(|request, mut reply| async move {
+        reply.json(&request.body).await;
         Some(reply)
     })
     .await;
     let pool = Arc::<ConnectionPool>::default();
     read_body(&mut post(&pool, &server.url, b"x").await.unwrap()).await;
-    assert_eq!(idle(&pool), 1);
+    assert_eq!(idle_connections(&pool), 1);
     sleep(IDLE_TIMEOUT + SWEEP_INTERVAL * 2).await;
-    assert_eq!((idle(&pool), lock(&pool.idle).has_sweeper), (0, false));
+    assert_eq!((idle_connections(&pool), lock(&pool.idle).has_sweeper), (0, false));
     read_body(&mut post(&pool, &server.url, b"x").await.unwrap()).await;
-    assert_eq!((idle(&pool), server.connections()), (1, 2));
+    assert_eq!((idle_connections(&pool), server.connections()), (1, 2));
 }
 
 #[tokio::test]
@@ -141,13 +143,13 @@ async fn a_refusal_in_the_middle_of_a_long_request_is_read() {
     let mut response = sent.unwrap();
     assert_eq!(response.status, StatusCode::PAYLOAD_TOO_LARGE);
     assert_eq!(read_body(&mut response).await, b"");
-    assert_eq!(idle(&pool), 0, "the connection of a partial request is not reused");
+    assert_eq!(idle_connections(&pool), 0, "the connection of a partial request is not reused");
 }
 
 #[tokio::test]
 async fn long_requests_and_responses_arrive_completely() {
-    let server = TestServer::start(|seen, mut reply| async move {
-        reply.json(&seen.body).await;
+    let server = TestServer::start(|request, mut reply| async move {
+        reply.json(&request.body).await;
         Some(reply)
     })
     .await;
@@ -164,9 +166,9 @@ async fn long_requests_and_responses_arrive_completely() {
 
 #[tokio::test]
 async fn user_and_password_in_the_url_are_sent_as_basic_authorization() {
-    let server = TestServer::start(|seen, mut reply| async move {
-        let login = seen.header("authorization").unwrap_or_default().to_owned();
-        reply.json(seen.response(&json!([login, seen.header("host")]))).await;
+    let server = TestServer::start(|request, mut reply| async move {
+        let login = request.header("authorization").unwrap_or_default().to_owned();
+        reply.json(request.response(&json!([login, request.header("host")]))).await;
         Some(reply)
     })
     .await;

@@ -16,7 +16,6 @@ use crate::{
 /// After this many bytes the reader yields, because its timeouts run in the same task.
 const YIELD_AFTER_BYTES: usize = 128 << 10;
 
-/// A response whose body can be read.
 #[derive(Debug)]
 pub(crate) struct HttpResponse {
     /// The URL after redirects.
@@ -72,13 +71,15 @@ impl HttpResponse {
         }
         let chunk = match &mut self.source {
             ResponseSource::Pooled(response) => response.chunk().await?,
-            ResponseSource::Reqwest(response, borrowed) => match response.chunk().await.map_err(lost)? {
-                Some(chunk) => {
-                    *borrowed = chunk;
-                    Some(&**borrowed)
+            ResponseSource::Reqwest(response, borrowed) => {
+                match response.chunk().await.map_err(connection_lost)? {
+                    Some(chunk) => {
+                        *borrowed = chunk;
+                        Some(&**borrowed)
+                    }
+                    None => None,
                 }
-                None => None,
-            },
+            }
         };
         self.read_bytes += chunk.map_or(0, <[u8]>::len);
         Ok(chunk)
@@ -111,16 +112,15 @@ fn drain(mut response: reqwest::Response) {
     }
 }
 
-/// The error of a request without a response.
 pub(super) fn request_failed(error: reqwest::Error) -> TransportError {
     if error.is_connect() || error.is_builder() {
         TransportError::Unreachable(root_cause(error))
     } else {
-        lost(error)
+        connection_lost(error)
     }
 }
 
-fn lost(error: reqwest::Error) -> TransportError {
+fn connection_lost(error: reqwest::Error) -> TransportError {
     TransportError::ConnectionLost(root_cause(error))
 }
 

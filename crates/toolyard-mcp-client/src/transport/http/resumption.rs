@@ -28,7 +28,6 @@ const MAX_SERVER_DELAY: Duration = Duration::from_secs(600);
 /// Consecutive failures after which a response is given up.
 const MAX_FAILURES: u32 = 5;
 
-/// Where to resume a stream, and when.
 #[derive(Debug, Default)]
 struct ResumeState {
     last_event_id: Option<String>,
@@ -49,6 +48,7 @@ impl ResumeState {
     fn delay(&self) -> Duration {
         let requested = self.retry.unwrap_or(DEFAULT_DELAY).min(MAX_SERVER_DELAY);
         let doubled = DEFAULT_DELAY.saturating_mul(1_u32 << self.failures.min(6)).min(MAX_BACKOFF);
+        // Between half and the whole of it, so that many streams do not resume at once.
         let backoff =
             if self.failures == 0 { MIN_DELAY } else { doubled.mul_f64(0.5 + fastrand::f64() / 2.0) };
         requested.max(backoff)

@@ -9,7 +9,7 @@ use reqwest::{
     Client, Method, StatusCode,
     header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
 };
-use tokio::{sync::oneshot, task::JoinHandle};
+use tokio::{sync::oneshot, task::JoinSet};
 use toolyard_core::BoxFuture;
 use toolyard_mcp::{Message, WireLimits, versions::MODERN_REVISION};
 
@@ -20,7 +20,7 @@ use crate::{
         http::{
             client::{BodyKind, HttpClient, body_kind},
             event_stream::{EventOutcome, EventStream},
-            headers::{METHOD, NAME, PROTOCOL_VERSION, SESSION_ID},
+            headers::{METHOD_HEADER, NAME_HEADER, PROTOCOL_VERSION, SESSION_ID},
             response::HttpResponse,
             target::HttpTarget,
         },
@@ -31,16 +31,18 @@ use crate::{
 
 const DELETE_SESSION_TIMEOUT: Duration = Duration::from_secs(1);
 /// Header names of every modern request, parsed once.
-static COMMON_HEADERS: [(&str, HeaderName); 2] =
-    [(METHOD, HeaderName::from_static("mcp-method")), (NAME, HeaderName::from_static("mcp-name"))];
+static COMMON_HEADERS: [(&str, HeaderName); 2] = [
+    (METHOD_HEADER, HeaderName::from_static("mcp-method")),
+    (NAME_HEADER, HeaderName::from_static("mcp-name")),
+];
 /// Few requests have more headers, and growing the map is slow.
 const HEADER_CAPACITY: usize = 12;
 
-/// A connection to one server over Streamable HTTP, in any revision.
 #[derive(Debug)]
 pub(crate) struct StreamableHttp {
     connection: Arc<HttpConnection>,
-    listener: Mutex<Option<JoinHandle<()>>>,
+    /// The task that reads unsolicited messages, which ends with the connection.
+    listener: Mutex<JoinSet<()>>,
 }
 
 /// What the transport and its listener task share.
@@ -51,7 +53,6 @@ pub(super) struct HttpConnection {
     session: Mutex<HttpSession>,
 }
 
-/// What was negotiated with the server.
 #[derive(Debug, Clone, Default)]
 struct HttpSession {
     id: Option<HeaderValue>,
@@ -79,14 +80,6 @@ impl StreamableHttp {
     }
 }
 
-impl Drop for StreamableHttp {
-    fn drop(&mut self) {
-        if let Some(listener) = lock(&self.listener).take() {
-            listener.abort();
-        }
-    }
-}
-
 impl Transport for StreamableHttp {
     fn send(&self, message: OutgoingMessage) -> BoxFuture<'_, Result<SendOutcome, TransportError>> {
         Box::pin(async move {
@@ -110,11 +103,8 @@ impl Transport for StreamableHttp {
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             self.connection.requests.close(&TransportError::Closed);
-            let listener = lock(&self.listener).take();
-            if let Some(listener) = listener {
-                listener.abort();
-                let _ = listener.await;
-            }
+            let mut listener = std::mem::take(&mut *lock(&self.listener));
+            listener.shutdown().await;
             self.connection.delete_session().await;
         })
     }
@@ -130,10 +120,9 @@ impl Transport for StreamableHttp {
             return Box::pin(std::future::ready(()));
         }
         let (opened_sender, opened) = oneshot::channel();
-        let handle = tokio::spawn(Arc::clone(&self.connection).listen(opened_sender));
-        if let Some(previous) = lock(&self.listener).replace(handle) {
-            previous.abort();
-        }
+        let mut listener = lock(&self.listener);
+        listener.abort_all();
+        listener.spawn(Arc::clone(&self.connection).listen(opened_sender));
         // An error means that the task has ended.
         Box::pin(async move { drop(opened.await) })
     }
@@ -185,7 +174,6 @@ impl HttpConnection {
         response.map_err(|error| self.check_session(error, session.as_ref()))
     }
 
-    /// Sends a request and reads its response.
     async fn send_request(
         &self,
         id: u64,
@@ -203,8 +191,9 @@ impl HttpConnection {
         match body_kind(response.headers())? {
             BodyKind::Json => {
                 let body = self.client.read_body(response).await?;
-                let other = || TransportError::UnexpectedResponse("JSON without the response".to_owned());
-                self.deliver_messages(id, body)?.ok_or_else(other)
+                let no_response =
+                    || TransportError::UnexpectedResponse("JSON without the response".to_owned());
+                self.deliver_messages(id, body)?.ok_or_else(no_response)
             }
             BodyKind::Events => {
                 let mut events = EventStream::new(response, &self.client.limits)
@@ -243,8 +232,8 @@ impl HttpConnection {
         let mut response = None;
         for message in Message::read(text, &self.client.limits)? {
             let other = match message {
-                Message::Response { id: answered, outcome }
-                    if response.is_none() && is_response_to(id, answered, &outcome) =>
+                Message::Response { id: response_id, outcome }
+                    if response.is_none() && is_response_to(id, response_id, &outcome) =>
                 {
                     response = Some(outcome);
                     continue;
@@ -266,13 +255,13 @@ impl HttpConnection {
     }
 
     /// Turns an error about an unknown session into [`TransportError::SessionExpired`] and forgets the session.
-    fn check_session(&self, error: TransportError, used: Option<&HeaderValue>) -> TransportError {
-        if used.is_none() || !is_unknown_session(&error) {
+    fn check_session(&self, error: TransportError, sent_id: Option<&HeaderValue>) -> TransportError {
+        if sent_id.is_none() || !is_unknown_session(&error) {
             return error;
         }
         let mut session = lock(&self.session);
         // Another request may have started a new session meanwhile.
-        if session.id.as_ref() == used {
+        if session.id.as_ref() == sent_id {
             session.id = None;
         }
         TransportError::SessionExpired

@@ -1,3 +1,5 @@
+//! Streamable HTTP with hostile servers: wrong, endless and truncated responses, redirects, lost connections.
+
 use std::time::Instant;
 
 use serde_json::{Value, json};
@@ -14,17 +16,17 @@ const JSON: (&str, &str) = ("Content-Type", "application/json");
 
 #[tokio::test]
 async fn a_response_to_another_request_is_dropped() {
-    let server = TestServer::start(|seen, mut reply| async move {
-        let crossed = |id: Value| json!({"jsonrpc": "2.0", "id": id, "result": "crossed"}).to_string();
-        if seen.json()["method"] == "as/json" {
-            reply.json(crossed(json!(1))).await;
+    let server = TestServer::start(|request, mut reply| async move {
+        let wrong_response = |id: Value| json!({"jsonrpc": "2.0", "id": id, "result": "crossed"}).to_string();
+        if request.json()["method"] == "as/json" {
+            reply.json(wrong_response(json!(1))).await;
             return Some(reply);
         }
         reply.events().await;
-        for id in [json!(1), json!(seen.id() + 1), json!(seen.id().to_string()), Value::Null] {
-            reply.event(crossed(id)).await;
+        for id in [json!(1), json!(request.id() + 1), json!(request.id().to_string()), Value::Null] {
+            reply.event(wrong_response(id)).await;
         }
-        reply.event(seen.response(&json!("right"))).await;
+        reply.event(request.response(&json!("right"))).await;
         None
     })
     .await;
@@ -39,8 +41,8 @@ async fn a_response_to_another_request_is_dropped() {
 
 #[tokio::test]
 async fn unexpected_content_types_are_named() {
-    let server = TestServer::start(|seen, mut reply| async move {
-        match seen.json()["method"].as_str().unwrap() {
+    let server = TestServer::start(|request, mut reply| async move {
+        match request.json()["method"].as_str().unwrap() {
             "html" => reply.full(200, &[("Content-Type", "text/html; charset=utf-8")], "<html>").await,
             "none" => reply.full(200, &[], "{}").await,
             "gzip" => reply.full(200, &[JSON, ("Content-Encoding", "gzip")], [0x1f, 0x8b]).await,
@@ -50,10 +52,10 @@ async fn unexpected_content_types_are_named() {
     })
     .await;
     let client = TestClient::new(&server.url);
-    let said = |text: &str| TransportError::UnexpectedResponse(text.to_owned());
-    assert_eq!(client.error("html").await, said("text/html"));
-    assert_eq!(client.error("none").await, said("a body without content type"));
-    assert_eq!(client.error("gzip").await, said("gzip compression"));
+    let unexpected = |text: &str| TransportError::UnexpectedResponse(text.to_owned());
+    assert_eq!(client.error("html").await, unexpected("text/html"));
+    assert_eq!(client.error("none").await, unexpected("a body without content type"));
+    assert_eq!(client.error("gzip").await, unexpected("gzip compression"));
     assert!(matches!(client.error("garbage").await, TransportError::Wire(WireError::NotJson(_))));
 }
 
@@ -65,11 +67,11 @@ async fn redirects_stay_at_the_same_origin() {
     })
     .await;
     let elsewhere = other.url.clone();
-    let server = TestServer::start(move |seen, mut reply| {
+    let server = TestServer::start(move |request, mut reply| {
         let elsewhere = elsewhere.clone();
         async move {
-            match (seen.path.as_str(), seen.json()["method"].as_str().unwrap_or_default()) {
-                ("/mcp/", _) => reply.json(seen.response(&json!("arrived"))).await,
+            match (request.path.as_str(), request.json()["method"].as_str().unwrap_or_default()) {
+                ("/mcp/", _) => reply.json(request.response(&json!("arrived"))).await,
                 (_, "home") => reply.full(307, &[("Location", "/mcp/")], "").await,
                 (_, "loop") => reply.full(308, &[("Location", "/mcp")], "").await,
                 (_, "see") => reply.full(303, &[("Location", "/mcp/")], "").await,
@@ -93,7 +95,7 @@ async fn redirects_stay_at_the_same_origin() {
         assert!(matches!(&error, TransportError::Redirect(_)), "{method}: {error:?}");
         assert!(!error.to_string().contains("hidden"), "{error}");
     }
-    assert_eq!(server.received().len() - before, 4 + 1 + 1 + 1, "a loop is left after three times");
+    assert_eq!(server.received().len() - before, 4 + 1 + 1 + 1, "a loop is left after three redirects");
     assert!(other.received().is_empty(), "the other server got no request");
 }
 
@@ -117,8 +119,8 @@ async fn unreachable_and_lost_connections_are_distinguished() {
 
 #[tokio::test]
 async fn a_truncated_body_or_stream_is_a_lost_connection() {
-    let server = TestServer::start(|seen, mut reply| async move {
-        match seen.json()["method"].as_str().unwrap() {
+    let server = TestServer::start(|request, mut reply| async move {
+        match request.json()["method"].as_str().unwrap() {
             "body" => {
                 reply.head(200, &[JSON, ("Content-Length", "1000")]).await;
                 reply.raw("{").await;
@@ -146,8 +148,8 @@ async fn a_truncated_body_or_stream_is_a_lost_connection() {
 
 #[tokio::test]
 async fn a_response_that_cannot_be_resumed_may_have_had_an_effect() {
-    let server = TestServer::start(|seen, mut reply| async move {
-        if seen.method == "POST" {
+    let server = TestServer::start(|request, mut reply| async move {
+        if request.method == "POST" {
             reply.events().await;
             reply.raw("id: e-1\nretry: 1\ndata:\n\n").await;
             return None;
@@ -162,13 +164,13 @@ async fn a_response_that_cannot_be_resumed_may_have_had_an_effect() {
 
 #[tokio::test]
 async fn dropping_a_request_closes_its_stream_at_once() {
-    for answered in [false, true] {
-        for (version, tells) in [("2026-07-28", true), ("2025-11-25", false)] {
-            let (closed, mut hung_up) = mpsc::channel(1);
+    for responds in [false, true] {
+        for (version, cancels) in [("2026-07-28", true), ("2025-11-25", false)] {
+            let (closed, mut closed_receiver) = mpsc::channel(1);
             let server = TestServer::start(move |_, mut reply| {
                 let closed = closed.clone();
                 async move {
-                    if answered {
+                    if responds {
                         reply.events().await;
                         reply.raw(": working\n\n").await;
                     }
@@ -184,16 +186,16 @@ async fn dropping_a_request_closes_its_stream_at_once() {
             let sending = client.transport.send(request(pending.id, "tools/call"));
             assert!(timeout(Duration::from_millis(100), sending).await.is_err());
             assert!(client.requests.remove(pending.id));
-            assert_eq!(client.transport.cancels_on_drop(), tells);
-            timeout(Duration::from_secs(1), hung_up.recv()).await.expect("the server saw no close");
+            assert_eq!(client.transport.cancels_on_drop(), cancels);
+            timeout(Duration::from_secs(1), closed_receiver.recv()).await.expect("the server saw no close");
         }
     }
 }
 
 #[tokio::test]
 async fn a_server_cannot_override_headers() {
-    let server = TestServer::start(|seen, mut reply| async move {
-        reply.json(seen.response(&json!(1))).await;
+    let server = TestServer::start(|request, mut reply| async move {
+        reply.json(request.response(&json!(1))).await;
         Some(reply)
     })
     .await;
@@ -209,17 +211,17 @@ async fn a_server_cannot_override_headers() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_responses_out_of_order_are_never_mixed_up() {
-    let server = TestServer::start(|seen, mut reply| async move {
+    let server = TestServer::start(|request, mut reply| async move {
         // Later requests are answered first, in either form.
-        tokio::time::sleep(Duration::from_millis(300_u64.saturating_sub(seen.id() / 5))).await;
-        let answer = seen.response(&json!({"echo": seen.id()}));
-        if seen.id() % 2 == 0 {
-            reply.json(answer).await;
+        tokio::time::sleep(Duration::from_millis(300_u64.saturating_sub(request.id() / 5))).await;
+        let response = request.response(&json!({"echo": request.id()}));
+        if request.id() % 2 == 0 {
+            reply.json(response).await;
             return Some(reply);
         }
         reply.events().await;
-        reply.event(json!({"jsonrpc": "2.0", "id": seen.id() + 1, "result": "crossed"}).to_string()).await;
-        reply.event(answer).await;
+        reply.event(json!({"jsonrpc": "2.0", "id": request.id() + 1, "result": "crossed"}).to_string()).await;
+        reply.event(response).await;
         None
     })
     .await;
@@ -230,10 +232,10 @@ async fn a_thousand_responses_out_of_order_are_never_mixed_up() {
         let client = Arc::clone(&client);
         tasks.push(tokio::spawn(async move {
             let id = pending.id;
-            let answer = pending.response_to(client.transport.send(request(id, "tools/call"))).await;
-            let answer = answer.unwrap().unwrap();
+            let response = pending.response_to(client.transport.send(request(id, "tools/call"))).await;
+            let response = response.unwrap().unwrap();
             client.requests.remove(id);
-            assert_eq!(answer.get(), json!({"echo": pending.id}).to_string());
+            assert_eq!(response.get(), json!({"echo": pending.id}).to_string());
         }));
     }
     for task in tasks {
@@ -266,8 +268,8 @@ async fn a_large_response_is_rejected_by_its_length() {
 
 #[tokio::test]
 async fn endless_responses_are_cut_at_the_limit_with_little_memory() {
-    let server = TestServer::start(|seen, mut reply| async move {
-        let piece = match seen.json()["method"].as_str().unwrap() {
+    let server = TestServer::start(|request, mut reply| async move {
+        let piece = match request.json()["method"].as_str().unwrap() {
             "body" => {
                 reply.head(200, &[JSON]).await;
                 vec![b' '; 1 << 16]
@@ -304,12 +306,12 @@ async fn endless_responses_are_cut_at_the_limit_with_little_memory() {
 
 #[tokio::test]
 async fn a_listen_stream_has_no_total_limit() {
-    let server = TestServer::start(|seen, mut reply| async move {
+    let server = TestServer::start(|request, mut reply| async move {
         reply.events().await;
         for _ in 0..500 {
             reply.event(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#).await;
         }
-        reply.event(seen.response(&json!("end"))).await;
+        reply.event(request.response(&json!("end"))).await;
         None
     })
     .await;

@@ -1,3 +1,5 @@
+//! Streamable HTTP with correct servers: responses, sessions, resumption, challenges.
+
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
     time::Instant,
@@ -20,8 +22,8 @@ const JSON: (&str, &str) = ("Content-Type", "application/json");
 
 #[tokio::test]
 async fn a_response_may_be_json() {
-    let server = TestServer::start(|seen, mut reply| async move {
-        reply.json(seen.response(&json!({"tools": []}))).await;
+    let server = TestServer::start(|request, mut reply| async move {
+        reply.json(request.response(&json!({"tools": []}))).await;
         Some(reply)
     })
     .await;
@@ -32,8 +34,8 @@ async fn a_response_may_be_json() {
     message.headers = vec![("Mcp-Method".to_owned(), "tools/list".to_owned())];
     let answer = pending.response_to(client.transport.send(message)).await;
     assert_eq!(answer.unwrap().unwrap().get(), r#"{"tools":[]}"#);
-    let seen = &server.received()[0];
-    assert_eq!((seen.method.as_str(), seen.path.as_str()), ("POST", "/mcp"));
+    let received = &server.received()[0];
+    assert_eq!((received.method.as_str(), received.path.as_str()), ("POST", "/mcp"));
     for (name, value) in [
         ("content-type", "application/json"),
         ("accept", "application/json, text/event-stream"),
@@ -41,19 +43,19 @@ async fn a_response_may_be_json() {
         ("mcp-protocol-version", "2026-07-28"),
         ("mcp-method", "tools/list"),
     ] {
-        assert_eq!(seen.header(name), Some(value), "{name}");
+        assert_eq!(received.header(name), Some(value), "{name}");
     }
-    assert_eq!(seen.header("mcp-session-id"), None);
+    assert_eq!(received.header("mcp-session-id"), None);
 }
 
 #[tokio::test]
 async fn a_response_may_come_as_an_event_after_other_messages() {
-    let server = TestServer::start(|seen, mut reply| async move {
+    let server = TestServer::start(|request, mut reply| async move {
         reply.events().await;
         reply.raw(": hello\n\n").await;
         reply.event(r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1}}"#).await;
         reply.event(r#"{"jsonrpc":"2.0","id":"s-1","method":"elicitation/create","params":{}}"#).await;
-        reply.event(seen.response(&json!("done"))).await;
+        reply.event(request.response(&json!("done"))).await;
         None
     })
     .await;
@@ -64,14 +66,17 @@ async fn a_response_may_come_as_an_event_after_other_messages() {
         matches!(&message, ServerMessage::Notification { method, .. } if method == "notifications/progress"),
         "{message:?}"
     );
-    let asked = client.messages.recv().await.unwrap();
-    assert!(matches!(&asked, ServerMessage::Request { id, .. } if id.0.get() == "\"s-1\""), "{asked:?}");
+    let server_request = client.messages.recv().await.unwrap();
+    assert!(
+        matches!(&server_request, ServerMessage::Request { id, .. } if id.0.get() == "\"s-1\""),
+        "{server_request:?}"
+    );
 }
 
 #[tokio::test]
 async fn a_connection_is_reused_after_a_stream_that_ended() {
-    let server = TestServer::start(|seen, mut reply| async move {
-        let event = format!("data: {}\n\n", seen.response(&json!(1)));
+    let server = TestServer::start(|request, mut reply| async move {
+        let event = format!("data: {}\n\n", request.response(&json!(1)));
         reply.head(200, &[("Content-Type", "text/event-stream"), ("Transfer-Encoding", "chunked")]).await;
         reply.raw(format!("{:x}\r\n{event}\r\n", event.len())).await;
         // The end of the stream comes a moment after the answer.
@@ -107,18 +112,18 @@ async fn notifications_are_accepted_with_202() {
     assert!(matches!(client.error("tools/list").await, TransportError::UnexpectedResponse(_)));
 }
 
-/// A legacy server that knows the session in `known`.
+/// A legacy server that knows the session in `known` and responds to others with the status and body in `unknown`.
 async fn session_server(unknown: (u16, &'static str), known: Arc<Mutex<Option<&'static str>>>) -> TestServer {
-    TestServer::start(move |seen, mut reply| {
+    TestServer::start(move |request, mut reply| {
         let known = *lock(&known);
         async move {
-            if seen.method == "DELETE" {
+            if request.method == "DELETE" {
                 reply.full(200, &[], "").await;
-            } else if seen.json()["method"] == "initialize" {
+            } else if request.json()["method"] == "initialize" {
                 let session = ("Mcp-Session-Id", known.unwrap_or("none"));
-                reply.full(200, &[JSON, session], seen.response(&json!({}))).await;
-            } else if seen.header("mcp-session-id") == known {
-                reply.json(seen.response(&json!("known"))).await;
+                reply.full(200, &[JSON, session], request.response(&json!({}))).await;
+            } else if request.header("mcp-session-id") == known {
+                reply.json(request.response(&json!("known"))).await;
             } else {
                 reply.full(unknown.0, &[JSON], unknown.1).await;
             }
@@ -130,9 +135,9 @@ async fn session_server(unknown: (u16, &'static str), known: Arc<Mutex<Option<&'
 
 #[tokio::test]
 async fn a_session_is_kept_expires_and_is_started_again() {
-    let words =
+    let message_text =
         r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Bad Request: No valid session ID"}}"#;
-    for unknown in [(404, "Not Found"), (400, words)] {
+    for unknown in [(404, "Not Found"), (400, message_text)] {
         let known = Arc::new(Mutex::new(Some("first")));
         let server = session_server(unknown, Arc::clone(&known)).await;
         let client = TestClient::new(&server.url);
@@ -147,8 +152,8 @@ async fn a_session_is_kept_expires_and_is_started_again() {
         client.result("initialize").await;
         assert_eq!(client.result("tools/list").await, json!("known"));
         let all = server.received();
-        let initializes = all.iter().filter(|seen| seen.json()["method"] == "initialize");
-        assert!(initializes.clone().all(|seen| seen.header("mcp-session-id").is_none()));
+        let initializes = all.iter().filter(|request| request.json()["method"] == "initialize");
+        assert!(initializes.clone().all(|request| request.header("mcp-session-id").is_none()));
         assert_eq!(initializes.count(), 2);
         // Closing deletes this session.
         client.transport.close().await;
@@ -205,17 +210,17 @@ async fn an_error_without_an_id_belongs_to_the_request() {
 async fn a_response_is_resumed_on_later_streams() {
     let polls = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&polls);
-    let server = TestServer::start(move |seen, mut reply| {
+    let server = TestServer::start(move |request, mut reply| {
         let count = Arc::clone(&count);
         async move {
             reply.events().await;
-            if seen.method == "POST" {
+            if request.method == "POST" {
                 reply.raw("id: e-1\nretry: 300\ndata: \n\n").await;
             } else if count.fetch_add(1, Ordering::SeqCst) == 0 {
-                assert_eq!(seen.header("last-event-id"), Some("e-1"));
+                assert_eq!(request.header("last-event-id"), Some("e-1"));
                 reply.raw("id: e-2\ndata: \n\n").await;
             } else {
-                assert_eq!(seen.header("last-event-id"), Some("e-2"));
+                assert_eq!(request.header("last-event-id"), Some("e-2"));
                 reply.event(r#"{"jsonrpc":"2.0","id":1,"result":"late"}"#).await;
             }
             None
@@ -253,11 +258,11 @@ async fn closing_ends_all_pending_requests() {
 
 #[tokio::test]
 async fn a_slow_session_delete_is_not_awaited() {
-    let server = TestServer::start(|seen, mut reply| async move {
-        if seen.method == "DELETE" {
+    let server = TestServer::start(|request, mut reply| async move {
+        if request.method == "DELETE" {
             reply.disconnected().await;
         }
-        reply.full(200, &[JSON, ("Mcp-Session-Id", "s")], seen.response(&json!({}))).await;
+        reply.full(200, &[JSON, ("Mcp-Session-Id", "s")], request.response(&json!({}))).await;
         Some(reply)
     })
     .await;
@@ -270,12 +275,12 @@ async fn a_slow_session_delete_is_not_awaited() {
 
 #[tokio::test]
 async fn unsolicited_messages_are_received_again_after_a_break() {
-    let server = TestServer::start(|seen, mut reply| async move {
-        if seen.method == "POST" {
-            reply.full(200, &[JSON, ("Mcp-Session-Id", "s")], seen.response(&json!({}))).await;
+    let server = TestServer::start(|request, mut reply| async move {
+        if request.method == "POST" {
+            reply.full(200, &[JSON, ("Mcp-Session-Id", "s")], request.response(&json!({}))).await;
             return Some(reply);
         }
-        assert_eq!(seen.header("mcp-session-id"), Some("s"));
+        assert_eq!(request.header("mcp-session-id"), Some("s"));
         reply.events().await;
         reply.raw("retry: 10\nid: 5\n\n").await;
         // Responses do not belong on this stream.
@@ -323,8 +328,8 @@ struct FakeAuthorizer {
 
 impl Authorizer for FakeAuthorizer {
     fn token(&self) -> BoxFuture<'_, Option<SecretHeader>> {
-        let met = lock(&self.challenges).len();
-        Box::pin(async move { (met > 0).then(|| SecretHeader::bearer(&format!("token-{met}")))? })
+        let count = lock(&self.challenges).len();
+        Box::pin(async move { (count > 0).then(|| SecretHeader::bearer(&format!("token-{count}")))? })
     }
 
     fn handle_challenge<'a>(
@@ -334,20 +339,20 @@ impl Authorizer for FakeAuthorizer {
         text: Option<&'a str>,
     ) -> BoxFuture<'a, Result<bool, ChallengeError>> {
         lock(&self.challenges).push((status, text.map(str::to_owned)));
-        let answer = if self.fails { Err(ChallengeError("nobody signed in".to_owned())) } else { Ok(true) };
-        Box::pin(async move { answer })
+        let outcome = if self.fails { Err(ChallengeError("nobody signed in".to_owned())) } else { Ok(true) };
+        Box::pin(async move { outcome })
     }
 }
 
 #[tokio::test]
 async fn each_kind_of_challenge_is_handled_once() {
-    let server = TestServer::start(|seen, mut reply| async move {
-        match seen.header("authorization") {
+    let server = TestServer::start(|request, mut reply| async move {
+        match request.header("authorization") {
             None => reply.full(401, &[("WWW-Authenticate", "Bearer resource_metadata=\"m\"")], "").await,
             Some("Bearer token-1") => {
                 reply.full(403, &[("WWW-Authenticate", "Bearer error=\"insufficient_scope\"")], "").await;
             }
-            Some("Bearer token-2") => reply.json(seen.response(&json!("in"))).await,
+            Some("Bearer token-2") => reply.json(request.response(&json!("in"))).await,
             Some(other) => reply.full(401, &[], format!("{other} is not known")).await,
         }
         Some(reply)
@@ -358,10 +363,10 @@ async fn each_kind_of_challenge_is_handled_once() {
         HttpTarget::new(&server.url, []).unwrap().with_authorizer(Arc::<FakeAuthorizer>::clone(&authorizer));
     let client = TestClient::with(target, WireLimits::default());
     assert_eq!(client.result("tools/call").await, json!("in"));
-    let met = lock(&authorizer.challenges).clone();
-    assert_eq!(met[0], (401, Some("Bearer resource_metadata=\"m\"".to_owned())));
-    assert_eq!((met[1].0, met.len()), (403, 2));
-    let bodies: Vec<_> = server.received().into_iter().map(|seen| seen.body).collect();
+    let challenges = lock(&authorizer.challenges).clone();
+    assert_eq!(challenges[0], (401, Some("Bearer resource_metadata=\"m\"".to_owned())));
+    assert_eq!((challenges[1].0, challenges.len()), (403, 2));
+    let bodies: Vec<_> = server.received().into_iter().map(|request| request.body).collect();
     assert!(bodies.windows(2).all(|two| two[0] == two[1]), "the same message each time");
     // From now on no token is valid: there is one retry.
     lock(&authorizer.challenges).push((0, None));
@@ -387,7 +392,7 @@ async fn an_unmet_challenge_is_an_error_with_the_reason() {
     assert!(matches!(error, TransportError::Status { status: 401, .. }));
 }
 
-/// Proves every request with a counter and the current nonce; its token is never handle_challenge.
+/// Sends a proof with every request, made of a counter and the current nonce; its token is never challenged.
 #[derive(Debug, Default)]
 struct FakeDpopAuthorizer {
     nonce: Mutex<String>,
@@ -421,17 +426,17 @@ impl Authorizer for FakeDpopAuthorizer {
 
 #[tokio::test]
 async fn a_new_nonce_costs_one_retry_and_no_new_token() {
-    let wants = ("WWW-Authenticate", "DPoP error=\"use_dpop_nonce\"");
-    let server = TestServer::start(move |seen, mut reply| async move {
-        match seen.header("dpop").unwrap().split(' ').nth(2) {
+    let nonce_challenge = ("WWW-Authenticate", "DPoP error=\"use_dpop_nonce\"");
+    let server = TestServer::start(move |request, mut reply| async move {
+        match request.header("dpop").unwrap().split(' ').nth(2) {
             Some("first") => {
-                let body = seen.response(&json!("in"));
+                let body = request.response(&json!("in"));
                 let headers = [("DPoP-Nonce", "second"), ("Content-Type", "application/json")];
                 reply.full(200, &headers, body).await;
             }
-            Some("second") => reply.full(401, &[wants, ("DPoP-Nonce", "third")], "").await,
-            Some("third") => reply.full(401, &[wants], "").await,
-            _ => reply.full(401, &[wants, ("DPoP-Nonce", "first")], "").await,
+            Some("second") => reply.full(401, &[nonce_challenge, ("DPoP-Nonce", "third")], "").await,
+            Some("third") => reply.full(401, &[nonce_challenge], "").await,
+            _ => reply.full(401, &[nonce_challenge, ("DPoP-Nonce", "first")], "").await,
         }
         Some(reply)
     })
@@ -441,7 +446,7 @@ async fn a_new_nonce_costs_one_retry_and_no_new_token() {
     let client = TestClient::with(target, WireLimits::default());
     assert_eq!(client.result("tools/call").await, json!("in"));
     let proofs: Vec<_> =
-        server.received().iter().map(|seen| seen.header("dpop").unwrap().to_owned()).collect();
+        server.received().iter().map(|request| request.header("dpop").unwrap().to_owned()).collect();
     assert_eq!(proofs, ["POST /mcp  0", "POST /mcp first 1"]);
     // A server that keeps asking for nonces gets each message twice, and the authorizer no challenge.
     let error = client.error("tools/call").await;
@@ -453,17 +458,17 @@ async fn a_new_nonce_costs_one_retry_and_no_new_token() {
 /// A call is sent again only if it was certainly not processed.
 #[test]
 fn only_errors_about_our_session_expire_it() {
-    let status = |status, words: &str| TransportError::Status {
+    let status = |status, message_text: &str| TransportError::Status {
         status,
-        error: Some(RpcError { code: SERVER_ERROR, message: words.to_owned(), data: None }),
+        error: Some(RpcError { code: SERVER_ERROR, message: message_text.to_owned(), data: None }),
         excerpt: None,
         challenge: None,
     };
-    for words in ["Bad Request: No valid session ID provided", "Bad Request: Server not initialized"] {
-        assert!(is_unknown_session(&status(400, words)), "{words}");
+    for message_text in ["Bad Request: No valid session ID provided", "Bad Request: Server not initialized"] {
+        assert!(is_unknown_session(&status(400, message_text)), "{message_text}");
     }
-    for words in ["could not save session", "session limit of the database reached", "no"] {
-        assert!(!is_unknown_session(&status(400, words)), "{words}");
+    for message_text in ["could not save session", "session limit of the database reached", "no"] {
+        assert!(!is_unknown_session(&status(400, message_text)), "{message_text}");
     }
     assert!(is_unknown_session(&status(404, "no")));
     assert!(!is_unknown_session(&status(500, "No valid session ID provided")));

@@ -35,11 +35,11 @@ pub trait Authorizer: Send + Sync {
         let _ = nonce;
     }
 
-    /// Handles a 401, or a 403 for insufficient scope, to a request that carried `sent`. Returns whether the request may
-    /// succeed if it is sent again: a token that was replaced in the meantime needs no more than that.
+    /// Handles a 401, or a 403 for insufficient scope, to a request that carried `sent_token`. Returns whether the
+    /// request may succeed if it is sent again; if the token was replaced in the meantime, that is enough.
     fn handle_challenge<'a>(
         &'a self,
-        sent: Option<&'a SecretHeader>,
+        sent_token: Option<&'a SecretHeader>,
         status: u16,
         www_authenticate: Option<&'a str>,
     ) -> BoxFuture<'a, Result<bool, ChallengeError>>;

@@ -59,7 +59,7 @@ impl ReceivedRequest {
 #[derive(Debug)]
 pub(crate) struct Reply {
     stream: TcpStream,
-    keep: bool,
+    keeps_alive: bool,
 }
 
 impl Reply {
@@ -69,7 +69,7 @@ impl Reply {
         let length = body.len().to_string();
         self.head(status, &[headers, &[("Content-Length", &length)]].concat()).await;
         self.raw(body).await;
-        self.keep = true;
+        self.keeps_alive = true;
     }
 
     pub(crate) async fn json(&mut self, body: impl AsRef<[u8]>) {
@@ -114,7 +114,7 @@ impl Reply {
 
     /// Expects another request on this connection.
     pub(crate) fn keep_alive(&mut self) {
-        self.keep = true;
+        self.keeps_alive = true;
     }
 
     /// Resets the connection.
@@ -146,16 +146,16 @@ impl TestServer {
         F: Fn(ReceivedRequest, Reply) -> R + Send + Sync + 'static,
         R: Future<Output = Option<Reply>> + Send + 'static,
     {
-        let handler: Arc<Handler> = Arc::new(move |seen, reply| Box::pin(handler(seen, reply)));
+        let handler: Arc<Handler> = Arc::new(move |request, reply| Box::pin(handler(request, reply)));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         let received = Arc::new(Mutex::new(Vec::new()));
         let connections = Arc::new(AtomicUsize::new(0));
-        let (all, count) = (Arc::clone(&received), Arc::clone(&connections));
+        let (shared, count) = (Arc::clone(&received), Arc::clone(&connections));
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 count.fetch_add(1, Ordering::SeqCst);
-                tokio::spawn(serve(stream, Arc::clone(&handler), Arc::clone(&all)));
+                tokio::spawn(serve(stream, Arc::clone(&handler), Arc::clone(&shared)));
             }
         });
         Self { url, received, connections, task }
@@ -170,13 +170,13 @@ impl TestServer {
     }
 }
 
-async fn serve(stream: TcpStream, handler: Arc<Handler>, all: Arc<Mutex<Vec<ReceivedRequest>>>) {
-    let mut reply = Reply { stream, keep: false };
-    while let Ok(seen) = read_request(&mut reply.stream).await {
-        all.lock().unwrap().push(seen.clone());
-        reply.keep = false;
-        match handler(seen, reply).await {
-            Some(again) if again.keep => reply = again,
+async fn serve(stream: TcpStream, handler: Arc<Handler>, received: Arc<Mutex<Vec<ReceivedRequest>>>) {
+    let mut reply = Reply { stream, keeps_alive: false };
+    while let Ok(request) = read_request(&mut reply.stream).await {
+        received.lock().unwrap().push(request.clone());
+        reply.keeps_alive = false;
+        match handler(request, reply).await {
+            Some(reusable) if reusable.keeps_alive => reply = reusable,
             _ => return,
         }
     }

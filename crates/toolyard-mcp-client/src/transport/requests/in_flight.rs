@@ -21,7 +21,7 @@ use toolyard_mcp::Progress;
 
 use crate::{
     sync::lock,
-    transport::requests::recipient::{Originator, RecipientDecision, decide_recipient},
+    transport::requests::recipient::{OriginKey, RecipientDecision, decide_recipient},
 };
 
 /// For how long a server may send messages about a call that was abandoned.
@@ -29,29 +29,26 @@ const CANCEL_GRACE: Duration = Duration::from_secs(60);
 /// Abandoned calls that are remembered.
 const MAX_ABANDONED_CALLS: usize = 64;
 
-/// The in-flight requests of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct InFlightRequests(Mutex<InFlightState>);
 
 #[derive(Debug, Default)]
 struct InFlightState {
     requests: HashMap<u64, Arc<InFlightRequest>>,
-    /// Sessions whose calls were abandoned, and when.
+    /// Ids of clients' sessions whose calls were abandoned, and when.
     abandoned: VecDeque<(u64, Instant)>,
 }
 
-/// On whose behalf a request is made.
 #[derive(Debug, Clone)]
 pub(crate) enum RequestOrigin {
     /// The connection itself.
     Internal,
-    /// A caller that cannot be reached.
+    /// A call without a caller: the input handler of the connection answers for it.
     Detached,
     /// A caller that takes progress and answers input requests, and the deadline that its progress extends.
     Caller(Arc<dyn Caller>, Option<Arc<ExtendableDeadline>>),
 }
 
-/// One in-flight request.
 #[derive(Debug)]
 pub(crate) struct InFlightRequest {
     origin: RequestOrigin,
@@ -62,7 +59,6 @@ pub(crate) struct InFlightRequest {
     is_finished: AtomicBool,
 }
 
-/// Who a server message is for.
 #[derive(Debug)]
 pub(crate) enum Recipient {
     /// The caller of this request.
@@ -76,7 +72,6 @@ pub(crate) enum Recipient {
 }
 
 impl InFlightRequests {
-    /// Starts to track a request.
     pub(crate) fn insert(&self, id: u64, origin: RequestOrigin) -> Arc<InFlightRequest> {
         let request = Arc::new(InFlightRequest::new(origin));
         lock(&self.0).requests.insert(id, Arc::clone(&request));
@@ -84,10 +79,10 @@ impl InFlightRequests {
     }
 
     /// Ends a request that was answered or abandoned.
-    pub(crate) fn remove(&self, id: u64, answered: bool) {
+    pub(crate) fn remove(&self, id: u64, is_answered: bool) {
         let mut state = lock(&self.0);
         let Some(request) = state.requests.remove(&id) else { return };
-        if let (Originator::Caller(session), false) = (request.origin.originator(), answered) {
+        if let (OriginKey::Caller(session), false) = (request.origin.key(), is_answered) {
             if state.abandoned.len() == MAX_ABANDONED_CALLS {
                 state.abandoned.pop_front();
             }
@@ -99,14 +94,19 @@ impl InFlightRequests {
     }
 
     /// Passes progress and log messages to their caller. Returns whether there is one.
-    pub(crate) fn handle_notification(&self, method: &str, params: &RawJson, related: Option<u64>) -> bool {
+    pub(crate) fn handle_notification(
+        &self,
+        method: &str,
+        params: &RawJson,
+        related_request: Option<u64>,
+    ) -> bool {
         match method {
             "notifications/progress" => {
                 let progress = Progress::read(params);
                 let request = progress.token.and_then(|id| lock(&self.0).requests.get(&id).cloned());
                 request.inspect(|request| request.handle_progress(progress)).is_some()
             }
-            "notifications/message" => match self.recipient(related) {
+            "notifications/message" => match self.recipient(related_request) {
                 Recipient::Caller(caller, _) => {
                     caller.log(params);
                     true
@@ -118,15 +118,15 @@ impl InFlightRequests {
     }
 
     /// Who a message is for that came on the stream of a request, or on a stream shared by all.
-    pub(crate) fn recipient(&self, related: Option<u64>) -> Recipient {
+    pub(crate) fn recipient(&self, related_request: Option<u64>) -> Recipient {
         let mut state = lock(&self.0);
         while state.abandoned.front().is_some_and(|(_, since)| since.elapsed() > CANCEL_GRACE) {
             state.abandoned.pop_front();
         }
-        let in_flight: Vec<(u64, Originator)> =
-            state.requests.iter().map(|(id, request)| (*id, request.origin.originator())).collect();
+        let in_flight: Vec<(u64, OriginKey)> =
+            state.requests.iter().map(|(id, request)| (*id, request.origin.key())).collect();
         let abandoned: Vec<u64> = state.abandoned.iter().map(|(session, _)| *session).collect();
-        match decide_recipient(related, &in_flight, &abandoned) {
+        match decide_recipient(related_request, &in_flight, &abandoned) {
             RecipientDecision::Request(id) => match state.requests.get(&id) {
                 Some(request) => match &request.origin {
                     RequestOrigin::Caller(caller, _) => {
@@ -148,11 +148,11 @@ impl InFlightRequests {
 }
 
 impl RequestOrigin {
-    fn originator(&self) -> Originator {
+    fn key(&self) -> OriginKey {
         match self {
-            Self::Internal => Originator::Internal,
-            Self::Detached => Originator::Detached,
-            Self::Caller(caller, _) => Originator::Caller(caller.session_id()),
+            Self::Internal => OriginKey::Internal,
+            Self::Detached => OriginKey::Detached,
+            Self::Caller(caller, _) => OriginKey::Caller(caller.session_id()),
         }
     }
 
@@ -215,7 +215,7 @@ impl InFlightRequest {
         InputPause(self)
     }
 
-    /// Waits for the end of the request, from now on.
+    /// Completes when the request ends. An earlier end is not noticed; see [`Self::is_finished`].
     pub(crate) fn finished(&self) -> Notified<'_> {
         self.finished.notified()
     }
@@ -245,9 +245,9 @@ mod tests {
 
     use super::*;
 
-    const LIMIT: Duration = Duration::from_secs(10);
+    const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 
-    fn progress(requests: &InFlightRequests, token: u64) {
+    fn report_progress(requests: &InFlightRequests, token: u64) {
         let params = json!({"progressToken": token, "progress": 1}).into();
         assert!(requests.handle_notification("notifications/progress", &params, None));
     }
@@ -260,11 +260,11 @@ mod tests {
         tokio::spawn(async move {
             for _ in 0..5 {
                 sleep(Duration::from_secs(8)).await;
-                progress(&server, 1);
+                report_progress(&server, 1);
             }
         });
         let started = Instant::now();
-        assert_eq!(request.with_idle_timeout(LIMIT, pending::<()>()).await, None);
+        assert_eq!(request.with_idle_timeout(IDLE_TIMEOUT, pending::<()>()).await, None);
         assert_eq!(started.elapsed(), Duration::from_secs(50));
     }
 
@@ -279,7 +279,7 @@ mod tests {
             sleep(Duration::from_secs(300)).await;
         });
         let started = Instant::now();
-        assert_eq!(request.with_idle_timeout(LIMIT, pending::<()>()).await, None);
+        assert_eq!(request.with_idle_timeout(IDLE_TIMEOUT, pending::<()>()).await, None);
         assert_eq!(started.elapsed(), Duration::from_secs(315));
     }
 

@@ -20,7 +20,7 @@ use crate::{
 /// Server messages that may be queued; further ones are dropped.
 const MAX_QUEUED_MESSAGES: usize = 256;
 
-/// A message that is not a response.
+/// What a connection receives besides responses.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ServerMessage {
@@ -33,7 +33,7 @@ pub enum ServerMessage {
         /// The parameters as they were sent.
         params: Option<RawJson>,
         /// The request on whose stream it came, where each request has a stream.
-        related: Option<u64>,
+        related_request: Option<u64>,
     },
     /// A notification.
     Notification {
@@ -102,7 +102,7 @@ impl PendingRequest {
 }
 
 impl PendingRequests {
-    /// No requests yet, at most `limit` at a time; and the receiver of all other messages.
+    /// Returns an empty set for at most `limit` requests at a time, and the receiver of all other messages.
     pub fn new(limit: usize) -> (Self, mpsc::Receiver<ServerMessage>) {
         let (messages, receiver) = mpsc::channel(MAX_QUEUED_MESSAGES);
         let requests = Self {
@@ -148,13 +148,15 @@ impl PendingRequests {
     }
 
     /// Delivers a message that came on the stream of one request.
-    pub fn deliver_related(&self, message: Message, related: Option<u64>) {
+    pub fn deliver_related(&self, message: Message, related_request: Option<u64>) {
         let message = match message {
             Message::Response { id, outcome } => return self.resolve(id, Ok(outcome)),
-            Message::Request { id, method, params } => ServerMessage::Request { id, method, params, related },
+            Message::Request { id, method, params } => {
+                ServerMessage::Request { id, method, params, related_request }
+            }
             // At once, so that no progress is reported after the response.
             Message::Notification { method, params: Some(params) }
-                if self.in_flight.handle_notification(&method, &params, related) =>
+                if self.in_flight.handle_notification(&method, &params, related_request) =>
             {
                 return;
             }

@@ -1,20 +1,19 @@
 //! Decides which caller a server message belongs to.
 
-/// Who made a request.
+/// A `RequestOrigin`, reduced to what the decision needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Originator {
+pub(crate) enum OriginKey {
     /// The connection itself, for example to list tools.
     Internal,
-    /// A caller that cannot be reached.
+    /// A call without a caller.
     Detached,
-    /// A caller in the session with this id.
+    /// A caller in the client's session with this id.
     Caller(u64),
 }
 
 /// Which request a server message belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RecipientDecision {
-    /// The request with this id.
     Request(u64),
     /// No caller: the input handler of the connection takes it.
     Handler,
@@ -24,30 +23,30 @@ pub(crate) enum RecipientDecision {
     Ambiguous,
 }
 
-/// Decides on a message that came on the stream of request `related`, or on a stream shared by all. On a shared stream
+/// Decides on a message that came on the stream of `related_request`, or on a stream shared by all. On a shared stream
 /// the caller is only certain while all requests are from one session. `abandoned` are sessions that gave up a call a
-/// moment ago, because the server may not know that yet. A question must never reach the wrong caller.
+/// moment ago, because the server may not know that yet. An input request must never reach the wrong caller.
 pub(crate) fn decide_recipient(
-    related: Option<u64>,
-    in_flight: &[(u64, Originator)],
+    related_request: Option<u64>,
+    in_flight: &[(u64, OriginKey)],
     abandoned: &[u64],
 ) -> RecipientDecision {
-    if let Some(related) = related {
-        return match in_flight.iter().find(|(id, _)| *id == related) {
+    if let Some(related_request) = related_request {
+        return match in_flight.iter().find(|(id, _)| *id == related_request) {
             None => RecipientDecision::Finished,
-            Some((id, Originator::Caller(_))) => RecipientDecision::Request(*id),
-            Some((_, Originator::Internal | Originator::Detached)) => RecipientDecision::Handler,
+            Some((id, OriginKey::Caller(_))) => RecipientDecision::Request(*id),
+            Some((_, OriginKey::Internal | OriginKey::Detached)) => RecipientDecision::Handler,
         };
     }
-    let calls = || in_flight.iter().filter(|(_, originator)| *originator != Originator::Internal);
-    let abandoned = abandoned.iter().map(|session| Originator::Caller(*session));
-    let mut originators = calls().map(|(_, originator)| *originator).chain(abandoned);
-    match originators.next() {
+    let calls = || in_flight.iter().filter(|(_, origin)| *origin != OriginKey::Internal);
+    let abandoned = abandoned.iter().map(|session| OriginKey::Caller(*session));
+    let mut origins = calls().map(|(_, origin)| *origin).chain(abandoned);
+    match origins.next() {
         None => RecipientDecision::Handler,
-        Some(first) if originators.any(|originator| originator != first) => RecipientDecision::Ambiguous,
-        Some(Originator::Detached | Originator::Internal) => RecipientDecision::Handler,
+        Some(first) if origins.any(|origin| origin != first) => RecipientDecision::Ambiguous,
+        Some(OriginKey::Detached | OriginKey::Internal) => RecipientDecision::Handler,
         // The latest call of the session.
-        Some(Originator::Caller(_)) => {
+        Some(OriginKey::Caller(_)) => {
             calls().map(|(id, _)| *id).max().map_or(RecipientDecision::Finished, RecipientDecision::Request)
         }
     }
@@ -59,19 +58,19 @@ mod tests {
 
     use super::*;
 
-    const A: Originator = Originator::Caller(1);
-    const B: Originator = Originator::Caller(2);
+    const A: OriginKey = OriginKey::Caller(1);
+    const B: OriginKey = OriginKey::Caller(2);
 
     #[test]
     fn the_stream_decides_or_else_the_only_session() {
         let decide = decide_recipient;
         assert_eq!(decide(Some(7), &[(7, A), (8, B)], &[]), RecipientDecision::Request(7));
         assert_eq!(decide(Some(9), &[(7, A)], &[]), RecipientDecision::Finished);
-        assert_eq!(decide(None, &[(7, A), (3, Originator::Internal)], &[]), RecipientDecision::Request(7));
+        assert_eq!(decide(None, &[(7, A), (3, OriginKey::Internal)], &[]), RecipientDecision::Request(7));
         assert_eq!(decide(None, &[(7, A), (9, A), (8, A)], &[]), RecipientDecision::Request(9));
         assert_eq!(decide(None, &[(7, A), (8, B)], &[]), RecipientDecision::Ambiguous);
-        assert_eq!(decide(None, &[(7, A), (8, Originator::Detached)], &[]), RecipientDecision::Ambiguous);
-        assert_eq!(decide(None, &[(8, Originator::Detached)], &[]), RecipientDecision::Handler);
+        assert_eq!(decide(None, &[(7, A), (8, OriginKey::Detached)], &[]), RecipientDecision::Ambiguous);
+        assert_eq!(decide(None, &[(8, OriginKey::Detached)], &[]), RecipientDecision::Handler);
         assert_eq!(decide(None, &[], &[]), RecipientDecision::Handler);
     }
 
@@ -82,11 +81,11 @@ mod tests {
         assert_eq!(decide_recipient(None, &[], &[1]), RecipientDecision::Finished);
     }
 
-    fn originator() -> impl Strategy<Value = Originator> {
+    fn origin() -> impl Strategy<Value = OriginKey> {
         prop_oneof![
-            Just(Originator::Internal),
-            Just(Originator::Detached),
-            (0_u64..3).prop_map(Originator::Caller)
+            Just(OriginKey::Internal),
+            Just(OriginKey::Detached),
+            (0_u64..3).prop_map(OriginKey::Caller)
         ]
     }
 
@@ -95,20 +94,20 @@ mod tests {
 
         #[test]
         fn a_caller_is_chosen_only_if_no_other_is_possible(
-            originators in prop::collection::vec(originator(), 0..6),
+            origins in prop::collection::vec(origin(), 0..6),
             abandoned in prop::collection::vec(0_u64..3, 0..3),
-            related in prop::option::of(0_u64..8),
+            related_request in prop::option::of(0_u64..8),
         ) {
-            let in_flight: Vec<(u64, Originator)> = (0..).zip(originators.iter().copied()).collect();
-            if let RecipientDecision::Request(id) = decide_recipient(related, &in_flight, &abandoned) {
-                let (_, originator) = in_flight.iter().find(|(known, _)| *known == id).unwrap();
-                let Originator::Caller(session) = originator else { panic!("{originator:?}") };
-                match related {
-                    Some(related) => prop_assert_eq!(related, id),
+            let in_flight: Vec<(u64, OriginKey)> = (0..).zip(origins.iter().copied()).collect();
+            if let RecipientDecision::Request(id) = decide_recipient(related_request, &in_flight, &abandoned) {
+                let (_, origin) = in_flight.iter().find(|(known, _)| *known == id).unwrap();
+                let OriginKey::Caller(session) = origin else { panic!("{origin:?}") };
+                match related_request {
+                    Some(related_request) => prop_assert_eq!(related_request, id),
                     None => {
                         prop_assert!(abandoned.iter().all(|one| one == session));
                         prop_assert!(
-                            originators.iter().all(|one| one == originator || *one == Originator::Internal)
+                            origins.iter().all(|one| one == origin || *one == OriginKey::Internal)
                         );
                     }
                 }

@@ -34,7 +34,6 @@ const DRAIN_TIMEOUT: Duration = Duration::from_millis(250);
 const PIPE_CLOSED_GRACE: Duration = Duration::from_millis(500);
 /// Consecutive invalid messages after which the connection is closed.
 const MAX_CONSECUTIVE_INVALID_LINES: u32 = 1_000;
-/// How much of an invalid line is logged.
 const MAX_LOGGED_LINE_CHARS: usize = 400;
 
 /// A connection to a server that runs as a child process. Dropping it shuts the server down in the background.
@@ -44,8 +43,10 @@ pub struct StdioTransport {
     /// Bytes that may still be queued.
     queue_capacity: Arc<Semaphore>,
     stderr_tail: Arc<StderrTail>,
+    /// Set to true to end the connection.
     stop: watch::Sender<bool>,
-    gone: watch::Receiver<bool>,
+    /// Becomes true when no process of the server is left.
+    ended: watch::Receiver<bool>,
 }
 
 /// A message on its way to the server, and its share of the queue's capacity.
@@ -64,7 +65,7 @@ impl StdioTransport {
         let (process, pipes) = ServerProcess::start(&launch).await?;
         let (queue, queued) = mpsc::unbounded_channel();
         let (stop, stopped) = watch::channel(false);
-        let (gone_sender, gone) = watch::channel(false);
+        let (ended_sender, ended) = watch::channel(false);
         let queue_capacity = Arc::new(Semaphore::new(MAX_QUEUED_BYTES as usize));
         let stderr_tail = launch.stderr_tail;
         let connection = ProcessConnection {
@@ -76,13 +77,13 @@ impl StdioTransport {
         };
         tokio::spawn(async move {
             connection.run(pipes, queued, stopped).await;
-            gone_sender.send_replace(true);
+            ended_sender.send_replace(true);
         });
-        Ok(Self { requests, queue, queue_capacity, stderr_tail, stop, gone })
+        Ok(Self { requests, queue, queue_capacity, stderr_tail, stop, ended })
     }
 
     fn closed_error(&self) -> TransportError {
-        self.requests.closed().unwrap_or_else(input_closed)
+        self.requests.closed().unwrap_or_else(input_closed_error)
     }
 
     async fn enqueue(&self, message: OutgoingMessage) -> Result<SendOutcome, TransportError> {
@@ -105,7 +106,7 @@ impl Transport for StdioTransport {
             self.requests.close(&TransportError::Closed);
             self.stop.send_replace(true);
             // An error means that the runtime is shutting down.
-            let _ = self.gone.clone().wait_for(|gone| *gone).await;
+            let _ = self.ended.clone().wait_for(|ended| *ended).await;
         })
     }
 
@@ -118,14 +119,14 @@ impl fmt::Debug for StdioTransport {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("StdioTransport")
-            .field("gone", &*self.gone.borrow())
+            .field("ended", &*self.ended.borrow())
             .field("queue_capacity", &self.queue_capacity.available_permits())
             .field("stderr_tail", &self.stderr_tail)
             .finish_non_exhaustive()
     }
 }
 
-/// The task that owns a server process from its start until nothing of it is left.
+/// The task that owns a server process from its start until no process of it is left.
 struct ProcessConnection {
     process: ServerProcess,
     requests: Arc<PendingRequests>,
@@ -143,8 +144,8 @@ impl ProcessConnection {
     ) {
         let mut writer = tokio::spawn(write_messages(pipes.stdin, queued));
         let stderr_tail = Arc::clone(&self.stderr_tail);
-        let mut stderr_reader = tokio::spawn(async move { stderr_tail.fill(pipes.stderr).await });
-        let error = self.until_closed(pipes.stdout, stopped, &mut writer, &mut stderr_reader).await;
+        let mut stderr_reader = tokio::spawn(async move { stderr_tail.read_from(pipes.stderr).await });
+        let error = self.run_until_closed(pipes.stdout, stopped, &mut writer, &mut stderr_reader).await;
         self.requests.close(&error);
         self.queue_capacity.close();
         writer.abort();
@@ -158,7 +159,7 @@ impl ProcessConnection {
     }
 
     /// Reads messages until the connection ends, and returns why it did.
-    async fn until_closed(
+    async fn run_until_closed(
         &mut self,
         stdout: ChildStdout,
         mut stopped: watch::Receiver<bool>,
@@ -169,8 +170,8 @@ impl ProcessConnection {
         let stderr_tail = Arc::clone(&self.stderr_tail);
         let mut reading = std::pin::pin!(read_messages(stdout, self.limits, &requests, &stderr_tail));
         let status = tokio::select! {
-            () = stop_requested(&mut stopped) => return TransportError::Closed,
-            () = input_stays_closed(writer) => return input_closed(),
+            () = wait_for_stop(&mut stopped) => return TransportError::Closed,
+            () = wait_for_closed_input(writer) => return input_closed_error(),
             outcome = &mut reading => match outcome {
                 Err(error) => return error,
                 Ok(()) => timeout(PIPE_CLOSED_GRACE, self.process.exited()).await.ok(),
@@ -191,18 +192,19 @@ impl ProcessConnection {
 }
 
 /// Waits until the transport is closed or dropped.
-async fn stop_requested(stopped: &mut watch::Receiver<bool>) {
+async fn wait_for_stop(stopped: &mut watch::Receiver<bool>) {
     // An error means that the transport is dropped.
     let _ = stopped.wait_for(|stop| *stop).await;
 }
 
-/// Waits until the server does not take input any more. A server that is exiting shows that otherwise, and soon.
-async fn input_stays_closed(writer: &mut JoinHandle<()>) {
+/// Waits until the server has closed its input, and a little longer: if it is exiting, its exit is noticed first and is
+/// the better error.
+async fn wait_for_closed_input(writer: &mut JoinHandle<()>) {
     let _ = writer.await;
     sleep(PIPE_CLOSED_GRACE).await;
 }
 
-fn input_closed() -> TransportError {
+fn input_closed_error() -> TransportError {
     TransportError::ConnectionLost("the server closed its standard input".to_owned())
 }
 
@@ -221,7 +223,7 @@ async fn read_messages(
     stderr_tail: &StderrTail,
 ) -> Result<(), TransportError> {
     let mut lines = LineReader::new(stdout, &limits);
-    let mut invalid = 0;
+    let mut consecutive_invalid = 0;
     loop {
         let messages = match lines.next().await {
             Ok(None) => return Ok(()),
@@ -237,14 +239,14 @@ async fn read_messages(
         };
         match messages {
             Ok(messages) => {
-                invalid = 0;
+                consecutive_invalid = 0;
                 messages.into_iter().for_each(|message| requests.deliver(message));
             }
             Err(error @ (WireError::TooLong { .. } | WireError::TooDeep { .. })) => return Err(error.into()),
             Err(error) => {
-                invalid += 1;
+                consecutive_invalid += 1;
                 stderr_tail.push_line(&log_line("stdout: invalid message: ", &error.to_string()));
-                if invalid >= MAX_CONSECUTIVE_INVALID_LINES {
+                if consecutive_invalid >= MAX_CONSECUTIVE_INVALID_LINES {
                     return Err(error.into());
                 }
             }

@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn only_harmless_and_named_variables_are_inherited() {
-        let ours = [
+        let host_variables = [
             pair("PATH", "/bin"),
             pair("LC_ALL", "C"),
             pair("AWS_SECRET_ACCESS_KEY", "secret"),
@@ -70,7 +70,7 @@ mod tests {
             pair("TERM", "() { evil; }"),
         ];
         let extra = BTreeMap::from([pair("PATH", "/opt/bin:/bin"), pair("MODE", "fast")]);
-        let environment = server_environment(ours, &["GITHUB_TOKEN".to_owned()], &extra);
+        let environment = server_environment(host_variables, &["GITHUB_TOKEN".to_owned()], &extra);
         let expected = [
             pair("GITHUB_TOKEN", "named"),
             pair("LC_ALL", "C"),
@@ -84,10 +84,10 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(1_000))]
 
         #[test]
-        fn no_other_variable_is_inherited(ours in prop::collection::btree_map("[A-Z_]{1,6}", ".{0,4}", 0..20)) {
-            for (name, value) in server_environment(ours.clone(), &[], &BTreeMap::new()) {
+        fn no_other_variable_is_inherited(host_variables in prop::collection::btree_map("[A-Z_]{1,6}", ".{0,4}", 0..20)) {
+            for (name, value) in server_environment(host_variables.clone(), &[], &BTreeMap::new()) {
                 prop_assert!(is_inherited(&name));
-                prop_assert_eq!(ours.get(&name), Some(&value));
+                prop_assert_eq!(host_variables.get(&name), Some(&value));
             }
         }
     }

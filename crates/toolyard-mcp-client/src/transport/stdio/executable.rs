@@ -7,7 +7,6 @@ use rustix::fs::{Access, access};
 /// The search path if the environment has no `PATH`.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Why a command has no executable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ExecutableError {
     #[error("the working directory `{}` does not exist", .0.display())]
@@ -27,7 +26,6 @@ pub(super) enum ExecutableError {
     NotInPath { command: String, path: String },
 }
 
-/// What is at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PathKind {
     Missing,
@@ -45,7 +43,6 @@ pub(super) fn probe_path(path: &Path) -> PathKind {
     }
 }
 
-/// The executable of a command.
 pub(super) fn find(
     command: &str,
     environment: &[(String, String)],
@@ -129,19 +126,22 @@ mod tests {
 
     #[test]
     fn errors_name_what_is_missing() {
-        let fails = |result: Result<PathBuf, ExecutableError>, expected: &str| {
+        let assert_error = |result: Result<PathBuf, ExecutableError>, expected: &str| {
             let message = result.unwrap_err().to_string();
             assert!(message.contains(expected), "{message}");
         };
-        fails(
+        assert_error(
             search("uvx", Some("/opt/bin:/usr/bin"), None),
             "`uvx` was not found in PATH (/opt/bin:/usr/bin)",
         );
-        fails(search("readme", Some("/opt/bin"), None), "`/opt/bin/readme` is not executable");
-        fails(search("folder", Some("/opt/bin"), None), "not found in PATH");
-        fails(search("/opt/bin/folder", None, None), "is a directory");
-        fails(search("/opt/bin/uvx", None, None), "does not exist");
-        fails(search("npx", None, Some("/nowhere")), "the working directory `/nowhere` does not exist");
-        fails(search("", None, None), "no command");
+        assert_error(search("readme", Some("/opt/bin"), None), "`/opt/bin/readme` is not executable");
+        assert_error(search("folder", Some("/opt/bin"), None), "not found in PATH");
+        assert_error(search("/opt/bin/folder", None, None), "is a directory");
+        assert_error(search("/opt/bin/uvx", None, None), "does not exist");
+        assert_error(
+            search("npx", None, Some("/nowhere")),
+            "the working directory `/nowhere` does not exist",
+        );
+        assert_error(search("", None, None), "no command");
     }
 }

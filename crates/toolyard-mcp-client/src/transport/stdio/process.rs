@@ -34,10 +34,10 @@ pub(super) struct ServerProcess {
     child: Child,
     group: ProcessGroup,
     shutdown_grace: Duration,
+    /// The exit status for people, once the process has exited.
     status: Option<String>,
 }
 
-/// The standard streams of a server.
 pub(super) struct Pipes {
     pub(super) stdin: ChildStdin,
     pub(super) stdout: ChildStdout,
@@ -50,12 +50,12 @@ impl ServerProcess {
         let program =
             executable::find(&launch.command, &launch.environment, directory, executable::probe_path)
                 .map_err(|error| TransportError::Unreachable(error.to_string()))?;
-        // Guards need subreapers.
+        // Guards need subreapers, which only Linux has.
         let guard = launch.guard.as_ref().filter(|_| cfg!(target_os = "linux"));
         let mut command = command(launch, &program, guard);
         let mut child = spawn(&mut command).await.map_err(|error| {
-            let started = guard.map_or(program.as_path(), |guard| guard.program.as_path());
-            TransportError::Unreachable(format!("failed to start `{}`: {error}", started.display()))
+            let failed_program = guard.map_or(program.as_path(), |guard| guard.program.as_path());
+            TransportError::Unreachable(format!("failed to start `{}`: {error}", failed_program.display()))
         })?;
         let group = ProcessGroup { id: process_id(&child), is_guarded: guard.is_some() };
         match (child.stdin.take(), child.stdout.take(), child.stderr.take()) {
@@ -73,7 +73,7 @@ impl ServerProcess {
             return status.clone();
         }
         let (description, is_clean) = match self.child.wait().await {
-            Ok(status) => (describe(status), self.group.is_guarded && status.code().is_some()),
+            Ok(status) => (describe_exit(status), self.group.is_guarded && status.code().is_some()),
             Err(error) => (format!("unknown: {error}"), false),
         };
         // A guard that exited by itself has left nothing behind.
@@ -86,8 +86,8 @@ impl ServerProcess {
         description
     }
 
-    /// Waits for a graceful exit, then terminates, then kills. The server's input must be closed already. Nothing is left
-    /// afterwards.
+    /// Waits for a graceful exit, then terminates, then kills. The server's input must be closed already. No process
+    /// of it is left afterwards.
     pub(super) async fn shut_down(&mut self) {
         let grace = self.shutdown_grace + if self.group.is_guarded { GUARD_GRACE } else { Duration::ZERO };
         if timeout(grace, self.exited()).await.is_ok() {
@@ -154,7 +154,7 @@ fn process_id(child: &Child) -> Option<Pid> {
 }
 
 /// An exit status for people. Shells and guards report a signal as 128 plus its number.
-fn describe(status: ExitStatus) -> String {
+fn describe_exit(status: ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt;
     match (status.code(), status.signal()) {
         (Some(code @ 129..=192), _) => format!("exit code {code}, usually signal {}", code - 128),
@@ -215,9 +215,9 @@ mod tests {
 
     #[test]
     fn exit_statuses_are_described() {
-        assert_eq!(describe(ExitStatus::from_raw(0)), "exit code 0");
-        assert_eq!(describe(ExitStatus::from_raw(3 << 8)), "exit code 3");
-        assert_eq!(describe(ExitStatus::from_raw(137 << 8)), "exit code 137, usually signal 9");
-        assert_eq!(describe(ExitStatus::from_raw(9)), "signal 9");
+        assert_eq!(describe_exit(ExitStatus::from_raw(0)), "exit code 0");
+        assert_eq!(describe_exit(ExitStatus::from_raw(3 << 8)), "exit code 3");
+        assert_eq!(describe_exit(ExitStatus::from_raw(137 << 8)), "exit code 137, usually signal 9");
+        assert_eq!(describe_exit(ExitStatus::from_raw(9)), "signal 9");
     }
 }

@@ -58,8 +58,8 @@ impl StderrTail {
         let mut lines: Vec<&str> = text.split('\n').collect();
         // The last one is not complete.
         lines.pop();
-        let new = usize::try_from(total.saturating_sub(known)).unwrap_or(usize::MAX);
-        let skipped = lines.len().saturating_sub(new);
+        let new_lines = usize::try_from(total.saturating_sub(known)).unwrap_or(usize::MAX);
+        let skipped = lines.len().saturating_sub(new_lines);
         (total, lines.into_iter().skip(skipped).map(|line| line.trim_end().to_owned()).collect())
     }
 
@@ -69,8 +69,8 @@ impl StderrTail {
         buffer.push(b"\n", self.limit);
     }
 
-    /// Reads until the end of the stream.
-    pub(super) async fn fill(&self, mut reader: impl AsyncRead + Unpin) {
+    /// Appends what `reader` delivers, until it ends.
+    pub(super) async fn read_from(&self, mut reader: impl AsyncRead + Unpin) {
         let mut chunk = vec![0_u8; READ_CHUNK_BYTES];
         while let Ok(count @ 1..) = reader.read(&mut chunk).await {
             lock(&self.buffer).push(chunk.get(..count).unwrap_or_default(), self.limit);
@@ -130,24 +130,24 @@ impl fmt::Debug for StderrTail {
 /// The text without terminal escape sequences, titles that they set included, and without carriage returns.
 fn strip_terminal_sequences(text: &str) -> String {
     let mut stripped = String::with_capacity(text.len());
-    let mut letters = text.chars().peekable();
-    while let Some(letter) = letters.next() {
-        match letter {
-            '\u{1b}' => skip_sequence(&mut letters),
+    let mut chars = text.chars().peekable();
+    while let Some(character) = chars.next() {
+        match character {
+            '\u{1b}' => skip_sequence(&mut chars),
             '\r' => {}
-            _ => stripped.push(letter),
+            _ => stripped.push(character),
         }
     }
     stripped
 }
 
 /// Skips the rest of a terminal sequence: `ESC [ 31 m`, or `ESC ] … BEL` up to the end of its line.
-fn skip_sequence(letters: &mut Peekable<Chars<'_>>) {
-    if letters.next_if_eq(&'[').is_some() {
-        while letters.next_if(|letter| matches!(letter, ' '..='?')).is_some() {}
-        letters.next_if(|letter| matches!(letter, '@'..='~'));
-    } else if letters.next_if_eq(&']').is_some() {
-        while letters.next_if(|letter| !matches!(letter, '\u{7}' | '\u{1b}' | '\n')).is_some() {}
+fn skip_sequence(chars: &mut Peekable<Chars<'_>>) {
+    if chars.next_if_eq(&'[').is_some() {
+        while chars.next_if(|character| matches!(character, ' '..='?')).is_some() {}
+        chars.next_if(|character| matches!(character, '@'..='~'));
+    } else if chars.next_if_eq(&']').is_some() {
+        while chars.next_if(|character| !matches!(character, '\u{7}' | '\u{1b}' | '\n')).is_some() {}
     }
 }
 

@@ -1,4 +1,4 @@
-//! Output of all kinds, friendly and hostile.
+//! The kept end of stderr, from friendly and hostile servers.
 
 use proptest::prelude::*;
 
@@ -48,7 +48,7 @@ fn lines_are_numbered() {
 async fn a_flood_does_not_grow_the_buffer() {
     let tail = StderrTail::default();
     let flood = "a line of a flood\n".repeat(200_000);
-    tail.fill(flood.as_bytes()).await;
+    tail.read_from(flood.as_bytes()).await;
     assert!(
         lock(&tail.buffer).bytes.capacity() <= 2 * DEFAULT_TAIL_BYTES,
         "{}",
@@ -66,14 +66,14 @@ proptest! {
         pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..20),
         limit in 1_usize..200,
     ) {
-        let (pieced, whole) = (StderrTail::new(limit, Vec::new()), StderrTail::new(limit, Vec::new()));
+        let (in_pieces, whole) = (StderrTail::new(limit, Vec::new()), StderrTail::new(limit, Vec::new()));
         for piece in &pieces {
-            lock(&pieced.buffer).push(piece, limit);
+            lock(&in_pieces.buffer).push(piece, limit);
         }
         lock(&whole.buffer).push(&pieces.concat(), limit);
-        prop_assert!(lock(&pieced.buffer).bytes.len() <= limit);
-        prop_assert_eq!(pieced.text(), whole.text());
-        prop_assert_eq!(pieced.lines_after(0), whole.lines_after(0));
-        prop_assert!(!pieced.text().chars().any(|letter| letter.is_control() && !matches!(letter, '\n' | '\t')));
+        prop_assert!(lock(&in_pieces.buffer).bytes.len() <= limit);
+        prop_assert_eq!(in_pieces.text(), whole.text());
+        prop_assert_eq!(in_pieces.lines_after(0), whole.lines_after(0));
+        prop_assert!(!in_pieces.text().chars().any(|letter| letter.is_control() && !matches!(letter, '\n' | '\t')));
     }
 }

@@ -6,20 +6,22 @@ use serde_json::{Number, Value};
 use toolyard_core::{ToolError, group_digits};
 
 const MAX_VALUES: usize = 1_000_000;
-/// Longer expressions are not searched for lists.
-const MAX_INLINE_LIST_BYTES: usize = 4 << 20;
+/// Longer expressions are not searched for lists such as `sum([1, 2])`.
+const MAX_SEARCHED_EXPRESSION_BYTES: usize = 4 << 20;
 /// The name of the list in an expression.
 const LIST_NAME: &str = "values";
-/// Longer numbers are not summed.
+/// Numbers with more digits are not summed.
 const MAX_DIGITS: usize = 30;
 /// Sums are exact to this many decimal places.
 const DECIMAL_PLACES: usize = 18;
 
-/// An expression whose aggregate functions are replaced by numbers, and how many values these used.
+/// An expression whose aggregate functions are replaced by their results.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Aggregated {
+pub(super) struct ExpandedExpression {
     pub(super) expression: String,
+    /// How many values are numbers.
     pub(super) counted: usize,
+    /// How many values are not.
     pub(super) ignored: usize,
 }
 
@@ -51,7 +53,7 @@ impl Aggregate {
 pub(super) fn expand_aggregates(
     expression: &str,
     values: Option<&Value>,
-) -> Result<Option<Aggregated>, ToolError> {
+) -> Result<Option<ExpandedExpression>, ToolError> {
     match values {
         Some(values) => expand_named_list(&add_parentheses(expression), values).map(Some),
         None => expand_inline_lists(expression),
@@ -72,103 +74,98 @@ fn add_parentheses(expression: &str) -> String {
 }
 
 /// Replaces every `sum([1, 2])` and `sum(1, 2)` of an expression with its result.
-fn expand_inline_lists(expression: &str) -> Result<Option<Aggregated>, ToolError> {
-    if expression.len() > MAX_INLINE_LIST_BYTES {
+fn expand_inline_lists(expression: &str) -> Result<Option<ExpandedExpression>, ToolError> {
+    if expression.len() > MAX_SEARCHED_EXPRESSION_BYTES {
         return Ok(None);
     }
-    let mut all = Aggregated { expression: String::new(), counted: 0, ignored: 0 };
+    let mut expanded = ExpandedExpression { expression: String::new(), counted: 0, ignored: 0 };
     let mut rest = expression.trim().trim_start_matches('=');
     let mut used = false;
-    while let Some((before, function, values, after)) = next_inline_call(rest) {
+    while let Some((before, function, values, after)) = next_call(rest, parse_inline_list) {
         let (numbers, ignored) = collect_numbers(&values)?;
-        all.expression.push_str(before);
-        all.expression.push_str(&apply(function, &numbers)?);
-        all.counted += numbers.len();
-        all.ignored += ignored;
+        expanded.expression.push_str(before);
+        expanded.expression.push_str(&apply(function, &numbers)?);
+        expanded.counted += numbers.len();
+        expanded.ignored += ignored;
         used = true;
         rest = after;
     }
-    all.expression.push_str(rest);
-    Ok(used.then_some(all))
+    expanded.expression.push_str(rest);
+    Ok(used.then_some(expanded))
 }
 
-/// The next function with a list in parentheses, and the text before and after it.
-fn next_inline_call(text: &str) -> Option<(&str, Aggregate, Value, &str)> {
-    for (at, _) in text.match_indices('(') {
-        let (head, behind) = (text.get(..at)?, text.get(at + 1..)?);
-        let begin = word_start(head);
-        let Some(function) = head.get(begin..).and_then(Aggregate::from_name) else { continue };
-        let Some((values, after)) = parse_list_prefix(behind.trim_start()) else { continue };
-        if let Some(after) = after.trim_start().strip_prefix(')') {
-            return Some((head.get(..begin)?, function, values, after));
-        }
-    }
-    None
+/// The next aggregate function whose argument `parse` accepts, with the text before and after the call. `parse` gets the
+/// text after the opening parenthesis and returns the argument and the text after the closing one.
+fn next_call<'t, T>(
+    text: &'t str,
+    parse: impl Fn(&'t str) -> Option<(T, &'t str)>,
+) -> Option<(&'t str, Aggregate, T, &'t str)> {
+    text.match_indices('(').find_map(|(at, _)| {
+        let (head, inside) = (text.get(..at)?, text.get(at + 1..)?);
+        let name_start = last_word_start(head);
+        let function = Aggregate::from_name(head.get(name_start..)?)?;
+        let (argument, after) = parse(inside)?;
+        Some((head.get(..name_start)?, function, argument, after))
+    })
 }
 
-/// Where the last word of a text starts.
-fn word_start(text: &str) -> usize {
+/// Where the last word of a text begins; the end of the text if it does not end in a word.
+fn last_word_start(text: &str) -> usize {
     let before =
         text.char_indices().rev().find(|(_, letter)| !(letter.is_ascii_alphanumeric() || *letter == '_'));
     before.map_or(0, |(at, letter)| at + letter.len_utf8())
 }
 
-/// Parses a list at the start of a text, in brackets or as comma-separated numbers; returns it and the rest.
-fn parse_list_prefix(text: &str) -> Option<(Value, &str)> {
+/// Parses a list up to the closing parenthesis, in brackets or as comma-separated numbers; returns it and the rest.
+fn parse_inline_list(text: &str) -> Option<(Value, &str)> {
+    let text = text.trim_start();
     if text.starts_with('[') {
         let mut stream = serde_json::Deserializer::from_str(text).into_iter::<Value>();
         let list = stream.next()?.ok()?;
-        return Some((list, text.get(stream.byte_offset()..)?));
+        return Some((list, text.get(stream.byte_offset()..)?.trim_start().strip_prefix(')')?));
     }
-    let end = text.find(')')?;
-    let list: Value = serde_json::from_str(&format!("[{}]", text.get(..end)?)).ok()?;
+    let (inside, after) = text.split_once(')')?;
+    let list: Value = serde_json::from_str(&format!("[{inside}]")).ok()?;
     let is_list =
         list.as_array().is_some_and(|items| !items.is_empty() && items.iter().all(Value::is_number));
-    is_list.then_some((list, text.get(end..)?))
+    is_list.then_some((list, after))
 }
 
-fn expand_named_list(expression: &str, values: &Value) -> Result<Aggregated, ToolError> {
+/// Accepts the name of the list up to the closing parenthesis; returns the rest.
+fn parse_list_name(text: &str) -> Option<((), &str)> {
+    let (inside, after) = text.split_once(')')?;
+    inside.trim().trim_start_matches('$').eq_ignore_ascii_case(LIST_NAME).then_some(((), after))
+}
+
+/// Replaces every `sum(values)` of an expression with its result.
+fn expand_named_list(expression: &str, values: &Value) -> Result<ExpandedExpression, ToolError> {
     let (numbers, ignored) = collect_numbers(values)?;
-    let mut out = String::new();
+    let mut expanded = String::new();
     let mut rest = expression;
     let mut used = false;
-    while let Some((before, function, after)) = next_named_call(rest) {
-        out.push_str(before);
-        out.push_str(&apply(function, &numbers)?);
+    while let Some((before, function, (), after)) = next_call(rest, parse_list_name) {
+        expanded.push_str(before);
+        expanded.push_str(&apply(function, &numbers)?);
         used = true;
         rest = after;
     }
-    out.push_str(rest);
-    if let ([only], true) = (numbers.as_slice(), out.trim().eq_ignore_ascii_case(LIST_NAME)) {
-        (out, used) = (only.digits.clone(), true);
+    expanded.push_str(rest);
+    if let ([only], true) = (numbers.as_slice(), expanded.trim().eq_ignore_ascii_case(LIST_NAME)) {
+        (expanded, used) = (only.decimal_text.clone(), true);
     }
     if !used {
         return Err(ToolError::failed("the expression does not use `values`").with_hint(
             "use sum(values), average(values), min(values), max(values), median(values) or count(values)",
         ));
     }
-    Ok(Aggregated { expression: out, counted: numbers.len(), ignored })
+    Ok(ExpandedExpression { expression: expanded, counted: numbers.len(), ignored })
 }
 
-/// The next `name(values)`, and the text before and after it.
-fn next_named_call(text: &str) -> Option<(&str, Aggregate, &str)> {
-    for (at, _) in text.match_indices('(') {
-        let (head, behind) = (text.get(..at)?, text.get(at + 1..)?);
-        let begin = word_start(head);
-        let Some(function) = head.get(begin..).and_then(Aggregate::from_name) else { continue };
-        let Some((inside, after)) = behind.split_once(')') else { continue };
-        if inside.trim().trim_start_matches('$').eq_ignore_ascii_case(LIST_NAME) {
-            return Some((head.get(..begin)?, function, after));
-        }
-    }
-    None
-}
-
-/// A number with its original digits, without separators.
+/// A number as decimal text without thousands separators, and as a float for comparisons.
 #[derive(Debug, Clone, PartialEq)]
 struct DecimalNumber {
-    digits: String,
-    magnitude: f64,
+    decimal_text: String,
+    approximation: f64,
 }
 
 /// All numbers of a value, and how many of its other elements were ignored.
@@ -184,7 +181,7 @@ fn collect_numbers(values: &Value) -> Result<(Vec<DecimalNumber>, usize), ToolEr
             Value::Array(items) => stack.extend(items.iter().rev()),
             Value::Number(number) => found.push(DecimalNumber::new(number.to_string())),
             Value::String(text) => match parse_number(text) {
-                Some(digits) => found.push(DecimalNumber::new(digits)),
+                Some(decimal_text) => found.push(DecimalNumber::new(decimal_text)),
                 None => ignored += 1,
             },
             // A spreadsheet cell: its value beside its address.
@@ -196,13 +193,13 @@ fn collect_numbers(values: &Value) -> Result<(Vec<DecimalNumber>, usize), ToolEr
 }
 
 impl DecimalNumber {
-    fn new(digits: String) -> Self {
-        let magnitude = digits.parse().unwrap_or(f64::NAN);
-        Self { digits, magnitude }
+    fn new(decimal_text: String) -> Self {
+        let approximation = decimal_text.parse().unwrap_or(f64::NAN);
+        Self { decimal_text, approximation }
     }
 }
 
-/// Parses a text that is a number, with or without thousands separators; returns its digits.
+/// Parses a text that is a number, with or without thousands separators; returns it without them.
 fn parse_number(text: &str) -> Option<String> {
     let text = text.trim();
     let plain = if text.contains(',') { remove_thousands_separators(text)? } else { text.to_owned() };
@@ -215,9 +212,9 @@ fn remove_thousands_separators(text: &str) -> Option<String> {
     let (whole, rest) = text.split_once('.').map_or((text, None), |(whole, rest)| (whole, Some(rest)));
     let mut groups = whole.split(',');
     let first = groups.next()?.trim_start_matches(['-', '+']);
-    let fits = (1..=3).contains(&first.len()) && groups.all(|group| group.len() == 3);
+    let is_grouped = (1..=3).contains(&first.len()) && groups.all(|group| group.len() == 3);
     let plain = whole.replace(',', "");
-    fits.then(|| rest.map_or(plain.clone(), |rest| format!("{plain}.{rest}")))
+    is_grouped.then(|| rest.map_or(plain.clone(), |rest| format!("{plain}.{rest}")))
 }
 
 /// The result of an aggregate function, in parentheses for use inside an expression.
@@ -231,18 +228,21 @@ fn apply(function: Aggregate, numbers: &[DecimalNumber]) -> Result<String, ToolE
     }
     let sorted = || {
         let mut sorted: Vec<&DecimalNumber> = numbers.iter().collect();
-        sorted.sort_by(|one, other| one.magnitude.partial_cmp(&other.magnitude).unwrap_or(Ordering::Equal));
+        sorted.sort_by(|one, other| {
+            one.approximation.partial_cmp(&other.approximation).unwrap_or(Ordering::Equal)
+        });
         sorted
     };
-    let at = |index: usize| sorted().get(index).map(|number| number.digits.clone()).unwrap_or_default();
+    let nth_smallest =
+        |index: usize| sorted().get(index).map(|number| number.decimal_text.clone()).unwrap_or_default();
     let middle = numbers.len() / 2;
     Ok(match function {
         Aggregate::Sum => format!("({})", sum(numbers)?),
         Aggregate::Average => format!("(({}) / {})", sum(numbers)?, numbers.len()),
-        Aggregate::Minimum => format!("({})", at(0)),
-        Aggregate::Maximum => format!("({})", at(numbers.len() - 1)),
-        Aggregate::Median if numbers.len() % 2 == 1 => format!("({})", at(middle)),
-        Aggregate::Median => format!("(({} + {}) / 2)", at(middle - 1), at(middle)),
+        Aggregate::Minimum => format!("({})", nth_smallest(0)),
+        Aggregate::Maximum => format!("({})", nth_smallest(numbers.len() - 1)),
+        Aggregate::Median if numbers.len() % 2 == 1 => format!("({})", nth_smallest(middle)),
+        Aggregate::Median => format!("(({} + {}) / 2)", nth_smallest(middle - 1), nth_smallest(middle)),
         Aggregate::Count => numbers.len().to_string(),
     })
 }
@@ -251,7 +251,7 @@ fn apply(function: Aggregate, numbers: &[DecimalNumber]) -> Result<String, ToolE
 fn sum(numbers: &[DecimalNumber]) -> Result<String, ToolError> {
     let mut total: i128 = 0;
     for number in numbers {
-        let units = scaled_integer(&number.digits).and_then(|units| total.checked_add(units));
+        let units = scaled_integer(&number.decimal_text).and_then(|units| total.checked_add(units));
         total = units.ok_or_else(|| {
             ToolError::failed("a number is too large or too precise for an exact sum")
                 .with_hint("round the values first")
@@ -265,11 +265,11 @@ fn sum(numbers: &[DecimalNumber]) -> Result<String, ToolError> {
     Ok(format!("{sign}{whole}{point}{fraction}"))
 }
 
-/// A decimal number times ten to the power of [`DECIMAL_PLACES`].
-fn scaled_integer(digits: &str) -> Option<i128> {
-    let (mantissa, exponent) = match digits.split_once(['e', 'E']) {
+/// A decimal number times ten to the power of [`DECIMAL_PLACES`]; `None` if that is not an integer or too large.
+fn scaled_integer(decimal_text: &str) -> Option<i128> {
+    let (mantissa, exponent) = match decimal_text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
-        None => (digits, 0),
+        None => (decimal_text, 0),
     };
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let fraction = fraction.trim_end_matches('0');

@@ -9,16 +9,16 @@ async fn calculate(expression: &str) -> Result<ToolOutput, ToolError> {
         .await
 }
 
-async fn text(expression: &str) -> String {
+async fn result_text(expression: &str) -> String {
     calculate(expression).await.unwrap().to_text()
 }
 
 #[tokio::test]
 async fn fractions_are_exact() {
-    assert_eq!(text("(3+4)*12/7").await, "12");
-    assert_eq!(text("0.1+0.2").await, "0.3");
-    assert_eq!(text("2^64").await, "18446744073709551616");
-    assert_eq!(text("5 km to m").await, "5000 m");
+    assert_eq!(result_text("(3+4)*12/7").await, "12");
+    assert_eq!(result_text("0.1+0.2").await, "0.3");
+    assert_eq!(result_text("2^64").await, "18446744073709551616");
+    assert_eq!(result_text("5 km to m").await, "5000 m");
     assert_eq!(calculate("1+1").await.unwrap().to_json(), json!({"result": 2, "exact": true}));
     assert_eq!(calculate("0.1+0.2").await.unwrap().to_json(), json!({"result": 0.3, "exact": true}));
     assert_eq!(
@@ -31,7 +31,7 @@ async fn fractions_are_exact() {
 
 #[tokio::test]
 async fn inexact_results_are_marked() {
-    assert!(text("sqrt(2)").await.starts_with("approx. 1.414"));
+    assert!(result_text("sqrt(2)").await.starts_with("approx. 1.414"));
     let output = calculate("1/3").await.unwrap();
     assert_eq!(output.to_json()["exact"], json!(false), "{}", output.to_text());
     assert!(output.to_json()["result"].as_f64().is_some_and(|third| (third - 1.0 / 3.0).abs() < 1e-6));
@@ -114,8 +114,8 @@ async fn recursion_is_an_error_and_never_a_crash() {
 async fn a_dropped_call_stops_the_calculation() {
     let stop = Arc::new(AtomicBool::new(false));
     drop(StopGuard(Arc::clone(&stop)));
-    let far = Instant::now() + Duration::from_secs(60);
-    let limits = Limits { stop, deadline: far, stack_top: stack_address() };
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let limits = Limits { stop, deadline, stack_top: stack_address() };
     assert!(limits.should_interrupt());
 }
 
@@ -129,5 +129,5 @@ async fn the_callers_deadline_applies_too() {
 
 #[tokio::test(start_paused = true)]
 async fn a_paused_clock_does_not_end_a_calculation() {
-    assert_eq!(text("2+2").await, "4");
+    assert_eq!(result_text("2+2").await, "4");
 }

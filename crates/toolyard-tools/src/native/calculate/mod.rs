@@ -21,14 +21,15 @@ use toolyard_core::{
     ToolSpec,
 };
 
-use self::aggregate::{Aggregated, expand_aggregates};
+use self::aggregate::{ExpandedExpression, expand_aggregates};
 use crate::arguments::{read_arguments, schema_of};
 
 const MAX_EXPRESSION_CHARS: usize = 4_096;
 const EVALUATION_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long an interrupted evaluation may take to stop.
 const INTERRUPT_GRACE: Duration = Duration::from_millis(250);
-/// The parser recurses once per bracket, so its stack must hold [`MAX_EXPRESSION_CHARS`] levels. Only touched pages cost memory.
+/// The parser recurses once per bracket, so its stack must hold [`MAX_EXPRESSION_CHARS`] levels. Only the pages in use cost
+/// memory.
 const STACK_BYTES: usize = 256 << 20;
 /// Evaluation stops at this depth; the rest of the stack is for unwinding and dropping.
 const MAX_STACK_DEPTH_BYTES: usize = STACK_BYTES / 2;
@@ -94,8 +95,8 @@ impl Tool for Calculate {
         Box::pin(async move {
             let Arguments { expression, values } = read_arguments(&request.arguments)?;
             let values = values.filter(|values| !values.is_null());
-            let aggregated = expand_aggregates(&expression, values.as_ref())?;
-            let expression = aggregated.as_ref().map_or(expression, |known| known.expression.clone());
+            let expanded = expand_aggregates(&expression, values.as_ref())?;
+            let expression = expanded.as_ref().map_or(expression, |expanded| expanded.expression.clone());
             if expression.trim().is_empty() {
                 return Err(ToolError::failed("the expression is empty"));
             }
@@ -105,13 +106,13 @@ impl Tool for Calculate {
                 )));
             }
             let deadline = context.deadline.min(Instant::now() + EVALUATION_TIMEOUT);
-            evaluate(expression, deadline).await.map(|result| output(&result, aggregated.as_ref()))
+            evaluate(expression, deadline).await.map(|result| output(&result, expanded.as_ref()))
         })
     }
 }
 
 /// The text of an inexact result keeps the prefix `approx.`; the structured result is a number where possible.
-fn output(result: &str, aggregated: Option<&Aggregated>) -> ToolOutput {
+fn output(result: &str, expanded: Option<&ExpandedExpression>) -> ToolOutput {
     let (exact, digits) = match result.strip_prefix("approx.") {
         Some(rest) => (false, rest.trim()),
         None => (true, result),
@@ -119,7 +120,8 @@ fn output(result: &str, aggregated: Option<&Aggregated>) -> ToolOutput {
     let mut structured =
         json!({"result": lossless_number(digits).unwrap_or_else(|| json!(result)), "exact": exact});
     let mut text = result.to_owned();
-    if let (Some(Aggregated { counted, ignored, .. }), Value::Object(fields)) = (aggregated, &mut structured)
+    if let (Some(ExpandedExpression { counted, ignored, .. }), Value::Object(fields)) =
+        (expanded, &mut structured)
     {
         fields.insert("counted".to_owned(), json!(counted));
         fields.insert("ignored".to_owned(), json!(ignored));
@@ -136,9 +138,9 @@ fn output(result: &str, aggregated: Option<&Aggregated>) -> ToolOutput {
 /// The JSON number with exactly these digits, if there is one.
 fn lossless_number(digits: &str) -> Option<Value> {
     let number: Number = serde_json::from_str(digits).ok()?;
-    let same =
+    let is_lossless =
         number.to_string() == digits || number.as_f64().is_some_and(|float| float.to_string() == digits);
-    same.then_some(Value::Number(number))
+    is_lossless.then_some(Value::Number(number))
 }
 
 /// Evaluates on another thread; dropping the future stops the evaluation.
@@ -170,7 +172,7 @@ fn evaluate_on_own_stack(
                     Err(ToolError::failed("the expression has no result"))
                 }
                 Ok(result) => Ok(result.get_main_result().to_owned()),
-                Err(message) => Err(limits.explain(message)),
+                Err(message) => Err(limits.to_tool_error(message)),
             });
         })
         .map_err(|error| ToolError::new(ErrorKind::Internal, format!("failed to start a thread: {error}")))?;
@@ -186,8 +188,10 @@ fn evaluate_on_own_stack(
 
 /// When an evaluation must stop.
 struct Limits {
+    /// Set when the call is dropped.
     stop: Arc<AtomicBool>,
     deadline: Instant,
+    /// The stack address at which the evaluation started.
     stack_top: usize,
 }
 
@@ -196,7 +200,8 @@ impl Limits {
         self.stack_top.abs_diff(stack_address()) > MAX_STACK_DEPTH_BYTES
     }
 
-    fn explain(&self, message: String) -> ToolError {
+    /// Tells why the evaluation was interrupted, or reports its own error.
+    fn to_tool_error(&self, message: String) -> ToolError {
         if message != "interrupted" {
             return ToolError::failed(message);
         }

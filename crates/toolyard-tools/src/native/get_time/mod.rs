@@ -19,10 +19,13 @@ use toolyard_core::{
 use self::cities::zone_of_city;
 use crate::{
     arguments::{read_arguments, schema_of},
-    text::{one_line, truncate},
+    text::{MAX_ECHOED_NAME_CHARS, one_line, truncate},
 };
 
 const MAX_FORMAT_BYTES: usize = 256;
+const MAX_SUGGESTED_ZONES: usize = 3;
+/// Further characters of an unknown zone are not compared.
+const MAX_COMPARED_CHARS: usize = 64;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -94,13 +97,13 @@ impl GetTime {
                 [] => "use an IANA name: a region and a city of it, such as Europe/Berlin".to_owned(),
                 suggestions => format!("use an IANA name, perhaps {}", suggestions.join(", ")),
             };
-            let error = format!("unknown time zone `{}`", truncate(&one_line(name), 64));
+            let error = format!("unknown time zone `{}`", truncate(&one_line(name), MAX_ECHOED_NAME_CHARS));
             ToolError::failed(error).with_hint(hint)
         })
     }
 }
 
-/// Without fractions of a second: `2026-08-09T14:03:00+08:00[Asia/Shanghai]`.
+/// ISO 8601 without fractions of a second: `2026-08-09T14:03:00+08:00[Asia/Shanghai]`.
 fn iso_seconds(now: &Zoned) -> String {
     strtime::format("%Y-%m-%dT%H:%M:%S%:z[%Q]", now).unwrap_or_else(|_| now.to_string())
 }
@@ -115,26 +118,25 @@ fn format_time(format: &str, now: &Zoned) -> Result<String, ToolError> {
     })
 }
 
-/// Up to three zones whose city is spelled similarly.
+/// At most [`MAX_SUGGESTED_ZONES`] zones whose city is spelled similarly.
 fn similar_zones(name: &str, zones: impl Iterator<Item = String>) -> Vec<String> {
-    let name: String = name.chars().take(64).collect();
+    let name: String = name.chars().take(MAX_COMPARED_CHARS).collect();
     let name = name.to_lowercase().replace(' ', "_");
     let city = city_of(&name);
     // More than one wrong letter in three makes another word.
     let max_distance = city.chars().count() / 3;
-    let ranked = |zone: String| {
+    let rank = |zone: String| {
         let lowercase = zone.to_lowercase();
         let city_distance = strsim::osa_distance(city, city_of(&lowercase));
         // The sign of `Etc/GMT+8` is the opposite of what users expect, and no city is similar to `GMT+0`.
         let is_similar = city_distance <= max_distance && !city_of(&zone).starts_with("GMT");
         is_similar.then(|| (city_distance, strsim::osa_distance(&name, &lowercase), zone))
     };
-    let mut similar: Vec<_> = zones.filter_map(ranked).collect();
+    let mut similar: Vec<_> = zones.filter_map(rank).collect();
     similar.sort();
-    similar.into_iter().take(3).map(|(_, _, zone)| zone).collect()
+    similar.into_iter().take(MAX_SUGGESTED_ZONES).map(|(_, _, zone)| zone).collect()
 }
 
-/// The city in the name of a zone.
 fn city_of(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }

@@ -5,23 +5,26 @@ use toolyard_core::BoxFuture;
 
 use super::{
     engine::{SearchEngine, SearchError, SearchHit, join_url, parse_hits},
-    http::{Http, fetch_json},
+    http::{LazyHttpClient, fetch_json},
 };
 use crate::secret::Secret;
+
+/// The largest `count` that the API accepts.
+const MAX_COUNT: usize = 20;
 
 /// Brave Search.
 #[derive(Debug)]
 pub struct Brave {
     url: String,
     key: Secret,
-    http: Http,
+    http: LazyHttpClient,
 }
 
 impl Brave {
     /// The public API, or the one at `url`.
     pub fn new(key: Secret, url: Option<&str>) -> Self {
         let base = url.unwrap_or("https://api.search.brave.com");
-        Self { url: join_url(base, "res/v1/web/search"), key, http: Http::default() }
+        Self { url: join_url(base, "res/v1/web/search"), key, http: LazyHttpClient::default() }
     }
 }
 
@@ -36,7 +39,7 @@ impl SearchEngine for Brave {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<SearchHit>, SearchError>> {
         Box::pin(async move {
-            let count = limit.clamp(1, 20).to_string();
+            let count = limit.clamp(1, MAX_COUNT).to_string();
             let request = self
                 .http
                 .client()?

@@ -33,7 +33,7 @@ pub struct SearchHit {
     pub snippet: String,
 }
 
-/// Why a search failed. No variant contains a key.
+/// Why a search failed, to be read after the name of the engine. No variant contains a key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SearchError {
@@ -112,10 +112,10 @@ pub(super) fn parse_hits(items: &[Value], snippet_key: &str, limit: usize) -> Ve
     let parse = |item: &Value| {
         let field = |key: &str| one_line(item.get(key).and_then(Value::as_str).unwrap_or_default());
         let url = field("url");
-        let usable = (url.starts_with("https://") || url.starts_with("http://"))
+        let is_usable = (url.starts_with("https://") || url.starts_with("http://"))
             && url.len() <= MAX_URL_BYTES
             && !url.contains(' ');
-        if !usable {
+        if !is_usable {
             return None;
         }
         let title = Some(field("title")).filter(|title| !title.is_empty()).unwrap_or_else(|| url.clone());
@@ -125,7 +125,6 @@ pub(super) fn parse_hits(items: &[Value], snippet_key: &str, limit: usize) -> Ve
     items.iter().filter_map(parse).take(limit).collect()
 }
 
-/// Joins a base URL and a path.
 pub(super) fn join_url(base: &str, path: &str) -> String {
     format!("{}/{path}", base.trim().trim_end_matches('/'))
 }

@@ -1,4 +1,4 @@
-//! One bounded HTTP exchange with a search engine.
+//! One HTTP exchange with a search engine, limited in time and size.
 
 use std::{sync::OnceLock, time::Duration};
 
@@ -13,9 +13,9 @@ pub(super) const MAX_RESPONSE_BYTES: usize = 2 << 20;
 
 /// A client that is created at the first search, because reading the system's certificates is slow.
 #[derive(Debug, Default)]
-pub(super) struct Http(OnceLock<Result<Client, String>>);
+pub(super) struct LazyHttpClient(OnceLock<Result<Client, SearchError>>);
 
-impl Http {
+impl LazyHttpClient {
     pub(super) fn client(&self) -> Result<&Client, SearchError> {
         let client = self.0.get_or_init(|| {
             // No redirects, which could send the key to another server, and no proxy from the environment.
@@ -25,22 +25,22 @@ impl Http {
                 .connect_timeout(CONNECT_TIMEOUT)
                 .timeout(REQUEST_TIMEOUT)
                 .build()
-                .map_err(|error| error.without_url().to_string())
+                .map_err(|error| SearchError::InvalidSettings(error.without_url().to_string()))
         });
-        client.as_ref().map_err(|reason| SearchError::InvalidSettings(reason.clone()))
+        client.as_ref().map_err(Clone::clone)
     }
 }
 
 /// Sends a request and reads the response as JSON, within the limits.
 pub(super) async fn fetch_json(request: RequestBuilder) -> Result<Value, SearchError> {
-    let mut response = request.send().await.map_err(search_error)?;
+    let mut response = request.send().await.map_err(to_search_error)?;
     check_status(response.status())?;
     let too_large = SearchError::ResponseTooLarge { limit: MAX_RESPONSE_BYTES };
     if response.content_length().is_some_and(|length| length > MAX_RESPONSE_BYTES as u64) {
         return Err(too_large);
     }
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(search_error)? {
+    while let Some(chunk) = response.chunk().await.map_err(to_search_error)? {
         if body.len() + chunk.len() > MAX_RESPONSE_BYTES {
             return Err(too_large);
         }
@@ -60,18 +60,18 @@ fn check_status(status: StatusCode) -> Result<(), SearchError> {
 }
 
 /// Converts an error without its URL, which may contain a password.
-fn search_error(error: reqwest::Error) -> SearchError {
+fn to_search_error(error: reqwest::Error) -> SearchError {
     if error.is_timeout() {
         return SearchError::TimedOut;
     }
-    let (connect, builder) = (error.is_connect(), error.is_builder());
+    let (is_connect, is_builder) = (error.is_connect(), error.is_builder());
     let error = error.without_url();
     let innermost =
         std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source()).last();
     let reason = innermost.map_or_else(|| error.to_string(), ToString::to_string);
-    if connect {
+    if is_connect {
         SearchError::Unreachable(reason)
-    } else if builder {
+    } else if is_builder {
         SearchError::InvalidSettings(reason)
     } else {
         SearchError::ConnectionLost(reason)

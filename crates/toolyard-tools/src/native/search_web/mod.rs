@@ -1,8 +1,9 @@
 //! `search_web`: web search through the configured engine.
 //!
-//! - `engine`: the trait, its errors, and the settings that choose an engine
+//! - `engine`: the trait and its errors
+//! - `settings`: the choice of an engine
 //! - `searxng`, `brave`, `tavily`: the engines
-//! - `http`: one bounded HTTP exchange
+//! - `http`: one HTTP exchange, limited in time and size
 
 mod brave;
 mod engine;

@@ -50,7 +50,7 @@ async fn search(settings: SearchSettings, arguments: Value) -> Result<ToolOutput
     tool.call(&ToolCallRequest::new("search_web", arguments), &context).await
 }
 
-async fn searxng(status: &str, body: impl Into<Vec<u8>>) -> Result<ToolOutput, ToolError> {
+async fn search_searxng(status: &str, body: impl Into<Vec<u8>>) -> Result<ToolOutput, ToolError> {
     let server = server(status, body).await;
     search(SearchSettings::Searxng { url: server.url }, json!({"query": "rust"})).await
 }
@@ -62,47 +62,47 @@ fn results(count: usize) -> String {
 
 #[tokio::test]
 async fn the_three_best_are_listed() {
-    let output = searxng("200 OK", results(9)).await.unwrap();
+    let output = search_searxng("200 OK", results(9)).await.unwrap();
     assert_eq!(
         output.to_text(),
         "1. T1\n   https://e.org/1\n   c\n2. T2\n   https://e.org/2\n   c\n3. T3\n   https://e.org/3\n   c"
     );
     assert_eq!(output.to_json()["results"].as_array().unwrap().len(), 3);
-    assert_eq!(searxng("200 OK", results(0)).await.unwrap().to_text(), "nothing was found");
+    assert_eq!(search_searxng("200 OK", results(0)).await.unwrap().to_text(), "nothing was found");
 }
 
 #[tokio::test]
 async fn each_engine_gets_its_own_request_format() {
-    let one = server("200 OK", results(2)).await;
-    let settings = SearchSettings::Searxng { url: format!("{}/", one.url) };
+    let searxng = server("200 OK", results(2)).await;
+    let settings = SearchSettings::Searxng { url: format!("{}/", searxng.url) };
     search(settings, json!({"query": "a&b=c #d"})).await.unwrap();
-    assert!(one.last_request.lock().unwrap().starts_with("GET /search?q=a%26b%3Dc+%23d&format=json "));
+    assert!(searxng.last_request.lock().unwrap().starts_with("GET /search?q=a%26b%3Dc+%23d&format=json "));
 
-    let two = server(
+    let brave = server(
         "200 OK",
         json!({"web": {"results": [{"title": "B", "url": "https://b.org", "description": "d"}]}}).to_string(),
     )
     .await;
-    let settings = SearchSettings::Brave { key: "sesame".into(), url: Some(two.url.clone()) };
+    let settings = SearchSettings::Brave { key: "sesame".into(), url: Some(brave.url.clone()) };
     let output = search(settings, json!({"query": "x", "limit": 500})).await.unwrap();
     assert_eq!(output.to_text(), "1. B\n   https://b.org\n   d");
-    let request = two.last_request.lock().unwrap().to_lowercase();
+    let request = brave.last_request.lock().unwrap().to_lowercase();
     assert!(
         request.starts_with("get /res/v1/web/search?q=x&count=20")
             && request.contains("x-subscription-token: sesame")
     );
 
-    let three = server("200 OK", results(2)).await;
-    let settings = SearchSettings::Tavily { key: "sesame".into(), url: Some(three.url.clone()) };
+    let tavily = server("200 OK", results(2)).await;
+    let settings = SearchSettings::Tavily { key: "sesame".into(), url: Some(tavily.url.clone()) };
     search(settings, json!({"query": "x", "limit": 0})).await.unwrap();
-    let request = three.last_request.lock().unwrap().to_lowercase();
+    let request = tavily.last_request.lock().unwrap().to_lowercase();
     assert!(request.starts_with("post /search ") && request.contains("authorization: bearer sesame"));
     assert!(request.contains(r#"{"query":"x","max_results":1}"#));
 }
 
 #[tokio::test]
 async fn invalid_responses_fail_and_titles_are_sanitized() {
-    let not_understood = [
+    let invalid_bodies = [
         "",
         "not json",
         "<html><body>Sorry</body></html>",
@@ -112,8 +112,8 @@ async fn invalid_responses_fail_and_titles_are_sanitized() {
         r#"{"results": 7}"#,
         "{\"results\": [",
     ];
-    for body in not_understood {
-        let error = searxng("200 OK", body).await.unwrap_err();
+    for body in invalid_bodies {
+        let error = search_searxng("200 OK", body).await.unwrap_err();
         assert!(error.message().contains("sent an invalid response"), "{body}: {error}");
     }
     let body = json!({"results": [
@@ -121,7 +121,7 @@ async fn invalid_responses_fail_and_titles_are_sanitized() {
         {"url": "https://e.org", "title": "a\u{1b}[31m\nb\u{7}", "content": ["not text"]},
         {"url": "https://f.org", "content": "x".repeat(100_000)},
     ]});
-    let output = searxng("200 OK", body.to_string()).await.unwrap();
+    let output = search_searxng("200 OK", body.to_string()).await.unwrap();
     assert!(
         output.to_text().starts_with("1. a b\n   https://e.org\n2. https://f.org\n   https://f.org\n   xxx")
     );
@@ -130,7 +130,7 @@ async fn invalid_responses_fail_and_titles_are_sanitized() {
 
 #[tokio::test]
 async fn a_huge_response_is_not_read_completely() {
-    let error = searxng("200 OK", vec![b' '; 5 << 20]).await.unwrap_err();
+    let error = search_searxng("200 OK", vec![b' '; 5 << 20]).await.unwrap_err();
     assert!(error.message().contains("more than 2097152 bytes"), "{error}");
 }
 
@@ -139,11 +139,11 @@ async fn http_errors_are_marked_retryable_or_not() {
     for (status, retryable) in
         [("401 No", false), ("403 No", false), ("429 Slow", true), ("503 Down", true), ("404 No", false)]
     {
-        let error = searxng(status, "").await.unwrap_err();
+        let error = search_searxng(status, "").await.unwrap_err();
         assert_eq!((error.kind(), error.retryable()), (ErrorKind::Failed, retryable), "{status}");
         assert!(error.hint().is_some(), "{status}");
     }
-    let moved = searxng("302 Found\r\nlocation: http://127.0.0.1:1/", "").await.unwrap_err();
+    let moved = search_searxng("302 Found\r\nlocation: http://127.0.0.1:1/", "").await.unwrap_err();
     assert!(moved.message().contains("HTTP 302"));
 }
 

@@ -5,20 +5,20 @@ use toolyard_core::BoxFuture;
 
 use super::{
     engine::{SearchEngine, SearchError, SearchHit, join_url, parse_hits},
-    http::{Http, fetch_json},
+    http::{LazyHttpClient, fetch_json},
 };
 
 /// A SearXNG server; its `search.formats` must include `json`.
 #[derive(Debug)]
 pub struct Searxng {
     url: String,
-    http: Http,
+    http: LazyHttpClient,
 }
 
 impl Searxng {
     /// The server at `url`, such as `http://localhost:8888`.
     pub fn new(url: &str) -> Self {
-        Self { url: join_url(url, "search"), http: Http::default() }
+        Self { url: join_url(url, "search"), http: LazyHttpClient::default() }
     }
 }
 

@@ -5,7 +5,7 @@ use toolyard_core::BoxFuture;
 
 use super::{
     engine::{SearchEngine, SearchError, SearchHit, join_url, parse_hits},
-    http::{Http, fetch_json},
+    http::{LazyHttpClient, fetch_json},
 };
 use crate::secret::Secret;
 
@@ -14,14 +14,14 @@ use crate::secret::Secret;
 pub struct Tavily {
     url: String,
     key: Secret,
-    http: Http,
+    http: LazyHttpClient,
 }
 
 impl Tavily {
     /// The public API, or the one at `url`.
     pub fn new(key: Secret, url: Option<&str>) -> Self {
         let url = join_url(url.unwrap_or("https://api.tavily.com"), "search");
-        Self { url, key, http: Http::default() }
+        Self { url, key, http: LazyHttpClient::default() }
     }
 }
 

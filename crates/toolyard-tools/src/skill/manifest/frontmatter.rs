@@ -5,9 +5,11 @@ use std::{
     ops::Range,
 };
 
-/// The read size, which limits how far reading continues past the frontmatter.
+/// The read size: at most this much is read past the frontmatter.
 const BUFFER_BYTES: usize = 512;
 const MAX_FRONTMATTER_BYTES: usize = 64 << 10;
+/// A longer first line cannot be `---` with white space after it.
+const MAX_FENCE_BYTES: usize = 64;
 
 /// Why the frontmatter cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -70,6 +72,7 @@ pub(super) fn read_frontmatter(mut reader: impl Read) -> Result<String, Frontmat
 
 /// Finds the frontmatter. `at_end` means that no more bytes follow.
 pub(in crate::skill) fn find_frontmatter(bytes: &[u8], at_end: bool) -> FrontmatterSpan {
+    // After a byte-order mark.
     let mut position = if bytes.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
     let mut yaml_start = None;
     for line in bytes.get(position..).unwrap_or_default().split_inclusive(|byte| *byte == b'\n') {
@@ -79,7 +82,7 @@ pub(in crate::skill) fn find_frontmatter(bytes: &[u8], at_end: bool) -> Frontmat
         position += line.len();
         match yaml_start {
             None if is_fence && is_complete => yaml_start = Some(position),
-            None if is_complete || line.len() > 64 => return FrontmatterSpan::Missing,
+            None if is_complete || line.len() > MAX_FENCE_BYTES => return FrontmatterSpan::Missing,
             Some(yaml) if is_fence && is_complete => {
                 return FrontmatterSpan::Found { yaml: yaml..start, body: position };
             }

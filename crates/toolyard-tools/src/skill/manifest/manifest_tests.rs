@@ -11,13 +11,13 @@ fn read(text: &str) -> Result<Manifest, ManifestError> {
 }
 
 /// A reader that counts bytes and fails when read beyond `limit`.
-struct Watched<'a> {
+struct CountingReader<'a> {
     rest: &'a [u8],
     read: usize,
     limit: usize,
 }
 
-impl Read for Watched<'_> {
+impl Read for CountingReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.read >= self.limit {
             return Err(io::Error::other("read too far"));
@@ -124,11 +124,11 @@ fn invalid_names_are_replaced() {
 fn instructions_are_not_read_with_the_manifest() {
     let head = "---\nname: a\ndescription: d\n---\n";
     let text = format!("{head}{}", "secret instructions\n".repeat(10_000));
-    let mut watched = Watched { rest: text.as_bytes(), read: 0, limit: head.len() };
-    Manifest::read(&mut watched).unwrap();
-    assert!(watched.read <= head.len() + 512, "read {} bytes", watched.read);
+    let mut reader = CountingReader { rest: text.as_bytes(), read: 0, limit: head.len() };
+    Manifest::read(&mut reader).unwrap();
+    assert!(reader.read <= head.len() + 512, "read {} bytes", reader.read);
 
-    let mut endless = Watched { rest: &[b'-'; 1 << 20], read: 0, limit: 4_096 };
+    let mut endless = CountingReader { rest: &[b'-'; 1 << 20], read: 0, limit: 4_096 };
     assert_eq!(Manifest::read(&mut endless), Err(ManifestError::Frontmatter(FrontmatterError::Missing)));
 }
 
@@ -176,9 +176,10 @@ proptest! {
     fn read_boundaries_do_not_matter(text in "[-a:\r\n ]{0,60}", cut in 0_usize..60) {
         use super::frontmatter::{FrontmatterSpan, find_frontmatter};
         let bytes = text.as_bytes();
-        let early = find_frontmatter(&bytes[..cut.min(bytes.len())], false);
+        let (at_end, more_follows) = (true, false);
+        let early = find_frontmatter(&bytes[..cut.min(bytes.len())], more_follows);
         if early != FrontmatterSpan::Incomplete {
-            prop_assert_eq!(early, find_frontmatter(bytes, true));
+            prop_assert_eq!(early, find_frontmatter(bytes, at_end));
         }
     }
 }

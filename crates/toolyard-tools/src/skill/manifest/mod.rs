@@ -11,7 +11,7 @@ use toolyard_core::sanitize;
 pub use frontmatter::FrontmatterError;
 pub(super) use frontmatter::{FrontmatterSpan, find_frontmatter};
 
-use crate::text::{one_line, truncate};
+use crate::text::{MAX_EXCERPT_CHARS, one_line, truncate};
 
 const MAX_NAME_CHARS: usize = 64;
 const MAX_DESCRIPTION_CHARS: usize = 1_024;
@@ -35,7 +35,7 @@ pub struct Manifest {
     pub metadata: BTreeMap<String, String>,
     /// Tools that the skill asks to use without approval; ignored.
     pub allowed_tools: Option<String>,
-    /// Violations of the specification that are tolerated.
+    /// Violations of the Agent Skills specification that are tolerated.
     pub warnings: Vec<String>,
 }
 
@@ -99,10 +99,10 @@ impl Manifest {
 
     /// Reads the optional fields; a wrong one is a warning.
     fn read_optional_fields(&mut self, yaml: &str) {
-        match from_yaml::<TermsFields>(yaml) {
-            Ok(terms) => {
-                self.license = terms.license;
-                self.compatibility = terms.compatibility;
+        match from_yaml::<LicenseAndCompatibility>(yaml) {
+            Ok(fields) => {
+                self.license = fields.license;
+                self.compatibility = fields.compatibility;
             }
             Err(_) => self.warn("license and compatibility must be text"),
         }
@@ -131,9 +131,10 @@ impl Manifest {
         self.warnings.push(warning.into());
     }
 
-    /// The effective name of the skill, and warnings about the written one.
+    /// The name that the skill gets, and warnings about the written one.
     ///
-    /// An invalid name is replaced by the nearest valid one; `None` if there is none.
+    /// An invalid name is replaced by the nearest valid one, a missing one by the folder's name; `None` if neither can be
+    /// made valid.
     pub fn usable_name(&self, folder_name: &str) -> (Option<String>, Vec<String>) {
         let Some(written) = &self.name else {
             return (slug(folder_name), vec!["the name is missing; using the folder's name".to_owned()]);
@@ -157,13 +158,13 @@ impl Manifest {
 
 /// Whether a name has 1 to 64 lowercase letters and digits of any script with single hyphens between them.
 fn is_valid_name(name: &str) -> bool {
-    let fits = |letter: char| letter == '-' || (letter.is_alphanumeric() && !letter.is_uppercase());
+    let is_allowed = |letter: char| letter == '-' || (letter.is_alphanumeric() && !letter.is_uppercase());
     (1..=MAX_NAME_CHARS).contains(&name.chars().count())
-        && name.chars().all(fits)
+        && name.chars().all(is_allowed)
         && name.split('-').all(|part| !part.is_empty())
 }
 
-/// The nearest valid name.
+/// The nearest valid name: lowercase, with a hyphen in place of other characters.
 fn slug(name: &str) -> Option<String> {
     let lowercase = name.to_lowercase();
     let parts = lowercase.split(|letter: char| !letter.is_alphanumeric()).filter(|part| !part.is_empty());
@@ -179,7 +180,7 @@ struct RequiredFields {
 }
 
 #[derive(Deserialize)]
-struct TermsFields {
+struct LicenseAndCompatibility {
     license: Option<String>,
     compatibility: Option<String>,
 }
@@ -205,7 +206,7 @@ struct AllowedToolsList {
 fn from_yaml<T: DeserializeOwned>(yaml: &str) -> Result<T, ManifestError> {
     serde_saphyr::from_str(yaml).map_err(|error| {
         let first_line = error.to_string().lines().next().map(one_line).unwrap_or_default();
-        ManifestError::InvalidYaml(truncate(&first_line, 200))
+        ManifestError::InvalidYaml(truncate(&first_line, MAX_EXCERPT_CHARS))
     })
 }
 

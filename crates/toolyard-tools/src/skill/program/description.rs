@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use toolyard_core::{RawJson, ToolSpec, sanitize};
 
-use crate::text::{one_line, truncate};
+use crate::text::{MAX_ECHOED_NAME_CHARS, MAX_EXCERPT_CHARS, one_line, truncate};
 
 const MAX_TOOLS: usize = 64;
 const MAX_TOOL_NAME_BYTES: usize = 128;
@@ -23,7 +23,6 @@ impl Description {
     }
 }
 
-/// Why the output of `--describe` is no description.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DescriptionError {
     #[error("the description is not a JSON object or list of objects ({error}): {output}")]
@@ -32,7 +31,6 @@ pub(super) enum DescriptionError {
     NoTools,
 }
 
-/// Why a tool of a description is not used.
 #[derive(Debug, thiserror::Error)]
 enum ToolDefinitionError {
     #[error("a tool is not a valid MCP tool definition: {0}")]
@@ -51,12 +49,11 @@ pub(super) enum CachedDescription {
 }
 
 impl CachedDescription {
-    /// The cache entry of a failure.
     pub(super) fn failure_entry(message: &str) -> RawJson {
         RawJson::from_value(&json!({"failed": truncate(message, MAX_CACHED_ERROR_CHARS)}))
     }
 
-    /// Parses a cache entry. Only valid tools are cached, so a list with a problem is no entry.
+    /// Parses a cache entry. Only valid tools are cached, so a list with a problem is not a valid entry.
     pub(super) fn parse(entry: &RawJson) -> Option<Self> {
         if entry.get().starts_with('[') {
             let description = parse_description(entry.get()).ok()?;
@@ -74,7 +71,8 @@ impl CachedDescription {
 
 /// Parses one MCP tool definition or a list of them. An invalid tool does not affect the others.
 pub(super) fn parse_description(text: &str) -> Result<Description, DescriptionError> {
-    let not_json = |error| DescriptionError::NotJson { error, output: truncate(&one_line(text), 200) };
+    let not_json =
+        |error| DescriptionError::NotJson { error, output: truncate(&one_line(text), MAX_EXCERPT_CHARS) };
     let entries: Vec<RawJson> = if text.trim_start().starts_with('[') {
         serde_json::from_str(text).map_err(not_json)?
     } else {
@@ -102,7 +100,7 @@ pub(super) fn parse_description(text: &str) -> Result<Description, DescriptionEr
 fn parse_tool(entry: &RawJson) -> Result<ToolSpec, ToolDefinitionError> {
     let mut spec: ToolSpec = entry.read().map_err(|error| ToolDefinitionError::NotMcp(error.to_string()))?;
     if !is_tool_name(&spec.name) {
-        return Err(ToolDefinitionError::InvalidName(truncate(&one_line(&spec.name), 64)));
+        return Err(ToolDefinitionError::InvalidName(truncate(&one_line(&spec.name), MAX_ECHOED_NAME_CHARS)));
     }
     if !spec.input_schema.to_value().is_object() {
         return Err(ToolDefinitionError::InvalidSchema(spec.name.to_string()));
@@ -168,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_that_could_not_have_been_kept_is_no_entry() {
+    fn an_invalid_cache_entry_is_ignored() {
         for text in [
             "null",
             "7",

@@ -14,8 +14,6 @@ use super::{
 };
 
 const MAX_CONCURRENT_PROGRAMS: usize = 8;
-const RETRIED_ON_CHANGE: &str = "retried when the skill changes";
-const RETRIED_ON_LOAD: &str = "retried at the next load";
 
 /// A program whose tools are needed.
 pub(in crate::skill) struct DescribeRequest {
@@ -27,14 +25,26 @@ pub(in crate::skill) struct DescribeRequest {
     pub(in crate::skill) index: usize,
 }
 
-/// The tools of a program, or what is wrong with it.
-pub(in crate::skill) type DescribeResult = Result<Description, String>;
+/// Why the tools of a program are not known.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::skill) enum DiscoveryError {
+    #[error("the program was not run")]
+    NotRun,
+    #[error("no time left after describing other programs; retried at the next load")]
+    NoTimeLeft,
+    #[error("{0}; retried at the next load")]
+    Temporary(String),
+    #[error("{0}; retried when the skill changes")]
+    Permanent(String),
+}
 
-/// The descriptions of all programs, in the order of the requests. Takes hardly longer than `limit`.
+pub(in crate::skill) type DescribeResult = Result<Description, DiscoveryError>;
+
+/// The descriptions of all programs, in the order of the requests. Takes hardly longer than `time_limit`.
 pub(in crate::skill) async fn describe_all(
     requests: Vec<DescribeRequest>,
     cache: Arc<dyn SkillDescriptionCache>,
-    limit: Duration,
+    time_limit: Duration,
 ) -> Vec<DescribeResult> {
     let lookups = requests.into_iter().map(|request| {
         let cache = Arc::clone(&cache);
@@ -50,10 +60,10 @@ pub(in crate::skill) async fn describe_all(
         results.push(result);
     }
     uncached.sort_by_key(|(_, request)| request.index);
-    let deadline = Instant::now() + limit;
+    let deadline = Instant::now() + time_limit;
     let runs = uncached.into_iter().map(|(position, request)| {
         let cache = Arc::clone(&cache);
-        async move { (position, describe(&request, &*cache, deadline, limit).await) }
+        async move { (position, describe(&request, &*cache, deadline, time_limit).await) }
     });
     // Unordered, so that a program that hangs does not delay those after it.
     let mut runs = stream::iter(runs).buffer_unordered(MAX_CONCURRENT_PROGRAMS);
@@ -62,7 +72,7 @@ pub(in crate::skill) async fn describe_all(
             *slot = Some(result);
         }
     }
-    let not_run = || Err("the program was not run".to_owned());
+    let not_run = || Err(DiscoveryError::NotRun);
     results.into_iter().map(|result| result.unwrap_or_else(not_run)).collect()
 }
 
@@ -76,7 +86,7 @@ async fn look_up(request: &DescribeRequest, cache: &dyn SkillDescriptionCache) -
     };
     Some(match cached {
         CachedDescription::Tools(description) => Ok(description),
-        CachedDescription::Failed(message) => Err(format!("{message}; {RETRIED_ON_CHANGE}")),
+        CachedDescription::Failed(message) => Err(DiscoveryError::Permanent(message)),
     })
 }
 
@@ -85,11 +95,11 @@ async fn describe(
     request: &DescribeRequest,
     cache: &dyn SkillDescriptionCache,
     deadline: Instant,
-    limit: Duration,
+    time_limit: Duration,
 ) -> DescribeResult {
     let time_left = deadline.saturating_duration_since(Instant::now());
     if time_left.is_zero() {
-        return Err(format!("no time left after describing other programs; {RETRIED_ON_LOAD}"));
+        return Err(DiscoveryError::NoTimeLeft);
     }
     match request.program.describe(deadline).await {
         Ok(description) => {
@@ -100,12 +110,12 @@ async fn describe(
         }
         Err(failure) => {
             // A timeout is the program's fault only if it did not have to wait long for others.
-            let is_permanent = failure.is_permanent && (!failure.timed_out || time_left >= limit / 2);
+            let is_permanent = failure.is_permanent && (!failure.timed_out || time_left >= time_limit / 2);
             let Some(key) = request.cache_key.filter(|_| is_permanent) else {
-                return Err(format!("{}; {RETRIED_ON_LOAD}", failure.message));
+                return Err(DiscoveryError::Temporary(failure.message));
             };
             cache.put_description(&key, &CachedDescription::failure_entry(&failure.message)).await;
-            Err(format!("{}; {RETRIED_ON_CHANGE}", failure.message))
+            Err(DiscoveryError::Permanent(failure.message))
         }
     }
 }

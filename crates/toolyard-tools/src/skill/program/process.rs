@@ -23,11 +23,12 @@ const OUTPUT_GRACE: Duration = Duration::from_millis(200);
 /// The size of the end of stderr that is kept for error messages.
 const STDERR_TAIL_BYTES: usize = 8 << 10;
 
-/// A program, its input and its limits.
+/// One run of a program: its input, environment and limits.
 pub(super) struct ProcessSpec<'a> {
     pub(super) program: &'a Path,
     pub(super) argument: &'a str,
     pub(super) environment: &'a [(String, String)],
+    /// Passed to the program as `TOOLYARD_SKILL_DIR`.
     pub(super) skill_folder: &'a Path,
     pub(super) working_directory: &'a Path,
     pub(super) input: Vec<u8>,
@@ -35,7 +36,6 @@ pub(super) struct ProcessSpec<'a> {
     pub(super) deadline: Instant,
 }
 
-/// The exit status and output of a program.
 #[derive(Debug)]
 pub(super) struct ProcessOutput {
     pub(super) status: ExitStatus,
@@ -44,13 +44,12 @@ pub(super) struct ProcessOutput {
     pub(super) stderr_tail: String,
 }
 
-/// Why a program did not run to completion.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ProcessError {
     #[error("failed to start the program: {0}")]
     Start(io::Error),
-    #[error("the program wrote more than {limit} bytes and was killed")]
-    TooMuchOutput { limit: usize },
+    #[error("the program wrote more than {max_output_bytes} bytes and was killed")]
+    TooMuchOutput { max_output_bytes: usize },
     #[error("the program did not exit in time and was killed")]
     DeadlineExceeded,
     #[error("failed to communicate with the program: {0}")]
@@ -66,8 +65,8 @@ pub(super) async fn run_process(spec: ProcessSpec<'_>) -> Result<ProcessOutput, 
     let group = ProcessGroup::of(&child);
     // A separate task reaps the child even if this future is dropped.
     let (_cancel_on_drop, cancelled) = oneshot::channel();
-    let (input, limit, deadline) = (spec.input, spec.max_output_bytes, spec.deadline);
-    let supervisor = tokio::spawn(supervise(child, group, input, limit, deadline, cancelled));
+    let (input, max_output_bytes, deadline) = (spec.input, spec.max_output_bytes, spec.deadline);
+    let supervisor = tokio::spawn(supervise(child, group, input, max_output_bytes, deadline, cancelled));
     supervisor.await.unwrap_or(Err(ProcessError::Cancelled))
 }
 
@@ -103,12 +102,12 @@ async fn supervise(
     mut child: Child,
     mut group: ProcessGroup,
     input: Vec<u8>,
-    limit: usize,
+    max_output_bytes: usize,
     deadline: Instant,
     cancelled: oneshot::Receiver<()>,
 ) -> Result<ProcessOutput, ProcessError> {
     let outcome = tokio::select! {
-        outcome = communicate(&mut child, input, limit) => outcome,
+        outcome = communicate(&mut child, input, max_output_bytes) => outcome,
         () = sleep_until(deadline.into()) => Err(ProcessError::DeadlineExceeded),
         _ = cancelled => Err(ProcessError::Cancelled),
     };
@@ -118,27 +117,32 @@ async fn supervise(
 }
 
 /// Writes, reads and waits concurrently, so that neither side can block the other.
-async fn communicate(child: &mut Child, input: Vec<u8>, limit: usize) -> Result<ProcessOutput, ProcessError> {
+async fn communicate(
+    child: &mut Child,
+    input: Vec<u8>,
+    max_output_bytes: usize,
+) -> Result<ProcessOutput, ProcessError> {
     let (stdin, stdout, stderr) = take_pipes(child)?;
     let mut output = Vec::new();
     let mut tail = StderrTail::default();
     let status = {
         let mut writing = pin!(write_input(stdin, input));
         let mut reading = pin!(async {
-            tokio::try_join!(read_output(stdout, &mut output, limit), tail.fill(stderr)).map(|_| ())
+            tokio::try_join!(read_output(stdout, &mut output, max_output_bytes), tail.fill(stderr))
+                .map(|_| ())
         });
-        let (mut written, mut read) = (false, false);
+        let (mut is_written, mut is_read) = (false, false);
         let status = loop {
             tokio::select! {
                 status = child.wait() => break status?,
-                () = &mut writing, if !written => written = true,
-                result = &mut reading, if !read => {
+                () = &mut writing, if !is_written => is_written = true,
+                result = &mut reading, if !is_read => {
                     result?;
-                    read = true;
+                    is_read = true;
                 }
             }
         };
-        if !read && let Ok(result) = timeout(OUTPUT_GRACE, &mut reading).await {
+        if !is_read && let Ok(result) = timeout(OUTPUT_GRACE, &mut reading).await {
             result?;
         }
         status
@@ -162,11 +166,11 @@ async fn write_input(mut stdin: ChildStdin, input: Vec<u8>) {
 async fn read_output(
     mut stdout: impl AsyncRead + Unpin,
     output: &mut Vec<u8>,
-    limit: usize,
+    max_output_bytes: usize,
 ) -> Result<(), ProcessError> {
     while stdout.read_buf(output).await? > 0 {
-        if output.len() > limit {
-            return Err(ProcessError::TooMuchOutput { limit });
+        if output.len() > max_output_bytes {
+            return Err(ProcessError::TooMuchOutput { max_output_bytes });
         }
     }
     Ok(())

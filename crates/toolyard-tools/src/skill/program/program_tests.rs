@@ -56,14 +56,14 @@ impl Fixture {
 }
 
 /// Whether a process still runs; a zombie does not.
-fn runs(process_id: u32) -> bool {
+fn is_running(process_id: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{process_id}/stat")).unwrap_or_default();
     stat.rsplit(')').next().is_some_and(|rest| !rest.trim().is_empty() && !rest.trim().starts_with('Z'))
 }
 
 async fn all_gone(process_ids: &[u32]) -> bool {
     for _ in 0..100 {
-        if process_ids.iter().all(|id| !runs(*id)) {
+        if process_ids.iter().all(|id| !is_running(*id)) {
             return true;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -71,7 +71,7 @@ async fn all_gone(process_ids: &[u32]) -> bool {
     false
 }
 
-async fn text(body: &str) -> Result<String, String> {
+async fn call_text(body: &str) -> Result<String, String> {
     let answer = shell(body).call(json!({})).await;
     answer.map(|output| output.to_text()).map_err(|error| error.message().to_owned())
 }
@@ -81,27 +81,30 @@ async fn arguments_and_result_are_json() {
     let program = shell(r#"printf '{"tool":"%s","got":%s}' "$1" "$(cat)""#);
     let output = program.call(json!({"a": "中文 \"$HOME`id`"})).await.unwrap();
     assert_eq!(output.to_json(), json!({"tool": "t", "got": {"a": "中文 \"$HOME`id`"}}));
-    assert_eq!(text("echo 7").await.unwrap(), "7");
-    assert_eq!(text(r#"printf '%s' '"plain\ntext"'"#).await.unwrap(), "plain\ntext");
-    assert_eq!(text(r#"echo '{"error": "x", "more": 1}'"#).await.unwrap(), r#"{"error": "x", "more": 1}"#);
+    assert_eq!(call_text("echo 7").await.unwrap(), "7");
+    assert_eq!(call_text(r#"printf '%s' '"plain\ntext"'"#).await.unwrap(), "plain\ntext");
+    assert_eq!(
+        call_text(r#"echo '{"error": "x", "more": 1}'"#).await.unwrap(),
+        r#"{"error": "x", "more": 1}"#
+    );
 }
 
 #[tokio::test]
 async fn failures_report_the_programs_message() {
-    assert_eq!(text(r#"echo '{"error": "no such city"}'"#).await.unwrap_err(), "no such city");
-    assert_eq!(text("echo boom >&2; exit 3").await.unwrap_err(), "the program exited with code 3: boom");
+    assert_eq!(call_text(r#"echo '{"error": "no such city"}'"#).await.unwrap_err(), "no such city");
+    assert_eq!(call_text("echo boom >&2; exit 3").await.unwrap_err(), "the program exited with code 3: boom");
     assert_eq!(
-        text(r#"echo '{"error": "bad"}'; echo noise >&2; exit 1"#).await.unwrap_err(),
+        call_text(r#"echo '{"error": "bad"}'; echo noise >&2; exit 1"#).await.unwrap_err(),
         "the program exited with code 1: bad"
     );
-    assert_eq!(text("exit 9").await.unwrap_err(), "the program exited with code 9");
-    assert_eq!(text("kill -9 $$").await.unwrap_err(), "the program was killed by signal 9");
-    assert_eq!(text("echo why >&2").await.unwrap_err(), "the program printed nothing: why");
+    assert_eq!(call_text("exit 9").await.unwrap_err(), "the program exited with code 9");
+    assert_eq!(call_text("kill -9 $$").await.unwrap_err(), "the program was killed by signal 9");
+    assert_eq!(call_text("echo why >&2").await.unwrap_err(), "the program printed nothing: why");
     assert_eq!(
-        text("printf '\\033[31mred\\033[0m line\\n' >&2; exit 1").await.unwrap_err(),
+        call_text("printf '\\033[31mred\\033[0m line\\n' >&2; exit 1").await.unwrap_err(),
         "the program exited with code 1: red line"
     );
-    let lines = text("seq 1 1000 >&2; exit 1").await.unwrap_err();
+    let lines = call_text("seq 1 1000 >&2; exit 1").await.unwrap_err();
     assert!(lines.ends_with("999\n1000") && lines.lines().count() == 10, "{lines}");
 }
 
@@ -123,21 +126,22 @@ async fn only_an_exit_code_means_a_known_failure() {
 
 #[tokio::test]
 async fn invalid_output_is_quoted_in_the_error() {
-    let error = text("echo 'Hello \u{1b}[31mworld'; seq 1 1000").await.unwrap_err();
+    let error = call_text("echo 'Hello \u{1b}[31mworld'; seq 1 1000").await.unwrap_err();
     assert!(error.starts_with("the program printed no JSON: Hello world 1 2 3"), "{error}");
     assert!(error.chars().count() < 260);
-    assert!(text(r"printf '\377\376'").await.is_err());
-    assert!(text(r#"echo '{"a": 1} {"b": 2}'"#).await.is_err());
-    let deep = text("head -c 200000 /dev/zero | tr '\\0' '['; head -c 200000 /dev/zero | tr '\\0' ']'").await;
+    assert!(call_text(r"printf '\377\376'").await.is_err());
+    assert!(call_text(r#"echo '{"a": 1} {"b": 2}'"#).await.is_err());
+    let deep =
+        call_text("head -c 200000 /dev/zero | tr '\\0' '['; head -c 200000 /dev/zero | tr '\\0' ']'").await;
     assert!(deep.is_ok() || deep.is_err(), "must not crash");
 }
 
 #[tokio::test]
 async fn output_floods_are_killed_or_discarded() {
     let start = Instant::now();
-    let error = text("yes 12345678901234567890").await.unwrap_err();
+    let error = call_text("yes 12345678901234567890").await.unwrap_err();
     assert_eq!(error, "the program wrote more than 10485760 bytes and was killed");
-    assert_eq!(text("head -c 30000000 /dev/zero >&2; echo 1").await.unwrap(), "1");
+    assert_eq!(call_text("head -c 30000000 /dev/zero >&2; echo 1").await.unwrap(), "1");
     assert!(start.elapsed() < Duration::from_secs(20));
 }
 
@@ -192,7 +196,7 @@ fn a_runtime_shutdown_kills_the_program_and_its_children() {
     });
     drop(runtime);
     std::thread::sleep(Duration::from_millis(200));
-    assert!(program.process_ids().iter().all(|id| !runs(*id)));
+    assert!(program.process_ids().iter().all(|id| !is_running(*id)));
 }
 
 #[tokio::test]
@@ -209,9 +213,9 @@ async fn programs_see_only_the_configured_environment() {
     let program =
         shell(r#"printf '"%s|%s|%s|%s"' "${HOME-none}" "$GIVEN" "$TOOLYARD_SKILL_DIR" "$(pwd -P)""#);
     let folder = program.root.path().canonicalize().unwrap();
-    let given = program.root.path().display();
+    let skill_folder = program.root.path().display();
     let output = program.call(json!({})).await.unwrap();
-    assert_eq!(output.to_text(), format!("none|yes|{given}|{}", folder.display()));
+    assert_eq!(output.to_text(), format!("none|yes|{skill_folder}|{}", folder.display()));
 }
 
 #[tokio::test]

@@ -17,10 +17,12 @@ use super::{
     process::{ProcessError, ProcessOutput, ProcessSpec, run_process},
 };
 use crate::{
-    skill::fingerprint::skill_fingerprint,
-    text::{one_line, truncate},
+    skill::content_hash::skill_content_hash,
+    text::{MAX_EXCERPT_CHARS, one_line, truncate},
 };
 
+/// Characters of an error that a program reports in its output.
+const MAX_ERROR_CHARS: usize = 2_000;
 const MAX_OUTPUT_BYTES: usize = 10 << 20;
 const MAX_DESCRIPTION_BYTES: usize = 1 << 20;
 /// Lines of stderr in an error message.
@@ -39,11 +41,10 @@ pub(in crate::skill) struct Program {
     pub(in crate::skill) path: PathBuf,
     pub(in crate::skill) skill_folder: PathBuf,
     pub(in crate::skill) environment: Arc<ProgramEnvironment>,
-    /// The trusted content; the program does not run if the skill differs. Absent for the user's own skills.
+    /// The hash of the trusted content; the program does not run if the skill differs. Absent for the user's own skills.
     pub(in crate::skill) trusted_content: Option<ContentHash>,
 }
 
-/// Why `--describe` of a program failed.
 #[derive(Debug)]
 pub(super) struct DescribeError {
     pub(super) message: String,
@@ -52,7 +53,6 @@ pub(super) struct DescribeError {
     pub(super) timed_out: bool,
 }
 
-/// Why a program did not run to completion.
 #[derive(Debug, thiserror::Error)]
 enum RunError {
     #[error("the skill changed since it was trusted")]
@@ -63,19 +63,19 @@ enum RunError {
 
 impl From<RunError> for ToolError {
     fn from(error: RunError) -> Self {
-        let failure = |kind| Self::new(kind, error.to_string());
+        let tool_error = |kind| Self::new(kind, error.to_string());
         match &error {
             RunError::SkillChanged => {
-                failure(ErrorKind::Refused).with_hint("review the skill, then trust it again")
+                tool_error(ErrorKind::Refused).with_hint("review the skill, then trust it again")
             }
-            RunError::Process(ProcessError::Start(_)) => failure(ErrorKind::Unavailable),
-            RunError::Process(ProcessError::DeadlineExceeded) => failure(ErrorKind::Timeout),
+            RunError::Process(ProcessError::Start(_)) => tool_error(ErrorKind::Unavailable),
+            RunError::Process(ProcessError::DeadlineExceeded) => tool_error(ErrorKind::Timeout),
             // The program may have taken effect, and a retry would write as much again.
             RunError::Process(ProcessError::TooMuchOutput { .. }) => {
-                failure(ErrorKind::ResponseLost).with_retryable(false)
+                tool_error(ErrorKind::ResponseLost).with_retryable(false)
             }
             RunError::Process(ProcessError::Io(_) | ProcessError::Cancelled) => {
-                failure(ErrorKind::ResponseLost)
+                tool_error(ErrorKind::ResponseLost)
             }
         }
     }
@@ -84,17 +84,21 @@ impl From<RunError> for ToolError {
 impl Program {
     /// Runs `--describe`. A description without a valid tool is an error.
     pub(super) async fn describe(&self, deadline: Instant) -> Result<Description, DescribeError> {
-        let failed = |message| DescribeError { message, is_permanent: true, timed_out: false };
+        let permanent_error = |message| DescribeError { message, is_permanent: true, timed_out: false };
         let result = self.run("--describe", Vec::new(), MAX_DESCRIPTION_BYTES, deadline).await;
         let output = result.map_err(|error| {
             let timed_out = matches!(error, RunError::Process(ProcessError::DeadlineExceeded));
-            let too_much = matches!(error, RunError::Process(ProcessError::TooMuchOutput { .. }));
-            DescribeError { message: error.to_string(), is_permanent: timed_out || too_much, timed_out }
+            let has_too_much_output = matches!(error, RunError::Process(ProcessError::TooMuchOutput { .. }));
+            DescribeError {
+                message: error.to_string(),
+                is_permanent: timed_out || has_too_much_output,
+                timed_out,
+            }
         })?;
-        let text = output_text(&output).map_err(|error| failed(error.message().to_owned()))?;
-        let description = parse_description(&text).map_err(|error| failed(error.to_string()))?;
+        let text = output_text(&output).map_err(|error| permanent_error(error.message().to_owned()))?;
+        let description = parse_description(&text).map_err(|error| permanent_error(error.to_string()))?;
         if description.tools.is_empty() {
-            return Err(failed(description.problems.join("; ")));
+            return Err(permanent_error(description.problems.join("; ")));
         }
         Ok(description)
     }
@@ -124,7 +128,7 @@ impl Program {
     async fn check_content(&self) -> Result<(), RunError> {
         let Some(trusted) = self.trusted_content else { return Ok(()) };
         let folder = self.skill_folder.clone();
-        let current = tokio::task::spawn_blocking(move || skill_fingerprint(&folder)).await;
+        let current = tokio::task::spawn_blocking(move || skill_content_hash(&folder)).await;
         if matches!(current, Ok(Ok(current)) if current == trusted) {
             Ok(())
         } else {
@@ -162,7 +166,10 @@ impl Tool for ProgramTool {
             let text = output_text(&output)?;
             let result = RawJson::parse(text).map_err(|_| {
                 let printed = String::from_utf8_lossy(&output.stdout);
-                invalid_output(format!("the program printed no JSON: {}", truncate(&one_line(&printed), 200)))
+                invalid_output(format!(
+                    "the program printed no JSON: {}",
+                    truncate(&one_line(&printed), MAX_EXCERPT_CHARS)
+                ))
             })?;
             to_tool_output(result)
         })
@@ -212,7 +219,7 @@ fn to_tool_output(result: RawJson) -> Result<ToolOutput, ToolError> {
 
 fn error_message(value: &Value) -> Option<String> {
     let object = value.as_object().filter(|object| object.len() == 1)?;
-    Some(truncate(&sanitize(object.get("error")?.as_str()?).0, 2_000))
+    Some(truncate(&sanitize(object.get("error")?.as_str()?).0, MAX_ERROR_CHARS))
 }
 
 fn describe_exit(output: &ProcessOutput) -> String {

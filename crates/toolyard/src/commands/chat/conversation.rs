@@ -11,9 +11,8 @@ use toolyard_store::{Store, StoreError, StoredConversation};
 
 use crate::error::CliError;
 
-/// Maximum number of messages in a prompt.
 const MAX_PROMPT_MESSAGES: usize = 200;
-/// Maximum number of tokens of these messages; the latest come first.
+/// Maximum tokens of these messages; the oldest are left out first.
 const MAX_PROMPT_TOKENS: usize = 2_000;
 /// The role of a placeholder, whose text is the id of a suspended run.
 const PLACEHOLDER_ROLE: &str = "run";
@@ -28,7 +27,7 @@ pub(super) struct ChatConversation {
 
 /// What became of a suspended run.
 #[derive(Debug)]
-enum RunResult {
+enum SuspendedRunState {
     Answered(String),
     EndedWithoutAnswer,
     Unfinished,
@@ -90,23 +89,23 @@ impl ChatConversation {
         log: &dyn RunLog,
     ) -> Result<Vec<(RunId, String)>, StoreError> {
         let mut answers = Vec::new();
-        for at in (0..self.messages.len()).rev() {
+        for index in (0..self.messages.len()).rev() {
             let Some(placeholder) =
-                self.messages.get(at).filter(|message| message.role == PLACEHOLDER_ROLE).cloned()
+                self.messages.get(index).filter(|message| message.role == PLACEHOLDER_ROLE).cloned()
             else {
                 continue;
             };
             let run = RunId::from(placeholder.text.as_str());
-            match run_result(log, &run).await {
-                RunResult::Unfinished => {}
-                RunResult::EndedWithoutAnswer => {
+            match suspended_run_state(log, &run).await {
+                SuspendedRunState::Unfinished => {}
+                SuspendedRunState::EndedWithoutAnswer => {
                     self.stored.replace(&placeholder, None).await?;
-                    self.messages.remove(at);
+                    self.messages.remove(index);
                 }
-                RunResult::Answered(answer) => {
+                SuspendedRunState::Answered(answer) => {
                     let answered = ConversationMessage { role: "assistant".to_owned(), text: answer.clone() };
                     self.stored.replace(&placeholder, Some(&answered)).await?;
-                    if let Some(message) = self.messages.get_mut(at) {
+                    if let Some(message) = self.messages.get_mut(index) {
                         *message = answered;
                     }
                     answers.push((run, answer));
@@ -125,14 +124,16 @@ impl ChatConversation {
     }
 }
 
-async fn run_result(log: &dyn RunLog, run: &RunId) -> RunResult {
+async fn suspended_run_state(log: &dyn RunLog, run: &RunId) -> SuspendedRunState {
     // A log that cannot be read now may be readable later.
-    let Ok(events) = log.events(run, 0).await else { return RunResult::Unfinished };
+    let Ok(events) = log.events(run, 0).await else { return SuspendedRunState::Unfinished };
     match events.last().map(|last| last.event.read::<RunEvent>()) {
-        Some(Ok(RunEvent::Ended { end: RunEnd::Answered { answer, .. } })) => RunResult::Answered(answer),
-        Some(Ok(RunEvent::Ended { end: RunEnd::Suspended { .. } }) | Err(_)) => RunResult::Unfinished,
-        Some(Ok(RunEvent::Ended { .. })) | None => RunResult::EndedWithoutAnswer,
-        Some(Ok(_)) => RunResult::Unfinished,
+        Some(Ok(RunEvent::Ended { end: RunEnd::Answered { answer, .. } })) => {
+            SuspendedRunState::Answered(answer)
+        }
+        Some(Ok(RunEvent::Ended { end: RunEnd::Suspended { .. } }) | Err(_)) => SuspendedRunState::Unfinished,
+        Some(Ok(RunEvent::Ended { .. })) | None => SuspendedRunState::EndedWithoutAnswer,
+        Some(Ok(_)) => SuspendedRunState::Unfinished,
     }
 }
 

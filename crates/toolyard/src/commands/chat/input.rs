@@ -1,4 +1,4 @@
-//! Reads the lines of a chat: with an editor on a terminal, plainly elsewhere.
+//! Reads the lines of a chat: with an editor on a terminal, line by line elsewhere.
 
 use std::io::IsTerminal as _;
 
@@ -11,7 +11,6 @@ use crate::{
 
 const PROMPT: &str = "> ";
 
-/// The source of lines.
 pub(super) enum ChatInput {
     /// A terminal; the editor is moved out while a line is being read.
     Terminal { editor: Option<Box<DefaultEditor>>, mode: TerminalMode },
@@ -19,7 +18,6 @@ pub(super) enum ChatInput {
     Plain,
 }
 
-/// What was read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum InputLine {
     Text(String),
@@ -35,7 +33,7 @@ impl ChatInput {
             return Ok(Self::Plain);
         }
         let config = Config::builder().auto_add_history(true).build();
-        let mut editor = DefaultEditor::with_config(config).map_err(|error| failed(&error))?;
+        let mut editor = DefaultEditor::with_config(config).map_err(|error| read_error(&error))?;
         for line in history {
             // A missing history entry is harmless.
             let _ = editor.add_history_entry(line);
@@ -47,7 +45,6 @@ impl ChatInput {
         matches!(self, Self::Terminal { .. })
     }
 
-    /// The next line.
     pub(super) async fn next(&mut self) -> Result<InputLine, CliError> {
         match self {
             Self::Plain => read_plain_line().await,
@@ -65,13 +62,13 @@ impl ChatInput {
                         return Ok(InputLine::End);
                     }
                 };
-                let (returned, line) = read.map_err(|error| failed(&error))?;
+                let (returned, line) = read.map_err(|error| read_error(&error))?;
                 *editor = Some(returned);
                 match line {
                     Ok(line) => Ok(InputLine::Text(line)),
                     Err(ReadlineError::Interrupted) => Ok(InputLine::Interrupted),
                     Err(ReadlineError::Eof) => Ok(InputLine::End),
-                    Err(error) => Err(failed(&error)),
+                    Err(error) => Err(read_error(&error)),
                 }
             }
         }
@@ -106,15 +103,15 @@ async fn read_plain_line() -> Result<InputLine, CliError> {
         std::io::stdin().read_line(&mut line).map(|read| (read > 0).then_some(line))
     });
     tokio::select! {
-        read = reading => match read.map_err(|error| failed(&error))? {
+        read = reading => match read.map_err(|error| read_error(&error))? {
             Ok(Some(line)) => Ok(InputLine::Text(line)),
             Ok(None) => Ok(InputLine::End),
-            Err(error) => Err(failed(&error)),
+            Err(error) => Err(read_error(&error)),
         },
         () = interrupt_signal() => Err(CliError::new(ExitStatus::Interrupted, "the chat was interrupted")),
     }
 }
 
-fn failed(error: &dyn std::fmt::Display) -> CliError {
+fn read_error(error: &dyn std::fmt::Display) -> CliError {
     CliError::failed(format!("failed to read standard input: {error}"))
 }

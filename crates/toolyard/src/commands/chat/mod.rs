@@ -16,7 +16,7 @@ use self::{
 use crate::{
     cli::ChatArgs,
     commands::{
-        agent_run::{drive, load_agent, print_answer, suggest_model_test},
+        agent_run::{drive, finish_view, load_agent, suggest_model_test},
         runs,
         servers::discovery::discover,
         setup::{build, builder, close, interactive_servers_setup, require_store},
@@ -29,7 +29,9 @@ use crate::{
     },
 };
 
-/// Chats until the input ends.
+/// Tools that `/tools REQUEST` lists.
+const MAX_FOUND_TOOLS: usize = 10;
+
 pub(crate) async fn run(arguments: ChatArgs, context: &CliContext, output: &Output) -> Result<(), CliError> {
     let store = require_store(context)?;
     let name = arguments.conversation.clone().unwrap_or_else(new_conversation_name);
@@ -52,13 +54,11 @@ pub(crate) async fn run(arguments: ChatArgs, context: &CliContext, output: &Outp
     outcome
 }
 
-/// A unique name for a new conversation.
 fn new_conversation_name() -> String {
     let now = jiff::Zoned::now().strftime("chat-%Y%m%d-%H%M%S").to_string();
     format!("{now}-{}", std::process::id())
 }
 
-/// One chat.
 struct Chat<'a> {
     toolyard: &'a Toolyard,
     output: &'a Output,
@@ -85,7 +85,7 @@ impl Chat<'_> {
         if input.is_terminal() {
             self.output.message(&format!("agent {}, model {model}; /help lists the commands", self.agent));
         }
-        let mut last = Ok(());
+        let mut last_result = Ok(());
         loop {
             let line = match input.next().await? {
                 InputLine::Text(line) => line,
@@ -98,8 +98,8 @@ impl Chat<'_> {
             if parse(&line) == ChatLine::Exit {
                 break;
             }
-            last = self.handle(&line).await;
-            if let Err(failure) = &last {
+            last_result = self.handle(&line).await;
+            if let Err(failure) = &last_result {
                 failure.print(self.output);
             }
         }
@@ -108,7 +108,7 @@ impl Chat<'_> {
             return Ok(());
         }
         // With piped input, the exit code is that of the last message.
-        last.map_err(CliError::without_message)
+        last_result.map_err(CliError::without_message)
     }
 
     async fn handle(&mut self, line: &str) -> Result<(), CliError> {
@@ -128,9 +128,9 @@ impl Chat<'_> {
                     output.message(&format!("{role}: {text}"));
                 }
             }
-            ChatLine::Tools(request) => self.tools(request),
+            ChatLine::Tools(request) => self.print_tools(request),
             ChatLine::Runs => self.runs.iter().for_each(|run| output.message(&format!("run {run}"))),
-            ChatLine::Show(run) => return self.show(run).await,
+            ChatLine::Show(run) => return self.show_run(run).await,
             ChatLine::Model(name) => return self.choose_model(name),
             ChatLine::Agent(name) => return self.choose_agent(name),
             ChatLine::UnknownCommand(word) => {
@@ -149,7 +149,7 @@ impl Chat<'_> {
         self.resolve_placeholders().await?;
         let agents = self.toolyard.agents();
         let (agent, model) = load_agent(self.toolyard, &self.agent, self.model.as_deref())?;
-        let mut request = agents.question(&self.agent, text);
+        let mut request = agents.run_request(&self.agent, text);
         request.history = self.conversation.prompt_messages();
         request.caller = "chat".to_owned();
         request.plan_only = mode == RunMode::PlanOnly;
@@ -163,7 +163,7 @@ impl Chat<'_> {
         if mode == RunMode::Full {
             self.conversation.record(text, &run, &end).await?;
         }
-        print_answer(&run, &end, view, self.output)
+        finish_view(&run, &end, view, self.output)
     }
 
     /// Adds answers of suspended runs that finished elsewhere to the conversation.
@@ -175,10 +175,12 @@ impl Chat<'_> {
         Ok(())
     }
 
-    fn tools(&self, request: Option<&str>) {
+    fn print_tools(&self, request: Option<&str>) {
         let hub = self.toolyard.hub();
         let found = match request {
-            Some(request) => hub.search(request, 10).into_iter().map(|found| found.tool).collect(),
+            Some(request) => {
+                hub.search(request, MAX_FOUND_TOOLS).into_iter().map(|found| found.tool).collect()
+            }
             None => hub.specs(),
         };
         for tool in found {
@@ -187,10 +189,10 @@ impl Chat<'_> {
         }
     }
 
-    async fn show(&self, run: Option<&str>) -> Result<(), CliError> {
+    async fn show_run(&self, run: Option<&str>) -> Result<(), CliError> {
         let Some(store) = self.toolyard.store() else { return Ok(()) };
         let run = match (run, self.runs.last()) {
-            (Some(run), _) => runs::find(run, store).await?,
+            (Some(run), _) => runs::find_run(run, store).await?,
             (None, Some(run)) => run.clone(),
             (None, None) => return Err(CliError::usage("this chat has no runs yet")),
         };

@@ -1,6 +1,5 @@
 //! Lines of a chat: messages, and commands that begin with a slash.
 
-/// A parsed line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ChatLine<'a> {
     Empty,
@@ -40,7 +39,6 @@ pub(super) const HELP: &str = "\
 /exit               exit, like ctrl-d
 Ctrl-c cancels the current run.";
 
-/// Parses a line.
 pub(super) fn parse(line: &str) -> ChatLine<'_> {
     let line = line.trim();
     let Some(command) = line.strip_prefix('/') else {

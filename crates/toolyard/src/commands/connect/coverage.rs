@@ -8,11 +8,11 @@ use std::{
 use serde_json::{Map, Value};
 use toolyard_core::ContentHash;
 use toolyard_mcp_client::config::{
-    ExtractedSecret, FileContext, ServerSettings,
+    FileContext, ServerSettings,
     import::{Client, ImportedServer, import_servers, single_server_document},
 };
 
-/// Command, arguments, folder, URL, and variables and headers of a server, with references normalized.
+/// Command, arguments, folder, URL, and variables and headers of a server, with the content of `${…}` references replaced.
 type ServerKey = (Option<String>, Vec<String>, Option<String>, Option<String>, Vec<(String, String)>);
 
 /// Which servers of a client Toolyard can replace, by their names in the client's file.
@@ -32,14 +32,14 @@ pub(super) fn compare<'t>(
     own_servers: &BTreeMap<String, ServerSettings>,
     variable: impl Fn(&str) -> Option<String>,
 ) -> Coverage<'t> {
-    let hash = |name: &str| variable(name).map(ContentHash::of);
+    let variable_hash = |name: &str| variable(name).map(ContentHash::of);
     let mut usable = BTreeSet::new();
     let mut unusable: BTreeMap<ServerKey, BTreeSet<String>> = BTreeMap::new();
     for settings in own_servers.values() {
         let mut missing = settings.required_variables();
         missing.retain(|name| variable(name).is_none());
         if missing.is_empty() {
-            usable.insert(server_key(settings, |reference| resolve(reference, hash)));
+            usable.insert(server_key(settings, |reference| resolve(reference, variable_hash)));
         } else {
             unusable.entry(server_key(settings, |_| String::new())).or_insert(missing);
         }
@@ -49,8 +49,8 @@ pub(super) fn compare<'t>(
         let read =
             import_servers(client, &single_server_document(client, name, server), FileContext::default());
         let Some(imported) = read.ok().and_then(|read| read.servers.into_iter().next()) else { continue };
-        let own = |name: &str| literal_secret_hash(&imported, name).or_else(|| hash(name));
-        if usable.contains(&server_key(&imported.settings, |reference| resolve(reference, own))) {
+        let client_hash = |name: &str| literal_secret_hash(&imported, name).or_else(|| variable_hash(name));
+        if usable.contains(&server_key(&imported.settings, |reference| resolve(reference, client_hash))) {
             coverage.covered.insert(name);
         } else if let Some(missing) = unusable.get(&server_key(&imported.settings, |_| String::new())) {
             coverage.missing_variables.insert(name, missing.clone());
@@ -61,7 +61,7 @@ pub(super) fn compare<'t>(
 
 /// The hash of a secret that is written in the client's file itself.
 fn literal_secret_hash(server: &ImportedServer, variable: &str) -> Option<ContentHash> {
-    server.secrets.iter().find(|secret| secret.variable == variable).map(ExtractedSecret::fingerprint)
+    server.secrets.iter().find(|secret| secret.variable == variable).map(|secret| secret.fingerprint)
 }
 
 /// The hash of a reference's value, else of its default; without both, its name.
@@ -99,49 +99,56 @@ mod tests {
 
     use super::*;
 
-    fn own(variable: &str) -> ServerSettings {
+    fn server_with_key(variable: &str) -> ServerSettings {
         let env = BTreeMap::from([("API_KEY".to_owned(), format!("${{{variable}}}"))]);
         ServerSettings { command: Some("greeter".to_owned()), env, ..ServerSettings::default() }
     }
 
-    fn coverage<'t>(client_servers: &'t Value, set: &[(&str, &str)]) -> Coverage<'t> {
-        let known = [("greeter", own("FIRST_KEY")), ("greeter-2", own("SECOND_KEY"))];
+    fn coverage<'t>(client_servers: &'t Value, variables: &[(&str, &str)]) -> Coverage<'t> {
+        let known = [("greeter", server_with_key("FIRST_KEY")), ("greeter-2", server_with_key("SECOND_KEY"))];
         let known = known.map(|(name, settings)| (name.to_owned(), settings)).into();
-        let variable =
-            |wanted: &str| set.iter().find(|(name, _)| *name == wanted).map(|(_, value)| (*value).to_owned());
+        let variable = |name: &str| {
+            variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+        };
         compare(Client::Cursor, client_servers.as_object().unwrap(), &known, variable)
     }
 
     #[test]
     fn accounts_are_distinguished_by_their_secrets_and_not_by_name() {
         let server = |key: &str| json!({"command": "greeter", "env": {"API_KEY": key}});
-        let theirs = json!({
+        let client_servers = json!({
             "greeter": server("sk-second-1234567890"),
             "other": server("sk-third-1234567890"),
             "again": server("sk-second-1234567890"),
         });
         let both = [("FIRST_KEY", "sk-first-1234567890"), ("SECOND_KEY", "sk-second-1234567890")];
-        assert_eq!(coverage(&theirs, &both).covered, BTreeSet::from(["again", "greeter"]));
-        let first = coverage(&theirs, &both[..1]);
-        assert_eq!(first.covered, BTreeSet::new());
+        assert_eq!(coverage(&client_servers, &both).covered, BTreeSet::from(["again", "greeter"]));
+        let one_key_set = coverage(&client_servers, &both[..1]);
+        assert_eq!(one_key_set.covered, BTreeSet::new());
         let missing = BTreeSet::from(["SECOND_KEY".to_owned()]);
-        assert_eq!(first.missing_variables.get("greeter"), Some(&missing), "it would stop working");
+        assert_eq!(
+            one_key_set.missing_variables.get("greeter"),
+            Some(&missing),
+            "without its variable the server would stop working"
+        );
     }
 
     #[test]
     fn references_with_the_same_value_are_equal() {
-        let theirs = json!({"mine": {"command": "greeter", "env": {"API_KEY": "${env:SECOND_KEY}"}}});
+        let client_servers = json!({"mine": {"command": "greeter", "env": {"API_KEY": "${env:SECOND_KEY}"}}});
         let set = [("FIRST_KEY", "one"), ("SECOND_KEY", "two")];
-        assert_eq!(coverage(&theirs, &set).covered, BTreeSet::from(["mine"]));
-        assert_eq!(coverage(&theirs, &[]).missing_variables.len(), 1);
-        let defaults = |default: &str| {
+        assert_eq!(coverage(&client_servers, &set).covered, BTreeSet::from(["mine"]));
+        assert_eq!(coverage(&client_servers, &[]).missing_variables.len(), 1);
+        let covered_with_default = |default: &str| {
             let text = format!("${{TENANT:-{default}}}");
-            let known = [("a".to_owned(), ServerSettings { args: vec![text], ..own("FIRST_KEY") })].into();
-            let theirs = json!({"a": {"command": "greeter", "args": ["${TENANT:-one}"], "env": {"API_KEY": "${FIRST_KEY}"}}});
+            let known =
+                [("a".to_owned(), ServerSettings { args: vec![text], ..server_with_key("FIRST_KEY") })]
+                    .into();
+            let client_servers = json!({"a": {"command": "greeter", "args": ["${TENANT:-one}"], "env": {"API_KEY": "${FIRST_KEY}"}}});
             let set = |name: &str| (name == "FIRST_KEY").then(|| "one".to_owned());
-            compare(Client::ClaudeCode, theirs.as_object().unwrap(), &known, set).covered.len()
+            compare(Client::ClaudeCode, client_servers.as_object().unwrap(), &known, set).covered.len()
         };
-        assert_eq!((defaults("one"), defaults("two")), (1, 0));
+        assert_eq!((covered_with_default("one"), covered_with_default("two")), (1, 0));
         let plain = json!({"mine": {"command": "greeter"}});
         assert_eq!(coverage(&plain, &set), Coverage::default());
     }

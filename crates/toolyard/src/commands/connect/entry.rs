@@ -3,12 +3,10 @@
 use serde_json::{Value, json};
 use toolyard_mcp_client::config::import::Client;
 
-/// The name of Toolyard's entry.
 pub(super) const OWN_NAME: &str = "toolyard";
 /// The id of the input with which VS Code prompts for the token.
 pub(super) const TOKEN_INPUT: &str = "toolyard-token";
 
-/// How a client connects to Toolyard.
 #[derive(Debug)]
 pub(super) enum Connection {
     /// The client starts this command.

@@ -24,15 +24,14 @@ use self::{
 use crate::{
     cli::ConnectArgs,
     commands::{
-        import::client_files::{SYSTEM, home_folder},
+        import::client_files::{CURRENT_SYSTEM, home_folder},
         line_diff::{changed_lines, without_value},
     },
     config::{CliContext, files},
     error::CliError,
-    terminal::{Output, confirm, counted},
+    terminal::{Output, confirm, pluralize},
 };
 
-/// Clients that can be connected.
 const CLIENTS: [Client; 6] = [
     Client::ClaudeCode,
     Client::ClaudeDesktop,
@@ -41,6 +40,9 @@ const CLIENTS: [Client; 6] = [
     Client::Codex,
     Client::Gemini,
 ];
+
+/// Digits of a file's hash in the name of its undo record.
+const FILE_HASH_DIGITS: usize = 12;
 
 /// A planned change of a client's file.
 struct FileChange {
@@ -62,15 +64,14 @@ struct FileChange {
     missing_variables: Vec<(String, Vec<String>)>,
 }
 
-/// Connects a client, or undoes it.
 pub(super) fn run(
     arguments: &ConnectArgs,
     config: Option<&Path>,
     context: &CliContext,
     output: &Output,
 ) -> Result<(), CliError> {
-    let client = client(&arguments.client)?;
-    let chosen_file = arguments.file.as_deref().map(absolute).transpose()?;
+    let client = parse_client(&arguments.client)?;
+    let chosen_file = arguments.file.as_deref().map(canonical_path).transpose()?;
     let record_file = record_file(client, chosen_file.as_deref(), context);
     let file = chosen_file.map_or_else(|| default_file(client), Ok)?;
     let record = UndoRecord::read(&record_file)?;
@@ -82,24 +83,24 @@ pub(super) fn run(
         };
         return undo(client, arguments, &record_file, &record, output);
     }
-    let text = read_text(&file)?;
+    let text = files::read_if_exists(&file)?;
     let before = text.clone().unwrap_or_default();
     let connection = connection(arguments, config)?;
-    let (change, moved) = plan(client, arguments, (file, record_file), before, &connection, context)?;
-    let written = decide(&change, arguments, output)?;
-    if written {
+    let (change, moved) = plan_change(client, arguments, (file, record_file), before, &connection, context)?;
+    let is_written = confirm_change(&change, arguments, output)?;
+    if is_written {
         let record = merge_records(record, &change, text.is_some(), moved);
         check_unchanged(&change)?;
         // The undo record first, so that the change can always be undone.
         record.write(&change.record_file)?;
-        write(&change.file, &change.after)?;
+        files::write(&change.file, &change.after, files::Access::Default)?;
     }
-    report(&change, &connection, written, output);
+    report(&change, &connection, is_written, output);
     Ok(())
 }
 
 /// The change of a client's file, and the servers that it removes.
-fn plan(
+fn plan_change(
     client: Client,
     arguments: &ConnectArgs,
     (file, record_file): (PathBuf, PathBuf),
@@ -114,11 +115,11 @@ fn plan(
         Err(_) if before.trim().is_empty() => {}
         Err(error) => return Err(invalid(&error)),
     }
-    let known = client_servers(client, &before).map_err(|error| invalid(&error))?;
+    let existing = client_servers(client, &before).map_err(|error| invalid(&error))?;
     let (mut moved, mut unknown, mut own_names) = (Map::new(), Vec::new(), Vec::new());
     let mut missing_variables = Vec::new();
-    let coverage = compare(client, &known, &context.server_settings, |name| std::env::var(name).ok());
-    for (name, server) in &known {
+    let coverage = compare(client, &existing, &context.server_settings, |name| std::env::var(name).ok());
+    for (name, server) in &existing {
         if is_own(name, server) {
             own_names.push(name.as_str());
         } else if coverage.covered.contains(name.as_str()) {
@@ -131,20 +132,20 @@ fn plan(
             unknown.push(name.clone());
         }
     }
-    let own = entry(client, connection);
-    let obsolete = own_names.into_iter().filter(|name| *name != OWN_NAME);
-    let remove = moved.keys().map(String::as_str).chain(obsolete).collect();
+    let own_entry = entry(client, connection);
+    let obsolete_names = own_names.into_iter().filter(|name| *name != OWN_NAME);
+    let remove = moved.keys().map(String::as_str).chain(obsolete_names).collect();
     let prompt = token_input();
     let input = Some(InputEdit {
         id: TOKEN_INPUT,
         input: matches!(connection, Connection::Http(_)).then_some(&prompt),
     });
-    let edit = ClientFileEdit { remove, insert: vec![(OWN_NAME, &own)], input };
+    let edit = ClientFileEdit { remove, insert: vec![(OWN_NAME, &own_entry)], input };
     let after = edit_client_file(client, &before, &edit).map_err(|error| invalid(&error))?;
     let own_lines = edit_client_file(
         client,
         "",
-        &ClientFileEdit { remove: Vec::new(), insert: vec![(OWN_NAME, &own)], input },
+        &ClientFileEdit { remove: Vec::new(), insert: vec![(OWN_NAME, &own_entry)], input },
     );
     let change = FileChange {
         client,
@@ -170,7 +171,7 @@ fn undo(
     record: &UndoRecord,
     output: &Output,
 ) -> Result<(), CliError> {
-    let before = read_text(&record.file)?.unwrap_or_default();
+    let before = files::read_if_exists(&record.file)?.unwrap_or_default();
     let original = record.original(&before);
     let is_file_removed = original.is_some() && !record.existed;
     let after = match original {
@@ -193,23 +194,23 @@ fn undo(
         unknown: Vec::new(),
         missing_variables: Vec::new(),
     };
-    let written = decide(&change, arguments, output)?;
-    if written {
+    let is_written = confirm_change(&change, arguments, output)?;
+    if is_written {
         check_unchanged(&change)?;
         if is_file_removed {
             remove_file(&change.file)?;
         } else {
-            write(&change.file, &change.after)?;
+            files::write(&change.file, &change.after, files::Access::Default)?;
         }
         remove_file(record_file)?;
     }
     if output.is_json() {
-        output.json(&change_json(&change, written));
-    } else if written {
+        output.json(&change_json(&change, is_written));
+    } else if is_written {
         output.message(&format!(
             "Disconnected {}: {} restored in {}",
             client.display_name(),
-            listed(&change.moved),
+            describe_servers(&change.moved),
             change.file.display()
         ));
     }
@@ -217,9 +218,9 @@ fn undo(
 }
 
 fn without_own_entry(client: Client, text: &str, record: &UndoRecord) -> Result<String, ClientFileError> {
-    let known = client_servers(client, text)?;
-    let remove = known.iter().filter(|(name, server)| is_own(name, server)).map(|(name, _)| name.as_str());
-    let restored = record.moved.iter().filter(|(name, _)| !known.contains_key(*name));
+    let existing = client_servers(client, text)?;
+    let remove = existing.iter().filter(|(name, server)| is_own(name, server)).map(|(name, _)| name.as_str());
+    let restored = record.moved.iter().filter(|(name, _)| !existing.contains_key(*name));
     let insert = restored.map(|(name, server)| (name.as_str(), server)).collect();
     edit_client_file(
         client,
@@ -249,28 +250,28 @@ fn merge_records(
 }
 
 /// Shows the change and asks for confirmation, unless `--yes`. Returns whether to write it.
-fn decide(change: &FileChange, arguments: &ConnectArgs, output: &Output) -> Result<bool, CliError> {
+fn confirm_change(change: &FileChange, arguments: &ConnectArgs, output: &Output) -> Result<bool, CliError> {
     if change.before == change.after {
         return Ok(false);
     }
-    let lines = shown_lines(change);
-    let asks = !arguments.yes && !arguments.dry_run;
-    if !output.is_json() && (asks || arguments.dry_run) {
+    let lines = redacted_lines(change);
+    let needs_confirmation = !arguments.yes && !arguments.dry_run;
+    if !output.is_json() && (needs_confirmation || arguments.dry_run) {
         output.message(&format!("Changes to {}:", change.file.display()));
         lines.iter().for_each(|line| output.line(line));
     }
     if arguments.dry_run {
         return Ok(false);
     }
-    if asks && !confirm(&format!("Change {}?", change.file.display()), "nothing was changed")? {
+    if needs_confirmation && !confirm(&format!("Change {}?", change.file.display()), "nothing was changed")? {
         return Err(CliError::denied("nothing was changed"));
     }
     Ok(true)
 }
 
-fn report(change: &FileChange, connection: &Connection, written: bool, output: &Output) {
+fn report(change: &FileChange, connection: &Connection, is_written: bool, output: &Output) {
     if output.is_json() {
-        return output.json(&change_json(change, written));
+        return output.json(&change_json(change, is_written));
     }
     let name = change.client.display_name();
     let (verb, infinitive, target) = match connection {
@@ -279,11 +280,11 @@ fn report(change: &FileChange, connection: &Connection, written: bool, output: &
     };
     let replaced = match change.moved.as_slice() {
         [] => String::new(),
-        moved => format!(" in place of {}", listed(moved)),
+        moved => format!(" in place of {}", describe_servers(moved)),
     };
     if change.before == change.after {
         output.message(&format!("{name} already {verb} {target}"));
-    } else if written {
+    } else if is_written {
         let undo = format!("toolyard connect {} --undo", change.argument);
         output.message(&format!("{name} now {verb} {target}{replaced}. Undo: {undo}"));
     } else {
@@ -308,7 +309,7 @@ fn report(change: &FileChange, connection: &Connection, written: bool, output: &
     }
 }
 
-fn change_json(change: &FileChange, written: bool) -> Value {
+fn change_json(change: &FileChange, is_written: bool) -> Value {
     json!({
         "client": change.client.id(),
         "file": change.file,
@@ -317,44 +318,43 @@ fn change_json(change: &FileChange, written: bool) -> Value {
         "missing_variables": change.missing_variables.iter().map(|(name, variables)| json!({
             "name": name, "variables": variables,
         })).collect::<Vec<_>>(),
-        "written": written,
-        "changes": shown_lines(change),
+        "written": is_written,
+        "changes": redacted_lines(change),
     })
 }
 
 /// The changed lines; values of lines that Toolyard did not write are hidden, because they may be secrets.
-fn shown_lines(change: &FileChange) -> Vec<String> {
+fn redacted_lines(change: &FileChange) -> Vec<String> {
     let is_own = |line: &str| {
         let line = line.trim().trim_end_matches(',');
         change.own_lines.lines().any(|own| own.trim().trim_end_matches(',') == line)
     };
-    let shown = |line: String| match line.strip_prefix("+ ") {
+    let redact_line = |line: String| match line.strip_prefix("+ ") {
         Some(new) if !is_own(new) => format!("+ {}", without_value(new)),
         _ => line,
     };
-    changed_lines(&change.before, &change.after).into_iter().map(shown).collect()
+    changed_lines(&change.before, &change.after).into_iter().map(redact_line).collect()
 }
 
 /// `2 servers (excel, time)`.
-fn listed(names: &[String]) -> String {
+fn describe_servers(names: &[String]) -> String {
     match names {
         [] => "no servers".to_owned(),
-        names => format!("{} ({})", counted(names.len(), "server"), names.join(", ")),
+        names => format!("{} ({})", pluralize(names.len(), "server"), names.join(", ")),
     }
 }
 
 fn connection(arguments: &ConnectArgs, config: Option<&Path>) -> Result<Connection, CliError> {
-    let failed =
-        |error: &dyn std::fmt::Display| CliError::failed(format!("failed to find this program: {error}"));
     if let Some(url) = &arguments.http {
         let url = url.trim_end_matches('/');
         let path = arguments.profile.as_ref().map(|profile| format!("/{profile}")).unwrap_or_default();
         return Ok(Connection::Http(format!("{url}{path}")));
     }
-    let command = std::env::current_exe().map_err(|error| failed(&error))?;
+    let command = std::env::current_exe()
+        .map_err(|error| CliError::failed(format!("failed to find this program: {error}")))?;
     let mut args = Vec::new();
     if let Some(config) = config {
-        let config = config.canonicalize().map_err(|error| failed(&error))?;
+        let config = config.canonicalize().map_err(|error| CliError::file("find", config, error))?;
         args.extend(["--config".to_owned(), config.display().to_string()]);
     }
     args.extend(["serve", "--stdio"].map(str::to_owned));
@@ -364,7 +364,7 @@ fn connection(arguments: &ConnectArgs, config: Option<&Path>) -> Result<Connecti
     Ok(Connection::Stdio { command: command.display().to_string(), args })
 }
 
-fn client(name: &str) -> Result<Client, CliError> {
+fn parse_client(name: &str) -> Result<Client, CliError> {
     let id = if name == "claude" { Client::ClaudeCode.id() } else { name };
     CLIENTS.into_iter().find(|client| client.id() == id).ok_or_else(|| {
         let known: Vec<&str> = CLIENTS.iter().map(|client| client.id()).collect();
@@ -376,9 +376,10 @@ fn client(name: &str) -> Result<Client, CliError> {
 /// The file of a client's user-level servers.
 fn default_file(client: Client) -> Result<PathBuf, CliError> {
     let home = home_folder()?;
-    let fits = |path: &str| client != Client::VsCode || path.ends_with("/User/mcp.json");
-    let mut candidates =
-        client.config_paths_on(SYSTEM).filter(|one| one.root == PathRoot::Home && fits(one.path));
+    let is_user_level = |path: &str| client != Client::VsCode || path.ends_with("/User/mcp.json");
+    let mut candidates = client
+        .config_paths_on(CURRENT_SYSTEM)
+        .filter(|candidate| candidate.root == PathRoot::Home && is_user_level(candidate.path));
     let candidate = candidates.next().ok_or_else(|| {
         CliError::usage(format!(
             "the configuration file of {} on this system is not known",
@@ -394,25 +395,26 @@ fn record_file(client: Client, file: Option<&Path>, context: &CliContext) -> Pat
         None => client.id().to_owned(),
         Some(file) => {
             let hash = ContentHash::of(file.to_string_lossy().as_bytes()).to_string();
-            format!("{}-{}", client.id(), hash.get(..12).unwrap_or_default())
+            format!("{}-{}", client.id(), hash.get(..FILE_HASH_DIGITS).unwrap_or_default())
         }
     };
     context.data_folder.join("connect").join(format!("{name}.json"))
 }
 
 /// The canonical path of a file that may not exist yet.
-fn absolute(file: &Path) -> Result<PathBuf, CliError> {
-    let failed = |error| CliError::usage(format!("failed to find the folder of {}: {error}", file.display()));
-    let path = std::path::absolute(file).map_err(failed)?;
+fn canonical_path(file: &Path) -> Result<PathBuf, CliError> {
+    let folder_error =
+        |error| CliError::usage(format!("failed to find the folder of {}: {error}", file.display()));
+    let path = std::path::absolute(file).map_err(folder_error)?;
     match (path.parent(), path.file_name()) {
-        (Some(folder), Some(name)) => Ok(folder.canonicalize().map_err(failed)?.join(name)),
+        (Some(folder), Some(name)) => Ok(folder.canonicalize().map_err(folder_error)?.join(name)),
         _ => Ok(path),
     }
 }
 
 /// Fails if the file was changed since it was read: clients may write to it at any time.
 fn check_unchanged(change: &FileChange) -> Result<(), CliError> {
-    if read_text(&change.file)?.unwrap_or_default() == change.before {
+    if files::read_if_exists(&change.file)?.unwrap_or_default() == change.before {
         return Ok(());
     }
     let message = format!("{} changed while you were asked; nothing was written", change.file.display());
@@ -421,18 +423,6 @@ fn check_unchanged(change: &FileChange) -> Result<(), CliError> {
 
 fn remove_file(file: &Path) -> Result<(), CliError> {
     std::fs::remove_file(file).map_err(|error| CliError::file("remove", file, error))
-}
-
-fn read_text(file: &Path) -> Result<Option<String>, CliError> {
-    match std::fs::read_to_string(file) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(CliError::file("read", file, error)),
-    }
-}
-
-fn write(file: &Path, text: &str) -> Result<(), CliError> {
-    files::write(file, text, files::Access::Default).map_err(|error| CliError::file("write", file, error))
 }
 
 #[cfg(test)]

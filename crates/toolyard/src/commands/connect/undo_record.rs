@@ -24,8 +24,10 @@ pub(super) struct UndoRecord {
 /// The replacement of one range of a text.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct TextPatch {
+    /// Hashes of the whole text.
     before: ContentHash,
     after: ContentHash,
+    /// Byte offset of the range.
     at: usize,
     removed: String,
     inserted: String,
@@ -41,21 +43,14 @@ impl UndoRecord {
         Self { version: 1, file: file.to_owned(), existed, moved, patch }
     }
 
-    /// Reads a record, if there is one.
     pub(super) fn read(path: &Path) -> Result<Option<Self>, CliError> {
-        let failed = |error: &dyn std::fmt::Display| CliError::file("read", path, error);
-        match std::fs::read_to_string(path) {
-            Ok(text) => serde_json::from_str(&text).map(Some).map_err(|error| failed(&error)),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(failed(&error)),
-        }
+        let Some(text) = files::read_if_exists(path)? else { return Ok(None) };
+        serde_json::from_str(&text).map(Some).map_err(|error| CliError::file("read", path, error))
     }
 
     /// Writes the record to an owner-only file: removed servers may hold secrets.
     pub(super) fn write(&self, path: &Path) -> Result<(), CliError> {
-        let failed = |error: &dyn std::fmt::Display| CliError::file("write", path, error);
-        let text = serde_json::to_string_pretty(self).map_err(|error| failed(&error))?;
-        files::write(path, &text, files::Access::OwnerOnly).map_err(|error| failed(&error))
+        files::write_json(path, self, files::Access::OwnerOnly)
     }
 
     /// The original text, if `current` is the text that was written.
@@ -65,7 +60,6 @@ impl UndoRecord {
 }
 
 impl TextPatch {
-    /// The patch from one text to another.
     pub(super) fn between(before: &str, after: &str) -> Self {
         let is_same = |(one, other): &((usize, char), char)| one.1 == *other;
         let prefix: usize = before

@@ -14,10 +14,9 @@ use crate::{
     commands::setup::open,
     config::CliContext,
     error::CliError,
-    terminal::{Output, counted},
+    terminal::{Output, pluralize},
 };
 
-/// The result of one check.
 #[derive(Debug, Serialize)]
 struct Finding {
     severity: Severity,
@@ -40,7 +39,19 @@ impl Finding {
         Self { severity, subject, detail: detail.into(), hint: None }
     }
 
-    fn hint(mut self, hint: impl Into<String>) -> Self {
+    fn ok(subject: &'static str, detail: impl Into<String>) -> Self {
+        Self::new(Severity::Ok, subject, detail)
+    }
+
+    fn note(subject: &'static str, detail: impl Into<String>) -> Self {
+        Self::new(Severity::Note, subject, detail)
+    }
+
+    fn problem(subject: &'static str, detail: impl Into<String>) -> Self {
+        Self::new(Severity::Problem, subject, detail)
+    }
+
+    fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
@@ -64,10 +75,8 @@ pub(super) async fn run(config: Option<&Path>, output: &Output) -> Result<(), Cl
             findings.extend(serve::check(&context, &toolyard));
             findings.extend(models::check(&context));
         }
-        Err(failure) => findings.push(
-            Finding::new(Severity::Problem, "settings", failure.message())
-                .hint("no further checks were made"),
-        ),
+        Err(failure) => findings
+            .push(Finding::problem("settings", failure.message()).with_hint("no further checks were made")),
     }
     let problems = findings.iter().filter(|finding| finding.severity == Severity::Problem).count();
     if output.is_json() {
@@ -78,7 +87,7 @@ pub(super) async fn run(config: Option<&Path>, output: &Output) -> Result<(), Cl
     if problems == 0 {
         return Ok(());
     }
-    let failure = CliError::failed(format!("found {}", counted(problems, "problem")));
+    let failure = CliError::failed(format!("found {}", pluralize(problems, "problem")));
     Err(if output.is_json() { failure.without_message() } else { failure })
 }
 
@@ -96,53 +105,50 @@ fn print(finding: &Finding, output: &Output) {
 
 fn check_settings(context: &CliContext) -> Finding {
     match &context.settings_file {
-        Some(file) => Finding::new(Severity::Ok, "settings", format!("{}", file.display())),
-        None => Finding::new(Severity::Ok, "settings", "no settings file; using defaults"),
+        Some(file) => Finding::ok("settings", format!("{}", file.display())),
+        None => Finding::ok("settings", "no settings file; using defaults"),
     }
 }
 
 fn check_trust(context: &CliContext) -> Option<Finding> {
     let names = context.untrusted_settings.join(", ");
-    let finding = Finding::new(Severity::Note, "settings", format!("ignored until trusted: {names}"));
-    (!names.is_empty()).then(|| finding.hint("review it, then run: toolyard trust"))
+    let finding = Finding::note("settings", format!("ignored until trusted: {names}"));
+    (!names.is_empty()).then(|| finding.with_hint("review it, then run: toolyard trust"))
 }
 
 async fn check_store(context: &CliContext) -> Finding {
     let Some(store) = &context.store else {
-        return Finding::new(
-            Severity::Problem,
-            "store",
-            "the default data folder is not writable; no state is stored",
-        )
-        .hint("set `store` in toolyard.toml, or make the folder writable");
+        return Finding::problem("store", "the default data folder is not writable; no state is stored")
+            .with_hint("set `store` in toolyard.toml, or make the folder writable");
     };
     match store.check().await {
-        Ok(health) if health.is_healthy() => {
-            Finding::new(Severity::Ok, "store", store.location().to_string())
-        }
-        Ok(_) => Finding::new(Severity::Problem, "store", format!("{} is damaged", store.location()))
-            .hint("toolyard store check"),
-        Err(error) => Finding::new(Severity::Problem, "store", error.to_string()),
+        Ok(health) if health.is_healthy() => Finding::ok("store", store.location().to_string()),
+        Ok(_) => Finding::problem("store", format!("{} is damaged", store.location()))
+            .with_hint("toolyard store check"),
+        Err(error) => Finding::problem("store", error.to_string()),
     }
 }
 
 fn check_tools(toolyard: &Toolyard) -> Vec<Finding> {
     let snapshot = toolyard.hub().snapshot();
-    let names = counted(snapshot.names(), "tool");
-    let sources = counted(toolyard.hub().sources().len(), "source");
-    let mut findings = vec![Finding::new(Severity::Ok, "tools", format!("{names} from {sources}"))];
+    let tools = pluralize(snapshot.name_count(), "tool");
+    let sources = pluralize(toolyard.hub().sources().len(), "source");
+    let mut findings = vec![Finding::ok("tools", format!("{tools} from {sources}"))];
     for collision in snapshot.collisions() {
-        let named = |tools: &[std::sync::Arc<toolyard_hub::ToolCandidate>]| {
+        let source_names = |tools: &[std::sync::Arc<toolyard_hub::ToolCandidate>]| {
             tools.iter().map(|tool| tool.source_id().to_string()).collect::<Vec<_>>().join(", ")
         };
-        let detail =
-            format!("`{}` exists in several sources; {} is used", collision.name, named(&collision.used));
-        let finding = Finding::new(Severity::Note, "tools", detail);
-        findings.push(match collision.skipped.as_slice() {
+        let detail = format!(
+            "`{}` exists in several sources; {} is used",
+            collision.name,
+            source_names(&collision.equivalents)
+        );
+        let finding = Finding::note("tools", detail);
+        findings.push(match collision.others.as_slice() {
             [] => finding,
-            others => finding.hint(format!(
-                "{} only with --source; change this with [routing.pin] or [equivalent]",
-                named(others)
+            others => finding.with_hint(format!(
+                "{} is used only with --source; change this with [routing.pin] or [equivalent]",
+                source_names(others)
             )),
         });
     }
@@ -162,64 +168,49 @@ fn check_source_names(context: &CliContext, toolyard: &Toolyard) -> Vec<Finding>
     let missing = pins.chain(equivalents).chain(hints).filter(|(_, _, source)| !snapshot.has_source(source));
     missing
         .map(|(table, tool, source)| {
-            Finding::new(
-                Severity::Problem,
-                "settings",
-                format!("[{table}] {tool}: source `{source}` does not exist"),
-            )
-            .hint("list sources: toolyard tools list")
+            Finding::problem("settings", format!("[{table}] {tool}: source `{source}` does not exist"))
+                .with_hint("list sources: toolyard tools list")
         })
         .collect()
 }
 
 fn check_time_zone(context: &CliContext) -> Option<Finding> {
     let zone = context.settings.time.zone.as_deref()?;
-    let unknown = jiff::tz::TimeZone::get(zone).is_err();
-    unknown.then(|| {
-        Finding::new(Severity::Problem, "settings", format!("[time] time zone `{zone}` does not exist"))
-    })
+    let is_unknown = jiff::tz::TimeZone::get(zone).is_err();
+    is_unknown.then(|| Finding::problem("settings", format!("[time] time zone `{zone}` does not exist")))
 }
 
 fn check_web_search(context: &CliContext) -> Finding {
     if let Err(error) = context.settings.search_engine(|name| std::env::var(name).ok()) {
-        return Finding::new(Severity::Problem, "search", error.to_string())
-            .hint("the tool search_web fails until this is fixed");
+        return Finding::problem("search", error.to_string())
+            .with_hint("the tool search_web fails until this is fixed");
     }
     match &context.settings.web_search {
-        Some(search) => Finding::new(Severity::Ok, "search", format!("{:?}", search.engine).to_lowercase()),
-        None => Finding::new(
-            Severity::Note,
-            "search",
-            "no search engine is set; the tool search_web is not available",
-        )
-        .hint("[web_search] engine = \"searxng\", url = \"http://localhost:8888\""),
+        Some(search) => Finding::ok("search", format!("{:?}", search.engine).to_lowercase()),
+        None => Finding::note("search", "no search engine is set; the tool search_web is not available")
+            .with_hint("[web_search] engine = \"searxng\", url = \"http://localhost:8888\""),
     }
 }
 
 fn check_skills(toolyard: &Toolyard) -> Vec<Finding> {
     let loaded = toolyard.skills();
-    let mut findings = vec![Finding::new(Severity::Ok, "skills", format!("{} found", loaded.skills.len()))];
+    let mut findings = vec![Finding::ok("skills", format!("{} found", loaded.skills.len()))];
     for skill in &loaded.skills {
         findings.extend(skill.problems.iter().map(|problem| {
-            let finding = Finding::new(Severity::Note, "skills", format!("{}: {problem}", skill.name));
+            let finding = Finding::note("skills", format!("{}: {problem}", skill.name));
             match skill.trust {
                 TrustState::Untrusted | TrustState::Changed => {
-                    finding.hint(format!("toolyard skills trust {}", skill.name))
+                    finding.with_hint(format!("toolyard skills trust {}", skill.name))
                 }
                 TrustState::Implicit | TrustState::Trusted => finding,
             }
         }));
     }
     findings.extend(loaded.rejected.iter().map(|rejected| {
-        Finding::new(
-            Severity::Note,
-            "skills",
-            format!("ignored: {}: {}", rejected.path.display(), rejected.reason),
-        )
+        Finding::note("skills", format!("ignored: {}: {}", rejected.path.display(), rejected.reason))
     }));
     findings.extend(loaded.shadowed.iter().map(|shadowed| {
-        Finding::new(
-            Severity::Note,
+        Finding::note(
             "skills",
             format!("ignored: {}: another skill has the same name", shadowed.path.display()),
         )

@@ -2,7 +2,7 @@
 
 use toolyard::settings::ModelSettings;
 
-use super::{Finding, Severity};
+use super::Finding;
 use crate::commands::models::tool_calling_cache;
 use crate::config::CliContext;
 
@@ -10,35 +10,32 @@ pub(super) fn check(context: &CliContext) -> Vec<Finding> {
     let settings = &context.settings;
     let mut findings: Vec<Finding> =
         settings.models.iter().map(|(name, model)| check_model(name, model, context)).collect();
-    let known = tool_calling_cache::models(context);
+    let known = tool_calling_cache::load_models(context);
     if let (Some(name), Err(error)) = (&settings.default_model, known.resolve_name(None)) {
         let hint = format!("define it in toolyard.toml: [models.{name}]");
-        findings
-            .push(Finding::new(Severity::Problem, "models", format!("default_model: {error}")).hint(hint));
+        findings.push(Finding::problem("models", format!("default_model: {error}")).with_hint(hint));
     }
     for (agent, agent_settings) in &settings.agents {
         if let Some(model) =
             agent_settings.model.as_deref().filter(|model| known.resolve_name(Some(model)).is_err())
         {
             let detail = format!("agent {agent} uses model `{model}`, which does not exist");
-            findings.push(
-                Finding::new(Severity::Problem, "agents", detail).hint("list models: toolyard models list"),
-            );
+            findings.push(Finding::problem("agents", detail).with_hint("list models: toolyard models list"));
         }
     }
     findings
 }
 
 fn check_model(name: &str, model: &ModelSettings, context: &CliContext) -> Finding {
-    let models = tool_calling_cache::models(context);
+    let models = tool_calling_cache::load_models(context);
     if let Err(error) = models.get(Some(name)) {
-        return Finding::new(Severity::Problem, "models", error.to_string())
-            .hint(format!("agents cannot use {name} until this is fixed"));
+        return Finding::problem("models", error.to_string())
+            .with_hint(format!("agents cannot use {name} until this is fixed"));
     }
     let detail = format!("{name}: {}", model.model);
     match models.tool_calling(model) {
-        Some(_) => Finding::new(Severity::Ok, "models", detail),
-        None => Finding::new(Severity::Note, "models", format!("{detail}, not tested for tool calling"))
-            .hint(format!("toolyard models test {name}")),
+        Some(_) => Finding::ok("models", detail),
+        None => Finding::note("models", format!("{detail}, not tested for tool calling"))
+            .with_hint(format!("toolyard models test {name}")),
     }
 }

@@ -4,7 +4,7 @@ use toolyard::{Toolyard, settings::ServeSettings};
 use toolyard_gateway::HubService;
 
 use super::{Finding, Severity};
-use crate::config::CliContext;
+use crate::{config::CliContext, terminal::pluralize};
 
 pub(super) fn check(context: &CliContext, toolyard: &Toolyard) -> Vec<Finding> {
     let serve = &context.serve;
@@ -23,24 +23,21 @@ pub(super) fn check(context: &CliContext, toolyard: &Toolyard) -> Vec<Finding> {
     let mut findings: Vec<Finding> = errors
         .into_iter()
         .flatten()
-        .map(|(error, hint)| Finding::new(Severity::Problem, "serve", error.to_string()).hint(hint))
+        .map(|(error, hint)| Finding::problem("serve", error.to_string()).with_hint(hint))
         .collect();
     let snapshot = toolyard.hub().snapshot();
     for (name, settings) in &serve.profiles {
-        let missing = |server: &&String| !server.contains('*') && !snapshot.has_source(server);
-        for server in settings.servers.iter().filter(missing) {
+        let is_missing = |server: &&String| !server.contains('*') && !snapshot.has_source(server);
+        for server in settings.servers.iter().filter(is_missing) {
             let detail = format!("[serve.profiles.{name}] source `{server}` does not exist");
-            findings.push(
-                Finding::new(Severity::Problem, "serve", detail).hint("list sources: toolyard tools list"),
-            );
+            findings.push(Finding::problem("serve", detail).with_hint("list sources: toolyard tools list"));
         }
         let Ok(profile) = serve.profile(name) else { continue };
-        let (state, offered) = match HubService::new(toolyard.shared_hub(), profile).tool_count() {
+        let (severity, offered) = match HubService::new(toolyard.shared_hub(), profile).tool_count() {
             0 => (Severity::Note, "no tools".to_owned()),
-            1 => (Severity::Ok, "1 tool".to_owned()),
-            number => (Severity::Ok, format!("{number} tools")),
+            count => (Severity::Ok, pluralize(count, "tool")),
         };
-        findings.push(Finding::new(state, "serve", format!("profile {name} offers {offered}")));
+        findings.push(Finding::new(severity, "serve", format!("profile {name} offers {offered}")));
     }
     findings
 }

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use toolyard::Toolyard;
 use toolyard_mcp_client::{
     ManagedServer, McpManager, ServerState,
-    config::{McpServerConfig, ResolveError, TransportConfig},
+    config::{ConfigError, McpServerConfig, TransportConfig},
 };
 
-use super::{Finding, Severity};
+use super::Finding;
 use crate::config::CliContext;
 use crate::{
     commands::servers::failure_cache::{ServerFailure, ServerFailures},
-    terminal::counted,
+    terminal::pluralize,
 };
 
 /// Used if `PATH` is not set.
@@ -26,13 +26,13 @@ pub(super) fn check(context: &CliContext, toolyard: &Toolyard) -> Vec<Finding> {
         findings.push(summary(&servers));
     }
     let problems = context.server_problems.iter();
-    findings.extend(problems.map(|problem| Finding::new(Severity::Problem, "servers", problem)));
+    findings.extend(problems.map(|problem| Finding::problem("servers", problem)));
     for (name, settings) in &context.server_settings {
         let warnings = settings.warnings(name).into_iter();
-        findings.extend(warnings.map(|warning| Finding::new(Severity::Note, "servers", warning)));
+        findings.extend(warnings.map(|warning| Finding::note("servers", warning)));
     }
     let notes = context.server_notes.iter();
-    findings.extend(notes.map(|note| Finding::new(Severity::Note, "servers", note)));
+    findings.extend(notes.map(|note| Finding::note("servers", note)));
     for server in servers.iter().filter(|server| server.config().enabled) {
         findings.extend(check_start(server.config(), &context.skill_environment.working_directory));
         findings.extend(check_tools(server, failures.get(server.config())));
@@ -42,19 +42,19 @@ pub(super) fn check(context: &CliContext, toolyard: &Toolyard) -> Vec<Finding> {
 
 fn summary(servers: &[std::sync::Arc<ManagedServer>]) -> Finding {
     let tools: usize = servers.iter().map(|server| server.tool_approvals().approved().len()).sum();
-    let (servers, tools) = (counted(servers.len(), "server"), counted(tools, "tool"));
-    Finding::new(Severity::Ok, "servers", format!("{servers}, {tools} known"))
+    let (servers, tools) = (pluralize(servers.len(), "server"), pluralize(tools, "tool"));
+    Finding::ok("servers", format!("{servers}, {tools} known"))
 }
 
 /// Checks that a server could be started: variables, folder and program.
 fn check_start(config: &McpServerConfig, current_folder: &Path) -> Option<Finding> {
-    let problem = |detail: String| Finding::new(Severity::Problem, "servers", detail);
+    let problem = |detail: String| Finding::problem("servers", detail);
     let resolved = match config.resolve(|name| std::env::var(name).ok()) {
         Ok(resolved) => resolved,
-        Err(ResolveError::UnsetVariable { server, variable, field }) => {
+        Err(ConfigError::UnsetVariable { server, variable, field }) => {
             let detail = format!("{server}: the environment variable `{variable}` ({field}) is not set");
             return Some(
-                problem(detail).hint(format!("set it where Toolyard is started: export {variable}=…")),
+                problem(detail).with_hint(format!("set it where Toolyard is started: export {variable}=…")),
             );
         }
         Err(error) => return Some(problem(error.to_string())),
@@ -70,9 +70,9 @@ fn check_start(config: &McpServerConfig, current_folder: &Path) -> Option<Findin
         .iter()
         .any(|file| is_program(file));
     // Shows the unresolved command: resolved variables may be secrets.
-    let TransportConfig::Stdio { command: written, .. } = &config.transport else { return None };
-    let detail = format!("{id}: program `{}` not found", toolyard_core::redact(written));
-    (!exists).then(|| problem(detail).hint("install it, or set its full path as `command`"))
+    let TransportConfig::Stdio { command: unresolved, .. } = &config.transport else { return None };
+    let detail = format!("{id}: program `{}` not found", toolyard_core::redact(unresolved));
+    (!exists).then(|| problem(detail).with_hint("install it, or set its full path as `command`"))
 }
 
 fn candidates(command: &str, path: &str, folder: &Path) -> Vec<PathBuf> {
@@ -99,26 +99,23 @@ fn check_tools(server: &ManagedServer, failure: Option<&ServerFailure>) -> Vec<F
     let mut findings = Vec::new();
     if let Some(failure) = failure {
         let detail = format!("{id} failed {}: {}", failure.ago(), failure.reason);
-        let finding = Finding::new(Severity::Problem, "servers", detail);
-        findings.push(finding.hint(format!("retry: toolyard servers test {id}")));
+        let finding = Finding::problem("servers", detail);
+        findings.push(finding.with_hint(format!("retry: toolyard servers test {id}")));
     } else if server.state() == ServerState::Configured {
-        let finding = Finding::new(
-            Severity::Note,
-            "servers",
-            format!("{id} was never started; its tools are not known yet"),
-        );
-        findings.push(finding.hint(format!("toolyard servers test {id}")));
+        let finding =
+            Finding::note("servers", format!("{id} was never started; its tools are not known yet"));
+        findings.push(finding.with_hint(format!("toolyard servers test {id}")));
     }
     for tool in &approvals.quarantined {
         let detail = format!("{id}: {} awaits approval: {}", tool.name, tool.reason);
-        findings.push(Finding::new(Severity::Note, "servers", detail).hint(format!(
+        findings.push(Finding::note("servers", detail).with_hint(format!(
             "review the change: toolyard servers show {id} · accept it: toolyard servers approve {id}"
         )));
     }
     for tool in &approvals.rejected {
         let name = tool.name.as_deref().unwrap_or("an unnamed tool");
         let detail = format!("{id}: {name} cannot be used: {}", tool.reason);
-        findings.push(Finding::new(Severity::Note, "servers", detail));
+        findings.push(Finding::note("servers", detail));
     }
     findings
 }

@@ -12,37 +12,35 @@ use crate::{
     error::CliError,
 };
 
-/// A client's configuration file.
 #[derive(Debug)]
 pub(super) struct ClientFile {
     pub(super) client: Client,
     pub(super) path: PathBuf,
     /// Whether it belongs to the project.
-    pub(super) of_project: bool,
+    pub(super) is_project_file: bool,
     pub(super) servers: Vec<ImportedServer>,
     /// Servers that were skipped, or why the file was not read.
     pub(super) problems: Vec<String>,
 }
 
 impl ClientFile {
-    fn new(client: Client, path: PathBuf, of_project: bool, imported: ImportedFile) -> Self {
+    fn new(client: Client, path: PathBuf, is_project_file: bool, imported: ImportedFile) -> Self {
         let problems = imported.invalid.iter().map(ToString::to_string).collect();
-        Self { client, path, of_project, servers: imported.servers, problems }
+        Self { client, path, is_project_file, servers: imported.servers, problems }
     }
 
-    fn unread(client: Client, path: PathBuf, of_project: bool, problem: String) -> Self {
-        Self { client, path, of_project, servers: Vec::new(), problems: vec![problem] }
+    fn unread(client: Client, path: PathBuf, is_project_file: bool, problem: String) -> Self {
+        Self { client, path, is_project_file, servers: Vec::new(), problems: vec![problem] }
     }
 
     /// The client's name, for the user.
     pub(super) fn label(&self) -> String {
         let name = self.client.display_name();
-        if self.of_project { format!("{name}, this project") } else { name.to_owned() }
+        if self.is_project_file { format!("{name}, this project") } else { name.to_owned() }
     }
 }
 
-/// A client by its id.
-pub(super) fn client(id: &str) -> Result<Client, CliError> {
+pub(super) fn parse_client(id: &str) -> Result<Client, CliError> {
     Client::ALL.into_iter().find(|client| client.id() == id).ok_or_else(|| {
         let known: Vec<&str> = Client::ALL.iter().map(|client| client.id()).collect();
         CliError::usage(format!("client `{id}` is not known"))
@@ -65,27 +63,27 @@ pub(super) fn read_file(
         Some(client) => vec![client],
         None => vec![Client::ClaudeCode, Client::VsCode, Client::Registry],
     };
-    let mut last = DocumentError::NoServers { expected: "a table of servers" };
+    let mut last_error = DocumentError::NoServers { expected: "a table of servers" };
     for client in candidates {
         let folder = base_folder(client, &file);
         match import_servers(client, &text, FileContext { workspace: folder.to_str() }) {
             Ok(imported) => {
-                let of_project = file.starts_with(&context.project);
-                return Ok(ClientFile::new(client, file.clone(), of_project, imported));
+                let is_project_file = file.starts_with(&context.project);
+                return Ok(ClientFile::new(client, file.clone(), is_project_file, imported));
             }
-            Err(error) => last = error,
+            Err(error) => last_error = error,
         }
     }
-    Err(unreadable(&last)
+    Err(unreadable(&last_error)
         .with_hint("choose its format with --client claude-code, cursor, vscode, codex or gemini"))
 }
 
 /// The client whose files have this path.
 fn client_of_path(file: &Path) -> Option<Client> {
-    let known =
+    let has_path =
         |client: &Client| client.config_paths().iter().any(|candidate| file.ends_with(candidate.path));
     let is_toml = file.extension().is_some_and(|extension| extension == "toml");
-    Client::ALL.into_iter().find(known).or_else(|| is_toml.then_some(Client::Codex))
+    Client::ALL.into_iter().find(has_path).or_else(|| is_toml.then_some(Client::Codex))
 }
 
 /// Reads the files of all clients. An unattended import skips untrusted files of a project: they could add any program.
@@ -98,7 +96,7 @@ pub(super) async fn read_all(
     let project = &context.project;
     let mut all: Vec<ClientFile> = Vec::new();
     for client in Client::ALL.into_iter().filter(|client| only.is_none_or(|only| only == *client)) {
-        for candidate in client.config_paths_on(SYSTEM) {
+        for candidate in client.config_paths_on(CURRENT_SYSTEM) {
             let is_home = candidate.root == PathRoot::Home;
             let file = if is_home { &home } else { project }.join(candidate.path);
             if !file.is_file() || all.iter().any(|known| known.path == file) {
@@ -106,11 +104,11 @@ pub(super) async fn read_all(
             }
             if !is_home && is_unattended && !is_trusted(&file, context.store.as_ref()).await? {
                 let problem = format!("skipped with --yes, not trusted: toolyard import {}", file.display());
-                all.push(ClientFile::unread(client, file, true, problem));
+                all.push(ClientFile::unread(client, file, !is_home, problem));
                 continue;
             }
-            let place = FileContext { workspace: project.to_str().filter(|_| !is_home) };
-            all.extend(read_client_file(client, file, !is_home, place));
+            let file_context = FileContext { workspace: project.to_str().filter(|_| !is_home) };
+            all.extend(read_client_file(client, file, !is_home, file_context));
         }
     }
     Ok(all)
@@ -120,17 +118,17 @@ pub(super) async fn read_all(
 fn read_client_file(
     client: Client,
     path: PathBuf,
-    of_project: bool,
-    place: FileContext<'_>,
+    is_project_file: bool,
+    file_context: FileContext<'_>,
 ) -> Option<ClientFile> {
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
-        Err(error) => return Some(ClientFile::unread(client, path, of_project, error.to_string())),
+        Err(error) => return Some(ClientFile::unread(client, path, is_project_file, error.to_string())),
     };
-    match import_servers(client, &text, place) {
-        Ok(imported) => Some(ClientFile::new(client, path, of_project, imported)),
+    match import_servers(client, &text, file_context) {
+        Ok(imported) => Some(ClientFile::new(client, path, is_project_file, imported)),
         Err(DocumentError::NoServers { .. }) => None,
-        Err(error) => Some(ClientFile::unread(client, path, of_project, error.to_string())),
+        Err(error) => Some(ClientFile::unread(client, path, is_project_file, error.to_string())),
     }
 }
 
@@ -145,11 +143,11 @@ pub(in crate::commands) fn home_folder() -> Result<PathBuf, CliError> {
 /// The folder that relative paths in a client's file refer to: the one that contains the client's own folder.
 fn base_folder(client: Client, file: &Path) -> PathBuf {
     let known = client.config_paths().iter().find(|candidate| file.ends_with(candidate.path));
-    let up = known.map_or(1, |candidate| candidate.path.split('/').count());
-    file.ancestors().nth(up).unwrap_or(file).to_owned()
+    let levels_up = known.map_or(1, |candidate| candidate.path.split('/').count());
+    file.ancestors().nth(levels_up).unwrap_or(file).to_owned()
 }
 
-pub(crate) const SYSTEM: OperatingSystem = if cfg!(target_os = "macos") {
+pub(crate) const CURRENT_SYSTEM: OperatingSystem = if cfg!(target_os = "macos") {
     OperatingSystem::MacOs
 } else if cfg!(windows) {
     OperatingSystem::Windows

@@ -17,11 +17,14 @@ use crate::{
     commands::line_diff::changed_lines,
     config::{CliContext, operator_file},
     error::CliError,
-    terminal::{Output, confirm, counted},
+    terminal::{Output, confirm, pluralize},
 };
 
 const TRUST_QUESTION: &str = "Trust all of these servers? Their tool hints are then believed (tools declared read-only \
                               run without approval), and equivalent tools may replace one another";
+
+/// Maximum width of the column of server names.
+const MAX_NAME_WIDTH: usize = 24;
 
 /// Reads clients' files, shows the plan, asks for confirmation and writes the user's settings.
 pub(super) async fn run(
@@ -29,7 +32,7 @@ pub(super) async fn run(
     context: &CliContext,
     output: &Output,
 ) -> Result<(), CliError> {
-    let client = arguments.client.as_deref().map(client_files::client).transpose()?;
+    let client = arguments.client.as_deref().map(client_files::parse_client).transpose()?;
     let is_unattended = arguments.yes && !arguments.dry_run;
     let files = match &arguments.file {
         Some(file) => vec![client_files::read_file(file, client, context)?],
@@ -64,7 +67,7 @@ pub(super) async fn run(
         output.message(&format!("Changes to {}:", settings_file.display()));
         lines.iter().for_each(|line| output.line(line));
     } else if is_written {
-        let servers = counted(planned.added.len() + replaced(&planned, arguments.replace), "server");
+        let servers = pluralize(planned.added.len() + replaced_count(&planned, arguments.replace), "server");
         output.message(&format!("Wrote {servers} to {}", settings_file.display()));
         output.message(
             "  hint: check them with `toolyard doctor`, start each once with `toolyard servers test`",
@@ -80,8 +83,8 @@ fn confirm_import(arguments: &ImportArgs, plan: &ImportPlan, settings_file: &Pat
     if arguments.yes {
         return Ok(());
     }
-    let added = counted(plan.added.len(), "server");
-    let question = match replaced(plan, arguments.replace) {
+    let added = pluralize(plan.added.len(), "server");
+    let question = match replaced_count(plan, arguments.replace) {
         0 => format!("Add {added} to {}?", settings_file.display()),
         replaced => format!("Add {added} to {} and replace {replaced}?", settings_file.display()),
     };
@@ -97,61 +100,61 @@ fn confirm_trust(arguments: &ImportArgs) -> Result<bool, CliError> {
     Ok(can_ask && confirm(TRUST_QUESTION, "the servers were not trusted")?)
 }
 
-fn replaced(plan: &ImportPlan, replaces: bool) -> usize {
-    if replaces { plan.conflicting.len() } else { 0 }
+fn replaced_count(plan: &ImportPlan, replace: bool) -> usize {
+    if replace { plan.conflicting.len() } else { 0 }
 }
 
-fn print_files(files: &[ClientFile], merged: usize, output: &Output) {
+fn print_files(files: &[ClientFile], merged_count: usize, output: &Output) {
     let with_servers = files.iter().filter(|file| !file.servers.is_empty()).count();
     match with_servers {
         0 => output.message("Found no servers of other clients"),
-        _ => output.message(&format!("Found {}", counted(with_servers, "configuration"))),
+        _ => output.message(&format!("Found {}", pluralize(with_servers, "configuration"))),
     }
     for file in files {
-        let (label, servers) = (file.label(), counted(file.servers.len(), "server"));
+        let (label, servers) = (file.label(), pluralize(file.servers.len(), "server"));
         output.message(&format!("  {label:<26} {servers:<11} {}", file.path.display()));
         file.problems.iter().for_each(|problem| output.message(&format!("    note: {problem}")));
     }
-    let all: usize = files.iter().map(|file| file.servers.len()).sum();
-    if all > merged {
-        output.message(&format!("  merged {}", counted(all - merged, "duplicate server")));
+    let total: usize = files.iter().map(|file| file.servers.len()).sum();
+    if total > merged_count {
+        output.message(&format!("  merged {}", pluralize(total - merged_count, "duplicate server")));
     }
 }
 
 /// Prints every server in full, so that the user knows what to confirm.
-fn print_plan(plan: &ImportPlan, merged: &[MergedServer], replaces: bool, output: &Output) {
+fn print_plan(plan: &ImportPlan, merged: &[MergedServer], replace: bool, output: &Output) {
     let names = plan.added.iter().chain(plan.existing.iter()).map(|planned| planned.name.chars().count());
-    let width = names.max().unwrap_or(0).min(24);
-    let print = |mark: &str, planned: &PlannedServer, detail: &str| {
-        let from = planned.sources.join("; ");
-        output.line(&format!("{mark} {:<width$}  {detail}   ({from})", planned.name));
+    let width = names.max().unwrap_or(0).min(MAX_NAME_WIDTH);
+    let print = |symbol: &str, planned: &PlannedServer, detail: &str| {
+        let from = planned.found_in.join("; ");
+        output.line(&format!("{symbol} {:<width$}  {detail}   ({from})", planned.name));
     };
-    let notes = |planned: &PlannedServer| {
+    let print_notes = |planned: &PlannedServer| {
         planned.notes.iter().for_each(|note| output.line(&format!("    note: {note}")));
     };
     for planned in &plan.added {
-        print("+", planned, &summary(merged, &planned.name));
-        notes(planned);
+        print("+", planned, &endpoint_summary(merged, &planned.name));
+        print_notes(planned);
     }
     for planned in &plan.existing {
         print("=", planned, "already exists");
     }
-    for difference in &plan.conflicting {
+    for conflict in &plan.conflicting {
         let detail =
-            if replaces { "differs from yours: replaced" } else { "differs from yours: yours is kept" };
-        print("~", &difference.server, detail);
-        difference.diff.iter().for_each(|line| output.line(&format!("    {line}")));
-        notes(&difference.server);
+            if replace { "differs from yours: replaced" } else { "differs from yours: yours is kept" };
+        print("~", &conflict.server, detail);
+        conflict.diff.iter().for_each(|line| output.line(&format!("    {line}")));
+        print_notes(&conflict.server);
     }
     for skipped in &plan.skipped {
         output.line(&format!("- {:<width$}  not imported: {}", skipped.name, skipped.reason));
     }
-    if !replaces && !plan.conflicting.is_empty() {
+    if !replace && !plan.conflicting.is_empty() {
         output.message("  hint: --replace overwrites yours with the imported ones");
     }
 }
 
-fn summary(merged: &[MergedServer], name: &str) -> String {
+fn endpoint_summary(merged: &[MergedServer], name: &str) -> String {
     let found = merged.iter().find(|merged| merged.server.name == name);
     found.map(|merged| merged.server.settings.summary()).unwrap_or_default()
 }
@@ -165,22 +168,22 @@ fn import_json(
     lines: &[String],
 ) -> Value {
     let planned = |planned: &PlannedServer| {
-        let endpoint = summary(merged, &planned.name);
-        json!({"name": planned.name, "endpoint": endpoint, "sources": planned.sources, "notes": planned.notes})
+        let endpoint = endpoint_summary(merged, &planned.name);
+        json!({"name": planned.name, "endpoint": endpoint, "sources": planned.found_in, "notes": planned.notes})
     };
     let all = |list: &[PlannedServer]| list.iter().map(planned).collect::<Vec<_>>();
     json!({
         "found": files.iter().map(|file| json!({
             "client": file.client.id(),
             "file": file.path,
-            "of_project": file.of_project,
+            "of_project": file.is_project_file,
             "servers": file.servers.len(),
             "problems": file.problems,
         })).collect::<Vec<_>>(),
         "added": all(&plan.added),
         "existing": all(&plan.existing),
-        "conflicting": plan.conflicting.iter().map(|difference| json!({
-            "server": planned(&difference.server), "difference": difference.diff,
+        "conflicting": plan.conflicting.iter().map(|conflict| json!({
+            "server": planned(&conflict.server), "difference": conflict.diff,
         })).collect::<Vec<_>>(),
         "skipped": plan.skipped.iter().map(|skipped| json!({
             "name": skipped.name, "reason": skipped.reason,

@@ -9,9 +9,8 @@ use serde::Deserialize;
 use toolyard_core::ContentHash;
 use toolyard_search::lexicon::{DictionaryEntry, parse_cedict};
 
-use super::download::is_known;
+use super::download::is_known_dictionary;
 
-/// A dictionary.
 #[derive(Debug)]
 pub(super) struct Dictionary {
     pub(super) entries: Vec<DictionaryEntry>,
@@ -23,7 +22,6 @@ pub(super) struct Dictionary {
     pub(super) edition: Option<String>,
 }
 
-/// Why a file contains no dictionary.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DictionaryError {
     #[error("failed to read {}: {error}", path.display())]
@@ -32,7 +30,7 @@ pub(super) enum DictionaryError {
     Archive(String),
     #[error("the unpacked file is larger than {} MB", MAX_UNPACKED_BYTES >> 20)]
     TooLarge,
-    #[error("archives are nested more than {MAX_NESTING} deep")]
+    #[error("archives are nested more than {MAX_ARCHIVE_DEPTH} deep")]
     TooDeep,
     #[error("the file is not UTF-8 text")]
     NotText,
@@ -40,28 +38,26 @@ pub(super) enum DictionaryError {
     Json(serde_json::Error),
 }
 
-/// Maximum size of an unpacked dictionary.
 pub(super) const MAX_UNPACKED_BYTES: u64 = 128 << 20;
 /// Maximum nesting of archives; a wheel with a gzip file and a tgz have two levels.
-const MAX_NESTING: u32 = 4;
+const MAX_ARCHIVE_DEPTH: u32 = 4;
 
-/// Reads a dictionary.
 pub(super) fn read_dictionary(bytes: Vec<u8>) -> Result<Dictionary, DictionaryError> {
     let plain = unpack(bytes, MAX_UNPACKED_BYTES)?;
     let hash = ContentHash::of(&plain);
     if plain.starts_with(b"[") {
         let read: Vec<JsonEntry> = serde_json::from_slice(&plain).map_err(DictionaryError::Json)?;
         let entries = read.into_iter().map(DictionaryEntry::from).collect();
-        return Ok(Dictionary { entries, is_cedict: is_known(&hash), hash, edition: None });
+        return Ok(Dictionary { entries, is_cedict: is_known_dictionary(&hash), hash, edition: None });
     }
     let text = String::from_utf8(plain).map_err(|_| DictionaryError::NotText)?;
-    let head = || text.lines().take_while(|line| line.starts_with('#'));
+    let header_lines = || text.lines().take_while(|line| line.starts_with('#'));
     let edition =
-        head().find_map(|line| line.strip_prefix("#! date=")).and_then(|date| date.split('T').next());
+        header_lines().find_map(|line| line.strip_prefix("#! date=")).and_then(|date| date.split('T').next());
     Ok(Dictionary {
         entries: parse_cedict(&text).collect(),
         hash,
-        is_cedict: head().any(|line| line.contains("CC-CEDICT")),
+        is_cedict: header_lines().any(|line| line.contains("CC-CEDICT")),
         edition: edition.map(str::to_owned),
     })
 }
@@ -88,7 +84,7 @@ impl From<JsonEntry> for DictionaryEntry {
 
 /// Unpacks nested archives.
 fn unpack(mut bytes: Vec<u8>, limit: u64) -> Result<Vec<u8>, DictionaryError> {
-    for _ in 0..=MAX_NESTING {
+    for _ in 0..=MAX_ARCHIVE_DEPTH {
         bytes = if bytes.starts_with(b"PK\x03\x04") {
             unpack_zip(&bytes, limit)?
         } else if bytes.starts_with(b"\x1f\x8b") {
@@ -104,33 +100,36 @@ fn unpack(mut bytes: Vec<u8>, limit: u64) -> Result<Vec<u8>, DictionaryError> {
 
 /// The largest file of a zip archive, which is the dictionary.
 fn unpack_zip(bytes: &[u8], limit: u64) -> Result<Vec<u8>, DictionaryError> {
-    let packed = |error: zip::result::ZipError| DictionaryError::Archive(error.to_string());
-    let mut archive = zip::ZipArchive::new(Cursor::new(bytes)).map_err(packed)?;
+    let archive_error = |error: zip::result::ZipError| DictionaryError::Archive(error.to_string());
+    let mut archive = zip::ZipArchive::new(Cursor::new(bytes)).map_err(archive_error)?;
     let mut largest: Option<(u64, usize)> = None;
-    for at in 0..archive.len() {
-        let size = archive.by_index_raw(at).map_err(packed)?.size();
-        largest = largest.max(Some((size, at)));
+    for index in 0..archive.len() {
+        let size = archive.by_index_raw(index).map_err(archive_error)?.size();
+        largest = largest.max(Some((size, index)));
     }
-    let (_, at) = largest.ok_or_else(|| DictionaryError::Archive("it is empty".to_owned()))?;
-    read_limited(archive.by_index(at).map_err(packed)?, limit)
+    let (_, index) = largest.ok_or_else(|| DictionaryError::Archive("it is empty".to_owned()))?;
+    read_limited(archive.by_index(index).map_err(archive_error)?, limit)
 }
 
 fn unpack_tar(bytes: &[u8], limit: u64) -> Result<Vec<u8>, DictionaryError> {
-    let packed = |error: std::io::Error| DictionaryError::Archive(error.to_string());
+    let archive_error = |error: std::io::Error| DictionaryError::Archive(error.to_string());
     let sizes = tar::Archive::new(bytes)
         .entries()
-        .map_err(packed)?
+        .map_err(archive_error)?
         .map(|entry| entry.map(|entry| entry.size()))
         .collect::<Result<Vec<u64>, _>>()
-        .map_err(packed)?;
-    let largest = sizes.iter().enumerate().max_by_key(|(_, size)| **size).map(|(at, _)| at);
-    let nothing = || DictionaryError::Archive("it is empty".to_owned());
+        .map_err(archive_error)?;
+    let largest = sizes.iter().enumerate().max_by_key(|(_, size)| **size).map(|(index, _)| index);
+    let empty_archive = || DictionaryError::Archive("it is empty".to_owned());
     let mut archive = tar::Archive::new(bytes);
-    let entry = archive.entries().map_err(packed)?.nth(largest.ok_or_else(nothing)?).ok_or_else(nothing)?;
-    read_limited(entry.map_err(packed)?, limit)
+    let entry = archive
+        .entries()
+        .map_err(archive_error)?
+        .nth(largest.ok_or_else(empty_archive)?)
+        .ok_or_else(empty_archive)?;
+    read_limited(entry.map_err(archive_error)?, limit)
 }
 
-/// Reads everything, up to a limit.
 fn read_limited(reader: impl Read, limit: u64) -> Result<Vec<u8>, DictionaryError> {
     let mut bytes = Vec::new();
     let read = reader.take(limit + 1).read_to_end(&mut bytes);

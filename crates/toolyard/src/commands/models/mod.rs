@@ -27,20 +27,20 @@ pub(super) async fn run(
 }
 
 fn list(context: &CliContext, output: &Output) {
-    let models = tool_calling_cache::models(context);
+    let models = tool_calling_cache::load_models(context);
     let default = models.resolve_name(None).ok();
-    let all = &context.settings.models;
+    let configured = &context.settings.models;
     if output.is_json() {
         let entry = |(name, settings): (&String, &ModelSettings)| {
             json!({
                 "name": name, "model": settings.model, "provider": settings.provider, "url": settings.url,
                 "tool_calling": models.tool_calling(settings), "default": default.as_ref() == Some(name),
-                "missing_variables": missing(settings),
+                "missing_variables": missing_variables(settings),
             })
         };
-        return output.json(&all.iter().map(entry).collect::<Vec<_>>());
+        return output.json(&configured.iter().map(entry).collect::<Vec<_>>());
     }
-    if all.is_empty() {
+    if configured.is_empty() {
         return output.message(
             "No models yet. Add one: toolyard models add local --url http://127.0.0.1:11434/v1 --model qwen2.5:7b",
         );
@@ -50,7 +50,9 @@ fn list(context: &CliContext, output: &Output) {
         if default.as_ref() == Some(name) {
             notes.push("default".to_owned());
         }
-        notes.extend(missing(settings).into_iter().map(|variable| format!("${variable} is not set")));
+        notes.extend(
+            missing_variables(settings).into_iter().map(|variable| format!("${variable} is not set")),
+        );
         [
             name.clone(),
             settings.model.clone(),
@@ -59,16 +61,16 @@ fn list(context: &CliContext, output: &Output) {
             settings.url.as_ref().unwrap_or(&settings.provider).clone(),
         ]
     };
-    let rows: Vec<_> = all.iter().map(row).collect();
+    let rows: Vec<_> = configured.iter().map(row).collect();
     output.table(["NAME", "MODEL", "TOOL CALLING", "NOTE", "ENDPOINT"], rows);
 }
 
-fn missing(settings: &ModelSettings) -> Vec<String> {
+fn missing_variables(settings: &ModelSettings) -> Vec<String> {
     settings.variables().into_iter().filter(|name| std::env::var_os(name).is_none()).collect()
 }
 
-fn mode_label(calling: ToolCalling) -> &'static str {
-    match calling {
+fn mode_label(mode: ToolCalling) -> &'static str {
+    match mode {
         ToolCalling::Native => "native",
         ToolCalling::Text => "text",
         ToolCalling::Schema => "schema",

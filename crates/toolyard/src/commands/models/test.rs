@@ -16,17 +16,17 @@ use crate::{
 
 /// Tests these models, or all. Fails if one of them does not work.
 pub(super) async fn run(names: &[String], context: &CliContext, output: &Output) -> Result<(), CliError> {
-    let models = tool_calling_cache::models(context);
+    let models = tool_calling_cache::load_models(context);
     let all = models.names();
     let names = if names.is_empty() { &all } else { names };
     if names.is_empty() {
-        return Err(ModelsError::None.into());
+        return Err(ModelsError::NotConfigured.into());
     }
-    let (mut reports, mut failed) = (Vec::new(), None);
+    let (mut reports, mut last_failure) = (Vec::new(), None);
     for name in names {
-        let failure = match test(name, &models).await? {
+        let failure = match test_model(name, &models).await? {
             Ok(report) => {
-                record(name, &report, context)?;
+                record_best_mode(name, &report, context)?;
                 if !output.is_json() {
                     print_report(name, &report, output);
                 }
@@ -42,17 +42,17 @@ pub(super) async fn run(names: &[String], context: &CliContext, output: &Output)
             if !output.is_json() {
                 failure.print(output);
             }
-            failed = Some(failure.without_message());
+            last_failure = Some(failure.without_message());
         }
     }
     if output.is_json() {
         output.json(&reports);
     }
-    failed.map_or(Ok(()), Err)
+    last_failure.map_or(Ok(()), Err)
 }
 
 /// Tests one model. The inner error concerns this model only; the outer one ends the command.
-async fn test(name: &str, models: &Models) -> Result<Result<ProbeReport, CliError>, CliError> {
+async fn test_model(name: &str, models: &Models) -> Result<Result<ProbeReport, CliError>, CliError> {
     let model = match models.get(Some(name)) {
         Ok(model) => model,
         Err(error) => return Ok(Err(error.into())),
@@ -61,7 +61,7 @@ async fn test(name: &str, models: &Models) -> Result<Result<ProbeReport, CliErro
     Ok(probed.map_err(CliError::from))
 }
 
-fn record(name: &str, report: &ProbeReport, context: &CliContext) -> Result<(), CliError> {
+fn record_best_mode(name: &str, report: &ProbeReport, context: &CliContext) -> Result<(), CliError> {
     let (Some(best), Some(settings)) = (report.recommended, context.settings.models.get(name)) else {
         return Ok(());
     };

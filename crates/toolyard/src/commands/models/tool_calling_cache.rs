@@ -14,6 +14,7 @@ use crate::{
 /// Tool-calling modes by model fingerprint.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ToolCallingCache {
+    /// The modes that worked best.
     #[serde(default)]
     best: BTreeMap<String, ToolCalling>,
 }
@@ -25,29 +26,26 @@ fn file(context: &CliContext) -> PathBuf {
 impl ToolCallingCache {
     /// Reads the cache; an unreadable one counts as empty.
     pub(crate) fn read(context: &CliContext) -> Self {
-        let text = std::fs::read_to_string(file(context)).unwrap_or_default();
-        serde_json::from_str(&text).unwrap_or_default()
+        files::read_cache(&file(context))
     }
 
     /// Records the mode of a model and writes the cache.
     pub(crate) fn record(
         &mut self,
         fingerprint: String,
-        calling: ToolCalling,
+        mode: ToolCalling,
         context: &CliContext,
     ) -> Result<(), CliError> {
-        self.best.insert(fingerprint, calling);
-        let (file, text) = (file(context), serde_json::to_string_pretty(self).unwrap_or_default());
-        files::write(&file, &format!("{text}\n"), files::Access::Default)
-            .map_err(|error| CliError::file("write", &file, error))
+        self.best.insert(fingerprint, mode);
+        files::write_json(&file(context), self, files::Access::Default)
     }
 }
 
 /// The models of the settings, with their cached modes.
-pub(crate) fn models(context: &CliContext) -> Models {
+pub(crate) fn load_models(context: &CliContext) -> Models {
     let models = Models::new(&context.settings, |name| std::env::var(name).ok());
-    for (fingerprint, calling) in ToolCallingCache::read(context).best {
-        models.set_tested_mode(fingerprint, calling);
+    for (fingerprint, mode) in ToolCallingCache::read(context).best {
+        models.set_tested_mode(fingerprint, mode);
     }
     models
 }

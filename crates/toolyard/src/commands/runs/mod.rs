@@ -6,16 +6,16 @@ pub(crate) mod show;
 use std::time::Duration;
 
 use serde_json::Value;
-use toolyard_agent::{RunEnd, RunEvent};
+use toolyard_agent::{ApprovalDecision, RunEnd, RunEvent};
 use toolyard_core::{Journal as _, Resolution, RunId, RunLog as _, RunRecord, RunState, StepRecord};
 use toolyard_store::Store;
 
 use crate::{
-    cli::{RunsCommand, StepOutcome},
+    cli::{RunsCommand, StepResolution},
     commands::setup::require_store,
     config::CliContext,
     error::CliError,
-    terminal::{Output, counted},
+    terminal::{Output, pluralize},
 };
 
 /// How many of the latest runs are searched.
@@ -25,14 +25,18 @@ pub(crate) async fn run(command: RunsCommand, context: &CliContext, output: &Out
     let store = require_store(context)?;
     match command {
         RunsCommand::List { limit, unfinished } => list(limit, unfinished, store, output).await,
-        RunsCommand::Show { run } => show::show(&find(&run, store).await?, store, output).await,
+        RunsCommand::Show { run } => show::show(&find_run(&run, store).await?, store, output).await,
         RunsCommand::Replay { run, speed } => {
-            show::replay(&find(&run, store).await?, speed, store, output).await
+            show::replay(&find_run(&run, store).await?, speed, store, output).await
         }
         RunsCommand::Resume(arguments) => resume::resume(arguments, context, output).await,
-        RunsCommand::Approve(arguments) => resume::decide(arguments, true, context, output).await,
-        RunsCommand::Deny(arguments) => resume::decide(arguments, false, context, output).await,
-        RunsCommand::Cancel { run } => resume::cancel(&find(&run, store).await?, store, output).await,
+        RunsCommand::Approve(arguments) => {
+            resume::decide(arguments, ApprovalDecision::Allow, context, output).await
+        }
+        RunsCommand::Deny(arguments) => {
+            resume::decide(arguments, ApprovalDecision::Deny, context, output).await
+        }
+        RunsCommand::Cancel { run } => resume::cancel(&find_run(&run, store).await?, store, output).await,
         RunsCommand::Unknown => {
             let steps = store.unknown_steps().await?;
             if output.is_json() {
@@ -40,21 +44,21 @@ pub(crate) async fn run(command: RunsCommand, context: &CliContext, output: &Out
             } else if steps.is_empty() {
                 output.message("No steps with an unknown outcome.");
             } else {
-                step_table(&steps, output);
+                print_step_table(&steps, output);
                 output.message("record an outcome: toolyard runs resolve RUN STEP done|not-done");
             }
             Ok(())
         }
         RunsCommand::Resolve { run, step, outcome } => {
             let resolution = match outcome {
-                StepOutcome::Done => Resolution::Done,
-                StepOutcome::NotDone => Resolution::NotDone,
+                StepResolution::Done => Resolution::Done,
+                StepResolution::NotDone => Resolution::NotDone,
             };
-            let run = find(&run, store).await?;
+            let run = find_run(&run, store).await?;
             store.resolve(&run, &step, resolution, "cli").await?;
             output.message(match outcome {
-                StepOutcome::Done => "recorded: the step took effect and is not repeated",
-                StepOutcome::NotDone => "recorded: the step did not take effect and may be repeated",
+                StepResolution::Done => "recorded: the step took effect and is not repeated",
+                StepResolution::NotDone => "recorded: the step did not take effect and may be repeated",
             });
             Ok(())
         }
@@ -62,7 +66,7 @@ pub(crate) async fn run(command: RunsCommand, context: &CliContext, output: &Out
 }
 
 /// The run with this id, this unique prefix of its id, or the `last` one.
-pub(super) async fn find(run: &str, store: &Store) -> Result<RunId, CliError> {
+pub(super) async fn find_run(run: &str, store: &Store) -> Result<RunId, CliError> {
     let run = run.trim();
     let exact = RunId::from(run);
     if !run.is_empty() && store.run(&exact).await.is_ok() {
@@ -96,21 +100,21 @@ async fn list(limit: usize, unfinished: bool, store: &Store, output: &Output) ->
     }
     let (mut rows, mut orphaned) = (Vec::new(), 0);
     for record in &runs {
-        let (question, end) = summary(record, store).await?;
+        let (question, end) = question_and_end(record, store).await?;
         let state = show::state_label(record, end.as_ref());
         orphaned += usize::from(resume::is_orphaned(record, end.as_ref()));
-        rows.push([record.id.to_string(), state, time_of(record.created_at), question]);
+        rows.push([record.id.to_string(), state, format_timestamp(record.created_at), question]);
     }
     output.table(["RUN", "STATE", "STARTED", "QUESTION"], rows);
     if orphaned > 0 {
-        let runs = counted(orphaned, "interrupted run");
+        let runs = pluralize(orphaned, "interrupted run");
         output.message(&format!("{runs}; resume one or all: toolyard runs resume [RUN]"));
     }
     Ok(())
 }
 
 /// A run's question, and its end if that is its last event.
-async fn summary(record: &RunRecord, store: &Store) -> Result<(String, Option<RunEnd>), CliError> {
+async fn question_and_end(record: &RunRecord, store: &Store) -> Result<(String, Option<RunEnd>), CliError> {
     let detail = record.detail.to_value();
     let question = detail.get("question").and_then(Value::as_str).unwrap_or(&record.kind).to_owned();
     let events = store.events(&record.id, 0).await?;
@@ -122,7 +126,7 @@ async fn summary(record: &RunRecord, store: &Store) -> Result<(String, Option<Ru
     Ok((question, end))
 }
 
-pub(super) fn step_table(steps: &[StepRecord], output: &Output) {
+pub(super) fn print_step_table(steps: &[StepRecord], output: &Output) {
     let row = |step: &StepRecord| {
         [
             step.run.to_string(),
@@ -130,7 +134,7 @@ pub(super) fn step_table(steps: &[StepRecord], output: &Output) {
             step.tool.to_string(),
             step.source.as_ref().map(ToString::to_string).unwrap_or_default(),
             format!("{:?}", step.state).to_lowercase(),
-            time_of(step.started_at),
+            format_timestamp(step.started_at),
             step.redacted_arguments.to_string(),
         ]
     };
@@ -138,9 +142,9 @@ pub(super) fn step_table(steps: &[StepRecord], output: &Output) {
     output.table(["RUN", "STEP", "TOOL", "SOURCE", "STATE", "STARTED", "ARGUMENTS"], rows);
 }
 
-/// A timestamp in UTC, to the second.
-pub(super) fn time_of(at: i64) -> String {
-    let seconds = Duration::from_millis(u64::try_from(at).unwrap_or(0)).as_secs();
+/// A time in milliseconds since 1970 as UTC, to the second.
+pub(super) fn format_timestamp(milliseconds: i64) -> String {
+    let seconds = Duration::from_millis(u64::try_from(milliseconds).unwrap_or(0)).as_secs();
     let at = jiff::Timestamp::from_second(i64::try_from(seconds).unwrap_or(0));
     at.map(|at| at.to_string()).unwrap_or_default()
 }

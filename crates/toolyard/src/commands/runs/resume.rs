@@ -4,15 +4,15 @@ use std::time::{Duration, Instant};
 
 use toolyard::Toolyard;
 use toolyard_agent::{
-    AGENT_RUN_KIND, AgentError, CancelToken, RunEnd, RunEvent, RunRequest, RunUpdate, cancel_run,
-    decide_approval, load_run, replay_updates, request_cancellation,
+    AGENT_RUN_KIND, AgentError, ApprovalDecision, CancelToken, RunEnd, RunEvent, RunRequest, RunUpdate,
+    cancel_run, decide_approval, load_run, replay_updates, request_cancellation,
 };
 use toolyard_core::{
     ApprovalRecord, Approvals as _, Journal as _, JournalError, RunId, RunLog as _, RunRecord, RunState,
 };
 use toolyard_store::Store;
 
-use super::{MAX_SEARCHED_RUNS, find};
+use super::{MAX_SEARCHED_RUNS, find_run};
 use crate::{
     cli::{ApprovalArgs, ResumeArgs},
     commands::{
@@ -30,6 +30,9 @@ use crate::{
 
 /// How long to wait for the lease of a dead process to expire; longer than any lease that Toolyard takes.
 const MAX_LEASE_WAIT: Duration = Duration::from_secs(40);
+const LEASE_POLL_INTERVAL: Duration = Duration::from_millis(250);
+/// Duration of a lease that is taken only to learn whether the run is free, and released at once.
+const PROBE_LEASE: Duration = Duration::from_secs(1);
 
 /// Resumes one run, or all unfinished runs that no process is working on.
 pub(super) async fn resume(
@@ -47,7 +50,7 @@ pub(super) async fn resume(
         output,
     };
     let outcome = match &arguments.run {
-        Some(run) => resumer.resume(&find(run, store).await?).await,
+        Some(run) => resumer.resume(&find_run(run, store).await?).await,
         None => resumer.resume_all().await,
     };
     close(&toolyard, context).await?;
@@ -57,12 +60,13 @@ pub(super) async fn resume(
 /// Approves or denies the calls that a run is waiting for, and resumes the run.
 pub(super) async fn decide(
     arguments: ApprovalArgs,
-    approve: bool,
+    decision: ApprovalDecision,
     context: &CliContext,
     output: &Output,
 ) -> Result<(), CliError> {
+    let approve = decision != ApprovalDecision::Deny;
     let store = require_store(context)?;
-    let run = find(&arguments.run, store).await?;
+    let run = find_run(&arguments.run, store).await?;
     let pending = pending_approvals(&run, arguments.step.as_deref(), store).await?;
     if pending.is_empty() {
         return Err(CliError::usage(format!("run {run} is not waiting for this approval"))
@@ -79,25 +83,26 @@ pub(super) async fn decide(
     }
     for approval in &pending {
         decide_approval(store, store, approval.id, approve, "cli").await?;
-        let decision = if approve { "Approved" } else { "Denied" };
+        let verb = if approve { "Approved" } else { "Denied" };
         let step = approval.step.as_deref().unwrap_or_default();
         let call = match effects_and_arguments(&approval.text) {
             Some((effects, arguments)) => format!("`{step}` ({effects}): {arguments}"),
             None => format!("`{step}`: {}", approval.text),
         };
-        output.message(&format!("{decision} {call}"));
+        output.message(&format!("{verb} {call}"));
     }
     if arguments.no_resume {
         return Ok(());
     }
-    let toolyard = open_interactive(context, false, output).await?;
-    let resumer = Resumer { toolyard: &toolyard, store, approve_all: false, model: None, output };
+    let approve_all = false;
+    let toolyard = open_interactive(context, approve_all, output).await?;
+    let resumer = Resumer { toolyard: &toolyard, store, approve_all, model: None, output };
     let outcome = resumer.resume(&run).await;
     close(&toolyard, context).await?;
     outcome
 }
 
-/// Cancels a run; a process that is working on it is asked to.
+/// Cancels a run, or asks the process that is working on it to do so.
 pub(super) async fn cancel(run: &RunId, store: &Store, output: &Output) -> Result<(), CliError> {
     match cancel_run(store, run, &process_owner()).await {
         Ok(()) => {
@@ -163,18 +168,18 @@ impl Resumer<'_> {
     /// Waits for the lease of a dead process to expire; fails if a live process holds it.
     async fn wait_until_free(&self, run: &RunId) -> Result<(), CliError> {
         let started = Instant::now();
-        let mut is_reported = false;
+        let mut is_announced = false;
         while let Some(owner) = lease_owner(run, self.store).await? {
             if is_alive(&owner) || started.elapsed() > MAX_LEASE_WAIT {
                 let leased = JournalError::Leased { run: run.clone(), owner };
                 return Err(CliError::from(leased)
                     .with_hint(format!("retry shortly, or cancel it: toolyard runs cancel {run}")));
             }
-            if !std::mem::replace(&mut is_reported, true) {
+            if !std::mem::replace(&mut is_announced, true) {
                 let message = format!("{owner} is gone; waiting for its lease on the run to expire");
                 self.output.message(&message);
             }
-            tokio::time::sleep(Duration::from_millis(250)).await;
+            tokio::time::sleep(LEASE_POLL_INTERVAL).await;
         }
         Ok(())
     }
@@ -183,10 +188,10 @@ impl Resumer<'_> {
     async fn resume_all(&self) -> Result<(), CliError> {
         let runs = self.store.runs(MAX_SEARCHED_RUNS).await?;
         let unfinished = runs.into_iter().filter(|run| run.state == RunState::Open).rev();
-        let (mut outcome, mut found) = (Ok(()), 0);
+        let (mut outcome, mut count) = (Ok(()), 0);
         for record in unfinished {
             let Some(request) = run_request(&record.id, self.store).await? else { continue };
-            found += 1;
+            count += 1;
             self.output.message(&format!("run {}   {}", record.id, request.question));
             match self.resume(&record.id).await {
                 Ok(()) => {}
@@ -197,7 +202,7 @@ impl Resumer<'_> {
                 }
             }
         }
-        if found == 0 {
+        if count == 0 {
             self.output.message("No unfinished runs.");
         }
         outcome
@@ -209,7 +214,7 @@ async fn lease_owner(run: &RunId, store: &Store) -> Result<Option<String>, CliEr
     if store.run(run).await?.state != RunState::Open {
         return Ok(None);
     }
-    match store.claim(run, &process_owner(), Duration::from_secs(1)).await {
+    match store.claim(run, &process_owner(), PROBE_LEASE).await {
         Ok(lease) => {
             store.release(&lease, RunState::Open).await?;
             Ok(None)

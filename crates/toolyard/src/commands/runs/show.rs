@@ -8,40 +8,43 @@ use toolyard_agent::{RunEnd, RunEvent, RunUpdate, RunWatcher as _, load_run, rep
 use toolyard_core::{Journal as _, LoggedEvent, RunId, RunLog, RunRecord, RunState};
 use toolyard_store::Store;
 
-use super::{step_table, time_of};
+use super::{format_timestamp, print_step_table};
 use crate::{
     error::CliError,
     terminal::{
         Output, line_width,
-        run_view::{ApprovalMode, RunProgress, RunView, StepStatus, row_lines, usage_line},
+        run_view::{ApprovalMode, RunProgress, RunView, StepStatus, stored_run_lines, usage_line},
     },
 };
 
 /// Longer pauses between two events are shortened in a replay.
-const MAX_PAUSE: Duration = Duration::from_secs(3);
+const MAX_REPLAY_PAUSE: Duration = Duration::from_secs(3);
 
-/// Shows a run: an agent's with its plan, any other as a table of steps.
+const SPINNER_INTERVAL: Duration = Duration::from_millis(80);
+const MAX_LINE_WIDTH: usize = 110;
+
+/// Shows a run: an agent's with its plan, a journalled call as a table of its step.
 pub(crate) async fn show(run: &RunId, store: &Store, output: &Output) -> Result<(), CliError> {
     let record = store.run(run).await?;
     let steps = store.steps(run).await?;
     let events = store.events(run, 0).await?;
     if output.is_json() {
-        let events: Vec<Value> = events.iter().map(logged).collect();
+        let events: Vec<Value> = events.iter().map(event_json).collect();
         output.json(&json!({"run": record, "steps": steps, "events": events}));
         return Ok(());
     }
     if events.is_empty() {
         output.line(&format!("{}   {}, {}", record.id, record.kind, state_label(&record, None)));
-        step_table(&steps, output);
+        print_step_table(&steps, output);
         return Ok(());
     }
     let progress = progress(&events);
     let state = state_label(&record, progress.end.as_ref());
-    output.line(&format!("{}   {state}, started {}", record.id, time_of(record.created_at)));
+    output.line(&format!("{}   {state}, started {}", record.id, format_timestamp(record.created_at)));
     if let Some(request) = &progress.request {
         output.line(&format!("  {}: {}", request.agent, request.question));
     }
-    row_lines(&progress, line_width().min(110)).iter().for_each(|line| output.line(line));
+    stored_run_lines(&progress, line_width().min(MAX_LINE_WIDTH)).iter().for_each(|line| output.line(line));
     output.line(&format!("  {}", usage_line(&progress)));
     if let Some(end) = &progress.end {
         let approvals: Vec<&str> = progress.ids_with(StepStatus::AwaitingApproval).collect();
@@ -52,15 +55,21 @@ pub(crate) async fn show(run: &RunId, store: &Store, output: &Output) -> Result<
             _ => describe_end(end),
         });
     }
-    print_hint(run, &record, progress.end.as_ref(), output);
+    print_hint(run, &record, &progress, output);
     Ok(())
 }
 
 /// How to continue an unfinished run.
-fn print_hint(run: &RunId, record: &RunRecord, end: Option<&RunEnd>, output: &Output) {
-    match (record.state, end) {
+fn print_hint(run: &RunId, record: &RunRecord, progress: &RunProgress, output: &Output) {
+    let awaits_approval = progress.ids_with(StepStatus::AwaitingApproval).next().is_some();
+    match (record.state, &progress.end) {
         (RunState::Open, Some(RunEnd::Suspended { .. })) => {
-            output.message(&format!("  hint: toolyard runs approve {run} · toolyard runs deny {run}"));
+            output.message(&match progress.ids_with(StepStatus::Unknown).next() {
+                Some(step) if !awaits_approval => format!(
+                    "  hint: record the outcome: toolyard runs resolve {run} {step} done|not-done, then: toolyard runs resume {run}"
+                ),
+                _ => format!("  hint: toolyard runs approve {run} · toolyard runs deny {run}"),
+            });
         }
         (RunState::Open, _) => output.message(&format!("  hint: resume it: toolyard runs resume {run}")),
         _ => {}
@@ -70,7 +79,7 @@ fn print_hint(run: &RunId, record: &RunRecord, end: Option<&RunEnd>, output: &Ou
 /// A run's state in a word or two.
 pub(super) fn state_label(record: &RunRecord, end: Option<&RunEnd>) -> String {
     match (record.state, end) {
-        (RunState::Open, Some(RunEnd::Suspended { .. })) => "awaiting approval".to_owned(),
+        (RunState::Open, Some(RunEnd::Suspended { .. })) => "suspended".to_owned(),
         (RunState::Open, _) => match &record.owner {
             Some(owner) => format!("in use by {owner}"),
             None => "unfinished".to_owned(),
@@ -83,17 +92,16 @@ pub(super) fn state_label(record: &RunRecord, end: Option<&RunEnd>) -> String {
     }
 }
 
-/// Replays a run from its log.
 pub(super) async fn replay(run: &RunId, speed: f64, store: &Store, output: &Output) -> Result<(), CliError> {
     let (_, events) = load_run(store, run).await?;
     let view = RunView::new(output, "", ApprovalMode::Suspend);
-    let mut last = None;
+    let mut last_at = None;
     let mut end = None;
     for (update, logged) in replay_updates(&events).zip(&events) {
         if view.is_live() {
-            pause(&view, last.map(|last| logged.at - last), speed).await;
+            pause(&view, last_at.map(|last_at| logged.at - last_at), speed).await;
         }
-        last = Some(logged.at);
+        last_at = Some(logged.at);
         if let RunUpdate::Event { event: RunEvent::Ended { end: ended }, .. } = &update {
             end = Some(ended.clone());
         }
@@ -102,7 +110,7 @@ pub(super) async fn replay(run: &RunId, speed: f64, store: &Store, output: &Outp
     view.finish();
     if let (Some(end), false) = (end, output.is_json()) {
         match &end {
-            RunEnd::Answered { answer, .. } => output.untrusted(answer),
+            RunEnd::Answered { answer, .. } => output.untrusted_text(answer),
             end => output.message(&describe_end(end)),
         }
     }
@@ -113,9 +121,10 @@ pub(super) async fn replay(run: &RunId, speed: f64, store: &Store, output: &Outp
 async fn pause(view: &RunView<'_>, milliseconds: Option<i64>, speed: f64) {
     let elapsed = Duration::from_millis(milliseconds.and_then(|time| u64::try_from(time).ok()).unwrap_or(0));
     let pause = elapsed.as_secs_f64() / speed.max(0.001);
-    let until = tokio::time::Instant::now() + Duration::from_secs_f64(pause.min(MAX_PAUSE.as_secs_f64()));
+    let until =
+        tokio::time::Instant::now() + Duration::from_secs_f64(pause.min(MAX_REPLAY_PAUSE.as_secs_f64()));
     while tokio::time::Instant::now() < until {
-        tokio::time::sleep(Duration::from_millis(80)).await;
+        tokio::time::sleep(SPINNER_INTERVAL).await;
         view.tick();
     }
 }
@@ -139,6 +148,6 @@ fn progress(events: &[LoggedEvent]) -> RunProgress {
     progress
 }
 
-fn logged(event: &LoggedEvent) -> Value {
+fn event_json(event: &LoggedEvent) -> Value {
     json!({"number": event.number, "at": event.at, "event": event.event.to_value()})
 }

@@ -43,7 +43,6 @@ pub(super) fn print(
     }
 }
 
-/// Prints how to use agents.
 pub(super) fn print_agents(address: SocketAddr, toolyard: &Toolyard, output: &Output) {
     let names = toolyard.agents().names().join(", ");
     output.message(&format!("  agents over the OpenAI API: http://{address}/v1   (as model: {names})"));

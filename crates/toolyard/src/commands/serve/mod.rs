@@ -13,8 +13,8 @@ use std::{
 use tokio::{net::TcpListener, sync::oneshot, time::Instant};
 use toolyard::{
     Toolyard,
-    gateway::{AgentApi, AgentService, ForwardToCaller, GatewayConfig, OrphanedRuns},
-    settings::{JournalSetting, ServeSettings, SurfaceSetting},
+    gateway::{AgentApi, AgentService, ForwardInputToCaller, GatewayConfig, OrphanedRuns},
+    settings::{JournalSetting, ServeSettings},
 };
 use toolyard_mcp_server::{
     Access, AccessToken, HttpConfig, ServerConfig, SessionKeys, serve_http, serve_stdio,
@@ -22,20 +22,19 @@ use toolyard_mcp_server::{
 
 use self::secrets::Secrets;
 use crate::{
-    cli::{ServeArgs, SurfaceArg},
+    cli::ServeArgs,
     commands::setup::{build, builder, close, require_store, servers_setup},
     config::CliContext,
     error::CliError,
-    terminal::{Output, counted, progress::interrupt_signal},
+    terminal::{Output, pluralize, progress::interrupt_signal},
 };
 
 const DEFAULT_ADDRESS: &str = "127.0.0.1:7300";
 /// Minimum time for agents to release their runs on shutdown.
 const MIN_AGENT_GRACE: Duration = Duration::from_secs(2);
 /// Longer than any lease that Toolyard takes on a run.
-const MAX_LEASE: Duration = Duration::from_secs(35);
+const MAX_LEASE_DURATION: Duration = Duration::from_secs(35);
 
-/// Serves until interrupted.
 pub(super) async fn run(arguments: ServeArgs, context: &CliContext, output: &Output) -> Result<(), CliError> {
     let serve = serve_settings(&arguments, context);
     let address = match (&arguments.http, arguments.stdio) {
@@ -53,11 +52,7 @@ pub(super) async fn run(arguments: ServeArgs, context: &CliContext, output: &Out
 fn serve_settings(arguments: &ServeArgs, context: &CliContext) -> ServeSettings {
     let mut serve = context.serve.clone();
     if let Some(surface) = arguments.surface {
-        serve.surface = match surface {
-            SurfaceArg::Full => SurfaceSetting::Full,
-            SurfaceArg::Search => SurfaceSetting::Search,
-            SurfaceArg::Auto => SurfaceSetting::Auto,
-        };
+        serve.surface = surface;
         serve.profiles.values_mut().for_each(|profile| profile.surface = None);
     }
     serve
@@ -97,7 +92,7 @@ async fn run_http(
     http.legacy_sse = arguments.legacy_sse;
 
     let drain_deadline = OnceLock::new();
-    let toolyard = open(context).await?;
+    let toolyard = open_for_clients(context).await?;
     let config = server_config(secrets.session_keys()?);
     let agents = agent_service(serve, &toolyard);
     http.routes = agents.clone().map(|agents| Arc::new(AgentApi::new(agents)) as _);
@@ -106,21 +101,21 @@ async fn run_http(
         main_profile: serve.main_profile(),
         profiles,
         agents: agents.clone(),
-        ..gateway(&toolyard, context)?
+        ..gateway_config(&toolyard, context)?
     };
     let server = Arc::new(gateway.build(config));
     banner::print(address, arguments, serve, &secrets, output);
     if agents.is_some() {
         banner::print_agents(address, &toolyard, output);
     }
-    let (send_second, second) = oneshot::channel();
+    let (second_sender, second_receiver) = oneshot::channel();
     let first_signal = async {
-        let _ = send_second.send(graceful_stop_signal(output).await);
+        let _ = second_sender.send(graceful_stop_signal(output).await);
         agents.iter().for_each(AgentService::stop_accepting);
         let _ = drain_deadline.set(Instant::now() + drain_timeout);
     };
     let second_signal = async {
-        match second.await {
+        match second_receiver.await {
             Ok(signal) => signal.await,
             // The server ended without a first signal.
             Err(_) => std::future::pending().await,
@@ -149,12 +144,15 @@ async fn run_stdio(
         Some(name) => serve.profile(name)?,
         None => serve.main_profile(),
     };
-    let toolyard = open(context).await?;
+    let toolyard = open_for_clients(context).await?;
     let keys = SessionKeys::random();
     let config = server_config(keys.map_err(|error| CliError::failed(error.to_string()))?);
     let agents = agent_service(serve, &toolyard).filter(|_| arguments.profile.is_none());
-    let gateway =
-        GatewayConfig { main_profile: profile, agents: agents.clone(), ..gateway(&toolyard, context)? };
+    let gateway = GatewayConfig {
+        main_profile: profile,
+        agents: agents.clone(),
+        ..gateway_config(&toolyard, context)?
+    };
     let server = Arc::new(gateway.build(config));
     let ended = serve_stdio(server, tokio::io::stdin(), tokio::io::stdout(), interrupt_signal()).await;
     shut_down(&toolyard, agents.as_ref(), None, context, output).await?;
@@ -162,18 +160,19 @@ async fn run_stdio(
 }
 
 /// A Toolyard whose servers send input requests to the client that made the call.
-async fn open(context: &CliContext) -> Result<Toolyard, CliError> {
+async fn open_for_clients(context: &CliContext) -> Result<Toolyard, CliError> {
     let mut servers = servers_setup(context);
-    servers.input = Arc::new(ForwardToCaller);
-    build(builder(context, servers).lazy_search_history()).await
+    servers.input_handler = Arc::new(ForwardInputToCaller);
+    build(builder(context, servers).lazy_past_requests()).await
 }
 
 /// The agents for clients: as configured, else if there is a model and the main profile is not restricted. Agents are limited
 /// to the main profile.
 fn agent_service(serve: &ServeSettings, toolyard: &Toolyard) -> Option<AgentService> {
-    let is_open = serve.main_profile().is_open();
-    let serves = serve.agents.unwrap_or_else(|| is_open && !toolyard.agents().models().is_empty());
-    serves.then(|| toolyard.agent_service(serve.main_profile(), serve.remote_approval))
+    let is_unrestricted = serve.main_profile().allows_everything();
+    let is_enabled =
+        serve.agents.unwrap_or_else(|| is_unrestricted && !toolyard.agents().models().is_empty());
+    is_enabled.then(|| toolyard.agent_service(serve.main_profile(), serve.remote_approval))
 }
 
 fn server_config(sessions: SessionKeys) -> ServerConfig {
@@ -183,15 +182,15 @@ fn server_config(sessions: SessionKeys) -> ServerConfig {
 }
 
 /// The gateway without profiles and agents.
-fn gateway(toolyard: &Toolyard, context: &CliContext) -> Result<GatewayConfig, CliError> {
-    let is_journaled = context.settings.journal == JournalSetting::Always;
-    if is_journaled {
+fn gateway_config(toolyard: &Toolyard, context: &CliContext) -> Result<GatewayConfig, CliError> {
+    let is_journalled = context.settings.journal == JournalSetting::Always;
+    if is_journalled {
         require_store(context)?;
     }
     let skill_folders =
         context.skill_environment.skill_folders.iter().map(|folder| folder.path.clone()).collect();
-    let journal = toolyard.store().filter(|_| is_journaled).map(|store| Arc::new(store.clone()) as _);
-    Ok(GatewayConfig { skill_folders, journal, ..toolyard.gateway() })
+    let journal = toolyard.store().filter(|_| is_journalled).map(|store| Arc::new(store.clone()) as _);
+    Ok(GatewayConfig { skill_folders, journal, ..toolyard.gateway_config() })
 }
 
 /// Waits for the first signal, announces the shutdown, and returns the future of the second signal.
@@ -205,28 +204,28 @@ async fn graceful_stop_signal(output: &Output) -> impl Future<Output = ()> + Sen
 /// Resumes background runs of an earlier process and reports other unfinished ones. Never completes.
 async fn resume_orphaned_runs(agents: Option<&AgentService>, output: &Output) {
     let Some(agents) = agents else { return std::future::pending().await };
-    let found = find_orphaned_runs(agents, output).await;
+    let found = resume_and_report(agents, output).await;
     if found.not_resumed > 0 {
         output.message(&format!(
             "{}; list: toolyard runs list --unfinished, resume: toolyard runs resume",
-            counted(found.not_resumed, "interrupted run")
+            pluralize(found.not_resumed, "interrupted run")
         ));
     }
     if found.leased > 0 {
         // A killed process holds its leases until they expire.
-        tokio::time::sleep(MAX_LEASE).await;
-        find_orphaned_runs(agents, output).await;
+        tokio::time::sleep(MAX_LEASE_DURATION).await;
+        resume_and_report(agents, output).await;
     }
     std::future::pending::<()>().await;
 }
 
-async fn find_orphaned_runs(agents: &AgentService, output: &Output) -> OrphanedRuns {
+async fn resume_and_report(agents: &AgentService, output: &Output) -> OrphanedRuns {
     let found = agents.resume_orphaned().await.unwrap_or_else(|error| {
         output.message(&format!("note: failed to look for interrupted runs: {error}"));
         OrphanedRuns::default()
     });
     if found.resumed > 0 {
-        output.message(&format!("resumed {}", counted(found.resumed, "run")));
+        output.message(&format!("resumed {}", pluralize(found.resumed, "run")));
     }
     found
 }
@@ -239,15 +238,15 @@ async fn shut_down(
     context: &CliContext,
     output: &Output,
 ) -> Result<(), CliError> {
-    let ending = async {
+    let closing = async {
         if let Some(agents) = agents {
-            let earliest = Instant::now() + MIN_AGENT_GRACE;
-            agents.shutdown(deadline.map_or(earliest, |deadline| deadline.max(earliest))).await;
+            let min_deadline = Instant::now() + MIN_AGENT_GRACE;
+            agents.shutdown(deadline.map_or(min_deadline, |deadline| deadline.max(min_deadline))).await;
         }
         close(toolyard, context).await
     };
     tokio::select! {
-        closed = ending => closed,
+        closed = closing => closed,
         () = interrupt_signal() => {
             output.message("stopped at once");
             Ok(())

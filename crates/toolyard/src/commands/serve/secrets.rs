@@ -12,7 +12,6 @@ use crate::{
     error::CliError,
 };
 
-/// The bearer token and session keys.
 pub(super) struct Secrets {
     token: String,
     /// The file of a generated token.
@@ -57,7 +56,6 @@ impl Secrets {
         }
     }
 
-    /// A shell command that sets the token variable.
     pub(super) fn export_command(&self) -> String {
         match &self.token_file {
             Some(file) => format!("export {TOKEN_VARIABLE}=$(cat '{}')", file.display()),
@@ -68,18 +66,17 @@ impl Secrets {
 
 /// 256 random bits in an owner-only file. Of several processes that start at once, one generates them.
 fn load_or_generate(file: &Path) -> Result<ContentHash, CliError> {
-    let failed = |what: &str, error: &dyn std::fmt::Display| {
-        CliError::failed(format!("failed to {what} {}: {error}", file.display()))
-    };
-    if !file.try_exists().map_err(|error| failed("read", &error))? {
+    if !file.try_exists().map_err(|error| CliError::file("read", file, error))? {
         let mut bytes = [0; 32];
-        getrandom::fill(&mut bytes).map_err(|error| failed("generate", &error))?;
+        getrandom::fill(&mut bytes).map_err(|error| CliError::file("generate", file, error))?;
+        // Only its form is used: 32 bytes that are written as hexadecimal digits.
         let secret = ContentHash::from(bytes);
-        files::create_if_absent(file, &format!("{secret}\n")).map_err(|error| failed("write", &error))?;
+        files::create_if_absent(file, &format!("{secret}\n"))
+            .map_err(|error| CliError::file("write", file, error))?;
     }
-    let text = std::fs::read_to_string(file).map_err(|error| failed("read", &error))?;
+    let text = std::fs::read_to_string(file).map_err(|error| CliError::file("read", file, error))?;
     text.trim().parse().map_err(|error: InvalidHash| {
-        failed("parse", &error).with_hint("delete the file to generate a new one")
+        CliError::file("parse", file, error).with_hint("delete the file to generate a new one")
     })
 }
 
@@ -92,15 +89,19 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("serve").join("token");
         let barrier = std::sync::Barrier::new(16);
-        let all: Vec<ContentHash> = std::thread::scope(|scope| {
+        let secrets: Vec<ContentHash> = std::thread::scope(|scope| {
             let start = || {
                 barrier.wait();
                 load_or_generate(&file).unwrap_or_else(|failure| panic!("{failure:?}"))
             };
-            let started: Vec<_> = (0..16).map(|_| scope.spawn(start)).collect();
-            started.into_iter().map(|one| one.join().unwrap()).collect()
+            let threads: Vec<_> = (0..16).map(|_| scope.spawn(start)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
-        assert!(all.iter().all(|secret| *secret == all[0]));
-        assert_eq!(std::fs::read_dir(file.parent().unwrap()).unwrap().count(), 1, "no draft is left");
+        assert!(secrets.iter().all(|secret| *secret == secrets[0]));
+        assert_eq!(
+            std::fs::read_dir(file.parent().unwrap()).unwrap().count(),
+            1,
+            "no temporary file is left"
+        );
     }
 }

@@ -6,22 +6,22 @@ use toolyard::Toolyard;
 use toolyard_core::redact;
 use toolyard_mcp_client::{ManagedServer, ServerState};
 
-use crate::terminal::{Output, counted};
+use crate::terminal::{Output, pluralize};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Prints state changes. Never completes.
 pub(super) async fn watch(toolyard: &Toolyard, output: &Output) {
-    let mut known: BTreeMap<String, String> = BTreeMap::new();
+    let mut last_states: BTreeMap<String, String> = BTreeMap::new();
     loop {
         for server in toolyard.servers().iter().flat_map(|manager| manager.servers()) {
-            let (id, now) = (server.config().id.to_string(), describe(&server));
-            let previous = known.insert(id.clone(), now.clone());
+            let (id, state) = (server.config().id.to_string(), describe(&server));
+            let previous = last_states.insert(id.clone(), state.clone());
             let is_initial =
-                previous.is_none() && matches!(server.state(), ServerState::Known | ServerState::Disabled);
-            if previous.as_deref() != Some(&now) && !is_initial {
+                previous.is_none() && matches!(server.state(), ServerState::Stopped | ServerState::Disabled);
+            if previous.as_deref() != Some(&state) && !is_initial {
                 let time = jiff::Timestamp::now().strftime("%H:%M:%SZ");
-                output.message(&redact(&format!("{time} {id}: {now}")));
+                output.message(&redact(&format!("{time} {id}: {state}")));
             }
         }
         tokio::time::sleep(POLL_INTERVAL).await;
@@ -29,11 +29,11 @@ pub(super) async fn watch(toolyard: &Toolyard, output: &Output) {
 }
 
 fn describe(server: &ManagedServer) -> String {
-    let tools = counted(server.tool_approvals().approved().len(), "tool");
+    let tools = pluralize(server.tool_approvals().approved().len(), "tool");
     match server.state() {
         ServerState::Disabled => "disabled".to_owned(),
         ServerState::Configured => "tools not known yet; retrying".to_owned(),
-        ServerState::Known => format!("not running, {tools} known"),
+        ServerState::Stopped => format!("not running, {tools} known"),
         ServerState::Starting { .. } => "starting".to_owned(),
         ServerState::Ready { .. } => format!("ready, {tools}"),
         ServerState::Degraded { reason, .. } => format!("ready, {tools}, but {reason}"),

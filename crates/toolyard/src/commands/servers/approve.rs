@@ -54,10 +54,7 @@ pub(super) async fn run(
         return Err(CliError::denied(not_approved));
     }
     server.approve(&pending).await?;
-    if output.is_json() {
-        output.json(&json!({"server": id, "approved": names}));
-    } else {
-        output.message(&format!("approved {}; changed definitions must be approved again", names.join(", ")));
-    }
+    let message = format!("approved {}; changed definitions must be approved again", names.join(", "));
+    output.report(&json!({"server": id, "approved": names}), &message);
     Ok(())
 }

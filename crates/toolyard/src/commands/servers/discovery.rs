@@ -14,12 +14,11 @@ use super::failure_cache::{ServerFailure, ServerFailures};
 use crate::{
     config::CliContext,
     error::CliError,
-    terminal::{Output, counted, progress::with_progress},
+    terminal::{Output, pluralize, progress::with_progress},
 };
 
 const MAX_CONCURRENT_STARTS: usize = 8;
 
-/// The outcome of starting a server.
 struct StartOutcome {
     server: Arc<ManagedServer>,
     error: Option<ConnectError>,
@@ -41,33 +40,35 @@ pub(crate) async fn discover(
 ) -> Result<(), CliError> {
     let Some(manager) = toolyard.servers() else { return Ok(()) };
     let mut failures = ServerFailures::read(context);
-    let unknown = manager.servers().into_iter().filter(|server| server.state() == ServerState::Configured);
+    let undiscovered =
+        manager.servers().into_iter().filter(|server| server.state() == ServerState::Configured);
     let is_skipped =
         |server: &Arc<ManagedServer>| failures.get(server.config()).is_some_and(ServerFailure::is_skipped);
-    let (skipped, selected): (Vec<_>, Vec<_>) = unknown.partition(is_skipped);
+    let (skipped, selected): (Vec<_>, Vec<_>) = undiscovered.partition(is_skipped);
     let mut skipped: Vec<String> = skipped.iter().map(|server| server.config().id.to_string()).collect();
     if !selected.is_empty() {
-        let (outcomes, waited) = start(&selected, manager).await;
+        let (outcomes, result) = start(&selected, manager).await;
         for outcome in &outcomes {
             skipped.extend(report(outcome, &failures, output));
             failures.record(outcome.server.config(), outcome.failure());
         }
-        if let Err((_, duration)) = &waited {
-            let is_missing =
-                |server: &&Arc<ManagedServer>| !outcomes.iter().any(|one| Arc::ptr_eq(&one.server, server));
-            for server in selected.iter().filter(is_missing) {
+        if let Err((_, duration)) = &result {
+            let is_unfinished = |server: &&Arc<ManagedServer>| {
+                !outcomes.iter().any(|outcome| Arc::ptr_eq(&outcome.server, server))
+            };
+            for server in selected.iter().filter(is_unfinished) {
                 let failure = ServerFailure::new("interrupted while starting", *duration);
                 failures.record(server.config(), Some(failure));
             }
         }
         failures.write(context);
-        waited.map_err(|(interrupted, _)| interrupted)?;
+        result.map_err(|(interrupted, _)| interrupted)?;
     }
     if !skipped.is_empty() {
         skipped.sort();
         output.message(&format!(
             "note: skipped {}: {}. Details: toolyard servers list; retry: toolyard servers test",
-            counted(skipped.len(), "unavailable server"),
+            pluralize(skipped.len(), "unavailable server"),
             skipped.join(", ")
         ));
     }
@@ -112,12 +113,12 @@ fn new_tools_note(server: &ManagedServer) -> String {
     let (id, approvals) = (&server.config().id, server.tool_approvals());
     let names: Vec<&str> = approvals.approved().iter().map(|tool| &*tool.spec.name).collect();
     let concern = approvals
-        .concern()
+        .problem_summary()
         .map(|concern| format!("; {concern}: toolyard servers show {id}"))
         .unwrap_or_default();
     let tools = match names.as_slice() {
         [] => "no tools enabled".to_owned(),
-        names => format!("{} enabled: {}", counted(names.len(), "tool"), names.join(", ")),
+        names => format!("{} enabled: {}", pluralize(names.len(), "tool"), names.join(", ")),
     };
     format!("note: new server {id}, {tools}{concern}")
 }

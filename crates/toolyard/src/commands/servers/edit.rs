@@ -10,14 +10,13 @@ use toolyard_mcp_client::{
 };
 
 use crate::{
-    cli::AddServer,
+    cli::AddServerArgs,
     config::{CliContext, operator_file},
     error::CliError,
     terminal::Output,
 };
 
-/// Adds a server to the user's settings.
-pub(super) fn add(server: AddServer, context: &CliContext, output: &Output) -> Result<(), CliError> {
+pub(super) fn add(server: AddServerArgs, context: &CliContext, output: &Output) -> Result<(), CliError> {
     let mut command = server.command.into_iter();
     let settings = ServerSettings {
         command: command.next(),
@@ -46,28 +45,24 @@ pub(super) fn add(server: AddServer, context: &CliContext, output: &Output) -> R
 /// Removes a server from the user's settings and from the cache.
 pub(super) async fn remove(name: &str, context: &CliContext, output: &Output) -> Result<(), CliError> {
     let (file, text) = operator_file::read(context)?;
-    let without = remove_server(&text, name)
+    let new_text = remove_server(&text, name)
         .map_err(|error| CliError::failed(format!("{}: {error}", file.display())))?;
-    let Some(without) = without else {
+    let Some(new_text) = new_text else {
         return Err(CliError::usage(format!("{} has no server `{name}`", file.display()))
             .with_hint("remove servers of a project or an mcp.json from that file"));
     };
-    operator_file::write(&file, &without)?;
+    operator_file::write(&file, &new_text)?;
     if let Some(store) = &context.store {
-        let forgotten = ServerCache::new(Arc::new(store.clone())).remove(&SourceId::from(name)).await;
-        forgotten.map_err(|error| CliError::failed(error.to_string()))?;
+        let removed = ServerCache::new(Arc::new(store.clone())).remove(&SourceId::from(name)).await;
+        removed.map_err(|error| CliError::failed(error.to_string()))?;
     }
     print_change(output, "server", name, "removed", &file);
     Ok(())
 }
 
-/// Reports a change of the settings file.
 pub(crate) fn print_change(output: &Output, kind: &str, name: &str, action: &str, file: &Path) {
-    if output.is_json() {
-        output.json(&json!({kind: name, "action": action, "file": file}));
-    } else {
-        output.message(&format!("{action} {name}: {}", file.display()));
-    }
+    let data = json!({kind: name, "action": action, "file": file});
+    output.report(&data, &format!("{action} {name}: {}", file.display()));
 }
 
 fn parse_pairs(pairs: &[String]) -> Result<BTreeMap<String, String>, CliError> {

@@ -1,12 +1,9 @@
 //! Recent failures of servers, cached in a file, so that commands do not wait for a slow server again and again.
 
-use std::{
-    collections::BTreeMap,
-    path::PathBuf,
-    time::{Duration, SystemTime},
-};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use serde::{Deserialize, Serialize};
+use toolyard_core::unix_millis;
 use toolyard_mcp_client::config::McpServerConfig;
 
 use crate::config::{CliContext, files};
@@ -14,12 +11,11 @@ use crate::config::{CliContext, files};
 /// How long a server that failed slowly is skipped.
 const SKIP_PERIOD: Duration = Duration::from_mins(10);
 /// A server that fails faster is tried every time.
-const SLOW_FAILURE: Duration = Duration::from_secs(2);
+const SLOW_FAILURE_THRESHOLD: Duration = Duration::from_secs(2);
 /// How long a failure is reported.
-const RETENTION: Duration = Duration::from_hours(24);
+const REPORT_PERIOD: Duration = Duration::from_hours(24);
 const MAX_REASON_BYTES: usize = 2_000;
 
-/// How a server failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ServerFailure {
     /// When, in milliseconds since 1970.
@@ -37,7 +33,6 @@ impl ServerFailure {
         Self { at: now(), duration: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX), reason }
     }
 
-    /// Whether the server is skipped for now.
     pub(crate) fn is_skipped(&self) -> bool {
         self.is_skipped_at(now())
     }
@@ -45,11 +40,12 @@ impl ServerFailure {
     fn is_skipped_at(&self, now: u64) -> bool {
         // `None`: the clock was set back.
         let age = now.checked_sub(self.at).map(Duration::from_millis);
-        Duration::from_millis(self.duration) >= SLOW_FAILURE && age.is_some_and(|age| age < SKIP_PERIOD)
+        Duration::from_millis(self.duration) >= SLOW_FAILURE_THRESHOLD
+            && age.is_some_and(|age| age < SKIP_PERIOD)
     }
 
     fn is_retained_at(&self, now: u64) -> bool {
-        now.checked_sub(self.at).is_some_and(|age| Duration::from_millis(age) < RETENTION)
+        now.checked_sub(self.at).is_some_and(|age| Duration::from_millis(age) < REPORT_PERIOD)
     }
 
     /// `5 min ago`.
@@ -72,8 +68,7 @@ pub(crate) struct ServerFailures {
 impl ServerFailures {
     /// Reads the cache; an unreadable one counts as empty.
     pub(crate) fn read(context: &CliContext) -> Self {
-        let text = std::fs::read_to_string(file(context)).unwrap_or_default();
-        serde_json::from_str(&text).unwrap_or_default()
+        files::read_cache(&file(context))
     }
 
     pub(crate) fn get(&self, server: &McpServerConfig) -> Option<&ServerFailure> {
@@ -100,12 +95,12 @@ impl ServerFailures {
     pub(crate) fn write(&mut self, context: &CliContext) {
         let now = now();
         self.failures.retain(|_, failure| failure.is_retained_at(now));
-        let (file, text) = (file(context), serde_json::to_string_pretty(self).unwrap_or_default());
+        let file = file(context);
         if self.failures.is_empty() && !file.exists() {
             return;
         }
-        if let Err(error) = files::write(&file, &format!("{text}\n"), files::Access::OwnerOnly) {
-            tracing::debug!(%error, file = %file.display(), "failed to write the cache of server failures");
+        if let Err(error) = files::write_json(&file, self, files::Access::OwnerOnly) {
+            tracing::debug!(error = error.message(), "cache of server failures not written");
         }
     }
 }
@@ -115,8 +110,7 @@ fn file(context: &CliContext) -> PathBuf {
 }
 
 fn now() -> u64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    unix_millis().unsigned_abs()
 }
 
 #[cfg(test)]

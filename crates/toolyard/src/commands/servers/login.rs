@@ -4,44 +4,37 @@ use std::{process::Stdio, sync::Arc};
 
 use serde_json::json;
 use toolyard_core::BoxFuture;
-use toolyard_mcp_client::{
-    config::McpServerConfig,
-    oauth::{Browser, BrowserError, BrowserUrl, OAuthError},
-};
+use toolyard_mcp_client::oauth::{Browser, BrowserError, BrowserUrl, OAuthError};
 
+use super::find_config;
 use crate::{
-    config::CliContext,
-    config::ServerCredentials,
+    config::{CliContext, ServerCredentials},
     error::CliError,
     terminal::{Output, progress::with_progress},
 };
 
 /// Signs in to a server, with the user's consent in the browser.
 pub(super) async fn login(name: &str, context: &CliContext, output: &Output) -> Result<(), CliError> {
-    let config = find(name, context)?;
-    let sign_in = ServerCredentials::new(context).oauth(config).ok_or_else(|| {
+    let config = find_config(name, context)?;
+    let authorizer = ServerCredentials::new(context).oauth(config).ok_or_else(|| {
         CliError::usage(format!("`{name}` is a stdio server, which has no OAuth sign-in"))
             .with_hint("pass credentials in its environment: `env` in toolyard.toml")
     })?;
-    let sign_in = sign_in.map_err(|error| failed(&error))?.with_browser(Arc::new(DesktopBrowser));
-    with_progress("your consent in the browser", sign_in.login(&[]))
+    let authorizer = authorizer.map_err(|error| oauth_error(&error))?.with_browser(Arc::new(DesktopBrowser));
+    with_progress("your consent in the browser", authorizer.login(&[]))
         .await?
-        .map_err(|error| failed(&error))?;
-    let state = sign_in.state().await.map_err(|error| failed(&error))?;
+        .map_err(|error| oauth_error(&error))?;
+    let state = authorizer.state().await.map_err(|error| oauth_error(&error))?;
     let (issuer, scopes) = state.map(|state| (state.issuer, state.scopes)).unwrap_or_default();
-    if output.is_json() {
-        output.json(&json!({"server": name, "issuer": issuer, "scopes": scopes}));
-    } else {
-        output.message(&format!("signed in to {name} at {issuer}"));
-    }
+    let data = json!({"server": name, "issuer": issuer, "scopes": scopes});
+    output.report(&data, &format!("signed in to {name} at {issuer}"));
     Ok(())
 }
 
-/// Deletes the stored tokens of a server.
 pub(super) fn logout(name: &str, context: &CliContext, output: &Output) -> Result<(), CliError> {
-    find(name, context)?;
-    let tokens = ServerCredentials::new(context).token_store().map_err(|error| failed(&error))?;
-    let deleted = tokens.remove(name).map_err(|error| failed(&error.into()))?;
+    find_config(name, context)?;
+    let tokens = ServerCredentials::new(context).token_store().map_err(|error| oauth_error(&error))?;
+    let deleted = tokens.remove(name).map_err(|error| oauth_error(&error.into()))?;
     output.message(&if deleted {
         format!("deleted the tokens of {name}")
     } else {
@@ -50,14 +43,7 @@ pub(super) fn logout(name: &str, context: &CliContext, output: &Output) -> Resul
     Ok(())
 }
 
-fn find<'a>(name: &str, context: &'a CliContext) -> Result<&'a McpServerConfig, CliError> {
-    context.servers.iter().find(|server| server.id.as_str() == name).ok_or_else(|| {
-        CliError::usage(format!("server `{name}` does not exist"))
-            .with_hint("list servers: toolyard servers list")
-    })
-}
-
-fn failed(error: &OAuthError) -> CliError {
+fn oauth_error(error: &OAuthError) -> CliError {
     CliError::unreachable(error.to_string())
 }
 
@@ -68,7 +54,8 @@ struct DesktopBrowser;
 impl Browser for DesktopBrowser {
     fn open<'a>(&'a self, server: &'a str, url: &'a BrowserUrl) -> BoxFuture<'a, Result<(), BrowserError>> {
         Box::pin(async move {
-            Output::new(false).message(&format!("To sign in to {server}, open: {}", url.as_str()));
+            let is_json = false;
+            Output::new(is_json).message(&format!("To sign in to {server}, open: {}", url.as_str()));
             let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
             // One argument and no shell: the URL comes from a server. A missing program is no failure.
             let mut command = tokio::process::Command::new(program);

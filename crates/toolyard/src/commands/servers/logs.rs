@@ -8,6 +8,7 @@ use std::{
 
 use toolyard::Toolyard;
 
+use super::find_config;
 use crate::{config::CliContext, error::CliError, terminal::Output};
 
 /// A longer file is rotated; one old file is kept.
@@ -38,12 +39,8 @@ fn append(file: &Path, lines: &[String]) -> std::io::Result<()> {
     log.write_all(text.as_bytes())
 }
 
-/// Shows the last lines of a server's log.
 pub(super) fn show(name: &str, lines: usize, context: &CliContext, output: &Output) -> Result<(), CliError> {
-    if !context.servers.iter().any(|server| server.id.as_str() == name) {
-        return Err(CliError::usage(format!("server `{name}` does not exist"))
-            .with_hint("list servers: toolyard servers list"));
-    }
+    find_config(name, context)?;
     let file = file(context, name);
     let text = fs::read(&file).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
     let all: Vec<&str> = text.lines().collect();

@@ -1,4 +1,4 @@
-//! `toolyard servers`: lists, adds, tests, approves and stops MCP servers.
+//! `toolyard servers`: lists, adds, tests and stops MCP servers, and approves their changed tools.
 
 mod approve;
 pub(crate) mod discovery;
@@ -12,7 +12,6 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolyard::Toolyard;
-use toolyard_core::RevisionFamily;
 use toolyard_mcp_client::{
     ManagedServer, McpManager, ServerState, ToolApprovals,
     config::{McpServerConfig, ServerSettings, TransportConfig},
@@ -94,6 +93,13 @@ fn find(manager: &McpManager, name: &str) -> Result<Arc<ManagedServer>, CliError
     })
 }
 
+fn find_config<'a>(name: &str, context: &'a CliContext) -> Result<&'a McpServerConfig, CliError> {
+    context.servers.iter().find(|server| server.id.as_str() == name).ok_or_else(|| {
+        CliError::usage(format!("server `{name}` does not exist"))
+            .with_hint("list servers: toolyard servers list")
+    })
+}
+
 fn list(manager: &McpManager, context: &CliContext, output: &Output) {
     let (servers, failures) = (manager.servers(), ServerFailures::read(context));
     if output.is_json() {
@@ -104,7 +110,7 @@ fn list(manager: &McpManager, context: &CliContext, output: &Output) {
     } else {
         let row = |server: &Arc<ManagedServer>| {
             let (approvals, failure) = (server.tool_approvals(), failures.get(server.config()));
-            let note = approvals.concern().or_else(|| failure.map(|failure| failure.reason.clone()));
+            let note = approvals.problem_summary().or_else(|| failure.map(|failure| failure.reason.clone()));
             [
                 server.config().id.to_string(),
                 state_label(&server.state(), failure),
@@ -142,13 +148,13 @@ fn server_json(server: &ManagedServer, failure: Option<&ServerFailure>) -> Value
 }
 
 fn state_label(state: &ServerState, failure: Option<&ServerFailure>) -> String {
-    if let (ServerState::Configured | ServerState::Known, Some(failure)) = (state, failure) {
+    if let (ServerState::Configured | ServerState::Stopped, Some(failure)) = (state, failure) {
         return format!("failed {}", failure.ago());
     }
     match state {
         ServerState::Disabled => "disabled".to_owned(),
         ServerState::Configured => "never started".to_owned(),
-        ServerState::Known => "not running".to_owned(),
+        ServerState::Stopped => "not running".to_owned(),
         ServerState::Starting { .. } => "starting".to_owned(),
         ServerState::Ready { .. } => "ready".to_owned(),
         ServerState::Degraded { reason, .. } => format!("ready, {}", reason),
@@ -172,14 +178,6 @@ fn endpoint(config: &McpServerConfig) -> String {
     line.split_once(' ').map(|(_, rest)| rest.trim_start().to_owned()).unwrap_or(line)
 }
 
-fn family_label(family: Option<RevisionFamily>) -> &'static str {
-    match family {
-        Some(RevisionFamily::Modern) => "modern",
-        Some(RevisionFamily::Legacy) => "legacy",
-        None => "unknown",
-    }
-}
-
 fn show(server: &ManagedServer, failure: Option<&ServerFailure>, output: &Output) {
     if output.is_json() {
         return output.json(&server_json(server, failure));
@@ -190,7 +188,8 @@ fn show(server: &ManagedServer, failure: Option<&ServerFailure>, output: &Output
         output.line(&format!("  Failed: {}", failure.reason));
     }
     output.line(&format!("  Endpoint: {}", endpoint(config)));
-    output.line(&format!("  Protocol: {}", family_label(server.revision_family())));
+    let family = server.revision_family().map(|family| format!("{family:?}").to_lowercase());
+    output.line(&format!("  Protocol: {}", family.as_deref().unwrap_or("unknown")));
     output.line(&format!("  Trusted: {}", if config.trusted { "yes" } else { "no" }));
     let names: Vec<&str> = approvals.approved().iter().map(|tool| &*tool.spec.name).collect();
     let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
@@ -226,10 +225,7 @@ fn print_unusable_tools(approvals: &ToolApprovals, output: &Output) {
 
 /// Terminates the guards of a server, in whichever Toolyard process it runs.
 fn stop(name: &str, context: &CliContext, output: &Output) -> Result<(), CliError> {
-    let Some(server) = context.servers.iter().find(|server| server.id.as_str() == name) else {
-        return Err(CliError::usage(format!("server `{name}` does not exist"))
-            .with_hint("list servers: toolyard servers list"));
-    };
+    let server = find_config(name, context)?;
     // By label, not name: another project may have a different server of the same name.
     let stopped = process_guard::pids_of_server(&server.label())
         .into_iter()

@@ -16,12 +16,11 @@ use super::{
 use crate::{
     config::CliContext,
     error::CliError,
-    terminal::{Output, counted, progress::with_progress},
+    terminal::{Output, pluralize, progress::with_progress},
 };
 
 const MAX_CONCURRENT_TESTS: usize = 4;
 
-/// The outcome of testing a server.
 struct TestOutcome {
     server: Arc<ManagedServer>,
     outcome: Result<Arc<Session>, ConnectError>,
@@ -67,7 +66,7 @@ pub(super) async fn test(
         .collect();
     let Some(first) = failed.first() else { return Ok(()) };
     let message =
-        format!("{} of {} failed: {}", failed.len(), counted(all.len(), "server"), failed.join(", "));
+        format!("{} of {} failed: {}", failed.len(), pluralize(all.len(), "server"), failed.join(", "));
     let failure =
         CliError::unreachable(message).with_hint(format!("show the log: toolyard servers logs {first}"));
     Err(if output.is_json() { failure.without_message() } else { failure })
@@ -87,9 +86,9 @@ fn print_outcome(TestOutcome { server, outcome, duration }: &TestOutcome, output
     let (config, approvals, seconds) = (server.config(), server.tool_approvals(), duration.as_secs_f64());
     match outcome {
         Ok(session) => {
-            let tools = counted(approvals.approved().len(), "tool");
-            let version = session.revision();
-            output.line(&format!("{}   ready in {seconds:.1} s, protocol {version}, {tools}", config.id));
+            let tools = pluralize(approvals.approved().len(), "tool");
+            let revision = session.revision();
+            output.line(&format!("{}   ready in {seconds:.1} s, protocol {revision}, {tools}", config.id));
             if !approvals.newly_approved.is_empty() {
                 let names = approvals.newly_approved.join(", ");
                 output.message(&format!("  {}: new tools, now enabled: {names}", config.id));

@@ -6,7 +6,7 @@ use std::{fmt::Write as _, sync::Arc};
 
 use serde_json::{Value, json};
 use toolyard::Toolyard;
-use toolyard_core::{ErrorKind, Param, RawJson, SourceId, ToolCallRequest, ToolDefinition, ToolError};
+use toolyard_core::{ErrorKind, Param, RawJson, SourceId, StoredDefinition, ToolCallRequest, ToolError};
 use toolyard_hub::{ToolCandidate, route};
 use toolyard_mcp::definition::diff_definitions;
 use toolyard_mcp_client::McpManager;
@@ -21,12 +21,12 @@ pub(super) async fn run(command: ToolsCommand, toolyard: &Toolyard, output: &Out
                 None => toolyard.hub().specs(),
             };
             if let Some(wanted) = capability {
-                tools.retain(|tool| tool.capabilities.iter().any(|known| known.as_str() == wanted));
+                tools.retain(|tool| tool.capabilities.iter().any(|capability| capability.as_str() == wanted));
             }
             list(&tools, output);
         }
         ToolsCommand::Search(arguments) => search::run(&arguments, toolyard, output),
-        ToolsCommand::Show { name, history: true } => history(toolyard, &name, output).await?,
+        ToolsCommand::Show { name, history: true } => show_history(toolyard, &name, output).await?,
         ToolsCommand::Show { name, history: false } => show(toolyard, &name, output)?,
     }
     Ok(())
@@ -103,28 +103,31 @@ fn show(toolyard: &Toolyard, name: &str, output: &Output) -> Result<(), CliError
     route(&snapshot, &request)?;
     let Some(found) = snapshot.find(name) else { return Ok(()) };
     let is_selected = |tool: &&Arc<ToolCandidate>| source.is_none_or(|id| tool.source_id().as_str() == id);
-    let used = found.used.iter().filter(is_selected).count();
+    // Without a source, only equivalents are used; `all` lists them first.
+    let used = found.equivalents.iter().filter(is_selected).count();
     let candidates: Vec<_> = found.all().filter(is_selected).collect();
     if output.is_json() {
         let all: Vec<Value> = candidates
             .iter()
             .enumerate()
-            .map(|(at, tool)| json!({"used": at < used, "tool": tool_json(tool), "definition": definition(tool)}))
+            .map(|(index, tool)| json!({"used": index < used, "tool": tool_json(tool), "definition": definition(tool)}))
             .collect();
         output.json(&all);
         return Ok(());
     }
-    for (at, tool) in candidates.iter().enumerate() {
-        let note = if at < used { "" } else { "   (used only with --source)" };
+    for (index, tool) in candidates.iter().enumerate() {
+        let note = if index < used { "" } else { "   (used only with --source)" };
         output.line(&format!("{}   {tool}, {}{note}", tool.name, tool.hints.label()));
         output.line(&indented(tool.spec().description.trim()));
-        let tags: Vec<&str> = tool.capabilities.iter().map(toolyard_core::Capability::as_str).collect();
-        if !tags.is_empty() {
-            output.line(&format!("  Capabilities: {}", tags.join(", ")));
+        let capabilities: Vec<&str> =
+            tool.capabilities.iter().map(toolyard_core::Capability::as_str).collect();
+        if !capabilities.is_empty() {
+            output.line(&format!("  Capabilities: {}", capabilities.join(", ")));
         }
         if !tool.params().is_empty() {
             output.line("  Parameters:");
-            output.line(parameters(tool.params(), 2).trim_end());
+            let depth = 2;
+            output.line(parameter_lines(tool.params(), depth).trim_end());
         }
     }
     Ok(())
@@ -137,18 +140,18 @@ fn definition(tool: &ToolCandidate) -> Value {
 }
 
 /// Shows every definition that servers have sent under a name, the oldest first, each with its difference to the previous.
-async fn history(toolyard: &Toolyard, name: &str, output: &Output) -> Result<(), CliError> {
+async fn show_history(toolyard: &Toolyard, name: &str, output: &Output) -> Result<(), CliError> {
     let mut all = Vec::new();
     for server in toolyard.servers().map(McpManager::servers).unwrap_or_default() {
         let id = &server.config().id;
         let definitions = server.definitions().await?;
-        let mut before: Option<ToolDefinition> = None;
-        for known in definitions.into_iter().filter(|known| known.tool == name) {
+        let mut before: Option<StoredDefinition> = None;
+        for sent in definitions.into_iter().filter(|sent| sent.tool == name) {
             let lines = before
                 .as_ref()
-                .and_then(|before| diff_definitions(&before.definition, &known.definition).ok());
-            all.push((id.clone(), known.clone(), lines.unwrap_or_default()));
-            before = Some(known);
+                .and_then(|before| diff_definitions(&before.definition, &sent.definition).ok());
+            all.push((id.clone(), sent.clone(), lines.unwrap_or_default()));
+            before = Some(sent);
         }
     }
     if all.is_empty() {
@@ -156,17 +159,17 @@ async fn history(toolyard: &Toolyard, name: &str, output: &Output) -> Result<(),
         return Err(CliError::usage(message).with_hint("list all tools: toolyard tools list"));
     }
     if output.is_json() {
-        let entry = |(server, known, lines): &(SourceId, ToolDefinition, Vec<String>)| {
-            json!({"server": server, "first_seen_at": known.first_seen_at, "approved": known.approved,
-                "hash": known.hash.to_string(), "difference": lines, "definition": known.definition.to_value()})
+        let entry = |(server, sent, lines): &(SourceId, StoredDefinition, Vec<String>)| {
+            json!({"server": server, "first_seen_at": sent.first_seen_at, "approved": sent.approved,
+                "hash": sent.hash.to_string(), "difference": lines, "definition": sent.definition.to_value()})
         };
         output.json(&all.iter().map(entry).collect::<Vec<_>>());
         return Ok(());
     }
-    for (server, known, lines) in &all {
-        let date = jiff::Timestamp::from_millisecond(known.first_seen_at).map(|time| time.to_string());
-        let state = if known.approved { "approved" } else { "not approved" };
-        output.line(&format!("{}   {server}, {state}, {}", date.unwrap_or_default(), known.hash));
+    for (server, sent, lines) in &all {
+        let date = jiff::Timestamp::from_millisecond(sent.first_seen_at).map(|time| time.to_string());
+        let state = if sent.approved { "approved" } else { "not approved" };
+        output.line(&format!("{}   {server}, {state}, {}", date.unwrap_or_default(), sent.hash));
         lines.iter().for_each(|line| output.line(&format!("  {line}")));
     }
     Ok(())
@@ -176,7 +179,8 @@ fn indented(text: &str) -> String {
     text.lines().map(|line| format!("  {}", line.trim())).collect::<Vec<_>>().join("\n")
 }
 
-fn parameters(params: &[Param], depth: usize) -> String {
+/// One line per parameter and field, indented by two spaces per level of depth.
+fn parameter_lines(params: &[Param], depth: usize) -> String {
     let mut text = String::new();
     for param in params {
         let requirement = if param.required { "required" } else { "optional" };
@@ -194,7 +198,7 @@ fn parameters(params: &[Param], depth: usize) -> String {
             param.kind,
             indent = depth * 2
         );
-        text.push_str(&parameters(&param.fields, depth + 1));
+        text.push_str(&parameter_lines(&param.fields, depth + 1));
     }
     text
 }

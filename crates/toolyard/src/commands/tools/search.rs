@@ -6,9 +6,9 @@ use toolyard_hub::ToolMatch;
 use toolyard_search::{MatchKind, TermMatch};
 
 use super::{list, tool_json};
-use crate::{cli::ToolsSearch, terminal::Output};
+use crate::{cli::SearchToolsArgs, terminal::Output};
 
-pub(super) fn run(arguments: &ToolsSearch, toolyard: &Toolyard, output: &Output) {
+pub(super) fn run(arguments: &SearchToolsArgs, toolyard: &Toolyard, output: &Output) {
     let request = arguments.words.join(" ");
     let steps: Vec<&str> = arguments.steps.iter().map(String::as_str).collect();
     let found = match steps.as_slice() {
@@ -30,9 +30,9 @@ fn match_json(found: &ToolMatch) -> Value {
     let matched_word = |matched: &TermMatch| json!({"word": matched.word, "matches": matched.terms, "via": match_kind(matched.kind), "score": matched.score});
     if let Value::Object(fields) = &mut all {
         fields.insert("score".to_owned(), json!(found.score));
-        fields.insert("by_name".to_owned(), json!(found.by_name));
-        fields.insert("history".to_owned(), json!(found.history));
-        let same: Vec<_> = found.same.iter().map(|tool| tool.source_id()).collect();
+        fields.insert("by_name".to_owned(), json!(found.reachable_by_name));
+        fields.insert("history".to_owned(), json!(found.history_score));
+        let same: Vec<_> = found.duplicates.iter().map(|tool| tool.source_id()).collect();
         fields.insert("same_on".to_owned(), json!(same));
         fields
             .insert("matched".to_owned(), json!(found.matched.iter().map(matched_word).collect::<Vec<_>>()));
@@ -42,21 +42,22 @@ fn match_json(found: &ToolMatch) -> Value {
 
 fn explain(found: &ToolMatch, output: &Output) {
     let (tool, source) = (&found.tool, found.tool.source_id());
-    let only = if found.by_name { String::new() } else { format!("   (call it with --source {source})") };
-    output.line(&format!("{}   {source}   {:.1}{only}", tool.name, found.score));
-    if found.history > 0.0 {
-        output.line(&format!("  {:5.1}  used for similar requests before", found.history));
+    let source_note =
+        if found.reachable_by_name { String::new() } else { format!("   (call it with --source {source})") };
+    output.line(&format!("{}   {source}   {:.1}{source_note}", tool.name, found.score));
+    if found.history_score > 0.0 {
+        output.line(&format!("  {:5.1}  used for similar requests before", found.history_score));
     }
     for matched in &found.matched {
-        let how = match matched.kind {
+        let explanation = match matched.kind {
             MatchKind::Exact => String::new(),
             other => format!(" → {} ({})", matched.terms.join(" "), match_kind(other)),
         };
-        output.line(&format!("  {:5.1}  {}{how}", matched.score, matched.word));
+        output.line(&format!("  {:5.1}  {}{explanation}", matched.score, matched.word));
     }
-    if let [_, ..] = found.same.as_slice() {
-        let same: Vec<&str> = found.same.iter().map(|tool| tool.source_id().as_str()).collect();
-        output.line(&format!("         same name on {}", same.join(", ")));
+    if let [_, ..] = found.duplicates.as_slice() {
+        let same: Vec<&str> = found.duplicates.iter().map(|tool| tool.source_id().as_str()).collect();
+        output.line(&format!("         also offered by {}", same.join(", ")));
     }
 }
 

@@ -9,17 +9,13 @@ use crate::terminal::sanitize;
 
 /// Lines of arguments that are shown without `[d]etails`.
 const MAX_ARGUMENT_LINES: usize = 20;
-/// Indentation of arguments.
 const INDENT: &str = "     ";
 
-/// How calls that need approval are decided.
 #[derive(Debug)]
 pub(crate) enum ApprovalMode {
-    /// All calls are approved.
     ApproveAll,
-    /// The user at the terminal decides.
     Prompt(Arc<TerminalUser>),
-    /// Nobody can be asked: the run is suspended.
+    /// There is no terminal to prompt at: the run is suspended.
     Suspend,
 }
 
@@ -62,11 +58,12 @@ impl TerminalUser {
         self.turn.lock().await
     }
 
-    /// Prompts until the input is valid. Returns the decision, `None` at end of input, and the number of lines written.
+    /// Prompts until the input is valid. `is_step_shown` says that the step is already on the screen. Returns the decision,
+    /// `None` at end of input, and the number of lines written.
     pub(super) async fn decide(
         &self,
-        question: &ApprovalRequest,
-        is_shown: bool,
+        request: &ApprovalRequest,
+        is_step_shown: bool,
     ) -> (Option<ApprovalDecision>, usize) {
         let mut lines = 0;
         let mut show = |text: &[String]| {
@@ -75,21 +72,21 @@ impl TerminalUser {
                 screen::write(&format!("{}\n", text.join("\n")));
             }
         };
-        if !is_shown {
-            show(&[summary_line(question)]);
+        if !is_step_shown {
+            show(&[summary_line(request)]);
         }
-        let width = screen::size().0.saturating_sub(INDENT.len() + 1);
-        show(&indented(arguments::preview_lines(&question.arguments, width, MAX_ARGUMENT_LINES)));
-        show(&notes(question));
-        let prompt = format!("   approve {}? [y]es [n]o [a]lways in this run [d]etails ", question.step);
+        let width = screen::columns().saturating_sub(INDENT.len() + 1);
+        show(&indented(arguments::preview_lines(&request.arguments, width, MAX_ARGUMENT_LINES)));
+        show(&notes(request));
+        let prompt = format!("   approve {}? [y]es [n]o [a]lways in this run [d]etails ", request.step);
         loop {
-            let line = self.line(&prompt).await;
+            let line = self.prompt_line(&prompt).await;
             lines += 1;
             match line.as_deref().map(parse_input) {
                 None => return (None, lines),
                 Some(PromptInput::Decision(decision)) => return (Some(decision), lines),
                 Some(PromptInput::Details) => {
-                    let text = details(question, width);
+                    let text = details(request, width);
                     lines += text.len();
                     screen::write(&format!("{}\n", text.join("\n")));
                 }
@@ -99,7 +96,7 @@ impl TerminalUser {
     }
 
     /// Reads a line; `None` at end of input or when cancelled. Keystrokes typed before the prompt are discarded.
-    pub(super) async fn line(&self, prompt: &str) -> Option<String> {
+    pub(super) async fn prompt_line(&self, prompt: &str) -> Option<String> {
         discard_typed_input();
         screen::write(&sanitize(prompt));
         let line = read_line(&self.stop).await;
@@ -110,27 +107,25 @@ impl TerminalUser {
     }
 }
 
-/// The call in one line.
-fn summary_line(question: &ApprovalRequest) -> String {
-    let ApprovalRequest { step, tool, source, arguments, effects, .. } = question;
-    let (columns, _) = screen::size();
+fn summary_line(request: &ApprovalRequest) -> String {
+    let ApprovalRequest { step, tool, source, arguments, effects, .. } = request;
     let arguments = arguments.split_whitespace().collect::<Vec<_>>().join(" ");
     let line = sanitize(&format!(" ? {step}   {tool}   {source}   {effects}: {arguments}"));
-    crate::terminal::truncate_to_width(&line, columns.saturating_sub(1))
+    crate::terminal::truncate_to_width(&line, screen::columns().saturating_sub(1))
 }
 
 /// The call with all arguments.
-fn details(question: &ApprovalRequest, width: usize) -> Vec<String> {
-    let ApprovalRequest { step, tool, source, arguments, effects, .. } = question;
+fn details(request: &ApprovalRequest, width: usize) -> Vec<String> {
+    let ApprovalRequest { step, tool, source, arguments, effects, .. } = request;
     let mut lines = vec![sanitize(&format!("   step {step} calls {tool} of {source}: {effects}"))];
     lines.extend(indented(arguments::all_lines(arguments, width)));
-    lines.extend(notes(question));
+    lines.extend(notes(request));
     lines
 }
 
 /// Notes on arguments that were guessed.
-fn notes(question: &ApprovalRequest) -> Vec<String> {
-    question.notes.iter().map(|note| sanitize(&format!("{INDENT}note: {note}"))).collect()
+fn notes(request: &ApprovalRequest) -> Vec<String> {
+    request.notes.iter().map(|note| sanitize(&format!("{INDENT}note: {note}"))).collect()
 }
 
 fn indented(lines: Vec<String>) -> Vec<String> {
@@ -151,7 +146,7 @@ fn parse_input(line: &str) -> PromptInput {
 async fn read_line(stop: &CancelToken) -> Option<String> {
     let stop = stop.clone();
     let reading = tokio::task::spawn_blocking(move || {
-        while !is_readable() {
+        while !poll_input() {
             if stop.is_cancelled() {
                 return None;
             }
@@ -163,7 +158,6 @@ async fn read_line(stop: &CancelToken) -> Option<String> {
     reading.await.ok().flatten()
 }
 
-/// Discards input that was typed but not read yet.
 fn discard_typed_input() {
     #[cfg(unix)]
     {
@@ -175,7 +169,7 @@ fn discard_typed_input() {
 
 /// Waits up to 100 ms for input, so that a pending read can be cancelled.
 #[cfg(unix)]
-fn is_readable() -> bool {
+fn poll_input() -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let input = std::io::stdin();
     let mut descriptors = [PollFd::new(&input, PollFlags::IN)];
@@ -188,7 +182,7 @@ fn is_readable() -> bool {
 }
 
 #[cfg(not(unix))]
-fn is_readable() -> bool {
+fn poll_input() -> bool {
     true
 }
 

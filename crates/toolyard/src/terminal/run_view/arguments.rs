@@ -5,26 +5,29 @@ use unicode_width::UnicodeWidthChar as _;
 
 use crate::terminal::sanitize;
 
+/// Narrower terminals wrap the lines themselves.
+const MIN_WIDTH: usize = 20;
+
 /// All arguments, in lines of this width.
 pub(super) fn all_lines(arguments: &str, width: usize) -> Vec<String> {
     let text = sanitize(arguments);
-    let line = wrap(&text, width);
-    if line.len() <= 1 {
-        return line;
+    let wrapped = wrap(&text, width);
+    if wrapped.len() <= 1 {
+        return wrapped;
     }
     let pretty =
         serde_json::from_str::<Value>(arguments).and_then(|value| serde_json::to_string_pretty(&value));
     wrap(&pretty.map_or(text, |pretty| sanitize(&pretty)), width)
 }
 
-/// At most `max` lines. The omitted part is counted and never at the end, where a command could hide.
-pub(super) fn preview_lines(arguments: &str, width: usize, max: usize) -> Vec<String> {
+/// At most `max_lines` lines. The omitted part is counted and never at the end, where a command could hide.
+pub(super) fn preview_lines(arguments: &str, width: usize, max_lines: usize) -> Vec<String> {
     let lines = all_lines(arguments, width);
-    if lines.len() <= max {
+    if lines.len() <= max_lines {
         return lines;
     }
-    let tail = max / 3;
-    let head = max.saturating_sub(tail + 1);
+    let tail = max_lines / 3;
+    let head = max_lines.saturating_sub(tail + 1);
     let end = lines.len().saturating_sub(tail);
     let omitted: usize =
         lines.iter().take(end).skip(head).map(|line| line.trim_start().chars().count()).sum();
@@ -40,7 +43,7 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
         let (mut current, mut used) = (String::new(), 0);
         for letter in line.chars() {
             let columns = letter.width().unwrap_or(1);
-            if used + columns > width.max(20) {
+            if used + columns > width.max(MIN_WIDTH) {
                 lines.push(std::mem::take(&mut current));
                 used = 0;
             }
@@ -90,7 +93,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_line_is_too_wide_and_nothing_is_lost(text in ".{0,2000}", width in 20_usize..120) {
+        fn no_line_is_too_wide_and_a_preview_has_at_most_its_number_of_lines(text in ".{0,2000}", width in 20_usize..120) {
             let arguments = json!({"text": text}).to_string();
             let lines = all_lines(&arguments, width);
             prop_assert!(lines.iter().all(|line| unicode_width::UnicodeWidthStr::width(line.as_str()) <= width + 2));

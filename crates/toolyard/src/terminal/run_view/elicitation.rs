@@ -12,14 +12,14 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::{
     approval_prompt::TerminalUser,
-    form_input::{FieldInput, parse_input, prompt},
+    form_input::{FieldInput, field_prompt, parse_input},
     screen,
-    view::SharedScreen,
+    view_state::SharedViewState,
 };
 use crate::terminal::{sanitize, truncate_to_width};
 
 /// Attempts per field before the form is cancelled.
-const MAX_ATTEMPTS: usize = 3;
+const MAX_FIELD_ATTEMPTS: usize = 3;
 
 /// Columns of a prompt's line that are left for input.
 const INPUT_COLUMNS: usize = 16;
@@ -52,7 +52,7 @@ impl InputHandler for TerminalElicitation {
 pub(super) struct StepElicitation {
     pub(super) step: String,
     pub(super) user: Arc<TerminalUser>,
-    pub(super) screen: Arc<SharedScreen>,
+    pub(super) view_state: Arc<SharedViewState>,
 }
 
 impl Caller for StepElicitation {
@@ -66,14 +66,14 @@ impl Caller for StepElicitation {
 
     fn request_input<'a>(
         &'a self,
-        questions: &'a [CallInputRequest],
+        requests: &'a [CallInputRequest],
     ) -> BoxFuture<'a, Result<Vec<RawJson>, CallInputError>> {
         Box::pin(async move {
             let _turn = self.user.turn().await;
-            let _paused = self.screen.pause();
-            let mut answers = Vec::with_capacity(questions.len());
-            for question in questions {
-                answers.push(self.answer(question).await?);
+            let _paused = self.view_state.pause();
+            let mut answers = Vec::with_capacity(requests.len());
+            for request in requests {
+                answers.push(self.answer(request).await?);
             }
             Ok(answers)
         })
@@ -81,21 +81,26 @@ impl Caller for StepElicitation {
 }
 
 impl StepElicitation {
-    async fn answer(&self, question: &CallInputRequest) -> Result<RawJson, CallInputError> {
-        if question.kind != CallInputKind::Elicitation {
+    async fn answer(&self, request: &CallInputRequest) -> Result<RawJson, CallInputError> {
+        if request.kind != CallInputKind::Elicitation {
             return Err(CallInputError::unsupported());
         }
         let invalid_form = |error: FormError| CallInputError::InvalidRequest(error.to_string());
-        let form = ElicitationForm::read(question.params.as_ref()).map_err(invalid_form)?;
-        self.show(&format!(" ? {}   {} asks: {}", self.step, question.source, form.message));
-        match self.line("   answer? [y]es [n]o ").await.as_deref().map(|line| line.trim().to_lowercase()) {
+        let form = ElicitationForm::read(request.params.as_ref()).map_err(invalid_form)?;
+        self.show(&format!(" ? {}   {} asks: {}", self.step, request.source, form.message));
+        match self
+            .prompt_line("   answer? [y]es [n]o ")
+            .await
+            .as_deref()
+            .map(|line| line.trim().to_lowercase())
+        {
             None => return Ok(cancelled()),
             Some(word) if !matches!(word.as_str(), "y" | "yes") => return Ok(declined_elicitation()),
             Some(_) => {}
         }
         let mut values = Map::new();
         for field in &form.fields {
-            match self.field(field).await {
+            match self.prompt_field(field).await {
                 Some(FieldInput::Value(value)) => drop(values.insert(field.name.clone(), value)),
                 Some(FieldInput::Empty) => {}
                 Some(FieldInput::Invalid(_)) | None => return Ok(cancelled()),
@@ -105,9 +110,9 @@ impl StepElicitation {
     }
 
     /// Prompts for one field until the input is valid, a few times.
-    async fn field(&self, field: &FormField) -> Option<FieldInput> {
-        for _ in 0..MAX_ATTEMPTS {
-            let line = self.line(&format!("     {}", prompt(field))).await?;
+    async fn prompt_field(&self, field: &FormField) -> Option<FieldInput> {
+        for _ in 0..MAX_FIELD_ATTEMPTS {
+            let line = self.prompt_line(&format!("     {}", field_prompt(field))).await?;
             match parse_input(field, &line) {
                 FieldInput::Invalid(expected) => self.show(&format!("     {expected}")),
                 input => return Some(input),
@@ -121,12 +126,12 @@ impl StepElicitation {
         let text = sanitize(text);
         let lines: Vec<&str> = text.lines().collect();
         screen::write(&format!("{}\n", lines.join("\n     ")));
-        self.screen.add_written(lines.len());
+        self.view_state.add_written(lines.len());
     }
 
-    async fn line(&self, prompt: &str) -> Option<String> {
-        let line = self.user.line(&fit_prompt(prompt, screen::size().0)).await;
-        self.screen.add_written(1);
+    async fn prompt_line(&self, prompt: &str) -> Option<String> {
+        let line = self.user.prompt_line(&fit_prompt(prompt, screen::columns())).await;
+        self.view_state.add_written(1);
         line
     }
 }

@@ -13,8 +13,7 @@ pub(super) enum FieldInput {
     Invalid(&'static str),
 }
 
-/// The prompt for a field.
-pub(super) fn prompt(field: &FormField) -> String {
+pub(super) fn field_prompt(field: &FormField) -> String {
     let text = |key: &str| field.schema.get(key).and_then(Value::as_str);
     let title = match (text("title").unwrap_or(&field.name), text("description")) {
         (title, Some(more)) => format!("{title}: {more}"),
@@ -35,7 +34,6 @@ pub(super) fn prompt(field: &FormField) -> String {
     format!("{title}{kind}{default}: ")
 }
 
-/// The value that a line stands for.
 pub(super) fn parse_input(field: &FormField, line: &str) -> FieldInput {
     let word = line.trim();
     if word.is_empty() {
@@ -68,10 +66,10 @@ pub(super) fn parse_input(field: &FormField, line: &str) -> FieldInput {
 
 /// The permitted values, if the field lists them.
 fn choices(field: &FormField) -> Option<Vec<&str>> {
-    let of = |key: &str| field.schema.get(key).and_then(Value::as_array);
-    let word = |one: &'_ Value| -> bool { one.is_string() || one.get("const").is_some() };
-    let all = of("enum").or_else(|| of("oneOf"))?;
-    let words = all.iter().filter(|one| word(one));
+    let array_at = |key: &str| field.schema.get(key).and_then(Value::as_array);
+    let is_choice = |one: &&Value| one.is_string() || one.get("const").is_some();
+    let all = array_at("enum").or_else(|| array_at("oneOf"))?;
+    let words = all.iter().filter(is_choice);
     Some(words.filter_map(|one| one.as_str().or_else(|| one.get("const")?.as_str())).collect())
 }
 
@@ -87,10 +85,10 @@ mod tests {
 
     #[test]
     fn input_becomes_a_value_of_the_fields_type() {
-        let whole = field(json!({"type": "integer"}), true);
-        assert_eq!(parse_input(&whole, "7\n"), FieldInput::Value(json!(7)));
+        let integer = field(json!({"type": "integer"}), true);
+        assert_eq!(parse_input(&integer, "7\n"), FieldInput::Value(json!(7)));
         assert!(matches!(
-            (parse_input(&whole, "seven"), parse_input(&whole, "")),
+            (parse_input(&integer, "seven"), parse_input(&integer, "")),
             (FieldInput::Invalid(_), FieldInput::Invalid(_))
         ));
         for choices in
@@ -99,20 +97,20 @@ mod tests {
             let color = field(choices, true);
             assert_eq!(parse_input(&color, "red"), FieldInput::Value(json!("red")));
             assert!(matches!(parse_input(&color, "green"), FieldInput::Invalid(_)));
-            assert_eq!(prompt(&color), "it (red, blue): ");
+            assert_eq!(field_prompt(&color), "it (red, blue): ");
         }
         let sure = field(json!({"type": "boolean", "default": false}), true);
         assert_eq!(
             (parse_input(&sure, ""), parse_input(&sure, "Y")),
             (FieldInput::Empty, FieldInput::Value(json!(true)))
         );
-        assert_eq!(prompt(&sure), "it [y]es [n]o, default false: ");
-        let why = field(json!({"type": "string", "title": "Why", "description": "the reason"}), false);
+        assert_eq!(field_prompt(&sure), "it [y]es [n]o, default false: ");
+        let reason = field(json!({"type": "string", "title": "Why", "description": "the reason"}), false);
         assert_eq!(
-            (parse_input(&why, ""), parse_input(&why, " so ")),
+            (parse_input(&reason, ""), parse_input(&reason, " so ")),
             (FieldInput::Empty, FieldInput::Value(json!("so")))
         );
-        assert_eq!(prompt(&why), "Why: the reason, optional: ");
+        assert_eq!(field_prompt(&reason), "Why: the reason, optional: ");
         let number = field(json!({"type": "number"}), true);
         assert_eq!(parse_input(&number, "0.5"), FieldInput::Value(json!(0.5)));
         assert!(matches!(parse_input(&number, "NaN"), FieldInput::Invalid(_)));

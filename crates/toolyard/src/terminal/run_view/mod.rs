@@ -5,6 +5,7 @@
 //! plan_outline.rs     a plan in one line
 //! render.rs           that state as lines of text
 //! view.rs             the watcher of a run: live on a terminal, plain lines elsewhere, or JSON
+//! view_state.rs       what the view and its prompts share: the progress of the run and the screen
 //! screen.rs           lines that are redrawn in place
 //! approval_prompt.rs  asks the user whether a call may be made
 //! arguments.rs        a call's arguments, for the approval prompt
@@ -21,9 +22,10 @@ mod render;
 mod run_progress;
 mod screen;
 mod view;
+mod view_state;
 
 pub(crate) use approval_prompt::{ApprovalMode, is_interactive};
 pub(crate) use elicitation::TerminalElicitation;
-pub(crate) use render::{format_duration, row_lines, usage_line};
+pub(crate) use render::{format_duration, stored_run_lines, usage_line};
 pub(crate) use run_progress::{RunProgress, StepStatus, effects_and_arguments};
 pub(crate) use view::RunView;

@@ -5,22 +5,22 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use toolyard_agent::{Plan, Step};
 
-/// Longer plans are counted instead of listed.
+/// Of longer plans, only the numbers of steps and stages are shown.
 const MAX_LISTED_STEPS: usize = 8;
 
 /// The plan in one line: `read → sum → write`.
 pub(super) fn plan_outline(plan: &Plan) -> String {
-    let levels = levels(plan);
+    let stages = stages(plan);
     if plan.steps.len() > MAX_LISTED_STEPS {
-        return format!("{} steps in {} stages", plan.steps.len(), levels.len());
+        return format!("{} steps in {} stages", plan.steps.len(), stages.len());
     }
-    levels.iter().map(|ids| ids.join(", ")).collect::<Vec<_>>().join(" → ")
+    stages.iter().map(|ids| ids.join(", ")).collect::<Vec<_>>().join(" → ")
 }
 
 /// Step ids grouped by the length of their longest chain of dependencies.
-fn levels(plan: &Plan) -> Vec<Vec<&str>> {
+fn stages(plan: &Plan) -> Vec<Vec<&str>> {
     let mut depths: BTreeMap<&str, usize> = BTreeMap::new();
-    // Each round settles at least one step of a valid plan; the bound ends the loop for a cyclic one.
+    // Each pass settles at least one step of a valid plan; the bound ends the loop for a cyclic one.
     for _ in 0..plan.steps.len() {
         for step in &plan.steps {
             let needed = plan.steps.iter().filter(|other| other.id != step.id && depends_on(step, &other.id));
@@ -30,18 +30,18 @@ fn levels(plan: &Plan) -> Vec<Vec<&str>> {
             }
         }
     }
-    let mut levels: Vec<Vec<&str>> = Vec::new();
+    let mut stages: Vec<Vec<&str>> = Vec::new();
     for step in &plan.steps {
         let depth = depths.get(&*step.id).copied().unwrap_or(0);
-        if levels.len() <= depth {
-            levels.resize_with(depth + 1, Vec::new);
+        if stages.len() <= depth {
+            stages.resize_with(depth + 1, Vec::new);
         }
-        if let Some(level) = levels.get_mut(depth) {
-            level.push(&step.id);
+        if let Some(stage) = stages.get_mut(depth) {
+            stage.push(&step.id);
         }
     }
-    levels.retain(|level| !level.is_empty());
-    levels
+    stages.retain(|stage| !stage.is_empty());
+    stages
 }
 
 fn depends_on(step: &Step, id: &str) -> bool {
@@ -49,7 +49,7 @@ fn depends_on(step: &Step, id: &str) -> bool {
         || step.arguments.values().any(|value| references(value, id))
 }
 
-/// Whether a value references a step, approximately.
+/// Whether a value references a step; found by text search, which is good enough for display.
 fn references(value: &Value, id: &str) -> bool {
     match value {
         Value::String(text) => text.split('$').skip(1).any(|rest| {
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn long_plans_are_counted() {
+    fn a_long_plan_is_shown_as_its_numbers_of_steps_and_stages() {
         let steps: Vec<Value> = (0..20)
             .map(|n| json!({"id": format!("s{n}"), "tool_type": "t", "arguments": {"x": format!("$s{}", n / 2)}}))
             .collect();

@@ -12,12 +12,13 @@ use crate::terminal::{fit_line, sanitize, truncate_to_width};
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 /// Maximum widths of the columns step, tool and source.
 const MAX_COLUMN_WIDTHS: [usize; 3] = [20, 28, 16];
-/// Width of the duration at the end of a line.
 const DURATION_WIDTH: usize = 10;
+/// Shown in the column of steps.
+const VERIFY_LABEL: &str = "verify";
 
-/// The inputs of one rendering.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Frame {
+    /// The time since the view was created.
     pub(super) now: Duration,
     pub(super) width: usize,
     /// Position of the spinner.
@@ -50,15 +51,14 @@ pub(super) fn format_cost(micros: u64) -> String {
     if micros < 10_000 { format!("{whole}.{rest:06}") } else { format!("{whole}.{:02}", rest / 10_000) }
 }
 
-/// The line of the latest plan.
 pub(super) fn plan_line(progress: &RunProgress, model: &str, frame: &Frame) -> Option<String> {
     let (outline, milliseconds) = progress.plans.last()?;
-    let word = if progress.plans.len() > 1 { "replan" } else { "plan" };
+    let label = if progress.plans.len() > 1 { "replan" } else { "plan" };
     let right = match model {
         "" => format_duration(*milliseconds),
         model => format!("{}, {}", sanitize(model), format_duration(*milliseconds)),
     };
-    Some(frame.line(&format!("{word:<8} {}", sanitize(outline)), &right))
+    Some(frame.line(&format!("{label:<8} {}", sanitize(outline)), &right))
 }
 
 /// The whole run, as the live view draws it.
@@ -72,8 +72,8 @@ pub(super) fn progress_lines(progress: &RunProgress, model: &str, frame: &Frame)
     lines
 }
 
-/// The rows of a stored run, for `runs show`.
-pub(crate) fn row_lines(progress: &RunProgress, width: usize) -> Vec<String> {
+/// The plan and steps of a stored run, for `runs show`.
+pub(crate) fn stored_run_lines(progress: &RunProgress, width: usize) -> Vec<String> {
     let frame = Frame { now: Duration::ZERO, width, spinner: 0 };
     progress_lines(progress, "", &frame)
 }
@@ -135,8 +135,8 @@ pub(super) fn plain_lines(
 
 /// A step with its verification issues and hint.
 fn step_lines(progress: &RunProgress, row: &StepRow, frame: &Frame) -> Vec<String> {
-    let widths = widths(progress);
-    let mark = match row.status {
+    let widths = column_widths(progress);
+    let symbol = match row.status {
         StepStatus::Waiting => "·",
         StepStatus::Running => spinner(frame),
         StepStatus::AwaitingApproval | StepStatus::Unknown => "?",
@@ -148,7 +148,7 @@ fn step_lines(progress: &RunProgress, row: &StepRow, frame: &Frame) -> Vec<Strin
     let [id, tool, source] = [(&row.id, 0), (&row.tool, 1), (&row.source, 2)]
         .map(|(text, at)| padded(text, widths.get(at).copied().unwrap_or(0)));
     let duration = match row.status {
-        StepStatus::Running => seconds_since(row.since, frame.now),
+        StepStatus::Running => seconds_since(row.started, frame.now),
         StepStatus::Done | StepStatus::Failed | StepStatus::Unknown => {
             row.milliseconds.map(format_duration).unwrap_or_default()
         }
@@ -159,7 +159,7 @@ fn step_lines(progress: &RunProgress, row: &StepRow, frame: &Frame) -> Vec<Strin
         StepStatus::Waiting if row.detail.is_empty() => &row.description,
         _ => &row.detail,
     };
-    let left = format!(" {mark} {id}  {tool}  {source}  {}", sanitize(&single_line(text)));
+    let left = format!(" {symbol} {id}  {tool}  {source}  {}", sanitize(&single_line(text)));
     let mut lines = vec![frame.line(left.trim_end(), &format!("{duration:>DURATION_WIDTH$}"))];
     let failed = row.verification.iter().filter(|verification| !verification.verified);
     let issues = failed.flat_map(|verification| &verification.issues);
@@ -175,12 +175,11 @@ fn verify_line(progress: &RunProgress, frame: &Frame) -> Option<String> {
     };
     let (checked, passed) = progress.verification_counts();
     let is_shown = checked > 0 && progress.rows.iter().all(is_finished);
-    let mark = if checked == passed { "✓" } else { "✗" };
-    let id = padded("verify", widths(progress)[0]);
-    is_shown.then(|| frame.line(&format!(" {mark} {id}  {passed} of {checked} results"), ""))
+    let symbol = if checked == passed { "✓" } else { "✗" };
+    let id = padded(VERIFY_LABEL, column_widths(progress)[0]);
+    is_shown.then(|| frame.line(&format!(" {symbol} {id}  {passed} of {checked} results"), ""))
 }
 
-/// The model call in progress.
 fn model_line(progress: &RunProgress, model: &str, frame: &Frame) -> Option<String> {
     let (task, since) = progress.model_task.as_ref()?;
     let activity = match task {
@@ -207,10 +206,11 @@ fn seconds_since(since: Duration, now: Duration) -> String {
 }
 
 /// Widths of the columns step, tool and source.
-fn widths(progress: &RunProgress) -> [usize; 3] {
+fn column_widths(progress: &RunProgress) -> [usize; 3] {
     let widest =
         |of: fn(&StepRow) -> &str| progress.rows.iter().map(|row| of(row).width()).max().unwrap_or(0);
-    let needed = [widest(|row| &row.id).max(6), widest(|row| &row.tool), widest(|row| &row.source)];
+    let needed =
+        [widest(|row| &row.id).max(VERIFY_LABEL.len()), widest(|row| &row.tool), widest(|row| &row.source)];
     let mut widths = MAX_COLUMN_WIDTHS;
     for (width, needed) in widths.iter_mut().zip(needed) {
         *width = needed.min(*width);

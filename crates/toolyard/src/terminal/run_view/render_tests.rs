@@ -12,48 +12,48 @@ fn event(number: i64, event: &Value) -> RunUpdate {
 /// An example run: read a column, add it up, write the total.
 fn example_run() -> Vec<RunUpdate> {
     let planned_tool = |source: &str, read_only: bool, permission: &str| json!({"source": source, "read_only": read_only, "permission": permission});
-    let answered = |task: Value, milliseconds: u64| {
+    let model_replied = |task: Value, milliseconds: u64| {
         let usage = json!({"input": 1200, "output": 80, "cost_micros": 1500});
         json!({"event": "model_replied", "task": task, "reply": {"text": "", "usage": usage}, "milliseconds": milliseconds})
     };
-    let done = |step: &str, source: &str, preview: &str, size: usize, milliseconds: u64| {
+    let step_done = |step: &str, source: &str, preview: &str, size: usize, milliseconds: u64| {
         let outcome = json!({"end": "done", "source": source, "preview": preview, "size": size});
         json!({"event": "step_ended", "step": step, "outcome": outcome, "milliseconds": milliseconds})
     };
-    let started = |step: &str, arguments: &str| json!({"event": "step_started", "step": step, "arguments_preview": arguments});
-    let fine = |step: &str| {
+    let step_started = |step: &str, arguments: &str| json!({"event": "step_started", "step": step, "arguments_preview": arguments});
+    let verified = |step: &str| {
         let verification = json!({"verified": true, "confidence": 1.0, "issues": []});
         json!({"event": "verified", "step": step, "verification": verification})
     };
-    let ask = json!({"question": "add up the sales column of test.xlsx and write the total into B12", "agent": "assistant"});
+    let request = json!({"question": "add up the sales column of test.xlsx and write the total into B12", "agent": "assistant"});
     let plan = json!({"steps": [
         {"id": "read", "tool_type": "read_data_from_excel", "description": "the sales column"},
         {"id": "sum", "tool_type": "calculate", "arguments": {"values": "$read.values"}, "description": "the total"},
         {"id": "write", "tool_type": "write_data_to_excel", "arguments": {"data": [["$sum"]]}, "description": "into B12"},
     ]});
-    let known = json!([
+    let tools = json!([
         {"step": "read", "tool": planned_tool("excel", true, "allow")}, {"step": "sum", "tool": planned_tool("native", true, "allow")},
         {"step": "write", "tool": planned_tool("excel", false, "ask")},
     ]);
     let events = [
-        json!({"event": "requested", "request": ask}),
-        answered(json!({"for": "plan", "round": 0, "repair": false}), 1_100),
-        json!({"event": "planned", "plan": plan, "tools": known}),
-        started("read", r#"{"filepath":"test.xlsx","sheet_name":"Sheet1"}"#),
-        done("read", "excel", "40 cells", 12_480, 41),
-        fine("read"),
-        started("sum", r#"{"values":"$read.values"}"#),
-        done("sum", "native", "18420", 5, 0),
-        fine("sum"),
+        json!({"event": "requested", "request": request}),
+        model_replied(json!({"for": "plan", "round": 0, "repair": false}), 1_100),
+        json!({"event": "planned", "plan": plan, "tools": tools}),
+        step_started("read", r#"{"filepath":"test.xlsx","sheet_name":"Sheet1"}"#),
+        step_done("read", "excel", "40 cells", 12_480, 41),
+        verified("read"),
+        step_started("sum", r#"{"values":"$read.values"}"#),
+        step_done("sum", "native", "18420", 5, 0),
+        verified("sum"),
         json!({"event": "approval_requested", "step": "write", "approval_id": 7, "text": "changes test.xlsx: B12 = 18420"}),
         json!({"event": "approval_decided", "step": "write", "allowed": true, "by": "cli"}),
-        started("write", r#"{"data":[[18420]]}"#),
-        done("write", "excel", "Data written", 12, 35),
-        fine("write"),
-        answered(json!({"for": "answer"}), 800),
+        step_started("write", r#"{"data":[[18420]]}"#),
+        step_done("write", "excel", "Data written", 12, 35),
+        verified("write"),
+        model_replied(json!({"for": "answer"}), 800),
         json!({"event": "ended", "end": {"state": "answered", "answer": "It is 18,420.", "sources": ["excel"]}}),
     ];
-    events.iter().zip(0..).map(|(one, number)| event(number, one)).collect()
+    events.iter().zip(0..).map(|(json, number)| event(number, json)).collect()
 }
 
 fn frame(seconds: u64) -> Frame {
@@ -125,8 +125,8 @@ fn failures_are_shown_at_their_step() {
     let skipped = json!({"event": "step_ended", "step": "sum", "milliseconds": 0, "outcome": {"end": "skipped", "because": "read"}});
     let denied = json!({"event": "step_ended", "step": "write", "milliseconds": 0, "outcome": {"end": "denied", "by": "[approvals]"}});
     example_run().iter().take(4).for_each(|update| progress.apply(update, Duration::ZERO));
-    for (one, number) in [failed, skipped, denied].iter().zip(4..) {
-        progress.apply(&event(number, one), Duration::ZERO);
+    for (json, number) in [failed, skipped, denied].iter().zip(4..) {
+        progress.apply(&event(number, json), Duration::ZERO);
     }
     insta::assert_snapshot!(progress_lines(&progress, "", &frame(0)).join("\n"), @r"
     plan     read → sum → write                                                                1.1 s

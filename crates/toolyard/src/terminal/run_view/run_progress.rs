@@ -11,12 +11,11 @@ use toolyard_model::Usage;
 
 use super::plan_outline::plan_outline;
 
-/// The progress of a run.
 #[derive(Debug, Default)]
 pub(crate) struct RunProgress {
     pub(crate) run: Option<RunId>,
     pub(crate) request: Option<RunRequest>,
-    /// The outline of each plan, and how long the model took for it.
+    /// The outline of each plan, and how many milliseconds the model took for it.
     pub(crate) plans: Vec<(String, u64)>,
     pub(crate) rows: Vec<StepRow>,
     /// The model call in progress, and when it started.
@@ -24,14 +23,13 @@ pub(crate) struct RunProgress {
     pub(crate) model_calls: usize,
     pub(crate) usage: Usage,
     pub(crate) end: Option<RunEnd>,
-    /// Why the last plan was rejected.
     pub(crate) plan_problems: Vec<String>,
     /// Why the last model call failed.
     pub(crate) model_problem: Option<String>,
+    /// Time of the model calls for the next plan.
     plan_milliseconds: u64,
 }
 
-/// A step.
 #[derive(Debug)]
 pub(crate) struct StepRow {
     pub(crate) id: String,
@@ -44,13 +42,13 @@ pub(crate) struct StepRow {
     /// Its result, or why there is none.
     pub(crate) detail: String,
     pub(crate) hint: Option<String>,
-    pub(crate) since: Duration,
+    /// When the call started, since the view was created.
+    pub(crate) started: Duration,
+    /// How long the call took.
     pub(crate) milliseconds: Option<u64>,
     pub(crate) verification: Option<Verification>,
-    pub(crate) question: Option<i64>,
 }
 
-/// The status of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StepStatus {
     Waiting,
@@ -60,12 +58,12 @@ pub(crate) enum StepStatus {
     Failed,
     Skipped,
     Denied,
+    /// Its call may or may not have taken effect.
     Unknown,
     Simulated,
 }
 
 impl RunProgress {
-    /// Applies an update at this time.
     pub(crate) fn apply(&mut self, update: &RunUpdate, now: Duration) {
         match update {
             RunUpdate::Event { run, event, .. } => {
@@ -100,7 +98,7 @@ impl RunProgress {
                 self.usage = self.usage.saturating_add(*usage);
                 self.model_problem = Some(message.clone());
             }
-            RunEvent::Planned { plan, tools } => self.plan(plan, tools),
+            RunEvent::Planned { plan, tools } => self.apply_plan(plan, tools),
             RunEvent::PlanRejected { problems } => {
                 self.plan_problems = problems.iter().map(ToString::to_string).collect();
             }
@@ -130,7 +128,7 @@ impl RunProgress {
     }
 
     /// Adds the steps of a plan and drops those of an earlier plan that were not started.
-    fn plan(&mut self, plan: &Plan, tools: &BTreeMap<String, PlannedTool>) {
+    fn apply_plan(&mut self, plan: &Plan, tools: &BTreeMap<String, PlannedTool>) {
         self.plan_problems.clear();
         self.plans.push((plan_outline(plan), std::mem::take(&mut self.plan_milliseconds)));
         self.rows.retain(|row| {
@@ -152,7 +150,6 @@ impl RunProgress {
         self.rows.iter().rev().find(|row| row.id == id)
     }
 
-    /// Ids of the steps with this status.
     pub(crate) fn ids_with(&self, status: StepStatus) -> impl Iterator<Item = &str> {
         self.rows.iter().filter(move |row| row.status == status).map(|row| row.id.as_str())
     }
@@ -176,10 +173,9 @@ impl StepRow {
             arguments: String::new(),
             detail: String::new(),
             hint: None,
-            since: Duration::ZERO,
+            started: Duration::ZERO,
             milliseconds: None,
             verification: None,
-            question: None,
         }
     }
 
@@ -187,13 +183,13 @@ impl StepRow {
         match event {
             RunEvent::StepStarted { arguments_preview, notes, .. } => {
                 self.status = StepStatus::Running;
-                self.since = now;
+                self.started = now;
                 self.arguments.clone_from(arguments_preview);
                 self.detail = notes.join("; ");
             }
             RunEvent::StepEnded { outcome, milliseconds, .. } => {
                 self.milliseconds = Some(*milliseconds);
-                self.end(outcome);
+                self.apply_end(outcome);
             }
             RunEvent::StepRepaired { .. } => {
                 self.status = StepStatus::Waiting;
@@ -201,9 +197,8 @@ impl StepRow {
                 (self.milliseconds, self.verification) = (None, None);
             }
             RunEvent::Verified { verification, .. } => self.verification = Some(verification.clone()),
-            RunEvent::ApprovalRequested { approval_id, text, .. } => {
+            RunEvent::ApprovalRequested { text, .. } => {
                 self.status = StepStatus::AwaitingApproval;
-                self.question = Some(*approval_id);
                 self.detail = match effects_and_arguments(text) {
                     Some((effects, arguments)) => format!("{effects}: {arguments}"),
                     None => text.clone(),
@@ -226,7 +221,7 @@ impl StepRow {
         }
     }
 
-    fn end(&mut self, outcome: &StepEnd) {
+    fn apply_end(&mut self, outcome: &StepEnd) {
         self.hint = None;
         (self.status, self.detail) = match outcome {
             StepEnd::Done { source, preview, size } => {
@@ -234,8 +229,9 @@ impl StepRow {
                     self.source = source.to_string();
                 }
                 let shown = preview.chars().count();
-                let more = *size > shown && shown > 0;
-                let size = more.then(|| format!(" ({} characters)", toolyard_core::group_digits(*size)));
+                let is_truncated = *size > shown && shown > 0;
+                let size =
+                    is_truncated.then(|| format!(" ({} characters)", toolyard_core::group_digits(*size)));
                 (StepStatus::Done, format!("{preview}{}", size.unwrap_or_default()))
             }
             StepEnd::Failed { message, hint, .. } => {

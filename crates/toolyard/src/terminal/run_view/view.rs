@@ -2,7 +2,7 @@
 
 use std::{
     io::IsTerminal as _,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, MutexGuard},
     time::{Duration, Instant},
 };
 
@@ -14,11 +14,14 @@ use super::{
     elicitation::StepElicitation,
     render::{Frame, plain_lines, progress_lines},
     run_progress::RunProgress,
-    screen::{self, Screen},
+    screen,
+    view_state::{SharedViewState, ViewState},
 };
 use crate::terminal::{Output, line_width};
 
-/// Watches one run.
+const MAX_LIVE_WIDTH: usize = 120;
+const MAX_PLAIN_WIDTH: usize = 100;
+
 #[derive(Debug)]
 pub(crate) struct RunView<'a> {
     output: &'a Output,
@@ -28,7 +31,7 @@ pub(crate) struct RunView<'a> {
     started: Instant,
     /// Whether the answer is printed while it is generated.
     streams_answer: bool,
-    screen: Arc<SharedScreen>,
+    state: Arc<SharedViewState>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,47 +42,6 @@ enum ViewMode {
     Plain,
     /// Every update as a line of JSON.
     Json,
-}
-
-/// The screen, shared by the view and its prompts.
-#[derive(Debug, Default)]
-pub(super) struct SharedScreen(Mutex<ViewState>);
-
-/// Suspends drawing until dropped.
-#[derive(Debug)]
-pub(super) struct PauseGuard<'a>(&'a SharedScreen);
-
-impl SharedScreen {
-    /// Suspends drawing while a prompt uses the terminal.
-    pub(super) fn pause(&self) -> PauseGuard<'_> {
-        self.lock().paused = true;
-        PauseGuard(self)
-    }
-
-    /// Counts lines that a prompt has written.
-    pub(super) fn add_written(&self, lines: usize) {
-        self.lock().screen.add_written(lines);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, ViewState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for PauseGuard<'_> {
-    fn drop(&mut self) {
-        self.0.lock().paused = false;
-    }
-}
-
-#[derive(Debug, Default)]
-struct ViewState {
-    progress: RunProgress,
-    screen: Screen,
-    spinner: usize,
-    /// The part of the answer that was printed.
-    streamed: String,
-    paused: bool,
 }
 
 impl<'a> RunView<'a> {
@@ -96,7 +58,7 @@ impl<'a> RunView<'a> {
             approvals,
             started: Instant::now(),
             streams_answer: mode == ViewMode::Live && std::io::stdout().is_terminal(),
-            screen: Arc::default(),
+            state: Arc::default(),
         }
     }
 
@@ -122,7 +84,6 @@ impl<'a> RunView<'a> {
         }
     }
 
-    /// Whether the view is redrawn in place.
     pub(crate) fn is_live(&self) -> bool {
         self.mode == ViewMode::Live
     }
@@ -142,26 +103,26 @@ impl<'a> RunView<'a> {
     }
 
     fn lock(&self) -> MutexGuard<'_, ViewState> {
-        self.screen.lock()
+        self.state.lock()
     }
 
     fn frame(&self, state: &ViewState) -> Frame {
         let width = match self.mode {
-            ViewMode::Live => screen::size().0.saturating_sub(1).min(120),
-            ViewMode::Plain | ViewMode::Json => line_width().min(100),
+            ViewMode::Live => screen::columns().saturating_sub(1).min(MAX_LIVE_WIDTH),
+            ViewMode::Plain | ViewMode::Json => line_width().min(MAX_PLAIN_WIDTH),
         };
         Frame { now: self.started.elapsed(), width, spinner: state.spinner }
     }
 
     fn draw(&self, state: &mut ViewState) {
-        if self.mode == ViewMode::Live && !state.paused && state.streamed.is_empty() {
+        if self.mode == ViewMode::Live && !state.is_paused && state.streamed.is_empty() {
             let lines = progress_lines(&state.progress, &self.model, &self.frame(state));
             state.screen.draw(&lines);
         }
     }
 
     fn draw_final(&self, state: &mut ViewState) {
-        if self.mode == ViewMode::Live && !state.paused && state.streamed.is_empty() {
+        if self.mode == ViewMode::Live && !state.is_paused && state.streamed.is_empty() {
             state.progress.model_task = None;
             let lines = progress_lines(&state.progress, &self.model, &self.frame(state));
             state.screen.finish(&lines);
@@ -203,22 +164,23 @@ impl RunWatcher for RunView<'_> {
         }
     }
 
-    fn caller(&self, step: &str) -> Option<Arc<dyn Caller>> {
+    fn responder(&self, step: &str) -> Option<Arc<dyn Caller>> {
         let ApprovalMode::Prompt(user) = &self.approvals else { return None };
-        let (user, screen) = (Arc::clone(user), Arc::clone(&self.screen));
-        Some(Arc::new(StepElicitation { step: step.to_owned(), user, screen }))
+        let (user, view_state) = (Arc::clone(user), Arc::clone(&self.state));
+        Some(Arc::new(StepElicitation { step: step.to_owned(), user, view_state }))
     }
 
-    fn decide<'b>(&'b self, question: &'b ApprovalRequest) -> BoxFuture<'b, Option<ApprovalDecision>> {
+    fn decide<'b>(&'b self, request: &'b ApprovalRequest) -> BoxFuture<'b, Option<ApprovalDecision>> {
         Box::pin(async move {
             match &self.approvals {
                 ApprovalMode::ApproveAll => Some(ApprovalDecision::Allow),
                 ApprovalMode::Suspend => None,
                 ApprovalMode::Prompt(user) => {
                     let _turn = user.turn().await;
-                    let _paused = self.screen.pause();
-                    let (decision, lines) = user.decide(question, self.mode != ViewMode::Json).await;
-                    self.screen.add_written(lines);
+                    let _paused = self.state.pause();
+                    let is_step_shown = self.mode != ViewMode::Json;
+                    let (decision, lines) = user.decide(request, is_step_shown).await;
+                    self.state.add_written(lines);
                     decision
                 }
             }

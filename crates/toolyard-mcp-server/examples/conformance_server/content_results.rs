@@ -5,11 +5,11 @@ use toolyard_mcp::RpcError;
 use toolyard_mcp::input_method::input_error_code;
 use toolyard_mcp_server::ContentRequest;
 
-use crate::{content::WATCHED, definitions::PIXEL, questions::form, skills};
+use crate::{content::WATCHED_URI, definitions::PIXEL, input_requests::form, skills};
 
-type Answer = Option<Result<Value, RpcError>>;
+type ContentResult = Option<Result<Value, RpcError>>;
 
-pub(crate) async fn answer(request: &ContentRequest<'_>) -> Answer {
+pub(crate) async fn respond(request: &ContentRequest<'_>) -> ContentResult {
     let params = request.params.to_value();
     let text = |key: &str| params.get(key).and_then(Value::as_str).unwrap_or_default();
     match request.method {
@@ -25,7 +25,7 @@ pub(crate) async fn answer(request: &ContentRequest<'_>) -> Answer {
     }
 }
 
-async fn prompt(request: &ContentRequest<'_>, name: &str, params: &Value) -> Answer {
+async fn prompt(request: &ContentRequest<'_>, name: &str, params: &Value) -> ContentResult {
     let argument = |name: &str| {
         params.get("arguments").and_then(|all| all.get(name)).and_then(Value::as_str).unwrap_or_default()
     };
@@ -50,17 +50,19 @@ async fn prompt(request: &ContentRequest<'_>, name: &str, params: &Value) -> Ans
             text("Please analyze the image above.")
         ]),
         "test_input_required_result_prompt" => {
-            let question = form("user_context", "What context should the prompt use?", "context", "string");
+            let input_request =
+                form("user_context", "What context should the prompt use?", "context", "string");
             let caller = request.caller.as_ref()?;
-            match caller.request_input(&[question]).await {
-                Ok(answers) => {
-                    let said = answers.first().map(toolyard_core::RawJson::to_value).unwrap_or_default();
+            match caller.request_input(&[input_request]).await {
+                Ok(responses) => {
+                    let response =
+                        responses.first().map(toolyard_core::RawJson::to_value).unwrap_or_default();
                     let context =
-                        said.pointer("/content/context").and_then(Value::as_str).unwrap_or_default();
+                        response.pointer("/content/context").and_then(Value::as_str).unwrap_or_default();
                     json!([text(&format!("Use this context: {context}"))])
                 }
-                Err(unanswered) => {
-                    let (code, message) = (input_error_code(&unanswered), unanswered.to_string());
+                Err(input_error) => {
+                    let (code, message) = (input_error_code(&input_error), input_error.to_string());
                     return Some(Err(RpcError { code, message, data: None }));
                 }
             }
@@ -70,13 +72,13 @@ async fn prompt(request: &ContentRequest<'_>, name: &str, params: &Value) -> Ans
     Some(Ok(json!({"messages": messages})))
 }
 
-fn resource(uri: &str) -> Answer {
+fn resource(uri: &str) -> ContentResult {
     let contents = match uri {
         "test://static-text" => json!({
             "uri": uri, "mimeType": "text/plain", "text": "This is the content of the static text resource."
         }),
         "test://static-binary" => json!({"uri": uri, "mimeType": "image/png", "blob": PIXEL}),
-        WATCHED => json!({"uri": uri, "mimeType": "text/plain", "text": "This resource changes."}),
+        WATCHED_URI => json!({"uri": uri, "mimeType": "text/plain", "text": "This resource changes."}),
         _ => match uri.strip_prefix("test://template/").and_then(|rest| rest.strip_suffix("/data")) {
             Some(id) => {
                 let data = json!({"id": id, "templateTest": true, "data": format!("Data for ID: {id}")});
@@ -89,8 +91,8 @@ fn resource(uri: &str) -> Answer {
 }
 
 fn completion(params: &Value) -> Value {
-    let begun = params.pointer("/argument/value").and_then(Value::as_str).unwrap_or_default();
+    let prefix = params.pointer("/argument/value").and_then(Value::as_str).unwrap_or_default();
     let values: Vec<&str> =
-        ["paris", "park", "party"].into_iter().filter(|value| value.starts_with(begun)).collect();
+        ["paris", "park", "party"].into_iter().filter(|value| value.starts_with(prefix)).collect();
     json!({"completion": {"values": values, "total": values.len(), "hasMore": false}})
 }

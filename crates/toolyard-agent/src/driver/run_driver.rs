@@ -1,4 +1,4 @@
-//! [`Session`]: one driver of one run. Applies and logs events before anything follows from them.
+//! [`RunDriver`]: drives one run. Applies and logs events before anything follows from them.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -26,18 +26,18 @@ const MAX_PENDING_UPDATES: usize = 256;
 /// Upper bound for the time limit of a run, so that its deadline can be represented.
 const MAX_RUN_DURATION: Duration = Duration::from_hours(365 * 24);
 
-pub(super) struct Session<'a> {
+pub(super) struct RunDriver<'a> {
     pub(super) context: Context<'a>,
     pub(super) run: Run,
     /// Position of the next event in the log.
-    next: i64,
+    next_number: i64,
     /// Events applied to the run and not logged yet.
     unlogged: Vec<RunEvent>,
     /// Tasks that start once all events are logged.
     queued: Vec<BoxFuture<'a, TaskOutcome>>,
     pub(super) tasks: FuturesUnordered<BoxFuture<'a, TaskOutcome>>,
-    /// Outcomes that arrived while something else was awaited.
-    pub(super) arrived: VecDeque<TaskOutcome>,
+    /// Outcomes of tasks that ended while something else was awaited.
+    pub(super) ready_outcomes: VecDeque<TaskOutcome>,
     pub(super) in_flight: InFlight,
     /// The part of the answer that was streamed to the watcher.
     pub(super) streamed: String,
@@ -53,13 +53,12 @@ pub(super) struct Session<'a> {
 pub(super) enum Draining {
     /// A limit was reached: the run ends once nothing is in flight.
     LimitReached(RunLimit),
-    /// The run is being stopped.
+    /// The run is being cancelled or abandoned.
     Stop,
     /// The run is released once no call is in flight.
     Release,
 }
 
-/// The tasks in flight, by kind.
 #[derive(Debug, Default)]
 pub(super) struct InFlight {
     /// Steps being prepared or called, with their source and whether they write.
@@ -67,10 +66,9 @@ pub(super) struct InFlight {
     pub(super) models: BTreeSet<ModelTask>,
     /// Steps whose approval is being requested or decided here.
     pub(super) approvals: BTreeSet<String>,
-    /// Steps whose result is being verified.
     pub(super) verifications: BTreeSet<String>,
-    /// Steps about which the watcher cannot decide.
-    pub(super) undecidable: BTreeSet<String>,
+    /// Steps that the watcher did not decide on, because no approver is present.
+    pub(super) left_undecided: BTreeSet<String>,
     /// Whether the stores are being checked for decisions made elsewhere.
     pub(super) polling: bool,
     /// Whether the last check found none.
@@ -89,18 +87,18 @@ impl InFlight {
     }
 }
 
-impl<'a> Session<'a> {
+impl<'a> RunDriver<'a> {
     pub(super) fn new(
         agent: &'a Agent,
         lease: &'a Lease,
         watcher: &'a dyn RunWatcher,
         loaded: LoadedRun,
     ) -> Self {
-        let LoadedRun { run, next, active } = loaded;
+        let LoadedRun { run, next_number, active } = loaded;
         let (sender, progress) = mpsc::channel(MAX_PENDING_UPDATES);
         let values = Arc::new(reasoned_values(&run));
-        let resumed = next > 1;
-        let time = run.request().map_or(Duration::ZERO, |request| request.limits.time);
+        let resumed = next_number > 1;
+        let time_limit = run.request().map_or(Duration::ZERO, |request| request.limits.time);
         let period = (agent.lease_duration / 3).max(Duration::from_millis(1));
         let mut heartbeat = interval_at(Instant::now() + period, period);
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -115,23 +113,23 @@ impl<'a> Session<'a> {
                 resumed,
             },
             run,
-            next,
+            next_number,
             unlogged: Vec::new(),
             queued: Vec::new(),
             tasks: FuturesUnordered::new(),
-            arrived: VecDeque::new(),
+            ready_outcomes: VecDeque::new(),
             in_flight: InFlight::default(),
             streamed: String::new(),
             draining: None,
             progress,
-            deadline: Instant::now() + time.saturating_sub(active).min(MAX_RUN_DURATION),
+            deadline: Instant::now() + time_limit.saturating_sub(active).min(MAX_RUN_DURATION),
             heartbeat,
         }
     }
 
-    /// Applies an event; nothing follows from it before [`Session::flush`] has logged it.
+    /// Applies an event; nothing follows from it before [`RunDriver::flush`] has logged it.
     pub(super) fn record(&mut self, event: RunEvent) -> Result<(), AgentError> {
-        let number = self.next.saturating_add(i64::try_from(self.unlogged.len()).unwrap_or(i64::MAX));
+        let number = self.next_number.saturating_add(i64::try_from(self.unlogged.len()).unwrap_or(i64::MAX));
         let run = &self.context.lease.run;
         let invalid = |reason| AgentError::InvalidEvent { run: run.clone(), number, reason };
         self.run.apply(&event).map_err(invalid)?;
@@ -150,12 +148,17 @@ impl<'a> Session<'a> {
             let events: Vec<_> = self.unlogged.iter().map(to_json).collect();
             let Context { parts, lease, watcher, .. } = self.context;
             let window = self.context.retry_window();
-            self.await_while_polling(append_events(&*parts.log, lease, self.next, &events, window)).await?;
+            self.await_while_polling(append_events(&*parts.log, lease, self.next_number, &events, window))
+                .await?;
             for (event, text) in std::mem::take(&mut self.unlogged).into_iter().zip(events) {
-                if let Some(event) = redacted(event, &text) {
-                    watcher.on_update(&RunUpdate::Event { run: lease.run.clone(), number: self.next, event });
+                if let Some(event) = redact_event(event, &text) {
+                    watcher.on_update(&RunUpdate::Event {
+                        run: lease.run.clone(),
+                        number: self.next_number,
+                        event,
+                    });
                 }
-                self.next = self.next.saturating_add(1);
+                self.next_number = self.next_number.saturating_add(1);
             }
         }
         self.tasks.extend(self.queued.drain(..));
@@ -169,14 +172,14 @@ impl<'a> Session<'a> {
             tokio::select! {
                 biased;
                 output = &mut future => return output,
-                Some(outcome) = self.tasks.next(), if !self.tasks.is_empty() => self.arrived.push_back(outcome),
+                Some(outcome) = self.tasks.next(), if !self.tasks.is_empty() => self.ready_outcomes.push_back(outcome),
             }
         }
     }
 }
 
 /// The event as it is logged, without secrets.
-fn redacted(event: RunEvent, text: &RawJson) -> Option<RunEvent> {
+fn redact_event(event: RunEvent, text: &RawJson) -> Option<RunEvent> {
     match redact_json(text) {
         (_, false) => Some(event),
         (text, true) => text.read().ok(),

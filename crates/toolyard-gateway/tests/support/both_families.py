@@ -1,8 +1,8 @@
 """A server with the official Python SDK that offers the same in both revision families: elicitation, progress, log
 messages, changing lists, resource updates, and skills.
 
-    python both_revisions.py stdio
-    python both_revisions.py http PORT
+    python both_families.py stdio
+    python both_families.py http PORT
 """
 
 import asyncio
@@ -25,20 +25,20 @@ class Skills(Extension):
     identifier = "io.modelcontextprotocol/skills"
 
     def methods(self):
-        async def listed(_context, _params):
+        async def list_skills(_context, _params):
             return {"skills": [skill()], "ttlMs": 1000, "cacheScope": "public"}
 
-        async def one(_context, params):
+        async def get_skill(_context, params):
             if params.uri != skill()["uri"]:
                 raise MCPError(-32602, "there is no such skill")
             return {"skill": skill()}
 
-        class Which(RequestParams):
+        class SkillParams(RequestParams):
             uri: str
 
         return [
-            MethodBinding("skills/list", RequestParams, listed),
-            MethodBinding("skills/get", Which, one),
+            MethodBinding("skills/list", RequestParams, list_skills),
+            MethodBinding("skills/get", SkillParams, get_skill),
         ]
 
 
@@ -52,7 +52,7 @@ def skill():
     }
 
 
-server = MCPServer("both-revisions", extensions=[Skills()], log_level="WARNING")
+server = MCPServer("both-families", extensions=[Skills()], log_level="WARNING")
 tasks = set()
 
 
@@ -64,62 +64,62 @@ class Place(BaseModel):
     place: str
 
 
-def who() -> Elicit[Name]:
+def ask_name() -> Elicit[Name]:
     return Elicit("Who are you?", Name)
 
 
-def where() -> Elicit[Place]:
+def ask_place() -> Elicit[Place]:
     return Elicit("Where are you?", Place)
 
 
-def words() -> Sample:
+def sample_text() -> Sample:
     return Sample([SamplingMessage(role="user", content=TextContent(type="text", text="hello"))], max_tokens=5)
 
 
-def folders() -> ListRoots:
+def list_roots() -> ListRoots:
     return ListRoots()
 
 
 @server.tool()
-async def greet(name: Annotated[Name, Resolve(who)]) -> str:
+async def greet(name: Annotated[Name, Resolve(ask_name)]) -> str:
     return f"hello {name.name}"
 
 
 @server.tool()
-async def find(name: Annotated[Name, Resolve(who)], place: Annotated[Place, Resolve(where)]) -> str:
+async def find(name: Annotated[Name, Resolve(ask_name)], place: Annotated[Place, Resolve(ask_place)]) -> str:
     return f"{name.name} is in {place.place}"
 
 
 @server.tool()
-async def think(said: Annotated[CreateMessageResult, Resolve(words)]) -> str:
-    return f"a model said {said.content.text}"
+async def think(reply: Annotated[CreateMessageResult, Resolve(sample_text)]) -> str:
+    return f"a model said {reply.content.text}"
 
 
 @server.tool()
-async def look(roots: Annotated[ListRootsResult, Resolve(folders)]) -> str:
+async def look(roots: Annotated[ListRootsResult, Resolve(list_roots)]) -> str:
     return " ".join(str(root.uri) for root in roots.roots)
 
 
-given_up = 0
+cancelled_calls = 0
 
 
 @server.tool()
 async def count(steps: int, pause: float, context: Context) -> str:
-    global given_up
+    global cancelled_calls
     try:
         for step in range(1, steps + 1):
             await asyncio.sleep(pause)
             await context.report_progress(step, steps, f"step {step}")
     except asyncio.CancelledError:
-        given_up += 1
+        cancelled_calls += 1
         raise
     return f"{steps} steps"
 
 
 @server.tool()
 async def cancelled() -> str:
-    """How many calls of count were given up."""
-    return str(given_up)
+    """The number of cancelled calls of `count`."""
+    return str(cancelled_calls)
 
 
 @server.tool()
@@ -140,15 +140,15 @@ async def refuse() -> str:
 
 @server.tool()
 async def meta(context: Context) -> dict:
-    """What the request said about itself."""
+    """The trace context in the `_meta` of the request."""
     found = dict(context.request_context.meta or {})
     return {"meta": {key: value for key, value in found.items() if key in ("traceparent", "tracestate", "baggage")}}
 
 
-def later(seconds, work):
+def run_later(seconds, make_change):
     async def run():
         await asyncio.sleep(seconds)
-        await work()
+        await make_change()
 
     task = asyncio.create_task(run())
     tasks.add(task)
@@ -161,10 +161,10 @@ def is_modern(context):
 
 @server.tool()
 async def grow(name: str, after: float, context: Context) -> str:
-    """Has one more tool, prompt and resource of this name, a while after this was answered."""
+    """Adds a tool, a prompt and a resource of this name, `after` seconds after the response."""
     modern, session = is_modern(context), context.session
 
-    async def work():
+    async def make_change():
         server.add_tool(lambda: name, name=name, description="new")
         server.prompt(name=name)(lambda: "a new prompt")
         server.resource(f"note://{name}", name=name)(lambda: "a new note")
@@ -177,22 +177,22 @@ async def grow(name: str, after: float, context: Context) -> str:
             await session.send_prompt_list_changed()
             await session.send_resource_list_changed()
 
-    later(after, work)
+    run_later(after, make_change)
     return "soon"
 
 
 @server.tool()
 async def touch(uri: str, after: float, context: Context) -> str:
-    """Says that a resource changed, a while after this was answered."""
+    """Announces that a resource changed, `after` seconds after the response."""
     modern, session = is_modern(context), context.session
 
-    async def work():
+    async def make_change():
         if modern:
             await context.notify_resource_updated(uri)
         else:
             await session.send_resource_updated(uri)
 
-    later(after, work)
+    run_later(after, make_change)
     return "soon"
 
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use toolyard_core::{CallInputKind, CallInputRequest, RawJson};
 
 /// An input request with its key.
-pub(crate) fn question(key: &str, kind: CallInputKind, params: &Value) -> CallInputRequest {
+pub(crate) fn input_request(key: &str, kind: CallInputKind, params: &Value) -> CallInputRequest {
     CallInputRequest {
         key: key.to_owned(),
         source: "native".into(),
@@ -16,18 +16,18 @@ pub(crate) fn question(key: &str, kind: CallInputKind, params: &Value) -> CallIn
 /// A form with one field.
 pub(crate) fn form(key: &str, message: &str, field: &str, kind: &str) -> CallInputRequest {
     let schema = json!({"type": "object", "properties": {field: {"type": kind}}, "required": [field]});
-    question(key, CallInputKind::Elicitation, &json!({"message": message, "requestedSchema": schema}))
+    input_request(key, CallInputKind::Elicitation, &json!({"message": message, "requestedSchema": schema}))
 }
 
 /// A sampling request.
-pub(crate) fn prompt(key: &str, text: &str, tokens: u32) -> CallInputRequest {
+pub(crate) fn sampling(key: &str, text: &str, max_tokens: u32) -> CallInputRequest {
     let message = json!({"role": "user", "content": {"type": "text", "text": text}});
-    question(key, CallInputKind::Sampling, &json!({"messages": [message], "maxTokens": tokens}))
+    input_request(key, CallInputKind::Sampling, &json!({"messages": [message], "maxTokens": max_tokens}))
 }
 
 /// A request for the client's roots.
 pub(crate) fn roots() -> CallInputRequest {
-    question("client_roots", CallInputKind::Roots, &json!({}))
+    input_request("client_roots", CallInputKind::Roots, &json!({}))
 }
 
 /// A form for a name and an email address.
@@ -40,7 +40,11 @@ pub(crate) fn person(message: &str) -> CallInputRequest {
         },
         "required": ["username", "email"]
     });
-    question("person", CallInputKind::Elicitation, &json!({"message": message, "requestedSchema": schema}))
+    input_request(
+        "person",
+        CallInputKind::Elicitation,
+        &json!({"message": message, "requestedSchema": schema}),
+    )
 }
 
 /// A form with every type of value, each with a default.
@@ -57,7 +61,7 @@ pub(crate) fn defaults() -> CallInputRequest {
         "required": []
     });
     let params = json!({"message": "Please look at the defaults", "requestedSchema": schema});
-    question("defaults", CallInputKind::Elicitation, &params)
+    input_request("defaults", CallInputKind::Elicitation, &params)
 }
 
 /// A form with every kind of choice.
@@ -85,7 +89,7 @@ pub(crate) fn choices() -> CallInputRequest {
         },
         "required": []
     });
-    question(
+    input_request(
         "choices",
         CallInputKind::Elicitation,
         &json!({"message": "Please choose", "requestedSchema": schema}),

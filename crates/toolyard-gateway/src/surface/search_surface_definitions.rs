@@ -7,31 +7,27 @@ use std::{
 };
 
 use serde_json::json;
-use toolyard_core::{Capability, CapabilityTable, OfferedTool, RawJson, group_digits};
+use toolyard_core::{Capability, CapabilityTable, ListedTool, RawJson, group_digits};
 
 use super::exposed_tools::ExposedTools;
 use crate::naming::tool_names::{CALL_TOOL, DESCRIBE_TOOL, SEARCH_TOOLS};
 
-/// Sources with the most tools are join_names.
-const MAX_SOURCES: usize = 10;
-/// Capabilities of the most tools are join_names.
-const MAX_CAPABILITIES: usize = 10;
+const MAX_NAMED_SOURCES: usize = 10;
+const MAX_NAMED_CAPABILITIES: usize = 10;
 const MAX_SOURCE_CHARS: usize = 24;
 /// Search results if the caller sets no limit.
 pub(super) const DEFAULT_RESULTS: usize = 5;
-/// The highest limit of search results.
 pub(super) const MAX_RESULTS: usize = 25;
 
 /// The tools of the search surface, sorted by name.
-pub(super) fn search_surface(tools: &ExposedTools) -> Vec<OfferedTool> {
+pub(super) fn search_surface(tools: &ExposedTools) -> Vec<ListedTool> {
     [CALL_TOOL, DESCRIBE_TOOL, SEARCH_TOOLS]
         .into_iter()
         .filter_map(|name| search_surface_tool(name, tools))
         .collect()
 }
 
-/// A tool of the search surface, by name.
-pub(super) fn search_surface_tool(name: &str, tools: &ExposedTools) -> Option<OfferedTool> {
+pub(super) fn search_surface_tool(name: &str, tools: &ExposedTools) -> Option<ListedTool> {
     let text = |description: &str| json!({"type": "string", "description": description});
     let definition = match name {
         SEARCH_TOOLS => json!({
@@ -59,7 +55,7 @@ pub(super) fn search_surface_tool(name: &str, tools: &ExposedTools) -> Option<Of
         }),
         _ => return None,
     };
-    Some(OfferedTool { name: name.into(), definition: RawJson::from_value(&definition) })
+    Some(ListedTool { name: name.into(), definition: RawJson::from_value(&definition) })
 }
 
 /// What can be found, in at most about 150 tokens.
@@ -71,11 +67,11 @@ fn search_description(exposed: &ExposedTools) -> String {
     let (sources, capabilities) = sources_and_capabilities(exposed);
     let from = match sources.as_slice() {
         [] => String::new(),
-        _ => format!(" of {}", join_first(&sources, MAX_SOURCES)),
+        _ => format!(" of {}", join_first(&sources, MAX_NAMED_SOURCES)),
     };
     let abilities = match capabilities.as_slice() {
         [] => String::new(),
-        _ => format!(", for {}", join_first(&capabilities, MAX_CAPABILITIES)),
+        _ => format!(", for {}", join_first(&capabilities, MAX_NAMED_CAPABILITIES)),
     };
     format!(
         "Find tools: say what you want to do. There are {tools}{from}{abilities}. Brings their names and \
@@ -87,11 +83,11 @@ fn search_description(exposed: &ExposedTools) -> String {
 fn sources_and_capabilities(exposed: &ExposedTools) -> (Vec<String>, Vec<String>) {
     let mut sources: BTreeMap<&str, usize> = BTreeMap::new();
     let mut capabilities: BTreeMap<&str, usize> = BTreeMap::new();
-    let known: BTreeSet<&str> = CapabilityTable::built_in().capabilities().collect();
+    let built_in: BTreeSet<&str> = CapabilityTable::built_in().capabilities().collect();
     for tool in &exposed.tools {
         *sources.entry(tool.candidate.source_id().as_str()).or_default() += 1;
         let of_tool: BTreeSet<&str> = tool.candidate.capabilities.iter().map(Capability::as_str).collect();
-        for capability in of_tool.intersection(&known) {
+        for capability in of_tool.intersection(&built_in) {
             *capabilities.entry(capability).or_default() += 1;
         }
     }

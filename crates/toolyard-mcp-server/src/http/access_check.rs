@@ -6,16 +6,12 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 
 use crate::http::config::{Access, HttpConfig};
 
-/// Why a request is denied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AccessError {
     /// The `Host` header names another server.
     ForbiddenHost,
-    /// The web page has no access.
     ForbiddenOrigin,
-    /// The request has no token.
     MissingToken,
-    /// The token is wrong.
     InvalidToken,
 }
 
@@ -53,7 +49,7 @@ pub(crate) fn check_host_and_origin(
     config: &HttpConfig,
     headers: &HeaderMap,
     authority: Option<&str>,
-    local: Option<IpAddr>,
+    local_address: Option<IpAddr>,
 ) -> Result<(), AccessError> {
     let mut hosts = headers.get_all(header::HOST).iter();
     let host = match (hosts.next(), hosts.next()) {
@@ -62,12 +58,13 @@ pub(crate) fn check_host_and_origin(
         // A proxy may have checked the other of two hosts.
         (Some(_), Some(_)) => None,
     };
-    let is_ours = |host: &str| {
+    let is_allowed_host = |host: &str| {
         is_loopback_name(host)
-            || local.is_some_and(|local| host.trim_matches(['[', ']']).parse() == Ok(local))
+            || local_address
+                .is_some_and(|local_address| host.trim_matches(['[', ']']).parse() == Ok(local_address))
             || config.hosts.iter().any(|known| known == "*" || known.eq_ignore_ascii_case(host))
     };
-    if !host.and_then(without_port).is_some_and(is_ours) {
+    if !host.and_then(without_port).is_some_and(is_allowed_host) {
         return Err(AccessError::ForbiddenHost);
     }
     let mut origins = headers.get_all(header::ORIGIN).iter();
@@ -80,20 +77,20 @@ pub(crate) fn check_host_and_origin(
     if origins.all(is_allowed) { Ok(()) } else { Err(AccessError::ForbiddenOrigin) }
 }
 
-/// Checks the bearer token.
 pub(crate) fn check_token(access: &Access, headers: &HeaderMap) -> Result<(), AccessError> {
     let Access::Token(token) = access else { return Ok(()) };
     let presented = headers.get(header::AUTHORIZATION).ok_or(AccessError::MissingToken)?;
     let presented = presented.to_str().map_err(|_| AccessError::InvalidToken)?;
     let (scheme, presented) = presented.split_once(' ').ok_or(AccessError::InvalidToken)?;
-    let is_right = scheme.eq_ignore_ascii_case("bearer") && token.matches(presented.trim());
-    if is_right { Ok(()) } else { Err(AccessError::InvalidToken) }
+    let is_valid = scheme.eq_ignore_ascii_case("bearer") && token.matches(presented.trim());
+    if is_valid { Ok(()) } else { Err(AccessError::InvalidToken) }
 }
 
 /// A host without its port; none if malformed.
 fn without_port(host: &str) -> Option<&str> {
     let (name, port) = match host.strip_prefix('[') {
         Some(rest) => {
+            // The host includes both brackets.
             let end = rest.find(']')? + 2;
             host.split_at_checked(end)?
         }
@@ -117,7 +114,7 @@ mod tests {
 
     use super::{super::AccessToken, *};
 
-    fn place(hosts: &[&str], origin: Option<&str>) -> Result<(), AccessError> {
+    fn check(hosts: &[&str], origin: Option<&str>) -> Result<(), AccessError> {
         let mut headers = HeaderMap::new();
         for host in hosts {
             headers.append(header::HOST, HeaderValue::from_str(host).unwrap());
@@ -142,11 +139,11 @@ mod tests {
             "yard.example:9",
             "192.168.1.5:2",
         ] {
-            assert_eq!(place(&[host], None), Ok(()), "{host}");
+            assert_eq!(check(&[host], None), Ok(()), "{host}");
         }
         for origin in ["http://localhost:3000", "https://127.0.0.1", "http://[::1]:5", "https://app.example"]
         {
-            assert_eq!(place(&["localhost"], Some(origin)), Ok(()), "{origin}");
+            assert_eq!(check(&["localhost"], Some(origin)), Ok(()), "{origin}");
         }
     }
 
@@ -162,10 +159,10 @@ mod tests {
             "[::1]x",
             "192.168.1.6",
         ] {
-            assert_eq!(place(&[host], Some("http://localhost")), Err(AccessError::ForbiddenHost), "{host}");
+            assert_eq!(check(&[host], Some("http://localhost")), Err(AccessError::ForbiddenHost), "{host}");
         }
-        assert_eq!(place(&[], None), Err(AccessError::ForbiddenHost));
-        assert_eq!(place(&["localhost", "evil.example"], None), Err(AccessError::ForbiddenHost));
+        assert_eq!(check(&[], None), Err(AccessError::ForbiddenHost));
+        assert_eq!(check(&["localhost", "evil.example"], None), Err(AccessError::ForbiddenHost));
         for origin in [
             "null",
             "http://evil.example",
@@ -174,22 +171,22 @@ mod tests {
             "http://localhost@evil.example",
             "http://app.example",
         ] {
-            assert_eq!(place(&["localhost"], Some(origin)), Err(AccessError::ForbiddenOrigin), "{origin}");
+            assert_eq!(check(&["localhost"], Some(origin)), Err(AccessError::ForbiddenOrigin), "{origin}");
         }
     }
 
     #[test]
     fn only_the_right_token_passes() {
         let access = Access::Token(AccessToken::new("s3cret"));
-        let presented = |value: &str| {
+        let check_authorization = |value: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::AUTHORIZATION, HeaderValue::from_str(value).unwrap());
             check_token(&access, &headers)
         };
-        assert_eq!(presented("Bearer s3cret"), Ok(()));
-        assert_eq!(presented("bearer  s3cret "), Ok(()));
+        assert_eq!(check_authorization("Bearer s3cret"), Ok(()));
+        assert_eq!(check_authorization("bearer  s3cret "), Ok(()));
         for wrong in ["Bearer s3cre", "Bearer s3cret2", "Basic s3cret", "s3cret", "Bearer", "Bearer "] {
-            assert_eq!(presented(wrong), Err(AccessError::InvalidToken), "{wrong}");
+            assert_eq!(check_authorization(wrong), Err(AccessError::InvalidToken), "{wrong}");
         }
         assert_eq!(check_token(&access, &HeaderMap::new()), Err(AccessError::MissingToken));
         let empty = Access::Token(AccessToken::new(" "));
@@ -201,14 +198,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_name_that_is_not_ours_comes_in(host in "[ -~]{0,40}") {
+        fn only_known_hosts_are_accepted(host in "[ -~]{0,40}") {
             let known = ["localhost", "127.0.0.1", "[::1]", "yard.example", "192.168.1.5"];
             let is_known = known.iter().any(|known| {
                 host.to_ascii_lowercase().strip_prefix(known).is_some_and(|rest| {
                     rest.is_empty() || rest.strip_prefix(':').is_some_and(|port| port.bytes().all(|b| b.is_ascii_digit()))
                 })
             });
-            prop_assert_eq!(place(&[&host], None).is_ok(), is_known);
+            prop_assert_eq!(check(&[&host], None).is_ok(), is_known);
         }
     }
 }

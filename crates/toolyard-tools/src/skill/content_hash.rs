@@ -1,4 +1,4 @@
-//! Content hashes of skills and programs, so that a changed program is a different program.
+//! Content hashes of skills: trust and cached descriptions hold only for the content they were made for.
 
 use std::{
     ffi::OsStr,
@@ -16,7 +16,7 @@ const MAX_FILES: usize = 4_096;
 
 /// The hash that trust in a skill is bound to: every file of its folder, by path, content and executable bit, because
 /// a program may load any of them.
-pub(super) fn skill_fingerprint(folder: &Path) -> Result<ContentHash, SkillFileError> {
+pub(super) fn skill_content_hash(folder: &Path) -> Result<ContentHash, SkillFileError> {
     let mut hasher = blake3::Hasher::new();
     for path in all_files(folder)? {
         let name = path.as_os_str().as_encoded_bytes();
@@ -60,9 +60,9 @@ fn all_files(folder: &Path) -> Result<Vec<PathBuf>, SkillFileError> {
     Ok(found)
 }
 
-/// The cache key of a program's description: the whole skill, because the program may wrap another file, and the
+/// The cache key of a program's description: a hash of the whole skill, because the program may wrap another file, and the
 /// program's name, because one file may be several programs.
-pub(super) fn program_fingerprint(skill: &ContentHash, program: &Path) -> ContentHash {
+pub(super) fn program_cache_key(skill: &ContentHash, program: &Path) -> ContentHash {
     let name = program.file_name().map(OsStr::as_encoded_bytes).unwrap_or_default();
     ContentHash::of_parts([&skill.as_bytes()[..], name])
 }

@@ -9,15 +9,17 @@ use toolyard_core::{
 
 use super::{
     exposed_tools::{ExposedTool, ExposedTools},
-    search_tools::{DEFAULT_RESULTS, MAX_RESULTS},
+    search_surface_definitions::{DEFAULT_RESULTS, MAX_RESULTS},
 };
 
 /// Descriptions and choices are shortened to this length.
 const MAX_LINE_CHARS: usize = 160;
-const MAX_PARAMS: usize = 12;
-const MAX_CHOICES: usize = 6;
+/// A full stop before this length is taken for an abbreviation.
+const MIN_SENTENCE_CHARS: usize = 20;
+const MAX_PARAM_NAME_CHARS: usize = 64;
+const MAX_SHOWN_PARAMS: usize = 12;
+const MAX_SHOWN_CHOICES: usize = 6;
 
-/// The arguments of `search_tools`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct SearchQuery {
     pub(super) query: String,
@@ -47,7 +49,7 @@ pub(super) fn search_query(request: &ToolCallRequest) -> Result<SearchQuery, Too
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "the value is between 1 and 25"
+        reason = "the value is between 1 and MAX_RESULTS"
     )]
     let limit = limit.map_or(DEFAULT_RESULTS, |limit| limit.clamp(1.0, MAX_RESULTS as f64) as usize);
     Ok(SearchQuery { query, limit })
@@ -57,7 +59,7 @@ pub(super) fn described_name(request: &ToolCallRequest) -> Result<String, ToolEr
     arguments(request).map(|DescribeArguments { name }| name)
 }
 
-/// The call that `call_tool` makes. Some models write the arguments as a string of JSON.
+/// The call that `call_tool` makes. Some models write the arguments as a string that contains JSON.
 pub(super) fn inner_call(request: &ToolCallRequest) -> Result<ToolCallRequest, ToolError> {
     let CallArguments { name, arguments } = arguments(request)?;
     let unquoted = arguments.read::<String>().ok().and_then(|text| RawJson::parse(text).ok());
@@ -79,9 +81,9 @@ fn arguments<'a, T: Deserialize<'a>>(request: &'a ToolCallRequest) -> Result<T, 
 /// Search results, one line per tool.
 pub(super) fn search_results(query: &str, tools: &[&ExposedTool], exposed: &ExposedTools) -> ToolOutput {
     if tools.is_empty() {
-        let (number, query) = (group_digits(exposed.tools.len()), one_line(query, MAX_LINE_CHARS));
+        let (tool_count, query) = (group_digits(exposed.tools.len()), one_line(query, MAX_LINE_CHARS));
         return ToolOutput::text(format!(
-            "Nothing found for: {query}. Say it in other words; there are {number} tools."
+            "Nothing found for: {query}. Say it in other words; there are {tool_count} tools."
         ));
     }
     let mut text = String::new();
@@ -100,33 +102,33 @@ pub(super) fn search_results(query: &str, tools: &[&ExposedTool], exposed: &Expo
 
 /// Parameters in one line: `path: string, lines?: integer, mode?: read|write`.
 fn signature(params: &[Param]) -> String {
-    let mut shown: Vec<String> = params.iter().take(MAX_PARAMS).map(parameter).collect();
-    if params.len() > MAX_PARAMS {
+    let mut shown: Vec<String> = params.iter().take(MAX_SHOWN_PARAMS).map(describe_param).collect();
+    if params.len() > MAX_SHOWN_PARAMS {
         shown.push("…".to_owned());
     }
     shown.join(", ")
 }
 
-fn parameter(param: &Param) -> String {
-    let mark = if param.required { "" } else { "?" };
-    let name = one_line(&param.name, 64);
-    format!("{name}{mark}: {}", kind(param))
+fn describe_param(param: &Param) -> String {
+    let optional_mark = if param.required { "" } else { "?" };
+    let name = one_line(&param.name, MAX_PARAM_NAME_CHARS);
+    format!("{name}{optional_mark}: {}", describe_type(param))
 }
 
-fn kind(param: &Param) -> String {
-    let choices = param.choices.iter().take(MAX_CHOICES).map(ToString::to_string).collect::<Vec<_>>();
+fn describe_type(param: &Param) -> String {
+    let choices = param.choices.iter().take(MAX_SHOWN_CHOICES).map(ToString::to_string).collect::<Vec<_>>();
     match (&param.items, param.fields.as_slice()) {
         _ if !choices.is_empty() => {
-            let more = if param.choices.len() > MAX_CHOICES { "|…" } else { "" };
+            let more = if param.choices.len() > MAX_SHOWN_CHOICES { "|…" } else { "" };
             one_line(&format!("{}{more}", choices.join("|")), MAX_LINE_CHARS)
         }
-        (Some(items), _) => format!("{}[]", kind(items)),
+        (Some(items), _) => format!("{}[]", describe_type(items)),
         (None, [_, ..]) => format!("{{{}}}", signature(&param.fields)),
         _ => param.kind.to_string(),
     }
 }
 
-/// The first sentence of a text, as one line of at max_chars `max_chars` without unsafe characters.
+/// The first sentence of a text, as one line of at most `max_chars` characters without unsafe characters.
 fn one_line(text: &str, max_chars: usize) -> String {
     let (sanitized, _) = sanitize(text);
     let mut line = String::new();
@@ -135,8 +137,8 @@ fn one_line(text: &str, max_chars: usize) -> String {
             line.push(' ');
         }
         line.push_str(word);
-        let ends_sentence =
-            word.ends_with(['.', '。', '!', '！', '?', '？']) && line.chars().nth(20).is_some();
+        let ends_sentence = word.ends_with(['.', '。', '!', '！', '?', '？'])
+            && line.chars().nth(MIN_SENTENCE_CHARS).is_some();
         if ends_sentence || line.chars().nth(max_chars).is_some() {
             break;
         }
@@ -148,5 +150,5 @@ fn one_line(text: &str, max_chars: usize) -> String {
 }
 
 #[cfg(test)]
-#[path = "search_calls_tests.rs"]
+#[path = "search_surface_calls_tests.rs"]
 mod tests;

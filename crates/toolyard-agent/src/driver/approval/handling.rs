@@ -3,12 +3,12 @@
 use toolyard_core::ApprovalRecord;
 
 use super::{
-    super::{outcome::TaskOutcome, session::Session, steps::prepare::PreparedCall},
+    super::{outcome::TaskOutcome, run_driver::RunDriver, steps::prepare::PreparedCall},
     store::{Decision, PendingApproval, PendingDecisions, close, decide, poll_decisions, store_request},
 };
 use crate::{AgentError, ApprovalRequest, ApprovalState, RunEvent, StepRun};
 
-impl Session<'_> {
+impl RunDriver<'_> {
     /// Requests an approval; the watcher is asked as soon as the request is stored.
     pub(in crate::driver) fn request_approval(
         &mut self,
@@ -53,7 +53,7 @@ impl Session<'_> {
         });
     }
 
-    pub(in crate::driver) fn approval_requested(
+    pub(in crate::driver) fn handle_approval_request(
         &mut self,
         step: String,
         pending: PendingApproval,
@@ -63,7 +63,8 @@ impl Session<'_> {
         if let Some(ApprovalState::Requested { id: previous, .. }) = previous
             && previous != request.id
         {
-            // Closed only now that the new request is stored: after a crash in between, it would look like a denial.
+            // Closing denies the old request. It is closed only after the new one is logged, because after a crash in
+            // between the run would take this for an approver's denial.
             let context = self.context.clone();
             self.queue(async move {
                 close(&context, previous, "superseded").await;
@@ -75,7 +76,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    pub(in crate::driver) fn approval_decided(
+    pub(in crate::driver) fn handle_approval_decision(
         &mut self,
         step: String,
         decision: Option<Decision>,
@@ -89,7 +90,7 @@ impl Session<'_> {
         match decision {
             Some(decision) => self.record(decision.into_event(step)),
             None => {
-                self.in_flight.undecidable.insert(step);
+                self.in_flight.left_undecided.insert(step);
                 Ok(())
             }
         }
@@ -126,14 +127,14 @@ impl Session<'_> {
 
 /// The stored text of a request. It names the definition, so that the request for a changed tool differs.
 fn request_text(request: &ApprovalRequest, prepared: &PreparedCall) -> String {
-    let short = |hash: &str| hash.chars().take(8).collect::<String>();
+    let hash_prefix = |hash: &str| hash.chars().take(8).collect::<String>();
     let mut text = format!(
         "may `{}` of {} be called ({}, definition {}, arguments {})? {}",
         request.tool,
         request.source,
         request.effects,
-        short(&prepared.tool.identity),
-        short(&prepared.approval_subject),
+        hash_prefix(&prepared.tool.identity),
+        hash_prefix(&prepared.approval_subject),
         request.arguments
     );
     for note in &request.notes {
