@@ -14,7 +14,7 @@ use crate::test_directory::{
 async fn error_of(connection: &TestConnection) -> TransportError {
     let error = connection.request("{}").await.unwrap_err();
     timeout(TEST_TIMEOUT, connection.transport.close()).await.expect("closed in time");
-    assert!(format!("{:?}", connection.transport).contains("gone: true"));
+    assert!(format!("{:?}", connection.transport).contains("ended: true"));
     error
 }
 
