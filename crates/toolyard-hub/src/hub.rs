@@ -59,7 +59,7 @@ pub struct HubConfig {
     pub rules: RoutingRules,
     /// Maps keywords in names and descriptions to capabilities.
     pub capabilities: CapabilityTable,
-    /// Output limits by tool kind.
+    /// Output limits by kind of tool (search, calculation, …).
     pub limits: OutputLimits,
     /// Retry policy for calls that are safe to repeat.
     pub retry: RetryPolicy,
@@ -77,7 +77,7 @@ pub struct HubConfig {
     pub lexicon: Arc<dyn Lexicon>,
     /// Local embedding model for semantic search; `None` searches by words only.
     #[cfg(feature = "embedding")]
-    pub model: Option<Arc<toolyard_search::embedding::EmbeddingModel>>,
+    pub embedding_model: Option<Arc<toolyard_search::embedding::EmbeddingModel>>,
     /// Users' past requests and the tools that were called for them; used by search.
     pub past_requests: Option<Arc<dyn PastRequests>>,
 }
@@ -96,7 +96,7 @@ impl Default for HubConfig {
             audit: None,
             lexicon: Arc::new(Lexicons::built_in()),
             #[cfg(feature = "embedding")]
-            model: None,
+            embedding_model: None,
             past_requests: None,
         }
     }
@@ -126,14 +126,16 @@ pub struct SourceStatus {
 
 impl SourceStatus {
     fn of(entry: &SourceEntry, now: Instant) -> Self {
-        let shared = &entry.source.state.shared;
-        let own_health = entry.tools.iter().filter(|tool| !Arc::ptr_eq(&tool.health, shared));
-        let tripped_tools: Vec<_> = own_health
+        let shared_health = &entry.source.state.shared;
+        let tools_with_own_health =
+            entry.tools.iter().filter(|tool| !Arc::ptr_eq(&tool.health, shared_health));
+        let tripped_tools: Vec<_> = tools_with_own_health
             .map(|tool| (Arc::clone(&tool.name), tool.health.breaker.state(now)))
             .filter(|(_, state)| *state != BreakerState::Closed)
             .collect();
-        let breaker =
-            tripped_tools.iter().fold(shared.breaker.state(now), |worst, (_, state)| worst.worse_of(*state));
+        let breaker = tripped_tools
+            .iter()
+            .fold(shared_health.breaker.state(now), |worst, (_, state)| worst.worse_of(*state));
         Self { info: entry.source.info.clone(), tools: entry.tools.to_vec(), breaker, tripped_tools }
     }
 }
@@ -203,7 +205,7 @@ impl ToolHub {
         Arc::ptr_eq(&self.registry.snapshot(), snapshot)
     }
 
-    /// Notifies of tool changes from now on; several changes may be coalesced.
+    /// Notifies of tool changes from now on; several changes may be coalesced. The value counts the changes.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.registry.changes()
     }
@@ -230,7 +232,7 @@ impl ToolHub {
         request: &ToolCallRequest,
         options: &CallOptions,
     ) -> Result<ToolOutput, ToolError> {
-        let call = self.call(request, options);
+        let call = self.new_call(request, options);
         let audit_guard = AuditGuard { hub: self, call: &call, options, is_recorded: false };
         let outcome = self.dispatch_by_name(&call, options).await.map_err(|failure| failure.error);
         audit_guard.record(outcome)
@@ -245,21 +247,22 @@ impl ToolHub {
         options: &CallOptions,
     ) -> Result<ToolOutput, ToolError> {
         let request = ToolCallRequest::new(capability.as_str(), arguments);
-        let call = self.call(&request, options);
+        let call = self.new_call(&request, options);
         let audit_guard = AuditGuard { hub: self, call: &call, options, is_recorded: false };
         let outcome = self.dispatch_by_capability(&call, capability, options, |_| true).await;
         audit_guard.record(outcome.map_err(|failure| failure.error))
     }
 
-    /// Executes a call by name and, if it certainly had no effect when it failed, by capability (name → capability in the
-    /// specification). Only trusted read-only tools are called as fallback; the output names the tool that failed.
+    /// Executes a call by name and, if it certainly had no effect when it failed, by capability. The
+    /// specification calls this routing by name, then by capability. Only trusted read-only tools are called as fallback; the
+    /// output names the tool that failed.
     pub async fn execute_or_by_capability(
         &self,
         request: &ToolCallRequest,
         capability: &Capability,
         options: &CallOptions,
     ) -> Result<ToolOutput, ToolError> {
-        let call = self.call(request, options);
+        let call = self.new_call(request, options);
         let audit_guard = AuditGuard { hub: self, call: &call, options, is_recorded: false };
         let outcome = self.dispatch_by_name(&call, options).await;
         audit_guard.record(self.or_by_capability(&call, capability, options, outcome).await)
@@ -308,7 +311,7 @@ impl ToolHub {
         self.execute_prepared(call, &prepared, options).await
     }
 
-    /// Routes and orders the candidates of a call by name.
+    /// Finds and orders the candidates of a call by name whose schema accepts the arguments.
     pub(crate) fn prepare(&self, call: &Call<'_>) -> Result<PreparedCall, CallFailure> {
         let mut route = route_within(&self.registry.snapshot(), call.request, call.profile)?;
         let CheckedCandidates { mut accepting, rejecting, first_error } =
@@ -339,8 +342,8 @@ impl ToolHub {
             None => failure,
             Some(hint) => failure.with_hint(hint.clone()),
         };
-        let model = self.config.synthesizer.as_ref();
-        let dispatched = dispatch(call, &prepared.candidates, None, model).await.map_err(with_hint)?;
+        let synthesizer = self.config.synthesizer.as_ref();
+        let dispatched = dispatch(call, &prepared.candidates, None, synthesizer).await.map_err(with_hint)?;
         Ok(self.truncate(call, dispatched, options).await)
     }
 
@@ -366,8 +369,8 @@ impl ToolHub {
             (subject(), describe_route(RouteCase::Automatic, &candidates, &rejecting, None))
         });
         call.log_decision("order", None, || (subject(), describe_order(&candidates, None)));
-        let model = self.config.synthesizer.as_ref();
-        let dispatched = dispatch(call, &candidates, Some(capability), model).await?;
+        let synthesizer = self.config.synthesizer.as_ref();
+        let dispatched = dispatch(call, &candidates, Some(capability), synthesizer).await?;
         Ok(self.truncate(call, dispatched, options).await)
     }
 
@@ -383,20 +386,12 @@ impl ToolHub {
             Budget::Characters(limit) => limit,
         };
         let structured = dispatched.output.structured.clone().filter(|_| options.keep_structured_valid);
+        let schema = dispatched.output_schema.clone();
         let mut output = truncate_output(call, dispatched, limit, &*self.config.results).await;
-        if let (Some(structured), Some(_)) = (structured, &output.meta.truncation)
-            && let Some(schema) = self.declared_output_schema(call, &output)
-        {
+        if let (Some(structured), Some(schema), Some(_)) = (structured, schema, &output.meta.truncation) {
             output.structured = Some(truncate_structured(&structured, limit, &schema));
         }
         output
-    }
-
-    /// The output schema that the tool that returned the output declares.
-    fn declared_output_schema(&self, call: &Call<'_>, output: &ToolOutput) -> Option<RawJson> {
-        let source = output.meta.source.as_ref()?;
-        let snapshot = self.registry.snapshot();
-        snapshot.find_in(&call.request.tool_name, source.as_str())?.spec().output_schema.clone()
     }
 
     fn unknown_capability(&self, capability: &Capability) -> ToolError {
@@ -406,7 +401,7 @@ impl ToolHub {
             .with_hint(format!("known capabilities: {}", names.join(", ")))
     }
 
-    /// Records the call in the audit log, whatever its result.
+    /// Records the call in the audit log, whatever its result, and, if it succeeded, the user's request for search.
     pub(crate) fn record(
         &self,
         call: &Call<'_>,
@@ -422,7 +417,7 @@ impl ToolHub {
         outcome
     }
 
-    /// Stores the user's request with the tools that were called for it, for search.
+    /// Stores the user's request with the tools that succeeded for it, for search.
     fn record_past_request(&self, call: &Call<'_>, request: &str) {
         let Some(past_requests) = &self.config.past_requests else { return };
         let Some(succeeded) = &call.succeeded_tools else { return };
@@ -435,7 +430,8 @@ impl ToolHub {
         }
     }
 
-    pub(crate) fn call<'a>(&'a self, request: &'a ToolCallRequest, options: &'a CallOptions) -> Call<'a> {
+    pub(crate) fn new_call<'a>(&'a self, request: &'a ToolCallRequest, options: &'a CallOptions) -> Call<'a> {
+        // If there is a caller, progress of the tool moves the deadline by this much.
         let idle_timeout = options.timeout.min(MAX_CALL_TIMEOUT);
         Call {
             request,
@@ -457,7 +453,7 @@ impl ToolHub {
 fn empty_index(config: &HubConfig) -> SearchIndex {
     let index = SearchIndex::with_lexicon(Arc::clone(&config.lexicon));
     #[cfg(feature = "embedding")]
-    if let Some(model) = &config.model {
+    if let Some(model) = &config.embedding_model {
         return index.with_model(Arc::clone(model));
     }
     index
@@ -484,8 +480,9 @@ impl Drop for AuditGuard<'_> {
             return;
         }
         let (kind, message) = match self.call.attempts() {
-            0 => (ErrorKind::Unavailable, "the caller disconnected before a tool was called"),
-            _ => (ErrorKind::ResponseLost, "the caller disconnected before the tool responded"),
+            0 => (ErrorKind::Unavailable, "the call was cancelled before a tool was called"),
+            // The tool may have received the call, but nobody waits for its response any more.
+            _ => (ErrorKind::ResponseLost, "the call was cancelled before the tool responded"),
         };
         // Only the audit record matters here.
         let _ = self.hub.record(self.call, self.options, Err(ToolError::new(kind, message)));
@@ -499,8 +496,10 @@ pub(crate) struct PreparedCall {
 }
 
 /// The capability fallback is not used if the caller named a source, the call was refused, or it may have had an effect.
+/// `native` names no source: it only prefers native tools.
 pub(crate) fn allows_capability_fallback(request: &ToolCallRequest, failure: &CallFailure) -> bool {
     let names_source = request.source.as_deref().is_some_and(|source| !SourceId::is_native_hint(source));
+    // A lost response of a call that is not safe to repeat arrives here as an unknown outcome.
     let is_final = matches!(failure.error.kind(), ErrorKind::OutcomeUnknown | ErrorKind::Refused);
     failure.had_no_effect && !names_source && !is_final
 }
@@ -519,6 +518,7 @@ fn check_arguments(candidates: Vec<Arc<ToolCandidate>>, arguments: &RawJson) -> 
     accepting.retain(|candidate| {
         let checked = match &arguments {
             Ok(arguments) => candidate.check(arguments),
+            // Adds the tool and its source to the error.
             Err(unreadable) => Err(candidate.locate(unreadable.clone())),
         };
         let Err(error) = checked else { return true };

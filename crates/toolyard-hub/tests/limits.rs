@@ -212,6 +212,41 @@ async fn long_json_beside_a_short_text_is_truncated_too() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn truncated_json_is_valid_for_the_tool_that_returned_it() {
+    // The source also has a tool with the name of the capability, whose schemas accept neither call nor output.
+    let rows: Vec<String> = (0..500).map(|at| format!("message {at}")).collect();
+    let json = toolyard_core::RawJson::from(json!({ "rows": rows }));
+    let mut output = ToolOutput::text("500 messages");
+    output.structured = Some(json.clone());
+    let tool = |name: &str, input_schema, output_schema: serde_json::Value| {
+        let mut spec = ToolSpec::new(name, "")
+            .with_hints(toolyard_core::ToolHints::READ_ONLY)
+            .with_input_schema(input_schema);
+        spec.output_schema = Some(output_schema.into());
+        Arc::new(FixedTool(spec, output.clone())) as Arc<dyn Tool>
+    };
+    let rows_schema =
+        json!({"type": "object", "properties": {"rows": {"type": "array"}}, "required": ["rows"]});
+    let hub = ToolHub::default();
+    hub.register(
+        SourceInfo::native(),
+        vec![
+            tool("email", json!({"type": "object", "required": ["id"]}), json!({"required": ["subject"]})),
+            tool("email_list", json!({"type": "object"}), rows_schema),
+        ],
+    );
+    let mut options = CallOptions::default().with_budget(Budget::Characters(200));
+    options.keep_structured_valid = true;
+    let by_capability = hub.execute_by_capability(&"email".into(), json!({}).into(), &options).await.unwrap();
+    let by_fallback =
+        hub.execute_or_by_capability(&request("email_archive"), &"email".into(), &options).await.unwrap();
+    for shown in [by_capability, by_fallback] {
+        let kept = shown.structured.unwrap();
+        assert!(kept.get().len() < json.get().len() && kept.get().starts_with(r#"{"rows":["#), "{kept:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn json_that_differs_from_a_long_text_is_stored_with_it() {
     let config = HubConfig::default();
     let text = "Another sentence of the report. ".repeat(40);

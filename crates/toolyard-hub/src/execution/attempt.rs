@@ -43,6 +43,7 @@ pub(crate) struct Call<'a> {
     pub(crate) retry: RetryPolicy,
     pub(crate) history: &'a dyn History,
     pub(crate) decision_log: Option<&'a DecisionLog>,
+    /// Set while a tool with side effects runs, so that an interrupted caller knows of a possible effect.
     pub(crate) pending_effect: Option<&'a PendingEffect>,
     pub(crate) caller: Option<&'a Arc<dyn Caller>>,
     /// Restricts the candidates, if set.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use toolyard_core::{Capability, Synthesizer, ToolKind, ToolOutput};
+use toolyard_core::{Capability, RawJson, Synthesizer, ToolKind, ToolOutput};
 
 use crate::{
     execution::{
@@ -20,15 +20,22 @@ use crate::{
 pub(crate) struct DispatchOutcome {
     pub(crate) output: ToolOutput,
     pub(crate) kind: ToolKind,
+    /// The output schema of the tool that returned the output; `None` if it declares none or several outputs were merged.
+    pub(crate) output_schema: Option<RawJson>,
     /// The untruncated text, if the output holds only part of it.
     pub(crate) whole: Option<UntruncatedText>,
 }
 
 impl DispatchOutcome {
     /// The output of one candidate, after others failed.
-    fn of_one(mut output: ToolOutput, kind: ToolKind, failures: &[CandidateFailure]) -> Self {
+    fn of_one(
+        candidate: &ToolCandidate,
+        mut output: ToolOutput,
+        kind: ToolKind,
+        failures: &[CandidateFailure],
+    ) -> Self {
         output.meta.failed = describe_failures(failures);
-        Self { output, kind, whole: None }
+        Self { output, kind, output_schema: candidate.spec().output_schema.clone(), whole: None }
     }
 }
 
@@ -60,12 +67,14 @@ pub(crate) async fn dispatch(
         candidates.split_at_checked(first_count).unwrap_or((candidates, &[]));
     match strategy {
         Strategy::Direct => match call.call_with_retries(first).await {
-            Ok(output) => Ok(DispatchOutcome::of_one(output, kind, &[])),
+            Ok(output) => Ok(DispatchOutcome::of_one(first, output, kind, &[])),
             Err(failure) => Err(to_failure(vec![failure])),
         },
         Strategy::InOrder => try_in_order(call, candidates, Vec::new(), kind).await.map_err(to_failure),
         Strategy::PickBest => match race(call, first_candidates).await {
-            (Some(output), failures) => Ok(DispatchOutcome::of_one(output, kind, &failures)),
+            (Some((candidate, output)), failures) => {
+                Ok(DispatchOutcome::of_one(candidate, output, kind, &failures))
+            }
             (None, failures) => {
                 try_in_order(call, other_candidates, failures, kind).await.map_err(to_failure)
             }
@@ -87,6 +96,10 @@ async fn combine(
     model: Option<&Arc<dyn Synthesizer>>,
 ) -> DispatchOutcome {
     let count = outputs.len();
+    let output_schema = match outputs.as_slice() {
+        [only] => only.output_schema.clone(),
+        _ => None,
+    };
     let started = tokio::time::Instant::now();
     let mut synthesis =
         synthesize(outputs, &call.request.tool_name, kind, model, call.processing_deadline()).await;
@@ -94,7 +107,7 @@ async fn combine(
         (format!("{count} answers"), synthesis.method.description().to_owned())
     });
     synthesis.output.meta.failed = describe_failures(failures);
-    DispatchOutcome { output: synthesis.output, kind, whole: synthesis.whole }
+    DispatchOutcome { output: synthesis.output, kind, output_schema, whole: synthesis.whole }
 }
 
 /// Calls one candidate after another until one succeeds. Stops after a failure that may have had an effect, unless the
@@ -107,7 +120,7 @@ async fn try_in_order(
 ) -> Result<DispatchOutcome, Vec<CandidateFailure>> {
     for candidate in candidates {
         match call.attempt(candidate, 1).await {
-            Ok(output) => return Ok(DispatchOutcome::of_one(output, kind, &failures)),
+            Ok(output) => return Ok(DispatchOutcome::of_one(candidate, output, kind, &failures)),
             Err(failure) => {
                 let allows_next_candidate = failure.allows_next_candidate();
                 failures.push(failure);

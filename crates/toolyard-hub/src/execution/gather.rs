@@ -18,13 +18,17 @@ pub(crate) async fn gather(
     let outcomes = join_all(candidates.iter().map(|candidate| call.attempt(candidate, 1))).await;
     let (mut outputs, mut input_request, mut failures) = (Vec::new(), None, Vec::new());
     for (candidate, outcome) in candidates.iter().zip(outcomes) {
-        let with_source = |output| CandidateOutput { source: candidate.source_id().clone(), output };
+        let of_candidate = |output| CandidateOutput {
+            source: candidate.source_id().clone(),
+            output_schema: candidate.spec().output_schema.clone(),
+            output,
+        };
         match outcome {
             // Input requests cannot be merged with outputs; they are passed on only if there is no output.
             Ok(output) if output.input_required => {
-                input_request = input_request.or_else(|| Some(with_source(output)));
+                input_request = input_request.or_else(|| Some(of_candidate(output)));
             }
-            Ok(output) => outputs.push(with_source(output)),
+            Ok(output) => outputs.push(of_candidate(output)),
             Err(failure) => failures.push(failure),
         }
     }

@@ -68,7 +68,7 @@ impl ToolHub {
         capability: Option<&Capability>,
         options: &CallOptions,
     ) -> Result<ToolOutput, ToolError> {
-        let mut call = self.call(request, options);
+        let mut call = self.new_call(request, options);
         call.idempotency_key = Some(idempotency_key(&lease.run, step).into());
         let prepared = match self.prepare(&call) {
             Err(failure) if capability.is_none() || !allows_capability_fallback(request, &failure) => {

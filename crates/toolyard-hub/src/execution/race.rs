@@ -10,11 +10,11 @@ use crate::{
     registry::candidate::ToolCandidate,
 };
 
-/// The first success, if any, and the failures before it, in the order of the candidates.
-pub(crate) async fn race(
+/// The first success with its candidate, if any, and the failures before it, in the order of the candidates.
+pub(crate) async fn race<'c>(
     call: &Call<'_>,
-    candidates: &[Arc<ToolCandidate>],
-) -> (Option<ToolOutput>, Vec<CandidateFailure>) {
+    candidates: &'c [Arc<ToolCandidate>],
+) -> (Option<(&'c ToolCandidate, ToolOutput)>, Vec<CandidateFailure>) {
     let attempt = async |index, candidate: &Arc<ToolCandidate>| (index, call.attempt(candidate, 1).await);
     let mut running: FuturesUnordered<_> =
         candidates.iter().enumerate().map(|(index, candidate)| attempt(index, candidate)).collect();
@@ -22,14 +22,16 @@ pub(crate) async fn race(
     while let Some((index, outcome)) = running.next().await {
         match outcome {
             // An input request does not win while another candidate may still succeed.
-            Ok(output) if output.input_required => input_request = input_request.or(Some(output)),
+            Ok(output) if output.input_required => input_request = input_request.or(Some((index, output))),
             Ok(output) => {
-                winner = Some(output);
+                winner = Some((index, output));
                 break;
             }
             Err(failure) => failures.push((index, failure)),
         }
     }
     failures.sort_by_key(|(index, _)| *index);
-    (winner.or(input_request), failures.into_iter().map(|(_, failure)| failure).collect())
+    let success =
+        winner.or(input_request).and_then(|(index, output)| Some((&**candidates.get(index)?, output)));
+    (success, failures.into_iter().map(|(_, failure)| failure).collect())
 }

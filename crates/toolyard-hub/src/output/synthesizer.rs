@@ -4,7 +4,8 @@ use std::{fmt::Write as _, sync::Arc, time::Duration};
 
 use tokio::time::{Instant, timeout_at};
 use toolyard_core::{
-    ContentBlock, OutputMeta, SourceId, SynthesisInput, SynthesisRequest, Synthesizer, ToolKind, ToolOutput,
+    ContentBlock, OutputMeta, RawJson, SourceId, SynthesisInput, SynthesisRequest, Synthesizer, ToolKind,
+    ToolOutput,
 };
 
 use crate::output::budget::truncated_prefix;
@@ -20,6 +21,8 @@ const MERGED_CHARS_PER_OUTPUT: usize = 300;
 #[derive(Debug)]
 pub(crate) struct CandidateOutput {
     pub(crate) source: SourceId,
+    /// The output schema that the tool declares.
+    pub(crate) output_schema: Option<RawJson>,
     pub(crate) output: ToolOutput,
 }
 

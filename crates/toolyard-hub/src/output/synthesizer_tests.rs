@@ -33,7 +33,11 @@ fn model(seconds: u64, answer: Result<&'static str, &'static str>) -> Arc<Model>
 fn outputs(texts: &[String]) -> Vec<CandidateOutput> {
     let named = texts.iter().enumerate();
     named
-        .map(|(at, text)| CandidateOutput { source: format!("s{at}").into(), output: ToolOutput::text(text) })
+        .map(|(at, text)| CandidateOutput {
+            source: format!("s{at}").into(),
+            output_schema: None,
+            output: ToolOutput::text(text),
+        })
         .collect()
 }
 
@@ -144,7 +148,7 @@ async fn outputs_that_a_model_saw_in_part_are_kept_whole() {
 async fn an_output_without_text_is_merged_as_json() {
     let json = ToolOutput { structured: Some(serde_json::json!({"a": 1}).into()), ..ToolOutput::default() };
     let mut both = outputs(&["x".to_owned()]);
-    both.push(CandidateOutput { source: "s1".into(), output: json });
+    both.push(CandidateOutput { source: "s1".into(), output_schema: None, output: json });
     let done = synthesize(both, "t", ToolKind::Other, None, Instant::now()).await;
     assert_eq!(done.output.to_text(), "[s0] x\n\n[s1] {\"a\":1}");
 }

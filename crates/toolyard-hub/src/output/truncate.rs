@@ -29,7 +29,7 @@ pub(crate) async fn truncate_output(
     limit: usize,
     results: &dyn Results,
 ) -> ToolOutput {
-    let DispatchOutcome { mut output, kind, whole } = dispatched;
+    let DispatchOutcome { mut output, kind, whole, .. } = dispatched;
     output.meta.attempts = call.attempts();
     if let Some(truncated) = truncated_text(&output, whole.as_ref(), limit) {
         let reference = store_whole(call, &truncated.whole, results).await;

@@ -25,11 +25,11 @@ async fn a_breaker_opens_on_consecutive_failures_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_probe_runs_at_a_time_and_pauses_grow_to_thirty_seconds() {
+async fn one_probe_runs_at_a_time_and_the_open_time_grows_to_thirty_seconds() {
     let breaker = breaker();
     fail(&breaker, 5).await;
-    for pause in [2, 4, 8, 16, 30, 30] {
-        tokio::time::advance(Duration::from_secs(pause)).await;
+    for open_time in [2, 4, 8, 16, 30, 30] {
+        tokio::time::advance(Duration::from_secs(open_time)).await;
         assert_eq!(breaker.state(Instant::now()), BreakerState::HalfOpen);
         let probe = breaker.admit(Instant::now()).unwrap();
         assert!(breaker.admit(Instant::now()).is_err(), "only one probe at a time");
@@ -56,7 +56,7 @@ async fn a_cancelled_probe_allows_the_next_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_late_failure_does_not_prolong_the_pause() {
+async fn a_late_failure_does_not_prolong_the_open_time() {
     let breaker = breaker();
     let late = breaker.admit(Instant::now()).unwrap();
     fail(&breaker, 5).await;
@@ -66,7 +66,7 @@ async fn a_late_failure_does_not_prolong_the_pause() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_overflowing_pause_causes_no_panic() {
+async fn an_overflowing_open_time_causes_no_panic() {
     let endless = BreakerSettings {
         failure_threshold: 1,
         initial_open_time: Duration::MAX,
