@@ -191,10 +191,11 @@ impl Worker {
         }
     }
 
-    /// Pauses at times for longer than the lease, like a process on a suspended machine.
+    /// Pauses at times for at least `pause_ms`, which tests choose longer than the lease, like a process on a suspended
+    /// machine.
     async fn maybe_pause(&self) {
         if self.pause_ms > 0 && fastrand::u8(..) < PAUSE_THRESHOLD {
-            // Blocks the thread, so that no heartbeat runs either.
+            // The lease is not renewed meanwhile.
             std::thread::sleep(Duration::from_millis(fastrand::u64(self.pause_ms..self.pause_ms * 3)));
         }
     }
@@ -203,6 +204,8 @@ impl Worker {
 /// Writes steps concurrently without end and prints each acknowledged step.
 async fn flood(location: Location, run: RunId) -> ExitCode {
     let store = Store::open(location).await.unwrap();
+    // Expires at once, so that the next process can claim the run as soon as this one is killed. Until another process claims
+    // the run, the holder of an expired lease may still write.
     let lease = loop {
         match store.claim(&run, &format!("flood-{}", std::process::id()), Duration::from_millis(1)).await {
             Ok(lease) => break lease,

@@ -8,21 +8,24 @@ use toolyard_mcp_client::{GuardProgram, run_guard};
 /// The first argument that selects guard mode.
 pub(crate) const GUARD_COMMAND: &str = "guard";
 
-/// How a guard is started. The server's label follows as an argument, so that process lists show which server it guards.
+/// How a guard is started. The server's label (its name and a prefix of its fingerprint) follows as an argument, so that process
+/// lists show which server it guards.
 pub(crate) fn guard_program() -> Option<GuardProgram> {
     let program = std::env::current_exe().ok()?;
     Some(GuardProgram { program, args: vec![GUARD_COMMAND.into()] })
 }
 
-/// Guards one server until its process tree has ended. The first argument is the server's label.
+/// Guards one server until its process tree has ended. The first argument is the server's label, the
+/// rest is its command.
 pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let code = run_guard(arguments.skip(1));
     ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX))
 }
 
-/// Process ids of this user's guards of a server, whichever Toolyard process started them.
+/// Process ids of the guards of a server, whichever Toolyard process started them. Only this user's guards are found, because
+/// `/proc/PID/exe` of other users is not readable.
 #[cfg(target_os = "linux")]
-pub(crate) fn pids_of_server(label: &str) -> Vec<i32> {
+pub(crate) fn guard_pids(label: &str) -> Vec<i32> {
     let Ok(this_program) = std::env::current_exe() else { return Vec::new() };
     let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
     let pids = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
@@ -39,7 +42,7 @@ pub(crate) fn pids_of_server(label: &str) -> Vec<i32> {
 
 /// Without `/proc`, guards cannot be found by label.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn pids_of_server(_label: &str) -> Vec<i32> {
+pub(crate) fn guard_pids(_label: &str) -> Vec<i32> {
     Vec::new()
 }
 
@@ -51,7 +54,7 @@ pub(crate) fn terminate(pid: i32) -> bool {
         .is_some_and(|process| rustix::process::kill_process(process, rustix::process::Signal::TERM).is_ok())
 }
 
-/// Guards exist on Unix only.
+/// Signals exist on Unix only.
 #[cfg(not(unix))]
 pub(crate) fn terminate(_pid: i32) -> bool {
     false

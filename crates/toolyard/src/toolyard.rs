@@ -301,7 +301,7 @@ impl ToolyardBuilder {
         }
         #[cfg(feature = "embedding")]
         {
-            config.model = self.tool_search_model;
+            config.embedding_model = self.tool_search_model;
         }
         let persistence = match &self.store {
             Some(store) => {

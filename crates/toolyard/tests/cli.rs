@@ -358,7 +358,7 @@ fn project_skills_need_trust() {
     word-count in HOME/project/.agents/skills/word-count
     Its programs will run with your permissions when its tools are listed or called.
     error: word-count was not trusted: confirmation needs a terminal
-      hint: review it, then pass --yes
+      hint: review the above, then pass --yes
     --- exit 4
     ");
     insta::assert_snapshot!(home.run(&["skills", "trust", "word-count", "--yes"]), @r"

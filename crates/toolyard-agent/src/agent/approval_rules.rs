@@ -48,7 +48,8 @@ mod tests {
 
     fn hints(read_only: bool) -> EffectiveHints {
         let declared = ToolHints { read_only: Some(read_only), ..ToolHints::default() };
-        EffectiveHints::of(declared, true, ToolHints::default())
+        let trusted = true;
+        EffectiveHints::of(declared, trusted, ToolHints::default())
     }
 
     #[test]

@@ -23,7 +23,7 @@ impl RunDriver<'_> {
         while self.run.end().is_none() {
             if let Some(draining) = self.draining {
                 return match draining {
-                    Draining::LimitReached(limit) if self.in_flight.is_idle() => {
+                    Draining::LimitReached(limit) if self.in_flight.is_idle_but_for_approvals() => {
                         let end = self.limit_reached(limit);
                         self.end(end)
                     }
@@ -48,7 +48,9 @@ impl RunDriver<'_> {
 
     /// Whether nothing is in flight: no task, no approval, no check for decisions made elsewhere.
     fn is_stuck(&self) -> bool {
-        self.in_flight.is_idle() && self.in_flight.approvals.is_empty() && !self.in_flight.polling
+        self.in_flight.is_idle_but_for_approvals()
+            && self.in_flight.approvals.is_empty()
+            && !self.in_flight.polling_approvals
     }
 
     /// Suspends the run, after a last check for decisions made elsewhere.
@@ -56,7 +58,7 @@ impl RunDriver<'_> {
         if self.in_flight.polled_without_result {
             return self.end(RunEnd::Suspended { waiting_for: self.run.waiting_for() });
         }
-        self.in_flight.polling = true;
+        self.in_flight.polling_approvals = true;
         let (context, pending) = (self.context.clone(), PendingDecisions::of(&self.run));
         self.queue(async move {
             TaskOutcome::DecisionsPolled { outcome: poll_decisions(&context, &pending).await }

@@ -125,14 +125,16 @@ impl RunDriver<'_> {
     /// Renews the lease and applies decisions made elsewhere. Returns whether another process requested cancellation.
     async fn on_heartbeat(&mut self) -> Result<bool, AgentError> {
         let Context { agent, parts, lease, .. } = self.context;
-        match self.await_while_polling(parts.log.renew(lease, agent.lease_duration)).await {
+        match self.await_while_tasks_run(parts.log.renew(lease, agent.lease_duration)).await {
             Ok(()) => {}
             Err(lost @ (JournalError::LeaseLost(_) | JournalError::UnknownRun(_))) => return Err(lost.into()),
             // The lease lasts for two more heartbeats.
             Err(error) => tracing::warn!(run = %lease.run, %error, "failed to renew the lease"),
         }
-        let records =
-            self.await_while_polling(parts.approvals.approvals_of_run(&lease.run)).await.unwrap_or_default();
+        let records = self
+            .await_while_tasks_run(parts.approvals.approvals_of_run(&lease.run))
+            .await
+            .unwrap_or_default();
         self.apply_stored_decisions(&records)?;
         let is_cancellation = |record: &ApprovalRecord| {
             record.kind == ApprovalKind::Cancellation && record.outcome == Some(ApprovalOutcome::Approved)

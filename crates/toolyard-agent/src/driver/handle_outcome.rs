@@ -42,7 +42,7 @@ impl RunDriver<'_> {
             TaskOutcome::HousekeepingDone => Ok(()),
             TaskOutcome::DecisionsPolled { outcome } => {
                 let events = outcome?;
-                self.in_flight.polling = false;
+                self.in_flight.polling_approvals = false;
                 // After a decision, another one may arrive before the run is suspended.
                 self.in_flight.polled_without_result = events.is_empty();
                 events.into_iter().try_for_each(|event| self.record(event))

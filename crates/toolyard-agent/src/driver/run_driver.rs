@@ -53,7 +53,7 @@ pub(super) struct RunDriver<'a> {
 pub(super) enum Draining {
     /// A limit was reached: the run ends once nothing is in flight.
     LimitReached(RunLimit),
-    /// The run is being cancelled or abandoned.
+    /// The run stops now: it is cancelled, out of time, or its log cannot be written. Calls in flight have a short grace.
     Stop,
     /// The run is released once no call is in flight.
     Release,
@@ -64,26 +64,26 @@ pub(super) struct InFlight {
     /// Steps being prepared or called, with their source and whether they write.
     pub(super) calls: BTreeMap<String, (Option<String>, bool)>,
     pub(super) models: BTreeSet<ModelTask>,
-    /// Steps whose approval is being requested or decided here.
+    /// Steps whose approval is being requested or decided by this process.
     pub(super) approvals: BTreeSet<String>,
     pub(super) verifications: BTreeSet<String>,
     /// Steps that the watcher did not decide on, because no approver is present.
     pub(super) left_undecided: BTreeSet<String>,
-    /// Whether the stores are being checked for decisions made elsewhere.
-    pub(super) polling: bool,
-    /// Whether the last check found none.
+    /// Whether the store is being polled for approvals decided by other processes.
+    pub(super) polling_approvals: bool,
+    /// Whether the last poll found no decision.
     pub(super) polled_without_result: bool,
 }
 
 impl InFlight {
     /// Whether nothing but approvals is in flight.
-    pub(super) fn is_idle(&self) -> bool {
+    pub(super) fn is_idle_but_for_approvals(&self) -> bool {
         self.calls.is_empty() && self.models.is_empty() && self.verifications.is_empty()
     }
 
     /// Whether the run waits for nothing but the watcher's decision.
     pub(super) fn awaits_only_approval(&self) -> bool {
-        self.is_idle() && !self.approvals.is_empty()
+        self.is_idle_but_for_approvals() && !self.approvals.is_empty()
     }
 }
 
@@ -94,10 +94,13 @@ impl<'a> RunDriver<'a> {
         watcher: &'a dyn RunWatcher,
         loaded: LoadedRun,
     ) -> Self {
-        let LoadedRun { run, next_number, active } = loaded;
+        let LoadedRun { run, next_number, active_time } = loaded;
         let (sender, progress) = mpsc::channel(MAX_PENDING_UPDATES);
+        // Values of tool steps are read from the journal when they are needed; those of reasoning steps are in the run.
         let values = Arc::new(reasoned_values(&run));
+        // A new run has logged only its request, which is event 0.
         let resumed = next_number > 1;
+        // Only runs with a request are driven.
         let time_limit = run.request().map_or(Duration::ZERO, |request| request.limits.time);
         let period = (agent.lease_duration / 3).max(Duration::from_millis(1));
         let mut heartbeat = interval_at(Instant::now() + period, period);
@@ -122,7 +125,7 @@ impl<'a> RunDriver<'a> {
             streamed: String::new(),
             draining: None,
             progress,
-            deadline: Instant::now() + time_limit.saturating_sub(active).min(MAX_RUN_DURATION),
+            deadline: Instant::now() + time_limit.saturating_sub(active_time).min(MAX_RUN_DURATION),
             heartbeat,
         }
     }
@@ -148,7 +151,7 @@ impl<'a> RunDriver<'a> {
             let events: Vec<_> = self.unlogged.iter().map(to_json).collect();
             let Context { parts, lease, watcher, .. } = self.context;
             let window = self.context.retry_window();
-            self.await_while_polling(append_events(&*parts.log, lease, self.next_number, &events, window))
+            self.await_while_tasks_run(append_events(&*parts.log, lease, self.next_number, &events, window))
                 .await?;
             for (event, text) in std::mem::take(&mut self.unlogged).into_iter().zip(events) {
                 if let Some(event) = redact_event(event, &text) {
@@ -166,7 +169,7 @@ impl<'a> RunDriver<'a> {
     }
 
     /// Awaits a future while the tasks in flight make progress.
-    pub(super) async fn await_while_polling<T>(&mut self, future: impl Future<Output = T>) -> T {
+    pub(super) async fn await_while_tasks_run<T>(&mut self, future: impl Future<Output = T>) -> T {
         let mut future = pin!(future);
         loop {
             tokio::select! {
@@ -178,7 +181,7 @@ impl<'a> RunDriver<'a> {
     }
 }
 
-/// The event as it is logged, without secrets.
+/// The event for the watcher, with secrets redacted as in the log; `None` if it cannot be read after redaction.
 fn redact_event(event: RunEvent, text: &RawJson) -> Option<RunEvent> {
     match redact_json(text) {
         (_, false) => Some(event),

@@ -9,7 +9,7 @@ use super::{
     table_column::{ListMatch, MAX_DEPTH, fold_name, match_list, only_list},
 };
 
-/// List items that count as one visit.
+/// Scanning this many list items costs as much of the work budget as visiting one value.
 const ITEMS_PER_VISIT: usize = 256;
 /// Names that models give to a result as a whole.
 const WRAPPER_NAMES: [&str; 14] = [
@@ -28,7 +28,7 @@ const WRAPPER_NAMES: [&str; 14] = [
     "structuredContent",
     "return",
 ];
-/// Fields that describe a result.
+/// Fields that describe the field `result` beside them, as in outputs of `calculate`.
 const METADATA_FIELDS: [&str; 9] =
     ["exact", "approximate", "note", "ignored", "counted", "success", "ok", "unit", "status"];
 const COUNT_NAMES: [&str; 4] = ["length", "count", "size", "len"];
@@ -98,9 +98,9 @@ fn search<'v>(
         return in_json_text(text, path, trace, depth);
     }
     let note_count = trace.notes.len();
-    STRATEGIES.into_iter().find_map(|strategy| {
+    DEVIATIONS.into_iter().find_map(|deviation| {
         trace.notes.truncate(note_count);
-        strategy(value, Query { segment, rest, path, depth }, trace)
+        deviation(value, Query { segment, rest, path, depth }, trace)
     })
 }
 
@@ -110,15 +110,15 @@ struct Query<'p> {
     segment: &'p PathSegment,
     rest: &'p [PathSegment],
     path: &'p [PathSegment],
-    /// How many more strategies may be applied after this one.
+    /// How many more levels may be searched: exact segments and deviations.
     depth: usize,
 }
 
 /// One way to deviate from the written path.
-type Strategy = for<'v> fn(&'v Value, Query<'_>, &mut LookupTrace) -> Option<PathValue<'v>>;
+type Deviation = for<'v> fn(&'v Value, Query<'_>, &mut LookupTrace) -> Option<PathValue<'v>>;
 
-/// The strategies, in the order in which they are tried.
-const STRATEGIES: [Strategy; 7] =
+/// The deviations, in the order in which they are tried.
+const DEVIATIONS: [Deviation; 7] =
     [similar_key, without_wrapper, item_count, nested_key, in_only_list, inside_result, without_unknown_key];
 
 /// The value after one segment, taken exactly as written.
@@ -172,15 +172,17 @@ fn without_wrapper<'v>(value: &'v Value, query: Query<'_>, trace: &mut LookupTra
     }
     let inner = main_value(value);
     if query.rest.is_empty() {
-        // A bare wrapper name means the value itself, unless it may name a field of each record.
+        // A bare wrapper name means the value itself. It does not if it may name a field of each record, and a name such as
+        // `data` of an object is more likely a missing field.
         let may_be_whole = !matches!(inner, Value::Object(_)) || is_result_name(key);
-        let in_records =
+        let may_be_column =
             matches!(key.as_str(), "value" | "text" | "content") && only_list(inner, trace).is_some();
-        if !may_be_whole || in_records {
+        if !may_be_whole || may_be_column {
             return None;
         }
     }
-    trace.note(format!("no field `{key}`; used the whole value"));
+    let used = if std::ptr::eq(inner, value) { "the whole value" } else { "the field `result`" };
+    trace.note(format!("skipped `{key}`; used {used}"));
     search(inner, query.rest, trace, query.depth)
 }
 

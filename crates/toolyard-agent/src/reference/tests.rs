@@ -154,7 +154,7 @@ fn a_path_that_nearly_matches_is_resolved_with_a_note() {
     );
     assert_eq!(
         resolve_fuzzy("$read.result.range"),
-        (json!("B1:B4"), "`$read.result.range`: no field `result`; used the whole value".to_owned())
+        (json!("B1:B4"), "`$read.result.range`: skipped `result`; used the whole value".to_owned())
     );
     assert_eq!(resolve_fuzzy("$read[1].value").0, json!(10));
     assert_eq!(resolve_fuzzy("$read.SheetName").0, json!("Sheet1"));

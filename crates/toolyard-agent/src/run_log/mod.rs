@@ -28,7 +28,7 @@ pub(crate) struct LoadedRun {
     /// Position of the next event in the log.
     pub(crate) next_number: i64,
     /// See [`active_duration`].
-    pub(crate) active: Duration,
+    pub(crate) active_time: Duration,
 }
 
 /// Reads a run and its events from the log.
@@ -56,7 +56,7 @@ pub async fn load_run(log: &dyn RunLog, run: &RunId) -> Result<(Run, Vec<LoggedE
 pub(crate) async fn load_for_driver(log: &dyn RunLog, run: &RunId) -> Result<LoadedRun, AgentError> {
     let (run, events) = load_run(log, run).await?;
     let next_number = events.last().map_or(0, |last| last.number.saturating_add(1));
-    Ok(LoadedRun { run, next_number, active: active_duration(&events) })
+    Ok(LoadedRun { run, next_number, active_time: active_duration(&events) })
 }
 
 /// How long a run was worked on: the times between its events, without those in which it waited to be resumed or only

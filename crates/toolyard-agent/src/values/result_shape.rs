@@ -18,7 +18,8 @@ const MAX_NAME_DIGITS: usize = 3;
 /// Longer shapes are not used.
 const MAX_SHAPE_CHARS: usize = 300;
 
-/// The shape of a value as JSON, if it is an object or a list with named fields.
+/// The shape of a value as JSON, in which `true`, `1` and `"text"` stand for the types. Only objects with field names and lists
+/// of objects have one.
 pub(crate) fn result_shape(value: &Value) -> Option<String> {
     let shape = shape(value, MAX_DEPTH);
     let has_names = match &shape {
@@ -58,11 +59,12 @@ fn is_map(fields: &Map<String, Value>) -> bool {
         && first.is_some_and(|first| !first.is_empty() && records.all(|other| other.as_ref() == Some(&first)))
 }
 
-/// Whether a key is a date, an address, a number or a secret rather than a field name.
+/// Whether a key is content rather than a field name: a date, an address, a number, a secret, or anything that is too long or
+/// has separators.
 fn is_content(name: &str) -> bool {
     let digits = name.chars().filter(char::is_ascii_digit).count();
-    let is_address = name.contains(['@', '/', '\\', ':', '.', ' ']);
-    name.len() > MAX_NAME_BYTES || is_address || digits > MAX_NAME_DIGITS || redact(name) != name
+    let has_separator = name.contains(['@', '/', '\\', ':', '.', ' ']);
+    name.len() > MAX_NAME_BYTES || has_separator || digits > MAX_NAME_DIGITS || redact(name) != name
 }
 
 #[cfg(test)]
@@ -71,9 +73,9 @@ mod tests {
 
     #[test]
     fn a_shape_has_names_and_types_but_no_content() {
-        let read = json!({"range": "A1:B9", "cells": [{"address": "A1", "value": "secret", "row": 7}, {"address": "A2"}]});
+        let result = json!({"range": "A1:B9", "cells": [{"address": "A1", "value": "secret", "row": 7}, {"address": "A2"}]});
         assert_eq!(
-            result_shape(&read).as_deref(),
+            result_shape(&result).as_deref(),
             Some(r#"{"range":"text","cells":[{"address":"text","value":"text","row":1}]}"#)
         );
     }

@@ -1,4 +1,4 @@
-//! Detects errors that a tool returned as a regular result. Ambiguous results are only doubted.
+//! Detects errors that a tool returned as a regular result. Ambiguous ones are reported as possible errors.
 
 use serde_json::{Map, Value};
 use toolyard_core::RawJson;
@@ -41,7 +41,7 @@ const ERROR_FIELDS: [&str; 22] = [
     "request_id",
     "timestamp",
 ];
-/// Prefixes of certain errors.
+/// Prefixes of texts that are certainly errors.
 const ERROR_PREFIXES: [&str; 12] = [
     "error:",
     "[error]",
@@ -113,14 +113,15 @@ pub(super) enum DetectedError {
     Possible(String),
 }
 
+/// The error that a result reports, if any. `result_text` is the result as text, for the message.
 pub(super) fn detect_error(
     tool: &str,
     value: &Value,
-    text: &str,
+    result_text: &str,
     output_schema: Option<&RawJson>,
 ) -> Option<DetectedError> {
     let (is_certain, text) = match value {
-        Value::Object(entries) => (is_object_error(tool, entries, output_schema)?, text),
+        Value::Object(entries) => (is_object_error(tool, entries, output_schema)?, result_text),
         Value::String(text) => (is_text_error(text)?, text.as_str()),
         _ => return None,
     };
@@ -132,8 +133,8 @@ pub(super) fn detect_error(
     })
 }
 
-/// Whether an object that mentions a failure is certainly an error; none if it mentions none. For a tool that may change
-/// something, a failure is always an error, because later steps rely on the change.
+/// Whether an object that mentions a failure is certainly an error; `None` if it mentions no failure. For a tool that may change
+/// something, `error`, `success: false` or `ok: false` is always an error, because later steps rely on the change.
 fn is_object_error(
     tool: &str,
     entries: &Map<String, Value>,
@@ -153,18 +154,19 @@ fn is_object_error(
         return None;
     }
     let only_error = entries.keys().all(|key| ERROR_FIELDS.contains(&key.as_str()));
-    // A status alone may be the requested information, unless it can only be that of the call itself.
+    // `{"status": "failed"}` may be the requested information. `error`, or a status together with other error fields, is the
+    // status of the call itself.
     let is_call_status = status == "error" || entries.len() > 1;
     let by_status = status_failed && is_call_status && !declares(output_schema, "status");
-    let is_failure = reports_failure && !is_read_only_name(tool) && tool != NO_TOOL;
-    Some(is_failure || (only_error && (reports_failure || by_status)))
+    let is_failed_change = reports_failure && !is_read_only_name(tool) && tool != NO_TOOL;
+    Some(is_failed_change || (only_error && (reports_failure || by_status)))
 }
 
 fn declares(schema: Option<&RawJson>, field: &str) -> bool {
     schema.is_some_and(|schema| schema.to_value().pointer(&format!("/properties/{field}")).is_some())
 }
 
-/// Whether a text that starts like an error is certainly one; none if it does not start like one.
+/// Whether a text that starts like an error is certainly one; `None` if it does not start like one.
 fn is_text_error(text: &str) -> Option<bool> {
     let text = text.trim();
     let start: String = text.chars().take(MAX_PREFIX_CHARS).flat_map(char::to_lowercase).collect();
@@ -194,7 +196,7 @@ fn sentence_count(text: &str) -> usize {
     ends.iter().map(|end| text.matches(end).count()).sum::<usize>() + 1
 }
 
-/// Whether a tool only reports or relays something.
+/// Whether a tool only reports or relays something. So does a reasoning step, which has no tool: it may write about errors.
 fn is_relay(tool: &str) -> bool {
     let is_known = |word: &String| RELAY_WORDS.contains(&word.as_str());
     tool == NO_TOOL || (is_read_only_name(tool) && name_words(tool).iter().any(is_known))

@@ -16,9 +16,15 @@ use crate::{
 
 /// [`redact`] for JSON text, which stays valid JSON. Also returns whether anything was replaced.
 ///
-/// Values of secret keys (`password`, `apiKey`, `X-Auth-Token`, …) are replaced whole; [`redact`] is applied to every other
-/// string and to every key. Order, number spelling and spacing survive. So do booleans, `null` and empty values, and the
-/// JSON Schema of a property with such a name, except its `default`, `const`, `enum` and `examples`.
+/// Replaced whole, with the marker of an assignment such as `password=…`:
+/// - values of secret keys (`password`, `apiKey`, `X-Auth-Token`, …);
+/// - strings of ambiguous keys that look secret;
+/// - a `value` after a secret `name`: `{"name": "password", "value": "…"}`;
+/// - the element after a secret option in a list: `["--password", "…"]`.
+///
+/// [`redact`] is applied to every other string and to every key. Order, number spelling and spacing survive. So do booleans,
+/// `null` and empty values, and the JSON Schema of a property with a secret name: of it, only known keywords are kept, and of
+/// these not `default`, `const`, `enum` and `examples`.
 ///
 /// ```
 /// # use toolyard_core::{RawJson, redact_json};
@@ -60,19 +66,19 @@ struct Frame {
     is_properties: bool,
     /// Whether this is the schema of a property with a secret name.
     describes_secret: bool,
-    /// What is expected of the next value.
-    next: Expected,
-    /// Whether the `name` of this object is a secret key, so that its `value` is secret.
+    /// How the next value is treated.
+    next: Treatment,
+    /// Whether the `name` of this object is a secret key, so that a `value` after it is secret.
     has_secret_name: bool,
 }
 
-/// What is expected of a value before it is read.
+/// How a value is treated; known before it is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Expected {
+enum Treatment {
     Anything,
-    /// The members of this object are described properties.
+    /// An object whose members are the JSON Schemas of properties.
     Properties,
-    /// The value names the key of another value.
+    /// The value names the key of another value, as in `{"name": "password", "value": "…"}`.
     Name,
     /// A secret if it looks like one.
     Ambiguous,
@@ -105,17 +111,17 @@ impl Walker<'_> {
         }
     }
 
-    /// What is expected of the value that starts here. In an array it applies to one element only.
-    fn take_next(&mut self) -> Expected {
+    /// The treatment of the value that starts here. In an array it applies to one element only.
+    fn take_next(&mut self) -> Treatment {
         self.frames
             .last_mut()
-            .map_or(Expected::Anything, |frame| std::mem::replace(&mut frame.next, Expected::Anything))
+            .map_or(Treatment::Anything, |frame| std::mem::replace(&mut frame.next, Treatment::Anything))
     }
 
     fn open(&mut self, start: usize, is_object: bool) -> usize {
         let next = self.take_next();
         let parent = self.frames.last().copied();
-        if next == Expected::Secret || next == Expected::SecretOrSchema && !is_object {
+        if next == Treatment::Secret || next == Treatment::SecretOrSchema && !is_object {
             let end = container_end(self.text, start);
             let inner = self.text.get(start + 1..end.saturating_sub(1)).unwrap_or_default();
             if !inner.trim().is_empty() {
@@ -127,9 +133,9 @@ impl Walker<'_> {
         self.frames.push(Frame {
             is_object,
             expects_key: is_object,
-            is_properties: is_object && next == Expected::Properties,
-            describes_secret: next == Expected::SecretOrSchema || inherited,
-            next: Expected::Anything,
+            is_properties: is_object && next == Treatment::Properties,
+            describes_secret: next == Treatment::SecretOrSchema || inherited,
+            next: Treatment::Anything,
             has_secret_name: false,
         });
         start + 1
@@ -139,7 +145,7 @@ impl Walker<'_> {
         let rest = self.text.get(start..).unwrap_or_default();
         let is_number = |byte: u8| byte.is_ascii_digit() || b"+-.eE".contains(&byte);
         let end = start + rest.bytes().position(|byte| !is_number(byte)).unwrap_or(rest.len());
-        if matches!(self.take_next(), Expected::Secret | Expected::SecretOrSchema) {
+        if matches!(self.take_next(), Treatment::Secret | Treatment::SecretOrSchema) {
             self.replace(start, end, &marker());
         }
         end
@@ -149,14 +155,14 @@ impl Walker<'_> {
         let end = string_end(self.text, start);
         let decoded = decode(self.text.get(start..end).unwrap_or_default());
         let clean = redact(&decoded);
-        // The kind of a marker is not a word of a key.
+        // A redacted key contains `[redacted:KIND]`. A KIND such as `token` must not make the key look secret.
         let name = without_markers(&clean);
         let is_key = self.frames.last().is_some_and(|frame| frame.expects_key);
-        let next = if is_key { Expected::Anything } else { self.take_next() };
+        let next = if is_key { Treatment::Anything } else { self.take_next() };
         let is_secret = match next {
-            Expected::Secret | Expected::SecretOrSchema => !decoded.is_empty() && !is_redacted(&decoded),
-            Expected::Ambiguous => looks_secret(&decoded),
-            Expected::Anything | Expected::Properties | Expected::Name => false,
+            Treatment::Secret | Treatment::SecretOrSchema => !decoded.is_empty() && !is_redacted(&decoded),
+            Treatment::Ambiguous => looks_secret(&decoded),
+            Treatment::Anything | Treatment::Properties | Treatment::Name => false,
         };
         if is_secret {
             self.replace(start, end, &marker());
@@ -167,9 +173,10 @@ impl Walker<'_> {
             Some(frame) if is_key => frame.read_key(&name),
             Some(frame) if frame.is_object => {
                 frame.has_secret_name |=
-                    next == Expected::Name && key_sensitivity(&name) == Sensitivity::Secret;
+                    next == Treatment::Name && key_sensitivity(&name) == Sensitivity::Secret;
             }
-            Some(frame) if is_secret_option(&name) => frame.next = Expected::Secret,
+            // In a list of command-line arguments the value follows the option: `["--password", "x"]`.
+            Some(frame) if is_secret_option(&name) => frame.next = Treatment::Secret,
             Some(_) | None => {}
         }
         end
@@ -183,21 +190,21 @@ impl Walker<'_> {
 }
 
 impl Frame {
-    /// Derives from a key what is expected of its value.
+    /// Derives from a key how its value is treated.
     fn read_key(&mut self, key: &str) {
         self.expects_key = false;
         let is_schema = self.describes_secret && !self.is_properties;
         self.next = match key_sensitivity(key) {
-            _ if key == "properties" => Expected::Properties,
-            _ if is_schema && RULES.words.schema_keywords.contains(key) => Expected::Anything,
-            _ if is_schema => Expected::Secret,
-            Sensitivity::Secret if self.is_properties => Expected::SecretOrSchema,
-            Sensitivity::Secret => Expected::Secret,
-            Sensitivity::Ambiguous => Expected::Ambiguous,
+            _ if key == "properties" => Treatment::Properties,
+            _ if is_schema && RULES.words.schema_keywords.contains(key) => Treatment::Anything,
+            _ if is_schema => Treatment::Secret,
+            Sensitivity::Secret if self.is_properties => Treatment::SecretOrSchema,
+            Sensitivity::Secret => Treatment::Secret,
+            Sensitivity::Ambiguous => Treatment::Ambiguous,
             Sensitivity::None => match key {
-                "value" | "Value" if self.has_secret_name => Expected::Secret,
-                "name" | "Name" | "key" | "Key" | "header" | "field" | "variable" => Expected::Name,
-                _ => Expected::Anything,
+                "value" | "Value" if self.has_secret_name => Treatment::Secret,
+                "name" | "Name" | "key" | "Key" | "header" | "field" | "variable" => Treatment::Name,
+                _ => Treatment::Anything,
             },
         };
     }

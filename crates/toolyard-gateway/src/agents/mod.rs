@@ -8,8 +8,10 @@
 //! run_observer.rs    forwards updates, approval requests and input requests of a run
 //! orphaned_runs.rs   resumes detached runs whose process died
 //! ask_agent.rs       the tool `ask_agent`; with_ask_agent.rs adds it to a tool service
-//! run_text.rs        what clients read about a run
+//! run_text.rs        texts for clients about a run without an answer yet: progress lines, notices
+//! unix_time.rs       Unix time as the run log stores it
 //! api/               HTTP: /v1 (OpenAI-compatible) and /runs
+//! testing.rs         agents with a scripted model, for tests
 //! ```
 
 mod active_runs;

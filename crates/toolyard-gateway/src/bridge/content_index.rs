@@ -65,7 +65,9 @@ pub(super) struct ContentRoute {
 /// A skill folder that is exposed under another URI.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Relocation {
+    /// The folder URI that clients see.
     pub(super) exposed: String,
+    /// The folder URI on the server.
     pub(super) own: String,
 }
 

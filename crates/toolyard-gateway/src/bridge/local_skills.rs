@@ -47,7 +47,7 @@ impl LocalSkills {
     pub fn new(folders: Vec<PathBuf>) -> Self {
         let (digests, folder_uris, logged_warnings) = (Mutex::default(), Mutex::default(), Mutex::default());
         let skills = Self { shared: Arc::new(Shared { folders, digests, folder_uris, logged_warnings }) };
-        // The content index must know from the start which URIs are taken.
+        // `folder_uris` is asked before the first `list`, so that no server can claim a URI of a local skill.
         skills.shared.load();
         skills
     }
@@ -224,22 +224,22 @@ fn read(skill: &LocalSkill, uri: &str) -> Result<Value, RpcError> {
 /// The direct children of a folder of a skill.
 fn read_directory(skill: &LocalSkill, uri: &str) -> Result<Value, RpcError> {
     let folder = uri.strip_suffix('/').unwrap_or(uri);
-    let is_folder = |path: &[String]| skill.uri(path) == folder;
-    let depth = if skill.folder_uri().strip_suffix('/') == Some(folder) {
+    let is_requested_folder = |path: &[String]| skill.uri(path) == folder;
+    let folder_depth = if skill.folder_uri().strip_suffix('/') == Some(folder) {
         Some(0)
     } else {
         skill.files.iter().find_map(|file| {
-            (1..file.path.len()).find(|depth| file.path.get(..*depth).is_some_and(is_folder))
+            (1..file.path.len()).find(|depth| file.path.get(..*depth).is_some_and(is_requested_folder))
         })
     };
-    let Some(depth) = depth else {
+    let Some(folder_depth) = folder_depth else {
         return Err(rpc_error(error_code::INVALID_PARAMS, format!("{uri} is not a folder")));
     };
     let (mut children, mut folders) = (Vec::new(), BTreeSet::new());
     for file in &skill.files {
-        let is_inside = depth == 0 || file.path.get(..depth).is_some_and(is_folder);
-        let (true, Some(name)) = (is_inside, file.path.get(depth)) else { continue };
-        let path = file.path.get(..=depth).unwrap_or_default();
+        let is_inside = folder_depth == 0 || file.path.get(..folder_depth).is_some_and(is_requested_folder);
+        let (true, Some(name)) = (is_inside, file.path.get(folder_depth)) else { continue };
+        let path = file.path.get(..=folder_depth).unwrap_or_default();
         let uri = skill.uri(path);
         if path.len() < file.path.len() {
             if folders.insert(uri.clone()) {

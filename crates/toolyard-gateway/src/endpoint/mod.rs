@@ -52,8 +52,8 @@ impl GatewayConfig {
         }
     }
 
-    /// Builds the server. From now on the upstream servers are kept running: unknown ones are started once to learn their
-    /// tools, and failed ones are restarted.
+    /// Builds the server. From now on the upstream servers are supervised: a server that was never reached is started once to
+    /// read its tools, and a server that fails is restarted.
     pub fn build(self, mut config: ServerConfig) -> McpServer {
         config.instructions.get_or_insert_with(|| INSTRUCTIONS.to_owned());
         let skill_folders = self.skill_folders;
@@ -65,7 +65,7 @@ impl GatewayConfig {
             journal: self.journal,
         };
         let server = McpServer::new(config, builder.endpoint(self.main_profile, self.agents));
-        // Agents are limited to the main profile, so a narrower one must not reach them.
+        // An agent may use all tools of the main profile. Clients of another profile must not reach them through an agent.
         self.profiles.into_iter().fold(server, |server, profile| {
             server.with_endpoint(profile.name.to_string(), builder.endpoint(profile, None))
         })
@@ -93,9 +93,10 @@ struct EndpointBuilder {
 impl EndpointBuilder {
     fn endpoint(&self, profile: Profile, agents: Option<AgentService>) -> Endpoint {
         let includes_content = profile.includes_content();
+        // Local skills are served all or none: `skill:` stands for all of them, as in the pattern `skill:*`.
         let skills =
             self.skills.clone().filter(|_| includes_content && profile.includes_source(SKILL_SOURCE_PREFIX));
-        let servers = self.servers.as_ref().map(|manager| {
+        let bridge = self.servers.as_ref().map(|manager| {
             let profile = profile.clone();
             let filter = move |id: &SourceId| profile.includes_source(id.as_str());
             Arc::new(ServerContentBridge::new(Arc::clone(manager), filter, skills.clone()))
@@ -107,9 +108,9 @@ impl EndpointBuilder {
         };
         let results = Some(Arc::clone(&self.results) as Arc<dyn ContentService>);
         let skills = skills.map(|skills| skills as _);
-        let content = servers.clone().filter(|_| includes_content).map(|servers| servers as _);
+        let content = bridge.clone().filter(|_| includes_content).map(|bridge| bridge as _);
         endpoint.content = [results, skills, content].into_iter().flatten().collect();
-        endpoint.readiness = servers.map(|servers| servers as _);
+        endpoint.readiness = bridge.map(|bridge| bridge as _);
         endpoint
     }
 
@@ -117,7 +118,8 @@ impl EndpointBuilder {
         let service = HubService::new(Arc::clone(&self.hub), profile);
         match &self.journal {
             Some(journal) => {
-                service.with_journal(Arc::clone(journal), format!("serve-{}", std::process::id()))
+                let lease_owner = format!("serve-{}", std::process::id());
+                service.with_journal(Arc::clone(journal), lease_owner)
             }
             None => service,
         }

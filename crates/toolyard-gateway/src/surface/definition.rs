@@ -23,7 +23,7 @@ pub(super) fn definition_size(spec: &ToolSpec) -> usize {
     }
 }
 
-/// The definition of a tool that no server sent.
+/// The definition built from the spec, for a tool that no server sent or whose JSON cannot be renamed.
 fn from_spec(spec: &ToolSpec, name: &str) -> RawJson {
     let mut fields = Map::new();
     let mut put = |key: &str, value: Value| fields.insert(key.to_owned(), value);
@@ -90,6 +90,7 @@ mod tests {
     }
 
     proptest! {
+        /// The keys are of `[a-m]`, so that none is `name`.
         #[test]
         fn the_rest_stays_byte_for_byte(before in "[ \\n]{0,3}", key in "[a-m]{1,5}", text in "\\PC{0,20}", name in "[a-z.]{1,10}") {
             let value = Value::from(text);

@@ -1,7 +1,7 @@
 //! A small gzip file that is large when decompressed.
 
 /// About `megabytes` of zeros as gzip, some 150 times smaller: one literal, then copies of 258 bytes from one byte back.
-pub(crate) fn gzip(megabytes: usize) -> Vec<u8> {
+pub(crate) fn gzip_megabytes(megabytes: usize) -> Vec<u8> {
     let mut bits =
         BitWriter { bytes: vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255], pending: 0, pending_bits: 0 };
     // The header of the last block, with fixed Huffman codes.

@@ -21,19 +21,16 @@ const EVENTS: &str = "Content-Type: text/event-stream\r\n";
 const SILENCE: Duration = Duration::from_secs(60);
 
 /// Sends the response of the case. Returns whether there is one.
-pub(crate) fn send_hostile(name: &str, call: &HttpCall, stream: &mut TcpStream) -> io::Result<bool> {
-    if send_redirect(name, call, stream)? || send_status(name, stream)? || send_head(name, call, stream)? {
-        return Ok(true);
-    }
-    if is_length_case(name) {
-        send_wrong_length(name, call, stream)?;
-        return Ok(true);
-    }
-    send_body(name, call, stream)
+pub(crate) fn send_hostile(case: &str, call: &HttpCall, stream: &mut TcpStream) -> io::Result<bool> {
+    Ok(send_redirect(case, call, stream)?
+        || send_status(case, stream)?
+        || send_head(case, call, stream)?
+        || send_wrong_length(case, call, stream)?
+        || send_body(case, call, stream)?)
 }
 
-fn send_redirect(name: &str, call: &HttpCall, stream: &mut TcpStream) -> io::Result<bool> {
-    let (status, location) = match name {
+fn send_redirect(case: &str, call: &HttpCall, stream: &mut TcpStream) -> io::Result<bool> {
+    let (status, location) = match case {
         "redirect-loop" => ("307 Temporary Redirect", format!("http://127.0.0.1:{}/mcp", call.port)),
         "redirect-303" => ("303 See Other", "/elsewhere".to_owned()),
         "redirect-301" => ("301 Moved Permanently", "/elsewhere".to_owned()),
@@ -46,7 +43,7 @@ fn send_redirect(name: &str, call: &HttpCall, stream: &mut TcpStream) -> io::Res
         "redirect-userinfo" => {
             ("307 Temporary Redirect", format!("http://user:pw@127.0.0.1:{}/mcp", call.port))
         }
-        "redirect-nowhere" => ("307 Temporary Redirect", "http://[".to_owned()),
+        "redirect-invalid-url" => ("307 Temporary Redirect", "http://[".to_owned()),
         "redirect-1mb" => ("307 Temporary Redirect", "a".repeat(1 << 20)),
         _ => return Ok(false),
     };
@@ -54,9 +51,9 @@ fn send_redirect(name: &str, call: &HttpCall, stream: &mut TcpStream) -> io::Res
     Ok(true)
 }
 
-fn send_status(name: &str, stream: &mut TcpStream) -> io::Result<bool> {
+fn send_status(case: &str, stream: &mut TcpStream) -> io::Result<bool> {
     let html = "<html><script>alert(1)</script>\u{1b}[2J</html>";
-    match name {
+    match case {
         "html-200" => respond(stream, "200 OK", "Content-Type: text/html\r\n", html)?,
         "status-500" => respond(stream, "500 Oh No", "Content-Type: text/html\r\n", html)?,
         "status-503" => respond(stream, "503 Busy", "Retry-After: 99999999999\r\n", "")?,
@@ -89,12 +86,12 @@ fn send_status(name: &str, stream: &mut TcpStream) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Invalid and endless heads.
+/// Heads that are invalid, endless or missing, and compressed bodies.
 #[expect(clippy::too_many_lines, reason = "a table of cases")]
-fn send_head(name: &str, call: &HttpCall, stream: &mut TcpStream) -> io::Result<bool> {
+fn send_head(case: &str, call: &HttpCall, stream: &mut TcpStream) -> io::Result<bool> {
     let body = call.request.as_ref().and_then(|request| valid_response(request, LEGACY)).unwrap_or_default();
     let json_headers = |header: String| format!("{JSON}{header}\r\n");
-    match name {
+    match case {
         "tls" => stream
             .write_all(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03garbage that goes on for a while")?,
         "not-http" => stream.write_all(b"SSH-2.0-OpenSSH_9.6\r\n")?,
@@ -145,21 +142,21 @@ fn send_head(name: &str, call: &HttpCall, stream: &mut TcpStream) -> io::Result<
                 format!("HTTP/1.1 200 OK\r\n{JSON}Content-Encoding: gzip\r\nConnection: close\r\n\r\n")
                     .as_bytes(),
             )?;
-            stream.write_all(&gzip_bomb::gzip(1_000))?;
+            stream.write_all(&gzip_bomb::gzip_megabytes(1_000))?;
         }
         "gzip-bomb-error" => {
             stream.write_all(
                 format!("HTTP/1.1 400 No\r\n{JSON}Content-Encoding: gzip\r\nConnection: close\r\n\r\n")
                     .as_bytes(),
             )?;
-            stream.write_all(&gzip_bomb::gzip(1_000))?;
+            stream.write_all(&gzip_bomb::gzip_megabytes(1_000))?;
         }
         "gzip-bomb-events" => {
             stream.write_all(
                 format!("HTTP/1.1 200 OK\r\n{EVENTS}Content-Encoding: gzip\r\nConnection: close\r\n\r\n")
                     .as_bytes(),
             )?;
-            stream.write_all(&gzip_bomb::gzip(1_000))?;
+            stream.write_all(&gzip_bomb::gzip_megabytes(1_000))?;
         }
         "unknown-encoding" => {
             respond(stream, "200 OK", &json_headers("Content-Encoding: zstd, br, gzip".to_owned()), &body)?;
@@ -169,20 +166,15 @@ fn send_head(name: &str, call: &HttpCall, stream: &mut TcpStream) -> io::Result<
     Ok(true)
 }
 
-/// Cases about the length of a body.
-fn is_length_case(name: &str) -> bool {
-    name.starts_with("length-") || name.starts_with("chunk")
-}
-
 /// Sends a response whose length is wrong or never reached.
-fn send_wrong_length(name: &str, call: &HttpCall, stream: &mut TcpStream) -> io::Result<()> {
+fn send_wrong_length(case: &str, call: &HttpCall, stream: &mut TcpStream) -> io::Result<bool> {
     let body = call.request.as_ref().and_then(|request| valid_response(request, MODERN)).unwrap_or_default();
     let mut send = |header: &str, body: &[u8]| {
         let head = format!("HTTP/1.1 200 OK\r\n{JSON}{header}\r\n\r\n");
         stream.write_all(head.as_bytes())?;
         stream.write_all(body)
     };
-    match name {
+    match case {
         "length-short" => send("Content-Length: 10", body.as_bytes()),
         "length-long" => send("Content-Length: 100000", body.as_bytes()),
         "length-100mb" => {
@@ -215,12 +207,13 @@ fn send_wrong_length(name: &str, call: &HttpCall, stream: &mut TcpStream) -> io:
             send("Transfer-Encoding: chunked", format!("{:x}\r\n{body}\r\n0\r\n", body.len()).as_bytes())?;
             send_endlessly(stream, b"X-Trailer: one more\r\n")
         }
-        _ => Ok(()),
-    }
+        _ => return Ok(false),
+    }?;
+    Ok(true)
 }
 
-/// Bodies that do not end, or not as they should.
-fn send_body(name: &str, call: &HttpCall, stream: &mut TcpStream) -> io::Result<bool> {
+/// Bodies and event streams that are endless, slow or cut off, or hold something unexpected.
+fn send_body(case: &str, call: &HttpCall, stream: &mut TcpStream) -> io::Result<bool> {
     let valid_response =
         call.request.as_ref().and_then(|request| valid_response(request, MODERN)).unwrap_or_default();
     let id = call.request.as_ref().map(Request::numeric_id).unwrap_or_default();
@@ -229,7 +222,7 @@ fn send_body(name: &str, call: &HttpCall, stream: &mut TcpStream) -> io::Result<
         if repeated.is_empty() { Ok(()) } else { send_endlessly(stream, repeated) }
     };
     let response_to_another = json!({"jsonrpc": "2.0", "id": id + 1, "result": text_result("poison")});
-    match name {
+    match case {
         "endless-events" => {
             send_events(
                 "",
@@ -293,7 +286,7 @@ pub(crate) fn send_endpoint(case: &str, port: u16, stream: &mut TcpStream) -> io
             sleep(SILENCE);
             return Ok(true);
         }
-        "endpoint-end" => return Ok(true),
+        "endpoint-stream-ends" => return Ok(true),
         _ => return Ok(false),
     };
     stream.write_all(format!("event: endpoint\ndata: {endpoint}\n\n").as_bytes())?;
@@ -309,7 +302,7 @@ pub(crate) fn send_endlessly(stream: &mut TcpStream, piece: &[u8]) -> io::Result
     }
 }
 
-/// Sends one byte a second.
+/// Sends the bytes over and over, one a second, until the client disconnects.
 fn send_slowly(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<()> {
     for byte in bytes.iter().cycle() {
         stream.write_all(&[*byte])?;

@@ -8,7 +8,7 @@ use super::{
     ServerSettings,
     redacted::safe_preview,
     template::{Piece, Template},
-    value_syntax::{is_http_url, is_variable_name, variable_name},
+    value_syntax::{is_http_url, is_variable_name, to_variable_name},
 };
 
 /// A secret that was replaced with a reference.
@@ -35,23 +35,23 @@ pub(super) fn extract_secrets(settings: &mut ServerSettings, server: &str) -> Ve
     let taken = settings.variables();
     let mut extractor = SecretExtractor { server, taken, found: Vec::new() };
     for (name, text) in &mut settings.env {
-        let variable = if is_variable_name(name) { name.clone() } else { variable_name(&[server, name]) };
+        let variable = if is_variable_name(name) { name.clone() } else { to_variable_name(&[server, name]) };
         extractor.extract_named(format!("env.{}", safe_preview(name)), name, text, &variable);
     }
     for (name, text) in &mut settings.headers {
         let is_token = name.eq_ignore_ascii_case("authorization");
-        let variable = variable_name(&[server, if is_token { "token" } else { name }]);
+        let variable = to_variable_name(&[server, if is_token { "token" } else { name }]);
         extractor.extract_named(format!("headers.{}", safe_preview(name)), name, text, &variable);
     }
     if let Some(text) = settings.oauth.as_mut().and_then(|oauth| oauth.client_secret.as_mut()) {
-        let variable = variable_name(&[server, "client secret"]);
+        let variable = to_variable_name(&[server, "client secret"]);
         extractor.extract_named("oauth.client_secret".to_owned(), "client_secret", text, &variable);
     }
     if let Some(url) = &mut settings.url {
         extractor.extract_from_url("url", url);
     }
     if let Some(command) = &mut settings.command {
-        extractor.extract_unnamed("command".to_owned(), command, &variable_name(&[server, "command"]));
+        extractor.extract_unnamed("command".to_owned(), command, &to_variable_name(&[server, "command"]));
     }
     extractor.extract_from_arguments(&mut settings.args);
     extractor.found
@@ -108,7 +108,7 @@ impl SecretExtractor<'_> {
             let flag = previous.trim_start_matches('-');
             let variable = |name: &str| {
                 let numbered = format!("argument {index}");
-                variable_name(&[self.server, if name.is_empty() { &numbered } else { name }])
+                to_variable_name(&[self.server, if name.is_empty() { &numbered } else { name }])
             };
             let follows_flag = previous.starts_with('-') && !previous.contains('=') && !text.starts_with('-');
             let pair = serde_json::to_string(&[previous.as_str(), text.as_str()]).unwrap_or_default();
@@ -158,7 +158,7 @@ impl SecretExtractor<'_> {
         if redact(&text) == text {
             *url = text;
         } else {
-            let variable = self.free_variable(&variable_name(&[self.server, "url"]), url);
+            let variable = self.free_variable(&to_variable_name(&[self.server, "url"]), url);
             self.record(field.to_owned(), &variable, url);
             *url = format!("${{{variable}}}");
         }
@@ -179,7 +179,7 @@ impl SecretExtractor<'_> {
                 if key.is_empty() { !is_host && has_long_token(value) } else { is_secret(key, value) };
             extracted.push_text(&kept);
             if is_secret_part {
-                let name = variable_name(&[self.server, if key.is_empty() { "token" } else { key }]);
+                let name = to_variable_name(&[self.server, if key.is_empty() { "token" } else { key }]);
                 let variable = self.free_variable(&name, value);
                 self.record(field.to_owned(), &variable, value);
                 extracted.pieces.push(Piece::Reference { variable, default: None });

@@ -97,7 +97,7 @@ fn invalid_settings_have_helpful_messages() {
     server `excel`: `url` must start with `http://` or `https://`
     server `excel`: `url` must start with `http://` or `https://`
     server `excel`: args[0]: `${input:…}` works only in VS Code: set an environment variable and write `${VAR}`
-    server `excel`: env.A: write `${VAR}` for `${env:VAR}`
+    server `excel`: env.A: write `${VAR}` instead of `${env:VAR}`
     server `excel`: env.A: `${` without `}`; write `$$` for a dollar sign before a brace
     server `excel`: `A=B` is not a valid environment variable name
     server `excel`: `a�b` is not a valid header name

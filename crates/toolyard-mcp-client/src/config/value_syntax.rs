@@ -4,7 +4,7 @@
 const MAX_VARIABLE_NAME_CHARS: usize = 100;
 
 /// An environment variable name made of words: `my-server`, `api key` → `MY_SERVER_API_KEY`.
-pub(super) fn variable_name(words: &[&str]) -> String {
+pub(super) fn to_variable_name(words: &[&str]) -> String {
     let mut name = String::new();
     for character in words.join("_").chars().take(MAX_VARIABLE_NAME_CHARS) {
         if character.is_ascii_alphanumeric() {

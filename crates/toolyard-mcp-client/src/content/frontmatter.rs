@@ -54,10 +54,14 @@ mod tests {
 
     #[test]
     fn invalid_frontmatter_is_an_error() {
-        let endless = format!("---\nname: {}\n---\n", "x".repeat(MAX_FRONTMATTER_BYTES));
-        for text in ["", "name: x", "---\nname: x\n", "---\n- a\n---\n", "---\n\t:\n---\n", &endless] {
+        let too_long = format!("---\nname: {}\n---\n", "x".repeat(MAX_FRONTMATTER_BYTES));
+        for text in ["", "name: x", "---\nname: x\n", "---\n- a\n---\n", "---\n\t:\n---\n", &too_long] {
             assert!(parse_frontmatter(text).is_err(), "{text:.40}");
         }
+    }
+
+    #[test]
+    fn byte_order_mark_and_crlf_are_accepted() {
         assert_eq!(parse_frontmatter("\u{feff}---\r\nname: x\r\n---").unwrap()["name"], "x");
     }
 }

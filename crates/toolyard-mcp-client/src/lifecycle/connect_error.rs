@@ -1,4 +1,4 @@
-//! Why there is no session.
+//! Why a server could not be connected.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use toolyard_mcp::{RpcError, WireError};
 
 use crate::{session::error::RequestError, transport::error::TransportError};
 
-/// Why there is no session.
+/// Why a server could not be connected.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
@@ -22,7 +22,7 @@ pub enum ConnectError {
         stderr: String,
     },
     /// The server responded with an error.
-    #[error("the server refused the connection: {0}")]
+    #[error("the server responded with an error: {0}")]
     Refused(RpcError),
     /// The server speaks only revisions that we do not.
     #[error("unsupported protocol revision {0}")]
@@ -33,7 +33,7 @@ pub enum ConnectError {
     /// Any other failure of a request.
     #[error(transparent)]
     Request(RequestError),
-    /// The server failed a moment ago and waits for its next retry.
+    /// The server failed recently, and Toolyard waits before it retries.
     #[error("{reason}; retry in {} s", .retry_in.as_secs_f64().ceil())]
     TemporarilyUnavailable {
         /// The failure.

@@ -143,7 +143,7 @@ hostile! {
         handshake_number: Connect => NoConnection("invalid result of");
         handshake_list: Connect => NoConnection("invalid result of");
         handshake_deep: Connect => NoConnection("nested more than 128 levels deep");
-        handshake_error_10mb: Connect => NoConnection("refused the connection");
+        handshake_error_10mb: Connect => NoConnection("responded with an error");
 
         // The list of tools.
         many_tools: Connect => NoConnection("5000");
@@ -191,7 +191,7 @@ hostile! {
         version_not_a_string: Connect => NoConnection("invalid result of initialize");
         handshake_null: Connect => NoConnection("invalid result of initialize");
         handshake_empty: Connect => NoConnection("invalid result of initialize");
-        handshake_error_text: Connect => NoConnection("refused the connection");
+        handshake_error_text: Connect => NoConnection("responded with an error");
         list_changed_flood: Call => Good;
         list_changes_endless: Call => Good;
         flood_when_idle: Call => Good;
@@ -218,7 +218,7 @@ hostile! {
         redirect_file: Call => Fails(ResponseLost, "redirects");
         redirect_metadata: Call => Fails(ResponseLost, "redirects");
         redirect_userinfo: Call => Fails(ResponseLost, "redirects");
-        redirect_nowhere: Call => Fails(ResponseLost, "redirects");
+        redirect_invalid_url: Call => Fails(ResponseLost, "redirects");
         redirect_1mb: Call => Anything;
 
         // Statuses and heads.
@@ -366,7 +366,7 @@ hostile! {
         endpoint_empty: Connect => Anything;
         endpoint_never: Connect => NoConnection("");
         endpoint_silence: Connect => NoConnection("no endpoint event within");
-        endpoint_end: Connect => NoConnection("");
+        endpoint_stream_ends: Connect => NoConnection("");
         stream_ends: Call => Fails(ResponseLost, "");
         half_an_event: Call => Fails(ResponseLost, "");
         silence: Call => Fails(Timeout, "no response or progress from the server for 1 s");

@@ -48,6 +48,7 @@ async fn shutdown_waits_for_calls() {
 #[tokio::test]
 async fn the_health_check_reports_shutdown() {
     let server = with_shutdown_grace(Duration::from_secs(8)).await;
+    // The health check accepts every Host.
     let health = "GET /healthz HTTP/1.1\r\nHost: elsewhere.example\r\n\r\n";
     let mut stream = TcpStream::connect(&server.address).await.unwrap();
     stream.write_all(health.as_bytes()).await.unwrap();
@@ -76,6 +77,7 @@ async fn a_request_during_shutdown_is_the_last_on_its_connection() {
     assert!(first.starts_with("http/1.1 200") && !first.contains("connection: close"), "{first}");
     let began = Instant::now();
     let closing = tokio::spawn(server.close());
+    // Until the listener is closed.
     while TcpStream::connect(&address).await.is_ok() && began.elapsed() < Duration::from_secs(5) {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
@@ -92,7 +94,7 @@ async fn a_request_during_shutdown_is_the_last_on_its_connection() {
 async fn connections_in_the_backlog_are_served() {
     let server = with_shutdown_grace(Duration::from_secs(8)).await;
     let address = server.address.clone();
-    // No await in between: the server cannot accept before it is told to stop.
+    // The runtime has one thread and nothing here awaits, so the server cannot accept before it is told to stop.
     let mut streams: Vec<std::net::TcpStream> =
         (0..20).map(|_| std::net::TcpStream::connect(&address).unwrap()).collect();
     for stream in &mut streams {

@@ -7,7 +7,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use super::WireLimits;
 use crate::WireError;
 
-/// Bytes to read ahead per connection. Longer lines are read into their own buffer.
+/// Bytes to read ahead per connection. The rest of a longer JSON line is read directly into the buffer of the line.
 const READ_AHEAD_BYTES: usize = 8 << 10;
 /// Bytes per read into a long line.
 const READ_STEP_BYTES: u64 = 64 << 10;
@@ -17,8 +17,8 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 #[derive(Debug)]
 pub struct LineReader<R> {
     reader: R,
-    message_bytes: usize,
-    noise_bytes: usize,
+    max_message_bytes: usize,
+    max_noise_bytes: usize,
     /// Bytes read ahead; those from `ahead_start` on are unprocessed.
     ahead: Vec<u8>,
     ahead_start: usize,
@@ -65,8 +65,8 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     pub fn new(reader: R, limits: &WireLimits) -> Self {
         Self {
             reader,
-            message_bytes: limits.message_bytes,
-            noise_bytes: limits.noise_bytes,
+            max_message_bytes: limits.message_bytes,
+            max_noise_bytes: limits.noise_bytes,
             ahead: Vec::new(),
             ahead_start: 0,
             line: Vec::new(),
@@ -103,7 +103,8 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         let end = memchr::memchr(b'\n', rest);
         let part = rest.get(..end.unwrap_or(rest.len())).unwrap_or_default();
         self.ahead_start += part.len() + usize::from(end.is_some());
-        let appended = append(&mut self.line, &mut self.kind, part, self.message_bytes, self.noise_bytes);
+        let appended =
+            append(&mut self.line, &mut self.kind, part, self.max_message_bytes, self.max_noise_bytes);
         if end.is_some() {
             // The rejected line ends here: nothing is left to skip.
             return appended.inspect_err(|_| self.kind = LineKind::Blank).and_then(|()| self.finish());
@@ -125,19 +126,19 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     }
 
     async fn fill_line(&mut self) -> Result<Option<Line>, LineError> {
-        grow(&mut self.line, READ_AHEAD_BYTES, self.message_bytes);
+        grow(&mut self.line, READ_AHEAD_BYTES, self.max_message_bytes);
         let before = self.line.len();
         self.ended = (&mut self.reader).take(READ_STEP_BYTES).read_buf(&mut self.line).await? == 0;
         let new_bytes = self.line.get(before..).unwrap_or_default();
         let Some(end) = memchr::memchr(b'\n', new_bytes) else {
-            check_length(&mut self.line, &mut self.kind, self.message_bytes)?;
+            check_length(&mut self.line, &mut self.kind, self.max_message_bytes)?;
             return Ok(None);
         };
         self.ahead_start = 0;
         self.ahead.clear();
         self.ahead.extend_from_slice(new_bytes.get(end + 1..).unwrap_or_default());
         self.line.truncate(before + end);
-        check_length(&mut self.line, &mut self.kind, self.message_bytes)
+        check_length(&mut self.line, &mut self.kind, self.max_message_bytes)
             .inspect_err(|_| self.kind = LineKind::Blank)?;
         Ok(self.finish()?)
     }
@@ -177,40 +178,40 @@ fn append(
     line: &mut Vec<u8>,
     kind: &mut LineKind,
     part: &[u8],
-    message_bytes: usize,
-    noise_bytes: usize,
+    max_message_bytes: usize,
+    max_noise_bytes: usize,
 ) -> Result<(), WireError> {
     let room = match kind {
         LineKind::Rejected => return Ok(()),
-        LineKind::Noise => noise_bytes.saturating_sub(line.len()),
+        LineKind::Noise => max_noise_bytes.saturating_sub(line.len()),
         LineKind::Blank | LineKind::Json => part.len(),
     };
     let part = part.get(..room.min(part.len())).unwrap_or_default();
-    grow(line, part.len(), message_bytes);
+    grow(line, part.len(), max_message_bytes);
     line.extend_from_slice(part);
     if *kind == LineKind::Blank {
-        *kind = line_kind(line, noise_bytes);
+        *kind = line_kind(line, max_noise_bytes);
     }
     match kind {
-        LineKind::Json => check_length(line, kind, message_bytes),
+        LineKind::Json => check_length(line, kind, max_message_bytes),
         LineKind::Noise => {
-            line.truncate(noise_bytes);
+            line.truncate(max_noise_bytes);
             Ok(())
         }
         LineKind::Blank | LineKind::Rejected => Ok(()),
     }
 }
 
-/// The kind of a line, by its first byte that is not whitespace.
-fn line_kind(line: &[u8], noise_bytes: usize) -> LineKind {
-    // A carriage return may belong to the line ending.
+/// The kind of a line, by its first byte that is not whitespace. Whitespace beyond `max_noise_bytes` is noise.
+fn line_kind(line: &[u8], max_noise_bytes: usize) -> LineKind {
+    // Not counted towards the limit: it may belong to the line ending.
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let is_partial_mark = line.len() < BYTE_ORDER_MARK.len() && BYTE_ORDER_MARK.starts_with(line);
     let text = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line).trim_ascii_start();
     match text.first() {
         Some(b'{' | b'[') => LineKind::Json,
         Some(_) if !is_partial_mark => LineKind::Noise,
-        _ if line.len() > noise_bytes => LineKind::Noise,
+        _ if line.len() > max_noise_bytes => LineKind::Noise,
         _ => LineKind::Blank,
     }
 }
@@ -226,7 +227,7 @@ fn check_length(line: &mut Vec<u8>, kind: &mut LineKind, limit: usize) -> Result
     Err(WireError::TooLong { what: "a message", limit })
 }
 
-/// Grows a line: doubles its capacity, but to little more than the limit.
+/// Grows a line: doubles its capacity, at most to [`READ_AHEAD_BYTES`] beyond the limit.
 fn grow(line: &mut Vec<u8>, additional: usize, limit: usize) {
     if line.capacity() - line.len() < additional {
         let needed = line.len() + additional;

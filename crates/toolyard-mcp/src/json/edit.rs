@@ -20,7 +20,7 @@ pub enum FieldEdit {
 /// Copies an object, applying `edit` to each field. Anything but an object becomes an empty object.
 pub fn edit_fields(object: &RawJson, mut edit: impl FnMut(&str, &RawJson) -> FieldEdit) -> JsonObject {
     let mut edited = JsonObject::new();
-    // Fields before a syntax error count.
+    // An error (not an object, or invalid JSON in an unchecked `RawJson`) ends the copy; the fields before it are kept.
     let _ = each_field(&mut JsonCursor::of(object), |key, cursor| {
         let value = object.part(cursor.next_value()?);
         let so_far = std::mem::take(&mut edited);

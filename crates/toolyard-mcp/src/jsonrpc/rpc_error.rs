@@ -32,13 +32,15 @@ impl RpcError {
         }
     }
 
-    /// Reads the field `error`, which may be anything: a bare string or an incomplete object still reports a failure.
-    pub(crate) fn read(error: JsonText<'_>, text: &SharedText) -> Self {
+    /// Reads the field `error` of a message, which may be anything: a bare string or an incomplete object still reports a failure.
+    pub(crate) fn read(error: JsonText<'_>, message_text: &SharedText) -> Self {
         match read_fields(error) {
             Ok(Some((code, message, data))) => Self {
                 code: code.map_or(0, parse_code),
                 message: sanitized_text(message.unwrap_or(error)),
-                data: data.filter(|data| data.get().len() <= MAX_DATA_BYTES).map(|data| text.part(data)),
+                data: data
+                    .filter(|data| data.get().len() <= MAX_DATA_BYTES)
+                    .map(|data| message_text.part(data)),
             },
             _ => Self { code: 0, message: sanitized_text(error), data: None },
         }
@@ -48,6 +50,7 @@ impl RpcError {
 type Fields<'t> = (Option<JsonText<'t>>, Option<JsonText<'t>>, Option<JsonText<'t>>);
 
 fn read_fields(error: JsonText<'_>) -> Result<Option<Fields<'_>>, JsonError> {
+    // No limit on nesting beyond that of the cursor itself, which is 128 levels.
     let mut cursor = JsonCursor::new(error.get(), usize::MAX);
     if !cursor.enter_object()? {
         return Ok(None);

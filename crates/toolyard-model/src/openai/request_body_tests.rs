@@ -12,6 +12,7 @@ fn request() -> ModelRequest {
         arguments: arguments.into(),
     };
     let mut calling_message = ModelMessage::assistant("");
+    // Invalid arguments are repaired, or replaced by an empty object.
     calling_message.calls = vec![call("{\"zone\": 1}"), call("{'zone': 1,}"), call("nonsense"), call("")];
     let mut result = ModelMessage::new(Role::Tool, "noon");
     result.call_id = Some("c1".into());
@@ -36,7 +37,7 @@ fn request() -> ModelRequest {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "one long value")]
-fn requests_use_the_modern_form_first() {
+fn the_default_dialect_sends_all_fields() {
     let body = request_body(&OpenAiConfig::new("local", "http://x", "qwen"), &request(), Dialect::default());
     insta::assert_snapshot!(serde_json::to_string_pretty(&body).unwrap(), @r#"
     {
@@ -170,7 +171,7 @@ fn only_rejected_fields_are_omitted() {
     dialect = dialect.adapt("Invalid schema for response_format: 'additionalProperties'", &sent).unwrap();
     let sent = request_body(&config, &request(), dialect);
     assert_eq!(sent.pointer("/response_format/json_schema/strict"), Some(&json!(false)));
-    // Nothing more can be omitted, so that requests end.
+    // Each adaptation happens once, so that retries end.
     for message in ["stream_options", "max_completion_tokens", "temperature", "strict", "something else"] {
         assert_eq!(dialect.adapt(message, &sent), None, "{message}");
     }

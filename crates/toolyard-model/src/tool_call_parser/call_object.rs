@@ -19,8 +19,7 @@ pub(super) enum Interpretation {
     Calls(Vec<ParsedToolCall>),
     /// A description of tools, or a call with placeholders.
     Example,
-    /// Not a call.
-    Other,
+    NoCall,
 }
 
 /// Fields that hold the tool's name, the most specific first.
@@ -79,19 +78,19 @@ pub(super) fn interpret_value(
         // A call encoded as a string.
         Value::String(text) if text.trim_start().starts_with(['{', '[']) => match parse_prefix(text) {
             Ok((inner @ (Value::Object(_) | Value::Array(_)), _)) => interpret_value(&inner, markup, is_tool),
-            _ => Interpretation::Other,
+            _ => Interpretation::NoCall,
         },
-        _ => Interpretation::Other,
+        _ => Interpretation::NoCall,
     }
 }
 
 fn interpret_list(items: &[Value], markup: Markup, is_tool: &dyn Fn(&str) -> bool) -> Interpretation {
     if items.is_empty() && markup == Markup::Untagged {
-        return Interpretation::Other;
+        return Interpretation::NoCall;
     }
     let mut calls = Vec::new();
     for item in items {
-        let Value::Object(map) = item else { return Interpretation::Other };
+        let Value::Object(map) = item else { return Interpretation::NoCall };
         match interpret_object(map, markup, is_tool) {
             Interpretation::Calls(call) => calls.extend(call),
             other => return other,
@@ -127,9 +126,9 @@ fn interpret_object(
     let arguments = match arguments_value {
         Some(value) => match parse_argument_value(value) {
             Some(arguments) => arguments,
-            None => return Interpretation::Other,
+            None => return Interpretation::NoCall,
         },
-        None if markup == Markup::Untagged => return Interpretation::Other,
+        None if markup == Markup::Untagged => return Interpretation::NoCall,
         // The arguments stand beside the name.
         None => {
             let is_argument =
@@ -155,7 +154,7 @@ fn interpret_keyed_object(
                 ParsedToolCall { id: None, name: name.clone(), arguments: arguments.clone(), source: None };
             check_call(call, markup, is_tool)
         }
-        _ => Interpretation::Other,
+        _ => Interpretation::NoCall,
     }
 }
 
@@ -175,7 +174,7 @@ pub(super) fn check_call(
         return Interpretation::Example;
     }
     if !is_known && markup == Markup::Untagged {
-        return Interpretation::Other;
+        return Interpretation::NoCall;
     }
     Interpretation::Calls(vec![call])
 }

@@ -22,7 +22,7 @@ fn describe(value: &Value, markup: Markup) -> String {
             calls.iter().map(text).collect::<Vec<_>>().join(" ")
         }
         Interpretation::Example => "example".to_owned(),
-        Interpretation::Other => "other".to_owned(),
+        Interpretation::NoCall => "other".to_owned(),
     }
 }
 

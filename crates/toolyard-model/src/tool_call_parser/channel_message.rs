@@ -8,7 +8,8 @@ use super::{
 
 const MAX_HEADER_BYTES: usize = 300;
 
-/// Matches a message; `text` starts with its header.
+/// Matches a message; `text` starts with its token `<|channel|>` or `<|start|>`. Without `<|message|>` within
+/// [`MAX_HEADER_BYTES`] it is no message: the first byte is text, and the parser goes on after it.
 pub(super) fn match_message(text: &str, context: ParseContext<'_>) -> Element {
     let limit = (0..=text.len().min(MAX_HEADER_BYTES)).rev().find(|at| text.is_char_boundary(*at));
     let start = text.get(..limit.unwrap_or(0)).unwrap_or_default();
@@ -23,10 +24,11 @@ pub(super) fn match_message(text: &str, context: ParseContext<'_>) -> Element {
         let name = recipient.split([' ', '<', '\n']).next().unwrap_or_default();
         return match_arguments(text, from, name, context);
     }
+    // A message to the user: only its header is hidden.
     if !header.contains("analysis") {
         return Element::Hidden(from);
     }
-    // The message is reasoning.
+    // Reasoning, up to `<|end|>` and the like or the next message.
     let end_token =
         |token: &Token| matches!(token.kind, TokenKind::Ignored | TokenKind::Channel).then_some(());
     match find_token(text.get(from..).unwrap_or_default(), end_token) {

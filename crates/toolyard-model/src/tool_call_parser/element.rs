@@ -17,7 +17,7 @@ pub(super) enum Element {
     Text(usize),
     /// Text that shows a call as an example.
     Example(usize),
-    /// Text set off from its paragraph: a code block.
+    /// A code block that is no call. Text after it begins a new paragraph.
     Block(usize),
     /// Markup or reasoning, which is removed from the text.
     Hidden(usize),
@@ -45,7 +45,7 @@ impl Element {
         match check_call(call, Markup::Tagged, context.is_tool) {
             Interpretation::Calls(calls) => Self::Calls(used, calls),
             Interpretation::Example => Self::Example(used),
-            Interpretation::Other => Self::Malformed(used),
+            Interpretation::NoCall => Self::Malformed(used),
         }
     }
 
@@ -65,7 +65,8 @@ pub(super) struct ParseContext<'a> {
     pub is_tool: &'a dyn Fn(&str) -> bool,
     /// Whether the text is complete.
     pub is_final: bool,
-    /// The calls without an end so far; limited, because each is parsed up to the end of the text.
+    /// Number of unterminated calls so far. Limited, because each is parsed up to the end of the text, which would make
+    /// parsing quadratic.
     pub unterminated_calls: &'a Cell<u32>,
 }
 

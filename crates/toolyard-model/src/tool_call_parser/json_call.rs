@@ -77,7 +77,7 @@ fn interpret(values: Vec<Value>, name: Option<&str>, end: usize, context: ParseC
         match interpret_value(&value, Markup::Tagged, context.is_tool) {
             Interpretation::Calls(found) => calls.extend(found),
             Interpretation::Example => return Element::Example(end),
-            Interpretation::Other => return Element::Malformed(end),
+            Interpretation::NoCall => return Element::Malformed(end),
         }
     }
     Element::Calls(end, calls)

@@ -42,7 +42,7 @@ pub(super) fn match_tagged(text: &str, from: usize, context: ParseContext<'_>) -
                     Interpretation::Example => {
                         return Some(end.map_or(Element::Incomplete, Element::Example));
                     }
-                    Interpretation::Other => {
+                    Interpretation::NoCall => {
                         return Some(end.map_or(Element::Incomplete, Element::Malformed));
                     }
                 }

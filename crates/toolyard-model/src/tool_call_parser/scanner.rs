@@ -273,7 +273,7 @@ impl Scanner {
                 Interpretation::Calls(_) if self.position.is_block_example() => Element::Example(used),
                 Interpretation::Calls(calls) => Element::Calls(used, calls),
                 // Calls within data are data.
-                Interpretation::Example | Interpretation::Other => Element::Text(used),
+                Interpretation::Example | Interpretation::NoCall => Element::Text(used),
             },
             Err(LenientJsonError::Incomplete) if !context.is_final => Element::Incomplete,
             Err(LenientJsonError::Incomplete)

@@ -66,7 +66,8 @@ impl Lexicon for StoredLexicon {
     }
 }
 
-/// Translates the words of a text. Glosses of earlier lexicons come first; a stop word of an earlier lexicon has none.
+/// Translates the words of a text. Glosses of earlier lexicons come first. A word that a lexicon lists without glosses is a stop
+/// word: later lexicons are not asked.
 fn translate(lexicons: &[&StoredLexicon], text: &str) -> Vec<WordTranslation> {
     let mut translations = Vec::new();
     for segment in segment(lexicons, text) {

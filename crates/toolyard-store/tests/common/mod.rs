@@ -13,7 +13,7 @@ use sqlx::{Connection as _, Executor as _};
 use toolyard_core::{ContentHash, RawJson, StepIntent};
 use toolyard_store::{Engine, Location, Store};
 
-/// A fresh location that is deleted with the test.
+/// A fresh location. The SQLite file is deleted with the test; a PostgreSQL database stays until the test server is removed.
 pub(crate) struct TestStore {
     pub(crate) location: Location,
     folder: Option<tempfile::TempDir>,

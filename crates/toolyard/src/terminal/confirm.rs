@@ -8,7 +8,7 @@ use crate::error::CliError;
 pub(crate) fn confirm(question: &str, not_done: &str) -> Result<bool, CliError> {
     if !std::io::stdin().is_terminal() {
         let message = format!("{not_done}: confirmation needs a terminal");
-        return Err(CliError::denied(message).with_hint("review it, then pass --yes"));
+        return Err(CliError::denied(message).with_hint("review the above, then pass --yes"));
     }
     let _ = write!(anstream::stderr(), "{question} [y/N] ");
     let mut answer = String::new();

@@ -36,7 +36,8 @@ pub(crate) async fn with_progress<T>(subject: &str, work: impl Future<Output = T
     }
 }
 
-/// Completes on SIGINT, SIGTERM or SIGHUP. Signals count from this call on, even if the future is polled later.
+/// On Unix, completes on SIGINT, SIGTERM or SIGHUP. Signals count from this call on, even if the future is polled later.
+/// Elsewhere, completes on Ctrl-C, from the first poll on.
 pub(crate) fn interrupt_signal() -> impl Future<Output = ()> + Send {
     #[cfg(unix)]
     {

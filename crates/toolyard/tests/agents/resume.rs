@@ -8,6 +8,7 @@ use crate::{Fixture, test_home::wait_until};
 fn a_suspended_run_resumes_once_approved() {
     let fixture = Fixture::new();
     fixture.script_note();
+    // `power → write` are the steps of the plan, `local` is the model.
     insta::assert_snapshot!(fixture.run(&["ask", "note it"]), @r#"
     --- stderr
     plan power → write local, N s
@@ -42,7 +43,7 @@ fn a_suspended_run_resumes_once_approved() {
     assert_eq!(fixture.notes(), [r#"{"text":1024}"#]);
     insta::assert_snapshot!(fixture.run(&["runs", "approve", &run]), @r#"
     --- stderr
-    error: run RUN is not waiting for this approval
+    error: run RUN is not waiting for an approval
       hint: show its state: toolyard runs show RUN
     --- exit 2
     "#);
@@ -54,6 +55,7 @@ fn a_call_can_be_denied() {
     let fixture = Fixture::new();
     fixture.script_note();
     fixture.run(&["ask", "note it"]);
+    // The answer is scripted, whatever the decision.
     insta::assert_snapshot!(fixture.run(&["runs", "deny", "last", "write"]), @r#"
     I wrote it down.
     --- stderr
@@ -116,17 +118,18 @@ fn runs_are_found_by_prefix_and_can_be_cancelled() {
     insta::assert_snapshot!(fixture.run(&["runs", "show"]), @r#"
     --- stderr
     error: no runs yet
-      hint: list runs: toolyard runs list
+      hint: start one: toolyard ask QUESTION
     --- exit 2
     "#);
     fixture.run(&["ask", "note it"]);
     let run = fixture.last_run();
-    let short = run.get(..24).unwrap().to_lowercase();
-    insta::assert_snapshot!(fixture.run(&["runs", "cancel", &short]).replace(&run, "RUN"), @r#"
+    // Ids are matched by prefix, ignoring case. 24 of the 26 characters are unique enough here.
+    let prefix = run.get(..24).unwrap().to_lowercase();
+    insta::assert_snapshot!(fixture.run(&["runs", "cancel", &prefix]).replace(&run, "RUN"), @r#"
     --- stderr
     cancelled run RUN; completed steps are not undone
     "#);
-    insta::assert_snapshot!(fixture.run(&["runs", "cancel", &short]).replace(&run, "RUN"), @r#"
+    insta::assert_snapshot!(fixture.run(&["runs", "cancel", &prefix]).replace(&run, "RUN"), @r#"
     --- stderr
     error: run RUN has already finished
     --- exit 2

@@ -23,11 +23,13 @@ use crate::replica::TOKEN;
 pub(crate) struct Tally {
     /// Calls with the expected result.
     pub(crate) good: AtomicUsize,
-    /// Responses that belong to another call.
-    pub(crate) mixed_up: AtomicUsize,
-    pub(crate) lost_sessions: AtomicUsize,
-    /// Calls whose connection was closed by a stopping replica; they are repeated, because they are idempotent.
-    pub(crate) cut: AtomicUsize,
+    /// Responses other than the expected result, such as that of another call.
+    pub(crate) wrong_responses: AtomicUsize,
+    /// Calls answered with 400 or 404, as for a lost session.
+    pub(crate) rejected: AtomicUsize,
+    /// Calls without a usable response, mostly because a stopping replica closed the connection. They are repeated, because
+    /// they are idempotent.
+    pub(crate) unanswered: AtomicUsize,
     pub(crate) first_problem: Mutex<Option<String>>,
 }
 
@@ -58,17 +60,19 @@ pub(crate) async fn run_client(
                 if answer["id"] == json!(call_id) && text == expected.to_string() {
                     tally.good.fetch_add(1, Ordering::Relaxed);
                 } else {
-                    tally.count_problem(&tally.mixed_up, || format!("expected {expected}, got {answer}"));
+                    tally.count_problem(&tally.wrong_responses, || {
+                        format!("expected {expected}, got {answer}")
+                    });
                 }
                 call_id += 1;
             }
             Some((status @ (StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST), _, answer)) => {
-                tally.count_problem(&tally.lost_sessions, || format!("{status}: {answer}"));
+                tally.count_problem(&tally.rejected, || format!("{status}: {answer}"));
                 call_id += 1;
             }
             other => {
-                tally.count_problem(&tally.cut, || {
-                    format!("connection closed: {:?}", other.map(|(status, ..)| status))
+                tally.count_problem(&tally.unanswered, || {
+                    format!("no usable response: {:?}", other.map(|(status, ..)| status))
                 });
                 sleep(Duration::from_millis(20)).await;
                 connection = connect(address).await;

@@ -38,7 +38,7 @@ impl PendingCompletion {
         while let Some(message) = self.messages.recv().await {
             match message {
                 RunMessage::Update(update) => add_usage(&mut usage, &update),
-                // Not sent: the client has no way to answer them.
+                // Not forwarded: the client has no way to answer them.
                 RunMessage::ApprovalRequest(..) | RunMessage::InputRequest(..) => {}
                 RunMessage::Ended(ended) => return builder.completion(&ended?, usage),
             }
@@ -90,7 +90,8 @@ struct CompletionChunks {
     builder: CompletionBuilder,
     include_usage: bool,
     usage: Usage,
-    sent: String,
+    /// What was sent of the current answer.
+    sent_answer: String,
     /// Text that tool calls may follow. It is held back because content cannot be retracted.
     tentative: String,
     ready: VecDeque<Bytes>,
@@ -103,7 +104,7 @@ impl CompletionChunks {
             builder,
             include_usage,
             usage: Usage::default(),
-            sent: String::new(),
+            sent_answer: String::new(),
             tentative: String::new(),
             ready: VecDeque::new(),
             is_over: false,
@@ -116,7 +117,10 @@ impl CompletionChunks {
         add_usage(&mut self.usage, update);
         if let RunUpdate::AnswerDelta { text, tentative } = update {
             self.tentative.push_str(text);
-            if !tentative || !self.sent.is_empty() || self.tentative.chars().count() > MAX_PREAMBLE_CHARS {
+            if !tentative
+                || !self.sent_answer.is_empty()
+                || self.tentative.chars().count() > MAX_PREAMBLE_CHARS
+            {
                 let text = std::mem::take(&mut self.tentative);
                 self.push_content(&text);
             }
@@ -126,7 +130,7 @@ impl CompletionChunks {
                 self.push(&json!({"reasoning_content": preamble}), None);
             }
             // What was sent cannot be retracted; the next answer starts a new paragraph.
-            if !std::mem::take(&mut self.sent).is_empty() {
+            if !std::mem::take(&mut self.sent_answer).is_empty() {
                 self.push(&json!({"content": "\n\n"}), None);
             }
         } else if let Some(line) = progress_line(update) {
@@ -152,7 +156,7 @@ impl CompletionChunks {
 
     /// Sends the part of the final text that was not sent yet.
     fn push_rest(&mut self, text: &str) {
-        let sent = self.sent.trim();
+        let sent = self.sent_answer.trim();
         if sent == text.trim() {
             return;
         }
@@ -165,7 +169,7 @@ impl CompletionChunks {
 
     fn push_content(&mut self, text: &str) {
         if !text.is_empty() {
-            self.sent.push_str(text);
+            self.sent_answer.push_str(text);
             self.push(&json!({"content": text}), None);
         }
     }

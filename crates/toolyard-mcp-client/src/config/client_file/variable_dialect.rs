@@ -2,28 +2,29 @@
 
 use crate::config::{
     template::{Piece, Template},
-    value_syntax::{is_variable_name, variable_name},
+    value_syntax::{is_variable_name, to_variable_name},
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::config) enum VariableDialect {
     /// Our own syntax, which needs no translation.
     Native,
-    /// `${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${userHome}`, `${workspaceFolder}`, `${input:id}` (Claude Code, Cursor,
-    /// VS Code; Claude Desktop looks nothing up itself, but people copy entries between these files).
+    /// `${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${userHome}`, `${workspaceFolder}`, `${workspaceRoot}`,
+    /// `${pathSeparator}`, `${/}`, `${input:id}` (Claude Code, Cursor, VS Code; Claude Desktop does not expand variables, but
+    /// people copy entries between these files).
     Braced,
     /// Also `$VAR` (Gemini).
     BracedOrBare,
 }
 
-/// The context of a client's file.
+/// Where the configuration file of another MCP client was found.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FileContext<'a> {
     /// The project folder, for `${workspaceFolder}` and relative paths.
     pub workspace: Option<&'a str>,
 }
 
-/// Translates the references of a text; adds notes on unsupported ones.
+/// Translates the references of a text; adds notes on those that are unsupported or need a variable to be set.
 pub(in crate::config) fn translate(
     text: &str,
     dialect: VariableDialect,
@@ -65,7 +66,7 @@ fn push_braced(inner: &str, context: FileContext<'_>, template: &mut Template, n
         None => (without_prefix, None),
     };
     if let Some(id) = inner.strip_prefix("input:") {
-        let variable = variable_name(&[id]);
+        let variable = to_variable_name(&[id]);
         notes.push(format!("VS Code prompts for this value: set the environment variable `{variable}`"));
         push_reference(&variable, None);
         return;
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn every_syntax_is_translated() {
+    fn known_references_are_translated_and_others_escaped() {
         let cases = [
             ("Bearer ${TOKEN}", "Bearer ${TOKEN}"),
             ("${TOKEN:-none}", "${TOKEN:-none}"),

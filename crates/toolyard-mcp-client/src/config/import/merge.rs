@@ -10,7 +10,7 @@ use crate::config::{
     client_file::parsed_servers::templates_mut,
     server_name::unique_name,
     template::{Piece, Template},
-    value_syntax::variable_name,
+    value_syntax::to_variable_name,
 };
 
 /// A server and the files it was found in.
@@ -88,7 +88,7 @@ pub(super) fn rename_conflicting_variables<'a>(servers: impl Iterator<Item = &'a
                 secret_by_variable.insert(variable, fingerprint);
                 continue;
             }
-            let prefixed = variable_name(&[name, &variable]);
+            let prefixed = to_variable_name(&[name, &variable]);
             let numbered = (2_u32..).map(|number| format!("{prefixed}_{number}"));
             let new_variable = std::iter::once(prefixed.clone()).chain(numbered).find(|name| !is_taken(name));
             let new_variable = new_variable.unwrap_or(prefixed);

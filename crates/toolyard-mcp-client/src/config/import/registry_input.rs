@@ -1,7 +1,7 @@
 //! Inputs of registry servers: values that the file gives, and references to those that only the user knows.
 
 use crate::config::{
-    Template, client_file::document::Node, redacted::safe_preview, value_syntax::variable_name,
+    Template, client_file::document::Node, redacted::safe_preview, value_syntax::to_variable_name,
 };
 
 /// Resolves the inputs of a server, with references for values that only the user knows.
@@ -34,8 +34,8 @@ impl InputResolver<'_> {
             return Some(Template::escape(&default));
         }
         let variable = match prefix {
-            VariablePrefix::ServerName => variable_name(&[self.server, name]),
-            VariablePrefix::None => variable_name(&[name]),
+            VariablePrefix::ServerName => to_variable_name(&[self.server, name]),
+            VariablePrefix::None => to_variable_name(&[name]),
         };
         let description =
             input.get("description").and_then(Node::text).map(|text| format!(" ({})", safe_preview(text)));
@@ -61,7 +61,7 @@ impl InputResolver<'_> {
             let described = placeholder.and_then(|(name, left)| Some((name, variables?.get(name)?, left)));
             if let Some((name, input, left)) = described {
                 let value = self.input(input, name, VariablePrefix::ServerName);
-                let reference = || format!("${{{}}}", variable_name(&[self.server, name]));
+                let reference = || format!("${{{}}}", to_variable_name(&[self.server, name]));
                 filled.push_str(&value.unwrap_or_else(reference));
                 rest = left;
             } else {

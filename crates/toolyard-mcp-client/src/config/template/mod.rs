@@ -26,9 +26,9 @@ pub enum ReferenceError {
     Nested,
     #[error("`${{input:…}}` works only in VS Code: set an environment variable and write `${{VAR}}`")]
     Input,
-    #[error("write `${{VAR}}` for `${{env:VAR}}`")]
+    #[error("write `${{VAR}}` instead of `${{env:VAR}}`")]
     Environment,
-    #[error("write `${{HOME}}` for `${{userHome}}`, and a path for `${{workspaceFolder}}`")]
+    #[error("write `${{HOME}}` instead of `${{userHome}}`, and a path instead of `${{workspaceFolder}}`")]
     Folder,
 }
 
@@ -130,6 +130,7 @@ impl fmt::Display for Template {
     }
 }
 
+/// Shows the variables only, because literal text may be a secret.
 impl fmt::Debug for Template {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.variables().map(|(variable, _)| variable)).finish()

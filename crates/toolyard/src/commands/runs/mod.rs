@@ -78,7 +78,7 @@ pub(super) async fn find_run(run: &str, store: &Store) -> Result<RunId, CliError
     if run == "last" {
         return match runs.into_iter().next() {
             Some(record) => Ok(record.id),
-            None => not_found("no runs yet".to_owned()),
+            None => Err(CliError::usage("no runs yet").with_hint("start one: toolyard ask QUESTION")),
         };
     }
     let prefix = run.to_uppercase();

@@ -69,8 +69,11 @@ pub(super) async fn decide(
     let run = find_run(&arguments.run, store).await?;
     let pending = pending_approvals(&run, arguments.step.as_deref(), store).await?;
     if pending.is_empty() {
-        return Err(CliError::usage(format!("run {run} is not waiting for this approval"))
-            .with_hint(format!("show its state: toolyard runs show {run}")));
+        let missing = match &arguments.step {
+            Some(step) => format!("run {run} is not waiting for an approval of step `{step}`"),
+            None => format!("run {run} is not waiting for an approval"),
+        };
+        return Err(CliError::usage(missing).with_hint(format!("show its state: toolyard runs show {run}")));
     }
     let command = if approve { "approve" } else { "deny" };
     if pending.len() > 1 && arguments.step.is_none() {

@@ -54,7 +54,8 @@ pub(super) async fn run(
         return Err(CliError::denied(not_approved));
     }
     server.approve(&pending).await?;
-    let message = format!("approved {}; changed definitions must be approved again", names.join(", "));
+    let message =
+        format!("approved {}; a definition that changes later must be approved again", names.join(", "));
     output.report(&json!({"server": id, "approved": names}), &message);
     Ok(())
 }

@@ -227,7 +227,7 @@ fn print_unusable_tools(approvals: &ToolApprovals, output: &Output) {
 fn stop(name: &str, context: &CliContext, output: &Output) -> Result<(), CliError> {
     let server = find_config(name, context)?;
     // By label, not name: another project may have a different server of the same name.
-    let stopped = process_guard::pids_of_server(&server.label())
+    let stopped = process_guard::guard_pids(&server.label())
         .into_iter()
         .filter(|pid| process_guard::terminate(*pid))
         .count();

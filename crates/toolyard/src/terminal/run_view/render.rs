@@ -45,20 +45,20 @@ pub(crate) fn format_duration(milliseconds: u64) -> String {
     }
 }
 
-/// An amount in millionths: `0.001500`, `2.34`.
+/// A cost, given in millionths of the currency unit of the model's price: `0.001500`, `2.34`.
 pub(super) fn format_cost(micros: u64) -> String {
     let (whole, rest) = (micros / 1_000_000, micros % 1_000_000);
     if micros < 10_000 { format!("{whole}.{rest:06}") } else { format!("{whole}.{:02}", rest / 10_000) }
 }
 
 pub(super) fn plan_line(progress: &RunProgress, model: &str, frame: &Frame) -> Option<String> {
-    let (outline, milliseconds) = progress.plans.last()?;
+    let (plan_summary, milliseconds) = progress.plans.last()?;
     let label = if progress.plans.len() > 1 { "replan" } else { "plan" };
     let right = match model {
         "" => format_duration(*milliseconds),
         model => format!("{}, {}", sanitize(model), format_duration(*milliseconds)),
     };
-    Some(frame.line(&format!("{label:<8} {}", sanitize(outline)), &right))
+    Some(frame.line(&format!("{label:<8} {}", sanitize(plan_summary)), &right))
 }
 
 /// The whole run, as the live view draws it.
@@ -72,7 +72,7 @@ pub(super) fn progress_lines(progress: &RunProgress, model: &str, frame: &Frame)
     lines
 }
 
-/// The plan and steps of a stored run, for `runs show`.
+/// A stored run as the live view would draw it, for `runs show`.
 pub(crate) fn stored_run_lines(progress: &RunProgress, width: usize) -> Vec<String> {
     let frame = Frame { now: Duration::ZERO, width, spinner: 0 };
     progress_lines(progress, "", &frame)
@@ -99,7 +99,7 @@ pub(crate) fn usage_line(progress: &RunProgress) -> String {
     )
 }
 
-/// The lines printed for an update where nothing is redrawn: one when a plan or step completes.
+/// The lines printed for an update where nothing is redrawn; none for most updates.
 pub(super) fn plain_lines(
     progress: &RunProgress,
     update: &RunUpdate,
@@ -113,7 +113,7 @@ pub(super) fn plain_lines(
             let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
             vec![frame.line(&sanitize(&format!("plan     rejected: {}", problems.join("; "))), "")]
         }
-        // A failed plan is reported by the end of the run.
+        // If the planning call fails, the run ends, and its end reports the failure.
         RunEvent::ModelFailed { message, task, .. } if !matches!(task, ModelTask::Plan { .. }) => {
             vec![frame.line(&sanitize(&format!("model    failed: {message}")), "")]
         }
