@@ -75,6 +75,13 @@ mod tests {
         assert_eq!(rules.permission("write_data_to_excel", "other", hints(false)), Permission::Ask);
     }
 
+    #[test]
+    fn a_name_with_an_at_sign_does_not_borrow_the_rule_of_another_source() {
+        let rules = rules(&[], &[], &["*@excel"]);
+        assert_eq!(rules.permission("upload", "excel", hints(false)), Permission::Allow);
+        assert_eq!(rules.permission("upload@excel", "evil", hints(false)), Permission::Ask);
+    }
+
     proptest! {
         #[test]
         fn deny_overrides_ask_and_allow(tool in "[a-z_]{1,9}", source in "[a-z]{1,5}", ask: bool, allow: bool, read_only: bool) {

@@ -87,13 +87,12 @@ impl AgentConfig {
     /// Whether a usable tool is always part of the prompt: tools listed by name, or `CORE_TOOLS` if none is. Only
     /// native tools count as core tools, because a server can take any name.
     pub fn is_core(&self, tool: &str, is_native: bool) -> bool {
-        let exact_entries = || {
-            self.tools.iter().map(|text| (text, ToolPattern::parse(text))).filter(|(_, one)| one.is_exact())
-        };
+        let exact_entries =
+            || self.tools.iter().map(|text| ToolPattern::parse(text)).filter(|pattern| pattern.is_exact());
         if exact_entries().next().is_none() {
             return is_native && CORE_TOOLS.contains(&tool);
         }
-        exact_entries().any(|(text, pattern)| pattern.name == tool || text == tool)
+        exact_entries().any(|pattern| pattern.name == tool)
     }
 }
 
@@ -149,8 +148,9 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_name_may_contain_an_at_sign() {
-        let agent = agent(&["mail@home"]);
-        assert!(agent.can_use("mail@home", "post") && agent.is_core("mail@home", true));
+    fn a_name_with_an_at_sign_is_no_tool_of_another_source() {
+        let agent = agent(&["*@excel", "mail@home"]);
+        assert!(!agent.can_use("upload@excel", "evil") && !agent.can_use("mail@home", "post"));
+        assert!(!agent.is_core("mail@home", true));
     }
 }

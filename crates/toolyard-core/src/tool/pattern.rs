@@ -10,7 +10,7 @@ pub struct ToolPattern<'a> {
 }
 
 impl<'a> ToolPattern<'a> {
-    /// Parses a pattern; every text is one.
+    /// Parses a pattern; every text is one. Neither names of tools nor ids of sources contain `@`.
     pub fn parse(text: &'a str) -> Self {
         match text.rsplit_once('@') {
             Some((name, source)) if !name.is_empty() && !source.is_empty() => {
@@ -20,14 +20,11 @@ impl<'a> ToolPattern<'a> {
         }
     }
 
-    /// Whether the pattern selects this tool of this source.
+    /// Whether the pattern selects this tool of this source. Both are compared on their own: a name that contains the text
+    /// of a whole pattern selects nothing of another source.
     pub fn matches(self, tool: &str, source: &str) -> bool {
-        // The name of a tool may contain `@`.
-        let matches_whole_text =
-            || self.source.is_some_and(|end| matches_wildcards(&format!("{}@{end}", self.name), tool));
-        (matches_wildcards(self.name, tool)
-            && self.source.is_none_or(|pattern| matches_wildcards(pattern, source)))
-            || matches_whole_text()
+        matches_wildcards(self.name, tool)
+            && self.source.is_none_or(|pattern| matches_wildcards(pattern, source))
     }
 
     /// Whether the pattern names exactly one tool.
@@ -72,13 +69,28 @@ mod tests {
         assert!(
             matches("*@excel", "apply_formula", "excel") && !matches("*@excel", "apply_formula", "other")
         );
-        assert!(matches("mail@home", "mail@home", "post"), "a name may have an at sign");
+        assert!(!matches("mail@home", "mail@home", "post"), "the name of a tool is no source");
     }
 
     proptest! {
         #[test]
         fn a_pattern_made_from_a_text_matches_it(parts in prop::collection::vec("[ab]{0,3}", 1..5)) {
             prop_assert!(matches_wildcards(&parts.join("*"), &parts.concat()));
+        }
+
+        /// The names include those that end in the source of the pattern.
+        #[test]
+        fn no_name_makes_a_tool_fit_a_pattern_of_another_source(
+            name in prop_oneof![Just("*".to_owned()), "[ab*@]{1,4}"],
+            source in "[a-c]{1,3}",
+            tool in prop_oneof!["[ab@]{0,6}", ".{0,12}", "[ab@]{0,3}@[a-c]{1,3}"],
+            other in "[a-c:]{1,4}",
+        ) {
+            prop_assume!(other != source);
+            let text = format!("{name}@{source}");
+            for tool in [tool.clone(), text.clone(), format!("{tool}@{source}")] {
+                prop_assert!(!ToolPattern::parse(&text).matches(&tool, &other), "{text} selects {tool} of {other}");
+            }
         }
     }
 }

@@ -217,6 +217,9 @@ fn check_name(tree: &JsonTree) -> Result<String, Rejection> {
     {
         return Err(Rejection::InvalidName("has leading, trailing or unusual white space"));
     }
+    if name.contains('@') {
+        return Err(Rejection::InvalidName("contains `@`, which separates a tool from its source in rules"));
+    }
     if name.contains(['<', '>', '"', '`', '\\', '{', '}']) || name.chars().any(is_private_use) {
         return Err(Rejection::InvalidName("has characters with a meaning in prompts"));
     }

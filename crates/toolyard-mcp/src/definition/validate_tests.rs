@@ -41,6 +41,12 @@ fn a_valid_definition_is_kept_byte_for_byte() {
 }
 
 #[test]
+fn a_name_with_an_at_sign_is_rejected() {
+    let reason = rejection(&tool(&json!({"name": "upload@excel"})));
+    assert_eq!(reason, "the name contains `@`, which separates a tool from its source in rules");
+}
+
+#[test]
 fn sloppy_definitions_are_valid_with_a_note() {
     for (sloppy, note) in [
         (json!({"name": "t"}), "no inputSchema: any object is accepted as arguments"),
