@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BoxFuture, CallContext, Capability, Param, RawJson, ToolCallRequest, ToolError, ToolHints, ToolOutput,
-    params,
+    BoxFuture, CallContext, Capability, NameClaim, Param, RawJson, ToolCallRequest, ToolError, ToolHints,
+    ToolOutput, params,
 };
 
 /// A tool: a native function, a skill, or a tool of an MCP server.
@@ -22,6 +22,20 @@ pub trait Tool: Send + Sync {
         request: &'a ToolCallRequest,
         context: &'a CallContext,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
+
+    /// The claim of the source on the bare name of the tool; `None` if its kind and its registration decide.
+    fn name_claim(&self) -> Option<&NameClaim> {
+        None
+    }
+}
+
+/// A tool that its source offers and that may not be called until a user approves its definition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QuarantineNotice {
+    /// The name of the tool.
+    pub tool: String,
+    /// Why it is quarantined.
+    pub reason: String,
 }
 
 /// The definition of a tool, in MCP's JSON form.

@@ -48,6 +48,8 @@ pub enum ErrorKind {
     InvalidArguments,
     /// A rule or the user denied the call; nothing was called.
     Refused,
+    /// The tool awaits approval because its definition is new or changed; nothing was called.
+    Quarantined,
     /// The source could not be reached; nothing was sent.
     Unavailable,
     /// The circuit breaker is open after repeated failures; nothing was sent.
@@ -204,7 +206,7 @@ impl ToolError {
         use ErrorKind as K;
         match self.0.kind {
             K::UnknownTool | K::UnknownSource | K::UnknownCapability | K::InvalidArguments => true,
-            K::Refused | K::Unavailable | K::CircuitOpen => true,
+            K::Refused | K::Quarantined | K::Unavailable | K::CircuitOpen => true,
             K::Failed | K::Timeout | K::ResponseLost | K::OutcomeUnknown | K::Internal => false,
         }
     }

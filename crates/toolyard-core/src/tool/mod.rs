@@ -1,6 +1,6 @@
 //! Tools, calls of tools, and what they return.
 //!
-//! - What a tool is: [`definition`], [`schema`], [`hints`], [`capability`], [`source`], [`pattern`]
+//! - What a tool is: [`definition`], [`schema`], [`hints`], [`capability`], [`source`], [`name_claim`], [`pattern`]
 //! - Calling one: [`call`], [`caller`], [`extendable_deadline`], [`service`]
 //! - What a call returns: [`output`], [`result_ref`], [`error`]
 
@@ -11,6 +11,7 @@ pub(crate) mod definition;
 pub(crate) mod error;
 pub(crate) mod extendable_deadline;
 pub(crate) mod hints;
+pub(crate) mod name_claim;
 pub(crate) mod output;
 pub(crate) mod pattern;
 pub(crate) mod result_ref;

@@ -48,9 +48,21 @@ impl SourceId {
     /// The id of the source of native tools.
     pub const NATIVE: &'static str = "native";
 
+    /// Ids of skills start with this.
+    pub const SKILL_PREFIX: &'static str = "skill:";
+
     /// Whether the source in a request is only a hint that a native tool is meant. Such a hint selects no source.
     pub fn is_native_hint(source: &str) -> bool {
         source == Self::NATIVE || source == "appflowy"
+    }
+
+    /// The kind of source that has such an id.
+    pub fn kind(&self) -> SourceKind {
+        match self.as_str() {
+            id if Self::is_native_hint(id) => SourceKind::Native,
+            id if id.starts_with(Self::SKILL_PREFIX) => SourceKind::Skill,
+            _ => SourceKind::Mcp,
+        }
     }
 }
 

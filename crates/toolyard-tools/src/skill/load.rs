@@ -4,7 +4,7 @@ use std::{cmp::Reverse, fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use futures_util::{StreamExt, stream};
 use serde::Serialize;
-use toolyard_core::{ContentHash, SkillDescriptionCache, SourceInfo, SourceKind, Tool};
+use toolyard_core::{ContentHash, SkillDescriptionCache, SourceId, SourceInfo, SourceKind, Tool};
 
 use super::{
     content_hash::{program_cache_key, skill_content_hash},
@@ -102,7 +102,7 @@ async fn load_within(settings: SkillSettings<'_>, describe_timeout: Duration) ->
     let mut loaded = LoadedSkills { rejected, shadowed, ..LoadedSkills::default() };
     for skill in inspected {
         let (status, tools) = skill.into_tools(&mut results);
-        let source = SourceInfo::new(format!("skill:{}", status.name), SourceKind::Skill)
+        let source = SourceInfo::new(format!("{}{}", SourceId::SKILL_PREFIX, status.name), SourceKind::Skill)
             .trusted(status.trust.allows_programs())
             .exclusive(false);
         loaded.sources.push((source, tools));
