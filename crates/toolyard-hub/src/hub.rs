@@ -7,8 +7,9 @@ use std::{
 
 use tokio::{sync::watch, time::Instant};
 use toolyard_core::{
-    Audit, Capability, CapabilityTable, ErrorKind, History, PastRequest, PastRequests, RawJson, Results,
-    SourceId, SourceInfo, Synthesizer, Tool, ToolCallRequest, ToolError, ToolOutput,
+    Audit, Capability, CapabilityTable, ErrorKind, History, PastRequest, PastRequests, QuarantineNotice,
+    RawJson, Results, SourceId, SourceInfo, SourceKind, Synthesizer, Tool, ToolCallRequest, ToolError,
+    ToolOutput,
 };
 
 use crate::{
@@ -164,8 +165,19 @@ impl ToolHub {
 
     /// Registers a source with its tools, or replaces its tools. Running calls are not affected.
     pub fn register(&self, source: SourceInfo, tools: Vec<Arc<dyn Tool>>) -> Registration {
+        self.register_with_quarantined(source, tools, Vec::new())
+    }
+
+    /// Like [`Self::register`], for a source that also offers tools which await approval: calls of these are refused as
+    /// such.
+    pub fn register_with_quarantined(
+        &self,
+        source: SourceInfo,
+        tools: Vec<Arc<dyn Tool>>,
+        quarantined: Vec<QuarantineNotice>,
+    ) -> Registration {
         let id = source.id.clone();
-        let registration = self.registry.replace(source, tools);
+        let registration = self.registry.replace_with_quarantined(source, tools, quarantined);
         self.search.mark_changed(&id);
         for (tool, reason) in &registration.rejected {
             tracing::warn!(source = %id, %tool, reason, "tool rejected at registration");
@@ -208,6 +220,11 @@ impl ToolHub {
     /// Notifies of tool changes from now on; several changes may be coalesced. The value counts the changes.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.registry.changes()
+    }
+
+    /// The priority of sources of this kind; smaller is preferred.
+    pub fn priority(&self, kind: SourceKind) -> u8 {
+        self.config.rules.prefer.priority(kind)
     }
 
     /// Stores whole results whose output was truncated.
@@ -500,7 +517,10 @@ pub(crate) struct PreparedCall {
 pub(crate) fn allows_capability_fallback(request: &ToolCallRequest, failure: &CallFailure) -> bool {
     let names_source = request.source.as_deref().is_some_and(|source| !SourceId::is_native_hint(source));
     // A lost response of a call that is not safe to repeat arrives here as an unknown outcome.
-    let is_final = matches!(failure.error.kind(), ErrorKind::OutcomeUnknown | ErrorKind::Refused);
+    let is_final = matches!(
+        failure.error.kind(),
+        ErrorKind::OutcomeUnknown | ErrorKind::Refused | ErrorKind::Quarantined
+    );
     failure.had_no_effect && !names_source && !is_final
 }
 

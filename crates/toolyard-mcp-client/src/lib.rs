@@ -62,8 +62,8 @@ pub use crate::{
         tool::McpTool,
     },
     pinning::{
-        ApprovedTool, CacheError, MemoryServerStore, QuarantinedTool, RejectedTool, ServerCache, ServerPins,
-        ToolApprovals,
+        ApprovedTool, CacheError, MemoryServerStore, NameUser, NameUsers, QuarantinedTool, RejectedTool,
+        ServerCache, ServerPins, ToolApprovals,
     },
     process_guard::guard::{GuardProgram, run_guard},
     secret_text::SecretText,

@@ -98,11 +98,11 @@ fn validate_list(tools: &[String]) -> ValidatedTools {
 }
 
 fn approve_all(tools: &[String]) -> Vec<StoredDefinition> {
-    decide_pins(&[], validate_list(tools), NewToolPolicy::Approve, 1).records
+    decide_pins(&[], validate_list(tools), NewToolPolicy::Approve, &|_| None, 1).records
 }
 
 fn decide(history: &[StoredDefinition], tools: &[String]) -> PinDecision {
-    decide_pins(history, validate_list(tools), NewToolPolicy::Approve, 2)
+    decide_pins(history, validate_list(tools), NewToolPolicy::Approve, &|_| None, 2)
 }
 
 /// Every single change that can be made to a value, each as a new value.

@@ -103,7 +103,7 @@ impl From<ToolError> for CliError {
                 ExitStatus::Usage
             }
             K::Unavailable | K::CircuitOpen | K::Timeout | K::ResponseLost => ExitStatus::Unreachable,
-            K::Refused => ExitStatus::Denied,
+            K::Refused | K::Quarantined => ExitStatus::Denied,
             K::OutcomeUnknown => ExitStatus::OutcomeUnknown,
             _ => ExitStatus::Failed,
         };

@@ -6,12 +6,12 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use toolyard_core::{SourceId, SourceInfo, Tool};
+use toolyard_core::{QuarantineNotice, SourceId, SourceInfo, SourceKind, Tool};
 use toolyard_hub::ToolHub;
 use toolyard_mcp::WireLimits;
 use toolyard_mcp_client::{
-    CacheError, GuardProgram, Host, HostEnvironment, InputHandler, McpManager, NoInputHandler, ServerCache,
-    ToolRegistrar, config::McpServerConfig,
+    CacheError, GuardProgram, Host, HostEnvironment, InputHandler, McpManager, NameUser, NoInputHandler,
+    ServerCache, ToolRegistrar, config::McpServerConfig,
 };
 use toolyard_store::Store;
 
@@ -90,6 +90,23 @@ struct HubRegistrar(Arc<ToolHub>);
 impl ToolRegistrar for HubRegistrar {
     fn replace(&self, source: SourceInfo, tools: Vec<Arc<dyn Tool>>) {
         self.0.register(source, tools);
+    }
+
+    fn replace_with_quarantined(
+        &self,
+        source: SourceInfo,
+        tools: Vec<Arc<dyn Tool>>,
+        quarantined: Vec<QuarantineNotice>,
+    ) {
+        self.0.register_with_quarantined(source, tools, quarantined);
+    }
+
+    fn name_user(&self, tool: &str) -> Option<NameUser> {
+        let snapshot = self.0.snapshot();
+        let mut users = snapshot.find(tool)?.all().filter(|user| user.source.info.kind != SourceKind::Mcp);
+        let user = users.next()?;
+        let precedes_servers = user.priority < self.0.priority(SourceKind::Mcp);
+        Some(NameUser { source: user.source_id().clone(), precedes_servers })
     }
 
     fn remove(&self, source: &SourceId) {

@@ -58,6 +58,23 @@ impl ExposedTools {
         self.tools.get(index)
     }
 
+    /// The call of a tool that awaits approval, if the name is `source.tool` or the tool's own.
+    pub(crate) fn quarantined(&self, request: &ToolCallRequest) -> Option<ToolCallRequest> {
+        let name = request.tool_name.as_str();
+        let mut splits =
+            name.match_indices('.').filter_map(|(dot, _)| Some((name.get(..dot)?, name.get(dot + 1..)?)));
+        let awaits = |(source, tool): &(&str, &str)| {
+            self.snapshot.quarantined(tool).iter().any(|(id, _)| id.as_str() == *source)
+        };
+        let own = || Some((self.snapshot.quarantined(name).first()?.0.as_str(), name));
+        let (source, tool) = splits.find(awaits).or_else(own)?;
+        Some(ToolCallRequest {
+            tool_name: tool.to_owned(),
+            source: Some(source.to_owned()),
+            ..request.clone()
+        })
+    }
+
     /// How a candidate is exposed: by itself, or as an equivalent of the preferred tool of its name.
     pub(crate) fn find_candidate(&self, tool: &ToolCandidate) -> Option<&ExposedTool> {
         let by_tool = self.by_tool.get_or_init(|| {
@@ -94,20 +111,23 @@ impl ExposedTool {
     }
 }
 
-/// For each tool name, the preferred candidate, which also represents its equivalents, and every candidate that is not
-/// equivalent to it. The two lists have the same order.
+/// For each tool name, the candidate that has the bare name, which also represents its equivalents, and every candidate
+/// that is not equivalent to it. The two lists have the same order.
 fn unnamed_tools(snapshot: &Snapshot, profile: &Profile) -> (Vec<UnnamedTool>, Vec<Arc<ToolCandidate>>) {
     let (mut tools, mut candidates) = (Vec::new(), Vec::new());
     for (name, candidates_of_name) in snapshot.candidates_by_name() {
-        let equivalent = candidates_of_name.equivalents.iter().find(|candidate| profile.offers(candidate));
-        let mut others = profile.non_equivalents(candidates_of_name);
-        let Some(preferred) = equivalent.or_else(|| others.next()) else { continue };
+        let bare = profile.bare_name_candidate(candidates_of_name);
         let mut add = |candidate: &Arc<ToolCandidate>, source| {
-            let (tool, preferred_source) = (Arc::clone(name), preferred.source_id().clone());
+            let (tool, preferred_source) = (Arc::clone(name), candidate.source_id().clone());
             tools.push(UnnamedTool { tool, source, preferred_source });
             candidates.push(Arc::clone(candidate));
         };
-        add(preferred, None);
+        if let Some(bare) = bare {
+            add(bare, None);
+        }
+        let others = profile
+            .non_equivalents(candidates_of_name)
+            .filter(|other| bare.is_none_or(|bare| !Arc::ptr_eq(bare, other)));
         others.for_each(|other| add(other, Some(other.source_id().clone())));
     }
     (tools, candidates)

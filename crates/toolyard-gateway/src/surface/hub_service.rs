@@ -151,9 +151,14 @@ impl HubService {
             return self.execute_in_hub(request, &options).await;
         }
         let exposed = self.exposed();
-        let tool =
-            exposed.find(&request.tool_name).ok_or_else(|| unknown_tool(&request.tool_name, &exposed))?;
-        self.execute_in_hub(&tool.to_hub_request(request), &options).await
+        if let Some(tool) = exposed.find(&request.tool_name) {
+            return self.execute_in_hub(&tool.to_hub_request(request), &options).await;
+        }
+        match exposed.quarantined(request) {
+            // The hub refuses the call and records why.
+            Some(request) => self.execute_in_hub(&request, &options).await,
+            None => Err(unknown_tool(&request.tool_name, &exposed)),
+        }
     }
 
     async fn execute_in_hub(

@@ -141,6 +141,8 @@ impl TestServer {
         };
         let mut config = McpServerConfig::new(SERVER_ID, transport);
         config.revision_family = self.case.configured_family;
+        // Some tests let the server add tools.
+        config.hold_new_tools = false;
         config
     }
 

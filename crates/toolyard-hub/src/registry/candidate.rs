@@ -38,6 +38,12 @@ pub struct ToolCandidate {
     pub hints: EffectiveHints,
     /// Whether the operator pinned it for its name.
     pub pinned: bool,
+    /// Whether a call by its bare name may reach it, if no other candidate is preferred. Otherwise the name belongs to
+    /// [`Self::yields_to`].
+    pub owns_name: bool,
+    /// The source that had the name before this one.
+    pub yields_to: Option<SourceId>,
+    claimed_at: i64,
     is_declared_equivalent: bool,
     pub(crate) health: Arc<Health>,
     params: OnceLock<Vec<Param>>,
@@ -52,8 +58,9 @@ pub struct RegisteredSource {
     pub(crate) state: Arc<SourceState>,
 }
 
-/// Sort key of a candidate among all of its name: not pinned, priority, registration order. Smaller is preferred.
-pub(crate) type PreferenceKey = (bool, u8, u64);
+/// Sort key of a candidate among all of its name: does not own the name, not pinned, priority, time of its claim,
+/// registration order. Smaller is preferred.
+pub(crate) type PreferenceKey = (bool, bool, u8, i64, u64);
 
 impl ToolCandidate {
     pub(crate) fn new(
@@ -69,18 +76,28 @@ impl ToolCandidate {
             SourceKind::Native => source.state.tool_health(&spec.name),
             SourceKind::Skill | SourceKind::Mcp => Arc::clone(&source.state.shared),
         };
+        let pinned = rules.is_pinned(&spec.name, &info.id);
+        let claim = tool.name_claim();
+        let yields_to = claim.and_then(|claim| claim.yields_to.clone());
+        let may_replace = |owner: &SourceId| {
+            rules.prefer.priority(owner.kind()) > rules.prefer.priority(info.kind)
+                || [owner, &info.id].iter().all(|id| rules.is_declared_equivalent(&spec.name, id))
+        };
         Self {
             name: Arc::clone(&spec.name),
+            owns_name: pinned || yields_to.as_ref().is_none_or(may_replace),
+            claimed_at: claim.map_or(0, |claim| claim.claimed_at),
             priority: rules.prefer.priority(info.kind),
             capabilities,
             kind,
             hints: EffectiveHints::of(spec.hints, info.trusted, rules.hints_for(&spec.name, &info.id)),
-            pinned: rules.is_pinned(&spec.name, &info.id),
+            pinned,
             is_declared_equivalent: rules.is_declared_equivalent(&spec.name, &info.id),
             health,
             params: OnceLock::new(),
             validator: OnceLock::new(),
             source: Arc::clone(source),
+            yields_to,
             tool,
         }
     }
@@ -128,9 +145,10 @@ impl ToolCandidate {
         }
     }
 
-    /// Pinned first, then by priority, then by registration order.
+    /// Those that may own the name first, then pinned, then by priority, by the time of their claim on the name, and by
+    /// registration order.
     pub(crate) fn preference_key(&self) -> PreferenceKey {
-        (!self.pinned, self.priority, self.sequence())
+        (!self.owns_name, !self.pinned, self.priority, self.claimed_at, self.sequence())
     }
 
     pub(crate) fn sequence(&self) -> u64 {

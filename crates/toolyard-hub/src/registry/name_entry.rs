@@ -28,7 +28,7 @@ pub(crate) struct NameEntry {
 /// The candidates of one name.
 #[derive(Debug, Clone, Copy)]
 pub struct NameMatches<'a> {
-    /// The preferred candidate, then its equivalents; never empty.
+    /// The preferred candidate, then its equivalents. Empty if no candidate owns the name: its owner does not offer it now.
     pub equivalents: &'a [Arc<ToolCandidate>],
     /// Compared candidates that are not equivalent: called only if the caller names their source.
     pub others: &'a [Arc<ToolCandidate>],
@@ -100,7 +100,7 @@ impl NameEntry {
     }
 
     pub(crate) fn preferred(&self) -> Option<&Arc<ToolCandidate>> {
-        self.front.first()
+        self.front.first().filter(|candidate| candidate.owns_name)
     }
 
     pub(crate) fn matches(&self) -> NameMatches<'_> {
@@ -109,21 +109,20 @@ impl NameEntry {
         NameMatches { equivalents, others, uncompared: &self.uncompared }
     }
 
-    /// The candidate of a source; `preference_key` is its sort key unless it is pinned. A pinned candidate is always in front.
-    pub(crate) fn in_source(
-        &self,
-        id: &str,
-        preference_key: Option<PreferenceKey>,
-    ) -> Option<&Arc<ToolCandidate>> {
+    /// The candidate of a source among the first ones, and whether there are more.
+    pub(crate) fn in_source(&self, id: &str) -> (Option<&Arc<ToolCandidate>>, bool) {
         let in_front = self.front.iter().find(|candidate| candidate.source_id().as_str() == id);
-        in_front.or_else(|| self.uncompared.get(&preference_key?))
+        (in_front, !self.uncompared.is_empty())
     }
 }
 
-/// Moves the equivalents of the first candidate behind it and returns their number, itself included. Candidates that are
-/// not equivalent are ordered by pin and priority, never by past success.
+/// Moves the equivalents of the first candidate behind it and returns their number, itself included; 0 if it does not own
+/// the name, because then no candidate does. Candidates that are not equivalent are ordered by pin and priority, never by past success.
 fn sort_equivalents_first(candidates: &mut [Arc<ToolCandidate>]) -> Option<usize> {
     let preferred = Arc::clone(candidates.first()?);
+    if !preferred.owns_name {
+        return Some(0);
+    }
     let is_other =
         |other: &Arc<ToolCandidate>| !Arc::ptr_eq(other, &preferred) && !other.equivalent_to(&preferred);
     // A stable sort keeps both groups in order.

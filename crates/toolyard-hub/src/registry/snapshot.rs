@@ -14,7 +14,7 @@ use std::{
 use arc_swap::ArcSwap;
 use rpds::HashTrieMapSync;
 use tokio::sync::watch;
-use toolyard_core::{Capability, CapabilityTable, SourceId, SourceInfo, SourceKind, Tool};
+use toolyard_core::{Capability, CapabilityTable, QuarantineNotice, SourceId, SourceInfo, SourceKind, Tool};
 
 use crate::{
     registry::{
@@ -59,6 +59,8 @@ pub struct SourceEntry {
     pub source: Arc<RegisteredSource>,
     /// Its tools, in the order it listed them.
     pub tools: Arc<[Arc<ToolCandidate>]>,
+    /// Tools that it offers and that await approval.
+    pub quarantined: Arc<[QuarantineNotice]>,
 }
 
 /// Result of registering a source.
@@ -121,6 +123,16 @@ impl Registry {
     /// Registers a source, or replaces all its tools; its health state is kept. Ids that are reserved as hints for native
     /// tools are rejected for other sources.
     pub fn replace(&self, info: SourceInfo, tools: Vec<Arc<dyn Tool>>) -> Registration {
+        self.replace_with_quarantined(info, tools, Vec::new())
+    }
+
+    /// Like [`Self::replace`], for a source that also offers tools which await approval.
+    pub fn replace_with_quarantined(
+        &self,
+        info: SourceInfo,
+        tools: Vec<Arc<dyn Tool>>,
+        quarantined: Vec<QuarantineNotice>,
+    ) -> Registration {
         if SourceId::is_native_hint(info.id.as_str()) && info.kind != SourceKind::Native {
             return reject_reserved_id(&info.id, &tools);
         }
@@ -136,7 +148,7 @@ impl Registry {
         let source = Arc::new(RegisteredSource { info, state });
         let mut registration = Registration::default();
         let candidates = self.candidates(&source, tools, &mut registration);
-        next.put_source(source, candidates, &mut registration);
+        next.put_source(source, candidates, quarantined, &mut registration);
         self.publish(next);
         registration
     }
@@ -167,6 +179,9 @@ impl Registry {
             let name = Arc::clone(&tool.spec().name);
             if name.is_empty() {
                 registration.rejected.push((name, "a tool needs a name".to_owned()));
+            } else if name.contains('@') {
+                let reason = "the name contains `@`, which separates a tool from its source in rules";
+                registration.rejected.push((name, reason.to_owned()));
             } else if !names.insert(Arc::clone(&name)) {
                 registration
                     .rejected
@@ -193,18 +208,26 @@ impl Snapshot {
 
     /// The tool of this name in one source.
     pub fn find_in(&self, name: &str, source: &str) -> Option<&Arc<ToolCandidate>> {
-        let preference_key = || {
-            let entry = self.sources.get(source)?;
-            let is_not_pinned = true;
-            Some((is_not_pinned, entry.tools.first()?.priority, entry.source.state.sequence))
-        };
-        self.by_name.get(name)?.in_source(source, preference_key())
+        match self.by_name.get(name)?.in_source(source) {
+            (None, true) => self.sources.get(source)?.tools.iter().find(|tool| *tool.name == *name),
+            (found, _) => found,
+        }
     }
 
     /// All tools with a capability.
     pub fn find_by_capability(&self, capability: &str) -> Vec<Arc<ToolCandidate>> {
         let Some(by_source) = self.by_capability.get(capability) else { return Vec::new() };
         by_source.values().flat_map(|candidates| candidates.iter().map(Arc::clone)).collect()
+    }
+
+    /// The sources that offer a tool of this name which awaits approval, with the reason, by id.
+    pub fn quarantined(&self, name: &str) -> Vec<(&SourceId, &QuarantineNotice)> {
+        let notices = self.sources.iter().flat_map(|(id, entry)| {
+            entry.quarantined.iter().filter(|notice| notice.tool == name).map(move |notice| (id, notice))
+        });
+        let mut notices: Vec<_> = notices.collect();
+        notices.sort_by_key(|(id, _)| *id);
+        notices
     }
 
     /// Whether a source with this id is registered.
@@ -296,6 +319,7 @@ impl Snapshot {
         &mut self,
         source: Arc<RegisteredSource>,
         tools: Vec<Arc<ToolCandidate>>,
+        quarantined: Vec<QuarantineNotice>,
         registration: &mut Registration,
     ) {
         let id = source.info.id.clone();
@@ -325,7 +349,8 @@ impl Snapshot {
             self.by_capability.insert_mut(capability.clone(), by_source);
         }
         registration.tools = tools.len();
-        self.sources.insert_mut(id, SourceEntry { source, tools: tools.into() });
+        let entry = SourceEntry { source, tools: tools.into(), quarantined: quarantined.into() };
+        self.sources.insert_mut(id, entry);
     }
 
     /// Replaces one source's candidate of a name and updates the collisions. Returns whether several sources have the name.

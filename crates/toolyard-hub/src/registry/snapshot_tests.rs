@@ -3,15 +3,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use toolyard_core::{BoxFuture, CallContext, SourceKind, ToolCallRequest, ToolError, ToolOutput, ToolSpec};
+use toolyard_core::{
+    BoxFuture, CallContext, ErrorKind, NameClaim, NameClaims, SourceKind, ToolCallRequest, ToolError,
+    ToolOutput, ToolSpec,
+};
 
 use super::*;
+use crate::routing::rules::SourcePreference;
 
-struct UncallableTool(ToolSpec);
+struct UncallableTool(ToolSpec, Option<NameClaim>);
 
 impl Tool for UncallableTool {
     fn spec(&self) -> &ToolSpec {
         &self.0
+    }
+
+    fn name_claim(&self) -> Option<&NameClaim> {
+        self.1.as_ref()
     }
 
     fn call<'a>(
@@ -28,7 +36,25 @@ fn registry() -> Registry {
 }
 
 fn tools(names: &[&str]) -> Vec<Arc<dyn Tool>> {
-    names.iter().map(|name| Arc::new(UncallableTool(ToolSpec::new(*name, ""))) as Arc<dyn Tool>).collect()
+    names
+        .iter()
+        .map(|name| Arc::new(UncallableTool(ToolSpec::new(*name, ""), None)) as Arc<dyn Tool>)
+        .collect()
+}
+
+fn claimed(name: &str, claim: &NameClaim) -> Vec<Arc<dyn Tool>> {
+    vec![Arc::new(UncallableTool(ToolSpec::new(name, ""), Some(claim.clone())))]
+}
+
+fn yielding(claimed_at: i64, owner: &str) -> NameClaim {
+    NameClaim { claimed_at, yields_to: Some(owner.into()) }
+}
+
+/// The source that a call by name alone reaches.
+fn reached(registry: &Registry, name: &str) -> Option<String> {
+    let request = ToolCallRequest::new(name, serde_json::json!({}));
+    let route = crate::route(&registry.snapshot(), &request).ok()?;
+    Some(route.candidates[0].source_id().to_string())
 }
 
 fn server(id: &str) -> SourceInfo {
@@ -41,6 +67,85 @@ fn a_duplicate_name_in_one_source_is_rejected() {
     assert_eq!(registration.tools, 1);
     let rejected: Vec<&str> = registration.rejected.iter().map(|(name, _)| name.as_ref()).collect();
     assert_eq!(rejected, ["x", ""]);
+}
+
+#[test]
+fn a_name_with_an_at_sign_is_rejected() {
+    let registration = registry().replace(server("a"), tools(&["x@b", "y"]));
+    assert_eq!((registration.tools, registration.rejected.len()), (1, 1));
+}
+
+#[test]
+fn a_name_reaches_its_owner_or_nobody() {
+    let registry = registry();
+    registry.replace(server("aweather"), claimed("pay", &yielding(2, "bank")));
+    assert_eq!(reached(&registry, "pay"), None);
+    let request = ToolCallRequest::new("pay", serde_json::json!({}));
+    let refused = crate::route(&registry.snapshot(), &request).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "pay: the name belongs to source `bank`, which does not offer this tool now"
+    );
+    assert!(registry.snapshot().preferred().is_empty());
+    registry.replace(server("bank"), claimed("pay", &NameClaim::default()));
+    assert_eq!(reached(&registry, "pay").as_deref(), Some("bank"));
+    let named = crate::route(&registry.snapshot(), &request.with_source("aweather")).unwrap();
+    assert_eq!(named.candidates[0].source_id().as_str(), "aweather");
+    registry.remove(&"bank".into());
+    assert_eq!(reached(&registry, "pay"), None);
+}
+
+#[test]
+fn a_quarantined_owner_keeps_its_name() {
+    let registry = registry();
+    registry.replace(server("aweather"), claimed("pay", &yielding(2, "bank")));
+    let notice = QuarantineNotice { tool: "pay".to_owned(), reason: "changed".to_owned() };
+    registry.replace_with_quarantined(server("bank"), Vec::new(), vec![notice]);
+    for request in [
+        ToolCallRequest::new("pay", serde_json::json!({})),
+        ToolCallRequest::new("pay", serde_json::json!({})).with_source("bank"),
+    ] {
+        let refused = crate::route(&registry.snapshot(), &request).unwrap_err();
+        assert_eq!(
+            (refused.kind(), refused.to_string().as_str()),
+            (ErrorKind::Quarantined, "pay (bank): changed")
+        );
+    }
+}
+
+#[test]
+fn pins_equivalents_and_preferred_kinds_of_the_operator_override_claims() {
+    let one = |rules: RoutingRules, owner: &str| {
+        let registry = Registry::new(rules, CapabilityTable::built_in().clone(), BreakerSettings::default());
+        registry.replace(server("aweather"), claimed("pay", &yielding(2, owner)));
+        reached(&registry, "pay")
+    };
+    let pins = [("pay".to_owned(), "aweather".into())].into();
+    assert!(one(RoutingRules { pins, ..RoutingRules::default() }, "bank").is_some());
+    let equivalent: HashMap<_, _> = [("pay".to_owned(), vec!["aweather".into(), "bank".into()])].into();
+    let equivalent = RoutingRules { equivalent, ..RoutingRules::default() };
+    assert!(one(equivalent.clone(), "bank").is_some() && one(equivalent, "shop").is_none());
+    let mcp_first = RoutingRules { prefer: SourcePreference::McpFirst, ..RoutingRules::default() };
+    assert!(one(mcp_first.clone(), "native").is_some() && one(mcp_first, "bank").is_none());
+    assert!(one(RoutingRules::default(), "native").is_none());
+}
+
+#[test]
+fn a_profile_without_the_owner_offers_the_name_of_the_first_claim() {
+    use crate::{Profile, route_within};
+    let registry = registry();
+    registry.replace(server("aweather"), claimed("pay", &yielding(3, "bank")));
+    registry.replace(server("zeta"), claimed("pay", &yielding(2, "bank")));
+    let request = ToolCallRequest::new("pay", serde_json::json!({}));
+    let within = |servers: &[&str]| {
+        let servers = servers.iter().map(|server| (*server).to_owned()).collect();
+        let profile = Profile { servers, ..Profile::default() };
+        let route = route_within(&registry.snapshot(), &request, Some(&profile)).ok()?;
+        Some(route.candidates[0].source_id().to_string())
+    };
+    assert_eq!(within(&["aweather", "zeta"]).as_deref(), Some("zeta"));
+    assert_eq!(within(&["aweather"]).as_deref(), Some("aweather"));
+    assert_eq!(within(&["aweather", "bank"]), None, "the name belongs to a source of the profile");
 }
 
 #[test]
@@ -174,6 +279,29 @@ proptest! {
         prop_assert_eq!(beyond_first, expected.iter().skip(64).map(|(_, id)| id.as_str()).collect::<Vec<_>>());
         for (_, id) in &expected {
             prop_assert_eq!(snapshot.find_in("x", id).map(|tool| tool.source_id().as_str()), Some(id.as_str()));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    /// Servers offer and withdraw a tool in any order; the claims are decided as they are for real servers.
+    #[test]
+    fn a_bare_name_reaches_its_first_source_or_nobody(changes in proptest::collection::vec((0..5_u8, any::<bool>()), 1..40)) {
+        let (registry, mut claims) = (registry(), NameClaims::default());
+        let mut first = None;
+        for (now, (source, offers)) in changes.into_iter().enumerate() {
+            let id = format!("s{source}");
+            let tools = if offers {
+                first.get_or_insert_with(|| id.clone());
+                claimed("pay", &claims.claim(&"pay".into(), &id.as_str().into(), None, now as i64))
+            } else {
+                Vec::new()
+            };
+            registry.replace(server(&id), tools);
+            let owner_offers = first.as_ref().is_some_and(|first| registry.snapshot().find_in("pay", first).is_some());
+            prop_assert_eq!(reached(&registry, "pay"), first.clone().filter(|_| owner_offers));
         }
     }
 }

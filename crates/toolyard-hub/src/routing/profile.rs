@@ -105,14 +105,26 @@ impl Profile {
             || self.is_needed_result_reader(candidate)
     }
 
-    /// The candidates to call for a name: the offered ones among the equivalents, else the first other offered candidate.
+    /// The candidates to call for a name: the offered ones among the equivalents, else the first other offered candidate,
+    /// unless the name belongs to a source that the profile allows.
     pub fn candidates_to_call(&self, found: NameMatches<'_>) -> Vec<Arc<ToolCandidate>> {
         let equivalents: Vec<_> =
             found.equivalents.iter().filter(|candidate| self.offers(candidate)).map(Arc::clone).collect();
         if !equivalents.is_empty() {
             return equivalents;
         }
-        self.non_equivalents(found).next().map(Arc::clone).into_iter().collect()
+        self.bare_name_candidate(found).map(Arc::clone).into_iter().collect()
+    }
+
+    /// The candidate that is offered under the bare name; none if the name belongs to a source that the profile allows and
+    /// that does not offer it now.
+    pub fn bare_name_candidate<'a>(&'a self, found: NameMatches<'a>) -> Option<&'a Arc<ToolCandidate>> {
+        let belongs_here = |other: &&Arc<ToolCandidate>| {
+            let owner = other.yields_to.as_ref().filter(|_| !other.owns_name);
+            owner.is_some_and(|owner| self.allows(&other.name, owner.as_str()))
+        };
+        let equivalent = found.equivalents.iter().find(|candidate| self.offers(candidate));
+        equivalent.or_else(|| self.non_equivalents(found).find(|other| !belongs_here(other)))
     }
 
     /// Offered candidates of a name that are not equivalent to the preferred one. A native tool that is not preferred cannot
@@ -157,6 +169,7 @@ mod tests {
         assert!(office.allows("read_cells", "excel") && office.allows("write_page", "word2"));
         assert!(!office.allows("write_page", "word1") && !office.allows("read_cells", "files"));
         assert!(!office.allows("read_secret", "excel"));
+        assert!(!profile(&[], &["*@excel"], &[]).allows("upload@excel", "evil"), "a name is no source");
         assert!(
             office.includes_source("excel") && !office.includes_source("files") && office.includes_content()
         );

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use toolyard_core::{ErrorKind, SourceId, ToolCallRequest, ToolError};
 
 use crate::{
-    registry::{candidate::ToolCandidate, name_suggestions::join_names, snapshot::Snapshot},
+    registry::{
+        candidate::ToolCandidate, name_entry::NameMatches, name_suggestions::join_names, snapshot::Snapshot,
+    },
     routing::profile::Profile,
 };
 
@@ -78,9 +80,12 @@ fn automatic(
     if let Some(profile) = profile {
         let candidates = profile.candidates_to_call(found);
         if candidates.is_empty() {
-            return Err(unknown());
+            return Err(name_not_owned(snapshot, found, Some(profile)).unwrap_or_else(unknown));
         }
         return Ok(Route { case, candidates, skipped: Vec::new(), more_skipped_count: 0 });
+    }
+    if found.equivalents.is_empty() {
+        return Err(name_not_owned(snapshot, found, None).unwrap_or_else(unknown));
     }
     Ok(Route {
         case,
@@ -99,6 +104,10 @@ fn named(
     let is_offered =
         |candidate: &&Arc<ToolCandidate>| profile.is_none_or(|profile| profile.offers(candidate));
     let candidate = snapshot.find_in(&request.tool_name, source);
+    let quarantined = || quarantined(snapshot, &request.tool_name, Some(source), profile);
+    if let (None, Some(error)) = (candidate, quarantined()) {
+        return Err(error);
+    }
     if profile.is_some() && candidate.filter(is_offered).is_none() {
         return Err(unknown_tool(snapshot, &request.tool_name, profile));
     }
@@ -125,8 +134,51 @@ fn named(
     )))
 }
 
+/// The error for a name whose owner does not offer it now, if the profile offers another tool of that name.
+fn name_not_owned(
+    snapshot: &Snapshot,
+    found: NameMatches<'_>,
+    profile: Option<&Profile>,
+) -> Option<ToolError> {
+    let is_offered =
+        |candidate: &&Arc<ToolCandidate>| profile.is_none_or(|profile| profile.offers(candidate));
+    let others: Vec<&Arc<ToolCandidate>> = found.non_equivalents().filter(is_offered).collect();
+    let first = others.first()?;
+    let owner = first.yields_to.as_ref()?;
+    if let Some(error) = quarantined(snapshot, &first.name, Some(owner.as_str()), profile) {
+        return Some(error);
+    }
+    let sources: Vec<&str> =
+        others.iter().take(MAX_NAMED_CANDIDATES).map(|other| other.source_id().as_str()).collect();
+    let message = format!("the name belongs to source `{owner}`, which does not offer this tool now");
+    let hint =
+        format!("another tool of this name is in {}; to use it, name its source", join_names(&sources));
+    Some(ToolError::new(ErrorKind::Refused, message).on_tool(&first.name).with_hint(hint))
+}
+
+/// The error for a tool that awaits approval, in this source or in any.
+fn quarantined(
+    snapshot: &Snapshot,
+    name: &str,
+    source: Option<&str>,
+    profile: Option<&Profile>,
+) -> Option<ToolError> {
+    let may_show = |id: &SourceId| profile.is_none_or(|profile| profile.allows(name, id.as_str()));
+    let notices = snapshot.quarantined(name).into_iter();
+    let mut notices =
+        notices.filter(|(id, _)| source.is_none_or(|source| id.as_str() == source) && may_show(id));
+    let (id, notice) = notices.next()?;
+    let error = ToolError::new(ErrorKind::Quarantined, notice.reason.clone());
+    Some(
+        error.on_tool(name).on_source(id).with_hint(format!("review the change: toolyard servers show {id}")),
+    )
+}
+
 /// Suggests only tools that the profile offers.
 fn unknown_tool(snapshot: &Snapshot, name: &str, profile: Option<&Profile>) -> ToolError {
+    if let Some(error) = quarantined(snapshot, name, None, profile) {
+        return error;
+    }
     let error = ToolError::new(ErrorKind::UnknownTool, format!("tool `{name}` does not exist"));
     let mut similar = snapshot.similar_names(name);
     if let Some(profile) = profile {

@@ -145,6 +145,7 @@ fn with_operator_settings(old: Option<&ServerSettings>, new: &ServerSettings) ->
         trusted: false,
         exclusive: old.exclusive,
         strict: old.strict,
+        hold_new_tools: old.hold_new_tools,
         revision: None,
         idle_stop: old.idle_stop,
         startup_timeout: new.startup_timeout.or(old.startup_timeout),

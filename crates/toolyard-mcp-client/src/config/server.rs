@@ -26,6 +26,9 @@ pub struct McpServerConfig {
     pub exclusive: bool,
     /// Whether new tool definitions need approval.
     pub strict: bool,
+    /// Whether tools that the server adds after its first approval are held: all of them if the server is not trusted,
+    /// otherwise those that collide with a name in use or raise the risk.
+    pub hold_new_tools: bool,
     /// The family of MCP revisions; detected when absent.
     pub revision_family: Option<RevisionFamily>,
     /// How long the first response may take.
@@ -107,6 +110,7 @@ impl McpServerConfig {
             trusted: false,
             exclusive: false,
             strict: false,
+            hold_new_tools: true,
             revision_family: None,
             startup_timeout: Duration::from_secs(60),
             call_timeout: None,

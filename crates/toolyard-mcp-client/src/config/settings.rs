@@ -56,6 +56,10 @@ pub struct ServerSettings {
     /// Whether new tool definitions need approval.
     #[serde(skip_serializing_if = "is_false")]
     pub strict: bool,
+    /// Whether tools that the server adds after its first approval need approval: all of them if the server is not
+    /// trusted, otherwise those that share a name with a tool of another source or are riskier than all approved ones.
+    #[serde(skip_serializing_if = "is_true")]
+    pub hold_new_tools: bool,
     /// The family of MCP revisions; detected when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<RevisionSetting>,
@@ -132,6 +136,7 @@ impl Default for ServerSettings {
             trusted: false,
             exclusive: false,
             strict: false,
+            hold_new_tools: true,
             revision: None,
             startup_timeout: None,
             call_timeout: None,
@@ -157,6 +162,7 @@ impl ServerSettings {
             trusted: self.trusted,
             exclusive: self.exclusive,
             strict: self.strict,
+            hold_new_tools: self.hold_new_tools,
             revision_family: self.revision.map(RevisionSetting::family),
             startup_timeout: self.startup_timeout.map_or(defaults.startup_timeout, |setting| setting.0),
             call_timeout: self.call_timeout.map(|setting| setting.0),

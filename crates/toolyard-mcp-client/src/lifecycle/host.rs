@@ -7,13 +7,13 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use toolyard_core::{SourceId, SourceInfo, Tool};
+use toolyard_core::{QuarantineNotice, SourceId, SourceInfo, Tool};
 use toolyard_mcp::WireLimits;
 
 use crate::{
     config::{McpServerConfig, TransportConfig},
     lifecycle::{connect::ConnectTarget, connect_error::ConnectError},
-    pinning::ServerCache,
+    pinning::{NameUser, ServerCache},
     process_guard::guard::GuardProgram,
     session::input_handler::InputHandler,
     transport::{
@@ -34,6 +34,23 @@ use crate::{
 pub trait ToolRegistrar: Send + Sync {
     /// Replaces all tools of a source.
     fn replace(&self, source: SourceInfo, tools: Vec<Arc<dyn Tool>>);
+
+    /// Replaces all tools of a source that also offers tools which await approval.
+    fn replace_with_quarantined(
+        &self,
+        source: SourceInfo,
+        tools: Vec<Arc<dyn Tool>>,
+        quarantined: Vec<QuarantineNotice>,
+    ) {
+        let _ = quarantined;
+        self.replace(source, tools);
+    }
+
+    /// Another source than an MCP server that has a tool of this name.
+    fn name_user(&self, tool: &str) -> Option<NameUser> {
+        let _ = tool;
+        None
+    }
 
     /// Removes a source.
     fn remove(&self, source: &SourceId);

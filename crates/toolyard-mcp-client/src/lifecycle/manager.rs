@@ -97,6 +97,7 @@ impl McpManager {
             }
         });
         join_all(retired.iter().map(ManagedServer::retire)).await;
+        changes.removed.iter().for_each(|id| self.host.cache.release_names(id));
         for (id, config) in new_configs {
             if !changes.changed.contains(&id) {
                 changes.added.push(id.clone());
@@ -131,6 +132,21 @@ impl McpManager {
     pub async fn connect(&self, id: &str) -> Result<Arc<Session>, ConnectError> {
         let server = self.server(id).ok_or_else(|| ConnectError::UnknownServer(id.to_owned()))?;
         server.session(StartReason::Explicit).await
+    }
+
+    /// Gives the bare names of these approved tools to a server, by decision of the operator: calls by name alone reach it,
+    /// and no longer the server that had the name.
+    pub async fn give_names(&self, id: &str, tools: &[String]) -> Result<(), CacheError> {
+        let _guard = self.apply_lock.lock().await;
+        let servers = self.servers();
+        let configs: Vec<McpServerConfig> = servers.iter().map(|server| server.config().clone()).collect();
+        let changed = self.host.cache.give_names(&configs, &id.into(), tools).await?;
+        for (id, approvals) in changed {
+            if let Some(server) = self.server(id.as_str()) {
+                server.set_approvals(approvals).await;
+            }
+        }
+        Ok(())
     }
 
     /// Starts every server whose tools are unknown. Failures are isolated per server.

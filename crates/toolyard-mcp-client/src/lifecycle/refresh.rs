@@ -35,7 +35,9 @@ impl ManagedServer {
         let family = session.revision_family();
         lock(&self.state).revision_family = Some(family);
         // Stored before any of them is used.
-        let decision = self.host.cache.update_tools(&self.config, Some(family), tools, unix_millis()).await;
+        let name_users = |tool: &str| self.host.registrar.name_user(tool);
+        let decision =
+            self.host.cache.update_tools(&self.config, Some(family), tools, &name_users, unix_millis()).await;
         let decision = decision.map_err(|error| ConnectError::Cache(error.to_string()))?;
         let approvals = ToolApprovals::from_decision(decision);
         // The list of a session that is closed by now does not count.

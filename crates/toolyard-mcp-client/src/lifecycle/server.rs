@@ -277,10 +277,18 @@ impl ManagedServer {
     /// Approves the definitions that the server sent last, each tool with the hash of the definition that the approver saw.
     pub async fn approve(self: &Arc<Self>, tools: &[(String, ContentHash)]) -> Result<(), CacheError> {
         let _guard = self.refresh_lock.lock().await;
-        let approved = self.host.cache.approve(&self.config, Some(tools), unix_millis()).await?;
+        let name_users = |tool: &str| self.host.registrar.name_user(tool);
+        let approved = self.host.cache.approve(&self.config, Some(tools), &name_users, unix_millis()).await?;
         lock(&self.state).approvals = Arc::new(ToolApprovals::from_decision(approved.decision));
         self.register_tools();
         Ok(())
+    }
+
+    /// Replaces the approvals after a decision of the operator.
+    pub(super) async fn set_approvals(self: &Arc<Self>, approvals: ToolApprovals) {
+        let _guard = self.refresh_lock.lock().await;
+        lock(&self.state).approvals = Arc::new(approvals);
+        self.register_tools();
     }
 
     /// Every definition the server ever sent, by tool and oldest first.

@@ -8,8 +8,8 @@ use std::{
 
 use tokio::time::{Instant, timeout_at};
 use toolyard_core::{
-    BoxFuture, CallContext, ErrorKind, SourceId, SourceInfo, SourceKind, Tool, ToolCallRequest, ToolError,
-    ToolOutput, ToolSpec,
+    BoxFuture, CallContext, ErrorKind, NameClaim, SourceId, SourceInfo, SourceKind, Tool, ToolCallRequest,
+    ToolError, ToolOutput, ToolSpec,
 };
 use toolyard_mcp::{
     CallResult,
@@ -123,6 +123,10 @@ impl Tool for McpTool {
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(self.execute(request, context))
     }
+
+    fn name_claim(&self) -> Option<&NameClaim> {
+        Some(&self.tool.claim)
+    }
 }
 
 impl ManagedServer {
@@ -141,7 +145,9 @@ impl ManagedServer {
         // Registered under the lock, so that the tools of a retired server do not come back.
         let state = lock(&self.state);
         if state.lifecycle.is_active() {
-            self.host.registrar.replace(source, tools);
+            let mut quarantined = approvals.quarantine_notices();
+            quarantined.retain(|notice| self.config.tools.allows(&notice.tool));
+            self.host.registrar.replace_with_quarantined(source, tools, quarantined);
         }
     }
 }

@@ -10,5 +10,5 @@ mod tool_approvals;
 
 pub use memory_store::MemoryServerStore;
 pub(crate) use server_cache::CachedServer;
-pub use server_cache::{CacheError, ServerCache, ServerPins};
+pub use server_cache::{CacheError, NameUser, NameUsers, ServerCache, ServerPins};
 pub use tool_approvals::{ApprovedTool, QuarantinedTool, RejectedTool, ToolApprovals};

@@ -3,11 +3,15 @@
 //! A server is stored under its name and the hash of its transport: a server with a changed configuration counts as
 //! new and inherits no approvals.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex},
+};
 
 use futures_util::future::try_join_all;
 use toolyard_core::{
-    ContentHash, RawJson, RevisionFamily, ServerRecord, Servers, SourceId, StorageError, StoredDefinition,
+    ContentHash, NameClaim, NameClaims, RawJson, RevisionFamily, ServerRecord, Servers, SourceId,
+    StorageError, StoredDefinition,
 };
 use toolyard_mcp::definition::{
     NewToolPolicy, NotQuarantined, PinDecision, ValidationRules, decide_pins, validate_tools,
@@ -17,6 +21,7 @@ use super::{memory_store::MemoryServerStore, tool_approvals::ToolApprovals};
 use crate::{
     config::{HttpKind, McpServerConfig, TransportConfig},
     content::server_content::ServerContent,
+    sync::lock,
 };
 
 /// Separates a server's name from its fingerprint; no name contains it.
@@ -38,7 +43,21 @@ pub enum CacheError {
     NotQuarantined(#[from] NotQuarantined),
     #[error("{0} changed again since it was shown; review it once more")]
     DefinitionChanged(String),
+    #[error("server {server} has no approved tool {tool}")]
+    UnknownTool { server: SourceId, tool: String },
 }
+
+/// Another source that has a tool of a given name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NameUser {
+    /// The source.
+    pub source: SourceId,
+    /// Whether it precedes all servers, as native tools do by default.
+    pub precedes_servers: bool,
+}
+
+/// Looks up which source other than MCP servers has a tool of a given name.
+pub type NameUsers<'a> = &'a (dyn Fn(&str) -> Option<NameUser> + Sync);
 
 /// The cached record of a server, and the decision on its tools.
 #[derive(Debug, Clone)]
@@ -61,6 +80,8 @@ pub(crate) struct CachedServer {
 #[derive(Clone)]
 pub struct ServerCache {
     servers: Arc<dyn Servers>,
+    /// The claims of all configured servers on bare names.
+    names: Arc<Mutex<NameClaims>>,
 }
 
 impl std::fmt::Debug for ServerCache {
@@ -72,7 +93,7 @@ impl std::fmt::Debug for ServerCache {
 impl ServerCache {
     /// A cache in this store.
     pub fn new(servers: Arc<dyn Servers>) -> Self {
-        Self { servers }
+        Self { servers, names: Arc::default() }
     }
 
     /// A cache that lasts until the process ends.
@@ -89,14 +110,20 @@ impl ServerCache {
             subject: "all servers".to_owned(),
             message: error.to_string(),
         })?;
-        let by_key: HashMap<SourceId, &McpServerConfig> =
-            configs.iter().map(|config| (key(config), config)).collect();
+        let by_id: HashMap<&str, &McpServerConfig> =
+            configs.iter().map(|config| (config.id.as_str(), config)).collect();
+        lock(&self.names).add_sources(configs.iter().map(|config| config.id.clone()));
         let mut cached = HashMap::new();
         for record in records {
-            let Some(config) = by_key.get(&record.id) else { continue };
-            let stored = record.tool_approvals.as_ref();
-            let stored = stored.and_then(|stored| ToolApprovals::from_stored(stored, &record.cached_tools));
-            let approvals = match stored {
+            let Some(config) = by_id.get(server_of_key(&record.id)) else { continue };
+            let (approvals, is_current) = (stored_approvals(&record), record.id == key(config));
+            if let Some(approvals) = &approvals {
+                self.restore_names(config, approvals, is_current);
+            }
+            if !is_current {
+                continue;
+            }
+            let approvals = match approvals {
                 Some(approvals) => approvals,
                 // Another version wrote the record.
                 None => match self.pins(config).await? {
@@ -112,6 +139,81 @@ impl ServerCache {
         Ok(cached)
     }
 
+    /// Loads the stored claims of a server on names. A server whose configuration changed keeps the claims it had before,
+    /// so that no other server takes its names until it is started again.
+    fn restore_names(&self, config: &McpServerConfig, approvals: &ToolApprovals, is_current: bool) {
+        let mut names = lock(&self.names);
+        for (name, claim) in approvals.names() {
+            if is_current || names.get(&name, &config.id).is_none() {
+                names.restore(&name, &config.id, claim.clone());
+            }
+        }
+    }
+
+    /// Forgets the claims of a server that is not configured any more. Tools of other servers that yielded to it do not
+    /// get its names: the operator decides.
+    pub(crate) fn release_names(&self, server: &SourceId) {
+        lock(&self.names).remove_source(server);
+    }
+
+    /// The claims of a server on the names of approved tools, which are made now if they are new, and on earlier names.
+    fn claim_names(
+        &self,
+        config: &McpServerConfig,
+        decision: &PinDecision,
+        record: Option<&ServerRecord>,
+        name_users: NameUsers<'_>,
+        now_millis: i64,
+    ) -> BTreeMap<String, NameClaim> {
+        let before = record.and_then(stored_approvals).unwrap_or_default();
+        let mut names = lock(&self.names);
+        // Another process may have changed the claims.
+        before.names().for_each(|(name, claim)| names.restore(&name, &config.id, claim.clone()));
+        let mut claims: BTreeMap<String, NameClaim> =
+            before.names().map(|(name, claim)| (name.to_string(), claim.clone())).collect();
+        for tool in &decision.approved {
+            let name = &tool.spec.name;
+            let outranked_by = name_users(name).filter(|user| user.precedes_servers).map(|user| user.source);
+            claims.insert(name.to_string(), names.claim(name, &config.id, outranked_by, now_millis));
+        }
+        claims
+    }
+
+    /// Gives the bare names of these tools to a server, by decision of the operator. Returns the approvals of all
+    /// configured servers whose claims changed.
+    pub(crate) async fn give_names(
+        &self,
+        configs: &[McpServerConfig],
+        server: &SourceId,
+        tools: &[String],
+    ) -> Result<Vec<(SourceId, ToolApprovals)>, CacheError> {
+        let mut changed: Vec<SourceId> = Vec::new();
+        for tool in tools {
+            let mut names = lock(&self.names);
+            if names.get(tool, server).is_none() {
+                return Err(CacheError::UnknownTool { server: server.clone(), tool: tool.clone() });
+            }
+            changed.extend(names.give(tool, server));
+        }
+        let mut approvals = Vec::new();
+        for config in configs.iter().filter(|config| changed.contains(&config.id)) {
+            let Some(mut pins) = self.pins(config).await? else { continue };
+            for (name, claim) in &mut pins.decision.names {
+                if let Some(given) = lock(&self.names).get(name, &config.id) {
+                    claim.clone_from(given);
+                }
+            }
+            self.store_approvals(&config.id, &mut pins).await?;
+            approvals.push((config.id.clone(), ToolApprovals::from_decision(pins.decision)));
+        }
+        Ok(approvals)
+    }
+
+    async fn store_approvals(&self, server: &SourceId, pins: &mut ServerPins) -> Result<(), CacheError> {
+        pins.record.tool_approvals = ToolApprovals::to_stored(&pins.decision, &pins.record.cached_tools);
+        self.servers.put_server(&pins.record).await.map_err(store_error(server))
+    }
+
     /// The pins of a server; `None` if it was never seen as configured now.
     pub async fn pins(&self, config: &McpServerConfig) -> Result<Option<ServerPins>, CacheError> {
         let Some(record) = self.servers.server(&key(config)).await.map_err(store_error(&config.id))? else {
@@ -119,7 +221,14 @@ impl ServerCache {
         };
         let history = self.definitions(config).await?;
         let tools = validate_tools(&record.cached_tools, validation_rules(config, record.revision_family));
-        let decision = decide_pins(&history, tools, new_tool_policy(config), record.seen_at);
+        let name_user = |name: &str| lock(&self.names).holder(name, &config.id).cloned();
+        let policy = new_tool_policy(config);
+        let mut decision = decide_pins(&history, tools, policy, &name_user, record.seen_at);
+        decision.names = stored_approvals(&record)
+            .iter()
+            .flat_map(ToolApprovals::names)
+            .map(|(name, claim)| (name.to_string(), claim.clone()))
+            .collect();
         Ok(Some(ServerPins { record, decision }))
     }
 
@@ -130,13 +239,19 @@ impl ServerCache {
         config: &McpServerConfig,
         revision_family: Option<RevisionFamily>,
         tools: Vec<RawJson>,
+        name_users: NameUsers<'_>,
         now_millis: i64,
     ) -> Result<PinDecision, CacheError> {
         let history = self.definitions(config).await?;
         let valid = validate_tools(&tools, validation_rules(config, revision_family));
-        let decision = decide_pins(&history, valid, new_tool_policy(config), now_millis);
+        let name_user = |name: &str| {
+            let owner = lock(&self.names).holder(name, &config.id).cloned();
+            owner.or_else(|| name_users(name).map(|user| user.source))
+        };
+        let mut decision = decide_pins(&history, valid, new_tool_policy(config), &name_user, now_millis);
         self.put_definitions(&key(config), &decision.records).await?;
         let before = self.servers.server(&key(config)).await.map_err(store_error(&config.id))?;
+        decision.names = self.claim_names(config, &decision, before.as_ref(), name_users, now_millis);
         let record = ServerRecord {
             tool_approvals: ToolApprovals::to_stored(&decision, &tools),
             content: before.and_then(|before| before.content),
@@ -164,6 +279,7 @@ impl ServerCache {
         &self,
         config: &McpServerConfig,
         tools: Option<&[(String, ContentHash)]>,
+        name_users: NameUsers<'_>,
         now_millis: i64,
     ) -> Result<ServerPins, CacheError> {
         let unknown_server = || CacheError::UnknownServer(config.id.clone());
@@ -182,8 +298,9 @@ impl ServerCache {
         self.put_definitions(&key(config), &before.decision.approval_records(names.as_deref(), now_millis)?)
             .await?;
         let mut after = self.pins(config).await?.ok_or_else(unknown_server)?;
-        after.record.tool_approvals = ToolApprovals::to_stored(&after.decision, &after.record.cached_tools);
-        self.servers.put_server(&after.record).await.map_err(store_error(&config.id))?;
+        after.decision.names =
+            self.claim_names(config, &after.decision, Some(&after.record), name_users, now_millis);
+        self.store_approvals(&config.id, &mut after).await?;
         Ok(after)
     }
 
@@ -221,6 +338,11 @@ fn key(config: &McpServerConfig) -> SourceId {
     format!("{}{KEY_SEPARATOR}{}", config.id, config.fingerprint()).into()
 }
 
+/// The name of the server in a key.
+fn server_of_key(key: &SourceId) -> &str {
+    key.as_str().split(KEY_SEPARATOR).next().unwrap_or_default()
+}
+
 /// Mirrored headers exist only in modern revisions over Streamable HTTP.
 fn validation_rules(config: &McpServerConfig, family: Option<RevisionFamily>) -> ValidationRules {
     let is_streamable =
@@ -229,7 +351,16 @@ fn validation_rules(config: &McpServerConfig, family: Option<RevisionFamily>) ->
 }
 
 fn new_tool_policy(config: &McpServerConfig) -> NewToolPolicy {
-    if config.strict { NewToolPolicy::Quarantine } else { NewToolPolicy::Approve }
+    match (config.strict, config.hold_new_tools) {
+        (true, _) => NewToolPolicy::Quarantine,
+        (false, true) => NewToolPolicy::ApproveFirst { trusted: config.trusted },
+        (false, false) => NewToolPolicy::Approve,
+    }
+}
+
+/// The approvals in a record; `None` if there are none or another version wrote them.
+fn stored_approvals(record: &ServerRecord) -> Option<ToolApprovals> {
+    ToolApprovals::from_stored(record.tool_approvals.as_ref()?, &record.cached_tools)
 }
 
 fn store_error(server: &(impl ToString + ?Sized)) -> impl FnOnce(StorageError) -> CacheError {

@@ -26,6 +26,10 @@ fn tools(descriptions: &[(&str, &str)]) -> Vec<RawJson> {
     descriptions.iter().map(tool).collect()
 }
 
+fn no_users(_tool: &str) -> Option<NameUser> {
+    None
+}
+
 fn approved_names(decision: &PinDecision) -> Vec<&str> {
     decision.approved.iter().map(|tool| tool.spec.name.as_ref()).collect()
 }
@@ -36,7 +40,8 @@ async fn a_cached_list_keeps_its_decision() {
     let server = config("files-server");
     assert!(cache.pins(&server).await.unwrap().is_none());
     let list = tools(&[("read", "Reads"), ("write", "Writes")]);
-    let first = cache.update_tools(&server, Some(RevisionFamily::Legacy), list.clone(), 1).await.unwrap();
+    let first =
+        cache.update_tools(&server, Some(RevisionFamily::Legacy), list.clone(), &no_users, 1).await.unwrap();
     assert_eq!(first.newly_approved, ["read", "write"]);
     let found = cache.pins(&server).await.unwrap().unwrap();
     assert_eq!(
@@ -51,9 +56,15 @@ async fn a_cached_list_keeps_its_decision() {
 async fn a_changed_tool_is_quarantined_in_every_process_until_it_is_approved() {
     let cache = ServerCache::in_memory();
     let server = config("files-server");
-    cache.update_tools(&server, None, tools(&[("read", "Reads"), ("write", "Writes")]), 1).await.unwrap();
+    cache
+        .update_tools(&server, None, tools(&[("read", "Reads"), ("write", "Writes")]), &no_users, 1)
+        .await
+        .unwrap();
     let list = tools(&[("read", "Reads and sends"), ("write", "Writes all")]);
-    assert_eq!(approved_names(&cache.update_tools(&server, None, list, 2).await.unwrap()), [""; 0]);
+    assert_eq!(
+        approved_names(&cache.update_tools(&server, None, list, &no_users, 2).await.unwrap()),
+        [""; 0]
+    );
     assert_eq!(approved_names(&cache.pins(&server).await.unwrap().unwrap().decision), [""; 0]);
     let quarantined_tools = cache.pins(&server).await.unwrap().unwrap().decision.quarantined;
     let pin = quarantined_tools
@@ -62,14 +73,14 @@ async fn a_changed_tool_is_quarantined_in_every_process_until_it_is_approved() {
         .unwrap()
         .tool
         .hash;
-    let unknown = cache.approve(&server, Some(&[("delete".to_owned(), pin)]), 3).await;
+    let unknown = cache.approve(&server, Some(&[("delete".to_owned(), pin)]), &no_users, 3).await;
     assert!(matches!(unknown, Err(CacheError::NotQuarantined(_))));
     let other = ContentHash::of("what was shown before");
-    let changed = cache.approve(&server, Some(&[("read".to_owned(), other)]), 3).await;
+    let changed = cache.approve(&server, Some(&[("read".to_owned(), other)]), &no_users, 3).await;
     assert!(matches!(changed, Err(CacheError::DefinitionChanged(_))), "only what was shown is approved");
-    let after = cache.approve(&server, Some(&[("read".to_owned(), pin)]), 3).await.unwrap();
+    let after = cache.approve(&server, Some(&[("read".to_owned(), pin)]), &no_users, 3).await.unwrap();
     assert_eq!((approved_names(&after.decision), after.decision.quarantined.len()), (vec!["read"], 1));
-    let after = cache.approve(&server, None, 3).await.unwrap();
+    let after = cache.approve(&server, None, &no_users, 3).await.unwrap();
     assert_eq!(approved_names(&after.decision), ["read", "write"]);
     let history = cache.definitions(&server).await.unwrap();
     let stored: Vec<_> = history
@@ -82,15 +93,18 @@ async fn a_changed_tool_is_quarantined_in_every_process_until_it_is_approved() {
 #[tokio::test]
 async fn a_server_with_another_transport_is_new() {
     let cache = ServerCache::in_memory();
-    cache.update_tools(&config("one"), None, tools(&[("read", "Reads")]), 1).await.unwrap();
+    cache.update_tools(&config("one"), None, tools(&[("read", "Reads")]), &no_users, 1).await.unwrap();
     let other = config("other");
     assert!(cache.pins(&other).await.unwrap().is_none());
-    assert!(matches!(cache.approve(&other, None, 2).await, Err(CacheError::UnknownServer(_))));
+    assert!(matches!(cache.approve(&other, None, &no_users, 2).await, Err(CacheError::UnknownServer(_))));
     let strict = McpServerConfig { strict: true, ..other };
-    let decision = cache.update_tools(&strict, None, tools(&[("read", "Reads")]), 2).await.unwrap();
+    let decision =
+        cache.update_tools(&strict, None, tools(&[("read", "Reads")]), &no_users, 2).await.unwrap();
     assert_eq!(approved_names(&decision), [""; 0], "the approval was for the other transport");
-    let first =
-        cache.update_tools(&config("one"), None, tools(&[("read", "Reads and sends")]), 3).await.unwrap();
+    let first = cache
+        .update_tools(&config("one"), None, tools(&[("read", "Reads and sends")]), &no_users, 3)
+        .await
+        .unwrap();
     assert_eq!(approved_names(&first), [""; 0], "another server of the same name undoes no pin");
 }
 
@@ -99,7 +113,7 @@ async fn only_servers_with_these_configurations_are_loaded() {
     let cache = ServerCache::in_memory();
     for id in ["a", "b", "c"] {
         let server = McpServerConfig { id: id.into(), ..config(id) };
-        cache.update_tools(&server, None, tools(&[(id, "T")]), 1).await.unwrap();
+        cache.update_tools(&server, None, tools(&[(id, "T")]), &no_users, 1).await.unwrap();
     }
     let configs = ["a", "b", "z"].map(|id| McpServerConfig { id: id.into(), ..config(id) });
     let all = cache.load(&configs).await.unwrap();
@@ -114,8 +128,11 @@ async fn only_servers_with_these_configurations_are_loaded() {
 #[tokio::test]
 async fn stored_approvals_equal_a_new_validation() {
     let cache = ServerCache::in_memory();
-    let server = config("files-server");
-    cache.update_tools(&server, None, tools(&[("moved", "Moves"), ("same", "Stays")]), 1).await.unwrap();
+    let server = McpServerConfig { hold_new_tools: false, ..config("files-server") };
+    cache
+        .update_tools(&server, None, tools(&[("moved", "Moves"), ("same", "Stays")]), &no_users, 1)
+        .await
+        .unwrap();
     let mut list = tools(&[("moved", "Moves elsewhere"), ("same", "Stays"), ("new", "Comes")]);
     for text in [
         r#"{"name":"hidden","description":"zero\u200bwidth","inputSchema":{"type":"object"}}"#,
@@ -127,13 +144,13 @@ async fn stored_approvals_equal_a_new_validation() {
     ] {
         list.push(RawJson::parse(text.to_owned()).unwrap());
     }
-    cache.update_tools(&server, None, list, 2).await.unwrap();
+    cache.update_tools(&server, None, list, &no_users, 2).await.unwrap();
     let validated = ToolApprovals::from_decision(cache.pins(&server).await.unwrap().unwrap().decision);
     let CachedServer { approvals: cached, .. } =
         cache.load(std::slice::from_ref(&server)).await.unwrap().remove(&server.id).unwrap();
     assert_eq!(cached, validated);
     assert_eq!((cached.approved().len(), cached.quarantined.len(), cached.rejected.len()), (5, 1, 2));
-    let after = cache.approve(&server, None, 3).await.unwrap();
+    let after = cache.approve(&server, None, &no_users, 3).await.unwrap();
     let CachedServer { approvals: cached, .. } =
         cache.load(std::slice::from_ref(&server)).await.unwrap().remove(&server.id).unwrap();
     assert_eq!(cached, ToolApprovals::from_decision(after.decision));
@@ -147,10 +164,74 @@ async fn cached_content_survives_a_change_of_tools() {
     let content = RawJson::parse(r#"{"prompts":[{"name":"p","x":1.50}]}"#.to_owned()).unwrap();
     cache.update_content(&server, content.clone()).await.unwrap();
     assert!(cache.pins(&server).await.unwrap().is_none(), "nothing is cached for an unknown server");
-    cache.update_tools(&server, None, tools(&[("read", "Reads")]), 1).await.unwrap();
+    cache.update_tools(&server, None, tools(&[("read", "Reads")]), &no_users, 1).await.unwrap();
     cache.update_content(&server, content.clone()).await.unwrap();
-    cache.update_tools(&server, None, tools(&[("write", "Writes")]), 2).await.unwrap();
+    cache.update_tools(&server, None, tools(&[("write", "Writes")]), &no_users, 2).await.unwrap();
     let cached = cache.load(std::slice::from_ref(&server)).await.unwrap().remove(&server.id).unwrap();
     let prompt = RawJson::parse(r#"{"name":"p","x":1.50}"#.to_owned()).unwrap();
     assert_eq!(cached.content, ServerContent { prompts: vec![prompt], ..ServerContent::default() });
+}
+
+fn yields_to(decision: &PinDecision, tool: &str) -> Option<String> {
+    decision.names.get(tool).unwrap().yields_to.as_ref().map(ToString::to_string)
+}
+
+#[tokio::test]
+async fn the_owner_of_a_name_is_stored() {
+    let store: Arc<MemoryServerStore> = Arc::default();
+    let server = |id: &str| McpServerConfig { id: id.into(), hold_new_tools: false, ..config(id) };
+    let configs = [server("aweather"), server("bank")];
+    let process = || async {
+        let cache = ServerCache::new(Arc::clone(&store) as _);
+        cache.load(&configs).await.unwrap();
+        cache
+    };
+    let cache = process().await;
+    cache.update_tools(&configs[0], None, tools(&[("forecast", "F")]), &no_users, 1).await.unwrap();
+    let bank = cache.update_tools(&configs[1], None, tools(&[("pay", "P")]), &no_users, 2).await.unwrap();
+    assert_eq!(yields_to(&bank, "pay"), None);
+    // The owner does not list the tool for a while, and the process restarts.
+    cache.update_tools(&configs[1], None, tools(&[("balance", "B")]), &no_users, 3).await.unwrap();
+    let cache = process().await;
+    let both = tools(&[("forecast", "F"), ("pay", "Weather")]);
+    let weather = cache.update_tools(&configs[0], None, both, &no_users, 4).await.unwrap();
+    assert_eq!(yields_to(&weather, "pay").as_deref(), Some("bank"));
+    let loaded = process().await.load(&configs).await.unwrap();
+    let claim = |id: &str| {
+        loaded[&SourceId::from(id)].approvals.names().find(|(name, _)| &**name == "pay").unwrap().1.clone()
+    };
+    assert_eq!((claim("aweather").yields_to, claim("bank").yields_to), (Some("bank".into()), None));
+    // The operator decides.
+    let cache = process().await;
+    let changed = cache.give_names(&configs, &"aweather".into(), &["pay".to_owned()]).await.unwrap();
+    assert_eq!(changed.len(), 2);
+    let bank =
+        process().await.update_tools(&configs[1], None, tools(&[("pay", "P")]), &no_users, 5).await.unwrap();
+    assert_eq!(yields_to(&bank, "pay").as_deref(), Some("aweather"));
+    let unknown = cache.give_names(&configs, &"aweather".into(), &["nothing".to_owned()]).await;
+    assert!(matches!(unknown, Err(CacheError::UnknownTool { .. })));
+}
+
+#[tokio::test]
+async fn a_server_yields_to_native_tools_unless_servers_come_first() {
+    let cache = ServerCache::in_memory();
+    for (id, precedes_servers, expected) in [("a", true, Some("native")), ("b", false, None)] {
+        let server = McpServerConfig { id: id.into(), ..config(id) };
+        let native = |_: &str| Some(NameUser { source: "native".into(), precedes_servers });
+        let decision = cache.update_tools(&server, None, tools(&[(id, "T")]), &native, 1).await.unwrap();
+        assert_eq!(yields_to(&decision, id).as_deref(), expected);
+    }
+}
+
+#[tokio::test]
+async fn tools_that_a_server_adds_are_held() {
+    let cache = ServerCache::in_memory();
+    let (held, free) =
+        (config("held"), McpServerConfig { id: "free".into(), hold_new_tools: false, ..config("free") });
+    for (server, expected) in [(held, 1), (free, 2)] {
+        cache.update_tools(&server, None, tools(&[("a", "A")]), &no_users, 1).await.unwrap();
+        let later =
+            cache.update_tools(&server, None, tools(&[("a", "A"), ("b", "B")]), &no_users, 2).await.unwrap();
+        assert_eq!(later.approved.len(), expected);
+    }
 }

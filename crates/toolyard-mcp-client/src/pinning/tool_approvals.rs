@@ -1,9 +1,12 @@
 //! Which tools of one server may be called.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use serde::{Deserialize, Serialize};
-use toolyard_core::{ContentHash, ErrorKind, RawJson, ToolError, ToolSpec};
+use toolyard_core::{ContentHash, ErrorKind, NameClaim, QuarantineNotice, RawJson, ToolError, ToolSpec};
 use toolyard_mcp::definition::{PinDecision, ValidTool, diff_definitions, parse_validated_spec};
 
 /// A tool that may be called.
@@ -15,6 +18,8 @@ pub struct ApprovedTool {
     pub pin: ContentHash,
     /// What was ignored in the definition or removed from it.
     pub notes: Vec<String>,
+    /// The claim of the server on the bare name.
+    pub claim: NameClaim,
 }
 
 /// A tool that may not be called until a user approves its definition.
@@ -49,6 +54,8 @@ pub struct ToolApprovals {
     pub quarantined: Vec<QuarantinedTool>,
     /// Tools with invalid definitions.
     pub rejected: Vec<RejectedTool>,
+    /// Claims on the names of tools that were approved earlier and are not approved or not offered now.
+    pub former_names: BTreeMap<String, NameClaim>,
     /// Names of tools that were approved because they are new.
     pub newly_approved: Vec<String>,
 }
@@ -83,7 +90,7 @@ impl ToolApprovals {
             return Ok(());
         }
         let error = match self.quarantined.iter().find(|quarantined| quarantined.name == tool) {
-            Some(quarantined) => ToolError::new(ErrorKind::Refused, quarantined.reason.clone())
+            Some(quarantined) => ToolError::new(ErrorKind::Quarantined, quarantined.reason.clone())
                 .with_hint("see what changed, then approve it: toolyard servers approve"),
             None => ToolError::new(
                 ErrorKind::Refused,
@@ -94,12 +101,30 @@ impl ToolApprovals {
         Err(error.on_tool(tool))
     }
 
+    /// The tools that await approval, by name and reason.
+    pub(crate) fn quarantine_notices(&self) -> Vec<QuarantineNotice> {
+        let notice = |tool: &QuarantinedTool| QuarantineNotice {
+            tool: tool.name.clone(),
+            reason: tool.reason.clone(),
+        };
+        self.quarantined.iter().map(notice).collect()
+    }
+
+    /// The claims on all names: of approved tools and former ones.
+    pub(crate) fn names(&self) -> impl Iterator<Item = (Arc<str>, &NameClaim)> {
+        let approved = self.approved.iter().map(|tool| (Arc::clone(&tool.spec.name), &tool.claim));
+        approved.chain(self.former_names.iter().map(|(name, claim)| (name.as_str().into(), claim)))
+    }
+
     pub(crate) fn from_decision(decision: PinDecision) -> Self {
+        let mut names = decision.names;
         let approved = decision.approved.into_iter().map(|tool| ApprovedTool {
+            claim: names.remove(&*tool.spec.name).unwrap_or_default(),
             spec: tool.spec,
             pin: tool.hash,
             notes: tool.notes,
         });
+        let approved: Vec<ApprovedTool> = approved.collect();
         let quarantined = decision.quarantined.into_iter().map(|quarantined| QuarantinedTool {
             name: quarantined.tool.spec.name.to_string(),
             pin: quarantined.tool.hash,
@@ -116,7 +141,8 @@ impl ToolApprovals {
             quarantined: quarantined.collect(),
             rejected: rejected.collect(),
             newly_approved: decision.newly_approved,
-            ..Self::new(approved.collect())
+            former_names: names,
+            ..Self::new(approved)
         }
     }
 
@@ -125,11 +151,13 @@ impl ToolApprovals {
         let approved = decision.approved.iter().filter_map(|tool| {
             let index = list.iter().position(|listed| *listed == tool.definition)?;
             let sanitized = tool.spec.raw.clone().filter(|raw| *raw != tool.definition);
-            Some(StoredTool { index, pin: tool.hash, notes: tool.notes.clone(), sanitized })
+            let claim = decision.names.get(&*tool.spec.name).cloned().unwrap_or_default();
+            Some(StoredTool { index, pin: tool.hash, claim, notes: tool.notes.clone(), sanitized })
         });
-        let Self { quarantined, rejected, .. } =
+        let Self { quarantined, rejected, mut former_names, .. } =
             Self::from_decision(PinDecision { approved: Vec::new(), ..decision.clone() });
-        let stored = StoredApprovals { approved: approved.collect(), quarantined, rejected };
+        former_names.retain(|name, _| !decision.approved.iter().any(|tool| *tool.spec.name == **name));
+        let stored = StoredApprovals { approved: approved.collect(), quarantined, rejected, former_names };
         RawJson::from_serialize(&stored).ok()
     }
 
@@ -138,11 +166,13 @@ impl ToolApprovals {
         let stored: StoredApprovals = stored.read().ok()?;
         let restore = |tool: StoredTool| {
             let raw = tool.sanitized.or_else(|| list.get(tool.index).cloned())?;
-            Some(ApprovedTool { spec: parse_validated_spec(&raw)?, pin: tool.pin, notes: tool.notes })
+            let spec = parse_validated_spec(&raw)?;
+            Some(ApprovedTool { spec, pin: tool.pin, notes: tool.notes, claim: tool.claim })
         };
         Some(Self {
             quarantined: stored.quarantined,
             rejected: stored.rejected,
+            former_names: stored.former_names,
             ..Self::new(stored.approved.into_iter().map(restore).collect::<Option<_>>()?)
         })
     }
@@ -162,12 +192,15 @@ struct StoredApprovals {
     quarantined: Vec<QuarantinedTool>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     rejected: Vec<RejectedTool>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    former_names: BTreeMap<String, NameClaim>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 struct StoredTool {
     index: usize,
     pin: ContentHash,
+    claim: NameClaim,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
     /// The definition without unsafe characters, where it differs from the one in the list.

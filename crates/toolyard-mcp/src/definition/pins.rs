@@ -2,17 +2,19 @@
 //!
 //! A definition is pinned when it is approved, by a user or by [`NewToolPolicy::Approve`]. From then on only approved
 //! definitions of that name may be called; returning to an earlier approved definition needs no new approval. A new tool
-//! that equals a tool which disappeared is quarantined as renamed: a new name must not evade a pin.
+//! that equals a tool which disappeared is quarantined as renamed: a new name must not evade a pin. With
+//! [`NewToolPolicy::ApproveFirst`] a server cannot add to what the user saw at its first approval: later tools are held.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use toolyard_core::{ContentHash, StoredDefinition};
+use toolyard_core::{ContentHash, EffectiveHints, NameClaim, SourceId, StoredDefinition, ToolHints};
 
 use super::{
     canonical::canonical_without,
     diff::diff_definitions,
     json_tree::{JsonTree, MAX_DEPTH},
     validate::{RejectedTool, ValidTool, ValidatedTools},
+    validated_spec::parse_validated_spec,
 };
 
 /// What happens to a tool without earlier definitions.
@@ -21,6 +23,12 @@ pub enum NewToolPolicy {
     /// It is approved and reported.
     #[default]
     Approve,
+    /// The tools of the first list are approved. A later tool is quarantined if the server is not trusted, if another
+    /// source has a tool of the same name, or if it is riskier than all tools that were approved before.
+    ApproveFirst {
+        /// Whether the server is trusted.
+        trusted: bool,
+    },
     /// It is quarantined until a user approves it.
     Quarantine,
 }
@@ -40,6 +48,9 @@ pub struct PinDecision {
     pub removed: Vec<String>,
     /// Definitions to store before any tool is called.
     pub records: Vec<StoredDefinition>,
+    /// Claims on bare names: of the approved tools, and of tools that were approved earlier. Whoever stores the decision
+    /// adds them.
+    pub names: BTreeMap<String, NameClaim>,
 }
 
 /// A tool that awaits approval.
@@ -68,6 +79,21 @@ pub enum QuarantineReason {
     /// It was never approved.
     #[error("not approved yet")]
     Unapproved,
+    /// It is new on a known server, and another source has a tool of the same name.
+    #[error("new since the first approval, and `{owner}` has a tool of the same name")]
+    NameInUse {
+        /// The other source.
+        owner: SourceId,
+    },
+    /// It is new on a known server, and riskier than all tools that were approved before.
+    #[error("new since the first approval, and riskier than all approved tools of the server: {effect}")]
+    RaisesRisk {
+        /// What it is, in a word.
+        effect: &'static str,
+    },
+    /// It is new on a known server that is not trusted.
+    #[error("new since the first approval")]
+    Later,
 }
 
 impl PinDecision {
@@ -96,20 +122,22 @@ impl PinDecision {
 #[error("{0} does not await approval")]
 pub struct NotQuarantined(pub String);
 
-/// Decides which tools of a list may be called. `history` holds every definition the server ever sent, `now` is in
-/// milliseconds since 1970.
+/// Decides which tools of a list may be called. `history` holds every definition the server ever sent, `name_user` is
+/// another source that has a tool of the given name, `now` is in milliseconds since 1970.
 pub fn decide_pins(
     history: &[StoredDefinition],
     list: ValidatedTools,
     new_tool_policy: NewToolPolicy,
+    name_user: &dyn Fn(&str) -> Option<SourceId>,
     now: i64,
 ) -> PinDecision {
     let pins = Pins::new(history);
     let mut decision = PinDecision { removed: pins.removed(&list), ..PinDecision::default() };
     let missing_features = pins.missing_features(&list);
+    let new_tools = NewToolRules::new(&pins, new_tool_policy, name_user);
     for tool in list.valid {
         let (name, known) = (tool.spec.name.to_string(), pins.is_known(&tool));
-        let reason = pins.quarantine_reason(&tool, &missing_features, new_tool_policy);
+        let reason = pins.quarantine_reason(&tool, &missing_features, &new_tools);
         if !known {
             let approval = if reason.is_none() { Approval::Approved } else { Approval::Pending };
             decision.records.push(stored_definition(&tool, approval, now));
@@ -147,6 +175,57 @@ fn stored_definition(tool: &ValidTool, approval: Approval, now: i64) -> StoredDe
     }
 }
 
+/// Decides on tools without an approved definition.
+struct NewToolRules<'a> {
+    policy: NewToolPolicy,
+    /// Whether a tool of the server was approved before.
+    is_known_server: bool,
+    /// The highest risk of the tools that were approved before.
+    max_risk: u8,
+    name_user: &'a dyn Fn(&str) -> Option<SourceId>,
+}
+
+impl<'a> NewToolRules<'a> {
+    fn new(pins: &Pins<'_>, policy: NewToolPolicy, name_user: &'a dyn Fn(&str) -> Option<SourceId>) -> Self {
+        let approved = || pins.by_tool.values().flatten().filter(|known| known.approved);
+        let max_risk = match policy {
+            NewToolPolicy::ApproveFirst { trusted: true } => approved()
+                .filter_map(|known| parse_validated_spec(&known.definition))
+                .map(|spec| risk(spec.hints))
+                .max()
+                .unwrap_or(0),
+            _ => 0,
+        };
+        Self { policy, is_known_server: approved().next().is_some(), max_risk, name_user }
+    }
+
+    fn reason(&self, tool: &ValidTool) -> Option<QuarantineReason> {
+        let trusted = match self.policy {
+            NewToolPolicy::Approve => return None,
+            NewToolPolicy::Quarantine => return Some(QuarantineReason::Unapproved),
+            NewToolPolicy::ApproveFirst { .. } if !self.is_known_server => return None,
+            NewToolPolicy::ApproveFirst { trusted } => trusted,
+        };
+        if let Some(owner) = (self.name_user)(&tool.spec.name) {
+            return Some(QuarantineReason::NameInUse { owner });
+        }
+        if !trusted {
+            return Some(QuarantineReason::Later);
+        }
+        let effect = EffectiveHints::of(tool.spec.hints, true, ToolHints::default()).label();
+        (risk(tool.spec.hints) > self.max_risk).then_some(QuarantineReason::RaisesRisk { effect })
+    }
+}
+
+/// How much a tool with these hints may change: 0 nothing, 1 something, 2 it may destroy something.
+fn risk(hints: ToolHints) -> u8 {
+    match EffectiveHints::of(hints, true, ToolHints::default()) {
+        EffectiveHints { read_only: true, .. } => 0,
+        EffectiveHints { destructive: true, .. } => 2,
+        EffectiveHints { .. } => 1,
+    }
+}
+
 /// Earlier definitions, by tool.
 struct Pins<'a> {
     by_tool: HashMap<&'a str, Vec<&'a StoredDefinition>>,
@@ -180,7 +259,7 @@ impl<'a> Pins<'a> {
         &self,
         tool: &ValidTool,
         missing_features: &HashMap<String, &'a str>,
-        new_tool_policy: NewToolPolicy,
+        new_tools: &NewToolRules<'_>,
     ) -> Option<QuarantineReason> {
         let known = self.definitions(&tool.spec.name);
         if known.iter().any(|known| known.approved && known.hash == tool.hash) {
@@ -194,8 +273,7 @@ impl<'a> Pins<'a> {
         if let Some(from) = rename_features.iter().find_map(|feature| missing_features.get(feature)) {
             return Some(QuarantineReason::Renamed { from: (*from).to_owned() });
         }
-        let awaits_approval = new_tool_policy == NewToolPolicy::Quarantine || !known.is_empty();
-        awaits_approval.then_some(QuarantineReason::Unapproved)
+        new_tools.reason(tool).or_else(|| (!known.is_empty()).then_some(QuarantineReason::Unapproved))
     }
 
     fn diff(&self, tool: &ValidTool, reason: &QuarantineReason) -> Vec<String> {
@@ -204,7 +282,10 @@ impl<'a> Pins<'a> {
             QuarantineReason::Renamed { from } => {
                 self.pinned(from).or_else(|| self.definitions(from).last().copied())
             }
-            QuarantineReason::Unapproved => None,
+            QuarantineReason::Unapproved
+            | QuarantineReason::NameInUse { .. }
+            | QuarantineReason::RaisesRisk { .. }
+            | QuarantineReason::Later => None,
         };
         let lines = before.map(|before| diff_definitions(&before.definition, &tool.definition));
         lines.and_then(Result::ok).unwrap_or_default()

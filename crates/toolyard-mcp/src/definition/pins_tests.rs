@@ -20,13 +20,17 @@ fn validate_list(tools: &[Value]) -> ValidatedTools {
 struct Server {
     history: Vec<StoredDefinition>,
     new_tool_policy: NewToolPolicy,
+    /// Names that another source has.
+    names_in_use: Vec<&'static str>,
     now: i64,
 }
 
 impl Server {
     fn send_tools(&mut self, tools: &[Value]) -> PinDecision {
         self.now += 1;
-        let decision = decide_pins(&self.history, validate_list(tools), self.new_tool_policy, self.now);
+        let name_user = |name: &str| self.names_in_use.contains(&name).then(|| "bank".into());
+        let decision =
+            decide_pins(&self.history, validate_list(tools), self.new_tool_policy, &name_user, self.now);
         self.store(decision.records.clone());
         decision
     }
@@ -176,4 +180,55 @@ fn a_rejected_tool_is_not_reported_as_removed() {
         (approved_names(&decision), decision.removed.len(), decision.rejected.len()),
         (vec!["b"], 0, 1)
     );
+}
+
+#[test]
+fn later_tools_of_an_untrusted_server_are_held() {
+    let mut server =
+        Server { new_tool_policy: NewToolPolicy::ApproveFirst { trusted: false }, ..Server::default() };
+    assert_eq!(approved_names(&server.send_tools(&[])), [""; 0], "an empty list is no first approval");
+    assert_eq!(approved_names(&server.send_tools(&[tool("a", "A"), tool("b", "B")])), ["a", "b"]);
+    server.names_in_use = vec!["pay", "a"];
+    let later = server.send_tools(&[tool("a", "A"), tool("c", "C"), tool("pay", "P")]);
+    let reasons = [
+        "c: new since the first approval",
+        "pay: new since the first approval, and `bank` has a tool of the same name",
+    ];
+    assert_eq!(
+        (approved_names(&later), quarantined_reasons(&later)),
+        (vec!["a"], reasons.map(str::to_owned).to_vec())
+    );
+    let again = server.send_tools(&[tool("a", "A"), tool("c", "C"), tool("pay", "P")]);
+    assert_eq!(quarantined_reasons(&again), reasons, "the reason stays");
+    server.store(again.approval_records(None, 9).unwrap());
+    let approved = server.send_tools(&[tool("a", "A"), tool("c", "C"), tool("pay", "P")]);
+    assert_eq!(approved_names(&approved), ["a", "c", "pay"]);
+}
+
+#[test]
+fn later_tools_of_a_trusted_server_are_held_if_they_collide_or_raise_the_risk() {
+    let with_hints = |name: &str, hints: Value| {
+        let mut tool = tool(name, name);
+        tool["annotations"] = hints;
+        tool
+    };
+    let reads = |name: &str| with_hints(name, json!({"readOnlyHint": true}));
+    let mut server =
+        Server { new_tool_policy: NewToolPolicy::ApproveFirst { trusted: true }, ..Server::default() };
+    server.send_tools(&[reads("a")]);
+    server.names_in_use = vec!["pay"];
+    let later = server.send_tools(&[reads("a"), reads("b"), reads("pay"), tool("write", "W")]);
+    assert_eq!(approved_names(&later), ["a", "b"]);
+    assert_eq!(
+        quarantined_reasons(&later),
+        [
+            "pay: new since the first approval, and `bank` has a tool of the same name",
+            "write: new since the first approval, and riskier than all approved tools of the server: writes",
+        ]
+    );
+    server.store(later.approval_records(Some(&["write".to_owned()]), 9).unwrap());
+    let destroys = with_hints("drop", json!({"destructiveHint": true}));
+    let later = server.send_tools(&[reads("a"), tool("write", "W"), tool("write2", "W2"), destroys]);
+    assert_eq!(approved_names(&later), ["a", "write", "write2"]);
+    assert_eq!(later.quarantined.len(), 1);
 }

@@ -28,12 +28,15 @@ pub(crate) enum ServersCommand {
         /// Names of the servers
         names: Vec<String>,
     },
-    /// Show changed tool definitions and approve them
+    /// Show new and changed tool definitions and approve them
     Approve {
         /// Name of the server
         name: String,
-        /// Names of the tools; all changed ones by default
+        /// Names of the tools; all that await approval by default
         tools: Vec<String>,
+        /// Also give these tools their bare names, which belong to tools of other servers
+        #[arg(long, requires = "tools")]
+        take_names: bool,
         /// Skip the confirmation prompt
         #[arg(short, long)]
         yes: bool,

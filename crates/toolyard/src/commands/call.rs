@@ -5,7 +5,7 @@ use std::{io::Read as _, sync::Arc, time::Instant};
 use serde_json::json;
 use toolyard::{Toolyard, settings::JournalSetting};
 use toolyard_core::{
-    Capability, ErrorKind, RawJson, SourceKind, ToolCallRequest, ToolError, ToolOutput, ToolResult,
+    Capability, ErrorKind, RawJson, SourceId, SourceKind, ToolCallRequest, ToolError, ToolOutput, ToolResult,
 };
 use toolyard_hub::{Budget, CallOptions, Decision, DecisionLog, PendingEffect, ToolCandidate};
 use toolyard_mcp_client::{ConnectError, ManagedServer, McpManager, ServerState, Session};
@@ -41,9 +41,7 @@ pub(crate) async fn run(
     let subject = call.name.as_deref().or(call.capability.as_deref()).unwrap_or_default();
     let waited = with_progress(subject, execute(&call, arguments, toolyard, context, &options)).await;
     let outcome = match waited {
-        Ok(outcome) => {
-            outcome.map_err(|error| with_server_hint(with_skill_hint(error, toolyard), subject, toolyard))
-        }
+        Ok(outcome) => outcome.map_err(|error| with_server_hint(with_skill_hint(error, toolyard), toolyard)),
         // Interrupted during a call with side effects, which may have taken effect.
         Err(_interrupted) if pending_effect.is_pending() => {
             Err(ToolError::new(ErrorKind::ResponseLost, "the call was interrupted")
@@ -68,7 +66,11 @@ async fn prepare_servers(
     output: &Output,
 ) -> Result<(), CliError> {
     let Some(manager) = toolyard.servers() else { return Ok(()) };
-    let is_known = |name: &str| toolyard.hub().snapshot().find(name).is_some();
+    let is_known = |name: &str| {
+        let snapshot = toolyard.hub().snapshot();
+        // A name whose owner is not known yet is not known either.
+        snapshot.find(name).is_some_and(|found| call.source.is_some() || !found.equivalents.is_empty())
+    };
     let named_server = call.source.as_deref().and_then(|source| manager.server(source));
     if let Some(server) = named_server.filter(|server| server.state() == ServerState::Configured) {
         // A failure is reported by the call itself.
@@ -78,11 +80,10 @@ async fn prepare_servers(
     }
     let Some(name) = &call.name else { return Ok(()) };
     let snapshot = toolyard.hub().snapshot();
-    let is_selected = |tool: &&Arc<ToolCandidate>| {
-        call.source.as_ref().is_none_or(|source| tool.source_id().as_str() == source)
+    let tool: Option<&Arc<ToolCandidate>> = match &call.source {
+        Some(source) if !SourceId::is_native_hint(source) => snapshot.find_in(name, source),
+        _ => snapshot.find(name).and_then(|found| found.equivalents.first()),
     };
-    let found = snapshot.find(name);
-    let tool = found.as_ref().and_then(|found| found.all().find(is_selected));
     let Some(tool) = tool.filter(|tool| tool.source.info.kind == SourceKind::Mcp) else { return Ok(()) };
     let Some(server) = manager.server(tool.source_id().as_str()) else { return Ok(()) };
     let started = Instant::now();
@@ -209,24 +210,15 @@ fn with_skill_hint(error: ToolError, toolyard: &Toolyard) -> ToolError {
     ))
 }
 
-/// An unknown tool may be quarantined, or belong to a server that could not be reached.
-fn with_server_hint(error: ToolError, tool: &str, toolyard: &Toolyard) -> ToolError {
+/// An unknown tool may await approval, or belong to a server that could not be reached.
+fn with_server_hint(error: ToolError, toolyard: &Toolyard) -> ToolError {
+    if let (ErrorKind::Quarantined, Some(id)) = (error.kind(), error.source_id().cloned()) {
+        return error.with_hint(format!("accept it: toolyard servers approve {id}"));
+    }
     if !matches!(error.kind(), ErrorKind::UnknownTool | ErrorKind::UnknownSource) {
         return error;
     }
     let servers = toolyard.servers().map(McpManager::servers).unwrap_or_default();
-    for server in &servers {
-        let (id, approvals) = (&server.config().id, server.tool_approvals());
-        if let Some(quarantined) = approvals.quarantined.iter().find(|quarantined| quarantined.name == tool) {
-            let hint = format!(
-                "review the change: toolyard servers show {id} · accept it: toolyard servers approve {id}"
-            );
-            return ToolError::new(ErrorKind::Refused, quarantined.reason.clone())
-                .with_hint(hint)
-                .on_tool(tool)
-                .on_source(id);
-        }
-    }
     let lacks_tools = |server: &&Arc<ManagedServer>| {
         server.config().enabled
             && server.tool_approvals().approved().is_empty()

@@ -23,6 +23,7 @@ mod chat;
 mod completions;
 mod killed_runs;
 mod models;
+mod name_patterns;
 mod resume;
 mod runs_api;
 mod shutdown;

@@ -10,6 +10,7 @@
 
 mod access;
 mod client;
+mod names;
 mod stdio;
 mod stopping;
 #[path = "../servers/test_home.rs"]

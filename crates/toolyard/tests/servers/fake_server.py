@@ -14,6 +14,13 @@ def respond(request, **fields):
 
 
 def call(name, arguments):
+    global state
+    with open(settings + ".calls", "a") as calls:
+        calls.write(f"{name}\n")
+    if name == "reload":
+        with open(settings) as file:
+            state = json.load(file)
+        print(json.dumps({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}), flush=True)
     if name == "sleep_long":
         with open(settings + ".called", "w") as called:
             called.write("yes\n")
@@ -35,7 +42,7 @@ for line in sys.stdin:
     if "id" not in request:
         continue
     if method == "initialize":
-        capabilities = {"tools": {}}
+        capabilities = {"tools": {"listChanged": True}}
         server_info = {"name": "fake", "version": "1"}
         version = "2025-06-18"
         respond(request, result={"protocolVersion": version, "capabilities": capabilities, "serverInfo": server_info})

@@ -4,6 +4,7 @@
 
 mod import;
 mod lifecycle;
+mod names;
 mod pins;
 mod prompt;
 mod secrets;

@@ -96,6 +96,12 @@ impl TestHome {
         text.lines().map(|line| line.parse().unwrap()).collect()
     }
 
+    /// The names of the tools that were called on a server.
+    pub(crate) fn calls(&self, server: &str) -> Vec<String> {
+        let text = std::fs::read_to_string(self.path(&format!("{server}.json.calls"))).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
     /// Asserts that all processes of a server end within two seconds.
     pub(crate) fn assert_stopped(&self, server: &str) {
         for process in self.started_pids(server) {
@@ -111,6 +117,11 @@ pub(crate) fn greet_tool(description: &str) -> Value {
         "inputSchema": {"type": "object", "properties": {"name": {"type": "string"}}},
         "annotations": {"readOnlyHint": true},
     })
+}
+
+/// A tool that writes, without parameters.
+pub(crate) fn named_tool(name: &str) -> Value {
+    json!({"name": name, "description": format!("Does {name}"), "inputSchema": {"type": "object"}})
 }
 
 pub(crate) fn is_alive(process: u32) -> bool {

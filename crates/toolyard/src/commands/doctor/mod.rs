@@ -138,11 +138,11 @@ fn check_tools(toolyard: &Toolyard) -> Vec<Finding> {
         let source_names = |tools: &[std::sync::Arc<toolyard_hub::ToolCandidate>]| {
             tools.iter().map(|tool| tool.source_id().to_string()).collect::<Vec<_>>().join(", ")
         };
-        let detail = format!(
-            "`{}` exists in several sources; {} is used",
-            collision.name,
-            source_names(&collision.equivalents)
-        );
+        let detail = match collision.equivalents.as_slice() {
+            // Reported below.
+            [] => continue,
+            used => format!("`{}` exists in several sources; {} is used", collision.name, source_names(used)),
+        };
         let finding = Finding::note("tools", detail);
         findings.push(match collision.others.as_slice() {
             [] => finding,
@@ -152,6 +152,24 @@ fn check_tools(toolyard: &Toolyard) -> Vec<Finding> {
             )),
         });
     }
+    findings.extend(check_name_owners(&snapshot));
+    findings
+}
+
+/// Reports names whose owners do not offer them now.
+fn check_name_owners(snapshot: &toolyard_hub::Snapshot) -> Vec<Finding> {
+    let unowned = snapshot.candidates_by_name().filter(|(_, found)| found.equivalents.is_empty());
+    let finding = |(name, found): (&std::sync::Arc<str>, toolyard_hub::NameMatches<'_>)| {
+        let first = found.all().next()?;
+        let (source, owner) = (first.source_id(), first.yields_to.as_ref()?);
+        let detail =
+            format!("`{name}` belongs to {owner}, which does not offer it; {source} has a tool of this name");
+        let decision = format!("toolyard servers approve {source} {name} --take-names");
+        let hint = format!("call it as {source}.{name}, or give it the name: {decision}");
+        Some(Finding::note("tools", detail).with_hint(hint))
+    };
+    let mut findings: Vec<Finding> = unowned.filter_map(finding).collect();
+    findings.sort_by(|one, other| one.detail.cmp(&other.detail));
     findings
 }
 

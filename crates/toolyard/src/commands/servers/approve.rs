@@ -1,23 +1,32 @@
-//! `toolyard servers approve`: shows changed tool definitions and approves them.
+//! `toolyard servers approve`: shows new and changed tool definitions and approves them.
 
 use std::sync::Arc;
 
 use serde_json::json;
-use toolyard_core::ContentHash;
+use toolyard_core::{ContentHash, SourceId, SourceKind};
 use toolyard_mcp_client::{ManagedServer, McpManager};
 
-use super::print_unusable_tools;
+use super::{print_unusable_tools, shared_names};
 use crate::{
     error::CliError,
     terminal::{Output, confirm, progress::with_progress},
 };
 
+/// What to approve.
+pub(super) struct ApprovalRequest<'a> {
+    /// The tools; all that await approval if empty.
+    pub(super) tools: &'a [String],
+    /// Whether the tools also get their bare names.
+    pub(super) take_names: bool,
+    /// Whether to skip the confirmation.
+    pub(super) yes: bool,
+}
+
 /// Approves the named tools of a server, or all that await approval.
 pub(super) async fn run(
     manager: &McpManager,
     server: &Arc<ManagedServer>,
-    tools: &[String],
-    yes: bool,
+    request: &ApprovalRequest<'_>,
     output: &Output,
 ) -> Result<(), CliError> {
     let id = &server.config().id;
@@ -26,9 +35,30 @@ pub(super) async fn run(
         CliError::unreachable(format!("{id}: {error}"))
             .with_hint(format!("show its log: toolyard servers logs {id}"))
     })?;
-    let approvals = server.tool_approvals();
-    let is_pending = |name: &String| approvals.quarantined.iter().any(|tool| tool.name == *name);
-    if let Some(unknown) = tools.iter().find(|name| !is_pending(name)) {
+    let approved = approve_tools(server, request, output).await?;
+    let taken = if request.take_names {
+        take_names(manager, server, request, output).await?
+    } else {
+        print_shared_names(server, &approved, output);
+        Vec::new()
+    };
+    if output.is_json() {
+        output.json(&json!({"server": id, "approved": approved, "names": taken}));
+    }
+    Ok(())
+}
+
+/// Approves tools that await it, after confirmation, and returns their names.
+async fn approve_tools(
+    server: &Arc<ManagedServer>,
+    request: &ApprovalRequest<'_>,
+    output: &Output,
+) -> Result<Vec<String>, CliError> {
+    let (id, approvals) = (&server.config().id, server.tool_approvals());
+    let is_pending = |name: &str| approvals.quarantined.iter().any(|tool| tool.name == name);
+    let is_approved = |name: &str| approvals.approved().iter().any(|tool| *tool.spec.name == *name);
+    let is_valid = |name: &String| is_pending(name) || (request.take_names && is_approved(name));
+    if let Some(unknown) = request.tools.iter().find(|name| !is_valid(name)) {
         return Err(CliError::usage(format!("`{unknown}` of {id} does not await approval"))
             .with_hint(format!("list tools that do: toolyard servers show {id}")));
     }
@@ -36,26 +66,71 @@ pub(super) async fn run(
         .quarantined
         .iter()
         .map(|tool| (tool.name.clone(), tool.pin))
-        .filter(|(name, _)| tools.is_empty() || tools.contains(name))
+        .filter(|(name, _)| request.tools.is_empty() || request.tools.contains(name))
         .collect();
-    let names: Vec<&str> = pending.iter().map(|(name, _)| name.as_str()).collect();
+    let names: Vec<String> = pending.iter().map(|(name, _)| name.clone()).collect();
     if pending.is_empty() {
-        output.message(&format!("no tools of {id} await approval"));
-        return Ok(());
+        if !request.take_names {
+            output.message(&format!("no tools of {id} await approval"));
+        }
+        return Ok(names);
     }
     if !output.is_json() {
         print_unusable_tools(&approvals, output);
-    } else if !yes {
+    } else if !request.yes {
         return Err(CliError::usage("--json does not show the change to be approved")
             .with_hint(format!("review it with `toolyard servers show {id}`, then pass --yes")));
     }
     let not_approved = format!("no tools of {id} were approved");
-    if !yes && !confirm(&format!("Approve {} as shown?", names.join(", ")), &not_approved)? {
+    if !request.yes && !confirm(&format!("Approve {} as shown?", names.join(", ")), &not_approved)? {
         return Err(CliError::denied(not_approved));
     }
     server.approve(&pending).await?;
-    let message =
-        format!("approved {}; a definition that changes later must be approved again", names.join(", "));
-    output.report(&json!({"server": id, "approved": names}), &message);
-    Ok(())
+    let names_text = names.join(", ");
+    output.message(&format!("approved {names_text}; a definition that changes later must be approved again"));
+    Ok(names)
+}
+
+/// Gives the requested tools their bare names, after confirmation, and returns those that changed hands.
+async fn take_names(
+    manager: &McpManager,
+    server: &Arc<ManagedServer>,
+    request: &ApprovalRequest<'_>,
+    output: &Output,
+) -> Result<Vec<String>, CliError> {
+    let (id, approvals) = (&server.config().id, server.tool_approvals());
+    let is_requested = |name: &str| request.tools.iter().any(|tool| *tool == *name);
+    let shared: Vec<(&str, &SourceId)> =
+        shared_names(&approvals).filter(|(name, _)| is_requested(name)).collect();
+    let names: Vec<String> = shared.iter().map(|(name, _)| (*name).to_owned()).collect();
+    if names.is_empty() {
+        output.message(&format!("{id} already has the names of these tools"));
+        return Ok(names);
+    }
+    if let Some((name, owner)) = shared.iter().find(|(_, owner)| owner.kind() != SourceKind::Mcp) {
+        return Err(CliError::usage(format!("`{name}` belongs to {owner}, which precedes servers"))
+            .with_hint(format!("pin it in toolyard.toml: [routing.pin] {name} = \"{id}\"")));
+    }
+    let moves: Vec<String> = shared.iter().map(|(name, owner)| format!("`{name}` from {owner}")).collect();
+    let kept = format!("{id} did not get {}", names.join(", "));
+    let question = format!("Give {} to {id}? Calls by name alone then reach {id}.", moves.join(", "));
+    if !request.yes && !confirm(&question, &kept)? {
+        return Err(CliError::denied(kept));
+    }
+    manager.give_names(id.as_str(), &names).await?;
+    output.message(&format!("{} now reaches {id}", names.join(", ")));
+    Ok(names)
+}
+
+/// Says how approved tools are called whose names belong to other sources.
+fn print_shared_names(server: &ManagedServer, approved: &[String], output: &Output) {
+    let (id, approvals) = (&server.config().id, server.tool_approvals());
+    for (name, owner) in shared_names(&approvals).filter(|(name, _)| approved.iter().any(|tool| tool == name))
+    {
+        output.message(&format!("  `{name}` belongs to {owner}: call it as {id}.{name}"));
+        if owner.kind() == SourceKind::Mcp {
+            let command = format!("toolyard servers approve {id} {name} --take-names");
+            output.message(&format!("  hint: give it the name: {command}"));
+        }
+    }
 }

@@ -8,10 +8,11 @@ mod login;
 pub(crate) mod logs;
 mod test;
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Value, json};
 use toolyard::Toolyard;
+use toolyard_core::{SourceId, SourceKind};
 use toolyard_mcp_client::{
     ManagedServer, McpManager, ServerState, ToolApprovals,
     config::{McpServerConfig, ServerSettings, TransportConfig},
@@ -74,8 +75,9 @@ async fn run_with_toolyard(
             };
             test(manager, &servers, context, output).await
         }
-        ServersCommand::Approve { name, tools, yes } => {
-            approve::run(manager, &find(manager, &name)?, &tools, yes, output).await
+        ServersCommand::Approve { name, tools, take_names, yes } => {
+            let decision = approve::ApprovalRequest { tools: &tools, take_names, yes };
+            approve::run(manager, &find(manager, &name)?, &decision, output).await
         }
         _ => Ok(()),
     }
@@ -138,6 +140,7 @@ fn server_json(server: &ManagedServer, failure: Option<&ServerFailure>) -> Value
         "strict": config.strict,
         "revision_family": server.revision_family(),
         "tools": approvals.approved().iter().map(|tool| &tool.spec.name).collect::<Vec<_>>(),
+        "names_of_other_sources": shared_names(&approvals).collect::<BTreeMap<_, _>>(),
         "awaiting_approval": approvals.quarantined.iter().map(|tool| json!({
             "name": tool.name, "reason": tool.reason, "difference": tool.difference,
         })).collect::<Vec<_>>(),
@@ -199,8 +202,21 @@ fn show(server: &ManagedServer, failure: Option<&ServerFailure>, output: &Output
             output.line(&format!("  Note on {}: {note}", tool.spec.name));
         }
     }
+    for (tool, owner) in shared_names(&approvals) {
+        output.line(&format!("  Callable as {}.{tool}: the name `{tool}` belongs to {owner}", config.id));
+    }
     print_unusable_tools(&approvals, output);
     print_approve_hint(config, &approvals, output);
+    if let Some((tool, _)) = shared_names(&approvals).find(|(_, owner)| owner.kind() == SourceKind::Mcp) {
+        let command = format!("toolyard servers approve {} {tool} --take-names", config.id);
+        output.message(&format!("  hint: give a name to this server: {command}"));
+    }
+}
+
+/// Approved tools whose bare names belong to other sources, with those.
+pub(crate) fn shared_names(approvals: &ToolApprovals) -> impl Iterator<Item = (&str, &SourceId)> {
+    let tools = approvals.approved().iter();
+    tools.filter_map(|tool| Some((&*tool.spec.name, tool.claim.yields_to.as_ref()?)))
 }
 
 fn print_approve_hint(config: &McpServerConfig, approvals: &ToolApprovals, output: &Output) {

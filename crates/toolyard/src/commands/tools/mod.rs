@@ -18,7 +18,10 @@ pub(super) async fn run(command: ToolsCommand, toolyard: &Toolyard, output: &Out
         ToolsCommand::List { source, capability } => {
             let mut tools = match source {
                 Some(source) => tools_of_source(toolyard, &source)?,
-                None => toolyard.hub().specs(),
+                None => {
+                    list_unowned(toolyard, output);
+                    toolyard.hub().specs()
+                }
             };
             if let Some(wanted) = capability {
                 tools.retain(|tool| tool.capabilities.iter().any(|capability| capability.as_str() == wanted));
@@ -62,6 +65,23 @@ fn list(tools: &[Arc<ToolCandidate>], output: &Output) {
     }
 }
 
+/// Names the tools that are callable only with their source, because their name belongs to another one.
+fn list_unowned(toolyard: &Toolyard, output: &Output) {
+    let snapshot = toolyard.hub().snapshot();
+    let mut lines: Vec<String> = Vec::new();
+    for (name, found) in snapshot.candidates_by_name() {
+        let others = found.non_equivalents().filter(|tool| !tool.owns_name);
+        lines.extend(others.filter_map(|tool| {
+            let (source, owner) = (tool.source_id(), tool.yields_to.as_ref()?);
+            Some(format!(
+                "note: `{name}` of {source} is callable as {source}.{name}; the name belongs to {owner}"
+            ))
+        }));
+    }
+    lines.sort();
+    lines.iter().for_each(|line| output.message(line));
+}
+
 fn tool_json(tool: &ToolCandidate) -> Value {
     json!({
         "name": tool.name,
@@ -76,7 +96,7 @@ fn tool_json(tool: &ToolCandidate) -> Value {
 
 /// The tool and source of a qualified name: `TOOL@SOURCE` as in rules, or `SOURCE.TOOL` as clients see it.
 pub(super) fn split_qualified_name(name: &str, toolyard: &Toolyard) -> Option<(String, String)> {
-    if toolyard.hub().snapshot().find(name).is_some() {
+    if toolyard.hub().snapshot().find(name).is_some_and(|found| !found.equivalents.is_empty()) {
         return None;
     }
     let sources = toolyard.hub().sources();
