@@ -95,7 +95,7 @@ pub use ports::{
 pub use redact::{redact, redact_json};
 pub use text::{UnsafeKind, UnsafeSpan, escape_unsafe, find_unsafe, is_attack, is_visible, sanitize};
 pub use tool::{
-    call::{CallContext, ToolCallRequest},
+    call::{CallContext, ToolCallRequest, process_tag},
     caller::{CallInputError, CallInputKind, CallInputRequest, CallInputResponses, CallProgress, Caller},
     capability::{Capability, CapabilityRule, CapabilityTable, ToolKind, extract_capabilities},
     definition::{QuarantineNotice, Tool, ToolSpec},

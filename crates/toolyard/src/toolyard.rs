@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use toolyard_agent::{AgentError, MemoryRunLog, RunEnd};
 use toolyard_core::{
     Approvals, Conversations, RawJson, RunId, RunLog, Servers as _, SkillDescriptionCache, SourceInfo,
-    StorageError, Tool, ToolCallRequest, ToolError, ToolOutput,
+    StorageError, Tool, ToolCallRequest, ToolError, ToolOutput, process_tag,
 };
 use toolyard_hub::{CallOptions, HubConfig, RetryPolicy, ToolHub};
 use toolyard_mcp_client::{CacheError, ConfigChanges, McpManager, config::McpServerConfig};
@@ -346,7 +346,7 @@ impl ToolyardBuilder {
         let options = CallOptions::default().with_timeout(self.settings.call.timeout.0);
         let mut models = self.models.unwrap_or_else(|| Models::new(&self.settings, |_| None));
         self.added_models.into_iter().for_each(|model| models.add(model));
-        let owner = self.owner.unwrap_or_else(|| format!("toolyard-{}", std::process::id()));
+        let owner = self.owner.unwrap_or_else(|| format!("toolyard-{}", process_tag()));
         let agents = build_agents(&self.settings, &hub, models, self.store.as_ref(), owner);
         Ok(Toolyard { hub, servers, options, skills, persistence, agents })
     }

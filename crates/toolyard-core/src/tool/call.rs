@@ -1,8 +1,9 @@
 //! A request to call a tool, and the context in which the call is executed.
 
 use std::{
+    hash::{BuildHasher as _, RandomState},
     sync::{
-        Arc,
+        Arc, LazyLock,
         atomic::{AtomicU64, Ordering},
     },
     time::Instant,
@@ -42,10 +43,26 @@ impl ToolCallRequest {
     }
 }
 
-/// An id that is unique within the process, for requests without one.
+/// An id for requests without one. It is unique across restarts and replicas, which share one audit log.
 fn next_call_id() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(1);
-    format!("call_{}", NEXT.fetch_add(1, Ordering::Relaxed))
+    format!("call_{}_{}", process_tag(), NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Twelve random characters that tell this process from all others; process ids are reused, and in containers often 1.
+pub fn process_tag() -> &'static str {
+    const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+    static TAG: LazyLock<String> = LazyLock::new(|| {
+        // The standard library seeds its hasher from the operating system.
+        let mut bits = RandomState::new().hash_one(std::process::id());
+        let next = std::iter::repeat_with(|| {
+            let digit = bits % 32;
+            bits /= 32;
+            usize::try_from(digit).ok().and_then(|digit| ALPHABET.get(digit)).copied().map_or('a', char::from)
+        });
+        next.take(12).collect()
+    });
+    &TAG
 }
 
 /// What a tool knows about the call it executes.
@@ -91,6 +108,27 @@ mod tests {
         assert_eq!(request.id, "call_001");
         assert_eq!(request.arguments.get(), r#"{"filepath":"a.xlsx"}"#);
         assert_eq!(request.source.as_deref(), Some("appflowy"));
+    }
+
+    #[test]
+    fn the_same_call_of_two_processes_has_two_ids() {
+        const ASKED: &str = "TOOLYARD_TEST_PRINT_CALL_ID";
+        let own = ToolCallRequest::new("get_time", RawJson::empty_object()).id;
+        if std::env::var_os(ASKED).is_some() {
+            return println!("{own}");
+        }
+        let test = "tool::call::tests::the_same_call_of_two_processes_has_two_ids";
+        let mut seen = std::collections::BTreeSet::from([own.clone()]);
+        for _ in 0..4 {
+            let program = std::env::current_exe().unwrap();
+            let arguments = ["--exact", test, "--nocapture", "--test-threads", "1"];
+            let output =
+                std::process::Command::new(program).args(arguments).env(ASKED, "1").output().unwrap();
+            let text = String::from_utf8(output.stdout).unwrap();
+            let id = text.split_whitespace().find(|word| word.starts_with("call_")).unwrap().to_owned();
+            assert_eq!(id.rsplit('_').next(), Some("1"), "its first call: {id}");
+            assert!(seen.insert(id.clone()), "{id} twice");
+        }
     }
 
     #[test]
