@@ -76,7 +76,7 @@ pub use json::{
 };
 pub use ports::{
     approvals::{ApprovalKind, ApprovalOutcome, ApprovalRecord, Approvals},
-    audit::{Audit, AuditRecord},
+    audit::{Audit, AuditRecord, AuditUnavailable},
     conversations::{ConversationMessage, ConversationQuery, Conversations},
     history::{CallRecord, History, PastRequest, PastRequests},
     journal::{

@@ -249,6 +249,7 @@ impl ToolHub {
         request: &ToolCallRequest,
         options: &CallOptions,
     ) -> Result<ToolOutput, ToolError> {
+        self.admit(request)?;
         let call = self.new_call(request, options);
         let audit_guard = AuditGuard { hub: self, call: &call, options, is_recorded: false };
         let outcome = self.dispatch_by_name(&call, options).await.map_err(|failure| failure.error);
@@ -264,6 +265,7 @@ impl ToolHub {
         options: &CallOptions,
     ) -> Result<ToolOutput, ToolError> {
         let request = ToolCallRequest::new(capability.as_str(), arguments);
+        self.admit(&request)?;
         let call = self.new_call(&request, options);
         let audit_guard = AuditGuard { hub: self, call: &call, options, is_recorded: false };
         let outcome = self.dispatch_by_capability(&call, capability, options, |_| true).await;
@@ -279,6 +281,7 @@ impl ToolHub {
         capability: &Capability,
         options: &CallOptions,
     ) -> Result<ToolOutput, ToolError> {
+        self.admit(request)?;
         let call = self.new_call(request, options);
         let audit_guard = AuditGuard { hub: self, call: &call, options, is_recorded: false };
         let outcome = self.dispatch_by_name(&call, options).await;
@@ -416,6 +419,14 @@ impl ToolHub {
         let names: Vec<&str> = known.iter().map(Capability::as_str).collect();
         ToolError::new(ErrorKind::UnknownCapability, format!("no tool has the capability `{capability}`"))
             .with_hint(format!("known capabilities: {}", names.join(", ")))
+    }
+
+    /// Refuses a call whose audit record could not be kept, if the audit log must be complete.
+    pub(crate) fn admit(&self, request: &ToolCallRequest) -> Result<(), ToolError> {
+        let Some(Err(error)) = self.config.audit.as_ref().map(|audit| audit.admit()) else { return Ok(()) };
+        Err(ToolError::new(ErrorKind::AuditUnavailable, error.to_string())
+            .on_tool(&request.tool_name)
+            .with_hint("nothing was called; try again once the store can be written"))
     }
 
     /// Records the call in the audit log, whatever its result, and, if it succeeded, the user's request for search.

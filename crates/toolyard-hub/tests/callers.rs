@@ -11,7 +11,7 @@ use std::{
 
 use common::{Behavior, register, request, test_tool};
 use tokio::time::timeout;
-use toolyard_core::{Audit, AuditRecord};
+use toolyard_core::{Audit, AuditRecord, AuditUnavailable, ErrorKind, RawJson};
 use toolyard_hub::{CallOptions, HubConfig, ToolHub};
 
 #[derive(Debug, Default)]
@@ -37,6 +37,41 @@ async fn a_dropped_call_leaves_an_audit_record() {
         (record.tool.as_str(), record.caller.as_str(), record.outcome.as_str()),
         ("pay", "somebody", "response_lost")
     );
+}
+
+/// An audit log that must be complete and cannot be written.
+#[derive(Debug, Default)]
+struct Unwritable(RecordedAudit);
+
+impl Audit for Unwritable {
+    fn record(&self, record: AuditRecord) {
+        self.0.record(record);
+    }
+
+    fn admit(&self) -> Result<(), AuditUnavailable> {
+        Err(AuditUnavailable { reason: "the disk is full".to_owned() })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_record_cannot_be_kept_is_not_made() {
+    let audit = Arc::new(Unwritable::default());
+    let hub = ToolHub::new(HubConfig { audit: Some(Arc::clone(&audit) as _), ..HubConfig::default() });
+    let call_log = register(&hub, &[test_tool("pay", "bank").writes()]);
+    let options = CallOptions::default();
+    let refused = [
+        hub.execute(&request("pay"), &options).await,
+        hub.execute_by_capability(&"pay".into(), RawJson::empty_object(), &options).await,
+        hub.execute_or_by_capability(&request("pay"), &"pay".into(), &options).await,
+    ];
+    for outcome in refused {
+        let error = outcome.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::AuditUnavailable, "{error}");
+        assert!(error.retryable() && error.had_no_effect() && !error.is_source_fault());
+        assert!(error.to_string().contains("the disk is full"), "{error}");
+    }
+    assert!(call_log.calls().is_empty(), "nothing was executed");
+    assert!(audit.0.0.lock().unwrap().is_empty());
 }
 
 #[tokio::test(start_paused = true)]

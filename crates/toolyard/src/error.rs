@@ -102,7 +102,9 @@ impl From<ToolError> for CliError {
             K::UnknownTool | K::UnknownSource | K::UnknownCapability | K::InvalidArguments => {
                 ExitStatus::Usage
             }
-            K::Unavailable | K::CircuitOpen | K::Timeout | K::ResponseLost => ExitStatus::Unreachable,
+            K::Unavailable | K::AuditUnavailable | K::CircuitOpen | K::Timeout | K::ResponseLost => {
+                ExitStatus::Unreachable
+            }
             K::Refused | K::Quarantined => ExitStatus::Denied,
             K::OutcomeUnknown => ExitStatus::OutcomeUnknown,
             _ => ExitStatus::Failed,

@@ -5,6 +5,13 @@ use serde_json::json;
 
 use crate::{ContentHash, ErrorKind, SourceId};
 
+/// The caller in records that the audit log makes about itself.
+const OWN_CALLER: &str = "toolyard";
+/// Follows the number in the outcome of a record of lost records.
+const LOST_LABEL: &str = " records lost: ";
+/// Follows the number in the outcome of a record of refused calls.
+const REFUSED_LABEL: &str = " calls refused: ";
+
 /// The record of one call. Arguments and results are stored as hashes only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditRecord {
@@ -37,6 +44,37 @@ impl AuditRecord {
         }
     }
 
+    /// A record that stands for `count` records that could not be kept.
+    pub fn lost(at: i64, count: u64, reason: &str) -> Self {
+        Self::own(at, format!("{count}{LOST_LABEL}{reason}"))
+    }
+
+    /// A record of `count` calls that were refused because their records could not have been kept.
+    pub fn refused(at: i64, count: u64, reason: &str) -> Self {
+        Self::own(at, format!("{count}{REFUSED_LABEL}{reason}"))
+    }
+
+    /// How many records this one stands for, if it is a record of lost records.
+    pub fn lost_count(&self) -> Option<u64> {
+        // No call has such an outcome: see `outcome_label`.
+        self.outcome.split_once(LOST_LABEL)?.0.parse().ok()
+    }
+
+    /// A record of the audit log about itself.
+    fn own(at: i64, outcome: String) -> Self {
+        Self {
+            at,
+            caller: OWN_CALLER.to_owned(),
+            call: String::new(),
+            tool: String::new(),
+            sources: Vec::new(),
+            arguments: ContentHash::of(""),
+            result: None,
+            outcome,
+            milliseconds: 0,
+        }
+    }
+
     /// The hash of this record, its number and the hash of the previous record.
     pub fn chain_hash(&self, number: i64, previous: &ContentHash) -> ContentHash {
         let source_count = (self.sources.len() as u64).to_le_bytes();
@@ -52,8 +90,36 @@ impl AuditRecord {
     }
 }
 
+/// No record of a call can be kept at the moment.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the audit log cannot keep a record of the call: {reason}")]
+pub struct AuditUnavailable {
+    /// Why not.
+    pub reason: String,
+}
+
 /// Receives the records of calls. Every call waits for it, so it must not block on I/O.
 pub trait Audit: Send + Sync {
     /// Records one call.
     fn record(&self, record: AuditRecord);
+
+    /// Asked before a call is executed: an error refuses it. An audit log that need not be complete admits every call.
+    fn admit(&self) -> Result<(), AuditUnavailable> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_record_of_lost_records_has_a_count() {
+        assert_eq!(AuditRecord::lost(1, 40_800, "the disk was full").lost_count(), Some(40_800));
+        assert_eq!(AuditRecord::refused(1, 7, "the disk was full").lost_count(), None);
+        for kind in [None, Some(ErrorKind::Failed), Some(ErrorKind::ResponseLost)] {
+            let outcome = AuditRecord::outcome_label(kind);
+            assert_eq!(AuditRecord { outcome, ..AuditRecord::lost(1, 1, "") }.lost_count(), None);
+        }
+    }
 }

@@ -52,6 +52,8 @@ pub enum ErrorKind {
     Quarantined,
     /// The source could not be reached; nothing was sent.
     Unavailable,
+    /// The settings require an audit record of every call, and none can be kept; nothing was sent.
+    AuditUnavailable,
     /// The circuit breaker is open after repeated failures; nothing was sent.
     CircuitOpen,
     /// The tool reported a failure.
@@ -206,7 +208,8 @@ impl ToolError {
         use ErrorKind as K;
         match self.0.kind {
             K::UnknownTool | K::UnknownSource | K::UnknownCapability | K::InvalidArguments => true,
-            K::Refused | K::Quarantined | K::Unavailable | K::CircuitOpen => true,
+            K::Refused | K::Quarantined => true,
+            K::Unavailable | K::AuditUnavailable | K::CircuitOpen => true,
             K::Failed | K::Timeout | K::ResponseLost | K::OutcomeUnknown | K::Internal => false,
         }
     }
@@ -214,7 +217,10 @@ impl ToolError {
     /// Whether the same call may succeed later. Does not tell whether repeating it is safe.
     pub fn retryable(&self) -> bool {
         use ErrorKind as K;
-        self.0.retryable.unwrap_or(matches!(self.0.kind, K::Unavailable | K::Timeout | K::ResponseLost))
+        self.0.retryable.unwrap_or(matches!(
+            self.0.kind,
+            K::Unavailable | K::AuditUnavailable | K::Timeout | K::ResponseLost
+        ))
     }
 
     /// Whether the failure counts against the source as a whole, not only against this call.

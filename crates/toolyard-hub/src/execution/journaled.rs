@@ -86,6 +86,7 @@ impl ToolHub {
             let message = "the tool definition changed while the call awaited approval";
             return Err(ToolError::new(ErrorKind::Refused, message).on_tool(&request.tool_name));
         }
+        self.admit(request)?;
         match journal.begin(lease, &intent).await {
             Ok(StepStart::Call) => {}
             Ok(StepStart::Reuse(record)) => return reuse_recorded(&record, &intent),
