@@ -39,6 +39,19 @@ async fn a_dropped_call_leaves_an_audit_record() {
     );
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_huge_name_leaves_a_small_record() {
+    let records = Arc::new(RecordedAudit::default());
+    let hub = ToolHub::new(HubConfig { audit: Some(Arc::clone(&records) as _), ..HubConfig::default() });
+    let huge = "é".repeat(1 << 20);
+    let options = CallOptions::default().on_behalf_of(huge.clone());
+    assert!(hub.execute(&request(&huge), &options).await.is_err());
+    let records = records.0.lock().unwrap();
+    let [record] = records.as_slice() else { panic!("{records:?}") };
+    assert!(record.tool.len() + record.caller.len() < 2_000, "{} bytes", record.tool.len());
+    assert!(record.tool.starts_with("éé") && record.tool.ends_with('…'));
+}
+
 /// An audit log that must be complete and cannot be written.
 #[derive(Debug, Default)]
 struct Unwritable(RecordedAudit);
