@@ -1,8 +1,20 @@
 //! Every single change to the audit log is detected.
 
-#![expect(clippy::unwrap_used, reason = "a panic in a test helper fails the test, as intended")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a panic in a test helper fails the test, as intended"
+)]
 
 mod common;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
 use common::TestStore;
 use proptest::{prelude::*, test_runner::TestRunner};
@@ -138,13 +150,78 @@ async fn verify_tampered(test_store: &TestStore, store: &Store, tampering: &Tamp
     Store::open(Location::Sqlite(copy)).await.unwrap().verify_audit(None).await.unwrap()
 }
 
+/// Several processes append while the log is verified again and again: their records are no break, and a real one is found.
+async fn verification_under_load_tells_progress_from_tampering(engine: Engine) {
+    const VERIFICATIONS: usize = 60;
+    let test_store = TestStore::new(engine).await;
+    let store = test_store.open().await;
+    let is_done = Arc::new(AtomicBool::new(false));
+    let mut writers = tokio::task::JoinSet::new();
+    for writer in 0..4 {
+        let (store, is_done) = (test_store.open().await, Arc::clone(&is_done));
+        writers.spawn(async move {
+            let mut written = 0;
+            while !is_done.load(Ordering::Relaxed) {
+                store
+                    .append_audit((written..written + 2).map(|number| record(writer + number)).collect())
+                    .await
+                    .unwrap();
+                written += 2;
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            written
+        });
+    }
+    let (mut grown, mut last, started) = (0, 0, Instant::now());
+    // Each of them saw other records than the one before.
+    while grown < VERIFICATIONS {
+        match store.verify_audit(None).await.unwrap() {
+            AuditVerification::Intact { records, .. } => {
+                grown += usize::from(records > last);
+                last = records;
+            }
+            broken @ AuditVerification::Broken { .. } => panic!("false alarm: {broken:?}"),
+        }
+        assert!(started.elapsed() < Duration::from_secs(60), "the log grew {grown} times only");
+    }
+    let pool = AnyPool::connect(&test_store.url()).await.unwrap();
+    pool.execute(sqlx::AssertSqlSafe(format!(
+        "UPDATE audit SET outcome = 'forged' WHERE number = {}",
+        last / 2
+    )))
+    .await
+    .unwrap();
+    let verification = store.verify_audit(None).await.unwrap();
+    assert!(
+        matches!(verification, AuditVerification::Broken { number, .. } if number == last / 2),
+        "{verification:?}"
+    );
+    is_done.store(true, Ordering::Relaxed);
+    let written: i64 = writers.join_all().await.into_iter().sum();
+    pool.execute(sqlx::AssertSqlSafe(format!("UPDATE audit SET outcome = 'ok' WHERE number = {}", last / 2)))
+        .await
+        .unwrap();
+    assert!(
+        matches!(store.verify_audit(None).await.unwrap(), AuditVerification::Intact { records, .. } if records == written)
+    );
+    // A record that the head does not cover was not written by Toolyard.
+    let insert = "INSERT INTO audit SELECT number + 1, day, at, caller, call, tool, sources, arguments, result, outcome,
+                  milliseconds, hash FROM audit WHERE number = (SELECT number FROM audit_head)";
+    pool.execute(sqlx::query(insert)).await.unwrap();
+    assert!(matches!(store.verify_audit(None).await.unwrap(), AuditVerification::Broken { .. }));
+}
+
+on_both_engines!(
+    verification_under_load_tells_progress_from_tampering,
+);
+
 /// A rewritten chain is consistent in itself; only a head kept elsewhere reveals it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rewritten_log_does_not_match_a_known_head() {
     let test_store = TestStore::new(Engine::Sqlite).await;
     let store = test_store.open().await;
     store.append_audit((1..=50).map(record).collect()).await.unwrap();
-    let AuditVerification::Intact { records, head } = store.verify_audit(None).await.unwrap() else {
+    let AuditVerification::Intact { records, head, .. } = store.verify_audit(None).await.unwrap() else {
         unreachable!()
     };
     let other = TestStore::new(Engine::Sqlite).await;

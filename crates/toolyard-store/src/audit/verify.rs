@@ -16,6 +16,8 @@ pub enum AuditVerification {
         records: i64,
         /// The hash of the last record. Kept elsewhere, it later proves that no record before it was changed.
         head: ContentHash,
+        /// The number of calls without a record, as other records say.
+        lost: u64,
     },
     /// The first record that is wrong or missing.
     Broken {
@@ -27,20 +29,23 @@ pub enum AuditVerification {
 }
 
 impl Store {
-    /// Verifies every record, the stored checkpoints, and optionally a number and hash that were kept elsewhere.
+    /// Verifies every record, the stored checkpoints, and optionally a number and hash that were kept elsewhere. Records
+    /// that are appended meanwhile are left to the next verification.
     pub async fn verify_audit(
         &self,
         known_head: Option<(i64, ContentHash)>,
     ) -> Result<AuditVerification, StoreError> {
-        let head = sqlx::query("SELECT number, hash FROM audit_head").fetch_one(self.pool()).await?;
-        let (head_number, head_hash) = read_link(&head)?;
+        // A record, its checkpoint and the head that covers it are committed together and never change again. Read in this
+        // order, no checkpoint is later than the head, and every record up to the head is there.
         let query = sqlx::query("SELECT number, hash FROM audit_checkpoints");
         let mut checkpoints = self.select(query, read_link).await?;
         checkpoints.extend(known_head);
-        let (mut number, mut previous) = (0, ContentHash::from([0; 32]));
+        let head = sqlx::query("SELECT number, hash FROM audit_head").fetch_one(self.pool()).await?;
+        let (head_number, head_hash) = read_link(&head)?;
+        let (mut number, mut previous, mut lost) = (0, ContentHash::from([0; 32]), 0);
         loop {
-            let sql = "SELECT * FROM audit WHERE number > $1 ORDER BY number LIMIT 10000";
-            let rows = self.fetch_all(sqlx::query(sql).bind(number)).await?;
+            let sql = "SELECT * FROM audit WHERE number > $1 AND number <= $2 ORDER BY number LIMIT 10000";
+            let rows = self.fetch_all(sqlx::query(sql).bind(number).bind(head_number)).await?;
             for row in &rows {
                 let Ok(entry) = AuditEntry::from_row(row) else {
                     return Ok(broken(number + 1, "the record cannot be read"));
@@ -59,6 +64,7 @@ impl Store {
                     ));
                 }
                 previous = entry.hash;
+                lost += entry.record.lost_count().unwrap_or(0);
             }
             if rows.is_empty() {
                 break;
@@ -68,10 +74,16 @@ impl Store {
         if number < head_number.max(last_checkpoint) {
             return Ok(broken(number + 1, "the record is missing: the log was truncated"));
         }
-        if number != head_number || previous != head_hash {
+        if previous != head_hash || self.has_records_beyond_head().await? {
             return Ok(broken(number, "the last record does not match the stored head of the chain"));
         }
-        Ok(AuditVerification::Intact { records: number, head: previous })
+        Ok(AuditVerification::Intact { records: number, head: previous, lost })
+    }
+
+    /// Whether there are records that the head does not cover. One statement sees one state of the database.
+    async fn has_records_beyond_head(&self) -> Result<bool, StoreError> {
+        let sql = "SELECT number FROM audit WHERE number > (SELECT number FROM audit_head) LIMIT 1";
+        Ok(sqlx::query(sql).fetch_optional(self.pool()).await?.is_some())
     }
 }
 

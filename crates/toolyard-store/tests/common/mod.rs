@@ -34,6 +34,14 @@ impl TestStore {
         Store::open(self.location.clone()).await.unwrap()
     }
 
+    /// The database as other programs open it.
+    pub(crate) fn url(&self) -> String {
+        match &self.location {
+            Location::Sqlite(path) => format!("sqlite://{}", path.display()),
+            Location::Postgres(url) => url.clone(),
+        }
+    }
+
     /// The location as another process takes it on its command line.
     pub(crate) fn to_argument(&self) -> String {
         match &self.location {

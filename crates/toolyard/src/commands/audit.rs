@@ -87,9 +87,12 @@ async fn verify(expected: Option<&str>, store: &Store, output: &Output) -> Resul
         output.json(&json!({ "verdict": verdict }));
     }
     match verdict {
-        AuditVerification::Intact { records, head } => {
+        AuditVerification::Intact { records, head, lost } => {
             if !output.is_json() {
                 output.line(&format!("{records} records, none missing or altered"));
+                if lost > 0 {
+                    output.line(&format!("{lost} calls have no record, as the records themselves say"));
+                }
                 output.line(&format!(
                     "checkpoint for a later --expect, to be stored elsewhere: {records}:{head}"
                 ));
