@@ -41,13 +41,16 @@ pub enum TransferError {
 }
 
 impl Store {
-    /// Writes all rows, one per line; returns their number.
+    /// Writes all rows, one per line, as of one moment; returns their number.
     pub async fn export(&self, target: &mut (dyn Write + Send)) -> Result<u64, TransferError> {
         writeln!(target, "{}", json!({"toolyard_export": EXPORT_VERSION}))?;
         let mut count = 0;
+        // Otherwise a checkpoint, read later, may cover audit records that were appended meanwhile.
+        let mut snapshot =
+            self.pool().begin_with(self.engine().begin_snapshot()).await.map_err(StoreError::from)?;
         for table in TABLES {
             let sql = statement(format!("SELECT * FROM {}", table.name));
-            let mut rows = sqlx::query(sql).fetch(self.pool());
+            let mut rows = sqlx::query(sql).fetch(&mut *snapshot);
             while let Some(row) = rows.try_next().await.map_err(StoreError::from)? {
                 let values =
                     table.columns().map(|(column, column_type)| read_value(&row, column, column_type));

@@ -213,7 +213,51 @@ async fn verification_under_load_tells_progress_from_tampering(engine: Engine) {
 
 on_both_engines!(
     verification_under_load_tells_progress_from_tampering,
+    an_export_under_load_can_be_imported_and_verified,
 );
+
+/// A file that appends records to the store while its export is written.
+struct AppendingFile {
+    store: Option<Store>,
+    runtime: tokio::runtime::Handle,
+    bytes: Vec<u8>,
+}
+
+impl std::io::Write for AppendingFile {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.bytes.extend_from_slice(bytes);
+        let is_audit = self.bytes.windows(15).any(|part| part == b"\"table\":\"audit\"");
+        if let Some(store) = self.store.take_if(|_| is_audit) {
+            let runtime = self.runtime.clone();
+            let append = move || runtime.block_on(store.append_audit((900..1_100).map(record).collect()));
+            std::thread::spawn(append).join().unwrap().unwrap();
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// An export is of one moment: its checkpoints cover no record that it does not contain.
+async fn an_export_under_load_can_be_imported_and_verified(engine: Engine) {
+    let test_store = TestStore::new(engine).await;
+    let store = test_store.open().await;
+    store.append_audit((0..900).map(record).collect()).await.unwrap();
+    let runtime = tokio::runtime::Handle::current();
+    let mut export = AppendingFile { store: Some(test_store.open().await), runtime, bytes: Vec::new() };
+    store.export(&mut export).await.unwrap();
+    assert!(matches!(
+        store.verify_audit(None).await.unwrap(),
+        AuditVerification::Intact { records: 1_100, .. }
+    ));
+    let copy = TestStore::new(Engine::Sqlite).await;
+    let copy = (copy.open().await, copy);
+    copy.0.import(&mut export.bytes.as_slice()).await.unwrap();
+    let verification = copy.0.verify_audit(None).await.unwrap();
+    assert!(matches!(verification, AuditVerification::Intact { records: 900, .. }), "{verification:?}");
+}
 
 /// A rewritten chain is consistent in itself; only a head kept elsewhere reveals it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -48,6 +48,14 @@ impl Engine {
         }
     }
 
+    /// The statement that begins a transaction whose reads all see the same state of the database.
+    pub(crate) fn begin_snapshot(self) -> &'static str {
+        match self {
+            Self::Sqlite => "BEGIN",
+            Self::Postgres => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+        }
+    }
+
     /// A clause that only PostgreSQL needs, such as a row lock: SQLite locks the whole database for a writer.
     pub(crate) fn postgres_only(self, clause: &'static str) -> &'static str {
         match self {
