@@ -100,9 +100,21 @@ impl StoredHistory {
         if changed.is_empty() {
             return Ok(());
         }
-        self.store
+        let names: Vec<(SourceId, String)> =
+            changed.iter().map(|row| (SourceId::from(row.source.clone()), row.tool.clone())).collect();
+        let written = self
+            .store
             .write(Durability::Relaxed, changed, |connection, rows| Box::pin(upsert(connection, rows)))
-            .await
+            .await;
+        if written.is_err() {
+            let mut by_source = self.by_source.lock().unwrap_or_else(PoisonError::into_inner);
+            for (source, tool) in names {
+                if let Some(statistics) = by_source.get_mut(&source).and_then(|tools| tools.get_mut(&tool)) {
+                    statistics.changed = true;
+                }
+            }
+        }
+        written
     }
 
     /// Statistics of all tools, sorted by tool and source.

@@ -99,11 +99,18 @@ impl StoredPastRequests {
         if changes.used.is_empty() && changes.evicted.is_empty() {
             return Ok(());
         }
-        self.store
-            .write(Durability::Relaxed, changes, |connection, changes| {
+        let changes = Arc::new(changes);
+        let data = Arc::clone(&changes);
+        let written = self
+            .store
+            .write(Durability::Relaxed, data, |connection, changes| {
                 Box::pin(write_changes(connection, changes))
             })
-            .await
+            .await;
+        if written.is_err() {
+            self.requests.lock().unwrap_or_else(PoisonError::into_inner).restore(&changes);
+        }
+        written
     }
 }
 
@@ -194,6 +201,17 @@ impl RequestTable {
         if requests.is_empty() {
             self.tools.remove(tool);
         }
+    }
+
+    /// Takes back changes that could not be written.
+    fn restore(&mut self, changes: &Changes) {
+        for (past, usage) in &changes.used {
+            let requests = self.tools.get_mut(&(past.source.clone(), past.tool.clone()));
+            if let Some(current) = requests.and_then(|requests| requests.get_mut(&past.request)) {
+                current.unwritten += usage.unwritten;
+            }
+        }
+        self.evicted.extend(changes.evicted.iter().cloned());
     }
 
     fn take_changes(&mut self) -> Changes {

@@ -52,6 +52,7 @@ on_both_engines!(
     past_requests_survive_a_restart_and_are_bounded,
     result_shapes_are_replaced,
     the_audit_log_is_chained_and_queried,
+    statistics_of_a_failed_write_are_written_later,
     export_and_import_preserve_everything,
     reopening_changes_nothing_and_a_newer_schema_is_rejected,
     a_store_is_checked_vacuumed_and_backed_up,
@@ -597,6 +598,33 @@ async fn the_audit_log_is_chained_and_queried(engine: Engine) {
         store.verify_audit(None).await.unwrap(),
         AuditVerification::Intact { records: 4_500, .. }
     ));
+}
+
+/// What a failed write did not write is not forgotten.
+async fn statistics_of_a_failed_write_are_written_later(engine: Engine) {
+    let test_store = TestStore::new(engine).await;
+    let store = test_store.open().await;
+    let clock: toolyard_store::Clock = Arc::new(|| 1_700_000_000_000);
+    let history = StoredHistory::with_clock(&store, Arc::clone(&clock)).await.unwrap();
+    let requests = StoredPastRequests::with_clock(&store, Arc::clone(&clock)).await.unwrap();
+    history.record(&CallRecord::new("read", &"excel".into(), None, Duration::from_millis(3)));
+    requests.record(PastRequest::new("read", "excel".into(), "read the sheet").unwrap());
+    let pool = sqlx::AnyPool::connect(&test_store.url()).await.unwrap();
+    for table in ["tool_statistics", "past_requests"] {
+        pool.execute(sqlx::AssertSqlSafe(format!("ALTER TABLE {table} RENAME TO away_{table}")))
+            .await
+            .unwrap();
+    }
+    assert!(history.flush().await.is_err() && requests.flush().await.is_err());
+    for table in ["tool_statistics", "past_requests"] {
+        pool.execute(sqlx::AssertSqlSafe(format!("ALTER TABLE away_{table} RENAME TO {table}")))
+            .await
+            .unwrap();
+    }
+    history.flush().await.unwrap();
+    requests.flush().await.unwrap();
+    let rows = store.check().await.unwrap().rows;
+    assert!(rows.contains(&("tool_statistics", 1)) && rows.contains(&("past_requests", 1)), "{rows:?}");
 }
 
 async fn run_events_are_appended_in_order_under_the_lease(engine: Engine) {
