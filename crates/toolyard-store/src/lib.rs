@@ -63,7 +63,7 @@ mod sql;
 mod store;
 mod transfer;
 
-pub use audit::{AuditEntry, AuditQuery, AuditVerification, StoredAudit};
+pub use audit::{AuditConfig, AuditEntry, AuditQuery, AuditVerification, StoredAudit};
 pub use conversations::StoredConversation;
 pub use error::StoreError;
 pub use history::{StoredHistory, ToolStatistics};

@@ -27,8 +27,8 @@ use toolyard_core::{
     SkillDescriptionCache, SourceId, StepStart, StepState, StoredDefinition, TrustDecision,
 };
 use toolyard_store::{
-    AuditQuery, AuditVerification, Engine, Location, ResultRetention, Store, StoreError, StoredAudit,
-    StoredHistory, StoredPastRequests,
+    AuditConfig, AuditQuery, AuditVerification, Engine, Location, ResultRetention, Store, StoreError,
+    StoredAudit, StoredHistory, StoredPastRequests,
 };
 
 on_both_engines!(
@@ -558,7 +558,7 @@ async fn result_shapes_are_replaced(engine: Engine) {
 async fn the_audit_log_is_chained_and_queried(engine: Engine) {
     let test_store = TestStore::new(engine).await;
     let store = test_store.open().await;
-    let audit = StoredAudit::start(&store);
+    let audit = StoredAudit::start(&store, &AuditConfig::default());
     // Over more than two days, so that PostgreSQL needs several partitions.
     for number in 1..=3_500 {
         audit.record(record(number));

@@ -127,6 +127,8 @@ impl From<Error> for CliError {
             Error::Call(error) => error.into(),
             Error::Agents(error) => error.into(),
             Error::Agent(error) => (*error).into(),
+            Error::AuditWithoutStore => Self::failed(error.to_string())
+                .with_hint("set `store` in toolyard.toml, or make its folder writable"),
             other => Self::failed(other.to_string()),
         }
     }

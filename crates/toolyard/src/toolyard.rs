@@ -13,14 +13,19 @@ use toolyard_hub::{CallOptions, HubConfig, RetryPolicy, ToolHub};
 use toolyard_mcp_client::{CacheError, ConfigChanges, McpManager, config::McpServerConfig};
 use toolyard_model::Model;
 use toolyard_search::lexicon::Lexicons;
-use toolyard_store::{Store, StoreError, StoredAudit, StoredHistory, StoredPastRequests, ToolStatistics};
+use toolyard_store::{
+    AuditConfig, Store, StoreError, StoredAudit, StoredHistory, StoredPastRequests, ToolStatistics,
+};
 use toolyard_tools::{
     IntoOutput, function,
     native::{NativeToolSettings, SearchSettings},
     skill::{self, LoadedSkills, MemoryDescriptionCache, SkillFolder, TrustedSkills},
 };
 
-use crate::{Agents, AgentsError, Models, ServersSetup, Settings, SettingsError, agents::describe_end};
+use crate::{
+    Agents, AgentsError, Models, ServersSetup, Settings, SettingsError, agents::describe_end,
+    settings::AuditSetting,
+};
 
 /// What skills may use of this machine. The library never reads the environment itself.
 #[derive(Debug, Clone)]
@@ -52,6 +57,9 @@ pub enum Error {
     /// A tool call failed.
     #[error(transparent)]
     Call(#[from] ToolError),
+    /// The settings require audit records, and there is no store for them.
+    #[error("`audit = \"required\"` needs a store, and there is none")]
+    AuditWithoutStore,
     /// Servers cannot be reloaded.
     #[error(
         "this Toolyard was built without MCP servers: pass a list of servers, which may be empty, to its builder"
@@ -111,6 +119,7 @@ pub struct ToolyardBuilder {
     added_models: Vec<Arc<dyn Model>>,
     conversation: Option<Arc<dyn Conversations>>,
     owner: Option<String>,
+    data_folder: Option<PathBuf>,
 }
 
 impl std::fmt::Debug for ToolyardBuilder {
@@ -131,13 +140,13 @@ impl Toolyard {
     }
 
     /// Stops all servers and flushes the store. Dropping a `Toolyard` without this may lose the last second of statistics
-    /// and audit records.
+    /// and audit records. Audit records that the store does not take are kept in the spill file for the next process.
     pub async fn close(&self) -> Result<(), StoreError> {
         if let Some(servers) = &self.servers {
             servers.close().await;
         }
         if let Some(persistence) = &self.persistence {
-            persistence.audit.flush().await;
+            persistence.audit.close().await;
             persistence.history.flush().await?;
             persistence.past_requests.flush().await?;
         }
@@ -228,6 +237,13 @@ impl ToolyardBuilder {
         self
     }
 
+    /// The folder for files of this process: audit records that wait for a PostgreSQL store to come back. Without it they wait
+    /// in memory only. Those that wait for a SQLite store are beside it.
+    pub fn data_folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.data_folder = Some(folder.into());
+        self
+    }
+
     /// Loads skills, with this environment.
     pub fn skill_environment(mut self, skill_environment: SkillEnvironment) -> Self {
         self.skill_environment = Some(skill_environment);
@@ -310,9 +326,15 @@ impl ToolyardBuilder {
                     true => StoredPastRequests::open_lazy(store),
                     false => StoredPastRequests::open(store).await?,
                 };
-                let audit = Arc::new(StoredAudit::start(store));
+                let audit = AuditConfig {
+                    data_folder: self.data_folder.clone(),
+                    required: self.settings.audit == AuditSetting::Required,
+                    ..AuditConfig::default()
+                };
+                let audit = Arc::new(StoredAudit::start(store, &audit));
                 Some(Persistence { store: store.clone(), history, past_requests, audit })
             }
+            None if self.settings.audit == AuditSetting::Required => return Err(Error::AuditWithoutStore),
             None => None,
         };
         if let Some(persistence) = &persistence {

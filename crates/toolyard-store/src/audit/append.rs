@@ -1,7 +1,8 @@
 //! Appends records to the chain.
 
-use std::{borrow::Cow, collections::HashSet};
+use std::{borrow::Cow, collections::HashSet, sync::Arc};
 
+use serde::{Deserialize, Serialize};
 use sqlx::{
     Any, AnyConnection, Row as _,
     any::{AnyArguments, AnyRow},
@@ -15,6 +16,8 @@ use crate::{
     store::Store,
 };
 
+/// More records are appended in several commits, so that others can write in between.
+pub(super) const MAX_RECORDS_PER_COMMIT: usize = 4_096;
 /// A checkpoint of the chain is stored after every so many records.
 const CHECKPOINT_INTERVAL: i64 = 1_000;
 /// Record counts for which an insert statement exists.
@@ -22,24 +25,65 @@ const CHUNK_SIZES: [usize; 3] = [128, 16, 1];
 const VALUES_PER_RECORD: usize = 12;
 const DAY_MILLIS: i64 = 24 * 60 * 60 * 1_000;
 
+/// Redacted records that are appended together.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct AuditBatch {
+    /// A batch with an id is appended once, however often it is written.
+    pub(super) id: Option<BatchId>,
+    pub(super) records: Vec<AuditRecord>,
+}
+
+/// Identifies a batch across attempts, restarts and processes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct BatchId {
+    /// The audit log that recorded the batch.
+    pub(super) writer: String,
+    /// Increases from batch to batch of a writer. A batch is written only after all before it are committed.
+    pub(super) number: i64,
+}
+
 struct Append {
     engine: Engine,
-    records: Vec<AuditRecord>,
+    batches: Vec<Arc<AuditBatch>>,
 }
 
 impl Store {
     /// Appends records to the audit log, with secrets redacted.
     pub async fn append_audit(&self, records: Vec<AuditRecord>) -> Result<(), StoreError> {
-        if records.is_empty() {
+        self.append_audit_batches(vec![Arc::new(AuditBatch { id: None, records: redact_records(records) })])
+            .await
+    }
+
+    /// Appends batches in order, except those that were appended before.
+    pub(super) async fn append_audit_batches(&self, batches: Vec<Arc<AuditBatch>>) -> Result<(), StoreError> {
+        if batches.iter().all(|batch| batch.records.is_empty()) {
             return Ok(());
         }
-        let data = Append { engine: self.engine(), records: redact_records(records) };
-        self.write(Durability::Relaxed, data, |connection, data| Box::pin(append(connection, data))).await
+        let durability = match self.engine() {
+            // Batches come a few times a second, and SQLite's are safe from a crash of this process.
+            Engine::Sqlite => Durability::Relaxed,
+            // A PostgreSQL server that crashes forgets relaxed commits that it has acknowledged.
+            Engine::Postgres => Durability::Synced,
+        };
+        let data = Append { engine: self.engine(), batches };
+        self.write(durability, data, |connection, data| Box::pin(append(connection, data))).await
+    }
+
+    /// Forgets a writer all of whose batches are appended and whose batches nobody will write again.
+    pub(super) async fn forget_audit_writer(&self, writer: String) -> Result<(), StoreError> {
+        self.write_statement(Durability::Relaxed, writer, |connection, writer| {
+            Box::pin(async move {
+                let query = sqlx::query("DELETE FROM audit_writers WHERE writer = $1").bind(writer.as_str());
+                query.execute(connection).await?;
+                Ok(())
+            })
+        })
+        .await
     }
 }
 
 /// Redacts the text fields: even a name may contain a secret.
-fn redact_records(mut records: Vec<AuditRecord>) -> Vec<AuditRecord> {
+pub(super) fn redact_records(mut records: Vec<AuditRecord>) -> Vec<AuditRecord> {
     // Most names occur in many records; each one without secrets is scanned once.
     let mut harmless = HashSet::new();
     for record in &mut records {
@@ -67,11 +111,17 @@ async fn append(connection: &mut AnyConnection, data: &Append) -> Result<(), Sto
     let sql = format!("SELECT number, hash FROM audit_head {lock}");
     let head = sqlx::query(statement(sql)).fetch_one(&mut *connection).await?;
     let (mut number, mut previous) = read_link(&head)?;
+    let mut records = Vec::new();
+    for batch in &data.batches {
+        if is_new(connection, batch).await? {
+            records.extend(&batch.records);
+        }
+    }
     let mut partitioned_day = None;
-    for chunk in chunks(&data.records, &CHUNK_SIZES) {
+    for chunk in chunks(&records, &CHUNK_SIZES) {
         let mut query = sqlx::query(statement(insert_sql(data.engine, chunk.len())));
         let mut checkpoint = None;
-        for record in chunk {
+        for &record in chunk {
             let day = record.at.div_euclid(DAY_MILLIS);
             if data.engine == Engine::Postgres && partitioned_day != Some(day) {
                 create_partition(connection, day).await?;
@@ -94,6 +144,15 @@ async fn append(connection: &mut AnyConnection, data: &Append) -> Result<(), Sto
     let query = sqlx::query("UPDATE audit_head SET number = $1, hash = $2");
     query.bind(number).bind(previous.to_string()).execute(connection).await?;
     Ok(())
+}
+
+/// Whether a batch was not appended before; marks it as appended in the same transaction.
+async fn is_new(connection: &mut AnyConnection, batch: &AuditBatch) -> Result<bool, StoreError> {
+    let Some(id) = &batch.id else { return Ok(true) };
+    let sql = "INSERT INTO audit_writers (writer, batch) VALUES ($1, $2)
+               ON CONFLICT (writer) DO UPDATE SET batch = excluded.batch WHERE audit_writers.batch < excluded.batch";
+    let marked = sqlx::query(sql).bind(id.writer.as_str()).bind(id.number).execute(connection).await?;
+    Ok(marked.rows_affected() > 0)
 }
 
 /// The number and hash of a row of `audit_head` or `audit_checkpoints`.

@@ -1,62 +1,114 @@
-//! Queues audit records in memory and writes them in batches, because recording is part of every tool call.
+//! Queues audit records in memory and writes them in batches, because recording is part of every tool call. Batches that
+//! the store does not take go to the spill file and from there, in order, to the store once it is back.
 
 use std::{
+    path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use tokio::{
-    sync::{Notify, oneshot},
-    time::timeout,
+    sync::oneshot,
+    task::AbortHandle,
+    time::{Instant, sleep, timeout},
 };
-use toolyard_core::{Audit, AuditRecord, ContentHash, unix_millis};
+use toolyard_core::{Audit, AuditRecord, AuditUnavailable};
 
-use crate::store::Store;
+use super::{
+    append::{AuditBatch, BatchId, MAX_RECORDS_PER_COMMIT, redact_records},
+    backlog::Backlog,
+    queue::{Flushes, LOST_REASON, RecordQueue},
+    spill::{SpillError, SpillLocation},
+    take_over::{blocking, take_over},
+};
+use crate::{error::StoreError, store::Store};
 
-/// Records beyond this are dropped, and their number is recorded.
-const MAX_QUEUED_RECORDS: usize = 65_536;
-const MAX_RECORDS_PER_COMMIT: usize = 4_096;
-/// How long the first record of a batch waits for more: a commit costs the same for one as for hundreds.
-const BATCH_DELAY: Duration = Duration::from_millis(100);
+/// The pause after the first failed write; it doubles up to the maximum.
+const MIN_RETRY_DELAY: Duration = Duration::from_millis(100);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(1);
+/// How long the end of the process waits for records that neither the store nor the spill file takes.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Limits of a [`StoredAudit`], and what it does when they are reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditConfig {
+    /// The folder of the spill file of a PostgreSQL store; without one, records wait in memory only. The spill file of a
+    /// SQLite store is beside the store.
+    pub data_folder: Option<PathBuf>,
+    /// Whether calls are refused while their records cannot be kept. Otherwise such records are counted, and their number
+    /// is recorded.
+    pub required: bool,
+    /// How many records may wait in memory.
+    pub max_queued_records: usize,
+    /// How large the spill file may become.
+    pub max_spill_bytes: u64,
+    /// How long the store may take for a write before records go to the spill file.
+    pub store_timeout: Duration,
+}
+
+impl Default for AuditConfig {
+    fn default() -> Self {
+        Self {
+            data_folder: None,
+            required: false,
+            max_queued_records: 65_536,
+            max_spill_bytes: 1 << 30,
+            store_timeout: Duration::from_secs(2),
+        }
+    }
+}
 
 /// An [`Audit`] that writes to the store in the background. Dropping it writes the remaining records.
 #[derive(Debug)]
 pub struct StoredAudit {
     queue: Arc<RecordQueue>,
-}
-
-/// Records that wait to be written. Only the first of a batch wakes the writer.
-#[derive(Debug, Default)]
-struct RecordQueue {
-    state: Mutex<QueueState>,
-    /// Signals that the queue is not empty.
-    not_empty: Notify,
-    /// Ends the wait for more records.
-    flush_now: Notify,
-}
-
-#[derive(Debug, Default)]
-struct QueueState {
-    records: Vec<AuditRecord>,
-    /// Records dropped because the queue was full.
-    dropped: u64,
-    /// Notified once the current records are written.
-    flush_waiters: Vec<oneshot::Sender<()>>,
-    closed: bool,
+    required: bool,
+    take_over: Option<AbortHandle>,
 }
 
 impl StoredAudit {
-    /// Starts the background writer.
-    pub fn start(store: &Store) -> Self {
-        let queue = Arc::<RecordQueue>::default();
-        tokio::spawn(write_batches(store.clone(), Arc::clone(&queue)));
-        Self { queue }
+    /// Starts the background writer, and appends what earlier processes left in spill files.
+    pub fn start(store: &Store, config: &AuditConfig) -> Self {
+        let queue = Arc::new(RecordQueue::new(config.max_queued_records));
+        let location = SpillLocation::of(store.location(), config.data_folder.as_deref());
+        let take_over =
+            location.clone().map(|location| tokio::spawn(take_over(store.clone(), location)).abort_handle());
+        let writer = new_writer();
+        let backlog = Backlog::new(location, config.max_spill_bytes, &writer);
+        let writer = BackgroundWriter {
+            store: store.clone(),
+            queue: Arc::clone(&queue),
+            backlog: Arc::new(Mutex::new(backlog)),
+            store_timeout: config.store_timeout,
+            id: BatchId { writer, number: 0 },
+            flushes: Flushes::default(),
+            failing: None,
+        };
+        tokio::spawn(writer.run());
+        Self { queue, required: config.required, take_over }
     }
 
-    /// Waits until all records so far are written.
+    /// Waits until all records so far are in the store or, if the store does not take them, in the spill file.
     pub async fn flush(&self) {
+        self.flush_with(false).await;
+    }
+
+    /// Flushes for the last time, unless more calls are recorded. Gives up after a few seconds if records can be kept
+    /// neither in the store nor in the spill file.
+    pub async fn close(&self) {
+        if timeout(CLOSE_TIMEOUT, self.flush_with(true)).await.is_err() {
+            let records = self.queue.lock().waiting();
+            tracing::error!(records, "audit records are lost: {LOST_REASON} until the end");
+        }
+    }
+
+    async fn flush_with(&self, retire: bool) {
         let (done, written) = oneshot::channel();
-        self.queue.lock().flush_waiters.push(done);
+        {
+            let mut state = self.queue.lock();
+            state.flushes.waiters.push(done);
+            state.flushes.retire |= retire;
+        }
         self.queue.wake();
         let _ = written.await;
     }
@@ -64,16 +116,19 @@ impl StoredAudit {
 
 impl Drop for StoredAudit {
     fn drop(&mut self) {
-        self.queue.lock().closed = true;
+        self.queue.lock().flushes.closed = true;
         self.queue.wake();
+        if let Some(task) = &self.take_over {
+            task.abort();
+        }
     }
 }
 
 impl Audit for StoredAudit {
     fn record(&self, record: AuditRecord) {
         let mut state = self.queue.lock();
-        if state.records.len() >= MAX_QUEUED_RECORDS {
-            state.dropped += 1;
+        if state.waiting() >= self.queue.max_records {
+            state.lost += 1;
             return;
         }
         state.records.push(record);
@@ -83,69 +138,238 @@ impl Audit for StoredAudit {
             self.queue.not_empty.notify_one();
         }
     }
-}
 
-impl RecordQueue {
-    fn lock(&self) -> MutexGuard<'_, QueueState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn wake(&self) {
-        self.not_empty.notify_one();
-        self.flush_now.notify_one();
-    }
-
-    fn must_flush(&self) -> bool {
-        let state = self.lock();
-        state.closed || !state.flush_waiters.is_empty()
-    }
-
-    fn take(&self) -> QueueState {
-        let mut state = self.lock();
-        let closed = state.closed;
-        // The next batch is likely to have the same size.
-        let records = Vec::with_capacity(state.records.len().min(MAX_RECORDS_PER_COMMIT));
-        std::mem::replace(&mut *state, QueueState { records, closed, ..QueueState::default() })
+    fn admit(&self) -> Result<(), AuditUnavailable> {
+        if !self.required {
+            return Ok(());
+        }
+        let mut state = self.queue.lock();
+        // The other half of the queue is for calls that are being executed.
+        let reason = match &state.unavailable {
+            Some(reason) => reason.clone(),
+            None if state.waiting() < self.queue.max_records / 2 => return Ok(()),
+            None => "too many records wait for the store".to_owned(),
+        };
+        state.refused += 1;
+        Err(AuditUnavailable { reason })
     }
 }
 
-async fn write_batches(store: Store, queue: Arc<RecordQueue>) {
-    loop {
-        queue.not_empty.notified().await;
-        if !queue.must_flush() {
-            // The usual case is that this times out.
-            let _ = timeout(BATCH_DELAY, queue.flush_now.notified()).await;
-        }
-        let QueueState { mut records, dropped, flush_waiters, closed } = queue.take();
-        if dropped > 0 {
-            records.push(dropped_record(dropped));
-        }
-        while !records.is_empty() {
-            let rest = records.split_off(records.len().min(MAX_RECORDS_PER_COMMIT));
-            if let Err(error) = store.append_audit(std::mem::replace(&mut records, rest)).await {
-                tracing::error!(%error, "failed to write audit records");
+/// The task that moves records from the queue to the store.
+struct BackgroundWriter {
+    store: Store,
+    queue: Arc<RecordQueue>,
+    backlog: Arc<Mutex<Backlog>>,
+    store_timeout: Duration,
+    /// The last batch.
+    id: BatchId,
+    /// What callers wait for now.
+    flushes: Flushes,
+    /// Set while the store does not take records.
+    failing: Option<Outage>,
+}
+
+/// A time in which the store does not take records.
+#[derive(Debug)]
+struct Outage {
+    since: Instant,
+    retry_delay: Duration,
+}
+
+impl BackgroundWriter {
+    async fn run(mut self) {
+        loop {
+            self.queue.next_batch().await;
+            self.collect();
+            self.drain().await;
+            self.finish_flushes().await;
+            if self.flushes.closed {
+                let records = self.queue.lock().waiting();
+                if records > 0 {
+                    tracing::error!(records, "audit records are lost: {LOST_REASON} until the end");
+                }
+                return;
             }
         }
-        for done in flush_waiters {
-            let _ = done.send(());
+    }
+
+    /// Moves the queued records to the backlog.
+    fn collect(&mut self) {
+        let (records, flushes) = self.queue.take();
+        self.flushes.merge(flushes);
+        let mut records = redact_records(records);
+        let mut backlog = lock(&self.backlog);
+        while !records.is_empty() {
+            let rest = records.split_off(records.len().min(MAX_RECORDS_PER_COMMIT));
+            self.id.number += 1;
+            backlog.push(AuditBatch {
+                id: Some(self.id.clone()),
+                records: std::mem::replace(&mut records, rest),
+            });
         }
-        if closed {
-            return;
+    }
+
+    /// Appends the backlog to the store. While the store does not take it, the backlog and what is recorded meanwhile go to
+    /// the spill file. Returns once everything is stored or, if no more records come, kept in the spill file.
+    async fn drain(&mut self) {
+        let mut deadline = None;
+        loop {
+            let batches =
+                self.with_backlog(Backlog::has_file, |backlog| backlog.front(MAX_RECORDS_PER_COMMIT)).await;
+            if batches.is_empty() {
+                return self.end_outage();
+            }
+            let count = batches.len();
+            let mut write = Box::pin(append(self.store.clone(), batches));
+            let in_time = match self.failing {
+                None => timeout(self.store_timeout, &mut write).await.ok(),
+                Some(_) => None,
+            };
+            let written = match in_time {
+                Some(written) => Some(written),
+                None => {
+                    self.begin_outage("the store does not respond");
+                    self.spill_until(write).await
+                }
+            };
+            match written {
+                Some(Ok(())) => self.acknowledge(count).await,
+                Some(Err(error)) => {
+                    let outage = self.begin_outage(&error.to_string());
+                    let delay = outage.retry_delay;
+                    outage.retry_delay = (delay * 2).min(MAX_RETRY_DELAY);
+                    self.spill_until(sleep(delay)).await;
+                }
+                None => {}
+            }
+            if self.failing.is_some() {
+                self.spill().await;
+                let give_up = self
+                    .flushes
+                    .closed
+                    .then(|| *deadline.get_or_insert_with(|| Instant::now() + CLOSE_TIMEOUT));
+                if self.is_closed_and_kept() || give_up.is_some_and(|deadline| Instant::now() >= deadline) {
+                    return;
+                }
+            }
         }
+    }
+
+    /// Removes batches that are stored from the backlog. Without a spill file, the outage is over.
+    async fn acknowledge(&mut self, count: usize) {
+        self.with_backlog(Backlog::has_file, move |backlog| backlog.acknowledge(count)).await;
+        self.update_queue(None);
+        if !lock(&self.backlog).has_file() {
+            self.end_outage();
+        }
+        if let Some(outage) = &mut self.failing {
+            outage.retry_delay = MIN_RETRY_DELAY;
+        }
+    }
+
+    /// Whether no more records come, and all are in the spill file.
+    fn is_closed_and_kept(&self) -> bool {
+        self.flushes.closed && lock(&self.backlog).records_in_memory() == 0
+    }
+
+    /// Moves records to the spill file until `wait` is over; `None` if all are there and no more come.
+    async fn spill_until<T>(&mut self, wait: impl Future<Output = T>) -> Option<T> {
+        let mut wait = std::pin::pin!(wait);
+        let queue = Arc::clone(&self.queue);
+        loop {
+            self.spill().await;
+            if self.is_closed_and_kept() {
+                return None;
+            }
+            tokio::select! {
+                outcome = &mut wait => return Some(outcome),
+                () = queue.next_batch() => {}
+                // The spill file may have failed, and may work again.
+                () = sleep(MAX_RETRY_DELAY) => {}
+            }
+        }
+    }
+
+    /// Moves the queue and the backlog in memory to the spill file.
+    async fn spill(&mut self) {
+        self.collect();
+        let spilled = self.with_backlog(|_| true, Backlog::spill).await;
+        let is_kept = spilled.is_ok();
+        self.update_queue(spilled.err());
+        if is_kept {
+            self.flushes.notify_waiters();
+        }
+    }
+
+    /// Tells those who record how many records are in memory, and whether more can be kept.
+    fn update_queue(&self, failure: Option<SpillError>) {
+        let in_backlog = lock(&self.backlog).records_in_memory();
+        let mut state = self.queue.lock();
+        state.in_backlog = in_backlog;
+        match failure {
+            Some(error) => {
+                if state.unavailable.is_none() {
+                    tracing::error!(%error, "audit records are kept in memory only");
+                }
+                state.unavailable = Some(format!("the store cannot be written, and {error}"));
+            }
+            None if in_backlog == 0 => state.unavailable = None,
+            None => {}
+        }
+    }
+
+    /// Notes that the store does not take records.
+    fn begin_outage(&mut self, error: &str) -> &mut Outage {
+        self.failing.get_or_insert_with(|| {
+            tracing::warn!(error, "audit records go to the spill file: the store cannot be written");
+            Outage { since: Instant::now(), retry_delay: MIN_RETRY_DELAY }
+        })
+    }
+
+    fn end_outage(&mut self) {
+        if let Some(outage) = self.failing.take() {
+            let seconds = outage.since.elapsed().as_secs();
+            tracing::warn!(
+                seconds,
+                "the store can be written again, and has all audit records of the spill file"
+            );
+        }
+    }
+
+    async fn finish_flushes(&mut self) {
+        let is_stored = lock(&self.backlog).is_empty();
+        if (self.flushes.retire || self.flushes.closed) && is_stored && self.id.number > 0 {
+            let former = std::mem::replace(&mut self.id, BatchId { writer: new_writer(), number: 0 });
+            // Its mark is one small row; the next process can do without.
+            let _ = timeout(self.store_timeout, self.store.forget_audit_writer(former.writer)).await;
+        }
+        self.flushes.retire = false;
+        self.flushes.notify_waiters();
+    }
+
+    /// Works on the backlog, on a thread for blocking work if the work reads or writes files.
+    async fn with_backlog<T: Send + 'static>(
+        &self,
+        blocks: impl FnOnce(&Backlog) -> bool,
+        work: impl FnOnce(&mut Backlog) -> T + Send + 'static,
+    ) -> T {
+        if !blocks(&lock(&self.backlog)) {
+            return work(&mut lock(&self.backlog));
+        }
+        let backlog = Arc::clone(&self.backlog);
+        blocking(move || work(&mut lock(&backlog))).await
     }
 }
 
-/// Records that records are missing.
-fn dropped_record(count: u64) -> AuditRecord {
-    AuditRecord {
-        at: unix_millis(),
-        caller: "toolyard".to_owned(),
-        call: String::new(),
-        tool: String::new(),
-        sources: Vec::new(),
-        arguments: ContentHash::of(""),
-        result: None,
-        outcome: format!("{count} records lost: the store could not keep up"),
-        milliseconds: 0,
-    }
+fn lock(backlog: &Mutex<Backlog>) -> MutexGuard<'_, Backlog> {
+    backlog.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn append(store: Store, batches: Vec<Arc<AuditBatch>>) -> Result<(), StoreError> {
+    store.append_audit_batches(batches).await
+}
+
+/// A name that no other audit log has.
+fn new_writer() -> String {
+    ulid::Ulid::new().to_string()
 }

@@ -2,14 +2,20 @@
 //!
 //! - `entry`: stored records and queries for them
 //! - `append`: writing to the end of the chain
-//! - `background`: an [`Audit`](toolyard_core::Audit) that queues records and writes them in batches
+//! - `background`, `queue`: an [`Audit`](toolyard_core::Audit) that queues records and writes them in batches
+//! - `backlog`, `spill`: batches that the store does not take, in memory and in a file
+//! - `take_over`: what earlier processes left in such files
 //! - `verify`: checking the whole chain
 
 pub(crate) mod append;
 mod background;
+mod backlog;
 mod entry;
+mod queue;
+mod spill;
+mod take_over;
 pub(crate) mod verify;
 
-pub use background::StoredAudit;
+pub use background::{AuditConfig, StoredAudit};
 pub use entry::{AuditEntry, AuditQuery};
 pub use verify::AuditVerification;

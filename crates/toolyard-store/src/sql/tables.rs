@@ -31,7 +31,7 @@ impl Table {
     }
 }
 
-/// Every table except `audit_head`, which is derived from `audit`. Referenced tables come before those that refer to them.
+/// Every table except `audit_head`, which is derived from `audit`, and `session_key`, which a new store generates. Referenced tables come before those that refer to them.
 pub(crate) const TABLES: &[Table] = &[
     Table {
         name: "servers",
@@ -86,6 +86,7 @@ pub(crate) const TABLES: &[Table] = &[
         columns: "number INTEGER, day INTEGER, at INTEGER, caller TEXT, call TEXT, tool TEXT, \
                   sources TEXT, arguments TEXT, result TEXT, outcome TEXT, milliseconds INTEGER, hash TEXT",
     },
+    Table { name: "audit_writers", columns: "writer TEXT, batch INTEGER" },
     Table { name: "audit_checkpoints", columns: "number INTEGER, hash TEXT, at INTEGER" },
 ];
 

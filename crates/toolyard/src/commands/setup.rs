@@ -52,6 +52,7 @@ pub(crate) fn builder(context: &CliContext, servers: ServersSetup) -> ToolyardBu
         .skill_environment(context.skill_environment.clone())
         .models(tool_calling_cache::load_models(context))
         .owner(process_owner())
+        .data_folder(context.data_folder.clone())
         .servers(servers);
     if let Some(store) = &context.store {
         builder = builder.store(store.clone());

@@ -41,6 +41,8 @@ pub struct Settings {
     pub store: Option<String>,
     /// Which tool calls are journalled.
     pub journal: JournalSetting,
+    /// What happens to a tool call whose audit record cannot be kept.
+    pub audit: AuditSetting,
     /// Timeout and retries of tool calls.
     pub call: CallSettings,
     /// Which source handles a call when several have a tool of the same name.
@@ -87,6 +89,17 @@ pub enum JournalSetting {
     Always,
 }
 
+/// What happens to a tool call whose audit record cannot be kept, because neither the store nor the spill file can be written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AuditSetting {
+    /// The call is made; the number of missing records is recorded once the store is back.
+    #[default]
+    BestEffort,
+    /// The call is refused before anything is executed.
+    Required,
+}
+
 /// The tool `get_time`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -121,6 +134,7 @@ impl Settings {
         let removed = [
             ("store", reset(&mut unprivileged.store)),
             ("journal", reset(&mut unprivileged.journal)),
+            ("audit", reset(&mut unprivileged.audit)),
             ("routing", reset(&mut unprivileged.routing)),
             ("equivalent", reset(&mut unprivileged.equivalent)),
             ("hints", reset(&mut unprivileged.hints)),
@@ -142,6 +156,7 @@ impl Settings {
         for (name, model) in &operator.models {
             self.models.entry(name.clone()).or_insert_with(|| model.clone());
         }
+        self.audit = self.audit.max(operator.audit);
         self.default_model = self.default_model.take().or_else(|| operator.default_model.clone());
         self.approvals.extend(&operator.approvals);
     }

@@ -2,7 +2,7 @@
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},
-    process::{Child, ChildStdin, ChildStdout, Stdio},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -99,7 +99,10 @@ impl HttpGateway {
     }
 
     pub(crate) fn at(home: &TestHome, address: &str, args: &[&str]) -> Self {
-        let mut command = home.command(&[&["serve", "--http", address], args].concat());
+        Self::spawn(home, home.command(&[&["serve", "--http", address], args].concat()))
+    }
+
+    pub(crate) fn spawn(home: &TestHome, mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         // A slow machine may print warnings before the address.
@@ -164,10 +167,13 @@ impl HttpGateway {
         answer.body
     }
 
+    pub(crate) fn pid(&self) -> rustix::process::Pid {
+        rustix::process::Pid::from_raw(self.child.id().try_into().unwrap()).unwrap()
+    }
+
     /// Sends SIGTERM.
     pub(crate) fn terminate(&self) {
-        let pid = rustix::process::Pid::from_raw(self.child.id().try_into().unwrap()).unwrap();
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        rustix::process::kill_process(self.pid(), rustix::process::Signal::TERM).unwrap();
     }
 
     /// Waits for the process to end. Returns whether it succeeded.

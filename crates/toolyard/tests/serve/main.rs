@@ -9,6 +9,7 @@
 #![expect(clippy::needless_pass_by_value, reason = "tests pass `json!` values directly")]
 
 mod access;
+mod audit;
 mod client;
 mod names;
 mod stdio;

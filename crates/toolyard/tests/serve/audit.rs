@@ -1,0 +1,107 @@
+//! The audit log of a gateway whose disk is full: records and recorded losses together are the calls that were made.
+
+use std::{
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Resource, Rlimit, prlimit};
+use serde_json::{Value, json};
+
+use crate::{client::HttpGateway, test_home::TestHome};
+
+/// A gateway that can be denied all writing to files, as by a full disk.
+fn start(home: &TestHome) -> HttpGateway {
+    let plain = home.command(&[]);
+    let mut command = Command::new("sh");
+    // The signal of the limit must not end the process; a full disk sends none.
+    command.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]).arg(plain.get_program());
+    command
+        .args(["serve", "--http", "127.0.0.1:0"])
+        .env_clear()
+        .current_dir(plain.get_current_dir().unwrap());
+    command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    HttpGateway::spawn(home, command)
+}
+
+fn set_disk_full(gateway: &HttpGateway, is_full: bool) {
+    let limit = Rlimit { current: is_full.then_some(0), maximum: None };
+    prlimit(Some(gateway.pid()), Resource::Fsize, limit).unwrap();
+}
+
+async fn calculate(gateway: &HttpGateway) -> Value {
+    let answer = gateway
+        .send_request("", "tools/call", json!({"name": "calculate", "arguments": {"expression": "1+1"}}))
+        .await;
+    answer["result"].clone()
+}
+
+/// Records of calls, and losses, after the gateway has ended.
+fn recorded(home: &TestHome) -> (usize, u64) {
+    let verified = home.run(&["audit", "verify", "--json"]);
+    let verdict: Value = serde_json::from_str(&verified).unwrap_or_else(|_| panic!("{verified}"));
+    let records = home.run(&["audit", "search", "--tool", "calculate", "--limit", "100000", "--json"]);
+    let records: Value = serde_json::from_str(&records).unwrap();
+    (
+        records.as_array().unwrap().len(),
+        verdict["verdict"]["intact"]["lost"].as_u64().unwrap_or_else(|| panic!("{verified}")),
+    )
+}
+
+#[tokio::test]
+async fn a_full_disk_fails_no_call_and_loses_no_record() {
+    let home = TestHome::new();
+    let mut gateway = start(&home);
+    let mut calls = 0;
+    for is_full in [false, true, false] {
+        set_disk_full(&gateway, is_full);
+        let started = Instant::now();
+        while started.elapsed() < Duration::from_millis(700) {
+            assert_eq!(calculate(&gateway).await["content"][0]["text"], "2");
+            calls += 1;
+        }
+    }
+    gateway.terminate();
+    assert!(gateway.wait());
+    assert_eq!(recorded(&home), (calls, 0));
+}
+
+#[tokio::test]
+async fn a_required_audit_refuses_calls_while_the_disk_is_full() {
+    let home = TestHome::new();
+    home.write("config/toolyard/toolyard.toml", "audit = \"required\"\n");
+    let mut gateway = start(&home);
+    let is_refused = |result: &Value| {
+        let text = result["content"][0]["text"].as_str().unwrap();
+        assert!(text == "2" || text.contains("the audit log cannot keep a record of the call"), "{result}");
+        assert_eq!(result["isError"] == json!(true), text != "2", "{result}");
+        text != "2"
+    };
+    let mut calls = 0;
+    for is_full in [false, true, false] {
+        set_disk_full(&gateway, is_full);
+        let started = Instant::now();
+        // Until the disk is noticed to be full, or free again.
+        while is_refused(&calculate(&gateway).await) != is_full {
+            calls += usize::from(is_full);
+            assert!(started.elapsed() < Duration::from_secs(20), "full: {is_full}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        calls += usize::from(!is_full);
+    }
+    gateway.terminate();
+    assert!(gateway.wait());
+    assert_eq!(recorded(&home), (calls, 0), "every call that was made has a record");
+    let tail = home.run(&["audit", "tail"]);
+    assert!(tail.contains(" calls refused: "), "{tail}");
+}
+
+#[test]
+fn a_required_audit_without_a_store_is_an_error() {
+    let home = TestHome::new();
+    home.write("config/toolyard/toolyard.toml", "audit = \"required\"\n");
+    // A file where the folder of the default store would be.
+    home.write("data", "");
+    let output = home.run(&["call", "calculate", "--args", "{\"expression\": \"1+1\"}"]);
+    assert!(output.contains("`audit = \"required\"` needs a store") && output.contains("hint: "), "{output}");
+}
