@@ -43,7 +43,7 @@
 //! | `runs` | run logs and approvals |
 //! | `audit` | the hash-chained audit log |
 //! | `history`, `past_requests`, `result_shapes` | what routing, search and planning learn from earlier calls |
-//! | `results`, `conversations`, `servers` | whole results, conversations, servers and trust decisions |
+//! | `results`, `conversations`, `servers`, `session_key` | whole results, conversations, servers and trust decisions, the key of session ids |
 //! | `maintenance`, `transfer` | check, vacuum and backup; export and import |
 //! | `sql` | engines, migrations and the group-commit writer |
 
@@ -59,6 +59,7 @@ mod result_shapes;
 mod results;
 mod runs;
 mod servers;
+mod session_key;
 mod sql;
 mod store;
 mod transfer;

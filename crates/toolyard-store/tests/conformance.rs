@@ -52,6 +52,7 @@ on_both_engines!(
     past_requests_survive_a_restart_and_are_bounded,
     result_shapes_are_replaced,
     the_audit_log_is_chained_and_queried,
+    all_processes_get_the_session_key_of_the_first,
     statistics_of_a_failed_write_are_written_later,
     export_and_import_preserve_everything,
     reopening_changes_nothing_and_a_newer_schema_is_rejected,
@@ -598,6 +599,18 @@ async fn the_audit_log_is_chained_and_queried(engine: Engine) {
         store.verify_audit(None).await.unwrap(),
         AuditVerification::Intact { records: 4_500, .. }
     ));
+}
+
+async fn all_processes_get_the_session_key_of_the_first(engine: Engine) {
+    let test_store = TestStore::new(engine).await;
+    let mut processes = tokio::task::JoinSet::new();
+    for number in 0..6 {
+        let store = test_store.open().await;
+        processes.spawn(async move { store.session_key([number; 32]).await.unwrap() });
+    }
+    let keys = processes.join_all().await;
+    assert!(keys.iter().all(|key| *key == keys[0]), "{keys:?}");
+    assert_eq!(test_store.open().await.session_key([9; 32]).await.unwrap(), keys[0]);
 }
 
 /// What a failed write did not write is not forgotten.

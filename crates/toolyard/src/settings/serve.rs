@@ -27,7 +27,7 @@ pub struct ServeSettings {
     pub token: Option<String>,
     /// Keys that authenticate session ids, as references to environment variables that hold 32 bytes each, as 64 hexadecimal
     /// digits or as base64: the current key and, during rotation, the previous one. All replicas need the same keys. By
-    /// default, a key is generated and stored in a file that only you can read.
+    /// default, a key is generated and kept in the store, where all replicas find it.
     pub session_keys: Vec<String>,
     /// Maximum characters of a tool's output that clients get; `read_result` returns the rest. 0: unlimited.
     pub output_budget: Option<usize>,

@@ -12,6 +12,7 @@ mod access;
 mod audit;
 mod client;
 mod names;
+mod replicas;
 mod stdio;
 mod stopping;
 #[path = "../servers/test_home.rs"]

@@ -1,15 +1,19 @@
-//! Checks `[serve]`: secrets and profiles.
+//! Checks `[serve]`: secrets, profiles, and what replicas need.
 
 use toolyard::{Toolyard, settings::ServeSettings};
 use toolyard_gateway::HubService;
 
 use super::{Finding, Severity};
-use crate::{config::CliContext, terminal::pluralize};
+use crate::{commands::serve::replicas, config::CliContext, terminal::pluralize};
 
 pub(super) fn check(context: &CliContext, toolyard: &Toolyard) -> Vec<Finding> {
     let serve = &context.serve;
+    let for_replicas = replicas::notes(serve, context.store.as_ref(), false);
+    let for_replicas = for_replicas
+        .into_iter()
+        .map(|note| Finding::new(Severity::Note, "replicas", note.detail).with_hint(note.hint));
     if *serve == ServeSettings::default() {
-        return Vec::new();
+        return for_replicas.collect();
     }
     let variable = |name: &str| std::env::var(name).ok();
     let errors = [
@@ -39,5 +43,6 @@ pub(super) fn check(context: &CliContext, toolyard: &Toolyard) -> Vec<Finding> {
         };
         findings.push(Finding::new(severity, "serve", format!("profile {name} offers {offered}")));
     }
+    findings.extend(for_replicas);
     findings
 }

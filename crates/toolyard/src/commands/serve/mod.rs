@@ -1,6 +1,7 @@
 //! `toolyard serve`: serves the gateway over HTTP or stdio.
 
 mod banner;
+pub(super) mod replicas;
 mod secrets;
 mod server_log;
 
@@ -81,7 +82,7 @@ async fn run_http(
         return Err(CliError::usage(message).with_hint("omit it: a token is generated"));
     }
     let profiles = serve.profiles()?;
-    let secrets = Secrets::load(serve, context)?;
+    let secrets = Secrets::load(serve, context).await?;
     let access = match arguments.no_auth {
         true => Access::Open,
         false => Access::Token(AccessToken::new(secrets.token())),
@@ -105,6 +106,9 @@ async fn run_http(
     };
     let server = Arc::new(gateway.build(config));
     banner::print(address, arguments, serve, &secrets, output);
+    for note in replicas::notes(serve, context.store.as_ref(), arguments.no_auth) {
+        output.message(&format!("  note: {}; {}", note.detail, note.hint));
+    }
     if agents.is_some() {
         banner::print_agents(address, &toolyard, output);
     }

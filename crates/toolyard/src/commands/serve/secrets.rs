@@ -1,4 +1,5 @@
-//! The gateway's bearer token and session keys: from the settings, or generated once and stored.
+//! The gateway's bearer token and session keys: from the settings, or generated once and stored. A generated session key is
+//! in the store, so that replicas share it.
 
 use std::path::{Path, PathBuf};
 
@@ -20,8 +21,8 @@ pub(super) struct Secrets {
 }
 
 impl Secrets {
-    /// The secrets of the settings; missing ones are read from files or generated.
-    pub(super) fn load(serve: &ServeSettings, context: &CliContext) -> Result<Self, CliError> {
+    /// The secrets of the settings; missing ones are read from the store or files, or generated.
+    pub(super) async fn load(serve: &ServeSettings, context: &CliContext) -> Result<Self, CliError> {
         let variable = |name: &str| std::env::var(name).ok();
         let folder = context.data_folder.join("serve");
         let (token, token_file) = match serve.token(variable)? {
@@ -31,9 +32,13 @@ impl Secrets {
                 (load_or_generate(&file)?.to_string(), Some(file))
             }
         };
-        let keys = match serve.session_keys(variable)? {
-            Some(keys) => keys,
-            None => (*load_or_generate(&folder.join("session-key"))?.as_bytes(), None),
+        let keys = match (serve.session_keys(variable)?, &context.store) {
+            (Some(keys), _) => keys,
+            (None, Some(store)) => {
+                let failed = |error| CliError::failed(format!("failed to generate a session key: {error}"));
+                (store.session_key(*random_secret().map_err(failed)?.as_bytes()).await?, None)
+            }
+            (None, None) => (*load_or_generate(&folder.join("session-key"))?.as_bytes(), None),
         };
         Ok(Self { token, token_file, keys })
     }
@@ -64,13 +69,17 @@ impl Secrets {
     }
 }
 
+/// 256 random bits. Only the form of a hash is used: 32 bytes that are written as hexadecimal digits.
+fn random_secret() -> Result<ContentHash, getrandom::Error> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes)?;
+    Ok(ContentHash::from(bytes))
+}
+
 /// 256 random bits in an owner-only file. Of several processes that start at once, one generates them.
 fn load_or_generate(file: &Path) -> Result<ContentHash, CliError> {
     if !file.try_exists().map_err(|error| CliError::file("read", file, error))? {
-        let mut bytes = [0; 32];
-        getrandom::fill(&mut bytes).map_err(|error| CliError::file("generate", file, error))?;
-        // Only its form is used: 32 bytes that are written as hexadecimal digits.
-        let secret = ContentHash::from(bytes);
+        let secret = random_secret().map_err(|error| CliError::file("generate", file, error))?;
         files::create_if_absent(file, &format!("{secret}\n"))
             .map_err(|error| CliError::file("write", file, error))?;
     }

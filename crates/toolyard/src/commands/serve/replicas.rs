@@ -1,0 +1,63 @@
+//! What several gateways on one store must have in common, for `serve` and `doctor`.
+
+use toolyard::settings::ServeSettings;
+use toolyard_store::{Engine, Store};
+
+/// Something that replicas need, and how to get it.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::commands) struct ReplicaNote {
+    pub(in crate::commands) detail: &'static str,
+    pub(in crate::commands) hint: &'static str,
+}
+
+/// What is missing for replicas. Only a PostgreSQL store can have them.
+pub(in crate::commands) fn notes(
+    serve: &ServeSettings,
+    store: Option<&Store>,
+    no_auth: bool,
+) -> Vec<ReplicaNote> {
+    match store.map(Store::engine) {
+        Some(Engine::Postgres) => missing(serve, no_auth),
+        Some(Engine::Sqlite) | None => Vec::new(),
+    }
+}
+
+fn missing(serve: &ServeSettings, no_auth: bool) -> Vec<ReplicaNote> {
+    let token = ReplicaNote {
+        detail: "each machine generates a token of its own; clients of several replicas need one token",
+        hint: "set [serve] token = \"${TOOLYARD_TOKEN}\" on every replica",
+    };
+    let session_keys = ReplicaNote {
+        detail: "[serve] session_keys is set; a replica with other keys rejects the sessions of this one",
+        hint: "set the same keys on every replica, or remove the setting: replicas then share a key in the store",
+    };
+    let hosts = ReplicaNote {
+        detail: "requests that name another host than this machine's addresses are refused",
+        hint: "behind a proxy, set [serve] allowed_hosts to the host names that it passes on",
+    };
+    let needed = [
+        (token, serve.token.is_none() && !no_auth),
+        (session_keys, !serve.session_keys.is_empty()),
+        (hosts, serve.allowed_hosts.is_empty()),
+    ];
+    needed.into_iter().filter(|(_, is_needed)| *is_needed).map(|(note, _)| note).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_missing_where_replicas_share_token_and_hosts() {
+        let shared = ServeSettings {
+            token: Some("${TOKEN}".to_owned()),
+            allowed_hosts: vec!["tools.example.com".to_owned()],
+            ..ServeSettings::default()
+        };
+        assert_eq!(missing(&shared, false), []);
+        assert_eq!(missing(&ServeSettings::default(), false).len(), 2);
+        assert_eq!(missing(&ServeSettings::default(), true).len(), 1);
+        let keys = ServeSettings { session_keys: vec!["${KEY}".to_owned()], ..shared };
+        assert!(missing(&keys, false)[0].hint.contains("same keys"));
+    }
+}
