@@ -82,7 +82,7 @@ impl SpillLocation {
             let _ = std::fs::remove_file(&draft);
             return Err(error);
         }
-        Ok(SpillFile { path, file, frames: VecDeque::new(), start: 0, end: 0 })
+        Ok(SpillFile { path, file, batches: VecDeque::new(), start: 0, end: 0 })
     }
 
     /// Files that processes left behind, locked so that no other process takes them over too.
@@ -113,15 +113,15 @@ impl SpillLocation {
 pub(super) struct SpillFile {
     path: PathBuf,
     file: File,
-    frames: VecDeque<Frame>,
-    /// Where the first frame begins and the last one ends.
+    batches: VecDeque<SpilledBatch>,
+    /// Where the first spilled begins and the last one ends.
     start: u64,
     end: u64,
 }
 
 /// One line of the file.
 #[derive(Debug)]
-struct Frame {
+struct SpilledBatch {
     /// Just after the line.
     end: u64,
     /// What is recorded if the line cannot be read: under which id, and how many records are lost.
@@ -143,7 +143,7 @@ impl SpillFile {
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        let mut taken = Self { path, file, frames: VecDeque::new(), start: 0, end: 0 };
+        let mut taken = Self { path, file, batches: VecDeque::new(), start: 0, end: 0 };
         taken.find_frames()?;
         Ok(Some(taken))
     }
@@ -162,10 +162,10 @@ impl SpillFile {
             self.end += length;
             let records =
                 std::str::from_utf8(&beginning).ok().and_then(|text| text.split(' ').next()?.parse().ok());
-            let number = i64::try_from(self.frames.len()).unwrap_or(i64::MAX);
+            let number = i64::try_from(self.batches.len()).unwrap_or(i64::MAX);
             let id = BatchId { writer: writer.clone(), number };
             // A line without even a number lost at least one record.
-            self.frames.push_back(Frame { end: self.end, id, records: records.unwrap_or(1) });
+            self.batches.push_back(SpilledBatch { end: self.end, id, records: records.unwrap_or(1) });
         }
     }
 
@@ -189,7 +189,7 @@ impl SpillFile {
             return Err(io_error(error));
         }
         let id = batch.id.clone().unwrap_or(BatchId { writer: String::new(), number: 0 });
-        self.frames.push_back(Frame { end, id, records: batch.records.len() as u64 });
+        self.batches.push_back(SpilledBatch { end, id, records: batch.records.len() as u64 });
         self.end = end;
         Ok(())
     }
@@ -198,33 +198,33 @@ impl SpillFile {
     /// its loss.
     pub(super) fn read(&mut self, max_records: u64) -> Vec<Arc<AuditBatch>> {
         let (mut batches, mut records, mut start) = (Vec::new(), 0, self.start);
-        for frame in &self.frames {
-            records += frame.records;
+        for spilled in &self.batches {
+            records += spilled.records;
             if !batches.is_empty() && records > max_records {
                 break;
             }
-            let batch = read_line(&self.file, start, frame.end).unwrap_or_else(|| {
+            let batch = read_line(&self.file, start, spilled.end).unwrap_or_else(|| {
                 tracing::error!(file = %self.path.display(), "a line of the audit spill file cannot be read");
-                let lost = AuditRecord::lost(unix_millis(), frame.records, "the spill file was damaged");
-                AuditBatch { id: Some(frame.id.clone()), records: vec![lost] }
+                let lost = AuditRecord::lost(unix_millis(), spilled.records, "the spill file was damaged");
+                AuditBatch { id: Some(spilled.id.clone()), records: vec![lost] }
             });
             batches.push(Arc::new(batch));
-            start = frame.end;
+            start = spilled.end;
         }
         batches
     }
 
     /// Removes the first batches, up to `count`; returns how many those were.
     pub(super) fn acknowledge(&mut self, count: usize) -> usize {
-        let count = count.min(self.frames.len());
-        if let Some(last) = self.frames.drain(..count).next_back() {
+        let count = count.min(self.batches.len());
+        if let Some(last) = self.batches.drain(..count).next_back() {
             self.start = last.end;
         }
         count
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.frames.is_empty()
+        self.batches.is_empty()
     }
 
     /// Deletes the file, all of whose batches are acknowledged.

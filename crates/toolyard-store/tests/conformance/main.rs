@@ -1,0 +1,86 @@
+//! Behaviour of the store on both engines: each test runs on SQLite and on a real PostgreSQL.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a panic in a test helper fails the test, as intended"
+)]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod journal;
+mod maintenance;
+mod records;
+
+use std::{
+    collections::HashSet,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+use common::{TestStore, json, repeatable_intent, write_intent};
+use sqlx::Executor as _;
+use toolyard_core::{
+    ApprovalKind, ApprovalOutcome, Approvals, Audit, AuditRecord, CallRecord, ContentHash,
+    ConversationMessage, ConversationQuery, Conversations, ErrorKind, FinishedStep, History, Journal,
+    JournalError, PastRequest, PastRequests, RawJson, Resolution, ResultRef, ResultShape, ResultShapes as _,
+    Results, ResultsError, RevisionFamily, RunId, RunLog, RunState, ServerRecord, Servers,
+    SkillDescriptionCache, SourceId, StepStart, StepState, StoredDefinition, TrustDecision,
+};
+use toolyard_store::{
+    AuditConfig, AuditQuery, AuditVerification, Engine, Location, ResultRetention, Store, StoreError,
+    StoredAudit, StoredHistory, StoredPastRequests,
+};
+
+use journal::*;
+use maintenance::*;
+use records::*;
+
+on_both_engines!(
+    a_finished_step_is_reused,
+    an_interrupted_write_becomes_unknown,
+    an_interrupted_read_is_repeated,
+    unknown_steps_are_resolved_manually,
+    an_owner_with_an_expired_lease_cannot_write,
+    a_lease_excludes_others_until_it_expires,
+    concurrent_claims_never_share_a_run,
+    a_thousand_concurrent_steps_are_all_stored,
+    unknown_runs_are_rejected,
+    approvals_are_decided_once,
+    run_events_are_appended_in_order_under_the_lease,
+    one_step_and_the_approvals_of_one_run_are_found,
+    servers_and_definitions_are_stored,
+    trust_and_program_descriptions_are_stored,
+    results_are_paged_deduplicated_and_expire,
+    conversations_are_stored_and_queried,
+    history_survives_a_restart_and_decays,
+    past_requests_survive_a_restart_and_are_bounded,
+    result_shapes_are_replaced,
+    the_audit_log_is_chained_and_queried,
+    all_processes_get_the_session_key_of_the_first,
+    statistics_of_a_failed_write_are_written_later,
+    export_and_import_preserve_everything,
+    reopening_changes_nothing_and_a_newer_schema_is_rejected,
+    a_store_is_checked_vacuumed_and_backed_up,
+    an_older_store_is_migrated,
+);
+
+const LEASE_DURATION: Duration = Duration::from_secs(60);
+
+fn done_with(text: &str) -> FinishedStep {
+    FinishedStep { state: StepState::Done, result: json(serde_json::json!({ "text": text })) }
+}
+
+async fn new_run(store: &Store, owner: &str) -> toolyard_core::Lease {
+    let run = store.create_run("test", &RawJson::empty_object()).await.unwrap();
+    store.claim(&run, owner, LEASE_DURATION).await.unwrap()
+}
+
+/// Makes a lease expire.
+async fn expire_lease(store: &Store, lease: &toolyard_core::Lease) {
+    store.renew(lease, Duration::ZERO).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(5)).await;
+}

@@ -1,0 +1,119 @@
+//! Export, import, migration, checks and backups.
+
+use super::*;
+
+pub(crate) async fn export_and_import_preserve_everything(engine: Engine) {
+    let test_store = TestStore::new(engine).await;
+    let store = test_store.open().await;
+    let lease = new_run(&store, "one").await;
+    store.begin(&lease, &write_intent("a")).await.unwrap();
+    store.finish(&lease, "a", &done_with("kept")).await.unwrap();
+    store.request_approval(&lease.run, None, ApprovalKind::ToolCall, "?").await.unwrap();
+    store.append(&lease, 0, &json(serde_json::json!({"event": "message"}))).await.unwrap();
+    store.append_audit((1..=1_200).map(record).collect()).await.unwrap();
+    let reference = store.store(&"long ".repeat(100_000)).await.unwrap();
+    let history = StoredHistory::with_clock(&store, Arc::new(|| 1)).await.unwrap();
+    history.record(&CallRecord::new("t", &"s".into(), None, Duration::from_millis(3)));
+    history.flush().await.unwrap();
+    let requests = StoredPastRequests::with_clock(&store, Arc::new(|| 1)).await.unwrap();
+    requests.record(past_request("s", "a request"));
+    requests.flush().await.unwrap();
+    let mut export = Vec::new();
+    let rows = store.export(&mut export).await.unwrap();
+
+    // Into the other engine.
+    let other = match engine {
+        Engine::Sqlite => Engine::Postgres,
+        Engine::Postgres => Engine::Sqlite,
+    };
+    let copy_store = TestStore::new(other).await;
+    let copy = copy_store.open().await;
+    assert_eq!(copy.import(&mut export.as_slice()).await.unwrap(), rows);
+    assert_eq!(copy.steps(&lease.run).await.unwrap(), store.steps(&lease.run).await.unwrap());
+    assert_eq!(copy.events(&lease.run, 0).await.unwrap(), store.events(&lease.run, 0).await.unwrap());
+    assert_eq!(copy.verify_audit(None).await.unwrap(), store.verify_audit(None).await.unwrap());
+    assert_eq!(copy.read(&reference, 300_000, 20).await, store.read(&reference, 300_000, 20).await);
+    let copied = StoredPastRequests::with_clock(&copy, Arc::new(|| 1)).await.unwrap();
+    assert_eq!(copied.recent(9), requests.recent(9));
+    copy.append_audit(vec![record(1)]).await.unwrap();
+    assert!(copy.request_approval(&lease.run, None, ApprovalKind::ToolCall, "?").await.unwrap() > 1);
+    assert!(copy.import(&mut export.as_slice()).await.is_err(), "only into an empty store");
+    let fresh_store = TestStore::new(engine).await;
+    let fresh = fresh_store.open().await;
+    let broken =
+        String::from_utf8(export).unwrap().replacen("\"table\":\"runs\"", "\"table\":\"pg_user\"", 1);
+    assert!(fresh.import(&mut broken.as_bytes()).await.unwrap_err().to_string().contains("is invalid"));
+}
+
+pub(crate) async fn reopening_changes_nothing_and_a_newer_schema_is_rejected(engine: Engine) {
+    let test_store = TestStore::new(engine).await;
+    let run = test_store.open().await.create_run("test", &RawJson::empty_object()).await.unwrap();
+    assert!(test_store.open().await.run(&run).await.is_ok());
+    let address = match &test_store.location {
+        Location::Sqlite(path) => format!("sqlite://{}", path.display()),
+        Location::Postgres(address) => address.clone(),
+    };
+    let pool = sqlx::AnyPool::connect(&address).await.unwrap();
+    let newer = match engine {
+        Engine::Sqlite => {
+            "INSERT INTO _sqlx_migrations VALUES (9999, 'later', CURRENT_TIMESTAMP, 1, x'00', 1);
+             PRAGMA user_version = 9999"
+        }
+        Engine::Postgres => "INSERT INTO _sqlx_migrations VALUES (9999, 'later', now(), true, '\\x00', 1)",
+    };
+    pool.execute(sqlx::raw_sql(newer)).await.unwrap();
+    let refused = Store::open(test_store.location.clone()).await.unwrap_err();
+    assert!(matches!(refused, StoreError::NewerSchema { migration: 9_999, .. }), "{refused}");
+    assert!(refused.hint().is_some());
+}
+
+pub(crate) async fn a_store_is_checked_vacuumed_and_backed_up(engine: Engine) {
+    let test_store = TestStore::new(engine).await;
+    let store = test_store.open().await;
+    store.store("something").await.unwrap();
+    let health = store.check().await.unwrap();
+    assert!(health.is_healthy(), "{health:?}");
+    assert!(health.rows.contains(&("results", 1)));
+    store.vacuum(ResultRetention::default()).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("copy.db");
+    match engine {
+        Engine::Sqlite => {
+            store.backup(&copy).await.unwrap();
+            let copy = Store::open(Location::Sqlite(copy)).await.unwrap();
+            assert!(copy.check().await.unwrap().rows.contains(&("results", 1)));
+        }
+        Engine::Postgres => assert!(store.backup(&copy).await.unwrap_err().to_string().contains("pg_dump")),
+    }
+}
+
+/// Starts from a store with only the first migration and one server.
+pub(crate) async fn an_older_store_is_migrated(engine: Engine) {
+    let test_store = TestStore::new(engine).await;
+    let (folder, name) = (tempfile::tempdir().unwrap(), "0001_initial.sql");
+    let engine_folder = if engine == Engine::Sqlite { "sqlite" } else { "postgres" };
+    let first =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations").join(engine_folder).join(name);
+    std::fs::copy(first, folder.path().join(name)).unwrap();
+    sqlx::any::install_default_drivers();
+    let address = match &test_store.location {
+        Location::Sqlite(path) => format!("sqlite://{}?mode=rwc", path.display()),
+        Location::Postgres(address) => address.clone(),
+    };
+    let pool = sqlx::AnyPool::connect(&address).await.unwrap();
+    sqlx::migrate::Migrator::new(folder.path()).await.unwrap().run(&pool).await.unwrap();
+    let sql = "INSERT INTO servers (id, configuration, cached_tools, seen_at) VALUES ('old', $1, $2, 5)";
+    let tool = r#"{"name":"read"}"#;
+    let insert = sqlx::query(sql).bind(ContentHash::of("how").to_string()).bind(format!("[{tool}]"));
+    insert.execute(&pool).await.unwrap();
+    pool.close().await;
+
+    let servers = test_store.open().await.servers().await.unwrap();
+    assert_eq!(servers.len(), 1);
+    let server = &servers[0];
+    assert_eq!(
+        (server.id.as_str(), server.cached_tools[0].get(), &server.tool_approvals),
+        ("old", tool, &None)
+    );
+    assert_eq!(server.content, None);
+}
