@@ -7,13 +7,14 @@ use std::{
 
 use tokio::{sync::watch, time::Instant};
 use toolyard_core::{
-    Audit, Capability, CapabilityTable, ErrorKind, History, PastRequest, PastRequests, QuarantineNotice,
-    RawJson, Results, SourceId, SourceInfo, SourceKind, Synthesizer, Tool, ToolCallRequest, ToolError,
-    ToolOutput,
+    Capability, ErrorKind, PastRequest, PastRequests, QuarantineNotice, RawJson, Results, SourceId,
+    SourceInfo, SourceKind, Tool, ToolCallRequest, ToolError, ToolOutput,
 };
+use toolyard_search::{MAX_PAST_REQUESTS, SearchIndex};
 
 use crate::{
     execution::{
+        argument_check::{CheckedCandidates, check_arguments},
         attempt::Call,
         audit::audit_record,
         dispatch::{DispatchOutcome, dispatch},
@@ -21,125 +22,24 @@ use crate::{
         options::CallOptions,
         validate::parse_arguments,
     },
-    output::{
-        budget::{Budget, OutputLimits},
-        memory_results::MemoryResults,
-        structured::truncate_structured,
-        truncate::truncate_output,
-    },
-    recent_success::RecentSuccess,
+    hub_config::HubConfig,
+    output::{budget::Budget, structured::truncate_structured, truncate::truncate_output},
     registry::{
         candidate::ToolCandidate,
-        snapshot::{Registration, Registry, Snapshot, SourceEntry},
-    },
-    resilience::{
-        breaker::{BreakerSettings, BreakerState},
-        retry::RetryPolicy,
+        snapshot::{Registration, Registry, Snapshot},
     },
     routing::{
         capability_selection::{Selection, SelectionError, select},
         explain::{ambiguous_capability, describe_route, describe_skipped, other_sources_hint},
         order::{describe_order, order},
         route::{RouteCase, route_within},
-        rules::RoutingRules,
     },
     search_index::LazySearchIndex,
-};
-use toolyard_search::{
-    MAX_PAST_REQUESTS, SearchIndex,
-    lexicon::{Lexicon, Lexicons},
+    source_status::SourceStatus,
 };
 
 /// Upper bound on any call timeout, so that adding it to an `Instant` cannot overflow.
 const MAX_CALL_TIMEOUT: Duration = Duration::from_hours(365 * 24);
-
-/// Configuration of a hub: settings, and the implementations of its ports.
-#[derive(Clone)]
-pub struct HubConfig {
-    /// Routing rules of the operator.
-    pub rules: RoutingRules,
-    /// Maps keywords in names and descriptions to capabilities.
-    pub capabilities: CapabilityTable,
-    /// Output limits by kind of tool (search, calculation, …).
-    pub limits: OutputLimits,
-    /// Retry policy for calls that are safe to repeat.
-    pub retry: RetryPolicy,
-    /// Circuit breaker settings.
-    pub breaker: BreakerSettings,
-    /// Outcomes of past calls; orders equivalent candidates.
-    pub history: Arc<dyn History>,
-    /// Stores whole results whose output was truncated.
-    pub results: Arc<dyn Results>,
-    /// The language model that combines several outputs; `None` merges them as text.
-    pub synthesizer: Option<Arc<dyn Synthesizer>>,
-    /// Audit log; `None` records nothing.
-    pub audit: Option<Arc<dyn Audit>>,
-    /// Lexicons that translate search words.
-    pub lexicon: Arc<dyn Lexicon>,
-    /// Local embedding model for semantic search; `None` searches by words only.
-    #[cfg(feature = "embedding")]
-    pub embedding_model: Option<Arc<toolyard_search::embedding::EmbeddingModel>>,
-    /// Users' past requests and the tools that were called for them; used by search.
-    pub past_requests: Option<Arc<dyn PastRequests>>,
-}
-
-impl Default for HubConfig {
-    fn default() -> Self {
-        Self {
-            rules: RoutingRules::default(),
-            capabilities: CapabilityTable::built_in().clone(),
-            limits: OutputLimits::default(),
-            retry: RetryPolicy::default(),
-            breaker: BreakerSettings::default(),
-            history: Arc::new(RecentSuccess::default()),
-            results: Arc::new(MemoryResults::default()),
-            synthesizer: None,
-            audit: None,
-            lexicon: Arc::new(Lexicons::built_in()),
-            #[cfg(feature = "embedding")]
-            embedding_model: None,
-            past_requests: None,
-        }
-    }
-}
-
-impl std::fmt::Debug for HubConfig {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HubConfig")
-            .field("rules", &self.rules)
-            .field("limits", &self.limits)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Status of a registered source.
-#[derive(Debug, Clone)]
-pub struct SourceStatus {
-    /// As given at registration.
-    pub info: SourceInfo,
-    /// Its tools.
-    pub tools: Vec<Arc<ToolCandidate>>,
-    /// State of its circuit breaker. Each native tool has its own breaker; the native source reports the worst of them.
-    pub breaker: BreakerState,
-    /// Native tools whose breaker is not closed.
-    pub tripped_tools: Vec<(Arc<str>, BreakerState)>,
-}
-
-impl SourceStatus {
-    fn of(entry: &SourceEntry, now: Instant) -> Self {
-        let shared_health = &entry.source.state.shared;
-        let tools_with_own_health =
-            entry.tools.iter().filter(|tool| !Arc::ptr_eq(&tool.health, shared_health));
-        let tripped_tools: Vec<_> = tools_with_own_health
-            .map(|tool| (Arc::clone(&tool.name), tool.health.breaker.state(now)))
-            .filter(|(_, state)| *state != BreakerState::Closed)
-            .collect();
-        let breaker = tripped_tools
-            .iter()
-            .fold(shared_health.breaker.state(now), |worst, (_, state)| worst.worse_of(*state));
-        Self { info: entry.source.info.clone(), tools: entry.tools.to_vec(), breaker, tripped_tools }
-    }
-}
 
 /// Registry of all tools and executor of every call.
 #[derive(Debug)]
@@ -159,7 +59,7 @@ impl ToolHub {
     /// Creates a hub without tools.
     pub fn new(config: HubConfig) -> Self {
         let registry = Registry::new(config.rules.clone(), config.capabilities.clone(), config.breaker);
-        let search = LazySearchIndex::new(empty_index(&config));
+        let search = LazySearchIndex::new(config.empty_index());
         Self { registry, search, config }
     }
 
@@ -478,15 +378,6 @@ impl ToolHub {
     }
 }
 
-fn empty_index(config: &HubConfig) -> SearchIndex {
-    let index = SearchIndex::with_lexicon(Arc::clone(&config.lexicon));
-    #[cfg(feature = "embedding")]
-    if let Some(model) = &config.embedding_model {
-        return index.with_model(Arc::clone(model));
-    }
-    index
-}
-
 /// Records a call in the audit log even if its future is dropped before it finishes.
 pub(crate) struct AuditGuard<'a> {
     pub(crate) hub: &'a ToolHub,
@@ -533,31 +424,4 @@ pub(crate) fn allows_capability_fallback(request: &ToolCallRequest, failure: &Ca
         ErrorKind::OutcomeUnknown | ErrorKind::Refused | ErrorKind::Quarantined
     );
     failure.had_no_effect && !names_source && !is_final
-}
-
-/// Candidates partitioned by whether their schema accepts the arguments.
-struct CheckedCandidates {
-    accepting: Vec<Arc<ToolCandidate>>,
-    rejecting: Vec<Arc<ToolCandidate>>,
-    /// Validation error of the first candidate that rejects the arguments.
-    first_error: Option<ToolError>,
-}
-
-fn check_arguments(candidates: Vec<Arc<ToolCandidate>>, arguments: &RawJson) -> CheckedCandidates {
-    let arguments = parse_arguments(arguments);
-    let (mut accepting, mut rejecting, mut first_error) = (candidates, Vec::new(), None);
-    accepting.retain(|candidate| {
-        let checked = match &arguments {
-            Ok(arguments) => candidate.check(arguments),
-            // Adds the tool and its source to the error.
-            Err(unreadable) => Err(candidate.locate(unreadable.clone())),
-        };
-        let Err(error) = checked else { return true };
-        first_error.get_or_insert_with(|| {
-            error.with_hint(format!("show its parameters: toolyard tools show {}", candidate.name))
-        });
-        rejecting.push(Arc::clone(candidate));
-        false
-    });
-    CheckedCandidates { accepting, rejecting, first_error }
 }

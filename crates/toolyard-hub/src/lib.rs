@@ -37,6 +37,7 @@
 
 mod execution;
 mod hub;
+mod hub_config;
 mod output;
 mod recent_success;
 mod registry;
@@ -44,10 +45,12 @@ mod resilience;
 mod routing;
 mod search;
 mod search_index;
+mod source_status;
 
 pub use execution::journaled::definition_hash;
 pub use execution::options::{CallOptions, PendingEffect};
-pub use hub::{HubConfig, SourceStatus, ToolHub};
+pub use hub::ToolHub;
+pub use hub_config::HubConfig;
 pub use output::budget::{Budget, OutputLimits};
 pub use output::memory_results::MemoryResults;
 pub use recent_success::RecentSuccess;
@@ -62,6 +65,7 @@ pub use routing::route::{Route, RouteCase, route, route_within};
 pub use routing::rules::{RoutingRules, SourcePreference};
 pub use routing::strategy::{MAX_FIRST_BATCH, Strategy, should_synthesize};
 pub use search::ToolMatch;
+pub use source_status::SourceStatus;
 
 /// "Did you mean" suggestions for unknown names.
 pub use registry::name_suggestions as suggest;

@@ -1,0 +1,87 @@
+//! [`HubConfig`]: settings of a hub, and the implementations of its ports.
+
+use std::sync::Arc;
+
+use toolyard_core::{Audit, CapabilityTable, History, PastRequests, Results, Synthesizer};
+use toolyard_search::{
+    SearchIndex,
+    lexicon::{Lexicon, Lexicons},
+};
+
+use crate::{
+    output::{budget::OutputLimits, memory_results::MemoryResults},
+    recent_success::RecentSuccess,
+    resilience::{breaker::BreakerSettings, retry::RetryPolicy},
+    routing::rules::RoutingRules,
+};
+
+/// Configuration of a hub: settings, and the implementations of its ports.
+#[derive(Clone)]
+pub struct HubConfig {
+    /// Routing rules of the operator.
+    pub rules: RoutingRules,
+    /// Maps keywords in names and descriptions to capabilities.
+    pub capabilities: CapabilityTable,
+    /// Output limits by kind of tool (search, calculation, …).
+    pub limits: OutputLimits,
+    /// Retry policy for calls that are safe to repeat.
+    pub retry: RetryPolicy,
+    /// Circuit breaker settings.
+    pub breaker: BreakerSettings,
+    /// Outcomes of past calls; orders equivalent candidates.
+    pub history: Arc<dyn History>,
+    /// Stores whole results whose output was truncated.
+    pub results: Arc<dyn Results>,
+    /// The language model that combines several outputs; `None` merges them as text.
+    pub synthesizer: Option<Arc<dyn Synthesizer>>,
+    /// Audit log; `None` records nothing.
+    pub audit: Option<Arc<dyn Audit>>,
+    /// Lexicons that translate search words.
+    pub lexicon: Arc<dyn Lexicon>,
+    /// Local embedding model for semantic search; `None` searches by words only.
+    #[cfg(feature = "embedding")]
+    pub embedding_model: Option<Arc<toolyard_search::embedding::EmbeddingModel>>,
+    /// Users' past requests and the tools that were called for them; used by search.
+    pub past_requests: Option<Arc<dyn PastRequests>>,
+}
+
+impl Default for HubConfig {
+    fn default() -> Self {
+        Self {
+            rules: RoutingRules::default(),
+            capabilities: CapabilityTable::built_in().clone(),
+            limits: OutputLimits::default(),
+            retry: RetryPolicy::default(),
+            breaker: BreakerSettings::default(),
+            history: Arc::new(RecentSuccess::default()),
+            results: Arc::new(MemoryResults::default()),
+            synthesizer: None,
+            audit: None,
+            lexicon: Arc::new(Lexicons::built_in()),
+            #[cfg(feature = "embedding")]
+            embedding_model: None,
+            past_requests: None,
+        }
+    }
+}
+
+impl std::fmt::Debug for HubConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HubConfig")
+            .field("rules", &self.rules)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+impl HubConfig {
+    /// A search index without tools, with the configured lexicons and embedding model.
+    pub(crate) fn empty_index(&self) -> SearchIndex {
+        let index = SearchIndex::with_lexicon(Arc::clone(&self.lexicon));
+        #[cfg(feature = "embedding")]
+        if let Some(model) = &self.embedding_model {
+            return index.with_model(Arc::clone(model));
+        }
+        index
+    }
+}
