@@ -62,7 +62,7 @@ impl Task {
     }
 }
 
-enum Readiness {
+enum StepReadiness {
     Now,
     NotYet,
     /// The step `because` has no usable result.
@@ -101,13 +101,13 @@ impl Run {
             StepPhase::Waiting => match (&step.approval, self.readiness(step, request)) {
                 (ApprovalState::Requested { .. }, _) => Some(Task::RequestApproval(id())),
                 (ApprovalState::Denied { .. }, _) => Some(Task::Deny(id())),
-                (_, Readiness::Now) => Some(start_task(step)),
-                (_, Readiness::NotYet) => None,
-                (_, Readiness::Never { because }) => Some(Task::Skip { step: id(), because }),
-                (_, Readiness::Simulated { because }) if step.tool.read_only || step.is_reasoning() => {
+                (_, StepReadiness::Now) => Some(start_task(step)),
+                (_, StepReadiness::NotYet) => None,
+                (_, StepReadiness::Never { because }) => Some(Task::Skip { step: id(), because }),
+                (_, StepReadiness::Simulated { because }) if step.tool.read_only || step.is_reasoning() => {
                     Some(Task::Skip { step: id(), because })
                 }
-                (_, Readiness::Simulated { .. }) => Some(Task::Simulate(id())),
+                (_, StepReadiness::Simulated { .. }) => Some(Task::Simulate(id())),
             },
             StepPhase::Started => Some(match &step.approval {
                 ApprovalState::Requested { .. } => Task::RequestApproval(id()),
@@ -124,19 +124,19 @@ impl Run {
     }
 
     /// A step waits for all its dependencies, and never starts if one of them has no usable result.
-    fn readiness(&self, step: &StepRun, request: &RunRequest) -> Readiness {
-        let mut readiness = Readiness::Now;
+    fn readiness(&self, step: &StepRun, request: &RunRequest) -> StepReadiness {
+        let mut readiness = StepReadiness::Now;
         for id in &step.step.dependencies {
             let Some(other) = self.step(id) else {
-                return Readiness::Never { because: id.clone() };
+                return StepReadiness::Never { because: id.clone() };
             };
             if other.ended_without_value() {
-                return Readiness::Never { because: root_cause(other) };
+                return StepReadiness::Never { because: root_cause(other) };
             }
             if other.is_simulated() {
-                readiness = Readiness::Simulated { because: id.clone() };
+                readiness = StepReadiness::Simulated { because: id.clone() };
             } else if !other.is_usable(request.judge) {
-                return Readiness::NotYet;
+                return StepReadiness::NotYet;
             }
         }
         readiness

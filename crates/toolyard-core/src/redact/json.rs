@@ -35,7 +35,7 @@ use crate::{
 /// # Ok::<(), toolyard_core::InvalidJson>(())
 /// ```
 pub fn redact_json(json: &RawJson) -> (RawJson, bool) {
-    let mut walker = Walker { text: json.get(), output: String::new(), copied: 0, frames: Vec::new() };
+    let mut walker = Walker { text: json.get(), output: String::new(), copied: 0, levels: Vec::new() };
     walker.walk();
     if walker.copied == 0 {
         return (json.clone(), false);
@@ -53,12 +53,12 @@ struct Walker<'t> {
     output: String,
     /// The position up to which the text was copied.
     copied: usize,
-    frames: Vec<Frame>,
+    levels: Vec<NestingLevel>,
 }
 
 /// An open object or array.
 #[derive(Debug, Clone, Copy)]
-struct Frame {
+struct NestingLevel {
     is_object: bool,
     /// Whether the next string is a key.
     expects_key: bool,
@@ -96,12 +96,12 @@ impl Walker<'_> {
                 b'"' => self.string(position),
                 b'{' | b'[' => self.open(position, byte == b'{'),
                 b'}' | b']' => {
-                    self.frames.pop();
+                    self.levels.pop();
                     position + 1
                 }
                 b',' => {
-                    if let Some(frame) = self.frames.last_mut() {
-                        frame.expects_key = frame.is_object;
+                    if let Some(level) = self.levels.last_mut() {
+                        level.expects_key = level.is_object;
                     }
                     position + 1
                 }
@@ -113,14 +113,14 @@ impl Walker<'_> {
 
     /// The treatment of the value that starts here. In an array it applies to one element only.
     fn take_next(&mut self) -> Treatment {
-        self.frames
+        self.levels
             .last_mut()
-            .map_or(Treatment::Anything, |frame| std::mem::replace(&mut frame.next, Treatment::Anything))
+            .map_or(Treatment::Anything, |level| std::mem::replace(&mut level.next, Treatment::Anything))
     }
 
     fn open(&mut self, start: usize, is_object: bool) -> usize {
         let next = self.take_next();
-        let parent = self.frames.last().copied();
+        let parent = self.levels.last().copied();
         if next == Treatment::Secret || next == Treatment::SecretOrSchema && !is_object {
             let end = container_end(self.text, start);
             let inner = self.text.get(start + 1..end.saturating_sub(1)).unwrap_or_default();
@@ -130,7 +130,7 @@ impl Walker<'_> {
             return end;
         }
         let inherited = parent.is_some_and(|parent| parent.describes_secret);
-        self.frames.push(Frame {
+        self.levels.push(NestingLevel {
             is_object,
             expects_key: is_object,
             is_properties: is_object && next == Treatment::Properties,
@@ -157,7 +157,7 @@ impl Walker<'_> {
         let clean = redact(&decoded);
         // A redacted key contains `[redacted:KIND]`. A KIND such as `token` must not make the key look secret.
         let name = without_markers(&clean);
-        let is_key = self.frames.last().is_some_and(|frame| frame.expects_key);
+        let is_key = self.levels.last().is_some_and(|level| level.expects_key);
         let next = if is_key { Treatment::Anything } else { self.take_next() };
         let is_secret = match next {
             Treatment::Secret | Treatment::SecretOrSchema => !decoded.is_empty() && !is_redacted(&decoded),
@@ -169,14 +169,14 @@ impl Walker<'_> {
         } else if let Cow::Owned(clean) = &clean {
             self.replace(start, end, clean);
         }
-        match self.frames.last_mut() {
-            Some(frame) if is_key => frame.read_key(&name),
-            Some(frame) if frame.is_object => {
-                frame.has_secret_name |=
+        match self.levels.last_mut() {
+            Some(level) if is_key => level.read_key(&name),
+            Some(level) if level.is_object => {
+                level.has_secret_name |=
                     next == Treatment::Name && key_sensitivity(&name) == Sensitivity::Secret;
             }
             // In a list of command-line arguments the value follows the option: `["--password", "x"]`.
-            Some(frame) if is_secret_option(&name) => frame.next = Treatment::Secret,
+            Some(level) if is_secret_option(&name) => level.next = Treatment::Secret,
             Some(_) | None => {}
         }
         end
@@ -189,7 +189,7 @@ impl Walker<'_> {
     }
 }
 
-impl Frame {
+impl NestingLevel {
     /// Derives from a key how its value is treated.
     fn read_key(&mut self, key: &str) {
         self.expects_key = false;

@@ -22,7 +22,7 @@ pub(super) const ASK_AGENT: &str = "ask_agent";
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct AskAgentArguments {
     question: String,
     #[serde(default)]
     agent: Option<String>,
@@ -64,7 +64,7 @@ impl AskAgent {
 
     /// Runs the agent. The run has a task of its own, so that it stays active while the client decides on an approval.
     pub(super) async fn call(&self, call: &ServiceCall) -> Result<ToolOutput, ToolError> {
-        let arguments: Arguments =
+        let arguments: AskAgentArguments =
             call.request.arguments.read().map_err(|error| {
                 failure(ErrorKind::InvalidArguments, format!("invalid arguments: {error}"))
             })?;

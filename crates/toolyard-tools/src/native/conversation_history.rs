@@ -17,7 +17,7 @@ const MAX_LIMIT: usize = 500;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct ConversationHistoryArguments {
     /// Only messages that contain this text
     query: Option<String>,
     /// Only messages of this role: user, assistant, tool or system
@@ -38,13 +38,13 @@ impl GetConversationHistory {
         let description =
             "Recall earlier messages of this conversation, all of them or those that contain a text";
         let spec = ToolSpec::new("get_conversation_history", description)
-            .with_input_schema(schema_of::<Arguments>())
+            .with_input_schema(schema_of::<ConversationHistoryArguments>())
             .with_hints(ToolHints { open_world: Some(false), ..ToolHints::READ_ONLY })
             .with_capability("history");
         Self { spec, conversations }
     }
 
-    async fn recall(&self, arguments: Arguments) -> Result<ToolOutput, ToolError> {
+    async fn recall(&self, arguments: ConversationHistoryArguments) -> Result<ToolOutput, ToolError> {
         let Some(conversations) = &self.conversations else {
             return Ok(list_messages(&[], "there is no conversation to recall"));
         };

@@ -22,7 +22,7 @@ const MAX_PAGE_BYTES: usize = 100_000;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct ReadResultArguments {
     /// The name of the kept result, as a cut answer gives it
     reference: String,
     /// Where to begin, in bytes: the number after `next: offset` of the page before
@@ -43,7 +43,7 @@ impl ReadResult {
     pub fn new(results: Arc<dyn Results>) -> Self {
         let description = "Read the rest of a result that was too long to be shown whole, page by page";
         let spec = ToolSpec::new("read_result", description)
-            .with_input_schema(schema_of::<Arguments>())
+            .with_input_schema(schema_of::<ReadResultArguments>())
             .with_hints(ToolHints { open_world: Some(false), ..ToolHints::READ_ONLY })
             .with_capability("read");
         Self { spec, results }
@@ -61,7 +61,7 @@ impl Tool for ReadResult {
         _context: &'a CallContext,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
-            let arguments: Arguments = read_arguments(&request.arguments)?;
+            let arguments: ReadResultArguments = read_arguments(&request.arguments)?;
             let limit = arguments.limit.unwrap_or(DEFAULT_PAGE_BYTES).clamp(1, MAX_PAGE_BYTES);
             let reference = ResultRef::new(arguments.reference.trim());
             let page = self.results.read(&reference, arguments.offset, limit).await.map_err(|error| match error {

@@ -25,7 +25,7 @@ const MAX_LISTED_FILES: usize = 512;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct SkillInstructionsArguments {
     /// A file of the skill to read, such as `references/style.md`; without it, the instructions themselves
     resource: Option<String>,
 }
@@ -41,7 +41,7 @@ impl SkillTool {
     /// Creates the tool of a skill; reads nothing.
     pub fn new(skill: &Skill) -> Self {
         let spec = ToolSpec::new(skill.name.as_str(), skill.manifest.description.as_str())
-            .with_input_schema(schema_of::<Arguments>())
+            .with_input_schema(schema_of::<SkillInstructionsArguments>())
             .with_hints(ToolHints { open_world: Some(false), ..ToolHints::READ_ONLY })
             // The tool explains what its description promises, but does not do it.
             .without_inferred_capabilities();
@@ -60,7 +60,7 @@ impl Tool for SkillTool {
         _context: &'a CallContext,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
-            let Arguments { resource } = read_arguments(&request.arguments)?;
+            let SkillInstructionsArguments { resource } = read_arguments(&request.arguments)?;
             let (folder, name) = (self.folder.clone(), self.spec.name.to_string());
             let task = tokio::task::spawn_blocking(move || match resource.filter(|path| !path.is_empty()) {
                 Some(resource) => read_resource(&folder, &resource).map_err(|error| {

@@ -58,7 +58,7 @@ struct IdleConnections {
 }
 
 struct IdleConnection {
-    connection: Connection,
+    connection: HttpConnection,
     /// The rest of the previous body, if its reader did not wait for the end.
     rest: Option<BodyFraming>,
     since: Instant,
@@ -75,12 +75,12 @@ struct PooledBody {
     /// Bytes at the front of the buffer that the reader borrowed.
     borrowed: usize,
     /// None after the end of the body or an error.
-    connection: Option<Connection>,
+    connection: Option<HttpConnection>,
     is_reusable: bool,
     pool: Weak<ConnectionPool>,
 }
 
-struct Connection {
+struct HttpConnection {
     stream: TcpStream,
     /// Received bytes that are not consumed yet.
     buffer: BytesMut,
@@ -129,22 +129,22 @@ impl ConnectionPool {
         Ok(PooledResponse { status, headers, body })
     }
 
-    fn take(&self) -> Option<Connection> {
+    fn take(&self) -> Option<HttpConnection> {
         let (mut draining, now) = (Vec::new(), Instant::now());
         let mut idle = lock(&self.idle);
         let found = loop {
             let Some(mut idle_connection) = idle.connections.pop() else { break None };
-            match idle_connection.readiness(now) {
-                Readiness::Ready => break Some(idle_connection.connection),
-                Readiness::Draining => draining.push(idle_connection),
-                Readiness::Unusable => {}
+            match idle_connection.state(now) {
+                IdleConnectionState::Ready => break Some(idle_connection.connection),
+                IdleConnectionState::Draining => draining.push(idle_connection),
+                IdleConnectionState::Unusable => {}
             }
         };
         idle.connections.extend(draining.into_iter().rev());
         found
     }
 
-    fn put(self: &Arc<Self>, connection: Connection, rest: Option<BodyFraming>) {
+    fn put(self: &Arc<Self>, connection: HttpConnection, rest: Option<BodyFraming>) {
         let mut idle = lock(&self.idle);
         idle.connections.push(IdleConnection {
             connection: connection.shrunk(),
@@ -164,7 +164,8 @@ async fn sweep(pool: Weak<ConnectionPool>) {
         let Some(pool) = pool.upgrade() else { return };
         let mut idle = lock(&pool.idle);
         let now = Instant::now();
-        idle.connections.retain_mut(|idle_connection| idle_connection.readiness(now) != Readiness::Unusable);
+        idle.connections
+            .retain_mut(|idle_connection| idle_connection.state(now) != IdleConnectionState::Unusable);
         if idle.connections.is_empty() {
             idle.connections.shrink_to_fit();
             idle.has_sweeper = false;
@@ -174,7 +175,7 @@ async fn sweep(pool: Weak<ConnectionPool>) {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Readiness {
+enum IdleConnectionState {
     Ready,
     /// The rest of the previous body has not arrived yet.
     Draining,
@@ -182,22 +183,30 @@ enum Readiness {
 }
 
 impl IdleConnection {
-    fn readiness(&mut self, now: Instant) -> Readiness {
+    fn state(&mut self, now: Instant) -> IdleConnectionState {
         let age = now.saturating_duration_since(self.since);
         if age > IDLE_TIMEOUT {
-            return Readiness::Unusable;
+            return IdleConnectionState::Unusable;
         }
         let Some(rest) = &mut self.rest else {
             // Anything that arrives now belongs to no request; usually it is the end of the connection.
-            return if self.connection.is_quiet() { Readiness::Ready } else { Readiness::Unusable };
+            return if self.connection.is_quiet() {
+                IdleConnectionState::Ready
+            } else {
+                IdleConnectionState::Unusable
+            };
         };
         match self.connection.drain(rest) {
             Ok(true) => {
                 self.rest = None;
-                if self.connection.is_quiet() { Readiness::Ready } else { Readiness::Unusable }
+                if self.connection.is_quiet() {
+                    IdleConnectionState::Ready
+                } else {
+                    IdleConnectionState::Unusable
+                }
             }
-            Ok(false) if age <= STREAM_END_GRACE => Readiness::Draining,
-            Ok(false) | Err(_) => Readiness::Unusable,
+            Ok(false) if age <= STREAM_END_GRACE => IdleConnectionState::Draining,
+            Ok(false) | Err(_) => IdleConnectionState::Unusable,
         }
     }
 }
@@ -209,7 +218,7 @@ enum WriteProgress {
     All,
 }
 
-impl Connection {
+impl HttpConnection {
     /// Writes a request in two pieces, until it is sent or a response arrives early.
     async fn write(&mut self, head: &[u8], body: &[u8]) -> WriteProgress {
         let mut sent = 0;
@@ -386,14 +395,14 @@ fn connection_lost(error: &ReadError) -> TransportError {
     TransportError::ConnectionLost(sanitize_line(&error.to_string()))
 }
 
-async fn connect(url: &Url) -> Result<Connection, TransportError> {
+async fn connect(url: &Url) -> Result<HttpConnection, TransportError> {
     let unreachable = |error: io::Error| TransportError::Unreachable(sanitize_line(&error.to_string()));
     let timed_out = |_elapsed| TransportError::Unreachable("connecting timed out".to_owned());
     let stream =
         timeout(CONNECT_TIMEOUT, connect_to_host(url)).await.map_err(timed_out)?.map_err(unreachable)?;
     // Requests are written at once. Without the option the socket is only slower.
     let _ = stream.set_nodelay(true);
-    Ok(Connection { stream, buffer: BytesMut::new(), read_bytes: READ_BYTES })
+    Ok(HttpConnection { stream, buffer: BytesMut::new(), read_bytes: READ_BYTES })
 }
 
 /// Connects to the first address of the host that accepts, trying the next one beside slow ones.

@@ -36,7 +36,7 @@ const MAX_STACK_DEPTH_BYTES: usize = STACK_BYTES / 2;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct CalculateArguments {
     /// The expression, such as `(3+4)*12/7`, `5 km to miles` or `sum(values)`
     expression: String,
     /// The numbers that `values` in the expression stands for; what is no number is left out
@@ -58,7 +58,7 @@ impl Calculate {
                            min(values), max(values), median(values), count(values). Knows units, powers, roots, \
                            logarithms and trigonometry. Results that are not exact begin with `approx.`";
         let spec = ToolSpec::new("calculate", description)
-            .with_input_schema(schema_of::<Arguments>())
+            .with_input_schema(schema_of::<CalculateArguments>())
             .with_hints(ToolHints { idempotent: Some(true), open_world: Some(false), ..ToolHints::READ_ONLY })
             .with_capability("calculate");
         let mut spec = spec;
@@ -93,7 +93,7 @@ impl Tool for Calculate {
         context: &'a CallContext,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
-            let Arguments { expression, values } = read_arguments(&request.arguments)?;
+            let CalculateArguments { expression, values } = read_arguments(&request.arguments)?;
             let values = values.filter(|values| !values.is_null());
             let expanded = expand_aggregates(&expression, values.as_ref())?;
             let expression = expanded.as_ref().map_or(expression, |expanded| expanded.expression.clone());

@@ -29,7 +29,7 @@ const MAX_COMPARED_CHARS: usize = 64;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct GetTimeArguments {
     /// IANA name of a time zone, such as `Asia/Shanghai`; the default is the operator's, else UTC
     timezone: Option<String>,
     /// How to write the time, in the manner of strftime, such as `%Y-%m-%d %H:%M`
@@ -56,7 +56,7 @@ impl GetTime {
     /// Creates the tool with another clock.
     pub fn with_clock(default_zone: Option<String>, clock: Clock) -> Self {
         let spec = ToolSpec::new("get_time", "Tell the current date, time and weekday in a time zone")
-            .with_input_schema(schema_of::<Arguments>())
+            .with_input_schema(schema_of::<GetTimeArguments>())
             .with_hints(ToolHints { open_world: Some(false), ..ToolHints::READ_ONLY })
             .with_capability("time");
         // Bundled instead of the system's, so that no environment variable changes the result.
@@ -64,7 +64,7 @@ impl GetTime {
         Self { spec, default_zone: default_zone.unwrap_or_else(|| "UTC".to_owned()), zones, clock }
     }
 
-    fn output(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
+    fn output(&self, arguments: &GetTimeArguments) -> Result<ToolOutput, ToolError> {
         let name = arguments.timezone.as_deref().map(str::trim).filter(|name| !name.is_empty());
         let zone = self.zone(name.unwrap_or(&self.default_zone))?;
         let now = (self.clock)().to_zoned(zone);

@@ -36,7 +36,7 @@ const MAX_QUERY_CHARS: usize = 1_000;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct SearchWebArguments {
     /// What to search for
     query: String,
     /// How many results, 1 to 20; the default is 3
@@ -54,13 +54,13 @@ impl SearchWeb {
     pub fn new(engine: Option<Arc<dyn SearchEngine>>) -> Self {
         let spec =
             ToolSpec::new("search_web", "Search the web and list the best results with their addresses")
-                .with_input_schema(schema_of::<Arguments>())
+                .with_input_schema(schema_of::<SearchWebArguments>())
                 .with_hints(ToolHints { open_world: Some(true), ..ToolHints::READ_ONLY })
                 .with_capability("search");
         Self { spec, engine }
     }
 
-    async fn search(&self, arguments: Arguments) -> Result<ToolOutput, ToolError> {
+    async fn search(&self, arguments: SearchWebArguments) -> Result<ToolOutput, ToolError> {
         let Some(engine) = &self.engine else {
             return Err(ToolError::new(ErrorKind::Unavailable, "no search engine is configured")
                 .with_retryable(false)

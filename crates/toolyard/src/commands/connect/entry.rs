@@ -8,7 +8,7 @@ pub(super) const OWN_NAME: &str = "toolyard";
 pub(super) const TOKEN_INPUT: &str = "toolyard-token";
 
 #[derive(Debug)]
-pub(super) enum Connection {
+pub(super) enum GatewayConnection {
     /// The client starts this command.
     Stdio { command: String, args: Vec<String> },
     /// The client connects to a running gateway at this URL.
@@ -19,13 +19,13 @@ pub(super) enum Connection {
 pub(in crate::commands) const TOKEN_VARIABLE: &str = "TOOLYARD_TOKEN";
 
 /// The entry for a client. The token is a reference, never a literal.
-pub(super) fn entry(client: Client, connection: &Connection) -> Value {
+pub(super) fn entry(client: Client, connection: &GatewayConnection) -> Value {
     match connection {
-        Connection::Stdio { command, args } => match client {
+        GatewayConnection::Stdio { command, args } => match client {
             Client::VsCode => json!({"type": "stdio", "command": command, "args": args}),
             _ => json!({"command": command, "args": args}),
         },
-        Connection::Http(url) => {
+        GatewayConnection::Http(url) => {
             let bearer = |reference: String| json!({"Authorization": format!("Bearer {reference}")});
             match client {
                 Client::Cursor => {

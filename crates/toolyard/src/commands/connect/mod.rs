@@ -18,7 +18,7 @@ use toolyard_mcp_client::config::{
 
 use self::{
     coverage::compare,
-    entry::{Connection, OWN_NAME, TOKEN_INPUT, TOKEN_VARIABLE, entry, is_own, token_input},
+    entry::{GatewayConnection, OWN_NAME, TOKEN_INPUT, TOKEN_VARIABLE, entry, is_own, token_input},
     undo_record::{TextPatch, UndoRecord},
 };
 use crate::{
@@ -105,7 +105,7 @@ fn plan_change(
     arguments: &ConnectArgs,
     (file, record_file): (PathBuf, PathBuf),
     before: String,
-    connection: &Connection,
+    connection: &GatewayConnection,
     context: &CliContext,
 ) -> Result<(FileChange, Map<String, Value>), CliError> {
     let invalid =
@@ -138,7 +138,7 @@ fn plan_change(
     let prompt = token_input();
     let input = Some(InputEdit {
         id: TOKEN_INPUT,
-        input: matches!(connection, Connection::Http(_)).then_some(&prompt),
+        input: matches!(connection, GatewayConnection::Http(_)).then_some(&prompt),
     });
     let edit = ClientFileEdit { remove, insert: vec![(OWN_NAME, &own_entry)], input };
     let after = edit_client_file(client, &before, &edit).map_err(|error| invalid(&error))?;
@@ -269,14 +269,14 @@ fn confirm_change(change: &FileChange, arguments: &ConnectArgs, output: &Output)
     Ok(true)
 }
 
-fn report(change: &FileChange, connection: &Connection, is_written: bool, output: &Output) {
+fn report(change: &FileChange, connection: &GatewayConnection, is_written: bool, output: &Output) {
     if output.is_json() {
         return output.json(&change_json(change, is_written));
     }
     let name = change.client.display_name();
     let (verb, infinitive, target) = match connection {
-        Connection::Stdio { .. } => ("starts", "start", "`toolyard serve --stdio`"),
-        Connection::Http(url) => ("connects to", "connect to", url.as_str()),
+        GatewayConnection::Stdio { .. } => ("starts", "start", "`toolyard serve --stdio`"),
+        GatewayConnection::Http(url) => ("connects to", "connect to", url.as_str()),
     };
     let replaced = match change.moved.as_slice() {
         [] => String::new(),
@@ -302,7 +302,7 @@ fn report(change: &FileChange, connection: &Connection, is_written: bool, output
         output.message(&format!("  left in place, not in your settings: {names}"));
         output.message("  hint: import them with `toolyard import`, then connect again");
     }
-    if let (Connection::Http(_), false) = (connection, change.client == Client::VsCode) {
+    if let (GatewayConnection::Http(_), false) = (connection, change.client == Client::VsCode) {
         output.message(&format!(
             "  hint: set {TOKEN_VARIABLE} in the client's environment; `toolyard serve --http` prints the command"
         ));
@@ -344,11 +344,11 @@ fn describe_servers(names: &[String]) -> String {
     }
 }
 
-fn connection(arguments: &ConnectArgs, config: Option<&Path>) -> Result<Connection, CliError> {
+fn connection(arguments: &ConnectArgs, config: Option<&Path>) -> Result<GatewayConnection, CliError> {
     if let Some(url) = &arguments.http {
         let url = url.trim_end_matches('/');
         let path = arguments.profile.as_ref().map(|profile| format!("/{profile}")).unwrap_or_default();
-        return Ok(Connection::Http(format!("{url}{path}")));
+        return Ok(GatewayConnection::Http(format!("{url}{path}")));
     }
     let command = std::env::current_exe()
         .map_err(|error| CliError::failed(format!("failed to find this program: {error}")))?;
@@ -361,7 +361,7 @@ fn connection(arguments: &ConnectArgs, config: Option<&Path>) -> Result<Connecti
     if let Some(profile) = &arguments.profile {
         args.extend(["--profile".to_owned(), profile.clone()]);
     }
-    Ok(Connection::Stdio { command: command.display().to_string(), args })
+    Ok(GatewayConnection::Stdio { command: command.display().to_string(), args })
 }
 
 fn parse_client(name: &str) -> Result<Client, CliError> {
