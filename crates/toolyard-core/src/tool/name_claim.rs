@@ -24,10 +24,17 @@ pub struct NameClaim {
 }
 
 /// The claims of all sources that a process knows. A pure table; the caller stores the claims.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct NameClaims {
     by_name: HashMap<Arc<str>, Vec<(SourceId, NameClaim)>>,
     sources: BTreeSet<SourceId>,
+}
+
+impl Default for NameClaims {
+    /// No claims; the sources of native tools always exist.
+    fn default() -> Self {
+        Self { by_name: HashMap::new(), sources: SourceId::NATIVE_HINTS.map(SourceId::from).into() }
+    }
 }
 
 impl NameClaims {

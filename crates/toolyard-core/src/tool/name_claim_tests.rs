@@ -49,6 +49,7 @@ fn a_qualified_name_of_another_source_is_not_taken() {
     assert_eq!(claim(&mut claims, "bank.pay", "evil", 1).as_deref(), Some("bank"));
     assert_eq!(claim(&mut claims, "evil.pay", "evil", 1), None);
     assert_eq!(claim(&mut claims, "some.pay", "evil", 1), None);
+    assert_eq!(claim(&mut claims, "native.calculate", "evil", 1).as_deref(), Some("native"));
 }
 
 #[test]

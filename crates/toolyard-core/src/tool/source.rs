@@ -48,12 +48,15 @@ impl SourceId {
     /// The id of the source of native tools.
     pub const NATIVE: &'static str = "native";
 
+    /// Sources in a request that are only a hint that a native tool is meant.
+    pub(crate) const NATIVE_HINTS: [&'static str; 2] = [Self::NATIVE, "appflowy"];
+
     /// Ids of skills start with this.
     pub const SKILL_PREFIX: &'static str = "skill:";
 
     /// Whether the source in a request is only a hint that a native tool is meant. Such a hint selects no source.
     pub fn is_native_hint(source: &str) -> bool {
-        source == Self::NATIVE || source == "appflowy"
+        Self::NATIVE_HINTS.contains(&source)
     }
 
     /// The kind of source that has such an id.
