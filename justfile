@@ -79,6 +79,11 @@ replicas CLIENTS="1000" CALLS="100":
     TOOLYARD_BIN="${CARGO_TARGET_DIR:-target}/release/toolyard" TOOLYARD_CLIENTS={{ CLIENTS }} TOOLYARD_CALLS={{ CALLS }} \
         cargo nextest run -p toolyard --test replicas --no-capture
 
+# Attack the release binary as an outsider would; prints what held
+attacks *ARGS:
+    cargo build --release -p toolyard
+    TOOLYARD_BIN="${CARGO_TARGET_DIR:-target}/release/toolyard" scripts/attacks {{ ARGS }}
+
 # Fuzz the tool-call parser for some minutes
 fuzz-parser MINUTES="10":
     TOOLYARD_FUZZ_SECONDS=$(({{ MINUTES }} * 60)) cargo nextest run -p toolyard-model --test fuzz_parser --no-capture any_text
