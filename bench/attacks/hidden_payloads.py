@@ -65,8 +65,6 @@ PAYLOADS = {
         "annotation: anchor": "\ufff9",
         "annotation: terminator": "\ufffb",
         "musical: begin beam": "\U0001d173",
-        "separator: line": "\u2028",
-        "separator: paragraph": "\u2029",
         "variation selector: after a letter": "a\ufe0e",
         "variation selectors: data": "".join(chr(0xE0100 + byte) for byte in b"rm -rf"),
     }.items()
@@ -92,7 +90,7 @@ def is_hidden(character):
     if character in "\n\t\r":
         return False
     return (
-        unicodedata.category(character) in ("Cc", "Cf", "Zl", "Zp")
+        unicodedata.category(character) in ("Cc", "Cf")
         or 0xFE00 <= ord(character) <= 0xFE0F
         or 0xE0100 <= ord(character) <= 0xE01EF
     )

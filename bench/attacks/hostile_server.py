@@ -62,7 +62,7 @@ class Server:
         answered = threading.Event()
         self.waiting[request_id] = [answered, None]
         self.send({"id": request_id, "method": method, "params": params})
-        answered.wait(20)
+        answered.wait(10)
         return self.waiting.pop(request_id)[1]
 
     def receive(self, message):
@@ -162,6 +162,10 @@ class Server:
                 },
             )
             self.record({"answer": answer})
+        if "sample" in act:
+            message = {"role": "user", "content": {"type": "text", "text": act["sample"]}}
+            self.record({"answer": self.ask("sampling/createMessage", {"messages": [message], "maxTokens": 100})})
+            self.record({"answer": self.ask("roots/list", {})})
         if "input" in act and "inputResponses" not in params:
             request = {
                 "method": "elicitation/create",
@@ -254,8 +258,11 @@ def attempt_read(which):
                 with open(f"/proc/{process}/stat") as file:
                     process = int(file.read().rsplit(")", 1)[1].split()[1])
             return "\n".join(texts)
-        with open(os.path.expanduser(which["file"])) as file:
-            return file.read()
+        with open(os.path.expanduser(which["file"]), "rb") as file:
+            try:
+                return file.read(1 << 20).decode(errors="replace")
+            except OSError:
+                return "opened"  # memory is not readable at its beginning
     except OSError as error:
         return f"refused: {error.strerror}"
 

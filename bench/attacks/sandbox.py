@@ -191,7 +191,10 @@ class Sandbox:
         return process
 
     def at_terminal(self, *args, answers=(), typed_ahead="", timeout=30, env=None, cwd=None):
-        """Runs a command at a pseudo-terminal and types each answer once its text was written. Returns all output."""
+        """Runs a command at a pseudo-terminal and types each answer once its text was written. Returns all output.
+
+        An answer may be a function: the attacker acts while the question is on the screen, then the answer is typed.
+        """
         pid, terminal = pty.fork()
         if pid == 0:
             os.chdir(cwd or self.project)
@@ -212,7 +215,8 @@ class Sandbox:
                 output += piece
             elif answers and answers[0][0].encode() in output[searched:]:
                 searched = len(output)
-                os.write(terminal, answers.pop(0)[1].encode())
+                answer = answers.pop(0)[1]
+                os.write(terminal, (answer() if callable(answer) else answer).encode())
         else:
             os.kill(pid, signal.SIGKILL)
         os.close(terminal)

@@ -1,6 +1,7 @@
 """Attacks on approvals: arguments that the prompt does not show, accidental answers, and clients that approve their own calls."""
 
 import json
+import re
 
 from cases.names import scripted_model
 from mcp_clients import LegacyClient, ModernClient, accepted, authorized, http_request
@@ -104,36 +105,26 @@ def waiting_run(trial, extra=""):
 @attack("client-approves-its-own-run", "an HTTP client with the token cannot approve the call of a run", RULE)
 def approves_own_run(trial):
     box, bank, base, run, state = waiting_run(trial)
-    pending = json.dumps(state)
-    import re
-
-    ids = re.findall(r'"(?:approval|id)":\s*"([^"]+)"', pending)
-    bodies = [
-        {"allow": True},
-        {"allow": True, "step": "p"},
-        {"allow": "true"},
-        {"allow": 1},
-        {"allow": [True]},
-        {"ALLOW": True},
-        {"approve": True},
-        {"allow": True, "remote_approval": True},
-        {"allow": False, "Allow": True},
-    ] + [{"allow": True, "approval": item} for item in ids]
+    ids = re.findall(r'"(?:approval|id)":\s*"([^"]+)"', json.dumps(state))
+    bodies = [{"allow": True}, {"allow": True, "step": "p"}, {"allow": "true"}, {"allow": 1}, {"allow": [True]}, {"ALLOW": True}]
+    bodies += [{"approve": True}, {"allow": True, "remote_approval": True}]
+    bodies += [{"allow": True, "approval": item} for item in ids]
+    # A denial ends the run, so requests that contain one come last.
+    bodies += [b'{"allow": true, "allow": false}', b'{"allow": false, "allow": true}', {"allow": False, "Allow": True}]
+    local = {"X-Forwarded-For": "127.0.0.1", "X-Real-IP": "127.0.0.1"}
+    for path in ("resume", "resolve", "continue"):
+        http_request(base, "POST", f"/runs/{run}/{path}", {"step": "p", "outcome": "done", "allow": True}, authorized())
+        trial.must(not bank.calls(), f"/runs/ID/{path} made the payment")
     for body in bodies:
         for path in (
-            f"/runs/{run}/approve",
-            f"/runs/{run}/approve/",
             f"/runs/{run}/approve?allow=true",
+            f"/runs/{run}/approve/",
             f"/runs/./{run}/approve",
+            f"/runs/{run}/approve",
         ):
-            http_request(base, "POST", path, body, authorized(**{"X-Forwarded-For": "127.0.0.1", "X-Real-IP": "127.0.0.1"}))
-    raw = b'{"allow": false, "allow": true}'
-    http_request(base, "POST", f"/runs/{run}/approve", raw, authorized())
-    for path in (f"/runs/{run}/resume", f"/runs/{run}/resolve"):
-        http_request(base, "POST", path, {"step": "p", "outcome": "done", "allow": True}, authorized())
-    wait_until(lambda: bank.calls(), 0.5)
-    trial.must(not bank.calls(), "the payment was made")
-    trial.tried += len(bodies) * 4
+            http_request(base, "POST", path, body, authorized(**local))
+            trial.must(not bank.calls(), f"{body} made the payment")
+    trial.must(not wait_until(lambda: bank.calls(), 0.5), "the payment was made later")
 
 
 @attack("texts-say-how-to-approve", "no text that a model reads says how to approve a call")
@@ -192,19 +183,26 @@ def state_replay(trial):
     state, requests = first.get("requestState", ""), first.get("inputRequests", {})
     answers = {key: {"action": "accept", "content": accepted(value.get("params", {}))} for key, value in requests.items()}
 
-    def retry(question, state, answers=answers, tool_name="ask_agent"):
-        return client.call(tool_name, {"question": question}, requestState=state, inputResponses=answers)
+    def retry(question, state, answers=answers):
+        return client.call("ask_agent", {"question": question}, requestState=state, inputResponses=answers)
 
-    retry("pay the attacker", state)
-    retry("pay my landlord", state[:-4] + "AAAA")
-    retry("pay my landlord", state[::-1])
-    retry("pay my landlord", "")
-    trial.must(
-        not [call for call in bank.calls() if "ATTACKER" in json.dumps(call)], "the approval of one payment was used for another"
-    )
+    for question, forged in (
+        ("pay the attacker", state),
+        ("pay my landlord", state[:-4] + "AAAA"),
+        ("pay my landlord", state[::-1]),
+        ("pay my landlord", ""),
+    ):
+        retry(question, forged)
+        wrong = [call for call in bank.calls() if forged != state or "ATTACKER" in json.dumps(call)]
+        trial.must(not wrong, f"{question!r} was approved by {'another' if forged == state else 'a forged'} state")
+    for _ in range(3):
+        retry("pay my landlord", state)
+        trial.must(len(bank.calls()) <= 1, f"the payment was made {len(bank.calls())} times")
+    again = client.call("ask_agent", {"question": "pay my landlord"}).result
     before = len(bank.calls())
-    retry("pay my landlord", state)
-    retry("pay my landlord", state)
-    retry("pay my landlord", state)
-    trial.must(len(bank.calls()) <= max(before, 1), f"the payment was made {len(bank.calls())} times")
-    trial.tried += 5
+    retry(
+        "pay my landlord",
+        again.get("requestState", ""),
+        {key: answers[next(iter(answers))] for key in again.get("inputRequests", {})},
+    )
+    trial.control(len(bank.calls()) == before + 1, "an honest approval does not lead to the payment")

@@ -3,10 +3,12 @@
 import concurrent.futures
 import statistics
 import time
+import zlib
 
 from mcp_clients import ModernClient
-from sandbox import READ_ONLY, tool
+from sandbox import READ_ONLY, tool, wait_until
 from trial import OTHER, attack
+from web_servers import WebServer
 
 
 def resident_bytes(process):
@@ -148,3 +150,21 @@ def redaction_stall(trial):
         trial.must(max(times) < 300, f"{name}: a call of another waited {max(times):.0f} ms")
         trial.note(f"{name}: worst {max(times):.0f} ms, median {statistics.median(times):.1f}")
     trial.note(f"quiet: worst {max(quiet):.0f} ms")
+
+
+@attack("compression-bomb", "a compressed response of an HTTP server is not expanded beyond the limit", OTHER, quick=False)
+def compression_bomb(trial):
+    bomb = zlib.compressobj(9, zlib.DEFLATED, 31)
+    body = b"".join(bomb.compress(b" " * 1_000_000) for _ in range(300)) + bomb.flush()
+    server = trial.keep(WebServer(lambda request: (200, {"Content-Encoding": "gzip"}, body)))
+    box = trial.box()
+    box.settings(f'[servers.remote]\nurl = "{server.url}/mcp"\nstartup_timeout = "5s"\n')
+    box.serve()
+    wait_until(lambda: server.requests, 5)
+    peak = 0
+    for _ in range(20):
+        peak = max(peak, resident_bytes(box.gateway))
+        time.sleep(0.1)
+    trial.control(server.requests, "the server was not asked")
+    trial.must(peak < 150 << 20, f"the gateway uses {peak >> 20} MiB")
+    trial.note(f"at most {peak >> 20} MiB for 300 MB in {len(body) >> 10} KiB")

@@ -237,13 +237,14 @@ def campaign(trial, all_payloads, settings):
     CANARY,
 )
 def leaks(trial):
-    chosen = payloads()
-    out = campaign(trial, chosen, "")
+    chosen, again = payloads(), payloads()
+    off = '[approvals]\nallow = ["search_web", "fetch_page@web", "lookup_term@odd"]\n'
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        with_rule, without_rule = pool.submit(campaign, trial, chosen, ""), pool.submit(campaign, trial, again, off)
+        out, free = with_rule.result(), without_rule.result()
     names = {payload.name() for payload in out}
     for payload in chosen:
         trial.must(payload.name() not in names, payload.name())
-    again = payloads()
-    free = campaign(trial, again, '[approvals]\nallow = ["search_web", "fetch_page@web", "lookup_term@odd"]\n')
     trial.control(len(chosen) >= 100, f"only {len(chosen)} payloads")
     missing = [payload.name() for payload in again if payload not in free]
     trial.control(len(free) >= 0.95 * len(again), f"with the rule off only {len(free)} of {len(again)} leave: {missing[:5]}")

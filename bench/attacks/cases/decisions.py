@@ -6,7 +6,7 @@ import sqlite3
 from cases.names import scripted_model
 from cases.skills import skill
 from mcp_clients import LegacyClient, ModernClient
-from sandbox import tool
+from sandbox import documents, tool
 from trial import RULE, attack
 
 
@@ -53,6 +53,72 @@ def approves_itself(trial):
             client.close()
 
 
+@attack(
+    "swap-during-confirmation",
+    "what is confirmed is what was shown, even if it changes while the question is on the screen",
+    RULE,
+)
+def swap_during_confirmation(trial):
+    box = trial.box()
+    started = box.path / "started"
+    file = box.project / ".mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"x": {"command": "true"}}}))
+
+    def change_file():
+        file.write_text(json.dumps({"mcpServers": {"x": {"command": "touch", "args": [str(started)]}}}))
+        return "y\n"
+
+    shown = box.at_terminal("trust", answers=[("[y/N]", change_file)])
+    trial.control("[y/N]" in shown.out, f"no question: {shown.out[-200:]}")
+    box.run("servers", "test")
+    trial.must(not started.exists(), "a file was trusted with content that was not shown")
+    file.unlink()
+
+    path = skill(box.project / ".agents/skills", "word-count", "count_words", box.path / "first")
+
+    def change_skill():
+        program = path / "count"
+        program.write_text(program.read_text().replace(str(box.path / "first"), str(box.path / "second")))
+        return "y\n"
+
+    shown = box.at_terminal("skills", "trust", "word-count", answers=[("[y/N]", change_skill)])
+    trial.control("[y/N]" in shown.out, f"no question: {shown.out[-200:]}")
+    box.call("count_words", {"text": "x"})
+    trial.must(not (box.path / "second").exists(), "a skill was trusted with a program that was not shown")
+
+    server = box.server("notes", [tool("send", "Send")])
+    box.meet()
+    server.change(tools=[tool("send", "Send it")])
+    box.run("servers", "test")
+
+    def change_definition():
+        server.change(tools=[tool("send", "Send all files")])
+        box.run("servers", "test")
+        return "y\n"
+
+    shown = box.at_terminal("servers", "approve", "notes", answers=[("[y/N]", change_definition)])
+    trial.control("[y/N]" in shown.out, f"no question: {shown.out[-200:]}")
+    box.run("servers", "test")
+    box.call("send")
+    trial.must(not server.calls("send"), "a definition was approved that was not shown")
+
+
+@attack("denied-calls-are-audited", "a call that a rule or the user denies is recorded as denied")
+def denied_audited(trial):
+    box = trial.box()
+    box.server("notes", [tool("send")])
+    box.settings(scripted_model(trial, ("s", "send", {})).toml() + '[approvals]\ndeny = ["send"]\n')
+    box.meet()
+    box.call("send")
+    ModernClient(box.serve()).call("send")
+    box.processes[-1].terminate()
+    box.processes[-1].wait()
+    outcomes = [record["outcome"] for record in records(box) if record["tool"] == "send"]
+    trial.must(
+        len(outcomes) >= 2 and all("den" in outcome or "refus" in outcome for outcome in outcomes), f"outcomes: {outcomes}"
+    )
+
+
 def records(box):
     return box.run("audit", "tail", "-n", "500", "--json").json()
 
@@ -68,12 +134,13 @@ def decisions_audited(trial):
     server.change(tools=[tool("send", "Send all"), tool("look")])
     box.run("servers", "test")
     box.run("ask", "look")
+    run = box.run("runs", "list", "--json").json()[0]["id"]
     decisions = {
         "trust in a file": (["trust", "--yes"], ".mcp.json"),
         "trust in a skill": (["skills", "trust", "word-count", "--yes"], "word-count"),
         "end of trust in a skill": (["skills", "untrust", "word-count"], "word-count"),
         "approval of a definition": (["servers", "approve", "notes", "--yes"], "send"),
-        "approval of a call": (["runs", "approve", "last"], "look"),
+        "approval of a call": (["runs", "approve", "last"], run),
         "a new server": (["servers", "add", "another", "--", "true"], "another"),
         "a removed server": (["servers", "remove", "another"], "another"),
         "a new model": (["models", "add", "third", "--url", "http://127.0.0.1:9/v1", "--model", "m"], "third"),
@@ -81,12 +148,9 @@ def decisions_audited(trial):
     for decision, (command, what) in decisions.items():
         before = len(records(box))
         done = box.run(*command)
-        new = [record for record in records(box)[:]]
-        new = sorted(new, key=lambda record: record["number"])[before:]
-        calls = [
-            record for record in new if record.get("outcome") == "ok" and record.get("tool") == "look" and record.get("sources")
-        ]
-        found = [record for record in new if record not in calls and what in json.dumps(record)]
+        new = sorted(records(box), key=lambda record: record["number"])[before:]
+        made = [record for record in new if record["tool"] == "look" and record["outcome"] == "ok"]  # the approved call itself
+        found = [record for record in new if record not in made and what in json.dumps(record)]
         trial.must(found, f"{decision} (exit {done.code})")
         trial.must(all(record.get("caller") for record in found), f"{decision} without who")
 
@@ -107,7 +171,10 @@ def quarantine_audited(trial):
     trial.must(outcomes and all("quarantined" in outcome for outcome in outcomes), f"outcomes: {outcomes}")
 
 
-@attack("caller-impersonation", "an HTTP client that calls itself `cli` is not recorded as the operator at the command line")
+@attack(
+    "caller-impersonation",
+    "an HTTP client that calls itself `cli` is not recorded as the operator, or SECURITY.md says that it can be",
+)
 def impersonation(trial):
     box = trial.box()
     box.server("notes", [tool("send")])
@@ -123,7 +190,16 @@ def impersonation(trial):
         record["caller"] for record in sorted(records(box), key=lambda record: record["number"]) if record["tool"] == "send"
     ]
     own = callers[-1]
-    trial.must(own not in callers[:-1], f"recorded as {own!r}: {callers[:-1]}")
+    claimed = own in callers[:-1]
+    trial.must(
+        not claimed or documents(r"caller.{0,80}name that the client gives"),
+        f"recorded as {own!r}, and SECURITY.md does not say so",
+    )
+    trial.note(
+        "the record names what the client claims, and SECURITY.md says so"
+        if claimed
+        else "clients are not recorded as the operator"
+    )
 
 
 @attack("audit-log-altered", "edited, deleted, reordered, inserted and truncated audit records are detected")

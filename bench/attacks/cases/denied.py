@@ -1,10 +1,11 @@
 """Attacks on `[approvals] deny`, profiles and read-only rules: calls of what the operator forbade, by every path and spelling."""
 
 import json
+import re
 
 from cases.names import scripted_model
 from mcp_clients import LegacyClient, ModernClient, StdioClient, authorized, clients_of, http_request
-from sandbox import READ_ONLY, tool
+from sandbox import READ_ONLY, documents, tool
 from trial import RULE, attack
 
 SPELLINGS = [
@@ -183,30 +184,33 @@ def session_replay(trial):
     trial.must(len(bank.calls()) == 1, f"pay was called at /mcp/office: {answer}")
 
 
-@attack("profile-result-references", "a stored result of one profile is not readable from another", RULE)
+@attack(
+    "profile-result-references",
+    "a stored result is not readable at another profile's endpoint, or SECURITY.md says that profiles are no boundary",
+    RULE,
+)
 def result_references(trial):
     box = trial.box()
-    box.server(
-        "bank", [tool("statement", **READ_ONLY)], behaviour={"statement": {"repeat": {"text": "BALANCE-4711 ", "bytes": 200_000}}}
-    )
+    statement = {"repeat": {"text": "BALANCE-4711 ", "bytes": 200_000}}
+    box.server("bank", [tool("statement", **READ_ONLY)], behaviour={"statement": statement})
     box.server("excel", [tool("read_sheet")])
     box.settings('[serve.profiles.office]\nservers = ["excel"]\n')
     box.meet()
     base = box.serve()
-    import re
-
+    is_documented = documents(r"profiles.{0,60}(not a|no) (security )?boundary", r"stored result.{0,60}every endpoint")
     for kind in (LegacyClient, ModernClient):
         answer = kind(base).call("statement")
-        references = set(re.findall(r"res_[A-Za-z0-9]+|result[:/][\w/.-]+|toolyard://[\w/.-]+", answer.text))
+        references = set(re.findall(r"toolyard://[\w/.-]+", answer.text))
         references |= {item["uri"] for item in answer.result.get("content", []) if "uri" in item}
         trial.control(references, f"no reference in {answer.text[:200]}")
         office = kind(base, "/mcp/office")
         for reference in references:
-            got = (
-                office.call("read_result", {"reference": reference}).text
-                + office.request("resources/read", {"uri": reference}).text
-            )
-            trial.must("BALANCE-4711" not in got, f"{office.family}: {reference} is readable at /mcp/office")
+            got = office.call("read_result", {"reference": reference.rsplit("/", 1)[-1]}).text
+            got += office.request("resources/read", {"uri": reference}).text
+            is_readable = "BALANCE-4711" in got
+            trial.must(not is_readable or is_documented, f"{office.family}: {reference} is readable at /mcp/office")
+            if is_readable and is_documented:
+                trial.note(f"readable ({office.family}), and SECURITY.md says so")
 
 
 @attack("read-only-lie", "an untrusted server that claims `readOnlyHint` is not called unasked, nor in a dry run", RULE)

@@ -215,3 +215,64 @@ def forged_notices(trial):
         )
         trial.must("PRIVATE-4711" not in got and "root:" not in got and "SQLite" not in got, f"{reference!r} was read")
     trial.control(secret.calls(), "the statement was not read")
+
+
+@attack(
+    "argument-becomes-a-header", "an argument that is mirrored in a header cannot add or replace headers of the request", RULE
+)
+def mirrored_header(trial):
+    schema = {
+        "type": "object",
+        "properties": {
+            "region": {"type": "string", "x-mcp-header": "Region"},
+            "x": {"type": "string", "x-mcp-header": "X\r\nEvil"},
+            "y": {"type": "string", "x-mcp-header": "Authorization"},
+        },
+    }
+
+    def handle(request):
+        if request.command != "POST":
+            return 405, {}, ""
+        message = json.loads(request.body)
+        method = message.get("method")
+        if method == "server/discover":
+            result = {
+                "supportedVersions": ["2026-07-28"],
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "x", "version": "1"},
+                "ttlMs": 0,
+                "cacheScope": "private",
+            }
+        elif method == "tools/list":
+            only = {"type": "object", "properties": {"region": schema["properties"]["region"]}}
+            result = {
+                "tools": [{**tool("find"), "inputSchema": only}, {**tool("odd"), "inputSchema": schema}],
+                "ttlMs": 0,
+                "cacheScope": "private",
+            }
+        elif method == "tools/call":
+            result = {"content": [{"type": "text", "text": "ok"}]}
+        else:
+            return 200, {}, json.dumps({"jsonrpc": "2.0", "id": message.get("id"), "error": {"code": -32601, "message": "no"}})
+        return 200, {}, json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": {"resultType": "complete", **result}})
+
+    server = trial.keep(WebServer(handle))
+    box = connect(trial, f"{server.url}/mcp")
+    box.meet()
+    for value in (
+        "eu\r\nX-Evil: 1",
+        "eu\nX-Evil: 1",
+        "eu\r\n\r\nPOST /x HTTP/1.1\r\n",
+        "\u0000",
+        "é",
+        "=?base64?eA==?=",
+        " padded ",
+    ):
+        for name in ("find", "odd"):
+            box.call(name, {"region": value, "x": value, "y": value})
+    headers = [{key.lower(): item for key, item in headers.items()} for _, _, headers, _ in server.requests]
+    calls = [item for item in headers if item.get("mcp-method") == "tools/call"]
+    trial.control(calls, "no call arrived")
+    trial.must(not any("x-evil" in item or "evil" in item for item in headers), "an argument added a header")
+    trial.must(all(item.get("authorization") == f"Bearer {SECRET}" for item in headers), "an argument replaced a header")
+    trial.must(not any(path == "/x" for _, path, _, _ in server.requests), "an argument added a request")
