@@ -49,7 +49,7 @@
 //! | selecting tools | [`ToolPattern`], [`EffectiveHints`], [`CapabilityTable`] |
 //! | JSON as text | [`RawJson`] (unchanged bytes, cheap clones), [`JsonCursor`] (one validating pass) |
 //! | secrets | [`redact()`], [`redact_json`] |
-//! | unsafe characters | [`sanitize`], [`escape_unsafe`], [`find_unsafe`], module [`text`] |
+//! | unsafe characters | [`sanitize`], [`escape_unsafe`], [`find_unsafe`], [`text::sanitize_json`], module [`text`] |
 //! | ports | [`Journal`], [`RunLog`], [`Approvals`], [`Audit`], [`History`], [`PastRequests`], [`Results`], [`ResultShapes`], [`Servers`], [`Conversations`], [`Synthesizer`] |
 //!
 //! A port is a trait that the hub or the agent needs and another crate implements: `toolyard-store` implements most of

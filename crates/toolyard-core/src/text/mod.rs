@@ -2,8 +2,11 @@
 
 mod lines;
 mod unsafe_characters;
+mod untrusted_json;
 
 pub use lines::{NON_LF_LINE_BREAKS, join_json_lines, normalize_line_breaks, single_line};
 pub use unsafe_characters::{
-    UnsafeKind, UnsafeSpan, escape_unsafe, escape_unsafe_chunk, find_unsafe, is_attack, is_visible, sanitize,
+    ChunkEscaper, ChunkSanitizer, UnsafeKind, UnsafeSpan, escape_unsafe, find_unsafe, is_attack, is_visible,
+    sanitize,
 };
+pub use untrusted_json::{escape_json, sanitize_json};

@@ -2,15 +2,17 @@
 //!
 //! Text from servers, skills and models can hold characters that people do not see and models read (tags, zero-width
 //! characters), characters that change the reading order, and terminal escapes. Ordinary writing passes: joiners inside
-//! emoji and inside scripts that need them, one variation selector after a character that has variants, direction marks in
-//! right-to-left text, and the three flags that are spelled with tag characters.
+//! emoji and inside scripts that need them, one variation selector after a symbol that has this variant, single direction
+//! marks in right-to-left text, and the three flags that are spelled with tag characters. Variation selectors after
+//! ideographs do not pass: there are 256 of them, so that each ideograph could carry a hidden byte.
 //!
 //! | function | use |
 //! |---|---|
 //! | [`find_unsafe`] | decide about a text |
 //! | [`sanitize`] | remove them: text for a model |
 //! | [`escape_unsafe`] | make them visible: text for a terminal or a log |
-//! | [`escape_unsafe_chunk`] | the same for a chunk of a stream |
+//! | [`ChunkSanitizer`], [`ChunkEscaper`] | the same for text that arrives in chunks |
+//! | [`sanitize_json`](super::sanitize_json), [`escape_json`](super::escape_json) | the same for JSON |
 //! | [`is_visible`] | filter single characters of names and addresses |
 
 use std::{borrow::Cow, fmt};
@@ -116,24 +118,66 @@ pub fn escape_unsafe(text: &str) -> Cow<'_, str> {
     .0
 }
 
-/// The same as [`escape_unsafe`] for a chunk of a stream. Joiners and variation selectors pass, because the characters
-/// that decide about them may be in another chunk.
-pub fn escape_unsafe_chunk(chunk: &str) -> String {
-    let mut output = String::with_capacity(chunk.len());
-    let mut letters = chunk.chars();
-    while let Some(letter) = letters.next() {
-        let is_safe = match classify(letter) {
-            Class::LineBreak => letter != '\r' || letters.as_str().starts_with('\n'),
-            Class::Safe | Class::Joiner | Class::Selector => true,
-            Class::Unsafe(_) | Class::WordSpace | Class::DirectionMark => false,
-        };
-        if is_safe {
-            output.push(letter);
-        } else {
-            output.extend(letter.escape_unicode());
-        }
+/// [`escape_unsafe`] for text that arrives in chunks. Zero-width spaces and direction marks are always escaped, because the
+/// script of the whole text is not known.
+#[derive(Debug, Default)]
+pub struct ChunkEscaper(ChunkContext);
+
+impl ChunkEscaper {
+    /// The next part of the text, escaped. Its last character may only be part of what the next chunk returns.
+    pub fn escape(&mut self, chunk: &str) -> String {
+        self.0.replace_unsafe(chunk, |output, letter| output.extend(letter.escape_unicode()))
     }
-    output
+}
+
+/// [`sanitize`] for text that arrives in chunks. Zero-width spaces and direction marks are always removed, and of a terminal
+/// escape only what introduces it.
+#[derive(Debug, Default)]
+pub struct ChunkSanitizer(ChunkContext);
+
+impl ChunkSanitizer {
+    /// The next part of the text, sanitized. Its last character may only be part of what the next chunk returns.
+    pub fn sanitize(&mut self, chunk: &str) -> String {
+        self.0.replace_unsafe(chunk, |_, _| {})
+    }
+}
+
+/// What of earlier chunks decides about the next characters.
+#[derive(Debug, Default)]
+struct ChunkContext {
+    /// The last character of the chunks so far, unless it was unsafe.
+    before: Option<char>,
+    /// A joiner or carriage return at the end of the chunks so far: the next character decides about it.
+    undecided: Option<char>,
+}
+
+impl ChunkContext {
+    fn replace_unsafe(&mut self, chunk: &str, replace: impl Fn(&mut String, char)) -> String {
+        let text: String = self.undecided.take().into_iter().chain(chunk.chars()).collect();
+        let mut output = String::with_capacity(text.len());
+        let mut letters = text.chars();
+        while let Some(letter) = letters.next() {
+            let rest = letters.as_str();
+            let is_safe = match classify(letter) {
+                Class::Joiner | Class::LineBreak if rest.is_empty() && !matches!(letter, '\n' | '\t') => {
+                    self.undecided = Some(letter);
+                    break;
+                }
+                Class::LineBreak => letter != '\r' || rest.starts_with('\n'),
+                Class::Joiner => is_joining(self.before, letter, rest),
+                Class::Selector => self.before.is_some_and(|before| has_selectable_variant(before, letter)),
+                Class::Safe => true,
+                Class::Unsafe(_) | Class::WordSpace | Class::DirectionMark => false,
+            };
+            if is_safe {
+                output.push(letter);
+            } else {
+                replace(&mut output, letter);
+            }
+            self.before = is_safe.then_some(letter);
+        }
+        output
+    }
 }
 
 /// Whether a character is visible or a space, whatever stands around it. The strictest rule, for names, addresses and
@@ -208,7 +252,7 @@ enum Class {
     WordSpace,
     /// Safe in right-to-left text.
     DirectionMark,
-    /// Safe after a character that has variants.
+    /// Safe after a character that has this variant.
     Selector,
     Unsafe(UnsafeKind),
 }
@@ -266,7 +310,11 @@ impl Scanner<'_> {
             Class::LineBreak => (letter != '\r' || rest.starts_with('\n'), UnsafeKind::Control),
             Class::Joiner => (is_joining(before, letter, rest), UnsafeKind::ZeroWidth),
             Class::WordSpace => (before.is_some_and(is_unspaced_script), UnsafeKind::ZeroWidth),
-            Class::DirectionMark => (self.is_right_to_left(), UnsafeKind::Direction),
+            Class::DirectionMark => {
+                // A sequence of marks could encode a message.
+                let is_first = before.is_some_and(|before| classify(before) != Class::DirectionMark);
+                (is_first && self.is_right_to_left(), UnsafeKind::Direction)
+            }
             Class::Selector => {
                 (before.is_some_and(|before| has_selectable_variant(before, letter)), UnsafeKind::Selector)
             }
@@ -313,28 +361,25 @@ fn is_pictograph(letter: char) -> bool {
         | '\u{2b00}'..='\u{2bff}' | '\u{3030}' | '\u{303d}' | '\u{3297}' | '\u{3299}' | '\u{1f000}'..='\u{1faff}')
 }
 
-fn is_ideograph(letter: char) -> bool {
-    matches!(letter, '\u{3005}'..='\u{3007}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}'
-        | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{323af}')
-}
-
-/// Whether this variation selector can change the character before it.
+/// Whether this variation selector can change the character before it. Apart from Mongolian, a character has at most two
+/// variants, so that a selector hides no more than one bit.
 fn has_selectable_variant(before: char, selector: char) -> bool {
     match selector {
-        '\u{fe00}'..='\u{fe0f}' => has_variants(before),
+        // The text and the emoji form.
+        '\u{fe0e}' | '\u{fe0f}' => is_pictograph(before) || matches!(before, '#' | '*' | '0'..='9'),
+        // Forms of mathematical symbols and of letters.
+        '\u{fe00}' if has_standard_variant(before) => true,
+        // Corner-justified and centred forms of East Asian punctuation.
+        '\u{fe00}' | '\u{fe01}' => {
+            matches!(before, '\u{2018}'..='\u{201d}' | '\u{3001}' | '\u{3002}' | '\u{ff01}'..='\u{ff1f}')
+        }
         '\u{180b}'..='\u{180f}' => matches!(before, '\u{1820}'..='\u{18aa}'),
-        _ => is_ideograph(before),
+        _ => false,
     }
 }
 
-/// Whether a character has variants: emoji, keycaps, symbols, ideographs, East Asian punctuation. Letters of alphabets
-/// have none.
-fn has_variants(letter: char) -> bool {
-    is_pictograph(letter)
-        || is_ideograph(letter)
-        || matches!(letter, '#' | '*' | '0'..='9' | '\u{2018}'..='\u{201d}' | '\u{2200}'..='\u{22ff}'
-            | '\u{2a00}'..='\u{2aff}' | '\u{3001}' | '\u{3002}' | '\u{1000}'..='\u{109f}' | '\u{a856}'..='\u{a85c}'
-            | '\u{ff01}'..='\u{ff1f}')
+fn has_standard_variant(letter: char) -> bool {
+    matches!(letter, '\u{2200}'..='\u{22ff}' | '\u{2a00}'..='\u{2aff}' | '\u{1000}'..='\u{109f}' | '\u{a856}'..='\u{a85c}')
 }
 
 #[cfg(test)]

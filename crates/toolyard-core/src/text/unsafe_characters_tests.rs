@@ -24,6 +24,10 @@ fn every_kind_is_found_and_removed() {
         ("a\u{2062}b", UnsafeKind::ZeroWidth, "ab"),
         ("a\u{fe0f}b", UnsafeKind::Selector, "ab"),
         ("a\u{e0101}b", UnsafeKind::Selector, "ab"),
+        ("葛\u{e0100}城", UnsafeKind::Selector, "葛城"),
+        ("中\u{fe00}文", UnsafeKind::Selector, "中文"),
+        ("1\u{fe03}2", UnsafeKind::Selector, "12"),
+        ("ab\u{61c}c", UnsafeKind::Direction, "abc"),
         ("a\u{3164}b", UnsafeKind::Blank, "ab"),
         ("a\u{1b}[31;1mb", UnsafeKind::Escape, "ab"),
         ("a\u{9b}2Jb", UnsafeKind::Escape, "ab"),
@@ -50,7 +54,8 @@ fn ordinary_writing_is_safe() {
         "ශ්‍රී ලංකා",
         "עברית\u{200f} (English)\u{200e}",
         "ภาษา\u{200b}ไทย",
-        "葛\u{e0100}城市 東京",
+        "葛城市 東京",
+        "\u{2269}\u{fe00} 、\u{fe01}",
         "搜索网页并返回结果 — „Gänsefüßchen“ … ½ ™ naïve",
         "Zażółć gęślą jaźń; Ελληνικά; Русский; 한국어; 日本語",
     ] {
@@ -87,17 +92,45 @@ fn escaping_makes_unsafe_characters_visible() {
 }
 
 #[test]
-fn joiners_and_selectors_pass_in_a_chunk() {
-    assert_eq!(escape_unsafe_chunk("\u{200d}💻 ❤\u{fe0f}\n"), "\u{200d}💻 ❤\u{fe0f}\n");
+fn direction_marks_cannot_encode_a_message() {
+    let marks = "ע\u{200e}\u{200f}\u{200f}\u{200e}\u{61c}";
+    assert_eq!(kinds(marks), [UnsafeKind::Direction; 4]);
+    assert_eq!(sanitize(marks).0, "ע\u{200e}");
+}
+
+fn escape_chunks(chunks: &[&str]) -> String {
+    let mut escaper = ChunkEscaper::default();
+    chunks.iter().map(|chunk| escaper.escape(chunk)).collect()
+}
+
+#[test]
+fn an_emoji_in_two_chunks_stays_whole() {
+    assert_eq!(escape_chunks(&["👩", "\u{200d}", "💻 ❤", "\u{fe0f}\n"]), "👩\u{200d}💻 ❤\u{fe0f}\n");
+    assert_eq!(escape_chunks(&["می", "\u{200c}", "خواهم", "\n"]), "می\u{200c}خواهم\n");
+}
+
+#[test]
+fn unsafe_characters_in_chunks_are_escaped() {
     assert_eq!(
-        escape_unsafe_chunk("a\u{1b}[31m\u{200b}\u{202e}\u{e0041}"),
+        escape_chunks(&["a\u{1b}[31m\u{200b}\u{202e}\u{e0041}"]),
         "a\\u{1b}[31m\\u{200b}\\u{202e}\\u{e0041}"
     );
+    assert_eq!(escape_chunks(&["a", "\u{200d}", "\u{200c}", "b"]), "a\\u{200d}\\u{200c}b");
+    assert_eq!(escape_chunks(&["中", "\u{e0100}", "\u{fe0f}"]), "中\\u{e0100}\\u{fe0f}");
+}
+
+#[test]
+fn unsafe_characters_in_chunks_are_removed() {
+    let mut sanitizer = ChunkSanitizer::default();
+    let chunks = ["👩", "\u{200d}", "💻 a\u{1b}", "[31m\u{202e}", "\u{e0041}b中", "\u{e0100}\u{200d}", "."];
+    let sanitized: String = chunks.iter().map(|chunk| sanitizer.sanitize(chunk)).collect();
+    assert_eq!(sanitized, "👩\u{200d}💻 a[31mb中.");
 }
 
 #[test]
 fn a_carriage_return_in_a_chunk_cannot_overwrite_its_line() {
-    assert_eq!(escape_unsafe_chunk("real\rfake\r\nnext"), "real\\u{d}fake\r\nnext");
+    assert_eq!(escape_chunks(&["real\rfake\r\nnext"]), "real\\u{d}fake\r\nnext");
+    assert_eq!(escape_chunks(&["real\r", "fake\r", "\nnext"]), "real\\u{d}fake\r\nnext");
 }
 
 #[test]
@@ -156,6 +189,17 @@ proptest! {
         prop_assert!(!clean.chars().any(is_unsafe));
         prop_assert_eq!(find_unsafe(&clean), []);
         prop_assert!(!escape_unsafe(&text).chars().any(is_unsafe));
+        let mut escaper = ChunkEscaper::default();
+        let mut streamed: String =
+            text.chars().map(|letter| escaper.escape(letter.encode_utf8(&mut [0; 4]))).collect();
+        streamed.push_str(&escaper.escape("\n"));
+        prop_assert_eq!(find_unsafe(&streamed), []);
+        let mut sanitizer = ChunkSanitizer::default();
+        let mut streamed: String =
+            text.chars().map(|letter| sanitizer.sanitize(letter.encode_utf8(&mut [0; 4]))).collect();
+        streamed.push_str(&sanitizer.sanitize("\n"));
+        prop_assert!(!streamed.chars().any(is_unsafe));
+        prop_assert_eq!(find_unsafe(&streamed), []);
         prop_assert_eq!(find_unsafe(&escape_unsafe(&text)), []);
     }
 }

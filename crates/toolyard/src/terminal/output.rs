@@ -2,17 +2,25 @@
 
 use std::{
     io::{IsTerminal as _, Write as _},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use anstyle::{AnsiColor, Style};
-use toolyard_core::{escape_unsafe, redact, text::escape_unsafe_chunk};
+use toolyard_core::{
+    escape_unsafe, redact,
+    text::{ChunkEscaper, escape_json},
+};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 #[derive(Debug)]
 pub(crate) struct Output {
     is_json: bool,
     write_failed: AtomicBool,
+    /// Escapes streamed text across the boundaries of its fragments.
+    stream: Mutex<ChunkEscaper>,
 }
 
 const HEADING_STYLE: Style = Style::new().bold();
@@ -21,7 +29,7 @@ const HINT_STYLE: Style = AnsiColor::Cyan.on_default();
 
 impl Output {
     pub(crate) fn new(is_json: bool) -> Self {
-        Self { is_json, write_failed: AtomicBool::new(false) }
+        Self { is_json, write_failed: AtomicBool::new(false), stream: Mutex::default() }
     }
 
     pub(crate) fn is_json(&self) -> bool {
@@ -31,14 +39,20 @@ impl Output {
     /// Prints data as indented JSON.
     pub(crate) fn json(&self, value: &impl serde::Serialize) {
         if let Ok(text) = serde_json::to_string_pretty(value) {
-            self.verbatim(&text);
+            self.json_text(&text);
         }
     }
 
     pub(crate) fn json_line(&self, value: &impl serde::Serialize) {
         if let Ok(text) = serde_json::to_string(value) {
-            self.verbatim(&text);
+            self.json_text(&text);
         }
+    }
+
+    /// Prints JSON: unchanged into a file or pipe, with unsafe characters as JSON escapes on a terminal. Both are the same
+    /// value.
+    fn json_text(&self, text: &str) {
+        if std::io::stdout().is_terminal() { self.verbatim(&escape_json(text)) } else { self.verbatim(text) }
     }
 
     /// Prints a line of readable data, sanitized.
@@ -52,10 +66,9 @@ impl Output {
 
     /// Prints a sanitized fragment of streamed text immediately.
     pub(crate) fn chunk(&self, text: &str) {
+        let escaped = self.stream.lock().unwrap_or_else(PoisonError::into_inner).escape(text);
         let mut stdout = std::io::stdout();
-        self.record_failure(
-            stdout.write_all(escape_unsafe_chunk(text).as_bytes()).and_then(|()| stdout.flush()),
-        );
+        self.record_failure(stdout.write_all(escaped.as_bytes()).and_then(|()| stdout.flush()));
     }
 
     /// Prints text from a tool or model: verbatim into a file or pipe, sanitized on a terminal.

@@ -8,5 +8,6 @@ mod names;
 mod pins;
 mod prompt;
 mod secrets;
+mod terminal;
 mod test_home;
 mod trust;
