@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use toolyard_core::{CallInputResponses, RawJson, RevisionFamily};
+use toolyard_core::{CallInputResponses, RawJson, RevisionFamily, text::sanitize_json};
 use toolyard_mcp::error_code;
 
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
         outcome::{LIST_END, Outcome, RequiredFields, missing_capability_error},
         tool_list::{decode_cursor, encode_cursor, page_length},
     },
-    interaction::request_task::RequestTask,
+    interaction::{request_channel::RequestChannel, request_task::RequestTask},
     server::McpServer,
     session::request_state::RequestState,
 };
@@ -43,7 +43,8 @@ impl McpServer {
         };
         let rest = entries.get(start..).unwrap_or_default();
         let count = page_length(rest.iter().map(|entry| entry.get().len()), &self.config.limits);
-        let page: Vec<&str> = rest.iter().take(count).map(RawJson::get).collect();
+        let page: Vec<RawJson> = rest.iter().take(count).map(|entry| sanitize_json(entry).0).collect();
+        let page: Vec<&str> = page.iter().map(RawJson::get).collect();
         let next = (rest.len() > count).then(|| encode_cursor(CURSOR_PREFIX, start + count));
         let entries = page.join(",") + LIST_END;
         self.list_outcome(incoming.peer.family(), list_key(kind), entries.into(), next, &[])
@@ -73,33 +74,35 @@ impl McpServer {
         }
         let channel = Arc::new(channel);
         let call_channel = Arc::clone(&channel);
-        let future = Box::pin(async move {
-            let params = incoming.params.raw.clone().unwrap_or_else(RawJson::empty_object);
-            for content in &incoming.endpoint.services.content {
-                let caller = Some(Arc::clone(&call_channel) as _);
-                let request = ContentRequest { method: &incoming.method, params: &params, caller };
-                match content.request(request).await {
-                    None => {}
-                    Some(Ok(raw)) => return Outcome::RawResult { raw, required: required_fields(&incoming) },
-                    Some(Err(_))
-                        if family == RevisionFamily::Modern
-                            && call_channel.missing_capability().is_some() =>
-                    {
-                        return missing_capability_error(call_channel.missing_capability().unwrap_or("{}"));
-                    }
-                    Some(Err(mut error)) => {
-                        // Modern revisions report missing resources as invalid parameters.
-                        if family == RevisionFamily::Modern && error.code == error_code::RESOURCE_NOT_FOUND {
-                            error.code = error_code::INVALID_PARAMS;
-                        }
-                        return Outcome::Error { error, status: http::StatusCode::OK };
-                    }
-                }
-            }
-            content_not_found(&incoming)
-        });
+        let future =
+            Box::pin(async move { content_outcome(&incoming, &call_channel).await.sanitized().await });
         Ok(RequestTask::new(channel, future))
     }
+}
+
+/// The outcome of a request of the first service that owns the content.
+async fn content_outcome(incoming: &IncomingRequest, channel: &Arc<RequestChannel>) -> Outcome {
+    let family = incoming.peer.family();
+    let params = incoming.params.raw.clone().unwrap_or_else(RawJson::empty_object);
+    for content in &incoming.endpoint.services.content {
+        let caller = Some(Arc::clone(channel) as _);
+        let request = ContentRequest { method: &incoming.method, params: &params, caller };
+        match content.request(request).await {
+            None => {}
+            Some(Ok(raw)) => return Outcome::RawResult { raw, required: required_fields(incoming) },
+            Some(Err(_)) if family == RevisionFamily::Modern && channel.missing_capability().is_some() => {
+                return missing_capability_error(channel.missing_capability().unwrap_or("{}"));
+            }
+            Some(Err(mut error)) => {
+                // Modern revisions report missing resources as invalid parameters.
+                if family == RevisionFamily::Modern && error.code == error_code::RESOURCE_NOT_FOUND {
+                    error.code = error_code::INVALID_PARAMS;
+                }
+                return Outcome::Error { error, status: http::StatusCode::OK };
+            }
+        }
+    }
+    content_not_found(incoming)
 }
 
 /// The field of the result that holds a list.

@@ -3,13 +3,19 @@
 use bytes::Bytes;
 use http::StatusCode;
 use serde_json::{Value, json};
-use toolyard_core::{RawJson, RevisionFamily, text::join_json_lines};
+use toolyard_core::{
+    RawJson, RevisionFamily, sanitize,
+    text::{join_json_lines, sanitize_json},
+};
 use toolyard_mcp::{RequestId, RpcError, WireError, error_code};
 
 use crate::json_fields::has_field;
 
 /// Larger results are sent from their own buffer instead of being copied into the message.
 const MAX_COPIED_BYTES: usize = 16 << 10;
+
+/// Larger results are sanitized on a thread for blocking work, so that other requests do not wait.
+const MAX_INLINE_SANITIZED_BYTES: usize = 128 << 10;
 
 /// What follows the entries of a list: the ends of the list, the result and the message.
 pub(crate) const LIST_END: &str = "]}}";
@@ -99,6 +105,23 @@ impl Outcome {
         self
     }
 
+    /// The outcome of a tool or content service, without characters that deceive a reader or control a terminal.
+    pub(crate) async fn sanitized(self) -> Self {
+        match self {
+            Self::RawResult { raw, required } => Self::RawResult { raw: sanitize_raw(raw).await, required },
+            Self::RawError { raw, status } => Self::RawError { raw: sanitize_raw(raw).await, status },
+            Self::Error { error: RpcError { code, message, data }, status } => {
+                let message = sanitize(&message).0.into_owned();
+                let data = match data {
+                    Some(data) => Some(sanitize_raw(data).await),
+                    None => None,
+                };
+                Self::Error { error: RpcError { code, message, data }, status }
+            }
+            own @ (Self::Result(_) | Self::SharedTail { .. }) => own,
+        }
+    }
+
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             Self::Error { status, .. } | Self::RawError { status, .. } => *status,
@@ -153,6 +176,15 @@ fn result_chunks(id: &str, raw: RawJson, required: RequiredFields) -> MessageChu
         shared: Bytes::from_owner(SharedJson(raw)).slice(replaced_bytes..),
         tail: Bytes::from_static(b"}"),
     }
+}
+
+async fn sanitize_raw(raw: RawJson) -> RawJson {
+    if raw.get().len() <= MAX_INLINE_SANITIZED_BYTES {
+        return sanitize_json(&raw).0;
+    }
+    // Fails only if the runtime shuts down; then nobody receives the result.
+    let sanitized = tokio::task::spawn_blocking(move || sanitize_json(&raw).0).await;
+    sanitized.unwrap_or_else(|_| RawJson::empty_object())
 }
 
 pub(crate) fn missing_capability_error(missing: &str) -> Outcome {

@@ -6,14 +6,14 @@ use http::StatusCode;
 use serde_json::json;
 use toolyard_core::{
     BoxFuture, CallInputResponses, ContentBlock, ErrorKind, RawJson, RawToolError, RevisionFamily,
-    ServiceCall, ToolCallRequest, ToolError, ToolOutput,
+    ServiceCall, ToolCallRequest, ToolError, ToolOutput, sanitize, text::sanitize_json,
 };
 use toolyard_mcp::{FieldEdit, JsonObject, edit_fields, error_code, raw_field};
 
 use crate::{
     dispatch::{
         incoming_request::IncomingRequest,
-        outcome::{Outcome, invalid_request_state, missing_capability_error},
+        outcome::{Outcome, RequiredFields, invalid_request_state, missing_capability_error},
     },
     interaction::{request_channel::RequestChannel, request_task::RequestTask},
     json_fields::{each_field, text_field},
@@ -64,13 +64,14 @@ impl McpServer {
         let call = ServiceCall { request, caller: Some(Arc::clone(&channel) as _), caller_name };
         let (server, call_channel) = (Arc::clone(self), Arc::clone(&channel));
         let future: BoxFuture<'static, Outcome> = Box::pin(async move {
-            match incoming.endpoint.services.tools.call(&call).await {
+            let outcome = match incoming.endpoint.services.tools.call(&call).await {
                 Ok(output) if output.input_required => {
                     server.forward_input_requests(&incoming.scope(), &call_channel, &call.request, output)
                 }
                 Ok(output) => output_outcome(output, &call_channel.peer),
                 Err(error) => error_outcome(&error, &call_channel),
-            }
+            };
+            outcome.sanitized().await
         });
         Ok(RequestTask::new(channel, future))
     }
@@ -101,7 +102,7 @@ impl McpServer {
         let Some(sealed) = sealed else {
             return Outcome::internal_error("failed to seal requestState");
         };
-        Outcome::result(with_state(&raw, &sealed))
+        Outcome::result(with_state(&sanitize_json(&raw).0, &sealed))
     }
 }
 
@@ -159,7 +160,7 @@ fn output_outcome(output: ToolOutput, peer: &Peer) -> Outcome {
             }
         };
     }
-    Outcome::result(result.to_string())
+    Outcome::RawResult { raw: result.to_raw(), required: RequiredFields::None }
 }
 
 fn protocol_error_outcome(raw: &RawJson, family: RevisionFamily) -> Outcome {
@@ -191,7 +192,7 @@ fn error_outcome(error: &ToolError, channel: &RequestChannel) -> Outcome {
         }
         _ => {
             let hint = hint.map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
-            let text = json!([{"type": "text", "text": format!("{error}{hint}")}]);
+            let text = json!([{"type": "text", "text": sanitize(&format!("{error}{hint}")).0}]);
             let result_type =
                 if peer.family() == RevisionFamily::Modern { r#""resultType":"complete","# } else { "" };
             Outcome::result(format!(r#"{{{result_type}"content":{text},"isError":true}}"#))

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use tokio::sync::oneshot;
 use toolyard_core::{
     BoxFuture, CallInputError, CallInputKind, CallInputRequest, CallInputResponses, CallProgress, Caller,
-    RawJson, RevisionFamily,
+    RawJson, RevisionFamily, sanitize, text::sanitize_json,
 };
 use toolyard_mcp::{
     JsonObject,
@@ -155,12 +155,15 @@ impl RequestChannel {
         lock(&self.state).pending.len()
     }
 
-    /// The input requests without a response, by key.
+    /// The input requests without a response, by key, sanitized for the client.
     pub(crate) fn pending_requests(&self) -> Vec<(String, CallInputRequest)> {
         let state = lock(&self.state);
         let all = state.pending.iter().flat_map(|batch| &batch.requests);
         all.filter(|(.., response)| response.is_none())
-            .map(|(key, request, _)| (key.clone(), request.clone()))
+            .map(|(key, request, _)| {
+                let params = request.params.as_ref().map(|params| sanitize_json(params).0);
+                (key.clone(), CallInputRequest { params, ..request.clone() })
+            })
             .collect()
     }
 
@@ -264,13 +267,13 @@ impl RequestChannel {
     }
 }
 
-/// The parameters of an input request. Legacy revisions have no field for the key; a gateway with modern clients finds it
-/// here.
+/// The parameters of an input request, sanitized for the client. Legacy revisions have no field for the key; a gateway with
+/// modern clients finds it here.
 fn params_with_key(request: &CallInputRequest) -> JsonObject {
     let empty = RawJson::empty_object();
-    let params = request.params.as_ref().unwrap_or(&empty);
-    let object = JsonObject::from_raw(params);
-    if has_field(params, "_meta") {
+    let params = sanitize_json(request.params.as_ref().unwrap_or(&empty)).0;
+    let object = JsonObject::from_raw(&params);
+    if has_field(&params, "_meta") {
         return object;
     }
     object.with_object("_meta", &JsonObject::new().with_text(INPUT_KEY_META, &request.key))
@@ -327,7 +330,7 @@ impl Caller for RequestChannel {
         }
         // Progress messages exist since 2025-03-26.
         if let Some(message) = progress.message.as_ref().filter(|_| self.peer.supports("2025-03-26")) {
-            params = params.with_text("message", message);
+            params = params.with_text("message", &sanitize(message).0);
         }
         self.send(notification("notifications/progress", &params));
     }
@@ -336,7 +339,10 @@ impl Caller for RequestChannel {
         let Some(min_level) = lock(&self.state).preferences.log_level else { return };
         let level = text_field(message.get(), "level").and_then(|level| LogLevel::from_name(&level));
         if level.is_some_and(|level| level >= min_level) {
-            self.send(notification("notifications/message", &JsonObject::from_raw(message)));
+            self.send(notification(
+                "notifications/message",
+                &JsonObject::from_raw(&sanitize_json(message).0),
+            ));
         }
     }
 

@@ -12,6 +12,7 @@ mod cancellation;
 mod change_notifications;
 mod client;
 mod fast_path;
+mod hidden_text;
 mod hostile;
 mod input_requests;
 mod legacy_sse;

@@ -1,6 +1,9 @@
 //! A server on a free port, with adjustable configuration.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use serde_json::json;
 use tokio::{
@@ -98,11 +101,13 @@ impl TestServer {
 #[derive(Debug)]
 pub(crate) struct TestContent {
     pub(crate) events: broadcast::Sender<ContentEvent>,
+    /// Is part of every list and response, if set.
+    pub(crate) text: Mutex<Option<String>>,
 }
 
 impl Default for TestContent {
     fn default() -> Self {
-        Self { events: broadcast::Sender::new(16) }
+        Self { events: broadcast::Sender::new(16), text: Mutex::default() }
     }
 }
 
@@ -117,11 +122,14 @@ impl ContentService for TestContent {
     }
 
     fn list(&self, kind: ContentKind) -> BoxFuture<'_, Vec<RawJson>> {
-        let entries = match kind {
+        let mut entries = match kind {
             ContentKind::Prompts => vec![json!({"name": "a"}), json!({"name": "b"}), json!({"name": "c"})],
             ContentKind::Resources => vec![json!({"uri": "test://one", "name": "one"})],
             _ => Vec::new(),
         };
+        if let Some(text) = &*self.text.lock().unwrap() {
+            entries.push(json!({"name": text, "uri": "test://text", "description": text}));
+        }
         Box::pin(std::future::ready(entries.iter().map(RawJson::from_value).collect()))
     }
 
@@ -131,6 +139,16 @@ impl ContentService for TestContent {
     ) -> BoxFuture<'a, Option<Result<RawJson, RpcError>>> {
         Box::pin(async move {
             let params = request.params.to_value();
+            if let Some(text) = self.text.lock().unwrap().clone() {
+                return Some(match params["uri"].as_str() {
+                    Some("test://error") => {
+                        let data = Some(RawJson::from(json!({"uri": text})));
+                        Err(RpcError { code: -32002, message: text, data })
+                    }
+                    Some(uri) => Ok(RawJson::from(json!({"contents": [{"uri": uri, "text": text}]}))),
+                    None => Ok(RawJson::from(json!({"messages": [{"role": "user", "content": text}]}))),
+                });
+            }
             match (request.method, params["name"].as_str(), params["uri"].as_str()) {
                 ("prompts/get", Some("a"), _) => Some(Ok(RawJson::from(json!({"messages": []})))),
                 ("resources/read", _, Some("test://one")) => {

@@ -150,6 +150,7 @@ impl TestTools {
                 ))
             }
             "upstream" => upstream(call, caller),
+            "send_text" => return send_text(&arguments.to_value(), caller).await,
             _ => return special_outcome(call.request.tool_name.as_str()),
         })
     }
@@ -187,6 +188,47 @@ fn special_outcome(name: &str) -> Result<ToolOutput, ToolError> {
             let error = ToolError::new(ErrorKind::UnknownTool, format!("tool `{name}` does not exist"));
             return Err(error.with_hint("did you mean `echo`?"));
         }
+    })
+}
+
+/// Sends a text to the client on the path that the arguments name.
+async fn send_text(arguments: &Value, caller: &dyn Caller) -> Result<ToolOutput, ToolError> {
+    let (path, text) = (arguments["path"].as_str().unwrap(), arguments["text"].as_str().unwrap());
+    let result = json!({"content": [{"type": "text", "text": text}], "structuredContent": {text: [text]}});
+    let form = json!({"message": text, "requestedSchema": {"type": "object",
+        "properties": {text: {"type": "string", "description": text}}}});
+    Ok(match path {
+        "result" => ToolOutput::text(text),
+        "structured result" => ToolOutput::json(json!({text: text})),
+        "raw result" => raw(&result.to_string()),
+        "error" => return Err(ToolError::failed(text).with_hint(text)),
+        "unknown tool" => return Err(ToolError::new(ErrorKind::UnknownTool, text)),
+        "raw error result" => {
+            return Err(ToolError::failed("no").with_raw(RawToolError::ToolResult(result.into())));
+        }
+        "raw protocol error" => {
+            let error = json!({"code": -31999, "message": text, "data": {text: text}});
+            return Err(ToolError::failed("no").with_raw(RawToolError::Protocol(error.into())));
+        }
+        "progress" => {
+            let message = Some(text.to_owned());
+            caller.progress(&CallProgress { progress: 1.0, total: None, message });
+            ToolOutput::text("done")
+        }
+        "log" => {
+            caller.log(&RawJson::from(json!({"level": "error", "logger": text, "data": {text: text}})));
+            ToolOutput::text("done")
+        }
+        "elicitation" => {
+            let request = CallInputRequest { params: Some(form.into()), ..input_request("name") };
+            ToolOutput::text(request_values(caller, &[request]).await?)
+        }
+        "forwarded elicitation" => {
+            let request = json!({"name": {"method": "elicitation/create", "params": form}});
+            let result = json!({"resultType": "input_required", "inputRequests": request});
+            ToolOutput { input_required: true, ..raw(&result.to_string()) }
+        }
+        path => panic!("no path `{path}`"),
     })
 }
 
