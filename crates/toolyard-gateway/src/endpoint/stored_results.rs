@@ -3,7 +3,9 @@
 use std::{fmt, sync::Arc};
 
 use serde_json::{Value, json};
-use toolyard_core::{BoxFuture, RawJson, ResultPage, ResultRef, Results, ResultsError, group_digits};
+use toolyard_core::{
+    BoxFuture, RawJson, ResultPage, ResultRef, Results, ResultsError, escape_unsafe, group_digits,
+};
 use toolyard_mcp::{RpcError, error_code};
 use toolyard_mcp_server::{ContentCapabilities, ContentKind, ContentRequest, ContentService};
 
@@ -21,7 +23,7 @@ impl StoredResults {
             None => return Err(not_found(uri, "only `?offset=` may follow the reference")),
         };
         match self.0.read(&reference, offset, MAX_PAGE_BYTES).await {
-            Ok(page) => Ok(RawJson::from_value(&contents(uri, &reference, page))),
+            Ok(page) => Ok(RawJson::from_value(&contents(uri, &reference, &page))),
             Err(error @ ResultsError::NotFound(_)) => Err(not_found(uri, &error.to_string())),
             Err(error) => {
                 Err(RpcError { code: error_code::INTERNAL_ERROR, message: error.to_string(), data: None })
@@ -71,15 +73,17 @@ impl ContentService for StoredResults {
     }
 }
 
-/// A page as resource contents, followed by a line with the URI of the next page.
-fn contents(uri: &str, reference: &ResultRef, page: ResultPage) -> Value {
+/// A page as resource contents, followed by a line with the URI of the next page. Unsafe characters are escaped rather than
+/// removed, so that a client can see what a tool sent.
+fn contents(uri: &str, reference: &ResultRef, page: &ResultPage) -> Value {
     let text = |text: String| json!({"uri": uri, "mimeType": "text/plain", "text": text});
     let next = page.next.map(|next| {
         let [shown, total] = [next, page.total].map(group_digits);
         let next_uri = format!("{}?offset={next}", reference.uri());
         text(format!("[{shown} of {total} bytes so far; the next part: {next_uri}]"))
     });
-    let parts: Vec<Value> = std::iter::once(text(page.text)).chain(next).collect();
+    let parts: Vec<Value> =
+        std::iter::once(text(escape_unsafe(&page.text).into_owned())).chain(next).collect();
     json!({ "contents": parts })
 }
 

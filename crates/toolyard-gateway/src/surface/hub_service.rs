@@ -18,6 +18,7 @@ use toolyard_hub::{
 
 use super::{
     exposed_tools::{ExposedTool, ExposedTools},
+    raw_result::{sanitize_error, sanitize_output},
     search_surface_calls::{self, SearchQuery},
     search_surface_definitions,
     surface_choice::prefers_search,
@@ -166,11 +167,16 @@ impl HubService {
         request: &ToolCallRequest,
         options: &CallOptions,
     ) -> Result<ToolOutput, ToolError> {
-        match &self.journal {
+        let outcome = match &self.journal {
             None => self.hub.execute(request, options).await,
             Some((journal, owner)) => {
                 Box::pin(self.hub.execute_journaled(&**journal, owner, request, options)).await
             }
+        };
+        let results = &**self.hub.results();
+        match outcome {
+            Ok(output) => Ok(sanitize_output(output, results).await),
+            Err(error) => Err(sanitize_error(error, results).await),
         }
     }
 

@@ -4,6 +4,7 @@
 //! hub_service.rs                 HubService, which the MCP server serves
 //! exposed_tools.rs               the tools of a profile under the names that clients see
 //! definition.rs                  the definition of a tool under its exposed name
+//! raw_result.rs                  removes unsafe characters from results and stores their unchanged form
 //! surface_choice.rs              the cheaper surface for a client
 //! search_surface_definitions.rs  definitions of search_tools, describe_tool and call_tool
 //! search_surface_calls.rs        their arguments and results
@@ -12,6 +13,7 @@
 mod definition;
 mod exposed_tools;
 mod hub_service;
+mod raw_result;
 mod search_surface_calls;
 mod search_surface_definitions;
 mod surface_choice;
