@@ -219,3 +219,13 @@ fn an_unknown_path_is_answered_with_the_known_ones() {
         assert!(error.message.contains(approve), "{}", error.message);
     }
 }
+
+#[test]
+fn responses_have_no_hidden_text() {
+    let hidden = "a\u{202e}\u{1b}[2J\u{e0041}b";
+    let value = json!({"question": hidden, "end": {"answer": [hidden]}});
+    let (_, value) = parse(error::json_response(StatusCode::OK, &value));
+    assert_eq!(value, json!({"question": "ab", "end": {"answer": ["ab"]}}));
+    let (_, value) = parse(ApiError::failed("run_failed", hidden).into());
+    assert_eq!(value["error"]["message"], "ab");
+}

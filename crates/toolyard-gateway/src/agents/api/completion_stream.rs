@@ -7,6 +7,7 @@ use futures_util::stream::{self, Stream};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use toolyard_agent::{AgentError, CancelToken, RunEnd, RunUpdate};
+use toolyard_core::text::ChunkSanitizer;
 use toolyard_model::Usage;
 
 use super::{
@@ -94,6 +95,8 @@ struct CompletionChunks {
     sent_answer: String,
     /// Text that tool calls may follow. It is held back because content cannot be retracted.
     tentative: String,
+    content: ChunkSanitizer,
+    reasoning: ChunkSanitizer,
     ready: VecDeque<Bytes>,
     is_over: bool,
 }
@@ -106,6 +109,8 @@ impl CompletionChunks {
             usage: Usage::default(),
             sent_answer: String::new(),
             tentative: String::new(),
+            content: ChunkSanitizer::default(),
+            reasoning: ChunkSanitizer::default(),
             ready: VecDeque::new(),
             is_over: false,
         };
@@ -127,14 +132,14 @@ impl CompletionChunks {
         } else if *update == RunUpdate::AnswerDiscarded {
             let preamble = std::mem::take(&mut self.tentative);
             if !preamble.is_empty() {
-                self.push(&json!({"reasoning_content": preamble}), None);
+                self.push_reasoning(&preamble);
             }
             // What was sent cannot be retracted; the next answer starts a new paragraph.
             if !std::mem::take(&mut self.sent_answer).is_empty() {
                 self.push(&json!({"content": "\n\n"}), None);
             }
         } else if let Some(line) = progress_line(update) {
-            self.push(&json!({"reasoning_content": line}), None);
+            self.push_reasoning(&line);
         }
     }
 
@@ -170,8 +175,15 @@ impl CompletionChunks {
     fn push_content(&mut self, text: &str) {
         if !text.is_empty() {
             self.sent_answer.push_str(text);
+            // The client gets it without unsafe characters; the final text is compared with what the model sent.
+            let text = self.content.sanitize(text);
             self.push(&json!({"content": text}), None);
         }
+    }
+
+    fn push_reasoning(&mut self, text: &str) {
+        let text = self.reasoning.sanitize(text);
+        self.push(&json!({"reasoning_content": text}), None);
     }
 
     fn push(&mut self, delta: &Value, finish_reason: Option<&str>) {

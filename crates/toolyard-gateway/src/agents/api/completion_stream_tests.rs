@@ -117,3 +117,15 @@ fn a_failed_run_sends_an_error_and_ends_the_stream() {
     assert!(others[0].contains(r#"{"error":{"message":"nothing worked (run 01J)""#), "{others:?}");
     assert_eq!(others[1], "[DONE]");
 }
+
+#[test]
+fn a_streamed_answer_has_no_hidden_text() {
+    let mut chunks = chunks(false);
+    chunks.push_update(&RunUpdate::ReasoningDelta { text: "think\u{e0041}\u{1b}[2J".to_owned() });
+    let pieces = ["It is\u{202e} ", "👩", "\u{200d}💻\u{e0041}", "."];
+    pieces.iter().for_each(|text| chunks.push_update(&delta(text)));
+    chunks.finish(answered(&pieces.concat()));
+    let (text, others) = read(&mut chunks);
+    assert_eq!(text, "It is 👩\u{200d}💻.");
+    assert!(others[0].contains(r#""reasoning_content":"think[2J""#), "{others:?}");
+}

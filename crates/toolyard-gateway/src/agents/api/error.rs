@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode};
 use serde_json::{Value, json};
 use toolyard_agent::AgentError;
-use toolyard_core::{JournalError, redact};
+use toolyard_core::{JournalError, RawJson, redact, sanitize, text::sanitize_json};
 use toolyard_mcp_server::RouteResponse;
 
 use crate::agents::{active_runs::StartError, config::AgentLookupError, idempotency::IdempotencyError};
@@ -53,7 +53,8 @@ impl ApiError {
 
     pub(super) fn to_json(&self) -> Value {
         let Self { kind, message, param, code, .. } = self;
-        json!({"error": {"message": redact(message), "type": kind, "param": param, "code": code}})
+        let message = redact(message);
+        json!({"error": {"message": sanitize(&message).0, "type": kind, "param": param, "code": code}})
     }
 }
 
@@ -122,6 +123,12 @@ impl From<IdempotencyError> for ApiError {
     }
 }
 
+/// A response without unsafe characters: questions, plans and answers come from clients, tools and models.
 pub(super) fn json_response(status: StatusCode, value: &Value) -> RouteResponse {
-    RouteResponse::json(status, Bytes::from(value.to_string()))
+    RouteResponse::json(status, Bytes::from(sanitized_json(value)))
+}
+
+/// The JSON text of a value, without unsafe characters.
+pub(super) fn sanitized_json(value: &Value) -> String {
+    sanitize_json(&RawJson::from_value(value)).0.get().to_owned()
 }

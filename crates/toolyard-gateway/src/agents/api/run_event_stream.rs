@@ -6,8 +6,9 @@ use bytes::Bytes;
 use futures_util::{Stream, stream};
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 use toolyard_agent::{RunEnd, RunEvent, RunUpdate, replay_updates};
-use toolyard_core::RunId;
+use toolyard_core::{RunId, text::ChunkSanitizer};
 
+use super::error::sanitized_json;
 use crate::agents::active_runs::ActiveRuns;
 
 /// How often the log is polled if this process does not drive the run.
@@ -25,6 +26,7 @@ pub(super) fn run_events(
         next_number: from_number,
         ready: VecDeque::new(),
         live: None,
+        encoder: UpdateEncoder::default(),
         is_over: false,
     };
     stream::unfold(reader, |mut reader| async move {
@@ -41,6 +43,7 @@ struct RunEventReader {
     ready: VecDeque<Bytes>,
     /// Updates of the run, if this process drives it.
     live: Option<Receiver<Arc<RunUpdate>>>,
+    encoder: UpdateEncoder,
     is_over: bool,
 }
 
@@ -100,17 +103,63 @@ impl RunEventReader {
             self.is_over =
                 matches!(event, RunEvent::Ended { end } if !matches!(end, RunEnd::Suspended { .. }));
         }
-        self.ready.extend(encode(update));
+        self.ready.extend(self.encoder.encode(update));
     }
 }
 
-/// An update as a server-sent event. Logged events have their number as id, so that a client can resume after them.
-fn encode(update: &RunUpdate) -> Option<Bytes> {
-    let data = serde_json::to_value(update).ok()?;
-    let (id, name) = match update {
-        RunUpdate::Event { number, .. } => (format!("id: {number}\n"), data.pointer("/event/event")),
-        _ => (String::new(), data.get("update")),
-    };
-    let name = name.and_then(serde_json::Value::as_str).unwrap_or("update");
-    Some(Bytes::from(format!("{id}event: {name}\ndata: {data}\n\n")))
+/// Encodes updates as server-sent events without unsafe characters.
+#[derive(Debug, Default)]
+struct UpdateEncoder {
+    answer: ChunkSanitizer,
+    reasoning: ChunkSanitizer,
+}
+
+impl UpdateEncoder {
+    /// An update as a server-sent event. Logged events have their number as id, so that a client can resume after them.
+    fn encode(&mut self, update: &RunUpdate) -> Option<Bytes> {
+        let data = match update {
+            RunUpdate::AnswerDelta { text, tentative } => {
+                let text = self.answer.sanitize(text);
+                serde_json::to_value(RunUpdate::AnswerDelta { text, tentative: *tentative })
+            }
+            RunUpdate::ReasoningDelta { text } => {
+                serde_json::to_value(RunUpdate::ReasoningDelta { text: self.reasoning.sanitize(text) })
+            }
+            other => serde_json::to_value(other),
+        };
+        let data = data.ok()?;
+        let (id, name) = match update {
+            RunUpdate::Event { number, .. } => (format!("id: {number}\n"), data.pointer("/event/event")),
+            _ => (String::new(), data.get("update")),
+        };
+        let name = name.and_then(serde_json::Value::as_str).unwrap_or("update");
+        let is_delta = matches!(update, RunUpdate::AnswerDelta { .. } | RunUpdate::ReasoningDelta { .. });
+        // The beginning of a piece can only be judged with the end of the one before.
+        let text = if is_delta { data.to_string() } else { sanitized_json(&data) };
+        Some(Bytes::from(format!("{id}event: {name}\ndata: {text}\n\n")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn updates_have_no_hidden_text() {
+        let mut encoder = UpdateEncoder::default();
+        let hidden = "a\u{202e}\u{1b}[2J\u{e0041}b";
+        let updates = [
+            RunUpdate::StepProgress { step: "s".to_owned(), message: hidden.to_owned() },
+            RunUpdate::AnswerDelta { text: hidden.to_owned(), tentative: false },
+            RunUpdate::ReasoningDelta { text: hidden.to_owned() },
+        ];
+        for update in &updates {
+            let event = String::from_utf8(encoder.encode(update).unwrap().to_vec()).unwrap();
+            let data = event.split_once("data: ").unwrap().1;
+            let data: serde_json::Value = serde_json::from_str(data).unwrap();
+            let text = data["message"].as_str().or(data["text"].as_str()).unwrap();
+            assert!(text.starts_with('a') && text.ends_with('b'), "{event}");
+            assert_eq!(toolyard_core::find_unsafe(text), [], "{event}");
+        }
+    }
 }
