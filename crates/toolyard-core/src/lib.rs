@@ -48,7 +48,7 @@
 //! | serving a set of tools | [`ToolService`], [`Catalogue`], [`ServiceCall`] |
 //! | selecting tools | [`ToolPattern`], [`EffectiveHints`], [`CapabilityTable`] |
 //! | JSON as text | [`RawJson`] (unchanged bytes, cheap clones), [`JsonCursor`] (one validating pass) |
-//! | secrets | [`redact()`], [`redact_json`] |
+//! | secrets | [`redact()`], [`redact_json`], [`SecretValues`] |
 //! | unsafe characters | [`sanitize`], [`escape_unsafe`], [`find_unsafe`], [`text::sanitize_json`], module [`text`] |
 //! | ports | [`Journal`], [`RunLog`], [`Approvals`], [`Audit`], [`History`], [`PastRequests`], [`Results`], [`ResultShapes`], [`Servers`], [`Conversations`], [`Synthesizer`] |
 //!
@@ -92,7 +92,7 @@ pub use ports::{
     storage_error::StorageError,
     synthesizer::{SynthesisError, SynthesisInput, SynthesisRequest, Synthesizer},
 };
-pub use redact::{redact, redact_json};
+pub use redact::{SecretValues, redact, redact_json};
 pub use text::{UnsafeKind, UnsafeSpan, escape_unsafe, find_unsafe, is_attack, is_visible, sanitize};
 pub use tool::{
     call::{CallContext, ToolCallRequest, process_tag},

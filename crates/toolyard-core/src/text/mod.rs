@@ -9,4 +9,5 @@ pub use unsafe_characters::{
     ChunkEscaper, ChunkSanitizer, UnsafeKind, UnsafeSpan, escape_unsafe, find_unsafe, is_attack, is_visible,
     sanitize,
 };
+pub(crate) use untrusted_json::each_json_string;
 pub use untrusted_json::{escape_json, sanitize_json};
