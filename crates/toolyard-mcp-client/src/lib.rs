@@ -37,6 +37,7 @@ mod pinning;
 mod process_guard;
 mod sanitize;
 mod secret_text;
+mod server_secrets;
 mod session;
 mod sync;
 mod transport;
@@ -67,6 +68,7 @@ pub use crate::{
     },
     process_guard::guard::{GuardProgram, run_guard},
     secret_text::SecretText,
+    server_secrets::ServerSecrets,
     session::{
         elicitation::{ElicitationForm, FormError, FormField, declined_elicitation},
         error::RequestError,

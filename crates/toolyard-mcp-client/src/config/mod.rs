@@ -38,6 +38,7 @@ pub use import_plan::{
 };
 pub use oauth_settings::OauthSettings;
 pub use secrets::ExtractedSecret;
+pub(crate) use secrets::secret_part;
 pub use server::{HttpKind, McpServerConfig, ToolFilter, TransportConfig};
 pub use server_name::{MAX_NAME_LENGTH, NameError, check_server_name, suggest_server_name, unique_name};
 pub use settings::{RevisionSetting, ServerSettings, TransportSetting};

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt};
 use toolyard_core::{ContentHash, RawJson, redact, redact_json};
 
 use super::{
-    ServerSettings,
+    McpServerConfig, ServerSettings, TransportConfig,
     redacted::safe_preview,
     template::{Piece, Template},
     value_syntax::{is_http_url, is_variable_name, to_variable_name},
@@ -55,6 +55,71 @@ pub(super) fn extract_secrets(settings: &mut ServerSettings, server: &str) -> Ve
     }
     extractor.extract_from_arguments(&mut settings.args);
     extractor.found
+}
+
+impl McpServerConfig {
+    /// The settings that have a key and a value, with references resolved: variables, headers, options, parts of URLs. Any
+    /// of them may be a secret.
+    pub(crate) fn named_values(&self, lookup: impl Fn(&str) -> Option<String>) -> Vec<(String, String)> {
+        // References that cannot be resolved have no value, and the server cannot start.
+        let Ok(resolved) = self.resolve(lookup) else { return Vec::new() };
+        let mut values: Vec<(String, String)> = Vec::new();
+        let mut urls: Vec<String> = Vec::new();
+        for transport in std::iter::once(resolved.transport).chain(resolved.program) {
+            match transport {
+                TransportConfig::Stdio { args, env, .. } => {
+                    values.extend(named_arguments(&args));
+                    urls.extend(args.into_iter().filter(|text| is_http_url(text)));
+                    values.extend(env);
+                }
+                TransportConfig::Http { url, headers, .. } => {
+                    urls.push(url);
+                    values.extend(headers);
+                }
+            }
+        }
+        let client_secret = resolved.oauth.and_then(|oauth| oauth.client_secret);
+        values.extend(client_secret.map(|secret| ("client_secret".to_owned(), secret)));
+        urls.extend(values.iter().map(|(_, value)| value.clone()).filter(|value| value.contains("://")));
+        for url in urls.iter().filter_map(|url| url::Url::parse(url).ok()) {
+            values.extend(url.password().map(|password| ("password".to_owned(), password.to_owned())));
+            values.extend(url.query_pairs().into_owned());
+        }
+        values
+    }
+}
+
+/// The arguments that have a name: `--name value`, `--name=value`, `NAME=value`, `Name: value`.
+fn named_arguments(arguments: &[String]) -> Vec<(String, String)> {
+    let mut previous = "";
+    let mut named = Vec::new();
+    for text in arguments {
+        let is_option_value = previous.starts_with('-') && !previous.contains('=') && !text.starts_with('-');
+        if is_option_value {
+            named.push((previous.trim_start_matches('-').to_owned(), text.clone()));
+        }
+        named.extend(split_assignment(text).map(|(_, key, value)| (key.to_owned(), value.to_owned())));
+        previous = text;
+    }
+    named
+}
+
+/// The secret in the value of a key, without an authorization scheme; none if the value is no secret. Unlike
+/// [`extract_secrets`], this spares paths, addresses and identifiers, which are part of ordinary results.
+pub(crate) fn secret_part<'v>(key: &str, value: &'v str) -> Option<&'v str> {
+    const PUBLIC_WORDS: [&str; 12] =
+        ["id", "ids", "name", "url", "uri", "path", "dir", "file", "host", "project", "version", "commit"];
+    let (_, bare) = split_scheme(value);
+    let last = key.rsplit(['_', '-', '.']).next().unwrap_or_default();
+    let is_location = bare.starts_with(['/', '~', '.']) || bare.contains("://") || bare.contains(":\\");
+    let is_public = is_location || PUBLIC_WORDS.iter().any(|word| last.eq_ignore_ascii_case(word));
+    let is_secret = has_alphanumeric(bare)
+        && !is_flag_value(bare)
+        && (names_secret_value(key, bare)
+            || is_redacted_under(key, value)
+            || redact(value) != value
+            || !is_public && has_long_token(bare));
+    is_secret.then_some(bare)
 }
 
 struct SecretExtractor<'a> {

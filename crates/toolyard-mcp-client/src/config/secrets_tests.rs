@@ -172,3 +172,40 @@ fn schemes_and_references_are_kept() {
     assert_eq!(extracted_header("Accept", "application/json"), "application/json");
     assert_eq!(extracted_header("X-MCP-Toolsets", "repos,issues"), "repos,issues");
 }
+
+#[test]
+fn values_that_results_may_contain_are_no_secrets() {
+    let token = "a1b2c3d4e5f6a7b8c9d0";
+    for (key, value) in [
+        ("MODE", "production"),
+        ("DATA", "/srv/a1b2c3d4e5f6a7b8c9d0"),
+        ("PROJECT_ID", token),
+        ("SITE", "https://example.org/a1b2c3d4e5f6a7b8c9d0"),
+        ("DEBUG_TOKENS", "true"),
+    ] {
+        assert_eq!(secret_part(key, value), None, "{key}");
+    }
+    for (key, value, secret) in [
+        ("API_KEY", "zebra crossing", "zebra crossing"),
+        ("Authorization", "Bearer zebra-crossing", "zebra-crossing"),
+        ("ACCESS", token, token),
+        ("password", "swordfish", "swordfish"),
+    ] {
+        assert_eq!(secret_part(key, value), Some(secret), "{key}");
+    }
+}
+
+#[test]
+fn options_headers_and_parts_of_urls_have_names() {
+    let settings = |toml: &str| -> Vec<(String, String)> {
+        let settings: ServerSettings = toml::from_str(toml).unwrap();
+        let config = settings.into_config("s", std::path::Path::new("/")).unwrap();
+        config.named_values(|name| (name == "VAR").then(|| "resolved".to_owned()))
+    };
+    let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+    let values =
+        settings("command = 'x'\nargs = ['--api-key', 'one', '--flag=two', 'plain']\nenv = { E = '${VAR}' }");
+    assert_eq!(values, [pair("api-key", "one"), pair("flag", "two"), pair("E", "resolved")]);
+    let values = settings("url = 'https://u:word@h/mcp?token=three'\nheaders = { X = 'four' }");
+    assert_eq!(values, [pair("X", "four"), pair("password", "word"), pair("token", "three")]);
+}

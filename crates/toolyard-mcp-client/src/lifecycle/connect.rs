@@ -17,6 +17,7 @@ use crate::{
         connect_error::ConnectError,
         handshake::{Handshake, handshake, http_handshake, initialize},
     },
+    server_secrets::ServerSecrets,
     session::{
         change_listener::{ChangeFilter, listen_for_changes},
         handle::Session,
@@ -69,6 +70,8 @@ pub struct ConnectOptions {
     pub input: Arc<dyn InputHandler>,
     /// The HTTP client that servers share; a new one if absent.
     pub client: Option<reqwest::Client>,
+    /// Redacted in what the server sends, apart from lists.
+    pub secrets: Arc<ServerSecrets>,
 }
 
 impl ConnectOptions {
@@ -81,6 +84,7 @@ impl ConnectOptions {
             limits: WireLimits::default(),
             input: Arc::new(NoInputHandler),
             client: None,
+            secrets: Arc::default(),
         }
     }
 
@@ -237,12 +241,14 @@ impl OpeningSession {
         transport: Box<dyn Transport>,
         messages: mpsc::Receiver<ServerMessage>,
     ) -> Self {
+        requests.in_flight.set_secrets(Arc::clone(&options.secrets));
         let inner = Arc::new(SessionInner {
             server: options.server.clone(),
             requests,
             transport,
             protocol: ArcSwap::from_pointee(ProtocolContext::modern(options.input.capabilities())),
             input: Arc::clone(&options.input),
+            secrets: Arc::clone(&options.secrets),
             limits: options.limits,
             resource_updates: broadcast::Sender::new(MAX_QUEUED_UPDATES),
         });

@@ -15,6 +15,7 @@ use crate::{
     lifecycle::{connect::ConnectTarget, connect_error::ConnectError},
     pinning::{NameUser, ServerCache},
     process_guard::guard::GuardProgram,
+    server_secrets::{RecordedTokens, ServerSecrets},
     session::input_handler::InputHandler,
     transport::{
         error::TransportError,
@@ -102,13 +103,14 @@ impl Host {
         &self,
         config: &McpServerConfig,
         stderr_tail: &Arc<StderrTail>,
+        secrets: &Arc<ServerSecrets>,
     ) -> Result<ConnectTarget, ConnectError> {
         let resolved = config
             .resolve(|name| self.host_environment.variable(name))
             .map_err(|error| ConnectError::Configuration(error.to_string()))?;
-        let target = self.transport_target(config, resolved.transport, stderr_tail)?;
+        let target = self.transport_target(config, resolved.transport, stderr_tail, secrets)?;
         let Some(program) = resolved.program else { return Ok(target) };
-        match (target, self.transport_target(config, program, stderr_tail)?) {
+        match (target, self.transport_target(config, program, stderr_tail, secrets)?) {
             (ConnectTarget::Http(target, kind), ConnectTarget::Stdio(launch)) => {
                 Ok(ConnectTarget::HttpWithProcess(launch, target, kind))
             }
@@ -122,6 +124,7 @@ impl Host {
         config: &McpServerConfig,
         transport: TransportConfig,
         stderr_tail: &Arc<StderrTail>,
+        secrets: &Arc<ServerSecrets>,
     ) -> Result<ConnectTarget, ConnectError> {
         match transport {
             TransportConfig::Stdio { command, args, env, inherit, cwd } => {
@@ -136,7 +139,8 @@ impl Host {
             TransportConfig::Http { url, headers, kind } => {
                 let mut target = HttpTarget::new(&url, headers)?;
                 if let Some(authorizer) = self.host_environment.authorizer(config) {
-                    target = target.with_authorizer(authorizer);
+                    let secrets = Arc::clone(secrets);
+                    target = target.with_authorizer(Arc::new(RecordedTokens { authorizer, secrets }));
                 }
                 Ok(ConnectTarget::Http(target, kind))
             }
@@ -148,6 +152,18 @@ impl Host {
         let names = config.variables().into_iter();
         let secret_names = names.filter(|name| !INHERITED_VARIABLES.contains(&name.as_str()));
         secret_names.filter_map(|name| self.host_environment.variable(&name)).collect()
+    }
+
+    /// The settings of a server that may be secrets, and the variables that they refer to.
+    pub(super) fn possible_secrets(&self, config: &McpServerConfig) -> ServerSecrets {
+        let mut settings = config.named_values(|name| self.host_environment.variable(name));
+        let names = config.variables().into_iter();
+        let names = names.filter(|name| !INHERITED_VARIABLES.contains(&name.as_str()));
+        settings.extend(names.filter_map(|name| {
+            let value = self.host_environment.variable(&name)?;
+            Some((name, value))
+        }));
+        ServerSecrets::new(settings)
     }
 
     pub(super) fn http_client(&self) -> Result<reqwest::Client, TransportError> {

@@ -23,6 +23,7 @@ use crate::{
         subscriptions::ResourceSubscriptions,
     },
     pinning::{CacheError, CachedServer, ToolApprovals},
+    server_secrets::ServerSecrets,
     session::{handle::Session, server_messages::SessionStatus},
     sync::lock,
     transport::stdio::stderr_tail::StderrTail,
@@ -39,6 +40,7 @@ pub struct ManagedServer {
     pub(super) host: Arc<Host>,
     pub(super) shared: Arc<ManagerShared>,
     stderr_tail: Arc<StderrTail>,
+    secrets: Arc<ServerSecrets>,
     pub(super) state: Mutex<ManagedState>,
     /// Serializes reading and recording of lists.
     pub(super) refresh_lock: tokio::sync::Mutex<()>,
@@ -86,10 +88,19 @@ impl ManagedServer {
             content: Arc::new(content),
             subscriptions: ResourceSubscriptions::default(),
         };
-        let stderr_tail = Arc::new(StderrTail::new(STDERR_TAIL_BYTES, host.secrets_of(&config)));
+        let secrets = Arc::new(host.possible_secrets(&config));
+        let stderr_tail = StderrTail::new(STDERR_TAIL_BYTES, host.secrets_of(&config));
+        let stderr_tail = Arc::new(stderr_tail.with_server_secrets(Arc::clone(&secrets)));
         let refresh_lock = tokio::sync::Mutex::default();
-        let server =
-            Arc::new(Self { config, host, shared, stderr_tail, state: Mutex::new(state), refresh_lock });
+        let server = Arc::new(Self {
+            config,
+            host,
+            shared,
+            stderr_tail,
+            secrets,
+            state: Mutex::new(state),
+            refresh_lock,
+        });
         server.register_tools();
         server
     }
@@ -198,13 +209,14 @@ impl ManagedServer {
     async fn start_session(self: &Arc<Self>) -> Result<(Arc<Session>, SessionStatus), ConnectError> {
         // Two instances of a server could conflict, and the old one may still respond at the URL.
         self.wait_until_closed().await;
-        let target = self.host.connect_target(&self.config, &self.stderr_tail)?;
+        let target = self.host.connect_target(&self.config, &self.stderr_tail, &self.secrets)?;
         let options = ConnectOptions {
             server: self.config.id.clone(),
             revision_family: self.revision_family(),
             startup_timeout: self.config.startup_timeout,
             limits: self.host.limits,
             input: Arc::clone(&self.host.input),
+            secrets: Arc::clone(&self.secrets),
             client: match &target {
                 ConnectTarget::Http(..) | ConnectTarget::HttpWithProcess(..) => {
                     Some(self.host.http_client()?)

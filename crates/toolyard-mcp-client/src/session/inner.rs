@@ -8,6 +8,7 @@ use toolyard_core::{Caller, ExtendableDeadline, RawJson, RevisionFamily, SourceI
 use toolyard_mcp::{JsonObject, WireLimits, jsonrpc};
 
 use crate::{
+    server_secrets::ServerSecrets,
     session::{error::RequestError, input_handler::InputHandler, protocol_context::ProtocolContext},
     transport::{
         error::TransportError,
@@ -28,6 +29,8 @@ pub(crate) struct SessionInner {
     pub(crate) transport: Box<dyn Transport>,
     pub(crate) protocol: ArcSwap<ProtocolContext>,
     pub(crate) input: Arc<dyn InputHandler>,
+    /// Redacted in results, errors and messages.
+    pub(crate) secrets: Arc<ServerSecrets>,
     pub(crate) limits: WireLimits,
     /// URIs of resources that changed.
     pub(crate) resource_updates: broadcast::Sender<String>,
@@ -116,7 +119,12 @@ impl SessionInner {
             _ => response.await,
         };
         guard.is_answered = true;
-        Ok(response??)
+        match response? {
+            // Names and URIs in lists must stay what the server calls them.
+            Ok(result) if method.ends_with("/list") => Ok(result),
+            Ok(result) => Ok(self.secrets.redact_result(result).await),
+            Err(error) => Err(self.secrets.redact_error(error.into())),
+        }
     }
 
     pub(crate) async fn notify(&self, method: &'static str, fields: JsonObject) {

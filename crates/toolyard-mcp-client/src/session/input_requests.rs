@@ -43,6 +43,7 @@ impl SessionInner {
         params: Option<RawJson>,
         related_request: Option<u64>,
     ) -> Result<RawJson, RpcError> {
+        let params = params.map(|params| self.secrets.redact_params(&params));
         const FINISHED: &str = "the call that this request belongs to is finished";
         let (caller, call) = match self.requests.in_flight.recipient(related_request) {
             Recipient::Caller(caller, call) => (caller, call),

@@ -6,7 +6,7 @@ use std::{
     future::Future,
     pin::pin,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::Duration,
@@ -20,6 +20,7 @@ use toolyard_core::{CallProgress, Caller, ExtendableDeadline, RawJson};
 use toolyard_mcp::Progress;
 
 use crate::{
+    server_secrets::ServerSecrets,
     sync::lock,
     transport::requests::recipient::{OriginKey, RecipientDecision, decide_recipient},
 };
@@ -30,7 +31,11 @@ const CANCEL_GRACE: Duration = Duration::from_secs(60);
 const MAX_ABANDONED_CALLS: usize = 64;
 
 #[derive(Debug, Default)]
-pub(crate) struct InFlightRequests(Mutex<InFlightState>);
+pub(crate) struct InFlightRequests {
+    state: Mutex<InFlightState>,
+    /// Redacted in progress and log messages.
+    secrets: OnceLock<Arc<ServerSecrets>>,
+}
 
 #[derive(Debug, Default)]
 struct InFlightState {
@@ -72,15 +77,21 @@ pub(crate) enum Recipient {
 }
 
 impl InFlightRequests {
+    /// Sets the secrets to redact, once.
+    pub(crate) fn set_secrets(&self, secrets: Arc<ServerSecrets>) {
+        // A connection belongs to one server.
+        let _ = self.secrets.set(secrets);
+    }
+
     pub(crate) fn insert(&self, id: u64, origin: RequestOrigin) -> Arc<InFlightRequest> {
         let request = Arc::new(InFlightRequest::new(origin));
-        lock(&self.0).requests.insert(id, Arc::clone(&request));
+        lock(&self.state).requests.insert(id, Arc::clone(&request));
         request
     }
 
     /// Ends a request that was answered or abandoned.
     pub(crate) fn remove(&self, id: u64, is_answered: bool) {
-        let mut state = lock(&self.0);
+        let mut state = lock(&self.state);
         let Some(request) = state.requests.remove(&id) else { return };
         if let (OriginKey::Caller(session), false) = (request.origin.key(), is_answered) {
             if state.abandoned.len() == MAX_ABANDONED_CALLS {
@@ -102,13 +113,19 @@ impl InFlightRequests {
     ) -> bool {
         match method {
             "notifications/progress" => {
-                let progress = Progress::read(params);
-                let request = progress.token.and_then(|id| lock(&self.0).requests.get(&id).cloned());
+                let mut progress = Progress::read(params);
+                if let Some(secrets) = self.secrets.get() {
+                    progress.message = progress.message.map(|message| secrets.redact(message));
+                }
+                let request = progress.token.and_then(|id| lock(&self.state).requests.get(&id).cloned());
                 request.inspect(|request| request.handle_progress(progress)).is_some()
             }
             "notifications/message" => match self.recipient(related_request) {
                 Recipient::Caller(caller, _) => {
-                    caller.log(params);
+                    match self.secrets.get() {
+                        Some(secrets) => caller.log(&secrets.redact_params(params)),
+                        None => caller.log(params),
+                    }
                     true
                 }
                 _ => false,
@@ -119,7 +136,7 @@ impl InFlightRequests {
 
     /// Who a message is for that came on the stream of a request, or on a stream shared by all.
     pub(crate) fn recipient(&self, related_request: Option<u64>) -> Recipient {
-        let mut state = lock(&self.0);
+        let mut state = lock(&self.state);
         while state.abandoned.front().is_some_and(|(_, since)| since.elapsed() > CANCEL_GRACE) {
             state.abandoned.pop_front();
         }
@@ -143,7 +160,7 @@ impl InFlightRequests {
     }
 
     pub(crate) fn count(&self) -> usize {
-        lock(&self.0).requests.len()
+        lock(&self.state).requests.len()
     }
 }
 

@@ -1,11 +1,17 @@
 //! The end of a server's stderr, kept in a fixed amount of memory and sanitized when read.
 
-use std::{collections::VecDeque, fmt, iter::Peekable, str::Chars, sync::Mutex};
+use std::{
+    collections::VecDeque,
+    fmt,
+    iter::Peekable,
+    str::Chars,
+    sync::{Arc, Mutex},
+};
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 use toolyard_core::{redact, sanitize};
 
-use crate::sync::lock;
+use crate::{server_secrets::ServerSecrets, sync::lock};
 
 const DEFAULT_TAIL_BYTES: usize = 16 << 10;
 const READ_CHUNK_BYTES: usize = 4 << 10;
@@ -18,6 +24,7 @@ const REDACTED: &str = "[redacted:environment]";
 pub struct StderrTail {
     limit: usize,
     secrets: Vec<String>,
+    server_secrets: Arc<ServerSecrets>,
     buffer: Mutex<TailBuffer>,
 }
 
@@ -42,7 +49,14 @@ impl StderrTail {
         secrets.retain(|secret| secret.len() >= MIN_SECRET_BYTES);
         // Longest first, because one may contain another.
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-        Self { limit, secrets, buffer: Mutex::default() }
+        Self { limit, secrets, server_secrets: Arc::default(), buffer: Mutex::default() }
+    }
+
+    /// Redacts the secrets of a server's settings, too.
+    #[must_use]
+    pub fn with_server_secrets(mut self, server_secrets: Arc<ServerSecrets>) -> Self {
+        self.server_secrets = server_secrets;
+        self
     }
 
     /// The text, without control characters and secrets.
@@ -101,7 +115,7 @@ impl StderrTail {
                 text = text.replace(secret.as_str(), REDACTED);
             }
         }
-        redact(&text).into_owned()
+        redact(&self.server_secrets.redact(text)).into_owned()
     }
 }
 
