@@ -80,10 +80,7 @@ pub async fn load(settings: SkillSettings<'_>) -> LoadedSkills {
 }
 
 async fn load_within(settings: SkillSettings<'_>, describe_timeout: Duration) -> LoadedSkills {
-    let environment = Arc::new(ProgramEnvironment {
-        variables: settings.environment,
-        working_directory: settings.working_directory,
-    });
+    let environment = Arc::new(ProgramEnvironment::new(settings.environment, settings.working_directory));
     let folders = settings.folders;
     // Joining fails only when the runtime shuts down.
     let (found, rejected) = tokio::task::spawn_blocking(move || scan_all(&folders)).await.unwrap_or_default();

@@ -29,7 +29,7 @@ pub use files::SkillFileError;
 pub use instructions::SkillTool;
 pub use load::{LoadedSkills, SkillSettings, SkillStatus, load};
 pub use manifest::{FrontmatterError, Manifest, ManifestError};
-pub use program::MemoryDescriptionCache;
+pub use program::{MemoryDescriptionCache, SKILL_FOLDER_VARIABLE};
 pub use scan::{
     RejectReason, RejectedSkill, ScanReport, ShadowedSkill, Skill, SkillFolder, SkillScope, scan,
 };

@@ -14,4 +14,5 @@ mod program_tool;
 
 pub use description_cache::MemoryDescriptionCache;
 pub(super) use discovery::{DescribeRequest, DescribeResult, describe_all};
+pub use process::SKILL_FOLDER_VARIABLE;
 pub(super) use program_tool::{Program, ProgramEnvironment, ProgramTool, file_name};

@@ -23,6 +23,9 @@ const OUTPUT_GRACE: Duration = Duration::from_millis(200);
 /// The size of the end of stderr that is kept for error messages.
 const STDERR_TAIL_BYTES: usize = 8 << 10;
 
+/// The variable in which every program finds the folder of its skill. Programs that it starts inherit it.
+pub const SKILL_FOLDER_VARIABLE: &str = "TOOLYARD_SKILL_DIR";
+
 /// One run of a program: its input, environment and limits.
 pub(super) struct ProcessSpec<'a> {
     pub(super) program: &'a Path,
@@ -77,7 +80,7 @@ async fn start(spec: &ProcessSpec<'_>) -> io::Result<Child> {
         .current_dir(spec.working_directory)
         .env_clear()
         .envs(spec.environment.iter().map(|(name, value)| (name, value)))
-        .env("TOOLYARD_SKILL_DIR", spec.skill_folder)
+        .env(SKILL_FOLDER_VARIABLE, spec.skill_folder)
         // Compiled files in the folder would count as a change of the skill.
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .stdin(Stdio::piped())

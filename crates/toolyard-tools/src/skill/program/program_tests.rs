@@ -22,12 +22,12 @@ fn fixture(script: &str) -> Fixture {
     let path = root.path().join("program");
     fs::write(&path, script).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-    let variables =
-        vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned()), ("GIVEN".to_owned(), "yes".to_owned())];
+    let variables = [("PATH", "/usr/bin:/bin"), ("GIVEN", "yes"), ("NOTES_API_KEY", "zebra \"crossing\"")];
+    let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
     let program = Program {
         path,
         skill_folder: root.path().to_owned(),
-        environment: Arc::new(ProgramEnvironment { variables, working_directory: root.path().to_owned() }),
+        environment: Arc::new(ProgramEnvironment::new(variables, root.path().to_owned())),
         trusted_content: None,
     };
     let tool = ProgramTool::new(ToolSpec::new("t", ""), Arc::new(program));
@@ -216,6 +216,16 @@ async fn programs_see_only_the_configured_environment() {
     let skill_folder = program.root.path().display();
     let output = program.call(json!({})).await.unwrap();
     assert_eq!(output.to_text(), format!("none|yes|{skill_folder}|{}", folder.display()));
+}
+
+#[tokio::test]
+async fn secrets_of_the_environment_are_redacted_in_results_and_errors() {
+    let output = shell(r#"echo '{"key": "zebra \"crossing\""}'"#).call(json!({})).await.unwrap();
+    assert_eq!(output.to_json(), json!({"key": "[redacted:environment]"}));
+    for script in [r#"echo "$NOTES_API_KEY" >&2; exit 3"#, r#"echo "$NOTES_API_KEY""#] {
+        let error = shell(script).call(json!({})).await.unwrap_err().to_string();
+        assert!(error.contains("[redacted:environment]") && !error.contains("zebra"), "{error}");
+    }
 }
 
 #[tokio::test]

@@ -2,14 +2,14 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::Instant,
 };
 
 use serde_json::Value;
 use toolyard_core::{
-    BoxFuture, CallContext, ContentHash, ErrorKind, RawJson, Tool, ToolCallRequest, ToolError, ToolOutput,
-    ToolSpec, sanitize,
+    BoxFuture, CallContext, ContentHash, ErrorKind, RawJson, SecretValues, Tool, ToolCallRequest, ToolError,
+    ToolOutput, ToolSpec, sanitize,
 };
 
 use super::{
@@ -29,10 +29,32 @@ const MAX_DESCRIPTION_BYTES: usize = 1 << 20;
 const MAX_STDERR_LINES: usize = 10;
 
 /// The environment of programs; nothing is inherited from this process.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(in crate::skill) struct ProgramEnvironment {
-    pub(in crate::skill) variables: Vec<(String, String)>,
-    pub(in crate::skill) working_directory: PathBuf,
+    variables: Vec<(String, String)>,
+    working_directory: PathBuf,
+    /// The variables that are secrets, determined at the first output because that needs the redaction rules.
+    secrets: OnceLock<SecretValues>,
+}
+
+impl ProgramEnvironment {
+    pub(in crate::skill) fn new(variables: Vec<(String, String)>, working_directory: PathBuf) -> Self {
+        Self { variables, working_directory, secrets: OnceLock::new() }
+    }
+
+    /// The output of a program with the secrets of its environment redacted.
+    fn redact(&self, output: ProcessOutput) -> ProcessOutput {
+        let secrets = self.secrets.get_or_init(|| SecretValues::of_variables(&self.variables));
+        if secrets.is_empty() {
+            return output;
+        }
+        let text = String::from_utf8_lossy(&output.stdout);
+        let stdout = match RawJson::parse(text.trim().to_owned()) {
+            Ok(json) => secrets.redact_json(&json).0.get().as_bytes().to_vec(),
+            Err(_) => secrets.redact(&text).into_owned().into_bytes(),
+        };
+        ProcessOutput { stdout, stderr_tail: secrets.redact(&output.stderr_tail).into_owned(), ..output }
+    }
 }
 
 /// An executable file directly in a skill's folder.
@@ -121,7 +143,7 @@ impl Program {
             max_output_bytes,
             deadline,
         };
-        Ok(run_process(spec).await?)
+        Ok(self.environment.redact(run_process(spec).await?))
     }
 
     /// Fails if the skill changed since it was trusted.
