@@ -9,7 +9,7 @@ use crate::{
     audit::verify::AuditVerification,
     error::StoreError,
     results::ResultRetention,
-    sql::{Engine, TABLES, statement},
+    sql::{Engine, TABLES, connect::create_private_file, statement},
     store::Store,
 };
 
@@ -78,6 +78,9 @@ impl Store {
         let target = target
             .to_str()
             .ok_or_else(|| StoreError::Database("the backup path is not valid Unicode".to_owned()))?;
+        // SQLite writes into an existing file if it is empty, and keeps its permissions.
+        create_private_file(target.as_ref())
+            .map_err(|error| StoreError::Database(format!("failed to create {target}: {error}")))?;
         sqlx::query("VACUUM INTO $1").bind(target).execute(self.pool()).await?;
         Ok(())
     }

@@ -106,7 +106,7 @@ fn sqlite_url(path: &Path) -> io::Result<String> {
 }
 
 /// Creates the file readable by its owner only; SQLite copies these permissions to its -wal and -shm files.
-fn create_private_file(path: &Path) -> io::Result<()> {
+pub(crate) fn create_private_file(path: &Path) -> io::Result<()> {
     let mut options = std::fs::OpenOptions::new();
     options.append(true).create(true);
     #[cfg(unix)]

@@ -8,6 +8,7 @@ use toolyard_store::{AuditEntry, AuditQuery, AuditVerification, Store};
 
 use crate::{
     cli::{AuditCommand, AuditFilter},
+    config::files::create_private,
     error::CliError,
     terminal::{Output, progress::with_progress},
 };
@@ -29,7 +30,7 @@ pub(super) async fn run(command: AuditCommand, store: &Store, output: &Output) -
             let write_error = |error: std::io::Error| {
                 CliError::usage(format!("failed to write {}: {error}", file.display()))
             };
-            let mut target = std::io::BufWriter::new(std::fs::File::create(&file).map_err(write_error)?);
+            let mut target = std::io::BufWriter::new(create_private(&file).map_err(write_error)?);
             let mut before = None;
             let mut pages = Vec::new();
             // Pages are read from the newest to the oldest and written in reverse.

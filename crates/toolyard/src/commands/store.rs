@@ -10,6 +10,7 @@ use toolyard_store::{AuditVerification, ResultRetention, Store, TransferError};
 
 use crate::{
     cli::StoreCommand,
+    config::files::create_private,
     error::CliError,
     terminal::{Output, progress::with_progress},
 };
@@ -19,7 +20,7 @@ pub(super) async fn run(command: StoreCommand, store: &Store, output: &Output) -
         StoreCommand::Check => check(store, output).await,
         StoreCommand::Export { file } => {
             let mut target =
-                BufWriter::new(std::fs::File::create(&file).map_err(|error| open_error(&file, &error))?);
+                BufWriter::new(create_private(&file).map_err(|error| open_error(&file, &error))?);
             let rows =
                 with_progress("the export", store.export(&mut target)).await?.map_err(transfer_error)?;
             print_count(output, "exported", rows);

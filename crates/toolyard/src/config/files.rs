@@ -63,6 +63,32 @@ fn replace(file: &Path, content: &[u8], access: Access) -> io::Result<()> {
     std::fs::rename(&draft, &target)
 }
 
+/// Opens a file for writing, emptied; only its owner can read it, also if it existed with wider permissions.
+pub(crate) fn create_private(file: &Path) -> io::Result<std::fs::File> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    open_private(&mut options, file)
+}
+
+/// Opens a file for appending; only its owner can read it, also if it existed with wider permissions.
+pub(crate) fn append_private(file: &Path) -> io::Result<std::fs::File> {
+    let mut options = std::fs::OpenOptions::new();
+    options.append(true).create(true);
+    open_private(&mut options, file)
+}
+
+fn open_private(options: &mut std::fs::OpenOptions, path: &Path) -> io::Result<std::fs::File> {
+    restrict_access(options, Access::OwnerOnly);
+    let file = options.open(path)?;
+    // Devices and pipes, such as /dev/stdout, keep their permissions.
+    #[cfg(unix)]
+    if file.metadata()?.is_file() {
+        use std::os::unix::fs::PermissionsExt as _;
+        file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
+    }
+    Ok(file)
+}
+
 /// Creates an owner-only file atomically. If it exists by then, the existing file stays.
 pub(crate) fn create_if_absent(file: &Path, text: &str) -> io::Result<()> {
     let folder = file.parent().unwrap_or(file);
@@ -97,3 +123,23 @@ fn restrict_access(options: &mut std::fs::OpenOptions, access: Access) {
 
 #[cfg(not(unix))]
 fn restrict_access(_options: &mut std::fs::OpenOptions, _access: Access) {}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn private_files_are_readable_by_their_owner_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let mode = |file: &Path| file.metadata().unwrap().permissions().mode() & 0o777;
+        let (new, old) = (folder.path().join("new"), folder.path().join("old"));
+        std::fs::write(&old, "before").unwrap();
+        std::fs::set_permissions(&old, std::fs::Permissions::from_mode(0o644)).unwrap();
+        append_private(&old).unwrap().write_all(b" after").unwrap();
+        create_private(&new).unwrap().write_all(b"x").unwrap();
+        assert_eq!((mode(&new), mode(&old)), (0o600, 0o600));
+        assert_eq!(std::fs::read_to_string(&old).unwrap(), "before after");
+    }
+}

@@ -29,6 +29,14 @@ def call(name, arguments):
         with open(settings + ".called", "w") as called:
             called.write("yes\n")
         time.sleep(arguments["seconds"])
+    if name == "tell":
+        # Everything it knows, also where an operator looks for errors.
+        known = " ".join([*sys.argv[2:], *(os.environ.get(variable, "") for variable in arguments["variables"])])
+        print(known, file=sys.stderr, flush=True)
+        if arguments.get("crash"):
+            raise ValueError(known)
+        content = [{"type": "text", "text": f"I know {known}."}]
+        return {"content": content, "structuredContent": {known: [known]}, "isError": arguments.get("fail", False)}
     if name == "write_much":
         return {"content": [{"type": "text", "text": "word " * arguments["words"]}]}
     if arguments.get("name") == "nobody":
@@ -49,6 +57,9 @@ for line in sys.stdin:
     elif method == "tools/list":
         respond(request, result={"tools": state["tools"]})
     elif method == "tools/call":
-        respond(request, result=call(parameters["name"], parameters.get("arguments") or {}))
+        try:
+            respond(request, result=call(parameters["name"], parameters.get("arguments") or {}))
+        except ValueError as error:
+            respond(request, error={"code": -32000, "message": str(error), "data": {"error": str(error)}})
     else:
         respond(request, error={"code": -32601, "message": "Method not found"})

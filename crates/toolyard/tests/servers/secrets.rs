@@ -1,8 +1,10 @@
 //! Secrets in variables and headers are never printed.
 
+use std::{os::unix::fs::PermissionsExt as _, path::Path};
+
 use serde_json::json;
 
-use crate::test_home::{TestHome, greet_tool};
+use crate::test_home::{TestHome, greet_tool, named_tool, wait_until};
 
 /// Secrets without a format that redaction rules recognize: they are secrets by their place only.
 const CANARIES: [&str; 5] = [
@@ -74,4 +76,72 @@ fn doctor_reports_a_secret_in_mcp_json() {
         "{output}"
     );
     assert!(home.run(&["servers", "test"]).contains("1 tool"));
+}
+
+/// The text of a file, and of what it holds in hexadecimal.
+fn searchable(file: &Path) -> Vec<u8> {
+    let mut content = std::fs::read(file).unwrap();
+    let text = String::from_utf8_lossy(&content).into_owned();
+    for word in text.split('"').filter(|word| word.len() > 20 && word.bytes().all(|b| b.is_ascii_hexdigit()))
+    {
+        let digits = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
+        content.extend(word.as_bytes().chunks_exact(2).map(digits));
+    }
+    content
+}
+
+fn contains(content: &[u8], text: &str) -> bool {
+    content.windows(text.len()).any(|window| window == text.as_bytes())
+}
+
+#[test]
+fn configured_secrets_that_a_server_repeats_leave_no_trace() {
+    let home = TestHome::new();
+    let [one, two, three, ..] = CANARIES;
+    home.set_tools("fake", &[named_tool("tell")]);
+    let [command, program, settings] = home.server_command("fake");
+    let text = format!(
+        "journal = \"always\"\n[servers.fake]\ncommand = \"{command}\"\n\
+         args = [\"{program}\", \"{settings}\", \"--api-key\", \"{one}\"]\n\
+         env = {{ FAKE_API_KEY = \"{two}\", OTHER = \"${{FAKE_SECRET}}\", PLAIN = \"plain-value-1234567\" }}\n"
+    );
+    home.write("config/toolyard/toolyard.toml", &text);
+    let mut output = String::new();
+    for extra in ["", ",\"fail\":true", ",\"crash\":true"] {
+        let arguments = format!(r#"{{"variables":["PLAIN","FAKE_API_KEY","OTHER"]{extra}}}"#);
+        for flags in [&[][..], &["--json"], &["-vv", "--max-chars", "20"], &["--raw"]] {
+            let args = [&["call", "tell", "--args", &arguments], flags].concat();
+            let process = home.command(&args).env("FAKE_SECRET", three).output().unwrap();
+            output.push_str(&home.output_text(&process));
+        }
+    }
+    assert!(output.contains("I know --api-key [redacted:environment] plain-value-1234567"), "{output}");
+    for args in [
+        &["audit", "export", "audit.jsonl"][..],
+        &["store", "export", "store.jsonl"],
+        &["store", "backup", "backup.db"],
+        &["servers", "logs", "fake"],
+    ] {
+        output.push_str(&home.run(args));
+    }
+    assert!(output.contains("--api-key [redacted:environment]"), "{output}");
+
+    let exported = searchable(&home.path("project/store.jsonl"));
+    assert!(contains(&exported, "plain-value-1234567"), "outcomes are searchable");
+    let mut files = vec![home.path("project/audit.jsonl"), home.path("project/store.jsonl")];
+    files.extend([home.path("project/backup.db"), home.path("data/toolyard/toolyard.db")]);
+    let logs = home.path("data/toolyard/logs");
+    let log_files = || std::fs::read_dir(&logs).into_iter().flatten().map(|entry| entry.unwrap().path());
+    assert!(wait_until(2_000, || log_files().next().is_some()), "{}", logs.display());
+    files.extend(log_files());
+    for canary in [one, two, three] {
+        assert!(!output.contains(canary), "{canary} in {output}");
+        for file in &files {
+            assert!(!contains(&searchable(file), canary), "{canary} in {}", file.display());
+        }
+    }
+    for file in &files {
+        let mode = file.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600, "{}", file.display());
+    }
 }

@@ -1,7 +1,7 @@
 //! `toolyard servers logs`, and the log files with the stderr output of servers.
 
 use std::{
-    fs::{self, OpenOptions},
+    fs,
     io::Write as _,
     path::{Path, PathBuf},
 };
@@ -9,7 +9,11 @@ use std::{
 use toolyard::Toolyard;
 
 use super::find_config;
-use crate::{config::CliContext, error::CliError, terminal::Output};
+use crate::{
+    config::{CliContext, files::append_private},
+    error::CliError,
+    terminal::Output,
+};
 
 /// A longer file is rotated; one old file is kept.
 const MAX_LOG_BYTES: u64 = 1 << 20;
@@ -33,7 +37,7 @@ fn append(file: &Path, lines: &[String]) -> std::io::Result<()> {
     if fs::metadata(file).is_ok_and(|metadata| metadata.len() > MAX_LOG_BYTES) {
         fs::rename(file, file.with_extension("log.old"))?;
     }
-    let mut log = OpenOptions::new().create(true).append(true).open(file)?;
+    let mut log = append_private(file)?;
     let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ");
     let text: String = lines.iter().map(|line| format!("{now} {line}\n")).collect();
     log.write_all(text.as_bytes())
