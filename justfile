@@ -65,6 +65,11 @@ bench-handwritten *ARGS:
 bench-gateway *ARGS:
     scripts/bench-gateway {{ ARGS }}
 
+# Latency of small calls while large results full of secrets arrive
+large-results *ARGS:
+    cargo build --release --locked -p toolyard
+    scripts/large-results {{ ARGS }}
+
 # Release binary with its functions linked in order of use: needs less memory
 ordered-binary:
     scripts/ordered-binary

@@ -52,6 +52,7 @@ mod conversations;
 mod error;
 mod history;
 mod journal;
+mod large_text;
 mod location;
 mod maintenance;
 mod past_requests;

@@ -7,6 +7,7 @@ use toolyard_core::{
 
 use crate::{
     error::StoreError,
+    large_text::{is_large, on_other_thread},
     sql::{Durability, compress, decompress},
     store::Store,
 };
@@ -37,12 +38,14 @@ impl Default for ResultRetention {
 impl Results for Store {
     fn store<'a>(&'a self, whole: &'a str) -> BoxFuture<'a, Result<ResultRef, ResultsError>> {
         Box::pin(async move {
-            let text = redact(whole);
-            let reference = reference_of(&text);
-            let chunks = split_chunks(&text).map_err(storage_error)?;
-            let bytes = to_i64(text.len());
-            let data =
-                NewResult { reference: reference.to_string(), chunks, bytes, created_at: unix_millis() };
+            let data = if is_large(whole.len()) {
+                let whole = whole.to_owned();
+                on_other_thread(move || NewResult::new(&whole)).await
+            } else {
+                NewResult::new(whole)
+            };
+            let data = data.map_err(storage_error)?;
+            let reference = ResultRef::new(data.reference.as_str());
             let written =
                 self.write(Durability::Relaxed, data, |connection, data| Box::pin(insert(connection, data)));
             written.await.map_err(storage_error)?;
@@ -154,6 +157,19 @@ struct NewResult {
     chunks: Vec<Chunk>,
     bytes: i64,
     created_at: i64,
+}
+
+impl NewResult {
+    /// Redacts, names and compresses a result.
+    fn new(whole: &str) -> Result<Self, StoreError> {
+        let text = redact(whole);
+        Ok(Self {
+            reference: reference_of(&text).to_string(),
+            chunks: split_chunks(&text)?,
+            bytes: to_i64(text.len()),
+            created_at: unix_millis(),
+        })
+    }
 }
 
 /// Inserts a result, or renews the age of one that exists.

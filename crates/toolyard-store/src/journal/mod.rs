@@ -30,9 +30,23 @@ use self::{
 };
 use crate::{
     error::StoreError,
+    large_text::{is_large, on_other_thread},
     sql::{Durability, compress, enum_to_text, statement},
     store::Store,
 };
+
+/// An outcome without secrets, compressed, and whether it had secrets.
+async fn redact_outcome(outcome: &RawJson) -> Result<(Vec<u8>, bool), StoreError> {
+    fn redact(outcome: &RawJson) -> Result<(Vec<u8>, bool), StoreError> {
+        let (redacted, has_secrets) = redact_json(outcome);
+        Ok((compress(redacted.get().as_bytes())?, has_secrets))
+    }
+    if !is_large(outcome.get().len()) {
+        return redact(outcome);
+    }
+    let outcome = outcome.clone();
+    on_other_thread(move || redact(&outcome)).await
+}
 
 impl Journal for Store {
     fn create_run<'a>(&'a self, kind: &'a str, detail: &'a RawJson) -> JournalFuture<'a, RunId> {
@@ -142,8 +156,7 @@ impl Journal for Store {
         outcome: &'a FinishedStep,
     ) -> JournalFuture<'a, ()> {
         Box::pin(async move {
-            let (redacted_outcome, redacted) = redact_json(&outcome.result);
-            let content = compress(redacted_outcome.get().as_bytes())?;
+            let (content, redacted) = redact_outcome(&outcome.result).await?;
             let state = enum_to_text(&outcome.state);
             let row = OutcomeRow::new(lease, step, state, content, redacted, unix_millis());
             let row = match self.held_leases().pending_intent(lease, step) {

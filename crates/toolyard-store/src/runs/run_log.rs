@@ -8,9 +8,15 @@ use toolyard_core::{
 use crate::{
     error::StoreError,
     journal::check_lease,
+    large_text::{is_large, on_other_thread},
     sql::{Durability, Engine, compress, decompress, json_from_text, read_id},
     store::Store,
 };
+
+/// Events without secrets, compressed.
+fn redact_events(events: &[RawJson]) -> Result<Vec<Vec<u8>>, StoreError> {
+    events.iter().map(|event| compress(redact_json(event).0.get().as_bytes())).collect()
+}
 
 impl RunLog for Store {
     fn append_all<'a>(
@@ -20,13 +26,13 @@ impl RunLog for Store {
         events: &'a [RawJson],
     ) -> JournalFuture<'a, ()> {
         Box::pin(async move {
-            let events = events.iter().map(|event| compress(redact_json(event).0.get().as_bytes()));
-            let data = NewEvents {
-                engine: self.engine(),
-                lease: lease.clone(),
-                first_number,
-                events: events.collect::<Result<_, _>>()?,
+            let events = if is_large(events.iter().map(|event| event.get().len()).sum()) {
+                let events = events.to_vec();
+                on_other_thread(move || redact_events(&events)).await?
+            } else {
+                redact_events(events)?
             };
+            let data = NewEvents { engine: self.engine(), lease: lease.clone(), first_number, events };
             let written =
                 self.write(Durability::Synced, data, |connection, data| Box::pin(insert(connection, data)));
             Ok(written.await?)
