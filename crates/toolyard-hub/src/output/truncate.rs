@@ -14,6 +14,9 @@ use crate::{
     },
 };
 
+/// Longer texts are not compared as JSON values.
+const MAX_COMPARED_BYTES: usize = 256 << 10;
+
 /// A truncated text and the whole to store.
 struct TruncatedText {
     kept: String,
@@ -104,10 +107,11 @@ fn count_ellipsis_chars(kept: &str, ellipsis_offsets: &[usize]) -> usize {
     ellipsis_offsets.iter().map(shown).sum()
 }
 
-/// Whether both texts are the same JSON value.
+/// Whether both texts are the same JSON value. Large texts that differ are not parsed, because other calls would wait.
 fn is_same_value(text: &str, json: &str) -> bool {
     let read = |text| serde_json::from_str::<Value>(text).ok();
-    text == json || read(text).is_some_and(|value| read(json) == Some(value))
+    let is_small = text.len().max(json.len()) <= MAX_COMPARED_BYTES;
+    text == json || is_small && read(text).is_some_and(|value| read(json) == Some(value))
 }
 
 /// Replaces the text of an output by its beginning and a truncation notice; other content blocks are kept.
