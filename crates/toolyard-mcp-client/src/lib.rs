@@ -84,7 +84,7 @@ pub use crate::{
         requests::pending::{PendingRequest, PendingRequests, ServerMessage},
         stdio::{
             connection::StdioTransport,
-            environment::{INHERITED_VARIABLES, server_environment},
+            environment::{INHERITED_VARIABLES, SERVER_VARIABLE, server_environment},
             launch::StdioLaunch,
             stderr_tail::StderrTail,
         },

@@ -27,6 +27,7 @@ fn main() -> ExitCode {
     if arguments.next().is_some_and(|argument| argument == process_guard::GUARD_COMMAND) {
         return process_guard::run(arguments);
     }
+    process_guard::deny_inspection();
     let cli = Cli::parse();
     logging::init(cli.verbose);
     let output = Output::new(cli.json);

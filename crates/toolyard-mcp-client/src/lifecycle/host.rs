@@ -24,7 +24,7 @@ use crate::{
             target::{Authorizer, HttpTarget},
         },
         stdio::{
-            environment::{INHERITED_VARIABLES, server_environment},
+            environment::{INHERITED_VARIABLES, SERVER_VARIABLE, server_environment},
             launch::StdioLaunch,
             stderr_tail::StderrTail,
         },
@@ -131,6 +131,7 @@ impl Host {
                 let mut launch = StdioLaunch::new(command);
                 launch.args = args;
                 launch.environment = self.process_environment(&inherit, &env);
+                launch.environment.push((SERVER_VARIABLE.to_owned(), config.id.to_string()));
                 launch.working_directory = Some(cwd.unwrap_or_else(|| self.working_directory.clone()));
                 launch.guard = self.guard.clone().map(|guard| guard.with_label(&config.label()));
                 launch.stderr_tail = Arc::clone(stderr_tail);

@@ -31,11 +31,40 @@ use self::{
     setup::{build, builder, close, interactive_servers_setup, open, require_store},
 };
 use crate::{
-    cli::{Cli, Command},
+    cli::{Cli, Command, RunsCommand, ServersCommand, SkillsCommand},
     config::CliContext,
     error::CliError,
+    process_guard,
     terminal::Output,
 };
+
+/// Whether a command decides about servers, skills, settings or calls, which is up to the user.
+fn is_decision(command: &Command) -> bool {
+    match command {
+        Command::Ask(arguments) => arguments.yes,
+        Command::Chat(arguments) => arguments.yes,
+        Command::Trust { .. } | Command::Import(_) | Command::Connect(_) => true,
+        Command::Skills(command) => {
+            matches!(command, SkillsCommand::Trust { .. } | SkillsCommand::Untrust { .. })
+        }
+        Command::Servers(command) => matches!(
+            command,
+            ServersCommand::Add(_)
+                | ServersCommand::Remove { .. }
+                | ServersCommand::Approve { .. }
+                | ServersCommand::Login { .. }
+                | ServersCommand::Logout { .. }
+        ),
+        Command::Runs(command) => matches!(
+            command,
+            RunsCommand::Resume(_)
+                | RunsCommand::Approve(_)
+                | RunsCommand::Deny(_)
+                | RunsCommand::Resolve { .. }
+        ),
+        _ => false,
+    }
+}
 
 pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), CliError> {
     if let Command::Completions { shell } = cli.command {
@@ -46,6 +75,10 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), CliError> {
     }
     if matches!(cli.command, Command::Doctor) {
         return doctor::run(cli.config.as_deref(), output).await;
+    }
+    if is_decision(&cli.command) && process_guard::is_started_by_source() {
+        return Err(CliError::denied("refused: a process of a server or skill may not decide for you")
+            .with_hint("run the command in a terminal of your own"));
     }
     let context = CliContext::load(cli.config.as_deref()).await?;
     if let [_, ..] = context.untrusted_settings.as_slice() {

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic in a test helper fails the test, as intended")]
 
+#[cfg(target_os = "linux")]
+mod decisions;
 mod import;
 mod lifecycle;
 mod names;

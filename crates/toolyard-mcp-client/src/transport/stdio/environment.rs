@@ -23,6 +23,8 @@ pub const INHERITED_VARIABLES: &[&str] = &[
     "XDG_CONFIG_HOME",
     "XDG_DATA_HOME",
 ];
+/// The variable in which every server process finds the name of its server. Programs that it starts inherit it.
+pub const SERVER_VARIABLE: &str = "TOOLYARD_SERVER";
 /// Variables with this prefix are inherited, too.
 const LOCALE_PREFIX: &str = "LC_";
 
