@@ -147,7 +147,8 @@ def redaction_stall(trial):
             running = pool.submit(lambda name=name: ModernClient(base).call(name, timeout=60))
             times = sample(0.5, running.done)
         # The worst call counts: the whole gateway stood still for 1,300 to 1,800 ms when redaction ran on the event loop.
-        trial.must(max(times) < 300, f"{name}: a call of another waited {max(times):.0f} ms")
+        limit = max(300, 5 * max(quiet))
+        trial.must(max(times) < limit, f"{name}: a call of another waited {max(times):.0f} ms (quiet: {max(quiet):.0f})")
         trial.note(f"{name}: worst {max(times):.0f} ms, median {statistics.median(times):.1f}")
     trial.note(f"quiet: worst {max(quiet):.0f} ms")
 
