@@ -2,33 +2,35 @@
 
 use std::{
     ffi::OsStr,
-    fs, io,
+    fs::{self, File},
+    io,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
 };
 
 use toolyard_core::ContentHash;
 
-use super::files::{SkillFileError, open_inside};
+use super::files::{SkillFileError, open_inside, open_regular_file};
 
 /// Skills with more files cannot be trusted: no user reviews that many.
 const MAX_FILES: usize = 4_096;
 
 /// The hash that trust in a skill is bound to: every file of its folder, by path, content and executable bit, because
-/// a program may load any of them.
+/// a program may load any of them. The target of a link counts too; a link to a folder outside is an error, because that folder
+/// may hold any number of files.
 pub(super) fn skill_content_hash(folder: &Path) -> Result<ContentHash, SkillFileError> {
     let mut hasher = blake3::Hasher::new();
     for path in all_files(folder)? {
-        let name = path.as_os_str().as_encoded_bytes();
-        hasher.update(&(name.len() as u64).to_le_bytes()).update(name);
+        hash_path(&mut hasher, &path);
         let full_path = folder.join(&path);
         let metadata = fs::symlink_metadata(&full_path)?;
         if metadata.is_symlink() {
-            // The link belongs to the folder; its target does not.
-            let target = fs::read_link(&full_path)?;
-            hasher.update(b"link").update(target.as_os_str().as_encoded_bytes());
+            hasher.update(b"link");
+            hash_path(&mut hasher, &fs::read_link(&full_path)?);
+            hash_link_target(&mut hasher, folder, &full_path)?;
         } else {
-            let (length, hash) = hash_file(folder, &path)?;
+            let (file, _) = open_inside(folder, &path)?;
+            let (length, hash) = hash_file(file)?;
             // Setting the executable bit makes a file a program.
             hasher.update(&[u8::from(metadata.permissions().mode() & 0o111 != 0)]);
             hasher.update(&length.to_le_bytes()).update(hash.as_bytes());
@@ -67,9 +69,40 @@ pub(super) fn program_cache_key(skill: &ContentHash, program: &Path) -> ContentH
     ContentHash::of_parts([&skill.as_bytes()[..], name])
 }
 
+/// Adds what a program reads through a link: the target may change while the link does not.
+fn hash_link_target(hasher: &mut blake3::Hasher, folder: &Path, link: &Path) -> Result<(), SkillFileError> {
+    let target = match link.canonicalize() {
+        Ok(target) => target,
+        // Once the target exists, the hash differs.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            hasher.update(b"missing");
+            return Ok(());
+        }
+        Err(error) => return Err(error.into()),
+    };
+    // Other links outside may be part of the way, so that the same link leads to another file.
+    hash_path(hasher, &target);
+    // Files of the folder are part of the hash anyway.
+    if target.starts_with(folder) {
+        return Ok(());
+    }
+    let (file, metadata) = open_regular_file(&target).map_err(|error| match error {
+        SkillFileError::NotRegularFile => SkillFileError::OutsideFolder,
+        error => error,
+    })?;
+    let (length, hash) = hash_file(file)?;
+    hasher.update(&[u8::from(metadata.permissions().mode() & 0o111 != 0)]);
+    hasher.update(&length.to_le_bytes()).update(hash.as_bytes());
+    Ok(())
+}
+
+fn hash_path(hasher: &mut blake3::Hasher, path: &Path) {
+    let bytes = path.as_os_str().as_encoded_bytes();
+    hasher.update(&(bytes.len() as u64).to_le_bytes()).update(bytes);
+}
+
 /// The length and hash of a file, read in chunks.
-fn hash_file(folder: &Path, path: &Path) -> Result<(u64, ContentHash), SkillFileError> {
-    let (mut file, _) = open_inside(folder, path)?;
+fn hash_file(mut file: File) -> Result<(u64, ContentHash), SkillFileError> {
     let mut hasher = blake3::Hasher::new();
     let length = io::copy(&mut file, &mut hasher)?;
     Ok((length, finalize(&hasher)))

@@ -72,7 +72,7 @@ pub(super) fn open_inside(root: &Path, relative: &Path) -> Result<(File, Metadat
 }
 
 /// Opens a regular file. The flags keep the open from blocking if the file is replaced by a pipe after the check.
-fn open_regular_file(path: &Path) -> Result<(File, Metadata), SkillFileError> {
+pub(super) fn open_regular_file(path: &Path) -> Result<(File, Metadata), SkillFileError> {
     if !fs::symlink_metadata(path)?.is_file() {
         return Err(SkillFileError::NotRegularFile);
     }

@@ -166,3 +166,59 @@ fn a_new_link_is_a_change_even_when_it_leads_out_of_the_folder() {
     symlink(root.path().join("outside.sh"), skill.path.join("outside")).unwrap();
     assert_eq!(trust.state(&skill), Ok(TrustState::Changed));
 }
+
+#[test]
+fn a_changed_target_of_a_link_ends_trust() {
+    let changes: [fn(&Path); 3] = [
+        |root| write_program(root, "outside.sh", "#!/bin/sh\necho 2\n"),
+        |root| fs::remove_file(root.join("outside.sh")).unwrap(),
+        |root| {
+            fs::set_permissions(root.join("outside.sh"), fs::Permissions::from_mode(0o644)).unwrap();
+        },
+    ];
+    for (index, change) in changes.iter().enumerate() {
+        let (root, skill) = new_skill(SkillScope::Project);
+        write_program(root.path(), "outside.sh", "#!/bin/sh\necho 1\n");
+        symlink("../../outside.sh", skill.path.join("linked.sh")).unwrap();
+        let trust = trust_only(&skill);
+        assert_eq!(trust.state(&skill), Ok(TrustState::Trusted));
+        change(root.path());
+        assert_eq!(trust.state(&skill), Ok(TrustState::Changed), "change {index}");
+    }
+}
+
+#[test]
+fn a_link_that_leads_to_another_file_of_the_skill_by_way_of_outside_ends_trust() {
+    let (root, skill) = new_skill(SkillScope::Project);
+    write_program(&skill.path, "other.sh", "#!/bin/sh\necho 2\n");
+    symlink(skill.path.join("run.sh"), root.path().join("switch")).unwrap();
+    symlink("../../switch", skill.path.join("linked.sh")).unwrap();
+    let trust = trust_only(&skill);
+    assert_eq!(trust.state(&skill), Ok(TrustState::Trusted));
+    fs::remove_file(root.path().join("switch")).unwrap();
+    symlink(skill.path.join("other.sh"), root.path().join("switch")).unwrap();
+    assert_eq!(trust.state(&skill), Ok(TrustState::Changed));
+}
+
+#[test]
+fn a_link_whose_target_appears_later_ends_trust() {
+    let (root, skill) = new_skill(SkillScope::Project);
+    symlink("../../later.sh", skill.path.join("later.sh")).unwrap();
+    let trust = trust_only(&skill);
+    assert_eq!(trust.state(&skill), Ok(TrustState::Trusted));
+    write_program(root.path(), "later.sh", "#!/bin/sh\n");
+    assert_eq!(trust.state(&skill), Ok(TrustState::Changed));
+}
+
+#[test]
+fn a_skill_with_a_link_to_a_folder_outside_cannot_be_trusted() {
+    let (root, skill) = new_skill(SkillScope::Project);
+    fs::create_dir(root.path().join("lib")).unwrap();
+    symlink("../../lib", skill.path.join("lib")).unwrap();
+    let error = TrustError::Skill { path: skill.path.clone(), source: SkillFileError::OutsideFolder };
+    assert_eq!(TrustedSkills::decision_for(&skill, 7), Err(error));
+    fs::remove_file(skill.path.join("lib")).unwrap();
+    fs::create_dir(skill.path.join("scripts")).unwrap();
+    symlink("scripts", skill.path.join("lib")).unwrap();
+    assert_eq!(trust_only(&skill).state(&skill), Ok(TrustState::Trusted), "links inside are allowed");
+}
