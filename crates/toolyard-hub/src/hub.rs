@@ -32,7 +32,7 @@ use crate::{
         capability_selection::{Selection, SelectionError, select},
         explain::{ambiguous_capability, describe_route, describe_skipped, other_sources_hint},
         order::{describe_order, order},
-        route::{RouteCase, route_within},
+        route::{RouteCase, remove_denied, route_within},
     },
     search_index::LazySearchIndex,
     source_status::SourceStatus,
@@ -132,9 +132,10 @@ impl ToolHub {
         &self.config.results
     }
 
-    /// The preferred candidate of every name, sorted by name (`discover_available_tools` in the specification).
+    /// The tool that a call by each name reaches, sorted by name (`discover_available_tools` in the specification). Denied
+    /// tools are left out.
     pub fn specs(&self) -> Vec<Arc<ToolCandidate>> {
-        self.registry.snapshot().preferred()
+        self.registry.snapshot().callable()
     }
 
     /// All sources with their status.
@@ -234,6 +235,7 @@ impl ToolHub {
     /// Finds and orders the candidates of a call by name whose schema accepts the arguments.
     pub(crate) fn prepare(&self, call: &Call<'_>) -> Result<PreparedCall, CallFailure> {
         let mut route = route_within(&self.registry.snapshot(), call.request, call.profile)?;
+        remove_denied(&mut route.candidates)?;
         let CheckedCandidates { mut accepting, rejecting, first_error } =
             check_arguments(std::mem::take(&mut route.candidates), &call.request.arguments);
         call.log_decision("route", None, || {
@@ -277,6 +279,7 @@ impl ToolHub {
     ) -> Result<ToolOutput, CallFailure> {
         let mut found = self.registry.snapshot().find_by_capability(capability.as_str());
         found.retain(|tool| is_allowed(tool) && call.profile.is_none_or(|profile| profile.offers(tool)));
+        remove_denied(&mut found)?;
         let arguments = parse_arguments(&call.request.arguments)?;
         let Selection { candidates, rejecting } =
             select(&found, &arguments).map_err(|error| match error {

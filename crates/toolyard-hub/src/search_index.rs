@@ -104,7 +104,9 @@ fn apply_pending(index: &mut SearchIndex, pending: &Pending, snapshot: &Snapshot
 
 fn index_source(index: &mut SearchIndex, entry: &SourceEntry) {
     let source = SourceText { id: entry.source.info.id.as_str().into(), description: String::new() };
-    let texts: Vec<ToolText> = entry.tools.iter().map(|tool| tool_text(tool)).collect();
+    // A tool that may not be called is not found.
+    let tools = entry.tools.iter().filter(|tool| !tool.denied);
+    let texts: Vec<ToolText> = tools.map(|tool| tool_text(tool)).collect();
     index.put(&source, &texts);
 }
 

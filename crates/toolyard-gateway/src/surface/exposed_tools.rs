@@ -58,16 +58,22 @@ impl ExposedTools {
         self.tools.get(index)
     }
 
-    /// The call of a tool that awaits approval, if the name is `source.tool` or the tool's own.
-    pub(crate) fn quarantined(&self, request: &ToolCallRequest) -> Option<ToolCallRequest> {
+    /// The call of a tool that awaits approval or is denied, if the name is `source.tool` or the tool's own.
+    pub(crate) fn not_callable(&self, request: &ToolCallRequest) -> Option<ToolCallRequest> {
         let name = request.tool_name.as_str();
         let mut splits =
             name.match_indices('.').filter_map(|(dot, _)| Some((name.get(..dot)?, name.get(dot + 1..)?)));
-        let awaits = |(source, tool): &(&str, &str)| {
+        let is_not_callable = |(source, tool): &(&str, &str)| {
             self.snapshot.quarantined(tool).iter().any(|(id, _)| id.as_str() == *source)
+                || self.snapshot.find_in(tool, source).is_some_and(|found| found.denied)
         };
-        let own = || Some((self.snapshot.quarantined(name).first()?.0.as_str(), name));
-        let (source, tool) = splits.find(awaits).or_else(own)?;
+        let quarantined = || Some(self.snapshot.quarantined(name).first()?.0.as_str());
+        let denied = || {
+            let denied = self.snapshot.find(name)?.all().find(|found| found.denied)?;
+            Some(denied.source_id().as_str())
+        };
+        let own = || Some((quarantined().or_else(denied)?, name));
+        let (source, tool) = splits.find(is_not_callable).or_else(own)?;
         Some(ToolCallRequest {
             tool_name: tool.to_owned(),
             source: Some(source.to_owned()),
@@ -112,7 +118,7 @@ impl ExposedTool {
 }
 
 /// For each tool name, the candidate that has the bare name, which also represents its equivalents, and every candidate
-/// that is not equivalent to it. The two lists have the same order.
+/// that is not equivalent to it. Denied tools are left out, but keep their name. The two lists have the same order.
 fn unnamed_tools(snapshot: &Snapshot, profile: &Profile) -> (Vec<UnnamedTool>, Vec<Arc<ToolCandidate>>) {
     let (mut tools, mut candidates) = (Vec::new(), Vec::new());
     for (name, candidates_of_name) in snapshot.candidates_by_name() {
@@ -122,12 +128,15 @@ fn unnamed_tools(snapshot: &Snapshot, profile: &Profile) -> (Vec<UnnamedTool>, V
             tools.push(UnnamedTool { tool, source, preferred_source });
             candidates.push(Arc::clone(candidate));
         };
-        if let Some(bare) = bare {
-            add(bare, None);
+        // An equivalent represents a denied tool.
+        let mut equivalents = candidates_of_name.equivalents.iter().filter(|tool| profile.offers(tool));
+        let callable = bare.filter(|bare| !bare.denied).or_else(|| equivalents.find(|tool| !tool.denied));
+        if let Some(callable) = callable {
+            add(callable, None);
         }
         let others = profile
             .non_equivalents(candidates_of_name)
-            .filter(|other| bare.is_none_or(|bare| !Arc::ptr_eq(bare, other)));
+            .filter(|other| !other.denied && bare.is_none_or(|bare| !Arc::ptr_eq(bare, other)));
         others.for_each(|other| add(other, Some(other.source_id().clone())));
     }
     (tools, candidates)

@@ -155,7 +155,7 @@ impl HubService {
         if let Some(tool) = exposed.find(&request.tool_name) {
             return self.execute_in_hub(&tool.to_hub_request(request), &options).await;
         }
-        match exposed.quarantined(request) {
+        match exposed.not_callable(request) {
             // The hub refuses the call and records why.
             Some(request) => self.execute_in_hub(&request, &options).await,
             None => Err(unknown_tool(&request.tool_name, &exposed)),

@@ -38,6 +38,8 @@ pub struct ToolCandidate {
     pub hints: EffectiveHints,
     /// Whether the operator pinned it for its name.
     pub pinned: bool,
+    /// Whether the operator denies its calls.
+    pub denied: bool,
     /// Whether a call by its bare name may reach it, if no other candidate is preferred. Otherwise the name belongs to
     /// [`Self::yields_to`].
     pub owns_name: bool,
@@ -92,6 +94,7 @@ impl ToolCandidate {
             kind,
             hints: EffectiveHints::of(spec.hints, info.trusted, rules.hints_for(&spec.name, &info.id)),
             pinned,
+            denied: rules.is_denied(&spec.name, &info.id),
             is_declared_equivalent: rules.is_declared_equivalent(&spec.name, &info.id),
             health,
             params: OnceLock::new(),

@@ -255,6 +255,16 @@ impl Snapshot {
         tools
     }
 
+    /// Like [`Self::preferred`], without denied tools: an equivalent that is not denied takes the place of one that is.
+    pub fn callable(&self) -> Vec<Arc<ToolCandidate>> {
+        let first = |entry: &NameEntry| {
+            entry.matches().equivalents.iter().find(|candidate| !candidate.denied).map(Arc::clone)
+        };
+        let mut tools: Vec<_> = self.by_name.values().filter_map(first).collect();
+        tools.sort_by(|one, other| one.name.cmp(&other.name));
+        tools
+    }
+
     /// Every name with its candidates, unordered.
     pub fn candidates_by_name(&self) -> impl Iterator<Item = (&Arc<str>, NameMatches<'_>)> {
         self.by_name.iter().map(|(name, entry)| (name, entry.matches()))

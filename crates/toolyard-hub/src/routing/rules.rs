@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use toolyard_core::{SourceId, SourceKind, ToolHints};
+use toolyard_core::{SourceId, SourceKind, ToolHints, ToolPattern};
 
 /// How the operator resolves shared names, and which effects tools have.
 #[derive(Debug, Clone, Default)]
@@ -15,6 +15,8 @@ pub struct RoutingRules {
     pub equivalent: HashMap<String, Vec<SourceId>>,
     /// Hints by source and tool name; they override what the tool declares.
     pub hints: HashMap<SourceId, HashMap<String, ToolHints>>,
+    /// Tools that are never called, whoever asks, as [`ToolPattern`]s.
+    pub deny: Vec<String>,
 }
 
 /// Preferred kind of source.
@@ -46,6 +48,11 @@ impl RoutingRules {
     /// Whether this source is declared equivalent for this name.
     pub fn is_declared_equivalent(&self, tool: &str, source: &SourceId) -> bool {
         self.equivalent.get(tool).is_some_and(|sources| sources.contains(source))
+    }
+
+    /// Whether calls of this tool of this source are denied.
+    pub fn is_denied(&self, tool: &str, source: &SourceId) -> bool {
+        self.deny.iter().any(|pattern| ToolPattern::parse(pattern).matches(tool, source.as_str()))
     }
 
     /// The operator's hints for one tool.

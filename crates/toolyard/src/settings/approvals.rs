@@ -14,7 +14,7 @@ pub struct ApprovalSettings {
     pub allow: Vec<String>,
     /// Always needs approval, even if read-only.
     pub ask: Vec<String>,
-    /// Never runs.
+    /// Never runs: neither for agents nor for MCP clients nor with `toolyard call`.
     pub deny: Vec<String>,
 }
 

@@ -72,7 +72,7 @@ pub struct Settings {
     pub models: BTreeMap<String, ModelSettings>,
     /// The model of agents that name none. Not needed if there is only one model.
     pub default_model: Option<String>,
-    /// Which tool calls agents may make without approval.
+    /// Which tool calls agents may make without approval, and which calls nobody may make.
     pub approvals: ApprovalSettings,
     /// What `toolyard serve` offers to clients, and how they authenticate.
     pub serve: ServeSettings,
@@ -206,6 +206,7 @@ impl Settings {
             pins: self.routing.pin.iter().map(|(tool, id)| (tool.clone(), id.as_str().into())).collect(),
             equivalent: self.equivalent.iter().map(|(tool, names)| (tool.clone(), sources(names))).collect(),
             hints: self.hints.iter().map(|(source, tools)| (source.as_str().into(), hints(tools))).collect(),
+            deny: self.approvals.deny.clone(),
         }
     }
 

@@ -102,6 +102,34 @@ fn an_untrusted_project_cannot_change_serve() {
 }
 
 #[test]
+fn a_denied_tool_is_never_called_for_a_client_or_the_command_line() {
+    let home = home_with_server();
+    let settings = home.path("config/toolyard/toolyard.toml");
+    let text = std::fs::read_to_string(&settings).unwrap();
+    std::fs::write(&settings, text + "\n[approvals]\ndeny = [\"greet@fake\"]\n").unwrap();
+    let before = home.calls("fake").len();
+    let direct = json!({"name": "greet", "arguments": {"name": "Ada"}});
+    let through_search = json!({"name": "call_tool", "arguments": direct});
+    for (surface, call) in [("full", direct), ("search", through_search)] {
+        let mut gateway = StdioGateway::new(&home, &["--surface", surface]);
+        let listed = gateway.send_request("tools/list", modern_params(json!({})));
+        assert!(!tool_names(&listed).contains(&"greet"), "{listed}");
+        let search = json!({"name": "search_tools", "arguments": {"query": "greet somebody"}});
+        let found = gateway.send_request("tools/call", modern_params(search)).to_string();
+        assert!(!found.contains("greet("), "{found}");
+        let answer = gateway.send_request("tools/call", modern_params(call)).to_string();
+        assert!(answer.contains("deny calls of this tool") && !answer.contains("Hello"), "{answer}");
+    }
+    let listed = home.run(&["tools", "list"]);
+    let row = listed.lines().find(|line| line.starts_with("greet")).unwrap_or_default();
+    assert!(row.contains(" denied "), "the operator sees it: {listed}");
+    assert!(!home.run(&["tools", "search", "greet somebody"]).contains("greet  "));
+    let output = home.run(&["call", "greet", "--args", r#"{"name":"Ada"}"#]);
+    assert!(output.contains("deny calls of this tool") && output.contains("--- exit"), "{output}");
+    assert_eq!(home.calls("fake").len(), before);
+}
+
+#[test]
 fn serve_works_without_settings() {
     let home = TestHome::new();
     let mut gateway = StdioGateway::new(&home, &[]);

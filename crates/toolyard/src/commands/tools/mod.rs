@@ -20,7 +20,7 @@ pub(super) async fn run(command: ToolsCommand, toolyard: &Toolyard, output: &Out
                 Some(source) => tools_of_source(toolyard, &source)?,
                 None => {
                     list_unowned(toolyard, output);
-                    toolyard.hub().specs()
+                    toolyard.hub().snapshot().preferred()
                 }
             };
             if let Some(wanted) = capability {
@@ -54,7 +54,7 @@ fn list(tools: &[Arc<ToolCandidate>], output: &Output) {
         [
             tool.name.to_string(),
             tool.source_id().to_string(),
-            tool.hints.label().to_owned(),
+            effect(tool).to_owned(),
             tool.spec().description.to_string(),
         ]
     };
@@ -82,6 +82,11 @@ fn list_unowned(toolyard: &Toolyard, output: &Output) {
     lines.iter().for_each(|line| output.message(line));
 }
 
+/// What a call may change; `denied` if the operator's rules deny it.
+fn effect(tool: &ToolCandidate) -> &'static str {
+    if tool.denied { "denied" } else { tool.hints.label() }
+}
+
 fn tool_json(tool: &ToolCandidate) -> Value {
     json!({
         "name": tool.name,
@@ -90,6 +95,7 @@ fn tool_json(tool: &ToolCandidate) -> Value {
         "kind": tool.source.info.kind,
         "trusted": tool.source.info.trusted,
         "effect": tool.hints.label(),
+        "denied": tool.denied,
         "capabilities": tool.capabilities,
     })
 }
@@ -137,7 +143,7 @@ fn show(toolyard: &Toolyard, name: &str, output: &Output) -> Result<(), CliError
     }
     for (index, tool) in candidates.iter().enumerate() {
         let note = if index < used { "" } else { "   (used only with --source)" };
-        output.line(&format!("{}   {tool}, {}{note}", tool.name, tool.hints.label()));
+        output.line(&format!("{}   {tool}, {}{note}", tool.name, effect(tool)));
         output.line(&indented(tool.spec().description.trim()));
         let capabilities: Vec<&str> =
             tool.capabilities.iter().map(toolyard_core::Capability::as_str).collect();
