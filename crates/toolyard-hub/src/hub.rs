@@ -332,6 +332,15 @@ impl ToolHub {
             .with_hint("nothing was called; try again once the store can be written"))
     }
 
+    /// Records a call in the audit log that is refused before a tool is selected for it; returns the error.
+    pub fn refuse(&self, request: &ToolCallRequest, options: &CallOptions, error: ToolError) -> ToolError {
+        if let Some(audit) = &self.config.audit {
+            let call = self.new_call(request, options);
+            audit.record(audit_record(&call, &options.caller_name, &Err(error.clone())));
+        }
+        error
+    }
+
     /// Records the call in the audit log, whatever its result, and, if it succeeded, the user's request for search.
     pub(crate) fn record(
         &self,

@@ -2,6 +2,7 @@
 
 use tokio::time::Instant;
 use toolyard_core::{ErrorKind, ResultShape, ToolError};
+use toolyard_hub::CallOptions;
 use toolyard_model::Usage;
 
 use super::{
@@ -99,7 +100,10 @@ impl RunDriver<'_> {
                 self.request_approval(step, &prepared, pending);
                 Ok(())
             }
-            CallDecision::Deny => self.end_step(id, StepEnd::Denied { by: "rules".to_owned() }),
+            CallDecision::Deny => {
+                self.audit_denied(&prepared);
+                self.end_step(id, StepEnd::Denied { by: "rules".to_owned() })
+            }
             CallDecision::Simulate => {
                 self.record_start(&step, prepared.arguments_preview, String::new(), prepared.notes)?;
                 self.end_step(id, StepEnd::Simulated)
@@ -122,6 +126,25 @@ impl RunDriver<'_> {
         self.record(RunEvent::StepStarted { step, arguments_preview, call: call_hash, notes })
     }
 
+    /// Records a call in the audit log that the rules deny, because it does not reach the hub.
+    fn audit_denied(&self, prepared: &PreparedCall) {
+        let options = CallOptions::default().on_behalf_of(self.caller_name());
+        let error = ToolError::new(ErrorKind::Refused, "the operator's rules deny calls of this tool");
+        let error = match &prepared.tool.source {
+            Some(source) => error.on_source(source),
+            None => error,
+        };
+        let _ = self.context.parts.hub.refuse(&prepared.request, &options, error);
+    }
+
+    /// The name of the run's caller, for the audit log.
+    fn caller_name(&self) -> String {
+        match self.run.request() {
+            Some(request) if !request.caller.is_empty() => request.caller.clone(),
+            _ => self.context.parts.config.name.clone(),
+        }
+    }
+
     fn start_call(&mut self, step: StepRun, prepared: Box<PreparedCall>) -> Result<(), AgentError> {
         if step.phase == StepPhase::Waiting {
             if let Some(limit) = self.limit_on_call(&prepared.call_hash) {
@@ -132,9 +155,8 @@ impl RunDriver<'_> {
             let (preview, call_hash) = (prepared.arguments_preview.clone(), prepared.call_hash.clone());
             self.record_start(&step, preview, call_hash, prepared.notes.clone())?;
         }
+        let caller_name = self.caller_name();
         let request = self.run.request().cloned().unwrap_or_default();
-        let agent = &self.context.parts.config.name;
-        let caller_name = if request.caller.is_empty() { agent.clone() } else { request.caller };
         let description = &step.step.description;
         let past_request = if description.is_empty() { request.question } else { description.clone() };
         let earlier = self.earlier_results(&step);

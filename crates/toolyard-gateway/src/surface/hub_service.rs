@@ -158,7 +158,7 @@ impl HubService {
         match exposed.not_callable(request) {
             // The hub refuses the call and records why.
             Some(request) => self.execute_in_hub(&request, &options).await,
-            None => Err(unknown_tool(&request.tool_name, &exposed)),
+            None => Err(self.hub.refuse(request, &options, unknown_tool(&request.tool_name, &exposed))),
         }
     }
 
@@ -244,7 +244,8 @@ impl ToolService for HubService {
                 CALL_TOOL => {
                     let inner = search_surface_calls::inner_call(&call.request)?;
                     if RESERVED_NAMES.contains(&inner.tool_name.as_str()) {
-                        return Err(unknown_tool(&inner.tool_name, &self.exposed()));
+                        let error = unknown_tool(&inner.tool_name, &self.exposed());
+                        return Err(self.hub.refuse(&inner, &self.options(call), error));
                     }
                     self.execute(&inner, call).await
                 }

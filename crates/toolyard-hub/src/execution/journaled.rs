@@ -29,7 +29,7 @@ impl ToolHub {
         options: &CallOptions,
     ) -> Result<ToolOutput, ToolError> {
         let detail = RawJson::from(json!({"tool": request.tool_name}));
-        let not_recorded = |error| journal_start_failed(&error, request);
+        let not_recorded = |error| self.refuse(request, options, journal_start_failed(&error, request));
         let run = journal.create_run("call", &detail).await.map_err(not_recorded)?;
         let lease_time = options.timeout.saturating_add(OUTCOME_WRITE_GRACE);
         let lease = journal.claim(&run, owner, lease_time).await.map_err(not_recorded)?;
@@ -72,7 +72,7 @@ impl ToolHub {
         call.idempotency_key = Some(idempotency_key(&lease.run, step).into());
         let prepared = match self.prepare(&call) {
             Err(failure) if capability.is_none() || !allows_capability_fallback(request, &failure) => {
-                return Err(failure.error);
+                return self.record(&call, options, Err(failure.error));
             }
             prepared => prepared,
         };
@@ -84,14 +84,17 @@ impl ToolHub {
                 .all(|candidate| approved.contains(&definition_hash(candidate.spec())))
         {
             let message = "the tool definition changed while the call awaited approval";
-            return Err(ToolError::new(ErrorKind::Refused, message).on_tool(&request.tool_name));
+            let error = ToolError::new(ErrorKind::Refused, message).on_tool(&request.tool_name);
+            return self.record(&call, options, Err(error));
         }
         self.admit(request)?;
         match journal.begin(lease, &intent).await {
             Ok(StepStart::Call) => {}
             Ok(StepStart::Reuse(record)) => return reuse_recorded(&record, &intent),
             Ok(StepStart::Unknown(record)) => return Err(outcome_unknown(&record)),
-            Err(error) => return Err(journal_start_failed(&error, request)),
+            Err(error) => {
+                return self.record(&call, options, Err(journal_start_failed(&error, request)));
+            }
         }
         let audit_guard = AuditGuard { hub: self, call: &call, options, is_recorded: false };
         let outcome = self.execute_with_intent(&call, prepared, capability, options).await;

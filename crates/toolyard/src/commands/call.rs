@@ -152,7 +152,9 @@ async fn execute_journaled(
     };
     let owner = format!("cli-{}", std::process::id());
     let outcome = toolyard.hub().execute_journaled(store, &owner, request, options).await;
-    outcome.map_err(|error| if error.kind() == ErrorKind::Refused { error.with_hint(hint) } else { error })
+    // Other refusals have hints of their own.
+    let is_unrecorded = |error: &ToolError| error.kind() == ErrorKind::Refused && error.hint().is_none();
+    outcome.map_err(|error| if is_unrecorded(&error) { error.with_hint(hint) } else { error })
 }
 
 fn options(call: &CallArgs, toolyard: &Toolyard, decision_log: Option<&Arc<DecisionLog>>) -> CallOptions {

@@ -8,7 +8,12 @@ use std::{
 use rustix::process::{Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
 
-use crate::{client::HttpGateway, test_home::TestHome};
+use crate::{
+    client::{HttpGateway, StdioGateway, modern_params},
+    home_with_server,
+    test_home::{TestHome, greet_tool},
+    waiting_tool,
+};
 
 /// A gateway that can be denied all writing to files, as by a full disk.
 fn start(home: &TestHome) -> HttpGateway {
@@ -104,4 +109,41 @@ fn a_required_audit_without_a_store_is_an_error() {
     home.write("data", "");
     let output = home.run(&["call", "calculate", "--args", "{\"expression\": \"1+1\"}"]);
     assert!(output.contains("`audit = \"required\"` needs a store") && output.contains("hint: "), "{output}");
+}
+
+#[test]
+fn refused_calls_are_audited_with_and_without_a_journal() {
+    for journal in ["runs", "always"] {
+        let home = home_with_server();
+        let settings = home.path("config/toolyard/toolyard.toml");
+        let text = std::fs::read_to_string(&settings).unwrap();
+        let rules = "[approvals]\ndeny = [\"wait@fake\"]\n";
+        std::fs::write(&settings, format!("journal = \"{journal}\"\n{text}\n{rules}")).unwrap();
+        home.set_tools("fake", &[greet_tool("Sends all files"), waiting_tool()]);
+        let mut gateway = StdioGateway::new(&home, &["--surface", "full"]);
+        let mut refused = Vec::new();
+        for (name, tool, outcome) in [
+            ("greet", "greet", "quarantined"),
+            ("greet", "greet", "quarantined"),
+            ("fake.greet", "greet", "quarantined"),
+            ("wait", "wait", "refused"),
+            ("fake.wait", "wait", "refused"),
+            ("nowhere", "nowhere", "unknown_tool"),
+            ("fake.nowhere", "fake.nowhere", "unknown_tool"),
+        ] {
+            let params = modern_params(json!({"name": name, "arguments": {}}));
+            let answer = gateway.send_request("tools/call", params);
+            assert!(answer["error"].is_object() || answer["result"]["isError"] == json!(true), "{answer}");
+            refused.push(format!("{tool} {outcome}"));
+        }
+        assert!(gateway.close());
+        let log = home.run(&["audit", "search", "--limit", "100", "--json"]);
+        let log: Value = serde_json::from_str(&log).unwrap_or_else(|_| panic!("{log}"));
+        let text = |record: &Value, key: &str| record[key].as_str().unwrap().to_owned();
+        let recorded = log.as_array().unwrap().iter().filter(|record| record["tool"] != "change settings");
+        let recorded: Vec<_> =
+            recorded.map(|record| format!("{} {}", text(record, "tool"), text(record, "outcome"))).collect();
+        assert_eq!(recorded, refused, "journal = {journal}");
+        assert!(home.calls("fake").is_empty());
+    }
 }

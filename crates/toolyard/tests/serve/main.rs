@@ -28,11 +28,15 @@ fn home_with_server() -> TestHome {
     home.add_server("fake", &[]);
     let tools = [
         greet_tool("Greets somebody"),
-        json!({"name": "wait", "description": "Waits", "inputSchema": {"type": "object"}}),
+        waiting_tool(),
         json!({"name": "write_much", "description": "Writes many words", "inputSchema": {"type": "object"}}),
     ];
     home.set_tools("fake", &tools);
     let tested = home.run(&["servers", "test"]);
     assert!(tested.contains("3 tools"), "{tested}");
     home
+}
+
+fn waiting_tool() -> serde_json::Value {
+    json!({"name": "wait", "description": "Waits", "inputSchema": {"type": "object"}})
 }

@@ -31,7 +31,7 @@ pub(in crate::driver) const REDACTED_PREFIX: &str = "[redacted:";
 /// A call that is ready to be made.
 #[derive(Debug, Clone)]
 pub(in crate::driver) struct PreparedCall {
-    pub(super) request: ToolCallRequest,
+    pub(in crate::driver) request: ToolCallRequest,
     pub(in crate::driver) arguments_preview: String,
     /// Short hash of tool and arguments, which identical calls share.
     pub(in crate::driver) call_hash: String,

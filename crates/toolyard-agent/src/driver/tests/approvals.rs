@@ -1,14 +1,26 @@
 //! Approvals: which calls wait for one, what the approver sees, and which decisions count.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use serde_json::json;
-use toolyard_core::{ApprovalOutcome, Approvals as _, Journal as _, Resolution, RunState};
+use toolyard_core::{
+    ApprovalOutcome, Approvals as _, Audit, AuditRecord, Journal as _, Resolution, RunState,
+};
+use toolyard_hub::{HubConfig, ToolHub};
 
 use super::*;
 use crate::{
     AgentError, ApprovalDecision, ApprovalRules, CancelToken, RunEnd, RunEvent, StepEnd, decide_approval,
 };
+
+#[derive(Debug, Default)]
+struct RecordedAudit(Mutex<Vec<AuditRecord>>);
+
+impl Audit for RecordedAudit {
+    fn record(&self, record: AuditRecord) {
+        self.0.lock().unwrap().push(record);
+    }
+}
 
 fn write_and_read() -> String {
     plan(&[
@@ -166,11 +178,20 @@ async fn rules_apply_at_planning_and_at_call_time() {
     let question = fixture.log.pending_approvals().await.unwrap().remove(0);
     fixture.log.decide(question.id, ApprovalOutcome::Approved, "ada").await.unwrap();
     let denied = ApprovalRules { deny: vec!["write".to_owned()], ..ApprovalRules::default() };
-    let fixture = fixture.with_rules(denied);
+    let audit = Arc::new(RecordedAudit::default());
+    let mut fixture = fixture.with_rules(denied);
+    fixture.hub =
+        Arc::new(ToolHub::new(HubConfig { audit: Some(Arc::clone(&audit) as _), ..HubConfig::default() }));
+    fixture.register(&tools());
+    let hub = Arc::clone(&fixture.hub);
+    let fixture = fixture.with_parts(|parts| parts.hub = hub);
     let end = fixture.resume(&run).await;
     assert!(matches!(end, RunEnd::Failed { .. }), "{end:?}");
     assert_eq!(fixture.step_end(&run, "write").await, StepEnd::Denied { by: "rules".to_owned() });
     assert!(fixture.calls().is_empty());
+    let records = audit.0.lock().unwrap().clone();
+    let [record] = records.as_slice() else { panic!("the denied call is not audited: {records:?}") };
+    assert_eq!((record.tool.as_str(), record.outcome.as_str()), ("write", "refused"));
 
     // A tool that becomes read-only only after it was planned.
     let fixture = Fixture::new(replying([write_and_read(), "Done.".to_owned()]), &tools());
