@@ -76,7 +76,7 @@ pub use json::{
 };
 pub use ports::{
     approvals::{ApprovalKind, ApprovalOutcome, ApprovalRecord, Approvals},
-    audit::{Audit, AuditRecord, AuditUnavailable},
+    audit::{Audit, AuditRecord, AuditUnavailable, AuditedDecision},
     conversations::{ConversationMessage, ConversationQuery, Conversations},
     history::{CallRecord, History, PastRequest, PastRequests},
     journal::{

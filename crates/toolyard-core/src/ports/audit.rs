@@ -1,4 +1,4 @@
-//! The audit log: one record per call, chained by hashes.
+//! The audit log: one record per call and per decision of the operator, chained by hashes.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -11,6 +11,45 @@ const OWN_CALLER: &str = "toolyard";
 const LOST_LABEL: &str = " records lost: ";
 /// Follows the number in the outcome of a record of refused calls.
 const REFUSED_LABEL: &str = " calls refused: ";
+/// Precedes the subject in the outcome of a record of a decision.
+const DECISION_LABEL: &str = "decided: ";
+
+/// A decision that changes what may be called, which the audit log records beside the calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuditedDecision {
+    /// A settings or mcp.json file of a project is trusted.
+    TrustFile,
+    /// A skill is trusted.
+    TrustSkill,
+    /// A skill is no longer trusted.
+    RevokeSkillTrust,
+    /// The definition of a tool is pinned.
+    ApproveDefinition,
+    /// A source gets the bare name of a tool.
+    GiveName,
+    /// The operator's settings file is changed.
+    ChangeSettings,
+    /// A request of a run, such as a tool call, is approved.
+    Approve,
+    /// A request of a run is denied.
+    Deny,
+}
+
+impl AuditedDecision {
+    /// The name in the column of the tool.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::TrustFile => "trust file",
+            Self::TrustSkill => "trust skill",
+            Self::RevokeSkillTrust => "revoke trust in skill",
+            Self::ApproveDefinition => "approve definition",
+            Self::GiveName => "give name",
+            Self::ChangeSettings => "change settings",
+            Self::Approve => "approve",
+            Self::Deny => "deny",
+        }
+    }
+}
 
 /// The record of one call. Arguments and results are stored as hashes only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,6 +91,22 @@ impl AuditRecord {
     /// A record of `count` calls that were refused because their records could not have been kept.
     pub fn refused(at: i64, count: u64, reason: &str) -> Self {
         Self::own(at, format!("{count}{REFUSED_LABEL}{reason}"))
+    }
+
+    /// A record of a decision: who made it, on what, and the hash of the content that was decided on.
+    pub fn decision(
+        at: i64,
+        decision: AuditedDecision,
+        by: &str,
+        subject: &str,
+        content: ContentHash,
+    ) -> Self {
+        Self {
+            caller: by.to_owned(),
+            tool: decision.label().to_owned(),
+            arguments: content,
+            ..Self::own(at, format!("{DECISION_LABEL}{subject}"))
+        }
     }
 
     /// How many records this one stands for, if it is a record of lost records.
@@ -117,6 +172,10 @@ mod tests {
     fn only_a_record_of_lost_records_has_a_count() {
         assert_eq!(AuditRecord::lost(1, 40_800, "the disk was full").lost_count(), Some(40_800));
         assert_eq!(AuditRecord::refused(1, 7, "the disk was full").lost_count(), None);
+        let subject = "7 records lost: none";
+        let decision =
+            AuditRecord::decision(1, AuditedDecision::TrustFile, "cli", subject, ContentHash::of(""));
+        assert_eq!(decision.lost_count(), None);
         for kind in [None, Some(ErrorKind::Failed), Some(ErrorKind::ResponseLost)] {
             let outcome = AuditRecord::outcome_label(kind);
             assert_eq!(AuditRecord { outcome, ..AuditRecord::lost(1, 1, "") }.lost_count(), None);

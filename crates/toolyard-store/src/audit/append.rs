@@ -82,6 +82,16 @@ impl Store {
     }
 }
 
+/// Appends one record in the transaction of the change that it records.
+pub(crate) async fn append_record(
+    connection: &mut AnyConnection,
+    engine: Engine,
+    record: AuditRecord,
+) -> Result<(), StoreError> {
+    let batch = AuditBatch { id: None, records: redact_records(vec![record]) };
+    append(connection, &Append { engine, batches: vec![Arc::new(batch)] }).await
+}
+
 /// Redacts the text fields: even a name may contain a secret.
 pub(super) fn redact_records(mut records: Vec<AuditRecord>) -> Vec<AuditRecord> {
     // Most names occur in many records; each one without secrets is scanned once.

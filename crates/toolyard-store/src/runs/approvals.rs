@@ -2,11 +2,12 @@
 
 use sqlx::{Row as _, any::AnyRow};
 use toolyard_core::{
-    ApprovalKind, ApprovalOutcome, ApprovalRecord, Approvals, BoxFuture, RunId, StorageError, redact,
-    unix_millis,
+    ApprovalKind, ApprovalOutcome, ApprovalRecord, Approvals, AuditRecord, AuditedDecision, BoxFuture,
+    ContentHash, RunId, StorageError, redact, unix_millis,
 };
 
 use crate::{
+    audit::append::append_record,
     error::StoreError,
     sql::{Durability, enum_from_text, enum_to_text, read_enum, read_id},
     store::Store,
@@ -41,14 +42,27 @@ impl Approvals for Store {
         outcome: ApprovalOutcome,
         by: &'a str,
     ) -> BoxFuture<'a, Result<bool, StorageError>> {
-        let data = (id, enum_to_text(&outcome), by.to_owned());
+        let data = (id, outcome, by.to_owned(), self.engine());
         Box::pin(async move {
-            let decided = self.write(Durability::Synced, data, |connection, (id, outcome, by)| {
+            let decided = self.write(Durability::Synced, data, |connection, (id, outcome, by, engine)| {
                 Box::pin(async move {
+                    let now = unix_millis();
                     let sql = "UPDATE approvals SET outcome = $2, decided_by = $3, decided_at = $4
                                WHERE id = $1 AND outcome IS NULL";
-                    let query = sqlx::query(sql).bind(*id).bind(outcome.as_str()).bind(by.as_str());
-                    Ok(query.bind(unix_millis()).execute(connection).await?.rows_affected() == 1)
+                    let query = sqlx::query(sql).bind(*id).bind(enum_to_text(outcome)).bind(by.as_str());
+                    if query.bind(now).execute(&mut *connection).await?.rows_affected() != 1 {
+                        return Ok(false);
+                    }
+                    let query = sqlx::query("SELECT * FROM approvals WHERE id = $1").bind(*id);
+                    let approval = approval_record(&query.fetch_one(&mut *connection).await?)?;
+                    let query =
+                        sqlx::query("SELECT detail FROM runs WHERE id = $1").bind(approval.run.as_str());
+                    let run = query.fetch_optional(&mut *connection).await?;
+                    let detail: Option<String> = run.map(|row| row.try_get("detail")).transpose()?;
+                    let caller = detail.and_then(|detail| caller_of(&detail));
+                    let record = decision_record(now, *outcome, by, &approval, caller.as_deref());
+                    append_record(connection, *engine, record).await?;
+                    Ok(true)
                 })
             });
             Ok(decided.await?)
@@ -78,6 +92,34 @@ impl Approvals for Store {
             Ok(self.select(query, approval_record).await?)
         })
     }
+}
+
+/// The caller of a run of an agent.
+fn caller_of(detail: &str) -> Option<String> {
+    let detail: serde_json::Value = serde_json::from_str(detail).ok()?;
+    detail.get("caller")?.as_str().filter(|caller| !caller.is_empty()).map(str::to_owned)
+}
+
+/// The audit record of a decision on a request; the content is the text that was shown. `caller` is that of the run.
+fn decision_record(
+    at: i64,
+    outcome: ApprovalOutcome,
+    by: &str,
+    approval: &ApprovalRecord,
+    caller: Option<&str>,
+) -> AuditRecord {
+    let decision = match outcome {
+        ApprovalOutcome::Approved => AuditedDecision::Approve,
+        ApprovalOutcome::Denied => AuditedDecision::Deny,
+    };
+    let mut subject = format!("{} of run {}", enum_to_text(&approval.kind), approval.run);
+    if let Some(caller) = caller {
+        subject = format!("{subject} of {caller}");
+    }
+    if let Some(step) = &approval.step {
+        subject = format!("{subject}, step {step}");
+    }
+    AuditRecord::decision(at, decision, by, &subject, ContentHash::of(&approval.text))
 }
 
 fn approval_record(row: &AnyRow) -> Result<ApprovalRecord, StoreError> {

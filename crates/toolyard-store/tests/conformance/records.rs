@@ -5,7 +5,8 @@ use super::*;
 pub(crate) async fn approvals_are_decided_once(engine: Engine) {
     let test_store = TestStore::new(engine).await;
     let store = test_store.open().await;
-    let run = store.create_run("test", &RawJson::empty_object()).await.unwrap();
+    let detail = json(serde_json::json!({"caller": "editor"}));
+    let run = store.create_run("test", &detail).await.unwrap();
     let id = store.request_approval(&run, Some("write"), ApprovalKind::ToolCall, "write B12?").await.unwrap();
     let stop = store.request_approval(&run, None, ApprovalKind::Cancellation, "stop?").await.unwrap();
     assert_eq!(store.pending_approvals().await.unwrap().len(), 2);
@@ -29,6 +30,13 @@ pub(crate) async fn approvals_are_decided_once(engine: Engine) {
     );
     let approval = test_store.open().await.approval(id).await.unwrap().unwrap();
     assert!(approval.outcome.is_some() && approval.decided_by.as_deref() == Some("ada"));
+    let by_ada = AuditQuery { caller: Some("ada".to_owned()), limit: 10, ..AuditQuery::default() };
+    let audited = store.query_audit(&by_ada).await.unwrap();
+    let [entry] = audited.as_slice() else { panic!("one decision, one record: {audited:?}") };
+    let label = if approval.outcome == Some(ApprovalOutcome::Approved) { "approve" } else { "deny" };
+    assert_eq!(entry.record.tool, label);
+    assert_eq!(entry.record.outcome, format!("decided: tool_call of run {run} of editor, step write"));
+    assert!(matches!(store.verify_audit(None).await.unwrap(), AuditVerification::Intact { .. }));
     assert_eq!(store.pending_approvals().await.unwrap()[0].id, stop);
     assert_eq!(store.approval(stop + 100).await.unwrap(), None);
 }
