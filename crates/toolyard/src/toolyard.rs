@@ -36,6 +36,9 @@ pub struct SkillEnvironment {
     pub environment: Vec<(String, String)>,
     /// The working directory of skill programs.
     pub working_directory: PathBuf,
+    /// The store of trust in skills and of what their programs say about themselves; `None` for that of the [`Toolyard`].
+    /// It must not come from the same place as the skills.
+    pub trust_store: Option<Store>,
 }
 
 /// Why a [`Toolyard`] could not be built, or an operation on it failed.
@@ -405,6 +408,7 @@ async fn load_skills(
     skill_environment: &SkillEnvironment,
     store: Option<&Store>,
 ) -> Result<LoadedSkills, StorageError> {
+    let store = skill_environment.trust_store.as_ref().or(store);
     let (trust, descriptions): (_, Arc<dyn SkillDescriptionCache>) = match store {
         Some(store) => {
             let decisions = store.trust_decisions(TrustedSkills::KIND).await?;

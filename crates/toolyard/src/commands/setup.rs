@@ -21,10 +21,17 @@ use crate::{
 };
 
 pub(crate) fn require_store(context: &CliContext) -> Result<&Store, CliError> {
-    context.store.as_ref().ok_or_else(|| {
-        CliError::failed("no store is available: the default data folder is not writable")
-            .with_hint("set `store` in toolyard.toml")
-    })
+    context.store.as_ref().ok_or_else(no_store)
+}
+
+/// The operator's store, even if the project has its own.
+pub(crate) fn require_operator_store(context: &CliContext) -> Result<&Store, CliError> {
+    context.operator_store.as_ref().ok_or_else(no_store)
+}
+
+fn no_store() -> CliError {
+    CliError::failed("no store is available: the default data folder is not writable")
+        .with_hint("set `store` in toolyard.toml")
 }
 
 /// A Toolyard as the settings describe it.

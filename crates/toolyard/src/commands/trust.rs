@@ -1,10 +1,10 @@
 //! `toolyard trust`: trusts a project's settings files with their current content.
 
-use toolyard_core::{Servers as _, TrustDecision};
+use toolyard_core::Servers as _;
 
-use super::setup::require_store;
+use super::setup::require_operator_store;
 use crate::{
-    config::{CliContext, trust_decision},
+    config::{CliContext, UntrustedFile},
     error::CliError,
     terminal::{Output, confirm},
 };
@@ -14,14 +14,15 @@ pub(super) async fn run(yes: bool, context: &CliContext, output: &Output) -> Res
         output.message("this project has no files that need trust");
         return Ok(());
     }
-    // Hashed before the prompt, so that a change made meanwhile is not trusted.
     let now = jiff::Timestamp::now().as_millisecond();
-    let decisions: Vec<TrustDecision> =
-        context.untrusted_files.iter().map(|file| trust_decision(file, now)).collect::<Result<_, _>>()?;
-    let files: Vec<String> = context.untrusted_files.iter().map(|file| file.display().to_string()).collect();
+    let files: Vec<String> =
+        context.untrusted_files.iter().map(|untrusted| untrusted.file.path().display().to_string()).collect();
     let files = files.join(", ");
+    output.message(&format!("{files} would take effect: {}", context.untrusted_settings.join(", ")));
+    for line in context.untrusted_files.iter().flat_map(describe_servers) {
+        output.message(&line);
+    }
     if !yes {
-        output.message(&format!("{files} would take effect: {}", context.untrusted_settings.join(", ")));
         output.message(
             "Trusted files may start programs, send keys to servers they name, and declare tools read-only.",
         );
@@ -29,9 +30,19 @@ pub(super) async fn run(yes: bool, context: &CliContext, output: &Output) -> Res
             return Err(CliError::denied("this project was not trusted"));
         }
     }
-    for decision in &decisions {
-        require_store(context)?.put_trust(decision).await?;
+    // The decision is on the text that was read before the prompt, so that a change made meanwhile is not trusted.
+    for untrusted in &context.untrusted_files {
+        let (store, decision) = (require_operator_store(context)?, untrusted.file.trust_decision(now));
+        store.put_trust(&decision).await?;
     }
     output.message(&format!("trusted {files}; changed files must be trusted again"));
     Ok(())
+}
+
+/// A line for each server of a file: what it starts, and whether it replaces a server of the user.
+fn describe_servers(untrusted: &UntrustedFile) -> impl Iterator<Item = String> {
+    untrusted.servers.iter().map(|server| {
+        let replaces = if server.replaces_own { "REPLACES your own server; " } else { "" };
+        format!("  server {}: {replaces}{}", server.id, server.transport)
+    })
 }

@@ -6,12 +6,12 @@ use std::{
 };
 
 use etcetera::{AppStrategy, AppStrategyArgs};
-use toolyard::{Settings, SettingsError, SkillEnvironment, settings::ServeSettings};
+use toolyard::{Settings, SettingsError, SkillEnvironment, settings::SettingsLayer};
 use toolyard_mcp_client::config::{McpServerConfig, ServerSettings};
 use toolyard_store::{Location, Store, StoreError};
 use toolyard_tools::skill::{SkillFolder, SkillScope};
 
-use super::{is_trusted, server_files::ServerCollection};
+use super::{HashedFile, UntrustedFile, server_files::ServerCollection};
 use crate::{error::CliError, terminal::progress::with_progress};
 
 const SETTINGS_FILE: &str = "toolyard.toml";
@@ -23,14 +23,14 @@ const SAFE_VARIABLES: [&str; 8] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ
 /// Settings, where they came from, and the folders and store that go with them.
 #[derive(Debug)]
 pub(crate) struct CliContext {
+    /// The settings of all layers together; see [`SettingsLayer`].
     pub(crate) settings: Settings,
-    /// `[serve]` of the operator, unless a trusted project has its own.
-    pub(crate) serve: ServeSettings,
-    pub(crate) settings_file: Option<PathBuf>,
+    /// The files that were read, the operator's first.
+    pub(crate) settings_files: Vec<PathBuf>,
     /// Project settings that are ignored because their file is not trusted.
     pub(crate) untrusted_settings: Vec<String>,
     /// Project files that `toolyard trust` would trust.
-    pub(crate) untrusted_files: Vec<PathBuf>,
+    pub(crate) untrusted_files: Vec<UntrustedFile>,
     /// The MCP servers of all files together.
     pub(crate) servers: Vec<McpServerConfig>,
     pub(crate) server_problems: Vec<String>,
@@ -49,6 +49,8 @@ pub(crate) struct CliContext {
     pub(crate) tool_search_model: Option<PathBuf>,
     /// The store; `None` if the default location is not writable.
     pub(crate) store: Option<Store>,
+    /// The operator's store, which holds trust in files and skills: a project's own store may have come with the project.
+    pub(crate) operator_store: Option<Store>,
 }
 
 impl CliContext {
@@ -57,59 +59,69 @@ impl CliContext {
         let current_folder = std::env::current_dir()
             .map_err(|error| CliError::failed(format!("failed to find the current folder: {error}")))?;
         let user_folders = user_folders()?;
-        let project_file =
-            current_folder.ancestors().map(|folder| folder.join(SETTINGS_FILE)).find(|file| file.is_file());
         let user_file = Some(user_folders.config_dir().join(SETTINGS_FILE)).filter(|file| file.is_file());
-        // A file that came with a project has fewer rights than the user's own.
-        let uses_project_file = config.is_none() && project_file.is_some();
-        let operator_file = config.map(Path::to_owned).or_else(|| user_file.clone());
-        let operator_settings = operator_file.as_deref().map(read_settings).transpose()?.unwrap_or_default();
-        let store =
-            open_store(&operator_settings, operator_file.as_deref(), &user_folders.data_dir()).await?;
-        let settings_file = config.map(Path::to_owned).or(project_file).or(user_file);
-        let (mut settings, untrusted_keys, store) = match &settings_file {
-            Some(path) if uses_project_file => project_settings(path, store).await?,
-            _ => (operator_settings.clone(), Vec::new(), store),
+        let project_file = match config {
+            Some(_) => None,
+            None => find_project_file(&current_folder, user_file.as_deref())?,
         };
-        if uses_project_file {
-            settings.merge_operator(&operator_settings);
+        let operator_file = config.map(Path::to_owned).or(user_file);
+        let operator = operator_file.as_deref().map(read_layer).transpose()?.unwrap_or_default();
+        let operator_store =
+            open_store(operator.settings(), operator_file.as_deref(), &user_folders.data_dir()).await?;
+        // A file that came with a project has fewer rights than the user's own.
+        let ProjectSettings { layer: project_layer, untrusted, store } = match &project_file {
+            Some(file) => ProjectSettings::read(file, &operator, operator_store.as_ref()).await?,
+            None => ProjectSettings::none(operator_store.as_ref()),
+        };
+        let settings = match untrusted {
+            None => SettingsLayer::merge([&operator, &project_layer])?,
+            Some(_) => SettingsLayer::merge([&project_layer, &operator])?,
+        };
+        let project_path = project_file.as_ref().map(HashedFile::path);
+        let project = project_folder(&current_folder, project_path);
+        let mut collected = ServerCollection::default();
+        if let Some(untrusted) = &untrusted {
+            let names = untrusted.keys.iter().map(|key| format!("{key} of {SETTINGS_FILE}"));
+            collected.untrusted_settings.extend(names);
         }
-        let project = project_folder(&current_folder, settings_file.as_deref().filter(|_| uses_project_file));
-        let untrusted_settings =
-            untrusted_keys.iter().map(|key| format!("{key} of {SETTINGS_FILE}")).collect();
-        let mut collected = ServerCollection { untrusted_settings, ..ServerCollection::default() };
         if config.is_none() {
             collected.add_mcp_json(&user_folders.config_dir().join("mcp.json"));
         }
-        collected.add_settings(&operator_settings, operator_file.as_deref());
+        collected.add_settings(operator.settings(), operator_file.as_deref());
+        collected.mark_as_own();
         if config.is_none() {
-            collected.add_project(&project, store.as_ref()).await?;
+            collected.add_project(&project, operator_store.as_ref()).await?;
         }
-        if uses_project_file {
-            collected.untrusted_files.extend(settings_file.clone().filter(|_| !untrusted_keys.is_empty()));
-            collected.add_settings(&settings, settings_file.as_deref());
+        collected.add_settings(project_layer.settings(), project_path);
+        if let (Some(file), Some(untrusted)) = (&project_file, &untrusted) {
+            collected.add_untrusted_settings(file.clone(), &untrusted.settings);
         }
+        let settings_files = [operator_file.as_deref(), project_path];
+        let settings_files = settings_files.into_iter().flatten().map(Path::to_owned).collect();
+        // Relative paths are relative to the file that has them.
+        let folder_of =
+            |file: Option<&Path>| file.and_then(Path::parent).unwrap_or(&current_folder).to_owned();
+        let layers = [
+            (&operator, folder_of(operator_file.as_deref()), SkillScope::User),
+            (&project_layer, folder_of(project_path), SkillScope::Project),
+        ];
         let mut skill_folders = skill_folders(&user_folders.config_dir(), &project);
-        let settings_folder = settings_file.as_deref().and_then(Path::parent).unwrap_or(&current_folder);
-        let scope = if uses_project_file { SkillScope::Project } else { SkillScope::User };
-        for folder in &settings.skills.folders {
-            skill_folders.push(SkillFolder { path: settings_folder.join(folder), scope });
+        let mut tool_search_model = None;
+        for (layer, folder, scope) in layers {
+            let SettingsPaths { skills, model } = SettingsPaths::of(layer.settings(), &folder);
+            skill_folders.extend(skills.into_iter().map(|path| SkillFolder { path, scope }));
+            tool_search_model = model.or(tool_search_model);
         }
-        // A project without [serve] must not discard the restrictions of the operator's.
-        let serve = if uses_project_file && settings.serve == ServeSettings::default() {
-            operator_settings.serve.clone()
-        } else {
-            settings.serve.clone()
-        };
-        let tool_search_model =
-            settings.tool_search_model.as_ref().map(|folder| settings_folder.join(folder));
         let environment = skill_variables(&settings.skills.environment);
-        let skill_environment =
-            SkillEnvironment { skill_folders, environment, working_directory: current_folder };
+        let skill_environment = SkillEnvironment {
+            skill_folders,
+            environment,
+            working_directory: current_folder,
+            trust_store: operator_store.clone(),
+        };
         Ok(Self {
             settings,
-            serve,
-            settings_file,
+            settings_files,
             untrusted_settings: collected.untrusted_settings,
             untrusted_files: collected.untrusted_files,
             servers: collected.servers.into_values().collect(),
@@ -123,6 +135,7 @@ impl CliContext {
             data_folder: user_folders.data_dir(),
             tool_search_model,
             store,
+            operator_store,
         })
     }
 
@@ -152,22 +165,72 @@ fn user_folders() -> Result<impl AppStrategy, CliError> {
     })
 }
 
-/// A project's settings: complete if the file is trusted, otherwise without privileged keys, whose names are returned too.
-async fn project_settings(
-    path: &Path,
+/// What counts of a project's settings file.
+struct ProjectSettings {
+    layer: SettingsLayer,
+    /// What does not count, because the file is not trusted.
+    untrusted: Option<UntrustedSettings>,
+    /// The project's store if a trusted file names one, otherwise the operator's.
     store: Option<Store>,
-) -> Result<(Settings, Vec<&'static str>, Option<Store>), CliError> {
-    let settings = read_settings(path)?;
-    let (unprivileged, removed) = settings.without_privileged_keys();
-    if removed.is_empty() || !is_trusted(path, store.as_ref()).await? {
-        return Ok((unprivileged, removed, store));
+}
+
+struct UntrustedSettings {
+    /// The names of the ignored keys.
+    keys: Vec<String>,
+    /// The whole file.
+    settings: Settings,
+}
+
+impl ProjectSettings {
+    fn none(operator_store: Option<&Store>) -> Self {
+        Self { layer: SettingsLayer::default(), untrusted: None, store: operator_store.cloned() }
     }
-    let base = path.parent().unwrap_or(path);
-    let store = match settings.store_location(base, |name| std::env::var(name).ok())? {
-        Some(location) => Some(Store::open(location).await?),
-        None => store,
-    };
-    Ok((settings, Vec::new(), store))
+
+    /// The whole file if it is trusted, otherwise its unprivileged keys.
+    async fn read(
+        file: &HashedFile,
+        operator: &SettingsLayer,
+        operator_store: Option<&Store>,
+    ) -> Result<Self, CliError> {
+        let layer = SettingsLayer::parse(file.text(), file.path())?;
+        let (unprivileged, mut keys) = layer.clone().without_privileged_keys()?;
+        keys.extend(unprivileged.overridden_keys(operator));
+        if keys.is_empty() {
+            return Ok(Self { layer: unprivileged, ..Self::none(operator_store) });
+        }
+        if !file.is_trusted(operator_store).await? {
+            let untrusted = Some(UntrustedSettings { keys, settings: layer.settings().clone() });
+            return Ok(Self { layer: unprivileged, untrusted, ..Self::none(operator_store) });
+        }
+        let base = file.path().parent().unwrap_or(file.path());
+        let store = match layer.settings().store_location(base, |name| std::env::var(name).ok())? {
+            Some(location) => Some(Store::open(location).await?),
+            None => operator_store.cloned(),
+        };
+        Ok(Self { layer, untrusted: None, store })
+    }
+}
+
+/// Paths of one settings file, resolved against its folder.
+struct SettingsPaths {
+    skills: Vec<PathBuf>,
+    model: Option<PathBuf>,
+}
+
+impl SettingsPaths {
+    fn of(settings: &Settings, folder: &Path) -> Self {
+        Self {
+            skills: settings.skills.folders.iter().map(|path| folder.join(path)).collect(),
+            model: settings.tool_search_model.as_ref().map(|path| folder.join(path)),
+        }
+    }
+}
+
+/// The nearest settings file in a folder or its ancestors, unless it is the user's own.
+fn find_project_file(folder: &Path, user_file: Option<&Path>) -> Result<Option<HashedFile>, SettingsError> {
+    let path = folder.ancestors().map(|folder| folder.join(SETTINGS_FILE)).find(|file| file.is_file());
+    let Some(path) = path.filter(|path| Some(path.as_path()) != user_file) else { return Ok(None) };
+    HashedFile::read(&path).map(Some).map_err(|error| SettingsError::Unreadable { path, error })
 }
 
 /// The operator's store. A configured store must open; the default one may be missing.
@@ -191,10 +254,10 @@ async fn open_store(
     }
 }
 
-fn read_settings(path: &Path) -> Result<Settings, SettingsError> {
+fn read_layer(path: &Path) -> Result<SettingsLayer, SettingsError> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| SettingsError::Unreadable { path: path.to_owned(), error })?;
-    Settings::parse(&text, path)
+    SettingsLayer::parse(&text, path)
 }
 
 /// The folder of the project's settings file, else of the repository, else the current one.

@@ -3,7 +3,7 @@
 //! ```text
 //! context.rs             finds settings, folders and the store of one invocation
 //! operator_file.rs       the settings file that commands edit
-//! project_trust.rs       decides whether a project's file is trusted
+//! project_trust.rs       reads a project's file once and decides whether it is trusted
 //! server_files.rs        collects MCP servers from settings and mcp.json files
 //! server_credentials.rs  environment variables and OAuth tokens for MCP servers
 //! files.rs               atomic file writes
@@ -17,5 +17,6 @@ mod server_credentials;
 mod server_files;
 
 pub(crate) use context::CliContext;
-pub(crate) use project_trust::{is_trusted, trust_decision};
+pub(crate) use project_trust::HashedFile;
 pub(crate) use server_credentials::ServerCredentials;
+pub(crate) use server_files::UntrustedFile;

@@ -23,10 +23,4 @@ impl ApprovalSettings {
     pub fn rules(&self) -> ApprovalRules {
         ApprovalRules { deny: self.deny.clone(), ask: self.ask.clone(), allow: self.allow.clone() }
     }
-
-    pub(super) fn extend(&mut self, others: &Self) {
-        self.allow.extend(others.allow.iter().cloned());
-        self.ask.extend(others.ask.iter().cloned());
-        self.deny.extend(others.deny.iter().cloned());
-    }
 }

@@ -4,6 +4,7 @@ mod agents;
 mod approvals;
 mod calls;
 mod error;
+mod layers;
 mod models;
 mod serve;
 mod web_search;
@@ -27,6 +28,7 @@ pub use calls::{
     CallSettings, CapabilitySettings, HintSettings, OutputBudgetSettings, PreferSetting, RoutingSettings,
 };
 pub use error::{ModelProblem, SettingsError};
+pub use layers::SettingsLayer;
 pub use models::{ModelSecrets, ModelSettings, PriceSettings, ToolCallingSetting};
 pub use serve::{ProfileSettings, ServeSettings, SessionKeyPair, SurfaceSetting};
 pub use web_search::{SearchEngine, WebSearchSettings};
@@ -125,42 +127,6 @@ impl Settings {
             .map_err(|error| SettingsError::Invalid { path: path.to_owned(), error: Box::new(error) })
     }
 
-    /// These settings without the keys that only the operator may set, and the names of the removed keys. A file that came
-    /// with a project could otherwise send secrets elsewhere, declare a destructive tool read-only, steer a model, or hide
-    /// its calls.
-    #[must_use]
-    pub fn without_privileged_keys(&self) -> (Self, Vec<&'static str>) {
-        let mut unprivileged = self.clone();
-        let removed = [
-            ("store", reset(&mut unprivileged.store)),
-            ("journal", reset(&mut unprivileged.journal)),
-            ("audit", reset(&mut unprivileged.audit)),
-            ("routing", reset(&mut unprivileged.routing)),
-            ("equivalent", reset(&mut unprivileged.equivalent)),
-            ("hints", reset(&mut unprivileged.hints)),
-            ("web_search", reset(&mut unprivileged.web_search)),
-            ("tool_search_model", reset(&mut unprivileged.tool_search_model)),
-            ("servers", reset(&mut unprivileged.servers)),
-            ("agents", reset(&mut unprivileged.agents)),
-            ("models", reset(&mut unprivileged.models)),
-            ("default_model", reset(&mut unprivileged.default_model)),
-            ("approvals", reset(&mut unprivileged.approvals)),
-            ("serve", reset(&mut unprivileged.serve)),
-            ("skills.environment", reset(&mut unprivileged.skills.environment)),
-        ];
-        (unprivileged, removed.into_iter().filter(|(_, changed)| *changed).map(|(key, _)| key).collect())
-    }
-
-    /// Merges the operator's models and approval rules into these settings of a project. Approval rules accumulate.
-    pub fn merge_operator(&mut self, operator: &Self) {
-        for (name, model) in &operator.models {
-            self.models.entry(name.clone()).or_insert_with(|| model.clone());
-        }
-        self.audit = self.audit.max(operator.audit);
-        self.default_model = self.default_model.take().or_else(|| operator.default_model.clone());
-        self.approvals.extend(&operator.approvals);
-    }
-
     /// The location of the store, if set. Relative paths are resolved against `base`.
     pub fn store_location(
         &self,
@@ -227,11 +193,6 @@ impl Settings {
         let OutputBudgetSettings { calculate, time, search, history, other } = self.output_budget;
         OutputLimits { calculate, time, search, history, other }
     }
-}
-
-/// Sets a field to its default; returns whether it had another value.
-fn reset<T: Default + PartialEq>(field: &mut T) -> bool {
-    std::mem::take(field) != T::default()
 }
 
 /// Whether a text looks like a URL: `mysql://…`, `postgres:…`, `postgres//…`.

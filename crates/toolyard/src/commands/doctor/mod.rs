@@ -104,9 +104,10 @@ fn print(finding: &Finding, output: &Output) {
 }
 
 fn check_settings(context: &CliContext) -> Finding {
-    match &context.settings_file {
-        Some(file) => Finding::ok("settings", format!("{}", file.display())),
-        None => Finding::ok("settings", "no settings file; using defaults"),
+    let files: Vec<String> = context.settings_files.iter().map(|file| file.display().to_string()).collect();
+    match files.as_slice() {
+        [] => Finding::ok("settings", "no settings file; using defaults"),
+        files => Finding::ok("settings", files.join(", ")),
     }
 }
 

@@ -7,7 +7,7 @@ use super::{Finding, Severity};
 use crate::{commands::serve::replicas, config::CliContext, terminal::pluralize};
 
 pub(super) fn check(context: &CliContext, toolyard: &Toolyard) -> Vec<Finding> {
-    let serve = &context.serve;
+    let serve = &context.settings.serve;
     let for_replicas = replicas::notes(serve, context.store.as_ref(), false);
     let for_replicas = for_replicas
         .into_iter()

@@ -8,7 +8,7 @@ use toolyard_mcp_client::config::{
 };
 
 use crate::{
-    config::{CliContext, is_trusted},
+    config::{CliContext, HashedFile},
     error::CliError,
 };
 
@@ -102,30 +102,34 @@ pub(super) async fn read_all(
             if !file.is_file() || all.iter().any(|known| known.path == file) {
                 continue;
             }
-            if !is_home && is_unattended && !is_trusted(&file, context.store.as_ref()).await? {
+            let read = match HashedFile::read(&file) {
+                Ok(read) => read,
+                Err(error) => {
+                    all.push(ClientFile::unread(client, file, !is_home, error.to_string()));
+                    continue;
+                }
+            };
+            if !is_home && is_unattended && !read.is_trusted(context.operator_store.as_ref()).await? {
                 let problem = format!("skipped with --yes, not trusted: toolyard import {}", file.display());
                 all.push(ClientFile::unread(client, file, !is_home, problem));
                 continue;
             }
             let file_context = FileContext { workspace: project.to_str().filter(|_| !is_home) };
-            all.extend(read_client_file(client, file, !is_home, file_context));
+            all.extend(parse_client_file(client, file, read.text(), !is_home, file_context));
         }
     }
     Ok(all)
 }
 
-/// Reads a client's file; `None` if it has no servers.
-fn read_client_file(
+/// Parses the text of a client's file; `None` if it has no servers.
+fn parse_client_file(
     client: Client,
     path: PathBuf,
+    text: &str,
     is_project_file: bool,
     file_context: FileContext<'_>,
 ) -> Option<ClientFile> {
-    let text = match std::fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) => return Some(ClientFile::unread(client, path, is_project_file, error.to_string())),
-    };
-    match import_servers(client, &text, file_context) {
+    match import_servers(client, text, file_context) {
         Ok(imported) => Some(ClientFile::new(client, path, is_project_file, imported)),
         Err(DocumentError::NoServers { .. }) => None,
         Err(error) => Some(ClientFile::unread(client, path, is_project_file, error.to_string())),
