@@ -1,14 +1,14 @@
 //! `toolyard skills`: lists, shows and trusts skills.
 
 use serde_json::json;
-use toolyard_core::{Servers as _, ToolCallRequest};
+use toolyard_core::{AuditedDecision, ContentHash, Servers as _, ToolCallRequest};
 use toolyard_hub::{Budget, CallOptions};
 use toolyard_tools::skill::{LoadedSkills, Skill, SkillStatus, TrustState, TrustedSkills, scan};
 
 use crate::{
     cli::SkillsCommand,
     commands::setup::{open, require_operator_store},
-    config::CliContext,
+    config::{CliContext, record_decision},
     error::CliError,
     terminal::{Output, confirm},
 };
@@ -140,6 +140,7 @@ async fn trust(name: &str, yes: bool, context: &CliContext, output: &Output) -> 
             return Err(CliError::denied(not_trusted));
         }
     }
+    record_decision(AuditedDecision::TrustSkill, &decision.subject, decision.content, context).await?;
     store.put_trust(&decision).await?;
     output.message(&format!("trusted {name}; a changed skill must be trusted again"));
     Ok(())
@@ -148,7 +149,9 @@ async fn trust(name: &str, yes: bool, context: &CliContext, output: &Output) -> 
 async fn untrust(name: &str, context: &CliContext, output: &Output) -> Result<(), CliError> {
     let skill = find(name, context)?;
     let subject = TrustedSkills::subject(&skill)?;
-    let removed = require_operator_store(context)?.remove_trust(TrustedSkills::KIND, subject).await?;
+    let store = require_operator_store(context)?;
+    record_decision(AuditedDecision::RevokeSkillTrust, subject, ContentHash::of(""), context).await?;
+    let removed = store.remove_trust(TrustedSkills::KIND, subject).await?;
     output.message(&if removed {
         format!("{name} is no longer trusted")
     } else {

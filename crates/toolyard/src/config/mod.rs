@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! context.rs             finds settings, folders and the store of one invocation
+//! decisions.rs           records the operator's decisions in the audit log
 //! operator_file.rs       the settings file that commands edit
 //! project_trust.rs       reads a project's file once and decides whether it is trusted
 //! server_files.rs        collects MCP servers from settings and mcp.json files
@@ -10,6 +11,7 @@
 //! ```
 
 mod context;
+mod decisions;
 pub(crate) mod files;
 pub(crate) mod operator_file;
 mod project_trust;
@@ -17,6 +19,7 @@ mod server_credentials;
 mod server_files;
 
 pub(crate) use context::CliContext;
+pub(crate) use decisions::record_decision;
 pub(crate) use project_trust::HashedFile;
 pub(crate) use server_credentials::ServerCredentials;
 pub(crate) use server_files::UntrustedFile;

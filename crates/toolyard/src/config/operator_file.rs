@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{CliContext, files};
+use toolyard_core::{AuditedDecision, ContentHash};
+
+use super::{CliContext, files, record_decision};
 use crate::error::CliError;
 
 /// The path and content of the file; the content is empty if it does not exist.
@@ -12,6 +14,14 @@ pub(crate) fn read(context: &CliContext) -> Result<(PathBuf, String), CliError> 
     Ok((file, text))
 }
 
-pub(crate) fn write(file: &Path, text: &str) -> Result<(), CliError> {
+/// Writes the file and records the change, such as `server x added`, in the audit log.
+pub(crate) async fn write(
+    file: &Path,
+    text: &str,
+    change: &str,
+    context: &CliContext,
+) -> Result<(), CliError> {
+    let subject = format!("{}: {change}", file.display());
+    record_decision(AuditedDecision::ChangeSettings, &subject, ContentHash::of(text), context).await?;
     files::write(file, text, files::Access::OwnerOnly)
 }

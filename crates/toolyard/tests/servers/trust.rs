@@ -182,3 +182,45 @@ fn a_store_that_came_with_the_project_trusts_neither_files_nor_skills() {
     home.run(&["skills", "trust", "demo", "--yes"]);
     assert!(is_trusted(), "the operator's own decision counts");
 }
+
+#[test]
+fn decisions_of_the_operator_are_audited() {
+    let home = TestHome::new();
+    home.add_server("fake", &[]);
+    home.run(&["call", "greet"]);
+    home.set_tools("fake", &[greet_tool("Greets somebody else")]);
+    home.run(&["call", "greet"]);
+    home.run(&["servers", "approve", "fake", "--yes"]);
+    home.write("project/.mcp.json", r#"{"mcpServers": {"new": {"command": "new"}}}"#);
+    home.run(&["trust", "--yes"]);
+    home.write("project/.claude/skills/demo/SKILL.md", "---\nname: demo\ndescription: d\n---\n");
+    home.run(&["skills", "trust", "demo", "--yes"]);
+    home.run(&["skills", "untrust", "demo"]);
+    home.run(&["servers", "remove", "fake"]);
+    let log = home.run(&["audit", "search", "--limit", "100", "--json"]);
+    let log: serde_json::Value = serde_json::from_str(log.split("---").next().unwrap()).unwrap();
+    let decisions: Vec<String> = log
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|record| record["outcome"].as_str().unwrap().starts_with("decided: "))
+        .map(|record| {
+            assert!(record["caller"].as_str().unwrap().starts_with("cli (user "), "{record}");
+            let text = |key: &str| record[key].as_str().unwrap().to_owned();
+            let home = home.path("").canonicalize().unwrap();
+            format!("{} {}", text("tool"), text("outcome")).replace(home.to_str().unwrap(), "HOME")
+        })
+        .collect();
+    assert_eq!(
+        decisions,
+        [
+            "change settings decided: HOME/config/toolyard/toolyard.toml: server fake added",
+            "approve definition decided: greet@fake",
+            "trust file decided: HOME/project/.mcp.json",
+            "trust skill decided: HOME/project/.claude/skills/demo",
+            "revoke trust in skill decided: HOME/project/.claude/skills/demo",
+            "change settings decided: HOME/config/toolyard/toolyard.toml: server fake removed",
+        ]
+    );
+    assert!(home.run(&["audit", "verify"]).contains("none missing or altered"));
+}

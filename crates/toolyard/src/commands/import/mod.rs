@@ -58,7 +58,9 @@ pub(super) async fn run(
             merged.iter_mut().for_each(|merged| merged.server.settings.trusted = true);
             planned = plan(&merged)?;
         }
-        operator_file::write(&settings_file, &planned.text)?;
+        let changed_count = planned.added.len() + replaced_count(&planned, arguments.replace);
+        let change = format!("{} imported", pluralize(changed_count, "server"));
+        operator_file::write(&settings_file, &planned.text, &change, context).await?;
     }
     let lines = changed_lines(&text, &planned.text);
     if output.is_json() {

@@ -13,7 +13,7 @@ use crate::{
     terminal::Output,
 };
 
-pub(super) fn add(model: &AddModelArgs, context: &CliContext, output: &Output) -> Result<(), CliError> {
+pub(super) async fn add(model: &AddModelArgs, context: &CliContext, output: &Output) -> Result<(), CliError> {
     let usage = |message: String| CliError::usage(message);
     toolyard_mcp_client::config::check_server_name(&model.name)
         .map_err(|problem| usage(format!("invalid model name `{}`: {problem}", model.name)))?;
@@ -33,13 +33,13 @@ pub(super) fn add(model: &AddModelArgs, context: &CliContext, output: &Output) -
     insert_model(&mut document, model, &file)?;
     let text = document.to_string();
     Settings::parse(&text, &file)?;
-    operator_file::write(&file, &text)?;
+    operator_file::write(&file, &text, &format!("model {} added", model.name), context).await?;
     print_change(output, "model", &model.name, "added", &file);
     output.message(&format!("  hint: test it: toolyard models test {}", model.name));
     Ok(())
 }
 
-pub(super) fn remove(name: &str, context: &CliContext, output: &Output) -> Result<(), CliError> {
+pub(super) async fn remove(name: &str, context: &CliContext, output: &Output) -> Result<(), CliError> {
     let (file, text) = operator_file::read(context)?;
     let mut document = parse_document(&text, &file)?;
     let removed = match document.get_mut("models").and_then(Item::as_table_like_mut) {
@@ -53,7 +53,8 @@ pub(super) fn remove(name: &str, context: &CliContext, output: &Output) -> Resul
     if document.get("default_model").and_then(Item::as_str) == Some(name) {
         document.remove("default_model");
     }
-    operator_file::write(&file, &document.to_string())?;
+    let text = document.to_string();
+    operator_file::write(&file, &text, &format!("model {name} removed"), context).await?;
     print_change(output, "model", name, "removed", &file);
     Ok(())
 }

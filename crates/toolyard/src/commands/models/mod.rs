@@ -16,8 +16,8 @@ pub(super) async fn run(
     output: &Output,
 ) -> Result<(), CliError> {
     match command {
-        ModelsCommand::Add(model) => edit::add(&model, context, output),
-        ModelsCommand::Remove { name } => edit::remove(&name, context, output),
+        ModelsCommand::Add(model) => edit::add(&model, context, output).await,
+        ModelsCommand::Remove { name } => edit::remove(&name, context, output).await,
         ModelsCommand::List => {
             list(context, output);
             Ok(())

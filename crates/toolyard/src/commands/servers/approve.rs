@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use toolyard_core::{ContentHash, SourceId, SourceKind};
+use toolyard_core::{AuditedDecision, ContentHash, SourceId, SourceKind};
 use toolyard_mcp_client::{ManagedServer, McpManager};
 
 use super::{print_unusable_tools, shared_names};
 use crate::{
+    config::{CliContext, record_decision},
     error::CliError,
     terminal::{Output, confirm, progress::with_progress},
 };
@@ -27,6 +28,7 @@ pub(super) async fn run(
     manager: &McpManager,
     server: &Arc<ManagedServer>,
     request: &ApprovalRequest<'_>,
+    context: &CliContext,
     output: &Output,
 ) -> Result<(), CliError> {
     let id = &server.config().id;
@@ -35,9 +37,9 @@ pub(super) async fn run(
         CliError::unreachable(format!("{id}: {error}"))
             .with_hint(format!("show its log: toolyard servers logs {id}"))
     })?;
-    let approved = approve_tools(server, request, output).await?;
+    let approved = approve_tools(server, request, context, output).await?;
     let taken = if request.take_names {
-        take_names(manager, server, request, output).await?
+        take_names(manager, server, request, context, output).await?
     } else {
         print_shared_names(server, &approved, output);
         Vec::new()
@@ -52,6 +54,7 @@ pub(super) async fn run(
 async fn approve_tools(
     server: &Arc<ManagedServer>,
     request: &ApprovalRequest<'_>,
+    context: &CliContext,
     output: &Output,
 ) -> Result<Vec<String>, CliError> {
     let (id, approvals) = (&server.config().id, server.tool_approvals());
@@ -85,6 +88,9 @@ async fn approve_tools(
     if !request.yes && !confirm(&format!("Approve {} as shown?", names.join(", ")), &not_approved)? {
         return Err(CliError::denied(not_approved));
     }
+    for (name, pin) in &pending {
+        record_decision(AuditedDecision::ApproveDefinition, &format!("{name}@{id}"), *pin, context).await?;
+    }
     server.approve(&pending).await?;
     let names_text = names.join(", ");
     output.message(&format!("approved {names_text}; a definition that changes later must be approved again"));
@@ -96,6 +102,7 @@ async fn take_names(
     manager: &McpManager,
     server: &Arc<ManagedServer>,
     request: &ApprovalRequest<'_>,
+    context: &CliContext,
     output: &Output,
 ) -> Result<Vec<String>, CliError> {
     let (id, approvals) = (&server.config().id, server.tool_approvals());
@@ -116,6 +123,10 @@ async fn take_names(
     let question = format!("Give {} to {id}? Calls by name alone then reach {id}.", moves.join(", "));
     if !request.yes && !confirm(&question, &kept)? {
         return Err(CliError::denied(kept));
+    }
+    for name in &names {
+        let subject = format!("{name}@{id}");
+        record_decision(AuditedDecision::GiveName, &subject, ContentHash::of(""), context).await?;
     }
     manager.give_names(id.as_str(), &names).await?;
     output.message(&format!("{} now reaches {id}", names.join(", ")));

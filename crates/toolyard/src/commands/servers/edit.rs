@@ -16,7 +16,11 @@ use crate::{
     terminal::Output,
 };
 
-pub(super) fn add(server: AddServerArgs, context: &CliContext, output: &Output) -> Result<(), CliError> {
+pub(super) async fn add(
+    server: AddServerArgs,
+    context: &CliContext,
+    output: &Output,
+) -> Result<(), CliError> {
     let mut command = server.command.into_iter();
     let settings = ServerSettings {
         command: command.next(),
@@ -36,7 +40,7 @@ pub(super) fn add(server: AddServerArgs, context: &CliContext, output: &Output) 
     for warning in settings.warnings(&server.name) {
         output.message(&format!("note: {warning}"));
     }
-    operator_file::write(&file, &text)?;
+    operator_file::write(&file, &text, &format!("server {} added", server.name), context).await?;
     print_change(output, "server", &server.name, "added", &file);
     output.message(&format!("  hint: test it: toolyard servers test {}", server.name));
     Ok(())
@@ -51,7 +55,7 @@ pub(super) async fn remove(name: &str, context: &CliContext, output: &Output) ->
         return Err(CliError::usage(format!("{} has no server `{name}`", file.display()))
             .with_hint("remove servers of a project or an mcp.json from that file"));
     };
-    operator_file::write(&file, &new_text)?;
+    operator_file::write(&file, &new_text, &format!("server {name} removed"), context).await?;
     if let Some(store) = &context.store {
         let removed = ServerCache::new(Arc::new(store.clone())).remove(&SourceId::from(name)).await;
         removed.map_err(|error| CliError::failed(error.to_string()))?;

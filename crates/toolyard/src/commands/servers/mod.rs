@@ -37,7 +37,7 @@ pub(super) async fn run(
     output: &Output,
 ) -> Result<(), CliError> {
     match command {
-        ServersCommand::Add(server) => return edit::add(server, context, output),
+        ServersCommand::Add(server) => return edit::add(server, context, output).await,
         ServersCommand::Remove { name } => return edit::remove(&name, context, output).await,
         ServersCommand::Stop { name } => return stop(&name, context, output),
         ServersCommand::Logs { name, lines } => return logs::show(&name, lines, context, output),
@@ -77,7 +77,7 @@ async fn run_with_toolyard(
         }
         ServersCommand::Approve { name, tools, take_names, yes } => {
             let decision = approve::ApprovalRequest { tools: &tools, take_names, yes };
-            approve::run(manager, &find(manager, &name)?, &decision, output).await
+            approve::run(manager, &find(manager, &name)?, &decision, context, output).await
         }
         _ => Ok(()),
     }
