@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use arc_swap::ArcSwap;
 use tokio::{sync::watch, time::Instant};
 use toolyard_core::{
     Capability, ErrorKind, PastRequest, PastRequests, QuarantineNotice, RawJson, Results, SourceId,
@@ -22,12 +23,17 @@ use crate::{
         options::CallOptions,
         validate::parse_arguments,
     },
-    hub_config::HubConfig,
-    output::{budget::Budget, structured::truncate_structured, truncate::truncate_output},
+    hub_config::{HubConfig, HubSettings},
+    output::{
+        budget::{Budget, OutputLimits},
+        structured::truncate_structured,
+        truncate::truncate_output,
+    },
     registry::{
         candidate::ToolCandidate,
         snapshot::{Registration, Registry, Snapshot},
     },
+    resilience::retry::RetryPolicy,
     routing::{
         capability_selection::{Selection, SelectionError, select},
         explain::{ambiguous_capability, describe_route, describe_skipped, other_sources_hint},
@@ -47,6 +53,14 @@ pub struct ToolHub {
     registry: Registry,
     search: LazySearchIndex,
     config: HubConfig,
+    call_settings: ArcSwap<CallSettings>,
+}
+
+/// Settings of calls that can be replaced while the hub runs.
+#[derive(Debug, Clone, Copy)]
+struct CallSettings {
+    limits: OutputLimits,
+    retry: RetryPolicy,
 }
 
 impl Default for ToolHub {
@@ -60,7 +74,19 @@ impl ToolHub {
     pub fn new(config: HubConfig) -> Self {
         let registry = Registry::new(config.rules.clone(), config.capabilities.clone(), config.breaker);
         let search = LazySearchIndex::new(config.empty_index());
-        Self { registry, search, config }
+        let call_settings =
+            ArcSwap::from_pointee(CallSettings { limits: config.limits, retry: config.retry });
+        Self { registry, search, config, call_settings }
+    }
+
+    /// Replaces the settings while the hub runs. Calls that are being executed keep the settings they began with.
+    pub fn reconfigure(&self, settings: HubSettings) {
+        let HubSettings { rules, capabilities, limits, retry } = settings;
+        self.call_settings.store(Arc::new(CallSettings { limits, retry }));
+        self.registry.reconfigure(rules, capabilities);
+        for entry in self.registry.snapshot().sources() {
+            self.search.mark_changed(&entry.source.info.id);
+        }
     }
 
     /// Registers a source with its tools, or replaces its tools. Running calls are not affected.
@@ -124,7 +150,7 @@ impl ToolHub {
 
     /// The priority of sources of this kind; smaller is preferred.
     pub fn priority(&self, kind: SourceKind) -> u8 {
-        self.config.rules.prefer.priority(kind)
+        self.registry.priority(kind)
     }
 
     /// Stores whole results whose output was truncated.
@@ -305,7 +331,7 @@ impl ToolHub {
     ) -> ToolOutput {
         let limit = match options.budget {
             Budget::Unlimited => usize::MAX,
-            Budget::ByKind => self.config.limits.for_kind(dispatched.kind),
+            Budget::ByKind => self.call_settings.load().limits.for_kind(dispatched.kind),
             Budget::Characters(limit) => limit,
         };
         let structured = dispatched.output.structured.clone().filter(|_| options.keep_structured_valid);
@@ -377,7 +403,7 @@ impl ToolHub {
             request,
             deadline: Instant::now() + idle_timeout,
             idle_timeout,
-            retry: self.config.retry,
+            retry: self.call_settings.load().retry,
             history: &*self.config.history,
             decision_log: options.decision_log.as_deref(),
             pending_effect: options.pending_effect.as_deref(),

@@ -1,4 +1,4 @@
-//! [`HubConfig`]: settings of a hub, and the implementations of its ports.
+//! [`HubConfig`]: settings of a hub, and the implementations of its ports. [`HubSettings`] can be replaced while it runs.
 
 use std::sync::Arc;
 
@@ -43,6 +43,19 @@ pub struct HubConfig {
     pub embedding_model: Option<Arc<toolyard_search::embedding::EmbeddingModel>>,
     /// Users' past requests and the tools that were called for them; used by search.
     pub past_requests: Option<Arc<dyn PastRequests>>,
+}
+
+/// The settings of a hub that can be replaced while it runs.
+#[derive(Debug, Clone)]
+pub struct HubSettings {
+    /// Routing rules of the operator.
+    pub rules: RoutingRules,
+    /// Maps keywords in names and descriptions to capabilities.
+    pub capabilities: CapabilityTable,
+    /// Output limits by kind of tool.
+    pub limits: OutputLimits,
+    /// Retry policy for calls that are safe to repeat.
+    pub retry: RetryPolicy,
 }
 
 impl Default for HubConfig {

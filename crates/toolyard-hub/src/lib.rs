@@ -50,7 +50,7 @@ mod source_status;
 pub use execution::journaled::definition_hash;
 pub use execution::options::{CallOptions, PendingEffect};
 pub use hub::ToolHub;
-pub use hub_config::HubConfig;
+pub use hub_config::{HubConfig, HubSettings};
 pub use output::budget::{Budget, OutputLimits};
 pub use output::memory_results::MemoryResults;
 pub use recent_success::RecentSuccess;

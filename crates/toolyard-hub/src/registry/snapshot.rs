@@ -29,8 +29,7 @@ use crate::{
 /// The tools of all sources. Reads never block; the cost of a change depends on the changed source only.
 #[derive(Debug)]
 pub struct Registry {
-    rules: RoutingRules,
-    capability_table: CapabilityTable,
+    rules: ArcSwap<RegistrationRules>,
     breaker: BreakerSettings,
     next_sequence: AtomicU64,
     /// Held by writers only.
@@ -38,6 +37,13 @@ pub struct Registry {
     current: ArcSwap<Snapshot>,
     /// Number of changes so far, for subscribers.
     changes: watch::Sender<u64>,
+}
+
+/// What the settings say about tools.
+#[derive(Debug)]
+struct RegistrationRules {
+    routing: RoutingRules,
+    capabilities: CapabilityTable,
 }
 
 /// An immutable view of all tools.
@@ -88,21 +94,39 @@ pub struct Collision {
 impl Registry {
     /// Creates an empty registry.
     pub fn new(rules: RoutingRules, capability_table: CapabilityTable, breaker: BreakerSettings) -> Self {
-        let empty = Snapshot {
-            by_name: HashTrieMapSync::new_sync(),
-            by_capability: HashTrieMapSync::new_sync(),
-            sources: HashTrieMapSync::new_sync(),
-            collisions: HashTrieMapSync::new_sync(),
-        };
         Self {
-            rules,
-            capability_table,
+            rules: ArcSwap::from_pointee(RegistrationRules {
+                routing: rules,
+                capabilities: capability_table,
+            }),
             breaker,
             next_sequence: AtomicU64::new(0),
             write_lock: Mutex::new(()),
-            current: ArcSwap::from_pointee(empty),
+            current: ArcSwap::from_pointee(Snapshot::empty()),
             changes: watch::Sender::new(0),
         }
+    }
+
+    /// Replaces the rules and applies them to all registered tools. Sources keep their health.
+    pub fn reconfigure(&self, rules: RoutingRules, capability_table: CapabilityTable) {
+        let _write_lock = self.write_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        self.rules.store(Arc::new(RegistrationRules { routing: rules, capabilities: capability_table }));
+        let current = self.current.load();
+        let mut next = Snapshot::empty();
+        // The collisions are known and were logged.
+        let mut registration = Registration::default();
+        for entry in current.sources.values() {
+            let tools = entry.tools.iter().map(|candidate| Arc::clone(&candidate.tool)).collect();
+            let candidates = self.candidates(&entry.source, tools, &mut registration);
+            let source = Arc::clone(&entry.source);
+            next.put_source(source, candidates, entry.quarantined.to_vec(), &mut registration);
+        }
+        self.publish(next);
+    }
+
+    /// The priority of sources of this kind; smaller is preferred.
+    pub fn priority(&self, kind: SourceKind) -> u8 {
+        self.rules.load().routing.prefer.priority(kind)
     }
 
     /// The current snapshot.
@@ -173,6 +197,7 @@ impl Registry {
         tools: Vec<Arc<dyn Tool>>,
         registration: &mut Registration,
     ) -> Vec<Arc<ToolCandidate>> {
+        let rules = self.rules.load();
         let mut names = HashSet::with_capacity(tools.len());
         let mut candidates = Vec::with_capacity(tools.len());
         for tool in tools {
@@ -190,8 +215,8 @@ impl Registry {
                 candidates.push(Arc::new(ToolCandidate::new(
                     source,
                     tool,
-                    &self.rules,
-                    &self.capability_table,
+                    &rules.routing,
+                    &rules.capabilities,
                 )));
             }
         }
@@ -201,6 +226,15 @@ impl Registry {
 }
 
 impl Snapshot {
+    fn empty() -> Self {
+        Self {
+            by_name: HashTrieMapSync::new_sync(),
+            by_capability: HashTrieMapSync::new_sync(),
+            sources: HashTrieMapSync::new_sync(),
+            collisions: HashTrieMapSync::new_sync(),
+        }
+    }
+
     /// The candidates of a name (`find_tool_by_name` in the specification).
     pub fn find(&self, name: &str) -> Option<NameMatches<'_>> {
         self.by_name.get(name).map(NameEntry::matches)

@@ -344,3 +344,42 @@ proptest! {
         }
     }
 }
+
+/// Rules that pin the name `a` to one of three servers, and prefer one kind of source.
+fn rules_of(pinned: usize, mcp_first: bool) -> RoutingRules {
+    let prefer = if mcp_first { SourcePreference::McpFirst } else { SourcePreference::NativeFirst };
+    let pins = [("a".to_owned(), format!("server{pinned}").as_str().into())].into();
+    RoutingRules { prefer, pins, ..RoutingRules::default() }
+}
+
+proptest! {
+    #[test]
+    fn a_reconfigured_registry_equals_a_new_one(
+        sources in proptest::collection::vec((any::<bool>(), proptest::sample::subsequence(vec!["a", "b", "c"], 0..=3)), 1..4),
+        before in (0usize..4, any::<bool>()),
+        after in (0usize..4, any::<bool>()),
+    ) {
+        let build = |rules: RoutingRules| {
+            let registry = Registry::new(rules, CapabilityTable::built_in().clone(), BreakerSettings::default());
+            for (number, (is_native, names)) in sources.iter().enumerate() {
+                let info = match is_native {
+                    true => SourceInfo::new(format!("native{number}").as_str(), SourceKind::Native),
+                    false => server(&format!("server{number}")),
+                };
+                registry.replace(info, tools(names));
+            }
+            registry
+        };
+        let reconfigured = build(rules_of(before.0, before.1));
+        let changes = reconfigured.changes();
+        reconfigured.reconfigure(rules_of(after.0, after.1), CapabilityTable::built_in().clone());
+        prop_assert!(changes.has_changed().unwrap(), "clients hear of new names");
+        let fresh = build(rules_of(after.0, after.1));
+        for name in ["a", "b", "c"] {
+            prop_assert_eq!(reached(&reconfigured, name), reached(&fresh, name));
+        }
+        let sources = |registry: &Registry| registry.snapshot().sources().len();
+        prop_assert_eq!(sources(&reconfigured), sources(&fresh));
+        prop_assert_eq!(reconfigured.priority(SourceKind::Mcp), fresh.priority(SourceKind::Mcp));
+    }
+}
