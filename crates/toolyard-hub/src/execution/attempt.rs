@@ -256,6 +256,9 @@ impl Call<'_> {
             Err(error) if error.is_source_fault() => permit.failed(Instant::now()),
             _ => permit.succeeded(),
         }
+        if let Err(error) = outcome {
+            log_failure(candidate, error);
+        }
         let error = outcome.as_ref().err().map(ToolError::kind);
         if let (None, Some(succeeded)) = (error, &self.succeeded_tools) {
             let mut succeeded = succeeded.lock().unwrap_or_else(PoisonError::into_inner);
@@ -290,6 +293,16 @@ async fn await_while_active<T>(deadline: &ExtendableDeadline, work: impl Future<
 fn circuit_open_error(remaining: Duration) -> ToolError {
     ToolError::new(ErrorKind::CircuitOpen, "circuit open after repeated failures")
         .with_hint(format!("retry in {} s", remaining.as_secs_f64().ceil()))
+}
+
+/// Logs a call that failed through its source. What a tool itself reports concerns its caller only.
+fn log_failure(candidate: &ToolCandidate, error: &ToolError) {
+    use ErrorKind as K;
+    if matches!(error.kind(), K::Unavailable | K::Timeout | K::ResponseLost | K::Internal) {
+        let (source, tool) = (candidate.source_id(), &*candidate.name);
+        let error = error.message();
+        tracing::warn!(target: "toolyard_hub::upstream", %source, tool, error, "call failed");
+    }
 }
 
 fn has_unknown_outcome(error: &ToolError) -> bool {
