@@ -3,10 +3,11 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, atomic::Ordering},
+    time::Duration,
 };
 
 use futures_util::{StreamExt as _, future::join_all, stream};
-use tokio::sync::broadcast;
+use tokio::{sync::broadcast, time::timeout};
 use toolyard_core::SourceId;
 
 use crate::{
@@ -25,6 +26,8 @@ use crate::{
 
 /// Servers that are started at a time when many are requested at once.
 const MAX_CONCURRENT_STARTS: usize = 8;
+/// How long a server that is not configured any more may take to finish its calls.
+const MAX_RETIREMENT: Duration = Duration::from_mins(5);
 
 /// All configured servers.
 #[derive(Debug)]
@@ -32,6 +35,8 @@ pub struct McpManager {
     host: Arc<Host>,
     shared: Arc<ManagerShared>,
     servers: Mutex<BTreeMap<SourceId, Arc<ManagedServer>>>,
+    /// Servers that are not configured any more and finish their calls.
+    retiring: Arc<Mutex<Vec<Arc<ManagedServer>>>>,
     /// Serializes changes of the configuration.
     apply_lock: tokio::sync::Mutex<()>,
 }
@@ -54,6 +59,7 @@ impl McpManager {
             host: Arc::new(host),
             shared: Arc::default(),
             servers: Mutex::default(),
+            retiring: Arc::default(),
             apply_lock: tokio::sync::Mutex::default(),
         }
     }
@@ -76,7 +82,7 @@ impl McpManager {
     }
 
     /// Applies a configuration. Nothing is started: tools come from the cache. Servers that did not change are not
-    /// disturbed.
+    /// disturbed; those that changed or are gone finish their calls in the background before they are stopped.
     pub async fn apply(&self, configs: Vec<McpServerConfig>) -> Result<ConfigChanges, CacheError> {
         let _guard = self.apply_lock.lock().await;
         let mut cached = self.host.cache.load(&configs).await?;
@@ -96,7 +102,9 @@ impl McpManager {
                 false
             }
         });
-        join_all(retired.iter().map(ManagedServer::retire)).await;
+        let (used, unused): (Vec<_>, Vec<_>) = retired.into_iter().partition(|server| server.is_used());
+        used.into_iter().for_each(|server| self.retire_after_calls(server));
+        join_all(unused.iter().map(ManagedServer::retire)).await;
         changes.removed.iter().for_each(|id| self.host.cache.release_names(id));
         for (id, config) in new_configs {
             if !changes.changed.contains(&id) {
@@ -111,6 +119,19 @@ impl McpManager {
             self.shared.publish(ServerEvent::ResourcesChanged(id.clone()));
         }
         Ok(changes)
+    }
+
+    /// Removes the tools of a server, and stops it once its calls have finished.
+    fn retire_after_calls(&self, server: Arc<ManagedServer>) {
+        server.begin_retirement();
+        let retiring = Arc::clone(&self.retiring);
+        lock(&retiring).push(Arc::clone(&server));
+        tokio::spawn(async move {
+            // Calls end by their own deadlines; the limit is for those that keep reporting progress.
+            let _ = timeout(MAX_RETIREMENT, server.wait_until_unused()).await;
+            server.stop().await;
+            lock(&retiring).retain(|other| !Arc::ptr_eq(other, &server));
+        });
     }
 
     /// All servers, by id.
@@ -173,6 +194,7 @@ impl McpManager {
     /// Stops all servers and waits until their processes and connections have ended.
     pub async fn close(&self) {
         let servers = std::mem::take(&mut *lock(&self.servers));
-        join_all(servers.values().map(ManagedServer::retire)).await;
+        let retiring = std::mem::take(&mut *lock(&self.retiring));
+        join_all(servers.values().chain(&retiring).map(ManagedServer::retire)).await;
     }
 }

@@ -7,7 +7,7 @@ use std::{
 
 use tokio::{
     sync::watch,
-    time::{Instant, timeout},
+    time::{Instant, sleep, timeout},
 };
 use toolyard_core::{ContentHash, RevisionFamily, StoredDefinition, ToolError};
 
@@ -32,6 +32,9 @@ use crate::{
 const STDERR_TAIL_BYTES: usize = 16 << 10;
 /// How long the first call waits for prompts, resources and skills.
 const CONTENT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How often a server that is not configured any more is checked for calls in flight.
+const RETIREMENT_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// One configured server.
 #[derive(Debug)]
@@ -269,12 +272,32 @@ impl ManagedServer {
 
     /// Stops a server that is not configured any more and removes its tools.
     pub(super) async fn retire(self: &Arc<Self>) {
-        {
-            let mut state = lock(&self.state);
+        self.begin_retirement();
+        self.stop().await;
+    }
+
+    /// Removes the tools of a server that is not configured any more. It accepts no more calls; those in flight go on. Does
+    /// nothing if it was called before: another server may have the id by now.
+    pub(super) fn begin_retirement(&self) {
+        let mut state = lock(&self.state);
+        if !state.lifecycle.is_retired() {
             state.lifecycle.retire();
             self.host.registrar.remove(&self.config.id);
         }
-        self.stop().await;
+    }
+
+    /// Whether a call is in flight or waits for the start of the server.
+    pub(super) fn is_used(&self) -> bool {
+        let state = lock(&self.state);
+        let is_starting = matches!(state.lifecycle.state(), ServerState::Starting { .. });
+        let session = state.lifecycle.session().filter(|session| session.closed().is_none());
+        is_starting || session.is_some_and(|session| session.in_flight_requests() > 0)
+    }
+
+    pub(super) async fn wait_until_unused(&self) {
+        while self.is_used() {
+            sleep(RETIREMENT_POLL_INTERVAL).await;
+        }
     }
 
     /// Waits until the sessions that are being closed are closed.
