@@ -29,8 +29,8 @@ fn main() -> ExitCode {
     }
     process_guard::deny_inspection();
     let cli = Cli::parse();
-    logging::init(cli.verbose);
-    let output = Output::new(cli.json);
+    logging::init(cli.verbose, matches!(cli.command, Command::Serve(_)), cli.log_format);
+    let output = Output::new(cli.json).with_log_format(cli.log_format);
     let runtime = match build_runtime(&cli) {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -41,6 +41,7 @@ fn main() -> ExitCode {
     let outcome = runtime.block_on(commands::run(cli, &output));
     // Blocking work of abandoned calls must not keep the process alive.
     runtime.shutdown_background();
+    logging::flush();
     match outcome {
         Ok(()) if !output.flush() => {
             output.error("failed to write to stdout", Some("check the free disk space"));

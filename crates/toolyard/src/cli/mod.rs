@@ -19,6 +19,8 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+use crate::terminal::logging::LogFormat;
+
 pub(crate) use ask::{AskArgs, ChatArgs};
 pub(crate) use audit::{AuditCommand, AuditFilter};
 pub(crate) use call::CallArgs;
@@ -65,6 +67,9 @@ pub(crate) struct Cli {
     /// Log routing and execution decisions to stderr; -vv logs everything
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
+    /// Format of the log and of messages on stderr
+    #[arg(long, global = true, value_name = "FORMAT", value_enum, default_value_t)]
+    pub(crate) log_format: LogFormat,
     #[command(subcommand)]
     pub(crate) command: Command,
 }

@@ -4,7 +4,7 @@
 //! output.rs    data and messages, tables, errors
 //! confirm.rs   yes-or-no prompts
 //! progress.rs  elapsed time of slow operations, interrupt signals
-//! logging.rs   the tracing log on stderr
+//! logging/     the tracing log on stderr
 //! run_view/    a run as it proceeds, and its prompts
 //! ```
 

@@ -13,11 +13,15 @@ use toolyard_core::{
     escape_unsafe, redact,
     text::{ChunkEscaper, escape_json},
 };
+use tracing::Level;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+use super::logging::{LogFormat, json_message};
 
 #[derive(Debug)]
 pub(crate) struct Output {
     is_json: bool,
+    log_format: LogFormat,
     write_failed: AtomicBool,
     /// Escapes streamed text across the boundaries of its fragments.
     stream: Mutex<ChunkEscaper>,
@@ -29,7 +33,18 @@ const HINT_STYLE: Style = AnsiColor::Cyan.on_default();
 
 impl Output {
     pub(crate) fn new(is_json: bool) -> Self {
-        Self { is_json, write_failed: AtomicBool::new(false), stream: Mutex::default() }
+        Self {
+            is_json,
+            log_format: LogFormat::Text,
+            write_failed: AtomicBool::new(false),
+            stream: Mutex::default(),
+        }
+    }
+
+    /// Writes messages and errors in this format.
+    pub(crate) fn with_log_format(mut self, format: LogFormat) -> Self {
+        self.log_format = format;
+        self
     }
 
     pub(crate) fn is_json(&self) -> bool {
@@ -108,7 +123,11 @@ impl Output {
 
     /// Prints a message for the user, sanitized.
     pub(crate) fn message(&self, text: &str) {
-        let _ = writeln!(anstream::stderr(), "{}", sanitize(text));
+        let text = match self.log_format {
+            LogFormat::Text => sanitize(text),
+            LogFormat::Json => json_message(Level::INFO, text.trim(), None),
+        };
+        let _ = writeln!(anstream::stderr(), "{text}");
     }
 
     /// Reports what a command did: as data in JSON mode, otherwise as a message.
@@ -119,6 +138,10 @@ impl Output {
     /// Prints an error message and its hint, sanitized and redacted.
     pub(crate) fn error(&self, message: &str, hint: Option<&str>) {
         let mut stderr = anstream::stderr();
+        if self.log_format == LogFormat::Json {
+            let _ = writeln!(stderr, "{}", json_message(Level::ERROR, message, hint));
+            return;
+        }
         let _ = writeln!(stderr, "{ERROR_STYLE}error:{ERROR_STYLE:#} {}", sanitize(&redact(message)));
         if let Some(hint) = hint {
             let _ = writeln!(stderr, "  {HINT_STYLE}hint:{HINT_STYLE:#} {}", sanitize(&redact(hint)));

@@ -131,7 +131,7 @@ async fn run_http(
             output.message("stopped at once");
             return Ok(());
         }
-        () = server_log::watch(&toolyard, output) => Ok(()),
+        () = server_log::watch(&toolyard) => Ok(()),
         () = resume_orphaned_runs(agents.as_ref(), output) => Ok(()),
     };
     shut_down(&toolyard, agents.as_ref(), drain_deadline.get().copied(), context, output).await?;

@@ -1,17 +1,16 @@
-//! Prints a line for every state change of a server while serving.
+//! Logs every state change of a server while serving.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use toolyard::Toolyard;
-use toolyard_core::redact;
 use toolyard_mcp_client::{ManagedServer, ServerState};
 
-use crate::terminal::{Output, pluralize};
+use crate::terminal::{logging::SERVERS_TARGET, pluralize};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Prints state changes. Never completes.
-pub(super) async fn watch(toolyard: &Toolyard, output: &Output) {
+/// Logs state changes. Never completes.
+pub(super) async fn watch(toolyard: &Toolyard) {
     let mut last_states: BTreeMap<String, String> = BTreeMap::new();
     loop {
         for server in toolyard.servers().iter().flat_map(|manager| manager.servers()) {
@@ -20,8 +19,12 @@ pub(super) async fn watch(toolyard: &Toolyard, output: &Output) {
             let is_initial =
                 previous.is_none() && matches!(server.state(), ServerState::Stopped | ServerState::Disabled);
             if previous.as_deref() != Some(&state) && !is_initial {
-                let time = jiff::Timestamp::now().strftime("%H:%M:%SZ");
-                output.message(&redact(&format!("{time} {id}: {state}")));
+                match server.state() {
+                    ServerState::Down { .. } | ServerState::Degraded { .. } => {
+                        tracing::warn!(target: SERVERS_TARGET, "{id}: {state}");
+                    }
+                    _ => tracing::info!(target: SERVERS_TARGET, "{id}: {state}"),
+                }
             }
         }
         tokio::time::sleep(POLL_INTERVAL).await;

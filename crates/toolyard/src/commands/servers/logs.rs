@@ -12,7 +12,7 @@ use super::find_config;
 use crate::{
     config::{CliContext, files::append_private},
     error::CliError,
-    terminal::Output,
+    terminal::{Output, logging::format_time},
 };
 
 /// A longer file is rotated; one old file is kept.
@@ -38,7 +38,7 @@ fn append(file: &Path, lines: &[String]) -> std::io::Result<()> {
         fs::rename(file, file.with_extension("log.old"))?;
     }
     let mut log = append_private(file)?;
-    let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ");
+    let now = format_time(jiff::Timestamp::now());
     let text: String = lines.iter().map(|line| format!("{now} {line}\n")).collect();
     log.write_all(text.as_bytes())
 }

@@ -1,0 +1,218 @@
+//! One line of the log, as text or as JSON. Secrets are redacted, and no text from outside can begin a line of its own.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+use toolyard_core::{escape_unsafe, redact};
+use tracing::{
+    Event, Level,
+    field::{Field, Visit},
+};
+
+/// Longer values are cut, so that no upstream can fill the log with one message.
+const MAX_VALUE_CHARS: usize = 2_000;
+
+/// How log lines and messages on stderr are written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum LogFormat {
+    /// Lines for people.
+    #[default]
+    Text,
+    /// One JSON object per line: time, level, target, message, fields.
+    Json,
+}
+
+/// A logged event without its time.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct LogLine {
+    pub(super) level: Level,
+    pub(super) target: String,
+    pub(super) message: String,
+    pub(super) fields: Vec<(&'static str, String)>,
+}
+
+/// How often a line was repeated without being written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Repetition {
+    /// This very line.
+    Identical { count: u64, seconds: u64 },
+    /// Lines like this one, with other values.
+    Similar { count: u64, seconds: u64 },
+}
+
+impl LogLine {
+    pub(super) fn of(event: &Event<'_>) -> Self {
+        let metadata = event.metadata();
+        let mut line = Self {
+            level: *metadata.level(),
+            target: metadata.target().to_owned(),
+            message: String::new(),
+            fields: Vec::new(),
+        };
+        event.record(&mut line);
+        line
+    }
+
+    pub(super) fn render(
+        &self,
+        format: LogFormat,
+        time: jiff::Timestamp,
+        repetition: Option<Repetition>,
+    ) -> String {
+        let time = format_time(time);
+        match format {
+            LogFormat::Text => self.to_text(&time, repetition),
+            LogFormat::Json => self.to_json(time, repetition),
+        }
+    }
+
+    fn to_text(&self, time: &str, repetition: Option<Repetition>) -> String {
+        let mut text = format!("{time} {:>5} {}: {}", self.level, self.target, self.message);
+        for (name, value) in &self.fields {
+            let is_plain = !value.is_empty() && !value.contains([' ', '"', '=', '\n', '\r']);
+            let value = if is_plain { value.clone() } else { format!("{value:?}") };
+            text = format!("{text} {name}={value}");
+        }
+        match repetition {
+            None => {}
+            Some(Repetition::Identical { count, seconds }) => {
+                text = format!("{text} (repeated {count} times in the last {seconds} s)");
+            }
+            Some(Repetition::Similar { count, seconds }) => {
+                text = format!("{text} (and {count} similar messages in the last {seconds} s)");
+            }
+        }
+        single_line(&redact(&text))
+    }
+
+    fn to_json(&self, time: String, repetition: Option<Repetition>) -> String {
+        let mut object = Map::new();
+        object.insert("time".to_owned(), time.into());
+        object.insert("level".to_owned(), self.level.as_str().to_ascii_lowercase().into());
+        object.insert("target".to_owned(), self.target.clone().into());
+        object.insert("message".to_owned(), single_line(&redact(&self.message)).into());
+        let fields: Map<String, Value> = self
+            .fields
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), redact_field(name, value).into()))
+            .collect();
+        if !fields.is_empty() {
+            object.insert("fields".to_owned(), fields.into());
+        }
+        let (key, repeated) = match repetition {
+            None => ("", None),
+            Some(Repetition::Identical { count, seconds }) => ("repeated", Some((count, seconds))),
+            Some(Repetition::Similar { count, seconds }) => ("similar", Some((count, seconds))),
+        };
+        if let Some((count, seconds)) = repeated {
+            object.insert(key.to_owned(), count.into());
+            object.insert("seconds".to_owned(), seconds.into());
+        }
+        Value::Object(object).to_string()
+    }
+
+    fn push(&mut self, field: &Field, value: String) {
+        let value = match value.char_indices().nth(MAX_VALUE_CHARS) {
+            Some((end, _)) => format!("{}…", value.get(..end).unwrap_or_default()),
+            None => value,
+        };
+        match field.name() {
+            "message" => self.message = value,
+            name => self.fields.push((name, value)),
+        }
+    }
+}
+
+impl Visit for LogLine {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.push(field, value.to_owned());
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.push(field, format!("{value:?}"));
+    }
+}
+
+/// The time format of all logs: RFC 3339 in UTC, with milliseconds.
+pub(crate) fn format_time(time: jiff::Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string()
+}
+
+/// The text on one line, with unsafe characters escaped.
+fn single_line(text: &str) -> String {
+    escape_unsafe(text).replace('\n', "\\n").replace('\r', "\\r")
+}
+
+/// A value whose secrets are redacted; the name of the field may tell that it is one.
+fn redact_field(name: &str, value: &str) -> String {
+    let named = format!("{name}={value}");
+    let redacted = redact(&named);
+    let value = redacted.strip_prefix(name).and_then(|rest| rest.strip_prefix('='));
+    single_line(value.unwrap_or(&redacted))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn line(message: &str, field: &str) -> LogLine {
+        LogLine {
+            level: Level::WARN,
+            target: "toolyard".to_owned(),
+            message: message.to_owned(),
+            fields: vec![("error", field.to_owned())],
+        }
+    }
+
+    #[test]
+    fn both_formats_have_one_time_format() {
+        let time: jiff::Timestamp = "2026-11-16T09:08:07.0123Z".parse().unwrap();
+        let failed = line("call failed", "no route to host");
+        assert_eq!(
+            failed.render(LogFormat::Text, time, None),
+            r#"2026-11-16T09:08:07.012Z  WARN toolyard: call failed error="no route to host""#
+        );
+        let repeated = Some(Repetition::Identical { count: 134, seconds: 10 });
+        assert!(
+            failed
+                .render(LogFormat::Text, time, repeated)
+                .ends_with(" (repeated 134 times in the last 10 s)")
+        );
+        assert_eq!(
+            failed.render(LogFormat::Json, time, repeated),
+            r#"{"time":"2026-11-16T09:08:07.012Z","level":"warn","target":"toolyard","message":"call failed","fields":{"error":"no route to host"},"repeated":134,"seconds":10}"#
+        );
+    }
+
+    #[test]
+    fn secrets_are_not_logged_in_any_format() {
+        let time = jiff::Timestamp::UNIX_EPOCH;
+        let token = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+        let mut by_name = line("x", "y");
+        by_name.fields.push(("api_key", "Zx81-very-secret-value-0042".to_owned()));
+        for format in [LogFormat::Text, LogFormat::Json] {
+            let text = line(&format!("upstream said {token}"), &format!("Bearer {token}"));
+            let text = text.render(format, time, None);
+            assert!(!text.contains("ghp_0123"), "{text}");
+            let text = by_name.render(format, time, None);
+            assert!(!text.contains("very-secret-value"), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_breaks_out_of_its_line(message in any::<String>(), field in any::<String>()) {
+            let line = line(&message, &field);
+            for format in [LogFormat::Text, LogFormat::Json] {
+                let text = line.render(format, jiff::Timestamp::UNIX_EPOCH, None);
+                let is_control = |letter: char| letter.is_control() || letter == '\u{2028}' || letter == '\u{202e}';
+                prop_assert!(!text.contains(is_control), "{text:?}");
+                if format == LogFormat::Json {
+                    serde_json::from_str::<Value>(&text).unwrap();
+                }
+            }
+        }
+    }
+}
