@@ -60,7 +60,8 @@ pub use config::{ServedRevisions, ServerConfig, ServerLimits};
 pub use content_service::{ContentCapabilities, ContentEvent, ContentKind, ContentRequest, ContentService};
 pub use endpoint::{Endpoint, Readiness};
 pub use http::{
-    Access, AccessToken, HttpConfig, HttpRoutes, RouteBody, RouteRequest, RouteResponse, serve_http,
+    Access, AccessRules, AccessToken, HttpConfig, HttpRoutes, ReadinessCheck, ReadinessProbe, RouteBody,
+    RouteRequest, RouteResponse, SharedAccessRules, serve_http,
 };
 pub use server::{McpServer, ServeError};
 pub use session::sealing::{SessionKeyError, SessionKeys};

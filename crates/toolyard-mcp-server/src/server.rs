@@ -1,7 +1,15 @@
 //! [`McpServer`]: the endpoints of a server and the state it keeps between requests.
 
-use std::{collections::HashMap, sync::Arc, time::SystemTime};
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::SystemTime,
+};
 
+use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
 use crate::{
@@ -19,8 +27,8 @@ use crate::{
 #[derive(Debug)]
 pub struct McpServer {
     pub(crate) config: ServerConfig,
-    main: Arc<ServedEndpoint>,
-    profiles: HashMap<String, Arc<ServedEndpoint>>,
+    /// By profile; the main endpoint has an empty name.
+    endpoints: ArcSwap<HashMap<String, Arc<ServedEndpoint>>>,
     pub(crate) input_requests: Arc<PendingInputRequests>,
     pub(crate) cancellations: Arc<CancellationRegistry>,
     pub(crate) suspended_calls: Arc<SuspendedCalls>,
@@ -30,6 +38,7 @@ pub struct McpServer {
     pub(crate) process_instance: u64,
     /// When this process started, in seconds since 1970.
     pub(crate) started_at: u64,
+    is_draining: AtomicBool,
     shutdown: watch::Sender<bool>,
 }
 
@@ -54,28 +63,71 @@ impl McpServer {
         Self {
             clients: ClientRegistry::new(config.limits.tracked_clients),
             config,
-            main: Arc::new(ServedEndpoint::new(String::new(), endpoint)),
-            profiles: HashMap::new(),
+            endpoints: ArcSwap::from_pointee(HashMap::from([(
+                String::new(),
+                Arc::new(ServedEndpoint::new(String::new(), endpoint)),
+            )])),
             input_requests: Arc::default(),
             cancellations: Arc::default(),
             suspended_calls: Arc::default(),
             process_instance: fastrand::u64(..),
             started_at: unix_seconds(SystemTime::now()),
+            is_draining: AtomicBool::new(false),
             shutdown: watch::Sender::new(false),
         }
     }
 
     /// Adds an endpoint that HTTP clients reach at `/mcp/PROFILE`.
     #[must_use]
-    pub fn with_endpoint(mut self, profile: impl Into<String>, endpoint: Endpoint) -> Self {
-        let profile = profile.into();
-        self.profiles.insert(profile.clone(), Arc::new(ServedEndpoint::new(profile, endpoint)));
+    pub fn with_endpoint(self, profile: impl Into<String>, endpoint: Endpoint) -> Self {
+        self.set_endpoint(profile, endpoint);
         self
     }
 
+    /// Adds or replaces the endpoint of a profile while serving; an empty name is the main endpoint. Requests in flight
+    /// finish at the replaced endpoint. Its change streams report that all lists changed, and end; clients open new ones.
+    pub fn set_endpoint(&self, profile: impl Into<String>, endpoint: Endpoint) {
+        let profile = profile.into();
+        let served = Arc::new(ServedEndpoint::new(profile.clone(), endpoint));
+        self.change_endpoints(|endpoints| endpoints.insert(profile.clone(), Arc::clone(&served)));
+    }
+
+    /// Removes the endpoint of a profile while serving, like [`Self::set_endpoint`]. The main endpoint stays.
+    pub fn remove_endpoint(&self, profile: &str) {
+        if !profile.is_empty() {
+            self.change_endpoints(|endpoints| endpoints.remove(profile));
+        }
+    }
+
+    /// Applies a change that returns the endpoint it replaced.
+    fn change_endpoints(
+        &self,
+        change: impl Fn(&mut HashMap<String, Arc<ServedEndpoint>>) -> Option<Arc<ServedEndpoint>>,
+    ) {
+        let mut replaced = None;
+        self.endpoints.rcu(|endpoints| {
+            let mut endpoints = HashMap::clone(endpoints);
+            replaced = change(&mut endpoints);
+            endpoints
+        });
+        if let Some(replaced) = replaced {
+            replaced.retire();
+        }
+    }
+
     /// The endpoint of a profile; the main endpoint for an empty name.
-    pub(crate) fn endpoint(&self, profile: &str) -> Option<&Arc<ServedEndpoint>> {
-        if profile.is_empty() { Some(&self.main) } else { self.profiles.get(profile) }
+    pub(crate) fn endpoint(&self, profile: &str) -> Option<Arc<ServedEndpoint>> {
+        self.endpoints.load().get(profile).map(Arc::clone)
+    }
+
+    /// Begins to drain: `/readyz` fails, so that load balancers send requests elsewhere, and responses close their
+    /// connections. Connections and requests are still accepted.
+    pub fn begin_drain(&self) {
+        self.is_draining.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.is_draining.load(Ordering::Relaxed)
     }
 
     pub(crate) fn shutdown_signal(&self) -> ShutdownSignal {

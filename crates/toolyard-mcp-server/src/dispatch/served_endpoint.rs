@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+use tokio::sync::watch;
 use toolyard_core::ClientInfo;
 
 use crate::{
@@ -22,11 +23,35 @@ pub(crate) struct ServedEndpoint {
     tool_lists: ToolListCache,
     /// Subscribers per resource URI.
     subscriber_counts: Mutex<HashMap<String, usize>>,
+    /// Set when another endpoint takes its place.
+    retired: watch::Sender<bool>,
 }
 
 impl ServedEndpoint {
     pub(crate) fn new(profile: String, services: Endpoint) -> Self {
-        Self { profile, services, tool_lists: ToolListCache::default(), subscriber_counts: Mutex::default() }
+        Self {
+            profile,
+            services,
+            tool_lists: ToolListCache::default(),
+            subscriber_counts: Mutex::default(),
+            retired: watch::Sender::new(false),
+        }
+    }
+
+    /// Ends the streams of the endpoint; requests in flight finish.
+    pub(crate) fn retire(&self) {
+        self.retired.send_replace(true);
+    }
+
+    /// Completes when the endpoint is retired.
+    pub(crate) fn retired(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut retired = self.retired.subscribe();
+        async move {
+            if retired.wait_for(|retired| *retired).await.is_err() {
+                // The endpoint is gone without being retired: the server was dropped.
+                std::future::pending().await
+            }
+        }
     }
 
     /// The catalogue of tools that a client gets.

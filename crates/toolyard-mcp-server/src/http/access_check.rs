@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
-use crate::http::config::{Access, HttpConfig};
+use crate::http::config::{Access, AccessRules};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AccessError {
@@ -23,6 +23,17 @@ impl AccessError {
         }
     }
 
+    /// The reason for the log.
+    pub(crate) fn reason(self) -> &'static str {
+        match self {
+            Self::ForbiddenHost => "forbidden Host header",
+            Self::ForbiddenOrigin => "forbidden origin",
+            Self::MissingToken => "missing bearer token",
+            Self::InvalidToken => "invalid bearer token",
+        }
+    }
+
+    /// The message for the client.
     pub(crate) fn message(self) -> &'static str {
         match self {
             Self::ForbiddenHost => "forbidden Host header: add the name to the allowed hosts of this server",
@@ -46,7 +57,7 @@ impl AccessError {
 
 /// Checks the `Host` and `Origin` headers, each by itself.
 pub(crate) fn check_host_and_origin(
-    config: &HttpConfig,
+    rules: &AccessRules,
     headers: &HeaderMap,
     authority: Option<&str>,
     local_address: Option<IpAddr>,
@@ -62,7 +73,7 @@ pub(crate) fn check_host_and_origin(
         is_loopback_name(host)
             || local_address
                 .is_some_and(|local_address| host.trim_matches(['[', ']']).parse() == Ok(local_address))
-            || config.hosts.iter().any(|known| known == "*" || known.eq_ignore_ascii_case(host))
+            || rules.hosts.iter().any(|known| known == "*" || known.eq_ignore_ascii_case(host))
     };
     if !host.and_then(without_port).is_some_and(is_allowed_host) {
         return Err(AccessError::ForbiddenHost);
@@ -72,7 +83,7 @@ pub(crate) fn check_host_and_origin(
         let Ok(origin) = origin.to_str() else { return false };
         let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
         host.and_then(without_port).is_some_and(is_loopback_name)
-            || config.origins.iter().any(|known| known == "*" || known.eq_ignore_ascii_case(origin))
+            || rules.origins.iter().any(|known| known == "*" || known.eq_ignore_ascii_case(origin))
     };
     if origins.all(is_allowed) { Ok(()) } else { Err(AccessError::ForbiddenOrigin) }
 }
@@ -122,10 +133,10 @@ mod tests {
         if let Some(origin) = origin {
             headers.insert(header::ORIGIN, HeaderValue::from_str(origin).unwrap());
         }
-        let mut config = HttpConfig::new(Access::Open);
-        config.hosts.push("yard.example".to_owned());
-        config.origins.push("https://app.example".to_owned());
-        check_host_and_origin(&config, &headers, None, "192.168.1.5".parse().ok())
+        let mut rules = AccessRules::new(Access::Open);
+        rules.hosts.push("yard.example".to_owned());
+        rules.origins.push("https://app.example".to_owned());
+        check_host_and_origin(&rules, &headers, None, "192.168.1.5".parse().ok())
     }
 
     #[test]

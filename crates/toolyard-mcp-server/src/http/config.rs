@@ -2,9 +2,10 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
+use arc_swap::{ArcSwap, Guard};
 use aws_lc_rs::{constant_time::verify_slices_are_equal, digest};
 
-use crate::http::routes::HttpRoutes;
+use crate::http::{health::ReadinessProbe, routes::HttpRoutes};
 
 /// Stands for the hash of a credential where none is required.
 pub(crate) const NO_CREDENTIAL: [u8; 32] = [0; 32];
@@ -12,13 +13,8 @@ pub(crate) const NO_CREDENTIAL: [u8; 32] = [0; 32];
 /// How a server is reached over HTTP.
 #[derive(Debug, Clone)]
 pub struct HttpConfig {
-    /// Who may send requests.
-    pub access: Access,
-    /// Allowed names and addresses in the `Host` header, without port, besides those of this machine; `*` for any. Protects
-    /// against DNS rebinding.
-    pub hosts: Vec<String>,
-    /// Allowed origins of web pages, such as `https://example.com`, besides those of this machine; `*` for any.
-    pub origins: Vec<String>,
+    /// Who may send requests; can be replaced while serving.
+    pub access: SharedAccessRules,
     /// Whether to serve the HTTP+SSE transport of 2024-11-05 at `/sse` and `/messages`.
     pub legacy_sse: bool,
     /// Concurrent connections; further ones wait to be accepted.
@@ -36,6 +32,8 @@ pub struct HttpConfig {
     pub shutdown_grace: Duration,
     /// How long in-flight requests may run after shutdown begins.
     pub drain_timeout: Duration,
+    /// Decides what `/readyz` answers, besides whether the server is stopping.
+    pub readiness: Option<Arc<dyn ReadinessProbe>>,
     /// Handlers for other paths.
     pub routes: Option<Arc<dyn HttpRoutes>>,
 }
@@ -44,9 +42,7 @@ impl HttpConfig {
     /// A configuration with default limits.
     pub fn new(access: Access) -> Self {
         Self {
-            access,
-            hosts: Vec::new(),
-            origins: Vec::new(),
+            access: SharedAccessRules::new(AccessRules::new(access)),
             legacy_sse: false,
             max_connections: 16_384,
             idle_timeout: Duration::from_secs(60),
@@ -54,8 +50,53 @@ impl HttpConfig {
             keep_alive_interval: Duration::from_secs(20),
             shutdown_grace: Duration::from_millis(500),
             drain_timeout: Duration::from_secs(30),
+            readiness: None,
             routes: None,
         }
+    }
+}
+
+/// Which requests are accepted.
+#[derive(Debug, Clone)]
+pub struct AccessRules {
+    /// Who may send requests.
+    pub access: Access,
+    /// Allowed names and addresses in the `Host` header, without port, besides those of this machine; `*` for any. Protects
+    /// against DNS rebinding.
+    pub hosts: Vec<String>,
+    /// Allowed origins of web pages, such as `https://example.com`, besides those of this machine; `*` for any.
+    pub origins: Vec<String>,
+}
+
+impl AccessRules {
+    /// Rules that accept requests to this machine's addresses only.
+    pub fn new(access: Access) -> Self {
+        Self { access, hosts: Vec::new(), origins: Vec::new() }
+    }
+}
+
+/// Access rules that can be replaced while serving. Clones share the rules.
+#[derive(Debug, Clone)]
+pub struct SharedAccessRules(Arc<ArcSwap<AccessRules>>);
+
+impl SharedAccessRules {
+    /// Shares these rules.
+    pub fn new(rules: AccessRules) -> Self {
+        Self(Arc::new(ArcSwap::from_pointee(rules)))
+    }
+
+    /// Replaces the rules for all requests from now on. Sessions of clients with another token end.
+    pub fn replace(&self, rules: AccessRules) {
+        self.0.store(Arc::new(rules));
+    }
+
+    pub(crate) fn current(&self) -> Guard<Arc<AccessRules>> {
+        self.0.load()
+    }
+
+    /// A hash of the credential, to which sessions are bound.
+    pub(crate) fn credential_hash(&self) -> [u8; 32] {
+        self.current().access.credential_hash()
     }
 }
 

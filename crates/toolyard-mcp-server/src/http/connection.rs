@@ -15,11 +15,12 @@ use crate::{
     config::ServedRevisions,
     dispatch::served_endpoint::ServedEndpoint,
     http::{
-        access_check::{check_host_and_origin, check_token},
+        access_check::{AccessError, check_host_and_origin, check_token},
         activity_stream::ConnectionActivity,
         body::{ResponseBody, TaskEventStream},
         config::HttpConfig,
         event_stream::{EventStream, KeepAlive},
+        health::{self, LIVENESS_PATH, READINESS_PATH},
         legacy_sse::LegacySseSessions,
         response,
         routes::{HttpRoutes, RouteBody, RouteRequest},
@@ -33,9 +34,6 @@ use crate::{
     sync::lock,
 };
 
-/// The health check of load balancers.
-const HEALTH_PATH: &str = "/healthz";
-
 static REVISION_HEADER: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
 /// State that all connections share.
@@ -43,21 +41,28 @@ static REVISION_HEADER: HeaderName = HeaderName::from_static("mcp-protocol-versi
 pub(crate) struct HttpServer {
     pub(crate) server: Arc<McpServer>,
     pub(crate) config: HttpConfig,
-    pub(crate) credential_hash: [u8; 32],
     pub(crate) legacy_sse_sessions: Arc<LegacySseSessions>,
+}
+
+impl HttpServer {
+    /// A hash of the credential that clients need, to which sessions are bound.
+    pub(crate) fn credential_hash(&self) -> [u8; 32] {
+        self.config.access.credential_hash()
+    }
 }
 
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) http: Arc<HttpServer>,
     local_address: Option<IpAddr>,
+    client_address: IpAddr,
     pub(crate) activity: Arc<ConnectionActivity>,
     /// The last opened session: most connections have one.
     session: Mutex<Option<CachedSession>>,
 }
 
-/// A session id, its endpoint and its client.
-type CachedSession = (HeaderValue, Arc<ServedEndpoint>, Arc<Peer>);
+/// A session id, its endpoint, its credential and its client.
+type CachedSession = (HeaderValue, Arc<ServedEndpoint>, [u8; 32], Arc<Peer>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AcceptedTypes {
@@ -66,35 +71,56 @@ pub(crate) struct AcceptedTypes {
 }
 
 impl Connection {
-    pub(crate) fn new(http: Arc<HttpServer>, local_address: Option<IpAddr>) -> Self {
-        Self { http, local_address, activity: Arc::default(), session: Mutex::default() }
+    pub(crate) fn new(http: Arc<HttpServer>, local_address: Option<IpAddr>, client_address: IpAddr) -> Self {
+        Self { http, local_address, client_address, activity: Arc::default(), session: Mutex::default() }
     }
 
     pub(crate) async fn respond(&self, request: Request<Incoming>) -> Response<ResponseBody> {
         let _in_flight = self.activity.begin_request();
         // Health checks have no token and arbitrary host names, and reveal nothing.
-        if request.uri().path() == HEALTH_PATH && matches!(*request.method(), Method::GET | Method::HEAD) {
-            return response::health(self.http.server.shutdown_signal().is_triggered());
+        if matches!(*request.method(), Method::GET | Method::HEAD) {
+            match request.uri().path() {
+                LIVENESS_PATH => return health::liveness(),
+                READINESS_PATH => return self.readiness(request.headers()).await,
+                _ => {}
+            }
         }
-        let (config, headers) = (&self.http.config, request.headers());
+        let rules = self.http.config.access.current();
+        let headers = request.headers();
         let authority = request.uri().authority().map(http::uri::Authority::as_str);
-        if let Err(denied) = check_host_and_origin(config, headers, authority, self.local_address) {
-            tracing::debug!(?denied, "access denied");
-            return response::access_denied(denied);
+        if let Err(denied) = check_host_and_origin(&rules, headers, authority, self.local_address) {
+            return self.deny(denied);
         }
         let origin = headers.get(header::ORIGIN).cloned();
         let mut response = if request.method() == Method::OPTIONS {
             response::preflight(headers.get(header::ACCESS_CONTROL_REQUEST_HEADERS))
         } else {
-            match check_token(&config.access, headers) {
-                Ok(()) => self.route(request).await,
-                Err(denied) => response::access_denied(denied),
+            match check_token(&rules.access, headers) {
+                Ok(()) => {
+                    // Held over an await, it would slow down replacing the rules.
+                    drop(rules);
+                    self.route(request).await
+                }
+                Err(denied) => self.deny(denied),
             }
         };
         if let Some(origin) = origin {
             response::add_cors_headers(&mut response, origin);
         }
         response
+    }
+
+    async fn readiness(&self, headers: &HeaderMap) -> Response<ResponseBody> {
+        let server = &self.http.server;
+        let is_stopping = server.is_draining() || server.shutdown_signal().is_triggered();
+        let shows_details = check_token(&self.http.config.access.current().access, headers).is_ok();
+        health::readiness(is_stopping, self.http.config.readiness.as_deref(), shows_details).await
+    }
+
+    /// Refuses a request and logs who sent it; never what was presented as token.
+    fn deny(&self, denied: AccessError) -> Response<ResponseBody> {
+        tracing::warn!(client = %self.client_address, "access denied: {}", denied.reason());
+        response::access_denied(denied)
     }
 
     async fn route(&self, request: Request<Incoming>) -> Response<ResponseBody> {
@@ -106,7 +132,7 @@ impl Connection {
         let (path, method) = (request.uri().path(), request.method());
         let route = Route::parse(path, self.http.config.legacy_sse);
         let Some((kind, endpoint)) =
-            route.and_then(|(kind, profile)| Some((kind, Arc::clone(self.http.server.endpoint(profile)?))))
+            route.and_then(|(kind, profile)| Some((kind, self.http.server.endpoint(profile)?)))
         else {
             return response::error(
                 StatusCode::NOT_FOUND,
@@ -186,7 +212,7 @@ impl Connection {
         let events = TaskEventStream {
             server: Arc::clone(server),
             endpoint: Arc::clone(endpoint),
-            credential_hash: self.http.credential_hash,
+            credential_hash: self.http.credential_hash(),
             id: None,
             task: Some(task),
             // Some clients consider a stream open after its first byte.
@@ -209,8 +235,8 @@ impl Connection {
 
     fn open_legacy_sse_stream(&self, endpoint: &Arc<ServedEndpoint>) -> Response<ResponseBody> {
         let http = &self.http;
-        match http.legacy_sse_sessions.open_stream(&http.server, endpoint, http.credential_hash, &http.config)
-        {
+        let credential_hash = http.credential_hash();
+        match http.legacy_sse_sessions.open_stream(&http.server, endpoint, credential_hash, &http.config) {
             Some(events) => response::stream(ResponseBody::Events(Box::new(events))),
             None => response::status(StatusCode::SERVICE_UNAVAILABLE),
         }
@@ -258,14 +284,16 @@ impl Connection {
     ) -> SessionLookup {
         let Some(id) = headers.get(&response::SESSION_HEADER) else { return SessionLookup::Missing };
         let server = &self.http.server;
+        let credential_hash = self.http.credential_hash();
         let mut cached = lock(&self.session);
         let peer = match &*cached {
-            Some((cached_id, at, peer)) if cached_id == id && Arc::ptr_eq(at, endpoint) => {
+            Some((cached_id, at, credential, peer))
+                if cached_id == id && Arc::ptr_eq(at, endpoint) && *credential == credential_hash =>
+            {
                 Some(Arc::clone(peer))
             }
             _ => {
-                let scope =
-                    SessionScope { profile: &endpoint.profile, credential_hash: &self.http.credential_hash };
+                let scope = SessionScope { profile: &endpoint.profile, credential_hash: &credential_hash };
                 let opened =
                     id.to_str().ok().and_then(|id| open_session_id(&server.config.session_keys, &scope, id));
                 let peer = opened.map(Arc::new);
@@ -273,7 +301,7 @@ impl Connection {
                     // Keeps the id out of debug output.
                     let mut id = id.clone();
                     id.set_sensitive(true);
-                    *cached = Some((id, Arc::clone(endpoint), Arc::clone(peer)));
+                    *cached = Some((id, Arc::clone(endpoint), credential_hash, Arc::clone(peer)));
                 }
                 peer
             }

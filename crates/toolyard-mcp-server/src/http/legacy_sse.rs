@@ -56,6 +56,7 @@ impl LegacySseSessions {
             if endpoint.profile.is_empty() { String::new() } else { format!("/{}", endpoint.profile) };
         let first_event = format!("event: endpoint\ndata: /messages{profile}?sessionId={id}\n\n");
         let mut shutdown = server.shutdown_signal();
+        let retired = endpoint.retired();
         // The session ends together with its stream.
         let open = (session, LegacySseSessionGuard { sessions: Arc::clone(self), id });
         let events = stream::poll_fn(move |context| {
@@ -65,7 +66,12 @@ impl LegacySseSessions {
         Some(EventStream {
             events: stream::once(std::future::ready(first_event.into())).chain(events).boxed(),
             keep_alive: KeepAlive::new(config.keep_alive_interval),
-            stop: Box::pin(async move { shutdown.wait().await }),
+            stop: Box::pin(async move {
+                tokio::select! {
+                    () = shutdown.wait() => {}
+                    () = retired => {}
+                }
+            }),
         })
     }
 

@@ -119,7 +119,7 @@ impl Connection {
         if method == "initialize" && family == RevisionFamily::Legacy {
             return self.initialize(endpoint, accepted, &id, &params);
         }
-        let (endpoint, credential_hash) = (Arc::clone(endpoint), self.http.credential_hash);
+        let (endpoint, credential_hash) = (Arc::clone(endpoint), self.http.credential_hash());
         let can_notify = accepted.events;
         let incoming = IncomingRequest { endpoint, credential_hash, peer, id, method, params, can_notify };
         if family == RevisionFamily::Modern
@@ -174,7 +174,8 @@ impl Connection {
     ) -> Response<ResponseBody> {
         let server = &self.http.server;
         let (outcome, peer) = server.initialize_peer(endpoint, params);
-        let scope = SessionScope { profile: &endpoint.profile, credential_hash: &self.http.credential_hash };
+        let scope =
+            SessionScope { profile: &endpoint.profile, credential_hash: &self.http.credential_hash() };
         let session = seal_session_id(&server.config.session_keys, &scope, &peer);
         let Some(session) = session.and_then(|session| HeaderValue::try_from(session).ok()) else {
             return response::outcome(id, Outcome::internal_error("failed to create a session"));
@@ -199,7 +200,7 @@ impl Connection {
                     let events = TaskEventStream {
                         server: Arc::clone(server),
                         endpoint,
-                        credential_hash: self.http.credential_hash,
+                        credential_hash: self.http.credential_hash(),
                         id: Some(id),
                         task: Some(task),
                         first: Some(sse_event(&message)),
@@ -211,7 +212,7 @@ impl Connection {
                 TaskEvent::InputRequired => {
                     let scope = SessionScope {
                         profile: &endpoint.profile,
-                        credential_hash: &self.http.credential_hash,
+                        credential_hash: &self.http.credential_hash(),
                     };
                     return complete_response(accepted, &id, server.suspend(&scope, task));
                 }
@@ -249,7 +250,7 @@ impl Connection {
                 continue;
             };
             let (endpoint, credential_hash, peer) =
-                (Arc::clone(endpoint), self.http.credential_hash, Arc::clone(&peer));
+                (Arc::clone(endpoint), self.http.credential_hash(), Arc::clone(&peer));
             let params = Params::read(params);
             let incoming = IncomingRequest {
                 endpoint: Arc::clone(&endpoint),

@@ -24,15 +24,6 @@ pub(crate) fn json(status: StatusCode, text: Bytes) -> Response<ResponseBody> {
     message(status, MessageChunks { head: text, ..MessageChunks::default() })
 }
 
-/// The health check: whether the server accepts more requests.
-pub(crate) fn health(is_stopping: bool) -> Response<ResponseBody> {
-    let (status, text) = match is_stopping {
-        false => (StatusCode::OK, r#"{"status":"ok"}"#),
-        true => (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"stopping"}"#),
-    };
-    json(status, Bytes::from_static(text.as_bytes()))
-}
-
 pub(crate) fn outcome(id: &RequestId, outcome: Outcome) -> Response<ResponseBody> {
     message(outcome.status(), outcome.into_chunks(id))
 }

@@ -1,6 +1,13 @@
 //! Accepts connections and shuts them down gracefully.
 
-use std::{convert::Infallible, future::Future, pin::pin, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    future::Future,
+    net::{IpAddr, SocketAddr},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
 
 use http::{HeaderValue, header};
 use hyper::{server::conn::http1, service::service_fn};
@@ -28,7 +35,9 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 const MAX_BACKLOG_CONNECTIONS: usize = 8_192;
 
 /// Serves over HTTP until `stop` resolves. Then no connection is accepted any more, in-flight requests may end within
-/// [`HttpConfig::drain_timeout`], and idle connections stay open for [`HttpConfig::shutdown_grace`].
+/// [`HttpConfig::drain_timeout`], and idle connections stay open for [`HttpConfig::shutdown_grace`]. After
+/// [`McpServer::begin_drain`], connections are accepted until the idle ones were closed, so that their clients can connect
+/// again.
 ///
 /// The main endpoint is at `/mcp`, profiles are at `/mcp/PROFILE`; [`HttpConfig::routes`] may serve other paths.
 pub async fn serve_http(
@@ -39,53 +48,64 @@ pub async fn serve_http(
 ) -> Result<(), ServeError> {
     let max_connections = u32::try_from(config.max_connections).unwrap_or(u32::MAX).clamp(1, 1 << 20);
     let permits = Arc::new(Semaphore::new(usize::try_from(max_connections).unwrap_or(1)));
-    let drain_timeout = config.drain_timeout;
-    let credential_hash = config.access.credential_hash();
-    let http = Arc::new(HttpServer {
-        server: Arc::clone(&server),
-        config,
-        credential_hash,
-        legacy_sse_sessions: Arc::default(),
-    });
-    let mut stop = pin!(stop);
-    loop {
-        let permit = tokio::select! {
-            permit = Arc::clone(&permits).acquire_owned() => permit,
-            () = &mut stop => break,
-        };
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            () = &mut stop => break,
-        };
-        match (accepted, permit) {
-            (Ok((stream, _)), Ok(permit)) => {
-                tokio::spawn(serve_connection(Arc::clone(&http), stream, server.shutdown_signal(), permit));
-            }
-            (Err(error), _) if is_transient(&error) => sleep(ACCEPT_RETRY_DELAY).await,
-            (Err(error), _) => return Err(ServeError::Accept(error)),
-            // The semaphore is never closed.
-            (_, Err(_)) => break,
-        }
-    }
+    let (drain_timeout, shutdown_grace) = (config.drain_timeout, config.shutdown_grace);
+    let http =
+        Arc::new(HttpServer { server: Arc::clone(&server), config, legacy_sse_sessions: Arc::default() });
+    accept_until(stop, &listener, &http, &permits).await?;
     server.shut_down();
-    for stream in take_backlog(listener) {
+    if server.is_draining() {
+        accept_until(sleep(shutdown_grace), &listener, &http, &permits).await?;
+    }
+    for (stream, client) in take_backlog(listener) {
         let Ok(permit) = Arc::clone(&permits).try_acquire_owned() else { break };
-        tokio::spawn(serve_connection(Arc::clone(&http), stream, server.shutdown_signal(), permit));
+        let shutdown = server.shutdown_signal();
+        tokio::spawn(serve_connection(Arc::clone(&http), stream, client.ip(), shutdown, permit));
     }
     // Remaining requests are cut off when the runtime ends.
     let _ = timeout(drain_timeout, permits.acquire_many(max_connections)).await;
     Ok(())
 }
 
+/// Accepts and serves connections until `stop` resolves.
+async fn accept_until(
+    stop: impl Future<Output = ()> + Send,
+    listener: &TcpListener,
+    http: &Arc<HttpServer>,
+    permits: &Arc<Semaphore>,
+) -> Result<(), ServeError> {
+    let mut stop = pin!(stop);
+    loop {
+        let permit = tokio::select! {
+            permit = Arc::clone(permits).acquire_owned() => permit,
+            () = &mut stop => return Ok(()),
+        };
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = &mut stop => return Ok(()),
+        };
+        match (accepted, permit) {
+            (Ok((stream, client)), Ok(permit)) => {
+                let shutdown = http.server.shutdown_signal();
+                tokio::spawn(serve_connection(Arc::clone(http), stream, client.ip(), shutdown, permit));
+            }
+            (Err(error), _) if is_transient(&error) => sleep(ACCEPT_RETRY_DELAY).await,
+            (Err(error), _) => return Err(ServeError::Accept(error)),
+            // The semaphore is never closed.
+            (_, Err(_)) => return Ok(()),
+        }
+    }
+}
+
 /// Closes the listener and returns the connections in its backlog, whose requests may have been sent already.
-fn take_backlog(listener: TcpListener) -> Vec<TcpStream> {
+fn take_backlog(listener: TcpListener) -> Vec<(TcpStream, SocketAddr)> {
     let mut streams = Vec::new();
     let Ok(listener) = listener.into_std() else { return streams };
     // Limited, because a flood of connections would keep the listener open.
     for _ in 0..MAX_BACKLOG_CONNECTIONS {
         match listener.accept() {
-            Ok((stream, _)) => {
-                streams.extend(stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream)));
+            Ok((stream, client)) => {
+                let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
+                streams.extend(stream.map(|stream| (stream, client)));
             }
             Err(error) if error.kind() != std::io::ErrorKind::WouldBlock && is_transient(&error) => {}
             Err(_) => break,
@@ -97,6 +117,7 @@ fn take_backlog(listener: TcpListener) -> Vec<TcpStream> {
 async fn serve_connection(
     http: Arc<HttpServer>,
     stream: TcpStream,
+    client_address: IpAddr,
     mut shutdown: ShutdownSignal,
     permit: OwnedSemaphorePermit,
 ) {
@@ -112,14 +133,15 @@ async fn serve_connection(
     let shutdown_grace = http.config.shutdown_grace;
     let mut idle_checks = interval_at(Instant::now() + idle_timeout, idle_timeout);
     idle_checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let connection = Arc::new(Connection::new(http, local_address));
+    let connection = Arc::new(Connection::new(http, local_address, client_address));
     let activity = Arc::clone(&connection.activity);
     let stream = ActivityStream::new(stream, Arc::clone(&activity));
     let service = service_fn(move |request| {
         let connection = Arc::clone(&connection);
         async move {
             let mut response = connection.respond(request).await;
-            if connection.activity.is_closing() {
+            // The client opens its next connection where the load balancer sends it.
+            if connection.activity.is_closing() || connection.http.server.is_draining() {
                 response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
             }
             Ok::<_, Infallible>(response)

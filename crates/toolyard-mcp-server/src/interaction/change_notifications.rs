@@ -118,7 +118,7 @@ impl McpServer {
         let mut shutdown = self.shutdown_signal();
         let future: BoxFuture<'static, Outcome> = Box::pin(async move {
             tokio::select! {
-                () = notifier.run(sender) => {}
+                () = notifier.run(&sender) => {}
                 () = shutdown.wait() => {}
             }
             Outcome::result(result.to_string())
@@ -153,7 +153,7 @@ impl McpServer {
                 notifier.notify_content_lists(&sender);
             }
             tokio::select! {
-                () = notifier.run(sender) => {}
+                () = notifier.run(&sender) => {}
                 () = shutdown.wait() => {}
             }
             Outcome::result("{}")
@@ -172,22 +172,34 @@ struct ChangeNotifier {
 }
 
 impl ChangeNotifier {
-    async fn run(self, channel: Arc<RequestChannel>) {
+    /// Notifies of changes until the endpoint is retired.
+    async fn run(&self, channel: &RequestChannel) {
+        let retired = self.endpoint.retired();
+        tokio::select! {
+            () = self.notify_of_changes(channel) => {}
+            () = retired => {
+                self.notify_if(self.filter.tools, channel, TOOLS_CHANGED);
+                self.notify_content_lists(channel);
+            }
+        }
+    }
+
+    async fn notify_of_changes(&self, channel: &RequestChannel) {
         // Listen before acknowledging, so that no change is lost.
         let mut events = self.events();
         let _subscriptions = self.subscribe().await;
         if self.subscription.is_some() {
             let granted = JsonObject::new().with_value("notifications", &self.filter.to_json());
-            self.notify(&channel, "notifications/subscriptions/acknowledged", granted);
+            self.notify(channel, "notifications/subscriptions/acknowledged", granted);
         }
         while let Some(event) = events.next().await {
             match event {
-                Change::Tools => self.notify_if(self.filter.tools, &channel, TOOLS_CHANGED),
+                Change::Tools => self.notify_if(self.filter.tools, channel, TOOLS_CHANGED),
                 Change::Content(ContentEvent::PromptsChanged) => {
-                    self.notify_if(self.filter.prompts, &channel, PROMPTS_CHANGED);
+                    self.notify_if(self.filter.prompts, channel, PROMPTS_CHANGED);
                 }
                 Change::Content(ContentEvent::ResourcesChanged) => {
-                    self.notify_if(self.filter.resources, &channel, RESOURCES_CHANGED);
+                    self.notify_if(self.filter.resources, channel, RESOURCES_CHANGED);
                 }
                 Change::Content(ContentEvent::ResourceUpdated(uri)) => {
                     let is_wanted = match &self.filter.updates {
@@ -196,10 +208,10 @@ impl ChangeNotifier {
                     };
                     if is_wanted {
                         let params = JsonObject::new().with_text("uri", &uri);
-                        self.notify(&channel, "notifications/resources/updated", params);
+                        self.notify(channel, "notifications/resources/updated", params);
                     }
                 }
-                Change::Missed => self.notify_content_lists(&channel),
+                Change::Missed => self.notify_content_lists(channel),
             }
         }
         // Nothing will change any more, but the stream stays open.

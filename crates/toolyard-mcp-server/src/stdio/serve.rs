@@ -31,7 +31,7 @@ pub async fn serve_stdio(
     writer: impl AsyncWrite + Send + Unpin + 'static,
     stop: impl Future<Output = ()> + Send,
 ) -> Result<(), ServeError> {
-    let Some(endpoint) = server.endpoint("").cloned() else { return Ok(()) };
+    let Some(endpoint) = server.endpoint("") else { return Ok(()) };
     let limits = WireLimits { message_bytes: server.config.limits.message_bytes, ..WireLimits::default() };
     let (out, messages) = mpsc::channel(OUTPUT_QUEUE_MESSAGES);
     let mut writer_task = tokio::spawn(write_all(writer, messages));

@@ -18,6 +18,7 @@ mod input_requests;
 mod legacy_sse;
 mod lists;
 mod modern_input_requests;
+mod reload;
 mod routes;
 mod sessions;
 mod shutdown;

@@ -1,4 +1,4 @@
-//! Shutdown: in-flight calls end, requests on their way are answered, idle connections close.
+//! Shutdown: load balancers are told, in-flight calls end, requests on their way are answered, idle connections close.
 
 use std::time::{Duration, Instant};
 
@@ -7,6 +7,8 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
+use toolyard_core::BoxFuture;
+use toolyard_mcp_server::{ReadinessCheck, ReadinessProbe};
 
 use crate::{
     client::Client,
@@ -45,23 +47,80 @@ async fn shutdown_waits_for_calls() {
     closing.await.unwrap();
 }
 
+/// Status and body of a GET without a token, for another host, as a load balancer sends it.
+async fn probe(address: &str, path: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: elsewhere.example\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let answer = read_to_end(&mut stream).await;
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+}
+
 #[tokio::test]
-async fn the_health_check_reports_shutdown() {
-    let server = with_shutdown_grace(Duration::from_secs(8)).await;
-    // The health check accepts every Host.
-    let health = "GET /healthz HTTP/1.1\r\nHost: elsewhere.example\r\n\r\n";
-    let mut stream = TcpStream::connect(&server.address).await.unwrap();
-    stream.write_all(health.as_bytes()).await.unwrap();
-    let mut first = vec![0; 4 << 10];
-    let length = stream.read(&mut first).await.unwrap();
-    let first = String::from_utf8_lossy(&first[..length]).into_owned();
-    assert!(first.starts_with("HTTP/1.1 200") && first.ends_with(r#"{"status":"ok"}"#), "{first}");
+async fn a_draining_server_is_alive_but_not_ready_and_accepts_connections() {
+    let server = with_shutdown_grace(Duration::from_millis(50)).await;
+    let address = server.address.clone();
+    let ready = r#"{"status":"ready","checks":[{"name":"running","ok":true}]}"#;
+    assert_eq!(probe(&address, "/readyz").await, (200, ready.to_owned()));
+    let mut idle = TcpStream::connect(&address).await.unwrap();
+    server.server.begin_drain();
+
+    assert_eq!(probe(&address, "/healthz").await, (200, r#"{"status":"ok"}"#.to_owned()));
+    let stopping =
+        r#"{"status":"not ready","checks":[{"name":"running","ok":false,"reason":"stopping"}]}"#.to_owned();
+    assert_eq!(probe(&address, "/readyz").await, (503, stopping));
+    // Old and new connections are served, and closed after their response.
+    let mut new = TcpStream::connect(&address).await.unwrap();
+    for stream in [&mut idle, &mut new] {
+        stream.write_all(PING.as_bytes()).await.unwrap();
+        let answer = read_to_end(stream).await.to_lowercase();
+        assert!(answer.starts_with("http/1.1 200") && answer.contains("connection: close"), "{answer}");
+    }
+    server.close().await;
+}
+
+#[tokio::test]
+async fn a_drained_server_closes_idle_connections_before_its_listener() {
+    let server = with_shutdown_grace(Duration::from_secs(1)).await;
+    let address = server.address.clone();
+    let mut idle = TcpStream::connect(&address).await.unwrap();
+    server.server.begin_drain();
     let closing = tokio::spawn(server.close());
+    // While the idle connection is open, its client could connect again.
+    let mut byte = [0];
     tokio::time::sleep(Duration::from_millis(200)).await;
-    stream.write_all(health.as_bytes()).await.unwrap();
-    let last = read_to_end(&mut stream).await;
-    assert!(last.starts_with("HTTP/1.1 503") && last.ends_with(r#"{"status":"stopping"}"#), "{last}");
+    assert_eq!(probe(&address, "/healthz").await.0, 200);
+    let idle_end = tokio::time::timeout(Duration::from_secs(10), idle.read(&mut byte)).await.unwrap();
+    assert_eq!(idle_end.unwrap(), 0);
     closing.await.unwrap();
+    assert!(TcpStream::connect(&address).await.is_err(), "the listener is closed in the end");
+}
+
+#[derive(Debug)]
+struct FailingProbe;
+
+impl ReadinessProbe for FailingProbe {
+    fn check(&self) -> BoxFuture<'_, Vec<ReadinessCheck>> {
+        let check = ReadinessCheck::failed("store", "unreachable").with_detail("no route to db.internal");
+        Box::pin(std::future::ready(vec![check]))
+    }
+}
+
+#[tokio::test]
+async fn readiness_names_the_failed_check_and_gives_details_to_clients_with_a_token() {
+    let mut builder = ServerBuilder::default().with_token("s3cret-token");
+    builder.http.readiness = Some(std::sync::Arc::new(FailingProbe));
+    let server = builder.build().await;
+    let (status, body) = probe(&server.address, "/readyz").await;
+    assert_eq!(status, 503);
+    assert!(body.contains(r#"{"name":"store","ok":false,"reason":"unreachable"}"#), "{body}");
+    let url = format!("http://{}/readyz", server.address);
+    let with_token = reqwest::Client::new().get(url).bearer_auth("s3cret-token").send().await.unwrap();
+    let body = with_token.text().await.unwrap();
+    assert!(body.contains("no route to db.internal"), "{body}");
+    assert_eq!(probe(&server.address, "/healthz").await.0, 200);
+    server.close().await;
 }
 
 #[tokio::test]

@@ -14,8 +14,9 @@ use tokio::{
 use toolyard_core::{BoxFuture, RawJson};
 use toolyard_mcp::RpcError;
 use toolyard_mcp_server::{
-    Access, AccessToken, ContentCapabilities, ContentEvent, ContentKind, ContentRequest, ContentService,
-    Endpoint, HttpConfig, McpServer, Readiness, ServeError, ServerConfig, SessionKeys, serve_http,
+    Access, AccessRules, AccessToken, ContentCapabilities, ContentEvent, ContentKind, ContentRequest,
+    ContentService, Endpoint, HttpConfig, McpServer, Readiness, ServeError, ServerConfig, SessionKeys,
+    serve_http,
 };
 
 use crate::tools::TestTools;
@@ -27,6 +28,7 @@ pub(crate) struct TestServer {
     pub(crate) tools: Arc<TestTools>,
     pub(crate) content: Arc<TestContent>,
     pub(crate) address: String,
+    pub(crate) server: Arc<McpServer>,
     stop: Option<oneshot::Sender<()>>,
     server_task: JoinHandle<Result<(), ServeError>>,
 }
@@ -50,8 +52,8 @@ impl Default for ServerBuilder {
 }
 
 impl ServerBuilder {
-    pub(crate) fn with_token(mut self, token: &str) -> Self {
-        self.http.access = Access::Token(AccessToken::new(token));
+    pub(crate) fn with_token(self, token: &str) -> Self {
+        self.http.access.replace(AccessRules::new(Access::Token(AccessToken::new(token))));
         self
     }
 
@@ -81,8 +83,8 @@ impl ServerBuilder {
         let stopped = async move {
             let _ = stopped.await;
         };
-        let server_task = tokio::spawn(serve_http(server, listener, http, stopped));
-        TestServer { tools, content, address, stop: Some(stop), server_task }
+        let server_task = tokio::spawn(serve_http(Arc::clone(&server), listener, http, stopped));
+        TestServer { tools, content, address, server, stop: Some(stop), server_task }
     }
 }
 

@@ -18,7 +18,8 @@ use toolyard::{
     settings::{JournalSetting, ServeSettings},
 };
 use toolyard_mcp_server::{
-    Access, AccessToken, HttpConfig, ServerConfig, SessionKeys, serve_http, serve_stdio,
+    Access, AccessRules, AccessToken, HttpConfig, ServerConfig, SessionKeys, SharedAccessRules, serve_http,
+    serve_stdio,
 };
 
 use self::secrets::Secrets;
@@ -87,9 +88,11 @@ async fn run_http(
         true => Access::Open,
         false => Access::Token(AccessToken::new(secrets.token())),
     };
-    let mut http = HttpConfig::new(access);
-    http.hosts = serve.allowed_hosts.iter().chain(&arguments.allow_host).cloned().collect();
-    http.origins = serve.allowed_origins.iter().chain(&arguments.allow_origin).cloned().collect();
+    let mut rules = AccessRules::new(access);
+    rules.hosts = serve.allowed_hosts.iter().chain(&arguments.allow_host).cloned().collect();
+    rules.origins = serve.allowed_origins.iter().chain(&arguments.allow_origin).cloned().collect();
+    let mut http = HttpConfig::new(Access::Open);
+    http.access = SharedAccessRules::new(rules);
     http.legacy_sse = arguments.legacy_sse;
 
     let drain_deadline = OnceLock::new();
