@@ -32,6 +32,12 @@ impl HealthReport {
 }
 
 impl Store {
+    /// Fails if the store cannot be reached.
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        sqlx::query("SELECT 1").execute(self.pool()).await?;
+        Ok(())
+    }
+
     /// Checks the engine's files, the audit log and all tables.
     pub async fn check(&self) -> Result<HealthReport, StoreError> {
         let mut rows = Vec::new();

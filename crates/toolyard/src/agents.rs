@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
+use arc_swap::ArcSwap;
 use toolyard_agent::{
     Agent, AgentConfig, AgentError, AgentParts, ApprovalRules, CancelToken, DEFAULT_AGENT, NoWatcher, O200k,
     RunEnd, RunLimits, RunRequest, RunWatcher,
@@ -130,6 +131,24 @@ impl fmt::Debug for Agents {
             .field("names", &self.names())
             .field("models", &self.models)
             .finish_non_exhaustive()
+    }
+}
+
+/// Agents that are replaced when the settings are reloaded. Runs keep the agent they began with.
+#[derive(Debug)]
+pub(crate) struct ReloadableAgents(ArcSwap<Agents>);
+
+impl ReloadableAgents {
+    pub(crate) fn new(agents: Agents) -> Self {
+        Self(ArcSwap::from_pointee(agents))
+    }
+
+    pub(crate) fn current(&self) -> Arc<Agents> {
+        self.0.load_full()
+    }
+
+    pub(crate) fn replace(&self, agents: Agents) {
+        self.0.store(Arc::new(agents));
     }
 }
 

@@ -83,6 +83,10 @@ impl CliError {
         &self.message
     }
 
+    pub(crate) fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
     /// Prints the error, unless it has no message.
     pub(crate) fn print(&self, output: &Output) {
         if !self.message.is_empty() {

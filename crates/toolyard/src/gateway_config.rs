@@ -6,7 +6,7 @@ use toolyard_agent::{AgentParts, RunRequest};
 use toolyard_gateway::{AgentLookupError, AgentProvider, AgentService, AgentServiceConfig, GatewayConfig};
 use toolyard_hub::Profile;
 
-use crate::{Agents, AgentsError, Toolyard};
+use crate::{AgentsError, Toolyard, agents::ReloadableAgents};
 
 impl Toolyard {
     /// The configuration of a gateway to all tools and servers, without profiles and agents.
@@ -19,7 +19,7 @@ impl Toolyard {
     pub fn agent_service(&self, profile: Profile, clients_may_approve: bool) -> AgentService {
         let agents = self.agents();
         AgentService::new(AgentServiceConfig {
-            agents: Arc::new(agents.clone()),
+            agents: Arc::clone(&self.reloadable.agents) as _,
             log: Arc::clone(agents.log()),
             approvals: Arc::clone(agents.approvals()),
             owner: agents.owner().to_owned(),
@@ -29,19 +29,19 @@ impl Toolyard {
     }
 }
 
-impl AgentProvider for Agents {
+impl AgentProvider for ReloadableAgents {
     fn names(&self) -> Vec<String> {
-        Self::names(self)
+        self.current().names()
     }
 
     fn parts(&self, name: &str) -> Result<AgentParts, AgentLookupError> {
-        self.agent_parts(name, None).map_err(|error| match error {
+        self.current().agent_parts(name, None).map_err(|error| match error {
             AgentsError::Unknown { name, known } => AgentLookupError::Unknown { name, known },
             AgentsError::Models(error) => AgentLookupError::Model(Box::new(error)),
         })
     }
 
     fn request(&self, name: &str, question: String) -> RunRequest {
-        self.run_request(name, question)
+        self.current().run_request(name, question)
     }
 }

@@ -51,6 +51,7 @@
 //! |---|---|
 //! | configure from `toolyard.toml` | [`Settings`], [`ToolyardBuilder::settings`] |
 //! | add MCP servers, reload them when files change | [`ServersSetup`], [`ServerFileWatcher`] |
+//! | replace settings while everything keeps running | [`Toolyard::reload`] |
 //! | ask agents, watch their runs, approve calls | [`Toolyard::agent`], [`Agents`], [`agent`] |
 //! | choose models | [`Models`], [`model`] |
 //! | store runs, results and the audit log | [`store`], [`ToolyardBuilder::store`] |
@@ -61,6 +62,7 @@
 mod agents;
 mod gateway_config;
 mod models;
+mod reload;
 mod server_watch;
 mod servers;
 pub mod settings;
@@ -68,6 +70,7 @@ mod toolyard;
 
 pub use agents::{AgentAnswer, AgentHandle, Agents, AgentsError, describe_end};
 pub use models::{Models, ModelsError};
+pub use reload::{ReloadReport, ReloadedSettings};
 pub use server_watch::{ServerFileError, ServerFileWatchGuard, ServerFileWatcher, read_servers};
 pub use servers::ServersSetup;
 pub use settings::{DurationSetting, Settings, SettingsError, schema};

@@ -9,7 +9,7 @@ use toolyard_core::{
     Approvals, Conversations, RawJson, RunId, RunLog, Servers as _, SkillDescriptionCache, SourceInfo,
     StorageError, Tool, ToolCallRequest, ToolError, ToolOutput, process_tag,
 };
-use toolyard_hub::{CallOptions, HubConfig, RetryPolicy, ToolHub};
+use toolyard_hub::{CallOptions, HubConfig, HubSettings, ToolHub};
 use toolyard_mcp_client::{CacheError, ConfigChanges, McpManager, config::McpServerConfig};
 use toolyard_model::Model;
 use toolyard_search::lexicon::Lexicons;
@@ -23,7 +23,9 @@ use toolyard_tools::{
 };
 
 use crate::{
-    Agents, AgentsError, Models, ServersSetup, Settings, SettingsError, agents::describe_end,
+    Agents, AgentsError, Models, ServersSetup, Settings, SettingsError,
+    agents::describe_end,
+    reload::{Reloadable, hub_settings},
     settings::AuditSetting,
 };
 
@@ -93,6 +95,7 @@ pub struct Toolyard {
     skills: LoadedSkills,
     persistence: Option<Persistence>,
     agents: Agents,
+    pub(crate) reloadable: Reloadable,
 }
 
 /// The store and its background writers.
@@ -308,13 +311,8 @@ impl ToolyardBuilder {
 
     /// Builds the `Toolyard`. Trusted skill programs may be started to describe their tools; no other program is.
     pub async fn build(self) -> Result<Toolyard, Error> {
-        let mut config = HubConfig {
-            rules: self.settings.routing_rules(),
-            capabilities: self.settings.capability_table(),
-            limits: self.settings.output_limits(),
-            retry: RetryPolicy { max_attempts: self.settings.call.attempts, ..RetryPolicy::default() },
-            ..HubConfig::default()
-        };
+        let HubSettings { rules, capabilities, limits, retry } = hub_settings(&self.settings);
+        let mut config = HubConfig { rules, capabilities, limits, retry, ..HubConfig::default() };
         if let Some(lexicons) = self.lexicons {
             config.lexicon = Arc::new(lexicons);
         }
@@ -373,7 +371,8 @@ impl ToolyardBuilder {
         self.added_models.into_iter().for_each(|model| models.add(model));
         let owner = self.owner.unwrap_or_else(|| format!("toolyard-{}", process_tag()));
         let agents = build_agents(&self.settings, &hub, models, self.store.as_ref(), owner);
-        Ok(Toolyard { hub, servers, options, skills, persistence, agents })
+        let reloadable = Reloadable::new(self.settings, &agents);
+        Ok(Toolyard { hub, servers, options, skills, persistence, agents, reloadable })
     }
 }
 
@@ -404,7 +403,7 @@ fn build_agents(
     }
 }
 
-async fn load_skills(
+pub(crate) async fn load_skills(
     skill_environment: &SkillEnvironment,
     store: Option<&Store>,
 ) -> Result<LoadedSkills, StorageError> {

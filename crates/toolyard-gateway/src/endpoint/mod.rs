@@ -56,19 +56,41 @@ impl GatewayConfig {
     /// read its tools, and a server that fails is restarted.
     pub fn build(self, mut config: ServerConfig) -> McpServer {
         config.instructions.get_or_insert_with(|| INSTRUCTIONS.to_owned());
-        let skill_folders = self.skill_folders;
-        let builder = EndpointBuilder {
-            results: Arc::new(StoredResults(Arc::clone(self.hub.results()))),
-            skills: (!skill_folders.is_empty()).then(|| Arc::new(LocalSkills::new(skill_folders))),
-            hub: self.hub,
-            servers: self.servers,
-            journal: self.journal,
-        };
+        let builder = self.endpoint_builder();
         let server = McpServer::new(config, builder.endpoint(self.main_profile, self.agents));
         // An agent may use all tools of the main profile. Clients of another profile must not reach them through an agent.
         self.profiles.into_iter().fold(server, |server, profile| {
             server.with_endpoint(profile.name.to_string(), builder.endpoint(profile, None))
         })
+    }
+
+    /// Replaces the endpoints of a running server whose profiles differ from the `previous` ones, or all of them. Calls in
+    /// flight finish at the endpoint they began at.
+    pub fn update(self, server: &McpServer, previous: &[Profile], replaces_all: bool) {
+        let builder = self.endpoint_builder();
+        let is_new = |profile: &Profile| replaces_all || !previous.contains(profile);
+        let removed: Vec<&Profile> = previous
+            .iter()
+            .filter(|old| self.profiles.iter().all(|profile| profile.name != old.name))
+            .collect();
+        removed.into_iter().for_each(|profile| server.remove_endpoint(&profile.name));
+        if is_new(&self.main_profile) {
+            server.set_endpoint("", builder.endpoint(self.main_profile, self.agents));
+        }
+        for profile in self.profiles.into_iter().filter(is_new) {
+            server.set_endpoint(profile.name.to_string(), builder.endpoint(profile, None));
+        }
+    }
+
+    fn endpoint_builder(&self) -> EndpointBuilder {
+        let skill_folders = &self.skill_folders;
+        EndpointBuilder {
+            results: Arc::new(StoredResults(Arc::clone(self.hub.results()))),
+            skills: (!skill_folders.is_empty()).then(|| Arc::new(LocalSkills::new(skill_folders.clone()))),
+            hub: Arc::clone(&self.hub),
+            servers: self.servers.clone(),
+            journal: self.journal.clone(),
+        }
     }
 }
 

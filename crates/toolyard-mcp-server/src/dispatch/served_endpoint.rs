@@ -49,7 +49,7 @@ impl ServedEndpoint {
         async move {
             if retired.wait_for(|retired| *retired).await.is_err() {
                 // The endpoint is gone without being retired: the server was dropped.
-                std::future::pending().await
+                std::future::pending::<()>().await;
             }
         }
     }

@@ -12,7 +12,7 @@ Examples:
   toolyard serve --stdio --profile office   only the tools of [serve.profiles.office]
 
 Clients of every MCP revision use the same endpoint; profiles are at /mcp/NAME. Servers start on the first call of one \
-of their tools. SIGTERM lets in-flight calls finish.")]
+of their tools. SIGTERM lets in-flight calls finish; over HTTP, SIGHUP reloads the settings, unless run on a terminal.")]
 pub(crate) struct ServeArgs {
     /// Serve over HTTP at this address
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:7300", conflicts_with = "stdio")]

@@ -51,11 +51,29 @@ pub(crate) struct CliContext {
     pub(crate) store: Option<Store>,
     /// The operator's store, which holds trust in files and skills: a project's own store may have come with the project.
     pub(crate) operator_store: Option<Store>,
+    /// The settings file that the command line names.
+    config: Option<PathBuf>,
 }
 
 impl CliContext {
     /// Finds settings (`--config`, then the current folder and its ancestors, then the user's folder) and opens the store.
     pub(crate) async fn load(config: Option<&Path>) -> Result<Self, CliError> {
+        Self::load_with_stores(config, None).await
+    }
+
+    /// Reads all settings files again. The stores stay the same, even if the files name others.
+    pub(crate) async fn reload(&self) -> Result<Self, CliError> {
+        let reloaded =
+            Self::load_with_stores(self.config.as_deref(), Some(self.operator_store.clone())).await?;
+        Ok(Self { store: self.store.clone(), ..reloaded })
+    }
+
+    /// `operator_store` is opened unless it is given; then no other store is opened either.
+    async fn load_with_stores(
+        config: Option<&Path>,
+        operator_store: Option<Option<Store>>,
+    ) -> Result<Self, CliError> {
+        let opens_stores = operator_store.is_none();
         let current_folder = std::env::current_dir()
             .map_err(|error| CliError::failed(format!("failed to find the current folder: {error}")))?;
         let user_folders = user_folders()?;
@@ -66,11 +84,18 @@ impl CliContext {
         };
         let operator_file = config.map(Path::to_owned).or(user_file);
         let operator = operator_file.as_deref().map(read_layer).transpose()?.unwrap_or_default();
-        let operator_store =
-            open_store(operator.settings(), operator_file.as_deref(), &user_folders.data_dir()).await?;
+        let operator_store = match operator_store {
+            Some(store) => store,
+            None => {
+                let data_folder = user_folders.data_dir();
+                open_store(operator.settings(), operator_file.as_deref(), &data_folder).await?
+            }
+        };
         // A file that came with a project has fewer rights than the user's own.
         let ProjectSettings { layer: project_layer, untrusted, store } = match &project_file {
-            Some(file) => ProjectSettings::read(file, &operator, operator_store.as_ref()).await?,
+            Some(file) => {
+                ProjectSettings::read(file, &operator, operator_store.as_ref(), opens_stores).await?
+            }
             None => ProjectSettings::none(operator_store.as_ref()),
         };
         let settings = match untrusted {
@@ -136,6 +161,7 @@ impl CliContext {
             tool_search_model,
             store,
             operator_store,
+            config: config.map(Path::to_owned),
         })
     }
 
@@ -191,6 +217,7 @@ impl ProjectSettings {
         file: &HashedFile,
         operator: &SettingsLayer,
         operator_store: Option<&Store>,
+        opens_stores: bool,
     ) -> Result<Self, CliError> {
         let layer = SettingsLayer::parse(file.text(), file.path())?;
         let (unprivileged, mut keys) = layer.clone().without_privileged_keys()?;
@@ -204,8 +231,8 @@ impl ProjectSettings {
         }
         let base = file.path().parent().unwrap_or(file.path());
         let store = match layer.settings().store_location(base, |name| std::env::var(name).ok())? {
-            Some(location) => Some(Store::open(location).await?),
-            None => operator_store.cloned(),
+            Some(location) if opens_stores => Some(Store::open(location).await?),
+            _ => operator_store.cloned(),
         };
         Ok(Self { layer, untrusted: None, store })
     }

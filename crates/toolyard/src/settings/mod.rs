@@ -3,6 +3,7 @@
 mod agents;
 mod approvals;
 mod calls;
+mod drain_period;
 mod error;
 mod layers;
 mod models;
@@ -27,6 +28,7 @@ pub use approvals::ApprovalSettings;
 pub use calls::{
     CallSettings, CapabilitySettings, HintSettings, OutputBudgetSettings, PreferSetting, RoutingSettings,
 };
+pub use drain_period::DrainPeriod;
 pub use error::{ModelProblem, SettingsError};
 pub use layers::SettingsLayer;
 pub use models::{ModelSecrets, ModelSettings, PriceSettings, ToolCallingSetting};

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use toolyard_core::ContentHash;
 use toolyard_hub::{Budget, CLIENT_IDLE_TIMEOUT, CLIENT_OUTPUT_BUDGET_CHARS, Profile, Surface};
 
-use super::{DurationSetting, SettingsError, error::resolve_secret};
+use super::{DrainPeriod, DurationSetting, SettingsError, error::resolve_secret};
 
 /// Shorter tokens can be guessed.
 const MIN_TOKEN_LENGTH: usize = 16;
@@ -39,6 +39,12 @@ pub struct ServeSettings {
     /// Whether HTTP clients with the token may approve tool calls of agents at `/runs/ID/approve`. By default they may only
     /// deny; approval is given on this machine: `toolyard runs approve`.
     pub remote_approval: bool,
+    /// How long connections are still accepted after SIGTERM, while `/readyz` fails, so that load balancers send requests
+    /// elsewhere before they are refused. By default `15s` if the store is PostgreSQL, so that there may be other replicas;
+    /// otherwise, and on a terminal, `0s`. nginx needs more than its `fail_timeout`, which is 10 s by default.
+    pub drain: Option<DrainPeriod>,
+    /// Servers without which `/readyz` fails. By default none: a failed server affects its own tools only.
+    pub required_servers: Vec<String>,
     /// Host names by which clients may reach this machine, besides its addresses.
     pub allowed_hosts: Vec<String>,
     /// Origins of web pages that may connect, such as `https://example.com`.

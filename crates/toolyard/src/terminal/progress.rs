@@ -39,19 +39,55 @@ pub(crate) async fn with_progress<T>(subject: &str, work: impl Future<Output = T
 /// On Unix, completes on SIGINT, SIGTERM or SIGHUP. Signals count from this call on, even if the future is polled later.
 /// Elsewhere, completes on Ctrl-C, from the first poll on.
 pub(crate) fn interrupt_signal() -> impl Future<Output = ()> + Send {
+    let (termination, mut hangups) = (termination_signal(), HangupSignals::listen());
+    async move {
+        tokio::select! {
+            () = termination => {}
+            () = hangups.next() => {}
+        }
+    }
+}
+
+/// The SIGHUPs that this process receives.
+#[derive(Debug)]
+pub(crate) struct HangupSignals {
+    #[cfg(unix)]
+    signals: Option<tokio::signal::unix::Signal>,
+}
+
+impl HangupSignals {
+    /// Signals count from this call on.
+    pub(crate) fn listen() -> Self {
+        Self {
+            #[cfg(unix)]
+            signals: tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()).ok(),
+        }
+    }
+
+    /// Completes at the next signal. Where there is no such signal, never completes.
+    pub(crate) async fn next(&mut self) {
+        #[cfg(unix)]
+        if let Some(signals) = &mut self.signals {
+            signals.recv().await;
+            return;
+        }
+        std::future::pending::<()>().await;
+    }
+}
+
+/// Like [`interrupt_signal`], without SIGHUP.
+pub(crate) fn termination_signal() -> impl Future<Output = ()> + Send {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
-        let signals =
-            (signal(SignalKind::interrupt()), signal(SignalKind::terminate()), signal(SignalKind::hangup()));
+        let signals = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
         async move {
-            let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) = signals else {
+            let (Ok(mut interrupt), Ok(mut terminate)) = signals else {
                 return std::future::pending().await;
             };
             tokio::select! {
                 _ = interrupt.recv() => {}
                 _ = terminate.recv() => {}
-                _ = hangup.recv() => {}
             }
         }
     }

@@ -1,11 +1,13 @@
-//! A plain round-robin proxy: every request goes to the next replica, or to the other one if that refuses the connection.
+//! A round-robin proxy: every request goes to the next replica, or to the other one if that refuses the connection. Like
+//! nginx, it may leave a replica alone for a while that refused a connection.
 
 use std::{
     net::SocketAddr,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
+    time::{Duration, Instant},
 };
 
 use bytes::Bytes;
@@ -19,18 +21,30 @@ pub(crate) struct Proxy {
     pub(crate) address: SocketAddr,
 }
 
+/// A replica as the proxy knows it.
+struct Upstream {
+    address: SocketAddr,
+    /// When it last refused a connection.
+    failed_at: Mutex<Option<Instant>>,
+}
+
 impl Proxy {
-    pub(crate) async fn start(replicas: Vec<SocketAddr>) -> Self {
+    /// `fail_timeout` is how long a replica that refused a connection gets no requests, as with nginx and `max_fails=1`. If all
+    /// replicas are left alone, a request fails.
+    pub(crate) async fn start(replicas: Vec<SocketAddr>, fail_timeout: Duration) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (replicas, next) = (Arc::new(replicas), Arc::new(AtomicUsize::new(0)));
+        let upstream = |address| Upstream { address, failed_at: Mutex::default() };
+        let replicas: Arc<Vec<Upstream>> = Arc::new(replicas.into_iter().map(upstream).collect());
+        let next = Arc::new(AtomicUsize::new(0));
         tokio::spawn(async move {
             loop {
                 let Ok((stream, _)) = listener.accept().await else { continue };
                 let (replicas, next) = (Arc::clone(&replicas), Arc::clone(&next));
                 tokio::spawn(async move {
                     let service = service_fn(move |request| {
-                        forward(request, Arc::clone(&replicas), next.fetch_add(1, Ordering::Relaxed))
+                        let request_number = next.fetch_add(1, Ordering::Relaxed);
+                        forward(request, Arc::clone(&replicas), request_number, fail_timeout)
                     });
                     // A client may disconnect at any time.
                     let _ = server::conn::http1::Builder::new()
@@ -45,14 +59,21 @@ impl Proxy {
 
 async fn forward(
     request: Request<Incoming>,
-    replicas: Arc<Vec<SocketAddr>>,
+    replicas: Arc<Vec<Upstream>>,
     request_number: usize,
+    fail_timeout: Duration,
 ) -> Result<Response<Full<Bytes>>, hyper::Error> {
     let (parts, body) = request.into_parts();
     let body = body.collect().await?.to_bytes();
     for offset in 0..replicas.len() {
-        let address = replicas[(request_number + offset) % replicas.len()];
-        let Ok(stream) = TcpStream::connect(address).await else { continue };
+        let upstream = &replicas[(request_number + offset) % replicas.len()];
+        if upstream.failed_at.lock().unwrap().is_some_and(|at| at.elapsed() < fail_timeout) {
+            continue;
+        }
+        let Ok(stream) = TcpStream::connect(upstream.address).await else {
+            *upstream.failed_at.lock().unwrap() = Some(Instant::now());
+            continue;
+        };
         stream.set_nodelay(true).unwrap();
         let response = async {
             let (mut sender, connection) = client::conn::http1::handshake(TokioIo::new(stream)).await?;

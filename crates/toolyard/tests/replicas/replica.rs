@@ -23,13 +23,15 @@ pub(crate) struct Replica {
     process: Option<Child>,
 }
 
+/// The settings of all replicas.
+pub(crate) const SETTINGS: &str = "[serve]\ntoken = \"${SERVE_TOKEN}\"\nsession_keys = [\"${SERVE_KEY}\"]\n";
+
 impl Replica {
     /// A replica at a free port. Replicas share a folder with the settings.
-    pub(crate) fn new(shared_folder: &Path) -> Self {
+    pub(crate) fn new(shared_folder: &Path, settings_text: &str) -> Self {
         let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let settings = shared_folder.join("toolyard.toml");
-        let text = "[serve]\ntoken = \"${SERVE_TOKEN}\"\nsession_keys = [\"${SERVE_KEY}\"]\n";
-        std::fs::write(settings, text).unwrap();
+        std::fs::write(settings, settings_text).unwrap();
         Self { address, shared_folder: shared_folder.to_owned(), process: None }
     }
 

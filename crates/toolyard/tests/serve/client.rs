@@ -81,6 +81,7 @@ pub(crate) struct HttpGateway {
     child: Child,
     pub(crate) url: String,
     stderr_text: Arc<Mutex<String>>,
+    stderr_thread: Option<std::thread::JoinHandle<()>>,
     pub(crate) http: reqwest::Client,
     pub(crate) token: Option<String>,
 }
@@ -109,21 +110,23 @@ impl HttpGateway {
         let mut warnings = String::new();
         let url = loop {
             let Some(Ok(line)) = lines.next() else { panic!("{warnings}") };
-            match line.strip_prefix("serving at ") {
-                Some(url) => break url.to_owned(),
+            // As text, or in a line of JSON.
+            match line.split_once("serving at ") {
+                Some((_, url)) => break url.split(['"', ' ']).next().unwrap().to_owned(),
                 None => warnings.push_str(&line),
             }
         };
         let stderr_text = Arc::new(Mutex::new(String::new()));
         let shared_text = Arc::clone(&stderr_text);
-        std::thread::spawn(move || {
+        let stderr_thread = std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
                 shared_text.lock().unwrap().push_str(&(line + "\n"));
             }
         });
         let token = std::fs::read_to_string(home.path("data/toolyard/serve/token")).ok();
         let token = token.map(|token| token.trim().to_owned());
-        Self { child, url, stderr_text, http: reqwest::Client::new(), token }
+        let (http, stderr_thread) = (reqwest::Client::new(), Some(stderr_thread));
+        Self { child, url, stderr_text, stderr_thread, http, token }
     }
 
     /// What it wrote to stderr so far, after the line with its address.
@@ -179,6 +182,42 @@ impl HttpGateway {
     /// Waits for the process to end. Returns whether it succeeded.
     pub(crate) fn wait(&mut self) -> bool {
         self.child.wait().unwrap().success()
+    }
+
+    /// Sends SIGTERM and waits for the end. Returns what it wrote to stderr, after the line with its address.
+    pub(crate) async fn stop(mut self) -> String {
+        self.terminate();
+        tokio::task::spawn_blocking(move || {
+            assert!(self.wait(), "{}", self.stderr());
+            self.stderr_thread.take().map(std::thread::JoinHandle::join);
+            self.stderr()
+        })
+        .await
+        .unwrap()
+    }
+
+    /// Sends SIGHUP and waits until the log has this text once more than before.
+    pub(crate) async fn hang_up(&self, expected: &str) {
+        let count = || self.stderr().matches(expected).count();
+        let before = count();
+        rustix::process::kill_process(self.pid(), rustix::process::Signal::HUP).unwrap();
+        for _ in 0..500 {
+            if count() > before {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("the log does not say `{expected}`: {}", self.stderr());
+    }
+
+    /// Status and body of a GET of a path beside `/mcp`, with or without the token.
+    pub(crate) async fn get(&self, path: &str, token: Option<&str>) -> (u16, String) {
+        let mut request = self.http.get(self.url.replace("/mcp", path));
+        if let Some(token) = token {
+            request = request.bearer_auth(token);
+        }
+        let response = request.send().await.unwrap();
+        (response.status().as_u16(), response.text().await.unwrap())
     }
 }
 

@@ -11,7 +11,10 @@
 mod access;
 mod audit;
 mod client;
+mod draining;
+mod logging;
 mod names;
+mod reload;
 mod replicas;
 mod stdio;
 mod stopping;

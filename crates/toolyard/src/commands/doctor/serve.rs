@@ -29,6 +29,13 @@ pub(super) fn check(context: &CliContext, toolyard: &Toolyard) -> Vec<Finding> {
         .flatten()
         .map(|(error, hint)| Finding::problem("serve", error.to_string()).with_hint(hint))
         .collect();
+    let is_configured =
+        |name: &&String| context.servers.iter().any(|server| server.id.as_str() == name.as_str());
+    for name in serve.required_servers.iter().filter(|name| !is_configured(name)) {
+        let detail = format!("[serve] required_servers: server `{name}` does not exist");
+        let hint = "`toolyard serve --http` fails until this is fixed; list servers: toolyard servers list";
+        findings.push(Finding::problem("serve", detail).with_hint(hint));
+    }
     let snapshot = toolyard.hub().snapshot();
     for (name, settings) in &serve.profiles {
         let is_missing = |server: &&String| !server.contains('*') && !snapshot.has_source(server);

@@ -1,12 +1,16 @@
 //! `toolyard serve`: serves the gateway over HTTP or stdio.
 
 mod banner;
+mod drain;
+mod readiness;
+mod reload;
 pub(super) mod replicas;
 mod secrets;
 mod server_log;
 
 use std::{
     io::{ErrorKind, IsTerminal as _},
+    net::SocketAddr,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -14,21 +18,25 @@ use std::{
 use tokio::{net::TcpListener, sync::oneshot, time::Instant};
 use toolyard::{
     Toolyard,
+    core::BoxFuture,
     gateway::{AgentApi, AgentService, ForwardInputToCaller, GatewayConfig, OrphanedRuns},
     settings::{JournalSetting, ServeSettings},
 };
 use toolyard_mcp_server::{
-    Access, AccessRules, AccessToken, HttpConfig, ServerConfig, SessionKeys, SharedAccessRules, serve_http,
-    serve_stdio,
+    Access, HttpConfig, ServerConfig, SessionKeys, SharedAccessRules, serve_http, serve_stdio,
 };
+use toolyard_store::Store;
 
-use self::secrets::Secrets;
+use self::{readiness::GatewayReadiness, reload::RunningGateway, secrets::Secrets};
 use crate::{
     cli::ServeArgs,
     commands::setup::{build, builder, close, require_store, servers_setup},
     config::CliContext,
     error::CliError,
-    terminal::{Output, pluralize, progress::interrupt_signal},
+    terminal::{
+        Output, pluralize,
+        progress::{HangupSignals, interrupt_signal, termination_signal},
+    },
 };
 
 const DEFAULT_ADDRESS: &str = "127.0.0.1:7300";
@@ -60,13 +68,7 @@ fn serve_settings(arguments: &ServeArgs, context: &CliContext) -> ServeSettings 
     serve
 }
 
-async fn run_http(
-    address: &str,
-    arguments: &ServeArgs,
-    serve: &ServeSettings,
-    context: &CliContext,
-    output: &Output,
-) -> Result<(), CliError> {
+async fn bind(address: &str) -> Result<(TcpListener, SocketAddr), CliError> {
     let bind_error = |error: std::io::Error| {
         let hint = match error.kind() {
             ErrorKind::AddrInUse => {
@@ -78,29 +80,41 @@ async fn run_http(
     };
     let listener = TcpListener::bind(address).await.map_err(bind_error)?;
     let address = listener.local_addr().map_err(bind_error)?;
+    Ok((listener, address))
+}
+
+async fn run_http(
+    address: &str,
+    arguments: &ServeArgs,
+    serve: &ServeSettings,
+    context: &CliContext,
+    output: &Output,
+) -> Result<(), CliError> {
+    let (listener, address) = bind(address).await?;
     if arguments.no_auth && !address.ip().is_loopback() {
         let message = format!("--no-auth is not allowed on {address}: other machines could reach it");
         return Err(CliError::usage(message).with_hint("omit it: a token is generated"));
     }
     let profiles = serve.profiles()?;
+    readiness::check_required_servers(&serve.required_servers, &context.servers)?;
     let secrets = Secrets::load(serve, context).await?;
-    let access = match arguments.no_auth {
-        true => Access::Open,
-        false => Access::Token(AccessToken::new(secrets.token())),
-    };
-    let mut rules = AccessRules::new(access);
-    rules.hosts = serve.allowed_hosts.iter().chain(&arguments.allow_host).cloned().collect();
-    rules.origins = serve.allowed_origins.iter().chain(&arguments.allow_origin).cloned().collect();
-    let mut http = HttpConfig::new(Access::Open);
-    http.access = SharedAccessRules::new(rules);
-    http.legacy_sse = arguments.legacy_sse;
+    let access = SharedAccessRules::new(reload::access_rules(arguments, serve, &secrets));
+    let is_interactive = std::io::stdin().is_terminal();
+    // Without a terminal, SIGHUP does not mean that one was closed.
+    let hangups = HangupSignals::listen();
 
-    let drain_deadline = OnceLock::new();
     let toolyard = open_for_clients(context).await?;
+    let readiness = Arc::new(GatewayReadiness::new(&toolyard, serve.required_servers.clone()));
     let config = server_config(secrets.session_keys()?);
     let agents = agent_service(serve, &toolyard);
-    http.routes = agents.clone().map(|agents| Arc::new(AgentApi::new(agents)) as _);
-    let drain_timeout = http.drain_timeout;
+    let http = HttpConfig {
+        access: access.clone(),
+        legacy_sse: arguments.legacy_sse,
+        readiness: Some(Arc::clone(&readiness) as _),
+        routes: agents.clone().map(|agents| Arc::new(AgentApi::new(agents)) as _),
+        ..HttpConfig::new(Access::Open)
+    };
+    let drain_period = drain::drain_period(serve, context.store.as_ref().map(Store::engine), is_interactive);
     let gateway = GatewayConfig {
         main_profile: serve.main_profile(),
         profiles,
@@ -115,30 +129,59 @@ async fn run_http(
     if agents.is_some() {
         banner::print_agents(address, &toolyard, output);
     }
-    let (second_sender, second_receiver) = oneshot::channel();
-    let first_signal = async {
-        let _ = second_sender.send(graceful_stop_signal(output).await);
-        agents.iter().for_each(AgentService::stop_accepting);
-        let _ = drain_deadline.set(Instant::now() + drain_timeout);
+    let gateway = RunningGateway {
+        arguments,
+        context,
+        toolyard: &toolyard,
+        server,
+        agents,
+        access,
+        readiness,
+        is_interactive,
+        hangups,
     };
-    let second_signal = async {
-        match second_receiver.await {
-            Ok(signal) => signal.await,
-            // The server ended without a first signal.
-            Err(_) => std::future::pending().await,
-        }
-    };
-    let ended = tokio::select! {
-        ended = serve_http(server, listener, http, first_signal) => ended,
-        () = second_signal => {
-            output.message("stopped at once");
-            return Ok(());
-        }
-        () = server_log::watch(&toolyard) => Ok(()),
-        () = resume_orphaned_runs(agents.as_ref(), output) => Ok(()),
-    };
-    shut_down(&toolyard, agents.as_ref(), drain_deadline.get().copied(), context, output).await?;
-    ended.map_err(|error| CliError::failed(error.to_string()))
+    gateway.serve(listener, http, drain_period, output).await
+}
+
+impl RunningGateway<'_> {
+    /// Serves until the process is told to stop, then lets calls and runs end.
+    async fn serve(
+        mut self,
+        listener: TcpListener,
+        http: HttpConfig,
+        drain_period: Duration,
+        output: &Output,
+    ) -> Result<(), CliError> {
+        let (toolyard, agents) = (self.toolyard, self.agents.clone());
+        let (server, is_interactive) = (Arc::clone(&self.server), self.is_interactive);
+        let (drain_timeout, drain_deadline) = (http.drain_timeout, OnceLock::new());
+        let (second_sender, second_receiver) = oneshot::channel();
+        let first_signal = async {
+            let _ = second_sender.send(graceful_stop_signal(is_interactive, drain_period, output).await);
+            drain::drain(&server, drain_period).await;
+            agents.iter().for_each(AgentService::stop_accepting);
+            let _ = drain_deadline.set(Instant::now() + drain_timeout);
+        };
+        let second_signal = async {
+            match second_receiver.await {
+                Ok(signal) => signal.await,
+                // The server ended without a first signal.
+                Err(_) => std::future::pending().await,
+            }
+        };
+        let ended = tokio::select! {
+            ended = serve_http(Arc::clone(&server), listener, http, first_signal) => ended,
+            () = second_signal => {
+                output.message("stopped at once");
+                return Ok(());
+            }
+            () = server_log::watch(toolyard) => Ok(()),
+            () = self.reload_on_hangup() => Ok(()),
+            () = resume_orphaned_runs(agents.as_ref(), output) => Ok(()),
+        };
+        shut_down(toolyard, agents.as_ref(), drain_deadline.get().copied(), self.context, output).await?;
+        ended.map_err(|error| CliError::failed(error.to_string()))
+    }
 }
 
 async fn run_stdio(
@@ -200,11 +243,26 @@ fn gateway_config(toolyard: &Toolyard, context: &CliContext) -> Result<GatewayCo
     Ok(GatewayConfig { skill_folders, journal, ..toolyard.gateway_config() })
 }
 
+/// Completes when the process is to stop. A terminal that is closed stops it, too.
+fn stop_signal(is_interactive: bool) -> BoxFuture<'static, ()> {
+    if is_interactive { Box::pin(interrupt_signal()) } else { Box::pin(termination_signal()) }
+}
+
 /// Waits for the first signal, announces the shutdown, and returns the future of the second signal.
-async fn graceful_stop_signal(output: &Output) -> impl Future<Output = ()> + Send + use<> {
-    interrupt_signal().await;
-    let second = interrupt_signal();
-    output.message("stopping: waiting for in-flight calls; interrupt again to stop at once");
+async fn graceful_stop_signal(
+    is_interactive: bool,
+    drain_period: Duration,
+    output: &Output,
+) -> BoxFuture<'static, ()> {
+    stop_signal(is_interactive).await;
+    let second = stop_signal(is_interactive);
+    let accepting = match drain_period.as_secs() {
+        0 => String::new(),
+        seconds => format!("accepting requests for {seconds} s, then "),
+    };
+    output.message(&format!(
+        "stopping: {accepting}waiting for in-flight calls; interrupt again to stop at once"
+    ));
     second
 }
 
@@ -254,7 +312,7 @@ async fn shut_down(
     };
     tokio::select! {
         closed = closing => closed,
-        () = interrupt_signal() => {
+        () = termination_signal() => {
             output.message("stopped at once");
             Ok(())
         }

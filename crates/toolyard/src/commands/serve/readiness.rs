@@ -1,0 +1,154 @@
+//! What `/readyz` answers: whether the store can be reached and the required servers can be used.
+
+use std::{
+    collections::BTreeSet,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::{Instant, timeout};
+use toolyard::Toolyard;
+use toolyard_core::BoxFuture;
+use toolyard_mcp_client::{McpManager, ServerState, config::McpServerConfig};
+use toolyard_mcp_server::{ReadinessCheck, ReadinessProbe};
+use toolyard_store::Store;
+
+use crate::error::CliError;
+
+/// How long one outcome is reused, because anybody may ask at any rate.
+const CACHE_TIME: Duration = Duration::from_secs(1);
+const STORE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The readiness of a gateway.
+pub(super) struct GatewayReadiness {
+    store: Option<Store>,
+    servers: Option<Arc<McpManager>>,
+    required_servers: Mutex<Vec<String>>,
+    /// The last outcome, and when it was found.
+    cached: tokio::sync::Mutex<Option<(Instant, Vec<ReadinessCheck>)>>,
+}
+
+impl fmt::Debug for GatewayReadiness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GatewayReadiness").finish_non_exhaustive()
+    }
+}
+
+impl GatewayReadiness {
+    pub(super) fn new(toolyard: &Toolyard, required_servers: Vec<String>) -> Self {
+        Self {
+            store: toolyard.store().cloned(),
+            servers: toolyard.shared_servers(),
+            required_servers: Mutex::new(required_servers),
+            cached: tokio::sync::Mutex::default(),
+        }
+    }
+
+    pub(super) fn require_servers(&self, names: Vec<String>) {
+        *self.required_servers.lock().unwrap_or_else(PoisonError::into_inner) = names;
+    }
+
+    async fn check_now(&self) -> Vec<ReadinessCheck> {
+        let mut checks = Vec::new();
+        if let Some(store) = &self.store {
+            checks.push(match timeout(STORE_TIMEOUT, store.ping()).await {
+                Ok(Ok(())) => ReadinessCheck::passed("store"),
+                Ok(Err(error)) => {
+                    ReadinessCheck::failed("store", "unreachable").with_detail(error.to_string())
+                }
+                Err(_) => ReadinessCheck::failed("store", "no response in time"),
+            });
+        }
+        checks.push(self.check_servers());
+        checks
+    }
+
+    fn check_servers(&self) -> ReadinessCheck {
+        let required = self.required_servers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let problems: Vec<String> = required
+            .iter()
+            .filter_map(|name| {
+                let server = self.servers.as_ref().and_then(|servers| servers.server(name));
+                let problem = match server {
+                    Some(server) => state_problem(&server.state(), server.has_known_tools())?,
+                    None => "not configured",
+                };
+                Some(format!("{name}: {problem}"))
+            })
+            .collect();
+        match problems.is_empty() {
+            true => ReadinessCheck::passed("servers"),
+            false => ReadinessCheck::failed("servers", "a required server is not ready")
+                .with_detail(problems.join(", ")),
+        }
+    }
+}
+
+impl ReadinessProbe for GatewayReadiness {
+    fn check(&self) -> BoxFuture<'_, Vec<ReadinessCheck>> {
+        Box::pin(async move {
+            let mut cached = self.cached.lock().await;
+            match &*cached {
+                Some((at, checks)) if at.elapsed() < CACHE_TIME => checks.clone(),
+                _ => {
+                    let checks = self.check_now().await;
+                    *cached = Some((Instant::now(), checks.clone()));
+                    checks
+                }
+            }
+        })
+    }
+}
+
+/// Why calls of a server would fail. A stopped server whose tools are known starts with the first call.
+fn state_problem(state: &ServerState, has_known_tools: bool) -> Option<&'static str> {
+    match state {
+        ServerState::Ready { .. } | ServerState::Degraded { .. } => None,
+        ServerState::Stopped | ServerState::Starting { .. } | ServerState::Stopping if has_known_tools => {
+            None
+        }
+        ServerState::Disabled => Some("disabled"),
+        ServerState::Down { .. } => Some("down"),
+        _ => Some("its tools are not known yet"),
+    }
+}
+
+/// Fails if a required server is not among the configured ones.
+pub(super) fn check_required_servers(
+    required: &[String],
+    servers: &[McpServerConfig],
+) -> Result<(), CliError> {
+    let known: BTreeSet<&str> = servers.iter().map(|server| server.id.as_str()).collect();
+    match required.iter().find(|name| !known.contains(name.as_str())) {
+        None => Ok(()),
+        Some(name) => {
+            let known: Vec<&str> = known.into_iter().collect();
+            Err(CliError::usage(format!("[serve] required_servers: server `{name}` does not exist"))
+                .with_hint(format!("configured servers: {}", known.join(", "))))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_required_server_is_ready_if_a_call_can_reach_it() {
+        let now = Instant::now();
+        let down = ServerState::Down { reason: String::new(), failures: 1, retry_at: now };
+        let states = [
+            (ServerState::Ready { since: now }, true, true),
+            (ServerState::Stopped, true, true),
+            (ServerState::Starting { since: now }, true, true),
+            (ServerState::Starting { since: now }, false, false),
+            (ServerState::Configured, false, false),
+            (ServerState::Disabled, true, false),
+            (down, true, false),
+        ];
+        for (state, has_known_tools, is_ready) in states {
+            assert_eq!(state_problem(&state, has_known_tools).is_none(), is_ready, "{state:?}");
+        }
+    }
+}

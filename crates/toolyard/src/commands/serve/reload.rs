@@ -1,0 +1,192 @@
+//! Reloads the settings on SIGHUP. Connections, calls and runs go on; settings that cannot be used change nothing.
+
+use std::sync::Arc;
+
+use toolyard::{
+    ReloadReport, ReloadedSettings, Toolyard,
+    gateway::{AgentService, GatewayConfig},
+    hub::Profile,
+    settings::{AuditSetting, ServeSettings},
+};
+use toolyard_core::{AuditedDecision, ContentHash, SourceId};
+use toolyard_mcp_server::{Access, AccessRules, AccessToken, McpServer, SharedAccessRules};
+
+use super::{
+    gateway_config,
+    readiness::{GatewayReadiness, check_required_servers},
+    secrets::Secrets,
+    serve_settings,
+};
+use crate::{
+    cli::ServeArgs,
+    commands::models::tool_calling_cache,
+    config::{CliContext, record_decision},
+    error::CliError,
+    terminal::{logging::SETTINGS_TARGET, progress::HangupSignals},
+};
+
+/// A running gateway, and how it was started.
+pub(super) struct RunningGateway<'a> {
+    pub(super) arguments: &'a ServeArgs,
+    pub(super) context: &'a CliContext,
+    pub(super) toolyard: &'a Toolyard,
+    pub(super) server: Arc<McpServer>,
+    pub(super) agents: Option<AgentService>,
+    pub(super) access: SharedAccessRules,
+    pub(super) readiness: Arc<GatewayReadiness>,
+    /// Whether SIGHUP means that the terminal was closed.
+    pub(super) is_interactive: bool,
+    pub(super) hangups: HangupSignals,
+}
+
+/// What a reload is compared with.
+struct SettingsInEffect {
+    profiles: Vec<Profile>,
+    skill_folders: Vec<std::path::PathBuf>,
+    /// Problems of servers that were there before.
+    server_problems: Vec<String>,
+}
+
+impl RunningGateway<'_> {
+    /// Reloads the settings at every SIGHUP. Never completes.
+    pub(super) async fn reload_on_hangup(&mut self) {
+        if self.is_interactive {
+            return std::future::pending().await;
+        }
+        let serve = serve_settings(self.arguments, self.context);
+        let mut in_effect = SettingsInEffect {
+            profiles: all_profiles(&serve).unwrap_or_default(),
+            skill_folders: skill_folders(self.context),
+            server_problems: self.context.server_problems.clone(),
+        };
+        loop {
+            self.hangups.next().await;
+            match Box::pin(reload(self, &in_effect)).await {
+                Ok((report, next)) => {
+                    in_effect = next;
+                    tracing::info!(target: SETTINGS_TARGET, "settings reloaded{}", describe(&report));
+                }
+                Err(error) => {
+                    let hint = error.hint().map(|hint| format!("; hint: {hint}")).unwrap_or_default();
+                    tracing::error!(
+                        target: SETTINGS_TARGET,
+                        "settings not reloaded, the previous ones stay in effect: {}{hint}",
+                        error.message()
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Reads and checks all settings, then applies them.
+async fn reload(
+    gateway: &RunningGateway<'_>,
+    in_effect: &SettingsInEffect,
+) -> Result<(ReloadReport, SettingsInEffect), CliError> {
+    let context = Box::pin(gateway.context.reload()).await?;
+    let serve = serve_settings(gateway.arguments, &context);
+    if let Some(problem) =
+        context.server_problems.iter().find(|problem| !in_effect.server_problems.contains(problem))
+    {
+        return Err(CliError::usage(problem.clone()));
+    }
+    check_required_servers(&serve.required_servers, &context.servers)?;
+    let next = SettingsInEffect {
+        profiles: all_profiles(&serve)?,
+        skill_folders: skill_folders(&context),
+        server_problems: context.server_problems.clone(),
+    };
+    let secrets = Secrets::load(&serve, &context).await?;
+    let rules = access_rules(gateway.arguments, &serve, &secrets);
+    let profiles = serve.profiles()?;
+    let config = gateway_config(gateway.toolyard, &context)?;
+    record_reload(&context).await?;
+
+    let settings = ReloadedSettings {
+        settings: context.settings.clone(),
+        models: tool_calling_cache::load_models(&context),
+        servers: context.servers.clone(),
+        skill_environment: Some(context.skill_environment.clone()),
+    };
+    let report = Box::pin(gateway.toolyard.reload(settings)).await?;
+    gateway.access.replace(rules);
+    gateway.readiness.require_servers(serve.required_servers.clone());
+    let config = GatewayConfig {
+        main_profile: serve.main_profile(),
+        profiles,
+        agents: gateway.agents.clone(),
+        ..config
+    };
+    config.update(&gateway.server, &in_effect.profiles, in_effect.skill_folders != next.skill_folders);
+    Ok((report, next))
+}
+
+/// Which requests are accepted.
+pub(super) fn access_rules(arguments: &ServeArgs, serve: &ServeSettings, secrets: &Secrets) -> AccessRules {
+    let mut rules = AccessRules::new(match arguments.no_auth {
+        true => Access::Open,
+        false => Access::Token(AccessToken::new(secrets.token())),
+    });
+    rules.hosts = serve.allowed_hosts.iter().chain(&arguments.allow_host).cloned().collect();
+    rules.origins = serve.allowed_origins.iter().chain(&arguments.allow_origin).cloned().collect();
+    rules
+}
+
+/// Records in the audit log that the settings in effect change.
+async fn record_reload(context: &CliContext) -> Result<(), CliError> {
+    for file in &context.settings_files {
+        let text = std::fs::read(file).map_err(|error| CliError::file("read", file, error))?;
+        let subject = format!("{}: reloaded by serve", file.display());
+        let recorded =
+            record_decision(AuditedDecision::ChangeSettings, &subject, ContentHash::of(text), context).await;
+        match recorded {
+            Err(error) if context.settings.audit == AuditSetting::Required => return Err(error),
+            Err(error) => {
+                tracing::warn!(error = error.message(), "the reload of the settings is not audited")
+            }
+            Ok(()) => {}
+        }
+    }
+    Ok(())
+}
+
+fn all_profiles(serve: &ServeSettings) -> Result<Vec<Profile>, CliError> {
+    let mut profiles = serve.profiles()?;
+    profiles.push(serve.main_profile());
+    Ok(profiles)
+}
+
+fn skill_folders(context: &CliContext) -> Vec<std::path::PathBuf> {
+    context.skill_environment.skill_folders.iter().map(|folder| folder.path.clone()).collect()
+}
+
+/// The changes of servers, and what needs a restart.
+fn describe(report: &ReloadReport) -> String {
+    let list = |ids: &[SourceId]| ids.iter().map(SourceId::as_str).collect::<Vec<_>>().join(", ");
+    let servers = &report.servers;
+    let changes = [("added", &servers.added), ("changed", &servers.changed), ("removed", &servers.removed)];
+    let mut text = String::new();
+    for (change, ids) in changes.into_iter().filter(|(_, ids)| !ids.is_empty()) {
+        text = format!("{text}; servers {change}: {}", list(ids));
+    }
+    match report.needs_restart.as_slice() {
+        [] => text,
+        keys => format!("{text}; these take effect after a restart: {}", keys.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use toolyard_mcp_client::ConfigChanges;
+
+    use super::*;
+
+    #[test]
+    fn the_report_names_servers_and_settings_that_need_a_restart() {
+        assert_eq!(describe(&ReloadReport::default()), "");
+        let servers = ConfigChanges { added: vec!["a".into(), "b".into()], ..ConfigChanges::default() };
+        let report = ReloadReport { servers, needs_restart: vec!["store"] };
+        assert_eq!(describe(&report), "; servers added: a, b; these take effect after a restart: store");
+    }
+}

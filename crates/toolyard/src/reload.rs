@@ -1,0 +1,149 @@
+//! Replaces settings while connections, calls and runs go on.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use toolyard_core::{SourceId, SourceKind};
+use toolyard_hub::{HubSettings, RetryPolicy};
+use toolyard_mcp_client::{ConfigChanges, config::McpServerConfig};
+
+use crate::{
+    Agents, Error, Models, Settings, SkillEnvironment, Toolyard, agents::ReloadableAgents,
+    toolyard::load_skills,
+};
+
+/// New settings, and what was read along with them.
+#[derive(Debug)]
+pub struct ReloadedSettings {
+    /// The settings.
+    pub settings: Settings,
+    /// The models of the settings.
+    pub models: Models,
+    /// The MCP servers.
+    pub servers: Vec<McpServerConfig>,
+    /// Where skills are found.
+    pub skill_environment: Option<SkillEnvironment>,
+}
+
+/// What a reload replaces or compares with.
+#[derive(Debug)]
+pub(crate) struct Reloadable {
+    /// The agents that clients use.
+    pub(crate) agents: Arc<ReloadableAgents>,
+    initial_settings: Settings,
+    current_settings: ArcSwap<Settings>,
+}
+
+impl Reloadable {
+    pub(crate) fn new(settings: Settings, agents: &Agents) -> Self {
+        Self {
+            agents: Arc::new(ReloadableAgents::new(agents.clone())),
+            initial_settings: settings.clone(),
+            current_settings: ArcSwap::from_pointee(settings),
+        }
+    }
+}
+
+/// What a reload changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReloadReport {
+    /// The servers.
+    pub servers: ConfigChanges,
+    /// Settings that differ from those at the start and take effect at the next start only.
+    pub needs_restart: Vec<&'static str>,
+}
+
+impl Toolyard {
+    /// Replaces the settings that can be replaced: routing, hints, limits of calls, approvals, servers, skills, agents and
+    /// models. Calls and runs that have begun keep the settings they began with; servers that did not change are not
+    /// disturbed, and others finish their calls. New servers are started once, to learn their tools. If it fails, the previous
+    /// settings stay in effect.
+    pub async fn reload(&self, next: ReloadedSettings) -> Result<ReloadReport, Error> {
+        let ReloadedSettings { settings, models, servers, skill_environment } = next;
+        let skills = match &skill_environment {
+            Some(environment) => Some(load_skills(environment, self.store()).await?),
+            None => None,
+        };
+        // Before the servers: tools of a new server must not be offered without the rules about them.
+        self.hub().reconfigure(hub_settings(&settings));
+        let servers = match self.reload_servers(servers).await {
+            Ok(changes) => changes,
+            Err(Error::WithoutServers) => ConfigChanges::default(),
+            Err(error) => {
+                self.hub().reconfigure(hub_settings(&self.reloadable.current_settings.load()));
+                return Err(error);
+            }
+        };
+        if let Some(skills) = skills {
+            let known: Vec<SourceId> = skills.sources.iter().map(|(source, _)| source.id.clone()).collect();
+            for (source, tools) in skills.sources {
+                self.hub().register(source, tools);
+            }
+            let registered =
+                self.hub().snapshot().sources().into_iter().map(|entry| entry.source.info.clone());
+            for source in registered.filter(|source| source.kind == SourceKind::Skill) {
+                if !known.contains(&source.id) {
+                    self.hub().remove(&source.id);
+                }
+            }
+        }
+        let mut agents = self.agents().clone();
+        agents.settings = settings.agents.clone().into();
+        agents.approval_rules = settings.approvals.rules();
+        agents.models = models;
+        self.reloadable.agents.replace(agents);
+        let needs_restart = needs_restart(&self.reloadable.initial_settings, &settings);
+        self.reloadable.current_settings.store(settings.into());
+        if let Some(manager) = self.shared_servers() {
+            tokio::spawn(async move { manager.discover().await });
+        }
+        Ok(ReloadReport { servers, needs_restart })
+    }
+}
+
+pub(crate) fn hub_settings(settings: &Settings) -> HubSettings {
+    HubSettings {
+        rules: settings.routing_rules(),
+        capabilities: settings.capability_table(),
+        limits: settings.output_limits(),
+        retry: RetryPolicy { max_attempts: settings.call.attempts, ..RetryPolicy::default() },
+    }
+}
+
+/// The settings that are read at the start only and differ now.
+fn needs_restart(initial: &Settings, next: &Settings) -> Vec<&'static str> {
+    let (before, after) = (&initial.serve, &next.serve);
+    // By default, a gateway with a model offers agents.
+    let offers_agents = |settings: &Settings| settings.serve.agents.unwrap_or(!settings.models.is_empty());
+    let changed = [
+        ("store", initial.store != next.store),
+        ("journal", initial.journal != next.journal),
+        ("audit", initial.audit != next.audit),
+        ("time", initial.time != next.time),
+        ("web_search", initial.web_search != next.web_search),
+        ("tool_search_model", initial.tool_search_model != next.tool_search_model),
+        ("serve.session_keys", before.session_keys != after.session_keys),
+        ("serve.agents", offers_agents(initial) != offers_agents(next)),
+        ("serve.remote_approval", before.remote_approval != after.remote_approval),
+        ("serve.drain", before.drain != after.drain),
+    ];
+    changed.into_iter().filter(|(_, is_changed)| *is_changed).map(|(name, _)| name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn settings_that_are_read_at_the_start_need_a_restart() {
+        let parse = |text: &str| Settings::parse(text, Path::new("toolyard.toml")).unwrap();
+        let changed = |text: &str| needs_restart(&Settings::default(), &parse(text));
+        assert_eq!(changed("[routing.pin]\npay = \"bank\"\n[serve]\nallowed_hosts = [\"a\"]"), [""; 0]);
+        let model = "[models.local]\nurl = \"http://127.0.0.1:1/v1\"\nmodel = \"m\"\n";
+        assert_eq!(changed(model), ["serve.agents"]);
+        assert_eq!(changed(&format!("{model}[serve]\nagents = false")), [""; 0]);
+        assert_eq!(changed("store = \"other.db\"\n[serve]\ndrain = \"3s\""), ["store", "serve.drain"]);
+    }
+}
