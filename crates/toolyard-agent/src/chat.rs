@@ -3,7 +3,9 @@
 use toolyard_core::RunId;
 use toolyard_model::{ModelMessage, Role};
 
-use crate::{Agent, AgentError, CancelToken, RunEnd, RunRequest, RunWatcher, TokenCounter};
+use crate::{
+    Agent, AgentError, CancelToken, RunEnd, RunRequest, RunWatcher, TokenCounter, run_log::load_run,
+};
 
 /// A single message may use at most half of the token budget.
 const MESSAGE_BUDGET_DIVISOR: usize = 2;
@@ -24,12 +26,14 @@ const MIN_TRUNCATED_CHARS: usize = 8;
 pub struct Chat {
     agent: String,
     history: Vec<ModelMessage>,
+    /// Whether an answer may contain non-public data.
+    has_private_answers: bool,
 }
 
 impl Chat {
     /// A new conversation with the agent of this name.
     pub fn new(agent: impl Into<String>) -> Self {
-        Self { agent: agent.into(), history: Vec::new() }
+        Self { agent: agent.into(), ..Self::default() }
     }
 
     /// The messages so far, oldest first.
@@ -40,6 +44,7 @@ impl Chat {
     /// Deletes the history.
     pub fn clear(&mut self) {
         self.history.clear();
+        self.has_private_answers = false;
     }
 
     /// The request for the next message.
@@ -47,6 +52,7 @@ impl Chat {
         RunRequest {
             question: message.into(),
             history: self.history.clone(),
+            public_history: !self.has_private_answers,
             agent: self.agent.clone(),
             ..RunRequest::default()
         }
@@ -57,6 +63,7 @@ impl Chat {
         self.push(Role::User, message);
         if let RunEnd::Answered { answer, .. } = end {
             self.push(Role::Assistant, answer);
+            self.has_private_answers = true;
         }
     }
 
@@ -70,7 +77,10 @@ impl Chat {
         cancel: &CancelToken,
     ) -> Result<(RunId, RunEnd), AgentError> {
         let (run, end) = agent.ask(self.request(message), watcher, cancel).await?;
+        let was_private = self.has_private_answers;
         self.record(message, &end);
+        let (state, _) = load_run(&*agent.parts.log, &run).await?;
+        self.has_private_answers = was_private || !state.data_sources().is_empty();
         Ok((run, end))
     }
 

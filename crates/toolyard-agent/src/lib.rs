@@ -67,7 +67,7 @@ mod verification;
 
 pub use agent::{
     Agent, AgentCapabilities, AgentConfig, AgentError, AgentParts, ApprovalDecision, ApprovalRequest,
-    ApprovalRules, DEFAULT_AGENT, Language, NoWatcher, RunWatcher,
+    ApprovalRules, DEFAULT_AGENT, Language, NoWatcher, OpenWorldRule, RunWatcher,
 };
 pub use chat::{Chat, recent_history};
 pub use coordination::{CoordinationAgent, StepReport};
@@ -79,9 +79,9 @@ pub use planning::{
     Step, StepSummary, ToolCatalog, check_plan,
 };
 pub use run::{
-    ApprovalState, ModelTask, Permission, PlannedTool, RepairState, RequestFingerprint, Run, RunEnd,
-    RunError, RunEvent, RunLimit, RunLimits, RunRequest, RunUpdate, RunUsage, StepEnd, StepPhase, StepRun,
-    Task, Verification,
+    ApprovalState, DataSources, ModelTask, Permission, PlannedTool, RepairState, RequestFingerprint, Run,
+    RunEnd, RunError, RunEvent, RunLimit, RunLimits, RunRequest, RunUpdate, RunUsage, StepEnd, StepPhase,
+    StepRun, Task, Verification,
 };
 pub use run_log::{
     AGENT_RUN_KIND, MemoryRunLog, cancel_run, decide_approval, load_run, replay_updates,

@@ -1,8 +1,12 @@
 //! [`ApprovalRules`]: which tool calls need an approval.
 
-use toolyard_core::{EffectiveHints, ToolPattern};
+use toolyard_core::{EffectiveHints, SourceId, SourceKind, ToolPattern};
 
+use super::open_world::{Destination, OpenWorldRule};
 use crate::Permission;
+
+/// Native tools whose results contain nothing but what their arguments contain.
+const PURE_NATIVE_TOOLS: [&str; 2] = ["calculate", "get_time"];
 
 /// Rules on tool calls, by precedence: `deny`, `ask`, `allow`. Entries are names or patterns with `*`, optionally
 /// followed by `@SOURCE`.
@@ -14,24 +18,62 @@ pub struct ApprovalRules {
     pub ask: Vec<String>,
     /// Tools that need no approval.
     pub allow: Vec<String>,
+    /// Whether calls that may pass non-public data outside need an approval, unless `allow` matches.
+    pub open_world: OpenWorldRule,
+    /// Tools whose results are public, besides native open-world tools such as `search_web`.
+    pub public: Vec<String>,
 }
 
 impl ApprovalRules {
     /// The permission for a call. Without a matching rule, read-only tools are allowed and all others need approval.
     pub fn permission(&self, tool: &str, source: &str, hints: EffectiveHints) -> Permission {
-        let matches = |patterns: &[String]| {
-            patterns.iter().any(|pattern| ToolPattern::parse(pattern).matches(tool, source))
-        };
-        if matches(&self.deny) {
+        if matches(&self.deny, tool, source) {
             Permission::Deny
-        } else if matches(&self.ask) {
+        } else if matches(&self.ask, tool, source) {
             Permission::Ask
-        } else if matches(&self.allow) || hints.read_only {
+        } else if matches(&self.allow, tool, source) || hints.read_only {
             Permission::Allow
         } else {
             Permission::Ask
         }
     }
+
+    /// The source, if calls of its tool may pass arguments outside and no rule allows that. A server or skill that declares
+    /// nothing is assumed to; native functions are not.
+    pub(crate) fn destination(
+        &self,
+        tool: &str,
+        source: &SourceId,
+        kind: SourceKind,
+        hints: EffectiveHints,
+    ) -> Option<Destination> {
+        let is_allowed =
+            self.open_world == OpenWorldRule::Allow || matches(&self.allow, tool, source.as_str());
+        (may_send_outside(kind, hints) && !is_allowed)
+            .then(|| Destination { source: source.clone(), is_declared: hints.open_world.is_some() })
+    }
+
+    /// Whether results and errors of a tool may contain non-public data that is not in its arguments.
+    pub(crate) fn reads_private(
+        &self,
+        tool: &str,
+        source: &str,
+        kind: SourceKind,
+        hints: EffectiveHints,
+    ) -> bool {
+        let is_web = hints.read_only && hints.open_world == Some(true);
+        let is_public_native = kind == SourceKind::Native && (is_web || PURE_NATIVE_TOOLS.contains(&tool));
+        !is_public_native && !matches(&self.public, tool, source)
+    }
+}
+
+/// Whether a tool may pass its arguments to systems outside.
+pub(crate) fn may_send_outside(kind: SourceKind, hints: EffectiveHints) -> bool {
+    hints.open_world.unwrap_or(kind != SourceKind::Native)
+}
+
+fn matches(patterns: &[String], tool: &str, source: &str) -> bool {
+    patterns.iter().any(|pattern| ToolPattern::parse(pattern).matches(tool, source))
 }
 
 #[cfg(test)]
@@ -43,7 +85,7 @@ mod tests {
 
     fn rules(deny: &[&str], ask: &[&str], allow: &[&str]) -> ApprovalRules {
         let owned = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect();
-        ApprovalRules { deny: owned(deny), ask: owned(ask), allow: owned(allow) }
+        ApprovalRules { deny: owned(deny), ask: owned(ask), allow: owned(allow), ..ApprovalRules::default() }
     }
 
     fn hints(read_only: bool) -> EffectiveHints {
@@ -80,6 +122,39 @@ mod tests {
         let rules = rules(&[], &[], &["*@excel"]);
         assert_eq!(rules.permission("upload", "excel", hints(false)), Permission::Allow);
         assert_eq!(rules.permission("upload@excel", "evil", hints(false)), Permission::Ask);
+    }
+
+    #[test]
+    fn the_destinations_of_data_follow_hints_and_rules() {
+        let hints = |open_world| EffectiveHints { open_world, ..hints(true) };
+        let (mcp, native) = (SourceKind::Mcp, SourceKind::Native);
+        let declared = |rules: &ApprovalRules, kind, open_world| {
+            rules.destination("find", &"s".into(), kind, hints(open_world)).map(|found| found.is_declared)
+        };
+        let none = ApprovalRules::default();
+        assert_eq!(declared(&none, mcp, Some(true)), Some(true));
+        assert_eq!(declared(&none, mcp, None), Some(false), "the specification's default is open world");
+        assert_eq!(declared(&none, mcp, Some(false)), None);
+        assert_eq!(declared(&none, native, None), None);
+        assert_eq!(declared(&none, native, Some(true)), Some(true));
+        assert_eq!(declared(&rules(&[], &[], &["find@s"]), mcp, Some(true)), None);
+        let off = ApprovalRules { open_world: OpenWorldRule::Allow, ..ApprovalRules::default() };
+        assert_eq!(declared(&off, mcp, Some(true)), None);
+    }
+
+    #[test]
+    fn only_the_web_pure_functions_and_listed_tools_are_public() {
+        let (mcp, native) = (SourceKind::Mcp, SourceKind::Native);
+        let web = EffectiveHints { open_world: Some(true), ..hints(true) };
+        let none = ApprovalRules::default();
+        assert!(!none.reads_private("search_web", "native", native, web));
+        assert!(!none.reads_private("calculate", "native", native, hints(true)));
+        assert!(none.reads_private("read_result", "native", native, hints(true)));
+        assert!(none.reads_private("search_mail", "mail", mcp, web), "mail is open-world and private");
+        assert!(none.reads_private("calculate", "other", mcp, hints(true)));
+        let listed = ApprovalRules { public: vec!["*@wikipedia".to_owned()], ..ApprovalRules::default() };
+        assert!(!listed.reads_private("article", "wikipedia", mcp, web));
+        assert!(listed.reads_private("article", "mail", mcp, web));
     }
 
     proptest! {

@@ -5,6 +5,7 @@
 mod approval_rules;
 mod config;
 mod error;
+mod open_world;
 mod watcher;
 
 use std::{fmt, sync::Arc, time::Duration};
@@ -14,9 +15,12 @@ use toolyard_hub::ToolHub;
 use toolyard_model::Model;
 
 pub use approval_rules::ApprovalRules;
+pub(crate) use approval_rules::may_send_outside;
 pub(crate) use config::SEARCH_TOOLS;
 pub use config::{AgentCapabilities, AgentConfig, DEFAULT_AGENT, Language};
 pub use error::AgentError;
+pub use open_world::OpenWorldRule;
+pub(crate) use open_world::{Destination, consists_of_user_text, disclosed_sources};
 pub use watcher::{ApprovalDecision, ApprovalRequest, NoWatcher, RunWatcher};
 
 use crate::TokenCounter;

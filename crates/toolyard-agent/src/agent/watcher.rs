@@ -17,6 +17,12 @@ pub trait RunWatcher: Send + Sync {
         None
     }
 
+    /// Whether it approves every call in advance, as with `--yes`. Only then may a call be made whose arguments are too large
+    /// to be shown.
+    fn approves_everything(&self) -> bool {
+        false
+    }
+
     /// Decides on a tool call. `None` means that no approver is present: the run is suspended until one decides.
     fn decide<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Option<ApprovalDecision>>;
 }
@@ -32,7 +38,8 @@ pub struct ApprovalRequest {
     pub tool: String,
     /// The tool's source.
     pub source: String,
-    /// The arguments as JSON, secrets redacted.
+    /// Every value of the arguments as JSON, secrets redacted. Long texts are written as beginning, length, hash and end; what
+    /// stands for the omitted part is outside of quotes.
     pub arguments: String,
     /// The effects of the tool in a word, such as `writes` or `destructive`.
     pub effects: String,

@@ -10,6 +10,7 @@ use super::{
     outcome::TaskOutcome,
     run_driver::RunDriver,
     steps::{
+        argument_view::ArgumentsTooLarge,
         call::{EarlierResults, MAX_RETAINED_VALUE_CHARS, StepCall, StepCallOutcome, execute},
         prepare::{CallDecision, PrepareError, PreparedCall, decide_call},
     },
@@ -97,7 +98,12 @@ impl RunDriver<'_> {
                 self.record(RunEvent::ApprovalDecided { step, allowed: true, always: false, by })
             }
             CallDecision::RequestApproval(pending) => {
-                self.request_approval(step, &prepared, pending);
+                let view = match prepared.view.clone() {
+                    Some(Err(reason)) if self.context.watcher.approves_everything() => reason.placeholder(),
+                    Some(Ok(view)) => view,
+                    view => return self.refuse_unshowable(id, view.and_then(Result::err)),
+                };
+                self.request_approval(step, &prepared, &view, pending);
                 Ok(())
             }
             CallDecision::Deny => {
@@ -109,6 +115,16 @@ impl RunDriver<'_> {
                 self.end_step(id, StepEnd::Simulated)
             }
         }
+    }
+
+    /// Ends a step that needs an approval and whose arguments cannot be shown to an approver.
+    fn refuse_unshowable(&mut self, id: &str, reason: Option<ArgumentsTooLarge>) -> Result<(), AgentError> {
+        let message = reason.map_or_else(
+            || "the call needs an approval, but its arguments were not prepared for an approver".to_owned(),
+            |reason| reason.to_string(),
+        );
+        let hint = Some("pass less data in one call".to_owned());
+        self.end_step(id, StepEnd::Failed { message, hint, kind: Some(ErrorKind::Refused) })
     }
 
     /// Records the start of a step, unless it was started before. `call_hash` is empty if no call is made.

@@ -7,6 +7,7 @@ use toolyard_core::Resolution;
 use toolyard_model::{ModelReply, Usage};
 
 use super::{
+    data_flow::DataSources,
     event::{ModelTask, Permission, PlannedTool, RunEnd, RunEvent, StepEnd, Verification},
     state::{ModelFailure, PlanningState, Run, RunError},
     step::{ApprovalState, RepairState, StepPhase, StepRun},
@@ -18,7 +19,10 @@ impl Run {
     pub fn apply(&mut self, event: &RunEvent) -> Result<(), RunError> {
         self.check_order(event)?;
         match event {
-            RunEvent::Requested { request } => self.request = Some(request.clone()),
+            RunEvent::Requested { request } => {
+                self.data_sources = request.history_sources();
+                self.request = Some(request.clone());
+            }
             RunEvent::Resumed { .. } => self.end = None,
             RunEvent::Ended { end } => self.end = Some(end.clone()),
             RunEvent::ModelReplied { task, reply, .. } => self.apply_model_replied(task, reply)?,
@@ -138,11 +142,14 @@ impl Run {
                 source: None,
                 read_only: false,
                 permission: Permission::Ask,
+                reads_private: true,
+                open_world: true,
                 notes: Vec::new(),
             });
             self.forget_step(&step.id);
             let attempt = self.next_attempt(&step.id);
-            self.steps.push(StepRun::new(step.clone(), tool, self.round, attempt));
+            let written_from = self.data_sources.clone();
+            self.steps.push(StepRun::new(step.clone(), tool, self.round, attempt, written_from));
             self.usage.steps = self.usage.steps.saturating_add(1);
         }
         Ok(())
@@ -177,6 +184,8 @@ impl Run {
     }
 
     fn apply_step_started(&mut self, id: &str, call: &str) -> Result<(), RunError> {
+        let is_disclosure =
+            !call.is_empty() && self.step(id).is_some_and(|step| self.is_unapproved_disclosure(step));
         let step = self.step_mut(id)?;
         if step.phase != StepPhase::Waiting {
             return Err(RunError::Invalid("the step was already started"));
@@ -187,6 +196,7 @@ impl Run {
             // The rules were changed and allow the call now.
             step.approval = ApprovalState::None;
         }
+        self.unapproved_disclosures += usize::from(is_disclosure);
         if !call.is_empty() {
             self.usage.calls = self.usage.calls.saturating_add(1);
             *self.call_counts.entry(call.to_owned()).or_default() += 1;
@@ -195,6 +205,7 @@ impl Run {
     }
 
     fn apply_step_ended(&mut self, id: &str, outcome: &StepEnd, milliseconds: u64) -> Result<(), RunError> {
+        let result_from = self.step(id).map(|step| self.outcome_sources(step, outcome)).unwrap_or_default();
         let step = self.step_mut(id)?;
         let needs_start = matches!(outcome, StepEnd::Done { .. } | StepEnd::Unknown { .. });
         match step.phase {
@@ -204,6 +215,8 @@ impl Run {
         }
         step.phase = StepPhase::Ended(outcome.clone());
         step.milliseconds = milliseconds;
+        step.result_from = result_from.clone();
+        self.data_sources.extend(&result_from);
         Ok(())
     }
 
@@ -226,9 +239,12 @@ impl Run {
         if !self.step_mut(id)?.needs_repair() {
             return Err(RunError::Invalid("the step needs no new arguments"));
         }
+        let written_from = self.step(id).map(|step| self.repair_sources(step)).unwrap_or_default();
         let attempt = self.next_attempt(id);
         self.forget_replies(|task| *task == ModelTask::Repair { step: id.to_owned() });
         let step = self.step_mut(id)?;
+        step.written_from = written_from;
+        step.result_from = DataSources::default();
         step.step.arguments = arguments.clone();
         step.attempt = attempt;
         // The notes are about the old arguments.

@@ -136,6 +136,12 @@ pub struct PlannedTool {
     pub read_only: bool,
     /// Whether calls need an approval.
     pub permission: Permission,
+    /// Whether its results and errors may contain non-public data that is not in its arguments.
+    #[serde(default = "assume")]
+    pub reads_private: bool,
+    /// Whether it may pass its arguments to systems outside.
+    #[serde(default = "assume")]
+    pub open_world: bool,
     /// Repairs of the step, for the approver.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -274,6 +280,11 @@ pub enum RunUpdate {
     },
 }
 
+/// What is assumed about a tool of which nothing is known.
+fn assume() -> bool {
+    true
+}
+
 fn is_zero(usage: &Usage) -> bool {
     *usage == Usage::default()
 }
@@ -300,6 +311,8 @@ mod tests {
             source: Some("excel".into()),
             read_only: true,
             permission: Permission::Allow,
+            reads_private: true,
+            open_world: false,
             notes: Vec::new(),
         };
         let planned = RunEvent::Planned {

@@ -5,6 +5,7 @@
 //! | `request.rs`, `limits.rs` | what is requested, and what a run may use |
 //! | `event.rs` | the events that make up a run |
 //! | `state.rs`, `step.rs` | the state of a run and of one step |
+//! | `data_flow.rs` | which non-public data arguments and results may contain |
 //! | `apply.rs` | folds an event into the state and rejects invalid ones |
 //! | `task.rs` | derives from the state what may be done next |
 //! | `schedule.rs` | which calls may run at the same time |
@@ -12,6 +13,7 @@
 //! A driver executes [`Run::tasks`] and reports their results as events to [`Run::apply`].
 
 mod apply;
+mod data_flow;
 mod event;
 mod limits;
 mod request;
@@ -20,6 +22,7 @@ mod state;
 mod step;
 mod task;
 
+pub use data_flow::DataSources;
 pub use event::{ModelTask, Permission, PlannedTool, RunEnd, RunEvent, RunUpdate, StepEnd, Verification};
 pub use limits::{RunLimit, RunLimits, RunUsage};
 pub use request::{RequestFingerprint, RunRequest};

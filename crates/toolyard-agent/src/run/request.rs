@@ -14,6 +14,9 @@ pub struct RunRequest {
     /// Earlier messages of the conversation, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<ModelMessage>,
+    /// Whether the answers in the history contain no non-public data. Otherwise they count as data of the conversation.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub public_history: bool,
     /// Name of the agent.
     pub agent: String,
     /// What the run may use.

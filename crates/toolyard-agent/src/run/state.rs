@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use toolyard_model::ModelReply;
 
 use super::{
+    data_flow::DataSources,
     event::{ModelTask, RunEnd, StepEnd},
     limits::RunUsage,
     request::RunRequest,
@@ -31,6 +32,9 @@ pub struct Run {
     pub(super) call_counts: BTreeMap<String, usize>,
     /// Number of attempts by step id: a new plan or new arguments are a new attempt.
     pub(super) attempts: BTreeMap<String, usize>,
+    /// Sources of the non-public data in the conversation and in all results and errors, also of steps that were dropped.
+    pub(super) data_sources: DataSources,
+    pub(super) unapproved_disclosures: usize,
     pub(super) usage: RunUsage,
     pub(super) end: Option<RunEnd>,
 }

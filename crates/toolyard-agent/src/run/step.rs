@@ -3,7 +3,10 @@
 use serde::{Deserialize, Serialize};
 use toolyard_core::ErrorKind;
 
-use super::event::{PlannedTool, StepEnd, Verification};
+use super::{
+    data_flow::DataSources,
+    event::{PlannedTool, StepEnd, Verification},
+};
 use crate::{NO_TOOL, Step};
 
 /// A step and its state.
@@ -22,6 +25,12 @@ pub struct StepRun {
     /// Hash of tool and arguments, once started.
     #[serde(default)]
     pub call: String,
+    /// Sources of the non-public data that the model had seen which wrote its arguments.
+    #[serde(default)]
+    pub written_from: DataSources,
+    /// Sources of the non-public data in its result or error.
+    #[serde(default)]
+    pub result_from: DataSources,
     /// The state of its approval.
     pub approval: ApprovalState,
     /// Whether new arguments were tried.
@@ -98,10 +107,18 @@ pub enum RepairState {
 }
 
 impl StepRun {
-    pub(super) fn new(step: Step, tool: PlannedTool, round: usize, attempt: usize) -> Self {
+    pub(super) fn new(
+        step: Step,
+        tool: PlannedTool,
+        round: usize,
+        attempt: usize,
+        written_from: DataSources,
+    ) -> Self {
         Self {
             step,
             tool,
+            written_from,
+            result_from: DataSources::default(),
             round,
             attempt,
             phase: StepPhase::Waiting,

@@ -42,7 +42,7 @@ fn step(id: &str, tool: &str, dependencies: &[&str]) -> Step {
 
 fn planned_tool(source: &str, read_only: bool) -> PlannedTool {
     let (source, permission) = (Some(source.to_owned().into()), Permission::Allow);
-    PlannedTool { source, read_only, permission, notes: Vec::new() }
+    PlannedTool { source, read_only, permission, reads_private: true, open_world: false, notes: Vec::new() }
 }
 
 fn requested(limits: RunLimits) -> RunEvent {

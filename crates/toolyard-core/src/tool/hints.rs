@@ -53,6 +53,9 @@ pub struct EffectiveHints {
     pub idempotent: bool,
     /// The tool may destroy something.
     pub destructive: bool,
+    /// Whether the tool passes its arguments to systems outside, such as a search engine; `None` if nothing believable was
+    /// declared.
+    pub open_world: Option<bool>,
 }
 
 impl EffectiveHints {
@@ -62,7 +65,8 @@ impl EffectiveHints {
         let hints = believed.overridden_by(operator);
         let destructive = hints.destructive == Some(true);
         let read_only = hints.read_only == Some(true) && !destructive;
-        Self { read_only, idempotent: read_only || hints.idempotent == Some(true), destructive }
+        let idempotent = read_only || hints.idempotent == Some(true);
+        Self { read_only, idempotent, destructive, open_world: hints.open_world }
     }
 
     /// Whether a call can be raced, retried or merged with others.
@@ -78,6 +82,12 @@ impl EffectiveHints {
             Self { idempotent: true, .. } => "idempotent",
             Self { .. } => "writes",
         }
+    }
+
+    /// The label, and whether the tool is declared to pass its arguments outside.
+    pub fn description(self) -> String {
+        let open_world = if self.open_world == Some(true) { ", open world" } else { "" };
+        format!("{}{open_world}", self.label())
     }
 }
 
@@ -132,12 +142,20 @@ mod tests {
             let effective = EffectiveHints::of(declared, UNTRUSTED, ToolHints::default());
             prop_assert!(!effective.repeatable());
             prop_assert_eq!(effective.destructive, declared.destructive == Some(true));
+            prop_assert_eq!(effective.open_world, declared.open_world.filter(|claim| *claim));
         }
 
         #[test]
         fn hints_of_the_operator_win(declared in any_hints(), trusted: bool, read_only: bool) {
             let operator = ToolHints { read_only: Some(read_only), destructive: Some(false), ..ToolHints::default() };
             prop_assert_eq!(EffectiveHints::of(declared, trusted, operator).read_only, read_only);
+        }
+
+        #[test]
+        fn open_world_survives_for_trusted_sources(declared in any_hints(), open_world in proptest::option::of(any::<bool>())) {
+            let operator = ToolHints { open_world, ..ToolHints::default() };
+            let effective = EffectiveHints::of(declared, TRUSTED, operator);
+            prop_assert_eq!(effective.open_world, open_world.or(declared.open_world));
         }
     }
 }

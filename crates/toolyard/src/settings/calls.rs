@@ -59,6 +59,9 @@ pub struct HintSettings {
     pub idempotent: Option<bool>,
     /// The tool may delete or overwrite data.
     pub destructive: Option<bool>,
+    /// The tool passes its arguments to systems outside, such as a search engine. Calls whose arguments may contain
+    /// non-public data then need approval; see `[approvals]`.
+    pub open_world: Option<bool>,
 }
 
 impl HintSettings {
@@ -67,7 +70,7 @@ impl HintSettings {
             read_only: self.read_only,
             destructive: self.destructive,
             idempotent: self.idempotent,
-            open_world: None,
+            open_world: self.open_world,
         }
     }
 }

@@ -33,17 +33,19 @@ const MERGED_TABLES: [&str; 15] = [
 ];
 
 /// Lists that each layer adds to.
-const ACCUMULATED_LISTS: [&str; 6] = [
+const ACCUMULATED_LISTS: [&str; 7] = [
     "approvals.allow",
     "approvals.ask",
     "approvals.deny",
+    "approvals.public",
     "capability",
     "skills.environment",
     "skills.folders",
 ];
 
 /// Values that no layer above can relax.
-const STRICTEST_VALUES: [(&str, &str); 2] = [("audit", "required"), ("journal", "always")];
+const STRICTEST_VALUES: [(&str, &str); 3] =
+    [("approvals.open_world", "ask"), ("audit", "required"), ("journal", "always")];
 
 /// The settings of one file, with the knowledge of which keys it sets.
 #[derive(Debug, Clone, Default, PartialEq)]

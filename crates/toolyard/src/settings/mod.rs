@@ -24,7 +24,7 @@ use toolyard_mcp_client::config::{McpServerConfig, ServerSettings};
 use toolyard_store::Location;
 
 pub use agents::{AgentCapabilitySettings, AgentSettings, LanguageSetting, LimitSettings};
-pub use approvals::ApprovalSettings;
+pub use approvals::{ApprovalSettings, OpenWorldSetting};
 pub use calls::{
     CallSettings, CapabilitySettings, HintSettings, OutputBudgetSettings, PreferSetting, RoutingSettings,
 };

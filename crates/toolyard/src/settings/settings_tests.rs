@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use toolyard_agent::OpenWorldRule;
 use toolyard_hub::Budget;
 use toolyard_hub::Surface;
 
@@ -221,4 +222,23 @@ fn limits_of_agents_become_run_limits() {
     let limits = settings.agents["clerk"].limits.run_limits();
     assert_eq!((limits.calls, limits.cost_micros, limits.time.as_secs()), (3, 500_000, 120));
     assert_eq!(limits.steps, toolyard_agent::RunLimits::default().steps);
+}
+
+#[test]
+fn the_operators_word_on_data_that_leaves_wins() {
+    let rules = |operator: &str, project: &str| {
+        let layer = |text: &str| {
+            SettingsLayer::parse(&format!("[approvals]\n{text}"), Path::new("toolyard.toml")).unwrap()
+        };
+        SettingsLayer::merge([&layer(operator), &layer(project)]).unwrap().approvals.rules()
+    };
+    let open_world = |operator, project| rules(operator, project).open_world;
+    let (ask, allow) = ("open_world = \"ask\"", "open_world = \"allow\"");
+    assert_eq!(open_world("", ""), OpenWorldRule::Ask, "by default");
+    assert_eq!(open_world(allow, ""), OpenWorldRule::Allow);
+    assert_eq!(open_world(ask, allow), OpenWorldRule::Ask);
+    assert_eq!(open_world("", allow), OpenWorldRule::Allow, "the project is trusted");
+    assert_eq!(rules("public = [\"a\"]", "public = [\"b\"]").public, ["a", "b"]);
+    let hinted = parse("[hints.web.fetch]\nopen_world = true").unwrap();
+    assert_eq!(hinted.routing_rules().hints_for("fetch", &"web".into()).open_world, Some(true));
 }

@@ -3,7 +3,11 @@
 use toolyard_core::ApprovalRecord;
 
 use super::{
-    super::{outcome::TaskOutcome, run_driver::RunDriver, steps::prepare::PreparedCall},
+    super::{
+        outcome::TaskOutcome,
+        run_driver::RunDriver,
+        steps::{argument_view::ArgumentView, prepare::PreparedCall},
+    },
     store::{Decision, PendingApproval, PendingDecisions, close, decide, poll_decisions, store_request},
 };
 use crate::{AgentError, ApprovalRequest, ApprovalState, RunEvent, StepRun};
@@ -14,18 +18,27 @@ impl RunDriver<'_> {
         &mut self,
         step: StepRun,
         prepared: &PreparedCall,
+        view: &ArgumentView,
         pending: Option<i64>,
     ) {
         let id = step.step.id.clone();
         let tool = &prepared.tool;
+        let mut notes = prepared.notes.clone();
+        notes.extend(view.notes.iter().cloned());
+        if !prepared.disclosed.is_empty() {
+            notes.push(format!(
+                "the arguments may contain non-public data ({}) and may leave this machine",
+                prepared.disclosed
+            ));
+        }
         let request = ApprovalRequest {
             id: pending.unwrap_or_default(),
             step: id.clone(),
             tool: step.step.tool_type.clone(),
             source: tool.source.as_ref().map(ToString::to_string).unwrap_or_default(),
-            arguments: prepared.approval_arguments.clone(),
-            effects: tool.effects.to_owned(),
-            notes: prepared.notes.clone(),
+            arguments: view.text.clone(),
+            effects: tool.effects.clone(),
+            notes,
         };
         self.in_flight.approvals.insert(id.clone());
         if pending.is_some() {

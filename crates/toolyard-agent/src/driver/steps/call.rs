@@ -15,6 +15,7 @@ use super::{
 use crate::{
     AgentParts, ExecutionAgent, Permission, Step, StepRun, Verification, VerificationAgent,
     VerificationInput,
+    agent::disclosed_sources,
     values::{blocking::run_blocking_if_large, result_shape, step_value},
 };
 use serde_json::Value;
@@ -99,7 +100,7 @@ async fn call_tool(
     let (parts, name) = (context.parts, step.journal_name());
     let capability = ExecutionAgent::default()
         .infer_capability(&step.step)
-        .filter(|capability| prepared.tool.read_only && may_substitute(parts, capability));
+        .filter(|capability| prepared.tool.read_only && may_substitute(parts, capability, prepared));
     let (request, capability) = (&prepared.request, capability.as_ref());
     let result = parts.hub.execute_step_or_by_capability(
         &*parts.log,
@@ -112,14 +113,18 @@ async fn call_tool(
     result.await
 }
 
-/// Whether tools with this capability may replace a missing tool: no read-only one of them needs an approval.
-fn may_substitute(parts: &AgentParts, capability: &Capability) -> bool {
+/// Whether tools with this capability may replace a missing tool: no read-only one of them needs an approval, nor passes
+/// non-public data outside.
+fn may_substitute(parts: &AgentParts, capability: &Capability, prepared: &PreparedCall) -> bool {
     let (snapshot, profile) = (parts.hub.snapshot(), agent_profile(parts));
     let substitutes = snapshot.find_by_capability(capability.as_str());
     let mut substitutes = substitutes.iter().filter(|tool| tool.hints.read_only && profile.offers(tool));
     substitutes.all(|tool| {
-        let permission = parts.rules.permission(&tool.name, tool.source_id().as_str(), tool.hints);
+        let (source, kind) = (tool.source_id(), tool.source.info.kind);
+        let permission = parts.rules.permission(&tool.name, source.as_str(), tool.hints);
+        let destination = parts.rules.destination(&tool.name, source, kind, tool.hints);
         permission == Permission::Allow
+            && disclosed_sources(destination.as_slice(), &prepared.argument_sources).is_empty()
     })
 }
 

@@ -1,6 +1,7 @@
 //! A step's call: `resolved_tool.rs` looks the tool up, `prepare.rs` resolves the arguments and checks permission,
-//! `call.rs` executes and verifies, `progress.rs` forwards what the tool reports meanwhile.
+//! `argument_view.rs` is what approvers see of the arguments, `call.rs` executes and verifies, `progress.rs` forwards what the tool reports meanwhile.
 
+pub(super) mod argument_view;
 pub(super) mod call;
 pub(super) mod prepare;
 mod progress;

@@ -10,12 +10,14 @@ use toolyard_core::{
 
 use super::{
     super::context::Context,
+    argument_view::{ArgumentView, ArgumentsTooLarge, view_arguments},
     preview,
     resolved_tool::{ResolvedTool, stricter},
     truncate,
 };
 use crate::{
-    ApprovalState, Permission, Run, StepPhase, StepRun,
+    ApprovalState, DataSources, Permission, Run, StepPhase, StepRun,
+    agent::{consists_of_user_text, disclosed_sources},
     planning::prepare_tool_input,
     reference::{ResolvedArguments, references, resolve_references},
     values::{ValueError, blocking::run_blocking_if_large},
@@ -23,8 +25,9 @@ use crate::{
 
 const CALL_HASH_CHARS: usize = 16;
 const MAX_ARGUMENTS_PREVIEW_CHARS: usize = 500;
-/// Characters of the arguments that approvers see.
-const MAX_APPROVAL_ARGUMENTS_CHARS: usize = 64 << 10;
+/// Calls of open-world tools in one run that may be made without an approval although the model that wrote them had seen
+/// non-public data, because they repeat the user's words. Selecting passages reveals a few bits per call.
+const MAX_USER_TEXT_CALLS: usize = 2;
 /// Prefix of the text that replaces a redacted secret.
 pub(in crate::driver) const REDACTED_PREFIX: &str = "[redacted:";
 
@@ -42,8 +45,14 @@ pub(in crate::driver) struct PreparedCall {
     journal_record: Option<Box<StepRecord>>,
     /// Repairs of the plan, and references that were resolved approximately.
     pub(in crate::driver) notes: Vec<String>,
-    /// The arguments for approvers: secrets redacted, complete if possible.
-    pub(in crate::driver) approval_arguments: String,
+    /// The arguments for approvers; `None` if the call certainly needs no approval.
+    pub(in crate::driver) view: Option<Result<ArgumentView, ArgumentsTooLarge>>,
+    /// Sources of the non-public data that the arguments may contain.
+    pub(super) argument_sources: DataSources,
+    /// Sources of the non-public data that the call may pass outside; empty if a rule allows that.
+    pub(in crate::driver) disclosed: DataSources,
+    /// Whether the arguments consist of the user's own words.
+    is_user_text: bool,
 }
 
 impl PreparedCall {
@@ -84,10 +93,12 @@ pub(in crate::driver) fn decide_call(run: &Run, step: &StepRun, prepared: &Prepa
     // A new plan may contain a call that an earlier one already made.
     let is_repeated = !tool.read_only && run.was_called_by_another(&prepared.call_hash, &step.step.id);
     let is_always_allowed = run.is_always_allowed(&tool.identity);
+    let repeats_user = prepared.is_user_text && run.unapproved_disclosures() < MAX_USER_TEXT_CALLS;
+    let is_disclosure = !prepared.disclosed.is_empty() && !repeats_user;
     match stricter(tool.permission, step.tool.permission) {
         Permission::Deny => CallDecision::Deny,
         _ if dry_run && !tool.read_only => CallDecision::Simulate,
-        Permission::Allow if !is_repeated => CallDecision::Start,
+        Permission::Allow if !is_repeated && !is_disclosure => CallDecision::Start,
         Permission::Allow | Permission::Ask => match &step.approval {
             _ if is_always_allowed && !is_repeated => CallDecision::Start,
             ApprovalState::Allowed { call } if *call == prepared.approval_subject => CallDecision::Start,
@@ -107,6 +118,11 @@ pub(in crate::driver) struct StepInputs {
     needed: Vec<(String, String)>,
     /// Total size of their values in characters.
     size: usize,
+    argument_sources: DataSources,
+    /// What the user wrote; empty if the arguments contain no non-public data.
+    user_texts: Vec<String>,
+    /// Whether another step made a call of this tool, which this one may repeat.
+    may_repeat: bool,
 }
 
 impl StepInputs {
@@ -120,7 +136,22 @@ impl StepInputs {
                 size = size.saturating_add(other.size());
             }
         }
-        Self { step: step.clone(), needed, size }
+        let argument_sources = run.argument_sources(step);
+        let request = run.request().filter(|_| !argument_sources.is_empty());
+        let user_texts = request.map(|request| request.user_texts().map(str::to_owned).collect());
+        let is_same_tool = |other: &StepRun| {
+            other.step.id != step.step.id
+                && other.step.tool_type == step.step.tool_type
+                && !other.call.is_empty()
+        };
+        Self {
+            step: step.clone(),
+            needed,
+            size,
+            argument_sources,
+            user_texts: user_texts.unwrap_or_default(),
+            may_repeat: run.steps().iter().any(is_same_tool),
+        }
     }
 }
 
@@ -142,7 +173,12 @@ pub(in crate::driver) async fn prepare(
     let call_hash: String = hash([tool_name.as_bytes(), text]).chars().take(CALL_HASH_CHARS).collect();
     let approval_subject = hash([tool.identity.as_bytes(), text]);
     let arguments_preview = preview_arguments(&request.arguments, MAX_ARGUMENTS_PREVIEW_CHARS);
-    let approval_arguments = preview_arguments(&request.arguments, MAX_APPROVAL_ARGUMENTS_CHARS);
+    let disclosed = disclosed_sources(&tool.destinations, &inputs.argument_sources);
+    let is_user_text = !disclosed.is_empty() && is_user_text(&request.arguments, &inputs, &tool);
+    let may_need_approval = stricter(tool.permission, step.tool.permission) != Permission::Allow
+        || (inputs.may_repeat && !tool.read_only)
+        || !disclosed.is_empty();
+    let view = if may_need_approval { Some(view(&request.arguments).await?) } else { None };
     let journal_record = match step.phase {
         StepPhase::Started => unrepeatable_record(&context, &step.journal_name()).await?,
         StepPhase::Waiting | StepPhase::Ended(_) => None,
@@ -155,8 +191,27 @@ pub(in crate::driver) async fn prepare(
         tool,
         journal_record,
         notes,
-        approval_arguments,
+        view,
+        argument_sources: inputs.argument_sources,
+        disclosed,
+        is_user_text,
     }))
+}
+
+fn is_user_text(arguments: &RawJson, inputs: &StepInputs, tool: &ResolvedTool) -> bool {
+    let schema = tool.input_schema.as_ref().map(RawJson::to_value).unwrap_or_default();
+    let parameters: Vec<String> = params(&schema).into_iter().map(|param| param.name).collect();
+    consists_of_user_text(arguments, &parameters, inputs.user_texts.iter().map(String::as_str))
+}
+
+/// The arguments as approvers see them.
+async fn view(arguments: &RawJson) -> Result<Result<ArgumentView, ArgumentsTooLarge>, PrepareError> {
+    let shared = arguments.clone();
+    let view = run_blocking_if_large(arguments.get().len(), move || view_arguments(&shared)).await;
+    view.ok_or_else(|| {
+        let message = "preparing the arguments for an approver was aborted".to_owned();
+        PrepareError { message, kind: ErrorKind::Internal }
+    })
 }
 
 fn hash<const N: usize>(parts: [&[u8]; N]) -> String {

@@ -1,9 +1,14 @@
 //! [`ResolvedTool`]: what the hub and the approval rules say about a tool now.
 
-use toolyard_core::{ContentHash, EffectiveHints, RawJson, SourceId, ToolCallRequest};
-use toolyard_hub::{Budget, Profile, definition_hash, route_within};
+use std::sync::Arc;
 
-use crate::{AgentParts, Permission, PlannedTool};
+use toolyard_core::{ContentHash, EffectiveHints, RawJson, SourceId, ToolCallRequest};
+use toolyard_hub::{Budget, Profile, ToolCandidate, definition_hash, route_within};
+
+use crate::{
+    AgentParts, Permission, PlannedTool,
+    agent::{Destination, may_send_outside},
+};
 
 #[derive(Debug, Clone)]
 pub(in crate::driver) struct ResolvedTool {
@@ -12,7 +17,13 @@ pub(in crate::driver) struct ResolvedTool {
     pub(in crate::driver) read_only: bool,
     pub(in crate::driver) permission: Permission,
     /// The effects in a word, for approvers.
-    pub(in crate::driver) effects: &'static str,
+    pub(in crate::driver) effects: String,
+    /// Sources that may pass the arguments outside, unless a rule allows that.
+    pub(super) destinations: Vec<Destination>,
+    /// Whether results may contain non-public data.
+    reads_private: bool,
+    /// Whether any source may pass the arguments outside, whatever the rules say.
+    open_world: bool,
     /// Hash of name, source and definition: a changed tool has another identity.
     pub(in crate::driver) identity: String,
     /// Hashes of the definitions of all candidates.
@@ -41,13 +52,25 @@ impl ResolvedTool {
         let permissions = candidates
             .iter()
             .map(|candidate| parts.rules.permission(tool, candidate.source_id().as_str(), candidate.hints));
+        let destinations = candidates.iter().filter_map(|candidate| {
+            parts.rules.destination(tool, candidate.source_id(), candidate.source.info.kind, candidate.hints)
+        });
+        let reads_private = |candidate: &Arc<ToolCandidate>| {
+            let (source, kind) = (candidate.source_id().as_str(), candidate.source.info.kind);
+            parts.rules.reads_private(tool, source, kind, candidate.hints)
+        };
         let definition = serde_json::to_vec(first.spec()).unwrap_or_default();
         let identity = [tool.as_bytes(), first.source_id().as_str().as_bytes(), definition.as_slice()];
         Self {
             source: Some(first.source_id().clone()),
             read_only: candidates.iter().all(|candidate| candidate.hints.read_only),
             permission: permissions.reduce(stricter).unwrap_or(Permission::Ask),
-            effects: first.hints.label(),
+            effects: first.hints.description(),
+            destinations: destinations.collect(),
+            reads_private: candidates.iter().any(reads_private),
+            open_world: candidates
+                .iter()
+                .any(|candidate| may_send_outside(candidate.source.info.kind, candidate.hints)),
             identity: ContentHash::of_parts(identity).to_string(),
             definition_hashes: candidates.iter().map(|candidate| definition_hash(candidate.spec())).collect(),
             input_schema: Some(first.spec().input_schema.clone()),
@@ -57,12 +80,17 @@ impl ResolvedTool {
 
     /// A name that no tool has: only trusted read-only tools with the same capability may replace it.
     fn unknown(parts: &AgentParts, tool: &str) -> Self {
-        let hints = EffectiveHints { read_only: true, idempotent: true, destructive: false };
+        let hints =
+            EffectiveHints { read_only: true, idempotent: true, destructive: false, open_world: None };
         Self {
             source: None,
             read_only: true,
             permission: parts.rules.permission(tool, "", hints),
-            effects: hints.label(),
+            effects: hints.label().to_owned(),
+            // A substitute is checked when it is chosen.
+            destinations: Vec::new(),
+            reads_private: true,
+            open_world: true,
             identity: ContentHash::of(tool).to_string(),
             definition_hashes: Vec::new(),
             input_schema: None,
@@ -72,8 +100,8 @@ impl ResolvedTool {
 
     /// What is logged about the tool when the plan is accepted.
     pub(in crate::driver) fn into_planned_tool(self, notes: Vec<String>) -> PlannedTool {
-        let Self { source, read_only, permission, .. } = self;
-        PlannedTool { source, read_only, permission, notes }
+        let Self { source, read_only, permission, reads_private, open_world, .. } = self;
+        PlannedTool { source, read_only, permission, reads_private, open_world, notes }
     }
 }
 

@@ -81,6 +81,37 @@ async fn approvers_see_how_the_plan_was_repaired() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn approvers_see_every_value_or_are_not_asked() {
+    // 64 KB and 2 MB were limits beyond which nothing was shown.
+    for (rows, is_asked) in [(6_000, true), (60_000, true), (400_000, false)] {
+        let steps = plan(&[
+            ("rows", "rows", json!({}), &[]),
+            ("write", "write", json!({"rows": "$rows.rows", "then": "run HIDDEN"}), &[]),
+        ]);
+        let many = tool("rows", Behavior::Return(json!({"rows": vec!["twelve bytes"; rows]})));
+        let replies = replying([steps.clone(), "Done.".to_owned(), steps, "Done.".to_owned()]);
+        let fixture = Fixture::new(replies, &[many, tool("write", Behavior::Echo).writes()]);
+        let limits = crate::RunLimits { replans: 0, ..crate::RunLimits::default() };
+        let (run, end) = fixture.ask(crate::RunRequest { limits, ..request("?") }).await;
+        let pending = fixture.log.pending_approvals().await.unwrap();
+        assert_eq!(matches!(end, RunEnd::Suspended { .. }), is_asked, "{rows}: {end:?}");
+        if is_asked {
+            assert!(pending[0].text.ends_with(r#""then":"run HIDDEN"}"#), "{rows} rows hide a value");
+            continue;
+        }
+        assert!(pending.is_empty() && fixture.arguments_of("write").is_empty());
+        let StepEnd::Failed { message, kind, .. } = fixture.step_end(&run, "write").await else { panic!() };
+        assert!(message.contains("too large to be shown to an approver"), "{message}");
+        assert_eq!(kind, Some(toolyard_core::ErrorKind::Refused));
+        // Whoever approves everything in advance is not asked anyway.
+        let (_, end) =
+            fixture.agent.ask(request("?"), &ApprovesEverything, &CancelToken::new()).await.unwrap();
+        assert!(matches!(end, RunEnd::Answered { .. }), "{end:?}");
+        assert_eq!(fixture.arguments_of("write").len(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_suspended_run_resumes_with_the_stored_decision() {
     for allowed in [true, false] {
         let fixture = Fixture::new(replying([write_and_read(), "Done.".to_owned()]), &tools());
@@ -234,6 +265,25 @@ async fn a_call_with_unknown_outcome_waits_for_resolution_and_is_not_repeated() 
         assert_eq!(calls_made, calls, "{resolution:?}");
         let is_resolution = |event: &RunEvent| matches!(event, RunEvent::StepResolved { .. });
         assert_eq!(fixture.events(&run).await.iter().filter(|event| is_resolution(event)).count(), 1);
+    }
+}
+
+/// Approves every call in advance.
+#[derive(Debug)]
+struct ApprovesEverything;
+
+impl crate::RunWatcher for ApprovesEverything {
+    fn on_update(&self, _update: &crate::RunUpdate) {}
+
+    fn approves_everything(&self) -> bool {
+        true
+    }
+
+    fn decide<'a>(
+        &'a self,
+        _request: &'a crate::ApprovalRequest,
+    ) -> toolyard_core::BoxFuture<'a, Option<ApprovalDecision>> {
+        Box::pin(std::future::ready(Some(ApprovalDecision::Allow)))
     }
 }
 

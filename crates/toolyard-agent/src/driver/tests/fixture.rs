@@ -30,8 +30,12 @@ pub(crate) enum Behavior {
     Return(Value),
     /// Returns its arguments.
     Echo,
+    /// Returns this output.
+    Output(ToolOutput),
     /// Fails with this kind of error.
     Fail(ErrorKind),
+    /// Fails with this message.
+    FailWith(String),
     /// Fails without this argument, else returns its arguments.
     Require(&'static str),
     /// Returns its arguments after a delay, its argument `milliseconds`.
@@ -46,6 +50,9 @@ pub(crate) struct TestTool {
     pub(crate) name: &'static str,
     pub(crate) source: &'static str,
     pub(crate) read_only: bool,
+    pub(crate) open_world: Option<bool>,
+    /// Names of its parameters; any are accepted if there are none.
+    pub(crate) parameters: &'static [&'static str],
     pub(crate) delay: Duration,
     pub(crate) behavior: Behavior,
     pub(crate) description: String,
@@ -54,7 +61,16 @@ pub(crate) struct TestTool {
 /// A read-only tool that returns at once.
 pub(crate) fn tool(name: &'static str, behavior: Behavior) -> TestTool {
     let description = format!("The tool {name}");
-    TestTool { name, source: "local", read_only: true, delay: Duration::ZERO, behavior, description }
+    TestTool {
+        name,
+        source: "local",
+        read_only: true,
+        open_world: None,
+        parameters: &[],
+        delay: Duration::ZERO,
+        behavior,
+        description,
+    }
 }
 
 pub(crate) fn failing(name: &'static str, kind: ErrorKind) -> TestTool {
@@ -69,6 +85,18 @@ impl TestTool {
 
     pub(crate) fn writes(mut self) -> Self {
         self.read_only = false;
+        self
+    }
+
+    /// A tool that is declared to pass its arguments outside.
+    pub(crate) fn sends_outside(mut self, parameters: &'static [&'static str]) -> Self {
+        (self.open_world, self.parameters) = (Some(true), parameters);
+        self
+    }
+
+    /// A tool that is declared to pass its arguments to nobody.
+    pub(crate) fn keeps_inside(mut self) -> Self {
+        self.open_world = Some(false);
         self
     }
 
@@ -113,6 +141,8 @@ impl Tool for FakeTool {
             tokio::time::sleep(self.tool.delay).await;
             let outcome = match &self.tool.behavior {
                 Behavior::Return(value) => Ok(ToolOutput::json(value.clone())),
+                Behavior::Output(output) => Ok(output.clone()),
+                Behavior::FailWith(message) => Err(ToolError::failed(message.clone())),
                 Behavior::Echo => Ok(ToolOutput::json(arguments)),
                 Behavior::Fail(kind) => {
                     Err(ToolError::new(*kind, "as scripted").with_hint("try something else"))
@@ -177,7 +207,8 @@ impl Fixture {
         for source in sources {
             let of_source = tools.iter().filter(|tool| tool.source == source);
             let fakes = of_source.map(|tool| Arc::new(self.fake_tool(tool)) as Arc<dyn Tool>).collect();
-            let info = SourceInfo::new(source, SourceKind::Mcp).trusted(true);
+            let kind = if source == "native" { SourceKind::Native } else { SourceKind::Mcp };
+            let info = SourceInfo::new(source, kind).trusted(true);
             let registration = self.hub.register(info, fakes);
             assert!(registration.rejected.is_empty(), "{registration:?}");
         }
@@ -185,10 +216,16 @@ impl Fixture {
 
     fn fake_tool(&self, tool: &TestTool) -> FakeTool {
         let hints = if tool.read_only { ToolHints::READ_ONLY } else { ToolHints::default() };
+        let mut spec = ToolSpec::new(tool.name, tool.description.as_str())
+            .with_hints(ToolHints { open_world: tool.open_world, ..hints })
+            .without_inferred_capabilities();
+        if !tool.parameters.is_empty() {
+            let properties: serde_json::Map<String, Value> =
+                tool.parameters.iter().map(|name| ((*name).to_owned(), json!({}))).collect();
+            spec = spec.with_input_schema(json!({"type": "object", "properties": properties}));
+        }
         FakeTool {
-            spec: ToolSpec::new(tool.name, tool.description.as_str())
-                .with_hints(hints)
-                .without_inferred_capabilities(),
+            spec,
             tool: tool.clone(),
             calls: Arc::clone(&self.calls),
             running: Arc::clone(&self.running),

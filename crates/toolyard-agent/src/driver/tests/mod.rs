@@ -4,6 +4,7 @@ mod adversaries;
 mod approvals;
 mod fixture;
 mod flaky_log;
+mod open_world;
 mod parallel;
 mod resume;
 mod shutdown;

@@ -226,7 +226,8 @@ async fn secrets_are_passed_in_memory_and_never_stored() {
 #[tokio::test(start_paused = true)]
 async fn recorded_results_are_used_although_their_tool_is_gone() {
     let steps = plan(&[("a", "once", json!({"x": 7}), &[]), ("b", "echo", json!({"y": "$a.x"}), &[])]);
-    let tools = [tool("once", Behavior::Echo).with_source("other"), tool("echo", Behavior::Echo)];
+    let tools =
+        [tool("once", Behavior::Echo).with_source("other"), tool("echo", Behavior::Echo).keeps_inside()];
     for crash_at in 0..12 {
         let fixture = Fixture::new(replying([steps.clone(), "Done.".to_owned()]), &tools);
         let log = fixture.log.clone();

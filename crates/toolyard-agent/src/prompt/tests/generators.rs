@@ -125,7 +125,12 @@ pub(in crate::prompt) fn tool() -> impl Strategy<Value = PromptTool> {
     (name(), text(), schema(), hints, group, 0.0..=1.0_f64).prop_map(
         |(name, description, schema, hints, group, rate)| {
             let spec = ToolSpec::new(name, description).with_input_schema(schema);
-            let hints = EffectiveHints { read_only: hints.0, idempotent: hints.1, destructive: hints.2 };
+            let hints = EffectiveHints {
+                read_only: hints.0,
+                idempotent: hints.1,
+                destructive: hints.2,
+                open_world: None,
+            };
             let mut tool = PromptTool::new(&spec).with_success_rate(rate, 10.0);
             tool.hints = Some(hints);
             tool.group = group.map(str::to_owned);

@@ -56,8 +56,10 @@ fn excel_tools() -> Vec<PromptTool> {
             "formula": string("Formula"),
         },
     }));
-    let read_only = EffectiveHints { read_only: true, idempotent: true, destructive: false };
-    let destructive = EffectiveHints { read_only: false, idempotent: false, destructive: true };
+    let read_only =
+        EffectiveHints { read_only: true, idempotent: true, destructive: false, open_world: None };
+    let destructive =
+        EffectiveHints { read_only: false, idempotent: false, destructive: true, open_world: None };
     let tool = |spec: &ToolSpec, hints| {
         let mut tool = PromptTool::new(spec);
         tool.hints = Some(hints);
