@@ -198,7 +198,7 @@ fn elicitation(request: &ApprovalRequest) -> Value {
     let notes: String = notes.iter().map(|note| format!(". Note: {note}")).collect();
     json!({
         "mode": "form",
-        "message": format!("May the agent call {tool} of {source}? It {effects}. Step {step}, with {arguments}{notes}"),
+        "message": format!("May the agent call {tool} of {source} ({effects})? Step {step}, with {arguments}{notes}"),
         "requestedSchema": {
             "type": "object",
             "properties": {"decision": {

@@ -10,8 +10,8 @@ pub(super) fn suspended_notice(run: &RunId, waiting_for: &[String]) -> String {
     let details =
         if waiting_for.is_empty() { String::new() } else { format!(" ({})", waiting_for.join(", ")) };
     format!(
-        "{SUSPENDED_NOTICE_START}a step would change something and must be allowed first{details}. The run continues \
-         after the decision (run {run})."
+        "{SUSPENDED_NOTICE_START}a step would change something or pass data outside, and must be allowed first{details}. \
+         The run continues after the decision (run {run})."
     )
 }
 

@@ -72,6 +72,9 @@ pub(crate) struct ApprovalArgs {
     pub(crate) run: String,
     /// Step; required if several are waiting
     pub(crate) step: Option<String>,
+    /// Do not ask for confirmation at a terminal
+    #[arg(short, long)]
+    pub(crate) yes: bool,
     /// Record the decision only, without resuming the run
     #[arg(long)]
     pub(crate) no_resume: bool,

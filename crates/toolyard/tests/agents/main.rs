@@ -17,6 +17,7 @@ mod model_server;
 #[expect(dead_code, reason = "only a part of it is needed here")]
 mod test_home;
 
+mod approval_arguments;
 mod ask;
 mod ask_agent_tool;
 mod chat;
@@ -24,6 +25,7 @@ mod completions;
 mod killed_runs;
 mod models;
 mod name_patterns;
+mod open_world;
 mod resume;
 mod runs_api;
 mod shutdown;

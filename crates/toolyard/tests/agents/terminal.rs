@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use crate::{Fixture, normalize};
 
 /// Runs a command at a pseudo-terminal and returns the final screen.
-fn run_at_terminal(fixture: &Fixture, args: &[&str], answers: &Value) -> String {
+pub(crate) fn run_at_terminal(fixture: &Fixture, args: &[&str], answers: &Value) -> String {
     final_screen(&terminal_output(fixture, args, answers))
 }
 
 /// Runs a command at a pseudo-terminal and returns everything it wrote. `answers` are pairs: a text to wait for, such as
 /// `etails` (the approval prompt ends with `[d]etails`), and the keys to press then.
-fn terminal_output(fixture: &Fixture, args: &[&str], answers: &Value) -> String {
+pub(crate) fn terminal_output(fixture: &Fixture, args: &[&str], answers: &Value) -> String {
     let program = fixture.home.command(args);
     let driver = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/agents/terminal.py");
     let mut command = Command::new("python3");

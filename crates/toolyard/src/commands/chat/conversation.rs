@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use toolyard_agent::{O200k, RunEnd, RunEvent, recent_history};
+use toolyard_agent::{DataSources, O200k, RunEnd, RunEvent, recent_history};
 use toolyard_core::{
     BoxFuture, ConversationMessage, ConversationQuery, Conversations, RunId, RunLog, StorageError,
 };
@@ -23,6 +23,8 @@ pub(super) struct ChatConversation {
     stored: StoredConversation,
     /// Messages and placeholders, the oldest first.
     messages: Vec<ConversationMessage>,
+    /// Whether the answers contain no non-public data. Unknown, and therefore false, for answers of earlier processes.
+    is_public: bool,
 }
 
 /// What became of a suspended run.
@@ -39,7 +41,8 @@ impl ChatConversation {
         let stored = store.conversation(name);
         let query = ConversationQuery { limit: usize::MAX, ..ConversationQuery::default() };
         let messages = stored.messages(&query).await?;
-        Ok(Self { stored, messages })
+        let is_public = messages.iter().all(|message| message.role == "user");
+        Ok(Self { stored, messages, is_public })
     }
 
     /// The conversation for the tool `get_conversation_history`.
@@ -55,6 +58,12 @@ impl ChatConversation {
     /// Continues with an empty conversation; the stored one stays.
     pub(super) fn clear(&mut self) {
         self.messages.clear();
+        self.is_public = true;
+    }
+
+    /// Whether the answers contain no non-public data.
+    pub(super) fn is_public(&self) -> bool {
+        self.is_public
     }
 
     /// The latest messages for a prompt, within limits.
@@ -74,7 +83,9 @@ impl ChatConversation {
         question: &str,
         run: &RunId,
         end: &RunEnd,
+        data_sources: &DataSources,
     ) -> Result<(), StoreError> {
+        self.is_public &= data_sources.is_empty() && !matches!(end, RunEnd::Suspended { .. });
         self.push("user", question).await?;
         match end {
             RunEnd::Answered { answer, .. } => self.push("assistant", answer).await,

@@ -5,7 +5,7 @@ mod input;
 mod slash_command;
 
 use toolyard::Toolyard;
-use toolyard_agent::{CancelToken, DEFAULT_AGENT};
+use toolyard_agent::{CancelToken, DEFAULT_AGENT, load_run};
 use toolyard_core::{ConversationMessage, RunId};
 
 use self::{
@@ -151,6 +151,7 @@ impl Chat<'_> {
         let (agent, model) = load_agent(self.toolyard, &self.agent, self.model.as_deref())?;
         let mut request = agents.run_request(&self.agent, text);
         request.history = self.conversation.prompt_messages();
+        request.public_history = self.conversation.is_public();
         request.caller = "chat".to_owned();
         request.plan_only = mode == RunMode::PlanOnly;
         request.dry_run = mode == RunMode::DryRun;
@@ -161,7 +162,8 @@ impl Chat<'_> {
         self.runs.push(run.clone());
         let end = drive(&agent, &run, &view, &stop).await?;
         if mode == RunMode::Full {
-            self.conversation.record(text, &run, &end).await?;
+            let (state, _) = load_run(agents.log().as_ref(), &run).await?;
+            self.conversation.record(text, &run, &end, state.data_sources()).await?;
         }
         finish_view(&run, &end, view, self.output)
     }

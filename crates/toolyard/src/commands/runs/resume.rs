@@ -12,7 +12,7 @@ use toolyard_core::{
 };
 use toolyard_store::Store;
 
-use super::{MAX_SEARCHED_RUNS, find_run};
+use super::{MAX_SEARCHED_RUNS, find_run, show};
 use crate::{
     cli::{ApprovalArgs, ResumeArgs},
     commands::{
@@ -23,8 +23,8 @@ use crate::{
     config::CliContext,
     error::{CliError, ExitStatus},
     terminal::{
-        Output,
-        run_view::{ApprovalMode, RunView, effects_and_arguments},
+        Output, confirm,
+        run_view::{ApprovalMode, RunView, effects_and_arguments, is_interactive},
     },
 };
 
@@ -85,6 +85,12 @@ pub(super) async fn decide(
         return Err(CliError::usage(message).with_hint(format!("toolyard runs {command} {run} STEP")));
     }
     for approval in &pending {
+        if approve && !arguments.yes && is_interactive() {
+            show::print_call(approval, output);
+            if !confirm("Approve this call?", "the call was not approved")? {
+                return Err(CliError::denied("the call was not approved"));
+            }
+        }
         decide_approval(store, store, approval.id, approve, "cli").await?;
         let verb = if approve { "Approved" } else { "Denied" };
         let step = approval.step.as_deref().unwrap_or_default();

@@ -5,7 +5,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolyard::describe_end;
 use toolyard_agent::{RunEnd, RunEvent, RunUpdate, RunWatcher as _, load_run, replay_updates};
-use toolyard_core::{Journal as _, LoggedEvent, RunId, RunLog, RunRecord, RunState};
+use toolyard_core::{
+    ApprovalKind, ApprovalRecord, Approvals as _, Journal as _, LoggedEvent, RunId, RunLog, RunRecord,
+    RunState,
+};
 use toolyard_store::Store;
 
 use super::{format_timestamp, print_step_table};
@@ -13,7 +16,10 @@ use crate::{
     error::CliError,
     terminal::{
         Output, line_width,
-        run_view::{ApprovalMode, RunProgress, RunView, StepStatus, stored_run_lines, usage_line},
+        run_view::{
+            ApprovalMode, RunProgress, RunView, StepStatus, argument_lines, effects_and_arguments,
+            stored_run_lines, usage_line,
+        },
     },
 };
 
@@ -22,6 +28,7 @@ const MAX_REPLAY_PAUSE: Duration = Duration::from_secs(3);
 
 const SPINNER_INTERVAL: Duration = Duration::from_millis(80);
 const MAX_LINE_WIDTH: usize = 110;
+const INDENT: &str = "     ";
 
 /// Shows a run: an agent's with its plan, a journalled call as a table of its step.
 pub(crate) async fn show(run: &RunId, store: &Store, output: &Output) -> Result<(), CliError> {
@@ -45,6 +52,13 @@ pub(crate) async fn show(run: &RunId, store: &Store, output: &Output) -> Result<
         output.line(&format!("  {}: {}", request.agent, request.question));
     }
     stored_run_lines(&progress, line_width().min(MAX_LINE_WIDTH)).iter().for_each(|line| output.line(line));
+    let approvals = store.approvals_of_run(run).await?;
+    let is_pending = |approval: &&ApprovalRecord| {
+        record.state == RunState::Open
+            && approval.outcome.is_none()
+            && approval.kind == ApprovalKind::ToolCall
+    };
+    approvals.iter().filter(is_pending).for_each(|approval| print_call(approval, output));
     output.line(&format!("  {}", usage_line(&progress)));
     if let Some(end) = &progress.end {
         let approvals: Vec<&str> = progress.ids_with(StepStatus::AwaitingApproval).collect();
@@ -57,6 +71,15 @@ pub(crate) async fn show(run: &RunId, store: &Store, output: &Output) -> Result<
     }
     print_hint(run, &record, &progress, output);
     Ok(())
+}
+
+/// Prints a call that waits for an approval, with all its arguments.
+pub(super) fn print_call(approval: &ApprovalRecord, output: &Output) {
+    let step = approval.step.as_deref().unwrap_or_default();
+    let (effects, arguments) = effects_and_arguments(&approval.text).unwrap_or(("", &approval.text));
+    output.line(&format!("   {step} needs approval ({effects}):"));
+    let width = line_width().min(MAX_LINE_WIDTH).saturating_sub(INDENT.len());
+    argument_lines(arguments, width).iter().for_each(|line| output.line(&format!("{INDENT}{line}")));
 }
 
 /// How to continue an unfinished run.

@@ -95,6 +95,7 @@ fn tool_json(tool: &ToolCandidate) -> Value {
         "kind": tool.source.info.kind,
         "trusted": tool.source.info.trusted,
         "effect": tool.hints.label(),
+        "open_world": tool.hints.open_world,
         "denied": tool.denied,
         "capabilities": tool.capabilities,
     })
@@ -143,7 +144,8 @@ fn show(toolyard: &Toolyard, name: &str, output: &Output) -> Result<(), CliError
     }
     for (index, tool) in candidates.iter().enumerate() {
         let note = if index < used { "" } else { "   (used only with --source)" };
-        output.line(&format!("{}   {tool}, {}{note}", tool.name, effect(tool)));
+        let effect = if tool.denied { effect(tool).to_owned() } else { tool.hints.description() };
+        output.line(&format!("{}   {tool}, {effect}{note}", tool.name));
         output.line(&indented(tool.spec().description.trim()));
         let capabilities: Vec<&str> =
             tool.capabilities.iter().map(toolyard_core::Capability::as_str).collect();

@@ -76,7 +76,9 @@ impl TerminalUser {
             show(&[summary_line(request)]);
         }
         let width = screen::columns().saturating_sub(INDENT.len() + 1);
-        show(&indented(arguments::preview_lines(&request.arguments, width, MAX_ARGUMENT_LINES)));
+        let (preview, mut is_complete) =
+            arguments::preview_lines(&request.arguments, width, MAX_ARGUMENT_LINES);
+        show(&indented(preview));
         show(&notes(request));
         let prompt = format!("   approve {}? [y]es [n]o [a]lways in this run [d]etails ", request.step);
         loop {
@@ -84,8 +86,18 @@ impl TerminalUser {
             lines += 1;
             match line.as_deref().map(parse_input) {
                 None => return (None, lines),
+                // Nothing is approved that was not shown.
+                Some(PromptInput::Decision(ApprovalDecision::Allow | ApprovalDecision::AllowAlways))
+                    if !is_complete =>
+                {
+                    lines += 1;
+                    screen::write(&format!(
+                        "{INDENT}the arguments are not shown completely: see [d]etails first\n"
+                    ));
+                }
                 Some(PromptInput::Decision(decision)) => return (Some(decision), lines),
                 Some(PromptInput::Details) => {
+                    is_complete = true;
                     let text = details(request, width);
                     lines += text.len();
                     screen::write(&format!("{}\n", text.join("\n")));

@@ -25,6 +25,7 @@ mod view;
 mod view_state;
 
 pub(crate) use approval_prompt::{ApprovalMode, is_interactive};
+pub(crate) use arguments::all_lines as argument_lines;
 pub(crate) use elicitation::TerminalElicitation;
 pub(crate) use render::{format_duration, stored_run_lines, usage_line};
 pub(crate) use run_progress::{RunProgress, StepStatus, effects_and_arguments};

@@ -170,6 +170,10 @@ impl RunWatcher for RunView<'_> {
         Some(Arc::new(StepElicitation { step: step.to_owned(), user, view_state }))
     }
 
+    fn approves_everything(&self) -> bool {
+        matches!(self.approvals, ApprovalMode::ApproveAll)
+    }
+
     fn decide<'b>(&'b self, request: &'b ApprovalRequest) -> BoxFuture<'b, Option<ApprovalDecision>> {
         Box::pin(async move {
             match &self.approvals {
