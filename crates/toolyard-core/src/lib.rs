@@ -99,7 +99,7 @@ pub use tool::{
     caller::{CallInputError, CallInputKind, CallInputRequest, CallInputResponses, CallProgress, Caller},
     capability::{Capability, CapabilityRule, CapabilityTable, ToolKind, extract_capabilities},
     definition::{QuarantineNotice, Tool, ToolSpec},
-    error::{ArgumentProblem, ErrorKind, RawToolError, ToolError},
+    error::{ArgumentProblem, ErrorKind, RawToolError, SourceSignal, ToolError},
     extendable_deadline::ExtendableDeadline,
     hints::{EffectiveHints, ToolHints},
     name_claim::{NameClaim, NameClaims},

@@ -1,6 +1,6 @@
 //! The error of a failed call: what failed, on which tool and source, whether it may have had an effect, and a hint.
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +20,8 @@ struct Inner {
     hint: Option<String>,
     problems: Vec<ArgumentProblem>,
     retryable: Option<bool>,
+    source_signal: Option<SourceSignal>,
+    retry_after: Option<Duration>,
     attempts: u32,
     raw: Option<RawToolError>,
 }
@@ -31,6 +33,17 @@ pub enum RawToolError {
     ToolResult(RawJson),
     /// An error of the protocol: code, message, data.
     Protocol(RawJson),
+}
+
+/// What a failed call says about its source as a whole. The circuit breaker counts it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SourceSignal {
+    /// The source responds: only this call failed.
+    Healthy,
+    /// The source does not work; other calls would fail too.
+    Faulty,
+    /// Nothing: the source was not called.
+    Unknown,
 }
 
 /// Classes of failures that callers treat differently.
@@ -99,6 +112,8 @@ impl ToolError {
             hint: None,
             problems: Vec::new(),
             retryable: None,
+            source_signal: None,
+            retry_after: None,
             attempts: 0,
             raw: None,
         }))
@@ -144,6 +159,23 @@ impl ToolError {
     pub fn with_retryable(mut self, retryable: bool) -> Self {
         self.0.retryable = Some(retryable);
         self
+    }
+
+    /// Sets what the failure says about the source, regardless of the kind.
+    pub fn with_source_signal(mut self, signal: SourceSignal) -> Self {
+        self.0.source_signal = Some(signal);
+        self
+    }
+
+    /// Sets how long the source asks to wait before another attempt.
+    pub fn with_retry_after(mut self, delay: Duration) -> Self {
+        self.0.retry_after = Some(delay);
+        self
+    }
+
+    /// How long the source asks to wait before another attempt.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.0.retry_after
     }
 
     /// Attaches what the server sent. It is passed on but never stored.
@@ -223,10 +255,18 @@ impl ToolError {
         ))
     }
 
+    /// What the failure says about the source as a whole.
+    pub fn source_signal(&self) -> SourceSignal {
+        use ErrorKind as K;
+        self.0.source_signal.unwrap_or(match self.0.kind {
+            K::Unavailable | K::Timeout | K::ResponseLost | K::Internal => SourceSignal::Faulty,
+            _ => SourceSignal::Healthy,
+        })
+    }
+
     /// Whether the failure counts against the source as a whole, not only against this call.
     pub fn is_source_fault(&self) -> bool {
-        use ErrorKind as K;
-        matches!(self.0.kind, K::Unavailable | K::Timeout | K::ResponseLost | K::Internal)
+        self.source_signal() == SourceSignal::Faulty
     }
 }
 
@@ -260,6 +300,9 @@ impl Serialize for ToolError {
         map.serialize_entry("source", &self.0.source)?;
         map.serialize_entry("retryable", &self.retryable())?;
         map.serialize_entry("attempts", &self.0.attempts)?;
+        if let Some(delay) = self.0.retry_after {
+            map.serialize_entry("retry_after_seconds", &delay.as_secs_f64())?;
+        }
         if !self.0.problems.is_empty() {
             map.serialize_entry("problems", &self.0.problems)?;
         }
@@ -293,6 +336,16 @@ mod tests {
     fn a_tool_may_declare_its_failure_retryable() {
         assert!(!ToolError::failed("rate limited").retryable());
         assert!(ToolError::failed("rate limited").with_retryable(true).retryable());
+    }
+
+    #[test]
+    fn a_source_may_be_cleared_of_a_failure() {
+        let lost = || ToolError::new(ErrorKind::ResponseLost, "lost");
+        assert!(lost().is_source_fault());
+        for signal in [SourceSignal::Healthy, SourceSignal::Unknown] {
+            assert!(!lost().with_source_signal(signal).is_source_fault());
+        }
+        assert!(!ToolError::failed("no").is_source_fault());
     }
 
     #[test]
