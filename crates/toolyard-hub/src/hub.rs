@@ -121,6 +121,11 @@ impl ToolHub {
         removed
     }
 
+    /// Closes the circuit breaker of a source that was started or connected again: the next call need not wait for a probe.
+    pub fn report_ready(&self, source: &SourceId) {
+        self.registry.report_ready(source);
+    }
+
     pub(crate) fn past_requests(&self) -> Option<&Arc<dyn PastRequests>> {
         self.config.past_requests.as_ref()
     }
@@ -408,6 +413,7 @@ impl ToolHub {
             decision_log: options.decision_log.as_deref(),
             pending_effect: options.pending_effect.as_deref(),
             caller: options.caller.as_ref(),
+            caller_name: &options.caller_name,
             profile: options.profile.as_deref(),
             idempotency_key: None,
             attempts: AtomicU32::new(0),

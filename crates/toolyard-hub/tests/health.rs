@@ -5,8 +5,8 @@ mod common;
 use std::{sync::Arc, time::Duration};
 
 use common::{Behavior, TestTool, register, request, test_tool};
-use toolyard_core::{ErrorKind, SourceInfo};
-use toolyard_hub::{BreakerState, CallOptions, ToolHub};
+use toolyard_core::{ErrorKind, SourceInfo, SourceSignal, ToolError};
+use toolyard_hub::{BreakerSettings, BreakerState, CallOptions, HubConfig, ToolHub};
 
 async fn call(hub: &ToolHub, tool: &str) -> Result<String, ErrorKind> {
     let outcome = hub.execute(&request(tool), &CallOptions::default()).await;
@@ -71,9 +71,8 @@ async fn a_native_tool_has_its_own_retry_budget_and_keeps_it_when_replaced() {
             &'a self,
             _: &'a toolyard_core::ToolCallRequest,
             _: &'a toolyard_core::CallContext,
-        ) -> toolyard_core::BoxFuture<'a, Result<toolyard_core::ToolOutput, toolyard_core::ToolError>>
-        {
-            Box::pin(async { Err(toolyard_core::ToolError::failed("busy").with_retryable(true)) })
+        ) -> toolyard_core::BoxFuture<'a, Result<toolyard_core::ToolOutput, ToolError>> {
+            Box::pin(async { Err(ToolError::failed("busy").with_retryable(true)) })
         }
     }
     let busy_tool = |name: &str| -> Arc<dyn toolyard_core::Tool> {
@@ -122,4 +121,61 @@ async fn an_exclusive_native_source_is_still_written_to_by_one_call_at_a_time() 
     let call_log = register(&hub, &[writer("one"), writer("two")]);
     futures_util::future::join_all([call(&hub, "one"), call(&hub, "two")]).await;
     assert_eq!(call_log.max_running.load(std::sync::atomic::Ordering::SeqCst), 1);
+}
+
+/// A tool that fails with the same error at every call.
+struct FailingTool(toolyard_core::ToolSpec, ToolError);
+
+impl toolyard_core::Tool for FailingTool {
+    fn spec(&self) -> &toolyard_core::ToolSpec {
+        &self.0
+    }
+
+    fn call<'a>(
+        &'a self,
+        _: &'a toolyard_core::ToolCallRequest,
+        _: &'a toolyard_core::CallContext,
+    ) -> toolyard_core::BoxFuture<'a, Result<toolyard_core::ToolOutput, ToolError>> {
+        Box::pin(async move { Err(self.1.clone()) })
+    }
+}
+
+/// The breaker of a server after ten calls that failed with `error`.
+async fn breaker_after(hub: &ToolHub, error: ToolError) -> BreakerState {
+    let source = SourceInfo::new("server", toolyard_core::SourceKind::Mcp);
+    hub.register(source, vec![Arc::new(FailingTool(toolyard_core::ToolSpec::new("a", ""), error))]);
+    for _ in 0..10 {
+        let _ = call(hub, "a").await;
+    }
+    hub.sources()[0].breaker
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_of_single_calls_do_not_open_the_breaker() {
+    let lost = || ToolError::new(ErrorKind::ResponseLost, "a response is longer than 1024 bytes");
+    for signal in [SourceSignal::Healthy, SourceSignal::Unknown] {
+        let state = breaker_after(&ToolHub::default(), lost().with_source_signal(signal)).await;
+        assert_eq!(state, BreakerState::Closed, "{signal:?}");
+    }
+    assert_eq!(breaker_after(&ToolHub::default(), ToolError::failed("no")).await, BreakerState::Closed);
+    assert_ne!(breaker_after(&ToolHub::default(), lost()).await, BreakerState::Closed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_reports_ready_closes_its_breaker() {
+    let hub = ToolHub::default();
+    let lost = ToolError::new(ErrorKind::Unavailable, "cannot reach the server");
+    assert_ne!(breaker_after(&hub, lost).await, BreakerState::Closed);
+    hub.report_ready(&"server".into());
+    assert_eq!(hub.sources()[0].breaker, BreakerState::Closed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_failure_threshold_is_a_setting() {
+    let breaker = BreakerSettings { failure_threshold: 11, ..BreakerSettings::default() };
+    let hub = ToolHub::new(HubConfig { breaker, ..HubConfig::default() });
+    let lost = ToolError::new(ErrorKind::ResponseLost, "lost");
+    assert_eq!(breaker_after(&hub, lost).await, BreakerState::Closed);
+    let _ = call(&hub, "a").await;
+    assert_ne!(hub.sources()[0].breaker, BreakerState::Closed);
 }

@@ -15,7 +15,7 @@ use futures_util::FutureExt as _;
 use tokio::time::{Instant, sleep, timeout_at};
 use toolyard_core::{
     CallContext, CallRecord, Caller, ErrorKind, ExtendableDeadline, History, OutputMeta, SourceId,
-    ToolCallRequest, ToolError, ToolOutput,
+    SourceSignal, ToolCallRequest, ToolError, ToolOutput,
 };
 
 use crate::{
@@ -46,6 +46,8 @@ pub(crate) struct Call<'a> {
     /// Set while a tool with side effects runs, so that an interrupted caller knows of a possible effect.
     pub(crate) pending_effect: Option<&'a PendingEffect>,
     pub(crate) caller: Option<&'a Arc<dyn Caller>>,
+    /// Failures of one caller do not stop the calls of another.
+    pub(crate) caller_name: &'a Arc<str>,
     /// Restricts the candidates, if set.
     pub(crate) profile: Option<&'a Profile>,
     /// Set for journaled calls only.
@@ -162,7 +164,7 @@ impl Call<'_> {
         attempt: u32,
         started: Instant,
     ) -> Result<ToolOutput, ToolError> {
-        let permit = candidate.health.breaker.admit(started).map_err(circuit_open_error)?;
+        let permit = candidate.health.breaker.admit(started, self.caller_name).map_err(circuit_open_error)?;
         let limit = candidate.concurrency_limit();
         let exclusive = candidate.source.info.exclusive && !candidate.hints.read_only;
         let slot = match limit.try_acquire(exclusive) {
@@ -252,9 +254,10 @@ impl Call<'_> {
         outcome: &Result<ToolOutput, ToolError>,
         elapsed: Duration,
     ) {
-        match outcome {
-            Err(error) if error.is_source_fault() => permit.failed(Instant::now()),
-            _ => permit.succeeded(),
+        match outcome.as_ref().map_or_else(ToolError::source_signal, |_| SourceSignal::Healthy) {
+            SourceSignal::Healthy => permit.succeeded(),
+            SourceSignal::Faulty => permit.failed(Instant::now(), self.caller_name),
+            SourceSignal::Unknown => drop(permit),
         }
         if let Err(error) = outcome {
             log_failure(candidate, error);

@@ -177,6 +177,13 @@ impl Registry {
         registration
     }
 
+    /// Closes the circuit breaker of a source that reported that it is ready.
+    pub fn report_ready(&self, source: &SourceId) {
+        if let Some(entry) = self.current.load().sources.get(source) {
+            entry.source.state.shared.breaker.close();
+        }
+    }
+
     /// Removes a source; returns whether it existed.
     pub fn remove(&self, source: &SourceId) -> bool {
         let _write_lock = self.write_lock.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,5 @@
-//! Circuit breaker: stops calls to a source after consecutive failures.
+//! Circuit breaker: stops calls to a source after consecutive failures. While only calls of one caller failed, it stops
+//! the calls of that caller: the others may be calling something that works.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -28,7 +29,8 @@ impl Default for BreakerSettings {
         Self {
             failure_threshold: 5,
             initial_open_time: Duration::from_secs(2),
-            max_open_time: Duration::from_secs(30),
+            // Short, so that a source is used again soon after its return: a probe is only one call.
+            max_open_time: Duration::from_secs(4),
         }
     }
 }
@@ -66,14 +68,55 @@ pub(crate) struct Breaker {
     settings: BreakerSettings,
     source: SourceId,
     tool: Option<Arc<str>>,
-    circuit: Mutex<CircuitState>,
+    circuit: Mutex<Circuit>,
+}
+
+#[derive(Debug)]
+struct Circuit {
+    state: CircuitState,
+    /// How often the source responded or reported that it is ready.
+    responses: u64,
+    failed_callers: FailedCallers,
+}
+
+/// Whose calls failed since the source responded last.
+#[derive(Debug)]
+enum FailedCallers {
+    None,
+    One(Arc<str>),
+    Several,
+}
+
+impl FailedCallers {
+    fn add(&mut self, caller: &str) {
+        match self {
+            Self::None => *self = Self::One(caller.into()),
+            Self::One(known) if **known != *caller => *self = Self::Several,
+            Self::One(_) | Self::Several => {}
+        }
+    }
+
+    fn is_only_another(&self, caller: &str) -> bool {
+        matches!(self, Self::One(known) if **known != *caller)
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
 enum CircuitState {
-    Closed { failures: u32 },
-    Open { until: Instant, failed_probes: u32 },
-    Probing { failed_probes: u32 },
+    Closed {
+        failures: u32,
+    },
+    Open {
+        until: Instant,
+        failed_probes: u32,
+        /// The last probe ended without an outcome.
+        is_half_open: bool,
+    },
+    /// A probe is running. Another one may start at `next_probe_at`, because the first may wait for a response that was lost.
+    Probing {
+        failed_probes: u32,
+        next_probe_at: Instant,
+    },
 }
 
 /// Permission for one call. Dropping it without an outcome, as when a race is lost, counts as neither success nor failure.
@@ -82,41 +125,55 @@ pub(crate) struct Permit {
     breaker: Arc<Breaker>,
     is_probe: bool,
     is_settled: bool,
+    /// The responses of the source before this call.
+    responses_before: u64,
 }
 
 impl Breaker {
     pub(crate) fn new(settings: BreakerSettings, source: SourceId, tool: Option<Arc<str>>) -> Self {
-        Self { settings, source, tool, circuit: Mutex::new(CircuitState::Closed { failures: 0 }) }
+        let circuit = Circuit {
+            state: CircuitState::Closed { failures: 0 },
+            responses: 0,
+            failed_callers: FailedCallers::None,
+        };
+        Self { settings, source, tool, circuit: Mutex::new(circuit) }
     }
 
     /// A permit, or the time until the next probe; zero while a probe is running.
-    pub(crate) fn admit(self: &Arc<Self>, now: Instant) -> Result<Permit, Duration> {
+    pub(crate) fn admit(self: &Arc<Self>, now: Instant, caller: &str) -> Result<Permit, Duration> {
         let mut circuit = self.lock();
-        let is_probe = match *circuit {
+        let before = circuit.state;
+        let is_probe = match before {
             CircuitState::Closed { .. } => false,
-            CircuitState::Open { until, failed_probes } if until <= now => {
-                *circuit = CircuitState::Probing { failed_probes };
+            _ if circuit.failed_callers.is_only_another(caller) => false,
+            CircuitState::Open { until: probe_at, failed_probes, .. }
+            | CircuitState::Probing { next_probe_at: probe_at, failed_probes }
+                if probe_at <= now =>
+            {
+                let next_probe_at = now + self.open_time(failed_probes);
+                circuit.state = CircuitState::Probing { failed_probes, next_probe_at };
                 true
             }
             CircuitState::Open { until, .. } => return Err(until - now),
             CircuitState::Probing { .. } => return Err(Duration::ZERO),
         };
+        let responses_before = circuit.responses;
         drop(circuit);
-        if is_probe {
+        if is_probe && matches!(before, CircuitState::Open { is_half_open: false, .. }) {
             self.log_recovery("half_open", "circuit half-open: one call may probe");
         }
-        Ok(Permit { breaker: Arc::clone(self), is_probe, is_settled: false })
+        Ok(Permit { breaker: Arc::clone(self), is_probe, is_settled: false, responses_before })
     }
 
     pub(crate) fn state(&self, now: Instant) -> BreakerState {
-        match *self.lock() {
+        match self.lock().state {
             CircuitState::Closed { .. } => BreakerState::Closed,
             CircuitState::Open { until, .. } if until > now => BreakerState::Open { retry_in: until - now },
             CircuitState::Open { .. } | CircuitState::Probing { .. } => BreakerState::HalfOpen,
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, CircuitState> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Circuit> {
         // The state is a plain value that a panic cannot leave half-written.
         self.circuit.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -129,29 +186,43 @@ impl Breaker {
             .min(MAX_OPEN_TIME)
     }
 
-    fn succeeded(&self) {
-        let before = std::mem::replace(&mut *self.lock(), CircuitState::Closed { failures: 0 });
+    /// The source responded or reported that it is ready: calls pass, and calls that started before do not count against it.
+    pub(crate) fn close(&self) {
+        let before = {
+            let mut circuit = self.lock();
+            circuit.responses = circuit.responses.wrapping_add(1);
+            circuit.failed_callers = FailedCallers::None;
+            std::mem::replace(&mut circuit.state, CircuitState::Closed { failures: 0 })
+        };
         if !matches!(before, CircuitState::Closed { .. }) {
             self.log_recovery("closed", "circuit closed: calls pass again");
         }
     }
 
-    fn failed(&self, now: Instant, is_probe: bool) {
+    fn failed(&self, now: Instant, caller: &str, is_probe: bool, responses_before: u64) {
         let mut circuit = self.lock();
-        let before = *circuit;
+        if circuit.responses != responses_before {
+            // The source responded to another call meanwhile, so only this one failed.
+            return;
+        }
+        circuit.failed_callers.add(caller);
+        let before = circuit.state;
         let next = match before {
-            CircuitState::Closed { failures } if failures + 1 >= self.settings.failure_threshold => {
-                CircuitState::Open { until: now + self.open_time(0), failed_probes: 0 }
+            CircuitState::Closed { failures }
+                if failures.saturating_add(1) >= self.settings.failure_threshold =>
+            {
+                CircuitState::Open { until: now + self.open_time(0), failed_probes: 0, is_half_open: false }
             }
             CircuitState::Closed { failures } => CircuitState::Closed { failures: failures + 1 },
-            CircuitState::Probing { failed_probes } if is_probe => CircuitState::Open {
+            CircuitState::Probing { failed_probes, .. } if is_probe => CircuitState::Open {
                 until: now + self.open_time(failed_probes + 1),
                 failed_probes: failed_probes + 1,
+                is_half_open: false,
             },
             // A call that started before the circuit opened does not change it.
             unchanged @ (CircuitState::Open { .. } | CircuitState::Probing { .. }) => unchanged,
         };
-        *circuit = next;
+        circuit.state = next;
         drop(circuit);
         if let (
             CircuitState::Closed { .. } | CircuitState::Probing { .. },
@@ -174,13 +245,13 @@ impl Permit {
     /// The source responded.
     pub(crate) fn succeeded(mut self) {
         self.is_settled = true;
-        self.breaker.succeeded();
+        self.breaker.close();
     }
 
-    /// The source failed.
-    pub(crate) fn failed(mut self, now: Instant) {
+    /// The source failed at a call of this caller.
+    pub(crate) fn failed(mut self, now: Instant, caller: &str) {
         self.is_settled = true;
-        self.breaker.failed(now, self.is_probe);
+        self.breaker.failed(now, caller, self.is_probe, self.responses_before);
     }
 }
 
@@ -188,9 +259,10 @@ impl Drop for Permit {
     fn drop(&mut self) {
         if self.is_probe && !self.is_settled {
             let mut circuit = self.breaker.lock();
-            if let CircuitState::Probing { failed_probes } = *circuit {
-                // The probe was cancelled: the next call may probe immediately.
-                *circuit = CircuitState::Open { until: Instant::now(), failed_probes };
+            if let CircuitState::Probing { failed_probes, .. } = circuit.state {
+                // The probe was cancelled, or it did not reach the source: the next call may probe immediately.
+                circuit.state =
+                    CircuitState::Open { until: Instant::now(), failed_probes, is_half_open: true };
             }
         }
     }
