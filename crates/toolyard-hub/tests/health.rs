@@ -179,3 +179,20 @@ async fn the_failure_threshold_is_a_setting() {
     let _ = call(&hub, "a").await;
     assert_ne!(hub.sources()[0].breaker, BreakerState::Closed);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_waits_as_long_as_the_source_asks() {
+    let hub = ToolHub::default();
+    let busy = ToolError::new(ErrorKind::Unavailable, "the server responded with HTTP status 429")
+        .with_source_signal(SourceSignal::Healthy)
+        .with_retry_after(Duration::from_secs(7));
+    let spec = toolyard_core::ToolSpec::new("a", "").with_hints(toolyard_core::ToolHints::READ_ONLY);
+    let source = SourceInfo::new("server", toolyard_core::SourceKind::Mcp).trusted(true);
+    hub.register(source, vec![Arc::new(FailingTool(spec, busy))]);
+    let started = tokio::time::Instant::now();
+    let error = hub.execute(&request("a"), &CallOptions::default()).await.unwrap_err();
+    assert_eq!((error.attempts(), started.elapsed().as_secs()), (3, 14));
+    let options = CallOptions::default().with_timeout(Duration::from_secs(5));
+    let error = hub.execute(&request("a"), &options).await.unwrap_err();
+    assert_eq!((error.attempts(), error.retry_after()), (1, Some(Duration::from_secs(7))));
+}

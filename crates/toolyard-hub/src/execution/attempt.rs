@@ -34,6 +34,9 @@ const MAX_CALL_DURATION: Duration = Duration::from_secs(600);
 /// Time allowed for processing an output that arrived shortly before or after the deadline.
 const OUTPUT_PROCESSING_GRACE: Duration = Duration::from_secs(5);
 
+/// Longer delays that a source asks for are shortened to this, so that adding them to an `Instant` cannot overflow.
+const MAX_RETRY_AFTER: Duration = Duration::from_hours(24);
+
 /// State shared by all attempts of one call.
 pub(crate) struct Call<'a> {
     pub(crate) request: &'a ToolCallRequest,
@@ -94,6 +97,8 @@ impl Call<'_> {
             // An earlier attempt may have had an effect, even if the last error rules one out.
             had_no_effect &= failure.had_no_effect;
             let backoff = self.retry.backoff_after(attempt, fastrand::f64());
+            let retry_after = failure.error.retry_after().unwrap_or_default().min(MAX_RETRY_AFTER);
+            let backoff = backoff.max(retry_after);
             if let Err(reason) = self.may_retry(candidate, &failure.error, attempt, backoff) {
                 self.log_decision("retry", None, || {
                     (candidate.source_id().to_string(), format!("no: {reason}"))
