@@ -123,6 +123,45 @@ async fn an_exclusive_native_source_is_still_written_to_by_one_call_at_a_time() 
     assert_eq!(call_log.max_running.load(std::sync::atomic::Ordering::SeqCst), 1);
 }
 
+/// Lets one caller make 1,024 calls of `hog_tool` and returns how long a call of `tool` by another caller takes.
+async fn call_beside_a_hog(hub: &Arc<ToolHub>, hog_tool: &'static str, tool: &str) -> Duration {
+    let options =
+        |caller: &str| CallOptions::for_caller(caller.into()).with_timeout(Duration::from_secs(300));
+    let hog_options = options("hog");
+    let hog: Vec<_> = (0..1_024)
+        .map(|_| {
+            let (hub, options) = (Arc::clone(hub), hog_options.clone());
+            tokio::spawn(async move { drop(hub.execute(&request(hog_tool), &options).await) })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    let started = tokio::time::Instant::now();
+    hub.execute(&request(tool), &options("victim")).await.unwrap();
+    let elapsed = started.elapsed();
+    hog.iter().for_each(tokio::task::JoinHandle::abort);
+    elapsed
+}
+
+#[tokio::test(start_paused = true)]
+async fn slow_calls_of_one_caller_do_not_delay_another_caller() {
+    let hub = Arc::new(ToolHub::default());
+    register(
+        &hub,
+        &[test_tool("slow", "server").with_delay_ms(20_000), test_tool("quick", "server").with_delay_ms(100)],
+    );
+    let elapsed = call_beside_a_hog(&hub, "slow", "quick").await;
+    assert!(elapsed <= Duration::from_millis(200), "{elapsed:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn writes_of_one_caller_to_an_exclusive_source_delay_another_caller_by_one_write() {
+    let hub = Arc::new(ToolHub::default());
+    let writer = |tool: &str| test_tool(tool, "server").with_delay_ms(100).writes().exclusive();
+    register(&hub, &[writer("one"), writer("two")]);
+    let elapsed = call_beside_a_hog(&hub, "one", "two").await;
+    assert!(elapsed <= Duration::from_millis(200), "{elapsed:?}");
+}
+
 /// A tool that fails with the same error at every call.
 struct FailingTool(toolyard_core::ToolSpec, ToolError);
 

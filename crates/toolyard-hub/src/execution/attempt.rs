@@ -49,7 +49,7 @@ pub(crate) struct Call<'a> {
     /// Set while a tool with side effects runs, so that an interrupted caller knows of a possible effect.
     pub(crate) pending_effect: Option<&'a PendingEffect>,
     pub(crate) caller: Option<&'a Arc<dyn Caller>>,
-    /// Failures of one caller do not stop the calls of another.
+    /// Callers share the slots of a source fairly, and failures of one do not stop the calls of another.
     pub(crate) caller_name: &'a Arc<str>,
     /// Restricts the candidates, if set.
     pub(crate) profile: Option<&'a Profile>,
@@ -172,9 +172,9 @@ impl Call<'_> {
         let permit = candidate.health.breaker.admit(started, self.caller_name).map_err(circuit_open_error)?;
         let limit = candidate.concurrency_limit();
         let exclusive = candidate.source.info.exclusive && !candidate.hints.read_only;
-        let slot = match limit.try_acquire(exclusive) {
+        let slot = match limit.try_acquire(self.caller_name, exclusive) {
             Some(slot) => Some(slot),
-            None => timeout_at(self.deadline, limit.acquire(exclusive)).await.ok().flatten(),
+            None => timeout_at(self.deadline, limit.acquire(self.caller_name, exclusive)).await.ok(),
         };
         if slot.is_none() || Instant::now() >= self.deadline {
             let message = "the deadline passed before the tool could be called";

@@ -28,7 +28,9 @@ pub struct CallOptions {
     pub decision_log: Option<Arc<DecisionLog>>,
     /// Tells whether a call with side effects is running.
     pub pending_effect: Option<Arc<PendingEffect>>,
-    /// Caller name in the audit log.
+    /// The caller: its name in the audit log, and the one whose calls share the slots of a source fairly with those of
+    /// others. For an MCP client this is the name that the client claims, until callers are authenticated: clients of one
+    /// name share one share, and a client that varies its name gets more than one.
     pub caller_name: Arc<str>,
     /// The user's request for which the tool is called (a question or a plan step); stored for search if the call succeeds.
     pub user_request: Option<Arc<str>>,

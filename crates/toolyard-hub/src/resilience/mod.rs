@@ -2,5 +2,6 @@
 
 pub(crate) mod breaker;
 pub(crate) mod concurrency_limit;
+pub(crate) mod fair_queue;
 pub(crate) mod health;
 pub(crate) mod retry;
