@@ -8,8 +8,8 @@ use std::{
 
 use tokio::time::{Instant, timeout_at};
 use toolyard_core::{
-    BoxFuture, CallContext, ErrorKind, NameClaim, SourceId, SourceInfo, SourceKind, Tool, ToolCallRequest,
-    ToolError, ToolOutput, ToolSpec,
+    BoxFuture, CallContext, ErrorKind, NameClaim, SourceId, SourceInfo, SourceKind, SourceSignal, Tool,
+    ToolCallRequest, ToolError, ToolOutput, ToolSpec,
 };
 use toolyard_mcp::{
     CallResult,
@@ -83,7 +83,9 @@ impl McpTool {
             Ok(session) => session.map_err(|error| unavailable(&error, id))?,
             Err(_elapsed) => {
                 let message = "the server is still starting; nothing was sent";
-                let error = ToolError::new(ErrorKind::Unavailable, message);
+                // The caller gave up; whether the start succeeds is not known yet.
+                let error =
+                    ToolError::new(ErrorKind::Unavailable, message).with_source_signal(SourceSignal::Unknown);
                 return Err(error.with_hint("raise the limit with --timeout").on_source(id));
             }
         };
@@ -108,7 +110,23 @@ fn unavailable(error: &ConnectError, server: &SourceId) -> ToolError {
         }
         _ => format!("try `toolyard servers test {server}` · logs: toolyard servers logs {server}"),
     };
-    ToolError::new(ErrorKind::Unavailable, error.to_string()).with_hint(hint).on_source(server)
+    ToolError::new(ErrorKind::Unavailable, error.to_string())
+        .with_hint(hint)
+        .with_source_signal(connect_signal(error))
+        .on_source(server)
+}
+
+/// A call that is refused while the server waits for its next start says nothing new: if such calls counted against the
+/// source, its circuit breaker would stay open after the server has returned.
+fn connect_signal(error: &ConnectError) -> SourceSignal {
+    match error {
+        ConnectError::TemporarilyUnavailable { .. }
+        | ConnectError::Configuration(_)
+        | ConnectError::NotConfigured
+        | ConnectError::Disabled
+        | ConnectError::Cancelled => SourceSignal::Unknown,
+        _ => SourceSignal::Faulty,
+    }
 }
 
 impl Tool for McpTool {
@@ -149,5 +167,27 @@ impl ManagedServer {
             quarantined.retain(|notice| self.config.tools.allows(&notice.tool));
             self.host.registrar.replace_with_quarantined(source, tools, quarantined);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_refused_before_the_next_start_does_not_count_against_the_server() {
+        let waiting = ConnectError::TemporarilyUnavailable {
+            reason: "cannot reach the server".to_owned(),
+            retry_in: Duration::from_secs(3),
+        };
+        for error in [waiting, ConnectError::Cancelled, ConnectError::Disabled, ConnectError::NotConfigured] {
+            let error = unavailable(&error, &"excel".into());
+            assert_eq!(
+                (error.kind(), error.source_signal()),
+                (ErrorKind::Unavailable, SourceSignal::Unknown)
+            );
+        }
+        let failed = ConnectError::TimedOut { after: Duration::from_secs(1), stderr: String::new() };
+        assert!(unavailable(&failed, &"excel".into()).is_source_fault());
     }
 }

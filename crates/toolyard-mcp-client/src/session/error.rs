@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use toolyard_core::{ErrorKind, RawToolError, SourceId, ToolError};
+use toolyard_core::{ErrorKind, RawToolError, SourceId, SourceSignal, ToolError};
 use toolyard_mcp::{RpcError, WireError};
 
 use crate::transport::error::TransportError;
@@ -70,6 +70,27 @@ impl RequestError {
         matches!(self, Self::Transport(TransportError::SessionExpired))
     }
 
+    /// How long the server asks to wait before another request.
+    fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Transport(error) | Self::Interrupted(error) => error.retry_after(),
+            _ => None,
+        }
+    }
+
+    /// What the failure says about the server as a whole.
+    fn source_signal(&self) -> SourceSignal {
+        match self {
+            Self::Transport(error) | Self::Interrupted(error) => error.source_signal(),
+            Self::IdleTimeout(_) => SourceSignal::Faulty,
+            Self::Rpc(_)
+            | Self::Malformed(_)
+            | Self::TooManyInputRounds(_)
+            | Self::CannotResume
+            | Self::InputUnavailable(_) => SourceSignal::Healthy,
+        }
+    }
+
     /// The error of a tool call to `server`.
     pub fn into_tool_error(self, server: &SourceId) -> ToolError {
         let logs = format!("logs: toolyard servers logs {server}");
@@ -105,13 +126,71 @@ impl RequestError {
                 ToolError::failed(self.to_string()).with_retryable(false)
             }
         };
-        error.on_source(server)
+        let error = match self.retry_after() {
+            Some(delay) => error
+                .with_hint(format!("the server asks to retry in {} s", delay.as_secs_f64().ceil()))
+                .with_retry_after(delay),
+            None => error,
+        };
+        error.with_source_signal(self.source_signal()).on_source(server)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn status(status: u16, retry_after: Option<Duration>) -> RequestError {
+        let (error, excerpt, challenge) = (None, None, None);
+        RequestError::Transport(TransportError::Status { status, error, excerpt, challenge, retry_after })
+    }
+
+    #[test]
+    fn a_response_to_one_request_does_not_count_against_the_server() {
+        let too_long = || WireError::TooLong { what: "a response", limit: 1 };
+        let one_request = [
+            RequestError::Transport(TransportError::Wire(too_long())),
+            RequestError::Transport(TransportError::TooManyRequests(1_024)),
+            RequestError::Transport(TransportError::Closed),
+            RequestError::Transport(TransportError::UnexpectedResponse("text/html".to_owned())),
+            RequestError::Malformed(too_long()),
+            RequestError::TooManyInputRounds(9),
+            RequestError::InputUnavailable("nobody is there".to_owned()),
+        ];
+        let statuses = (400..=501).map(|code| status(code, None));
+        for error in one_request.into_iter().chain(statuses) {
+            let text = error.to_string();
+            assert!(!error.into_tool_error(&"excel".into()).is_source_fault(), "{text}");
+        }
+        let whole_server = [
+            RequestError::Transport(TransportError::Unreachable("refused".to_owned())),
+            RequestError::Transport(TransportError::ConnectionLost("reset".to_owned())),
+            RequestError::Interrupted(TransportError::ConnectionLost("reset".to_owned())),
+            RequestError::IdleTimeout(Duration::from_secs(1)),
+            status(502, None),
+            status(503, None),
+            status(504, None),
+        ];
+        for error in whole_server {
+            let text = error.to_string();
+            assert!(error.into_tool_error(&"excel".into()).is_source_fault(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_rate_limit_keeps_the_delay_that_the_server_asks_for() {
+        let error = status(429, Some(Duration::from_secs(7))).into_tool_error(&"excel".into());
+        assert!(error.hint().unwrap().ends_with("the server asks to retry in 7 s"), "{:?}", error.hint());
+        assert_eq!(
+            (error.kind(), error.retry_after()),
+            (ErrorKind::Unavailable, Some(Duration::from_secs(7)))
+        );
+        assert!(error.retryable() && !error.is_source_fault());
+        assert_eq!(status(429, None).into_tool_error(&"excel".into()).retry_after(), None);
+        let overloaded = status(503, Some(Duration::from_millis(1_500))).into_tool_error(&"excel".into());
+        assert!(overloaded.hint().unwrap().ends_with("the server asks to retry in 2 s"));
+        assert!(overloaded.kind() == ErrorKind::ResponseLost && overloaded.is_source_fault());
+    }
 
     #[test]
     fn an_interrupted_call_is_never_taken_for_not_sent() {

@@ -1,5 +1,8 @@
 //! Why a message was not delivered, or its response did not arrive.
 
+use std::time::Duration;
+
+use toolyard_core::SourceSignal;
 use toolyard_mcp::{RpcError, WireError};
 
 /// Why a message was not delivered, or its response did not arrive.
@@ -37,6 +40,8 @@ pub enum TransportError {
         excerpt: Option<String>,
         /// The header `WWW-Authenticate`.
         challenge: Option<String>,
+        /// How long the header `Retry-After` asks to wait.
+        retry_after: Option<Duration>,
     },
     /// A redirect that is not followed.
     #[error("the server redirects to {0}, which is not followed")]
@@ -66,6 +71,32 @@ impl TransportError {
             | Self::CrossOriginEndpoint(_) => true,
             Self::Status { status, .. } => matches!(status, 401 | 403 | 404 | 405 | 406 | 415 | 429),
             _ => false,
+        }
+    }
+
+    /// How long the server asks to wait before another request.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Status { status: 429 | 503, retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+
+    /// What the failure says about the server as a whole. A response to one request, even an HTTP error, an oversized or an
+    /// invalid one, shows that the server responds; only the statuses of gateways say that it does not.
+    pub fn source_signal(&self) -> SourceSignal {
+        match self {
+            Self::Unreachable(_)
+            | Self::Exited { .. }
+            | Self::ConnectionLost(_)
+            | Self::Status { status: 502..=504, .. } => SourceSignal::Faulty,
+            Self::Status { .. }
+            | Self::Wire(_)
+            | Self::Redirect(_)
+            | Self::UnexpectedResponse(_)
+            | Self::SessionExpired
+            | Self::CrossOriginEndpoint(_) => SourceSignal::Healthy,
+            Self::Closed | Self::TooManyRequests(_) => SourceSignal::Unknown,
         }
     }
 }

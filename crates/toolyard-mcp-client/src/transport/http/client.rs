@@ -7,12 +7,13 @@ use std::{
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use bytes::Bytes;
+use jiff::Timestamp;
 use percent_encoding::percent_decode;
 use reqwest::{
     Client, Method, StatusCode,
     header::{
         ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION,
-        WWW_AUTHENTICATE,
+        RETRY_AFTER, WWW_AUTHENTICATE,
     },
     redirect::Policy,
 };
@@ -36,6 +37,8 @@ use crate::{
 };
 
 const MAX_REDIRECTS: usize = 3;
+/// Longer delays in the header `Retry-After` are shortened to this.
+const MAX_RETRY_AFTER: Duration = Duration::from_hours(24);
 /// How long the body of an error status is awaited.
 const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -210,7 +213,7 @@ impl HttpClient {
         let outcome = authorizer.handle_challenge(token, status, challenge.as_deref()).await;
         outcome.map_err(|error| {
             let excerpt = Some(sanitize_line(&error.to_string()));
-            TransportError::Status { status, error: None, excerpt, challenge }
+            TransportError::Status { status, error: None, excerpt, challenge, retry_after: None }
         })
     }
 
@@ -218,6 +221,7 @@ impl HttpClient {
     async fn status_error(&self, mut response: HttpResponse) -> TransportError {
         let status = response.status().as_u16();
         let challenge = challenge(response.headers());
+        let retry_after = retry_after(response.headers(), Timestamp::now());
         let mut body = Vec::new();
         if !response.headers().contains_key(CONTENT_ENCODING) {
             // What arrives in time is enough.
@@ -238,7 +242,7 @@ impl HttpClient {
         let error = rpc_error(body, &self.limits);
         let excerpt = sanitize_line(&error.as_ref().map_or(page, ToString::to_string));
         let excerpt = Some(excerpt).filter(|text| !text.is_empty());
-        TransportError::Status { status, error, excerpt, challenge }
+        TransportError::Status { status, error, excerpt, challenge, retry_after }
     }
 
     /// Reads a whole body, up to the limit of a message.
@@ -320,6 +324,20 @@ fn challenge(headers: &HeaderMap) -> Option<String> {
     (!all.is_empty()).then(|| all.join(", "))
 }
 
+/// The delay that the header `Retry-After` asks for, in seconds or as a date. An invalid value asks for none.
+fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    let delay = match text.parse::<u64>() {
+        Ok(seconds) => Duration::from_secs(seconds),
+        Err(_) => {
+            let date = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()?;
+            // A date in the past asks for no delay.
+            Duration::try_from(now.until(date).ok()?).unwrap_or_default()
+        }
+    };
+    Some(delay.min(MAX_RETRY_AFTER))
+}
+
 /// The target of a redirect, if it keeps the method and the origin.
 fn redirect_url(from: &Url, response: &HttpResponse, redirects: usize) -> Result<Url, TransportError> {
     let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
@@ -350,4 +368,35 @@ fn rpc_error(body: String, limits: &WireLimits) -> Option<RpcError> {
 
 fn header_text(value: &HeaderValue) -> String {
     sanitize_line(&String::from_utf8_lossy(value.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn parsed(text: &str) -> Option<Duration> {
+        let headers = HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_str(text).ok()?)]);
+        let now: Timestamp = "2026-07-28T12:00:00Z".parse().unwrap();
+        retry_after(&headers, now)
+    }
+
+    #[test]
+    fn retry_after_holds_seconds_or_a_date() {
+        assert_eq!(parsed("7"), Some(Duration::from_secs(7)));
+        assert_eq!(parsed("Tue, 28 Jul 2026 12:00:30 GMT"), Some(Duration::from_secs(30)));
+        assert_eq!(parsed("Tue, 28 Jul 2026 11:00:00 GMT"), Some(Duration::ZERO));
+        assert_eq!(parsed("18446744073709551615"), Some(MAX_RETRY_AFTER));
+        for invalid in ["", "-1", "soon", "1e9", "99999999999999999999999"] {
+            assert_eq!(parsed(invalid), None, "{invalid}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_retry_after_is_bounded(text in prop_oneof![".*", "[0-9]{1,20}"]) {
+            prop_assert!(parsed(&text).is_none_or(|delay| delay <= MAX_RETRY_AFTER));
+        }
+    }
 }

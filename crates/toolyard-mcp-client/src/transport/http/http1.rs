@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use bytes::{Buf as _, BytesMut};
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, StatusCode,
-    header::{CONTENT_ENCODING, CONTENT_TYPE, LOCATION, WWW_AUTHENTICATE},
+    header::{CONTENT_ENCODING, CONTENT_TYPE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE},
 };
 use httparse::{ParserConfig, Status};
 use url::{Position, Url};
@@ -18,8 +18,8 @@ const MAX_HEADERS: usize = 100;
 /// Chunk extensions and trailers of one body, together.
 const MAX_CHUNK_OVERHEAD_BYTES: usize = 16 << 10;
 /// The response headers that this crate reads, besides those about the length.
-static KEPT_HEADERS: [HeaderName; 6] =
-    [CONTENT_TYPE, SESSION_ID, CONTENT_ENCODING, LOCATION, WWW_AUTHENTICATE, DPOP_NONCE];
+static KEPT_HEADERS: [HeaderName; 7] =
+    [CONTENT_TYPE, SESSION_ID, CONTENT_ENCODING, LOCATION, WWW_AUTHENTICATE, RETRY_AFTER, DPOP_NONCE];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Http1Error {
