@@ -11,9 +11,16 @@ use crate::lifecycle::connect_error::ConnectError;
 
 /// The delay after the first failure, doubled after each further one.
 const MIN_RETRY_DELAY: Duration = Duration::from_secs(1);
-const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
-/// A server that ran for this long may be started again at once.
+/// The longest delay while the server is in use, so that it is used again soon after its return.
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(4);
+/// The longest delay while nobody calls the server.
+const MAX_UNUSED_RETRY_DELAY: Duration = Duration::from_secs(60);
+/// A server that was called within this time is in use.
+const IN_USE_WINDOW: Duration = Duration::from_secs(15);
+/// A server that was called and ran for this long may be started again at once.
 const STABLE_AFTER: Duration = Duration::from_secs(5);
+/// The same for a server that nobody called while it ran.
+const UNUSED_STABLE_AFTER: Duration = Duration::from_secs(600);
 /// A server that nobody used for this long is not reconnected any more; the next call starts it.
 const RECONNECT_WINDOW: Duration = Duration::from_secs(600);
 
@@ -52,7 +59,7 @@ pub enum ServerState {
         reason: String,
         /// How often in a row.
         failures: u32,
-        /// When it is started again; calls before that fail at once.
+        /// From when on a call starts it again; calls before that fail at once.
         retry_at: Instant,
     },
 }
@@ -149,16 +156,34 @@ pub(super) struct Lifecycle<S> {
     has_known_tools: bool,
     has_reconnect_task: bool,
     failures: u32,
+    /// The last use of a session, or its start; decides when an idle server is stopped.
     last_used: Instant,
+    /// When somebody asked for a session last; a reconnect does not count.
+    last_called: Instant,
+    /// Whether somebody asked for the current session, or for the last one.
+    was_called: bool,
 }
 
 #[derive(Debug)]
 enum Phase<S> {
     Stopped,
-    Starting { since: Instant, start: Start<S>, problem: Option<String> },
-    Running { since: Instant, session: Arc<S>, problem: Option<String> },
+    Starting {
+        since: Instant,
+        start: Start<S>,
+        problem: Option<String>,
+    },
+    Running {
+        since: Instant,
+        session: Arc<S>,
+        problem: Option<String>,
+    },
     Stopping,
-    Down { reason: String, retry_at: Instant },
+    /// A call may start the server again at `retry_at`; if nobody calls it, it is reconnected at `unused_retry_at`.
+    Down {
+        reason: String,
+        retry_at: Instant,
+        unused_retry_at: Instant,
+    },
 }
 
 impl<S> Lifecycle<S> {
@@ -171,6 +196,8 @@ impl<S> Lifecycle<S> {
             has_reconnect_task: false,
             failures: 0,
             last_used: now,
+            last_called: now,
+            was_called: false,
         }
     }
 
@@ -185,7 +212,7 @@ impl<S> Lifecycle<S> {
                 ServerState::Degraded { since: *since, reason: reason.clone() }
             }
             Phase::Stopping => ServerState::Stopping,
-            Phase::Down { reason, retry_at } => {
+            Phase::Down { reason, retry_at, .. } => {
                 ServerState::Down { reason: reason.clone(), failures: self.failures, retry_at: *retry_at }
             }
         }
@@ -221,6 +248,7 @@ impl<S> Lifecycle<S> {
 
     pub(super) fn touch(&mut self, now: Instant) {
         self.last_used = now;
+        self.last_called = now;
     }
 
     /// The running session if it `is_open`, the start that is under way, or a new start.
@@ -235,6 +263,7 @@ impl<S> Lifecycle<S> {
         }
         if reason != StartReason::Reconnect {
             self.touch(now);
+            self.was_called = true;
         }
         match &self.phase {
             Phase::Running { session, .. } if is_open(session) => {
@@ -243,6 +272,7 @@ impl<S> Lifecycle<S> {
             Phase::Starting { start, .. } => return Ok(SessionAccess::Pending(start.clone())),
             _ => self.check_start(reason, now)?,
         }
+        self.was_called = reason != StartReason::Reconnect;
         let (start, sender) = Start::new();
         let starting = Phase::Starting { since: now, start: start.clone(), problem: None };
         let replaced = match std::mem::replace(&mut self.phase, starting) {
@@ -255,7 +285,9 @@ impl<S> Lifecycle<S> {
     fn check_start(&self, reason: StartReason, now: Instant) -> Result<(), ConnectError> {
         match &self.phase {
             _ if !self.is_enabled => Err(ConnectError::Disabled),
-            Phase::Down { reason: failure, retry_at } if reason == StartReason::Call && *retry_at > now => {
+            Phase::Down { reason: failure, retry_at, .. }
+                if reason == StartReason::Call && *retry_at > now =>
+            {
                 Err(ConnectError::TemporarilyUnavailable {
                     reason: failure.clone(),
                     retry_in: *retry_at - now,
@@ -278,8 +310,8 @@ impl<S> Lifecycle<S> {
         {
             let (session, problem) = (Arc::clone(session), problem.take());
             self.phase = Phase::Running { since: now, session, problem };
-            // However long the start took, the session is about to be used.
-            self.touch(now);
+            // However long the start took, the session is about to be used. A reconnect does not count as a call.
+            self.last_used = now;
         }
         is_current
     }
@@ -311,12 +343,19 @@ impl<S> Lifecycle<S> {
         is_current
     }
 
-    /// A server that ran for a while may be started again at once; each further failure doubles the delay.
+    /// A server that ran for a while may be started again at once; each further failure doubles the delay. A server that
+    /// nobody called must have run for longer: otherwise one that exits again and again would be restarted without a delay.
     fn set_down(&mut self, reason: &str, now: Instant, jitter: f64) {
-        let was_stable = matches!(self.phase, Phase::Running { since, .. } if now - since >= STABLE_AFTER);
+        let stable_after = if self.was_called { STABLE_AFTER } else { UNUSED_STABLE_AFTER };
+        let was_stable = matches!(self.phase, Phase::Running { since, .. } if now - since >= stable_after);
         self.failures = if was_stable { 0 } else { self.failures.saturating_add(1) };
-        let retry_at = if was_stable { now } else { now + retry_delay(self.failures, jitter) };
-        self.phase = Phase::Down { reason: reason.to_owned(), retry_at };
+        let delay_up_to = |max_delay| match was_stable {
+            true => Duration::ZERO,
+            false => retry_delay(self.failures, max_delay, jitter),
+        };
+        let (retry_at, unused_retry_at) =
+            (now + delay_up_to(MAX_RETRY_DELAY), now + delay_up_to(MAX_UNUSED_RETRY_DELAY));
+        self.phase = Phase::Down { reason: reason.to_owned(), retry_at, unused_retry_at };
     }
 
     /// The session expired without a failure: the next call starts a new one at once. Returns false if it is not the
@@ -373,11 +412,13 @@ impl<S> Lifecycle<S> {
     /// When the reconnect task starts the server again; none if the task must end. A server that nobody uses is stopped
     /// instead, unless reconnects are `unlimited`.
     pub(super) fn reconnect_at(&mut self, now: Instant, unlimited: bool) -> Option<Instant> {
+        let unused_for = now - self.last_called;
         let retry_at = match self.phase {
-            Phase::Down { retry_at, .. } if !self.is_retired => Some(retry_at),
+            Phase::Down { retry_at, .. } if !self.is_retired && unused_for <= IN_USE_WINDOW => Some(retry_at),
+            Phase::Down { unused_retry_at, .. } if !self.is_retired => Some(unused_retry_at),
             _ => None,
         };
-        let is_unused = now - self.last_used > RECONNECT_WINDOW && !unlimited;
+        let is_unused = unused_for > RECONNECT_WINDOW && !unlimited;
         if retry_at.is_some() && is_unused {
             self.set_stopped();
         }
@@ -388,9 +429,9 @@ impl<S> Lifecycle<S> {
 }
 
 /// Between half and the whole of a delay that doubles with each failure, so that many servers do not retry at once.
-fn retry_delay(failures: u32, jitter: f64) -> Duration {
+fn retry_delay(failures: u32, max_delay: Duration, jitter: f64) -> Duration {
     let doubled = MIN_RETRY_DELAY.saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1)));
-    doubled.min(MAX_RETRY_DELAY).mul_f64(0.5 + jitter.clamp(0.0, 1.0) / 2.0)
+    doubled.min(max_delay).mul_f64(0.5 + jitter.clamp(0.0, 1.0) / 2.0)
 }
 
 #[cfg(test)]

@@ -138,13 +138,85 @@ fn reconnects_end_with_the_last_use_or_the_configuration() {
     }
 }
 
+/// Reconnects a server that is down, as the reconnect task does, and lets it run for `runs_for`. Returns when it failed.
+fn crash_once(lifecycle: &mut TestLifecycle, now: Instant, runs_for: Duration) -> Instant {
+    let started_at = lifecycle.reconnect_at(now, true).unwrap().max(now);
+    let Ok(SessionAccess::MustStart { start, .. }) =
+        lifecycle.access(StartReason::Reconnect, started_at, |()| true)
+    else {
+        panic!("not started: {:?}", lifecycle.state());
+    };
+    let session = Arc::new(());
+    assert!(lifecycle.finish_start(&start, &session, started_at));
+    let failed_at = started_at + runs_for;
+    assert!(lifecycle.fail(&session, "the server exited", failed_at, FULL_JITTER));
+    failed_at
+}
+
+#[test]
+fn a_crash_looping_server_that_nobody_calls_backs_off() {
+    let start = Instant::now();
+    let runs_for = STABLE_AFTER + Duration::from_secs(1);
+    let mut lifecycle = enabled_lifecycle(start);
+    let session = start_server(&mut lifecycle, start);
+    let mut now = start + runs_for;
+    assert!(lifecycle.fail(&session, "the server exited", now, FULL_JITTER));
+    let mut delays = Vec::new();
+    for _ in 0..20 {
+        let failed_at = crash_once(&mut lifecycle, now, runs_for);
+        delays.push(failed_at - runs_for - now);
+        now = failed_at;
+    }
+    let seconds: Vec<u64> = delays.iter().map(Duration::as_secs).collect();
+    assert_eq!(seconds[..10], [0, 1, 2, 4, 8, 16, 32, 60, 60, 60], "at once only after it was in use");
+    assert_eq!(lifecycle.reconnect_at(now, false), None, "nobody called it for a long time");
+}
+
+#[test]
+fn a_call_does_not_wait_for_the_long_delay_of_an_unused_server() {
+    let start = Instant::now();
+    let mut lifecycle = enabled_lifecycle(start);
+    let session = start_server(&mut lifecycle, start);
+    assert!(lifecycle.fail(&session, "the server exited", start, FULL_JITTER));
+    let mut now = start;
+    for _ in 0..30 {
+        now = crash_once(&mut lifecycle, now, Duration::ZERO);
+    }
+    assert!(lifecycle.reconnect_at(now, true) > Some(now + MAX_RETRY_DELAY));
+    assert_eq!(retry_in(&mut lifecycle, now), Some(MAX_RETRY_DELAY));
+    assert_eq!(retry_in(&mut lifecycle, now + MAX_RETRY_DELAY), None);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn retry_delays_grow_up_to_a_minute(failures in 1_u32..200, jitter in 0.0..=1.0) {
-        let delay = retry_delay(failures, jitter);
-        prop_assert!(delay >= MIN_RETRY_DELAY / 2 && delay <= MAX_RETRY_DELAY);
-        prop_assert!(retry_delay(failures + 1, jitter) >= delay);
+    fn retry_delays_grow_up_to_the_longest(failures in 1_u32..200, jitter in 0.0..=1.0) {
+        for max_delay in [MAX_RETRY_DELAY, MAX_UNUSED_RETRY_DELAY] {
+            let delay = retry_delay(failures, max_delay, jitter);
+            prop_assert!(delay >= MIN_RETRY_DELAY / 2 && delay <= max_delay);
+            prop_assert!(retry_delay(failures + 1, max_delay, jitter) >= delay);
+        }
+    }
+
+    /// A server that is called during its outage is started again within 4 s of its return, however long the outage lasts.
+    #[test]
+    fn a_server_in_use_is_reconnected_soon_after_its_return(outage_secs in 0_u64..600, jitter in 0.0..=1.0) {
+        let now = Instant::now();
+        let mut lifecycle = enabled_lifecycle(now);
+        let session = start_server(&mut lifecycle, now);
+        lifecycle.fail(&session, "cannot reach the server", now, jitter);
+        let returned = now + Duration::from_secs(outage_secs);
+        let mut retry_at = now;
+        while retry_at < returned {
+            // The call is refused, but it is a use.
+            let _ = lifecycle.access(StartReason::Call, retry_at, |()| true);
+            if let Phase::Starting { start, .. } = &lifecycle.phase {
+                let start = start.clone();
+                prop_assert!(lifecycle.fail_start(&start, "cannot reach the server", retry_at, jitter));
+            }
+            retry_at = lifecycle.reconnect_at(retry_at, true).unwrap();
+        }
+        prop_assert!(retry_at - returned <= Duration::from_secs(4), "{:?}", retry_at - returned);
     }
 }
