@@ -109,6 +109,10 @@ impl ToolRegistrar for HubRegistrar {
         Some(NameUser { source: user.source_id().clone(), precedes_servers })
     }
 
+    fn report_ready(&self, source: &SourceId) {
+        self.0.report_ready(source);
+    }
+
     fn remove(&self, source: &SourceId) {
         self.0.remove(source);
     }

@@ -53,6 +53,11 @@ pub trait ToolRegistrar: Send + Sync {
         None
     }
 
+    /// A server was started or connected and its tools are registered: calls reach it from now on.
+    fn report_ready(&self, source: &SourceId) {
+        let _ = source;
+    }
+
     /// Removes a source.
     fn remove(&self, source: &SourceId);
 }

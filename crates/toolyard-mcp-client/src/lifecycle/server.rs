@@ -184,6 +184,7 @@ impl ManagedServer {
                 if lock(&self.state).lifecycle.finish_start(&start, &session, Instant::now()) {
                     let family = session.revision_family();
                     tracing::info!(server = %self.config.id, ?family, "server ready");
+                    self.host.registrar.report_ready(&self.config.id);
                     tokio::spawn(Arc::clone(&self).supervise(Arc::clone(&session), status));
                     Ok(session)
                 } else {

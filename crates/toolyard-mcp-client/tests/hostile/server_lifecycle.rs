@@ -85,11 +85,13 @@ async fn a_crashed_server_is_restarted_without_a_call() {
     let host = TestHost::new();
     host.manager.apply(vec![recorded_server(&host, "server", "good")]).await.unwrap();
     host.manager.connect("server").await.unwrap();
+    assert_eq!(host.registrar.ready_reports(), 1);
     let first = recorded_starts(&host).pop().unwrap();
     let killed = std::process::Command::new("kill").args(["-9", &first]).status().unwrap();
     assert!(killed.success());
     wait_until("started again", || recorded_starts(&host).len() == 2).await;
     wait_until("ready again", || host.manager.is_connected("server")).await;
+    wait_until("reported ready again", || host.registrar.ready_reports() == 2).await;
     assert_eq!(host.call("server", "back", TIMEOUT).await.unwrap().to_text(), "back");
     host.close().await;
 }

@@ -54,13 +54,17 @@ impl ServerTransport {
     }
 }
 
-/// The registered tools by server.
+/// The registered tools by server, and the servers that reported ready, in order.
 #[derive(Default)]
-pub(crate) struct TestRegistrar(Mutex<BTreeMap<SourceId, Vec<Arc<dyn Tool>>>>);
+pub(crate) struct TestRegistrar(Mutex<BTreeMap<SourceId, Vec<Arc<dyn Tool>>>>, Mutex<Vec<SourceId>>);
 
 impl ToolRegistrar for TestRegistrar {
     fn replace(&self, source: SourceInfo, tools: Vec<Arc<dyn Tool>>) {
         self.0.lock().unwrap().insert(source.id, tools);
+    }
+
+    fn report_ready(&self, source: &SourceId) {
+        self.1.lock().unwrap().push(source.clone());
     }
 
     fn remove(&self, source: &SourceId) {
@@ -69,6 +73,10 @@ impl ToolRegistrar for TestRegistrar {
 }
 
 impl TestRegistrar {
+    pub(crate) fn ready_reports(&self) -> usize {
+        self.1.lock().unwrap().len()
+    }
+
     pub(crate) fn find(&self, server: &str, tool: &str) -> Option<Arc<dyn Tool>> {
         let tools = self.0.lock().unwrap();
         tools.get(server)?.iter().find(|known| *known.spec().name == *tool).cloned()
