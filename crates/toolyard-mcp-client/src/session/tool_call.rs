@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use toolyard_core::{Caller, ExtendableDeadline, RawJson, RevisionFamily};
-use toolyard_mcp::{CallResult, InputRequired, JsonObject, ResultKind};
+use toolyard_mcp::{CallResult, InputRequired, JsonObject, ResultKind, WireError};
 
 use crate::session::{error::RequestError, handle::Session, inner::OutgoingRequest};
 
@@ -106,6 +106,11 @@ impl Session {
             let is_continued = answers.is_some();
             let raw =
                 response.map_err(|error| if is_continued { error.into_interrupted() } else { error })?;
+            // Every result is an object. Clients would get anything else as it is.
+            if !raw.get().trim_start().starts_with('{') {
+                let problem = "not a JSON object".to_owned();
+                return Err(RequestError::Malformed(WireError::InvalidResult { method, problem }));
+            }
             let (result, input) = read(&raw);
             let Some(input) = input else { return Ok(result) };
             match self.inner.collect_input(&input, call.caller, call.deadline).await? {

@@ -111,10 +111,10 @@ hostile! {
         error_data_10mb: Call => FailsOrLate(Failed, "no (code -32000)");
         error_code_1e400: Call => Fails(Failed, "no");
         escapes_in_error: Call => Fails(Failed, "no");
-        result_null: Call => Succeeds;
-        result_number: Call => Succeeds;
-        result_text: Call => Succeeds;
-        result_list: Call => Succeeds;
+        result_null: Call => Fails(ResponseLost, "not a JSON object");
+        result_number: Call => Fails(ResponseLost, "not a JSON object");
+        result_text: Call => Fails(ResponseLost, "not a JSON object");
+        result_list: Call => Fails(ResponseLost, "not a JSON object");
         result_empty: Call => Anything;
         content_null: Call => Anything;
         content_text: Call => Anything;
