@@ -1,6 +1,6 @@
 //! The configured agents, and a handle to ask one.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use toolyard_agent::{
@@ -35,6 +35,8 @@ pub struct Agents {
     pub(crate) hub: Arc<ToolHub>,
     pub(crate) settings: Arc<BTreeMap<String, AgentSettings>>,
     pub(crate) approval_rules: ApprovalRules,
+    /// How long a tool call may go without progress, if set.
+    pub(crate) tool_timeout: Option<Duration>,
     pub(crate) models: Models,
     pub(crate) log: Arc<dyn RunLog>,
     pub(crate) approvals: Arc<dyn Approvals>,
@@ -54,11 +56,12 @@ impl Agents {
 
     /// An agent's configuration.
     pub fn config(&self, name: &str) -> Result<AgentConfig, AgentsError> {
-        match self.settings.get(name) {
-            Some(settings) => Ok(settings.config(name)),
-            None if name == DEFAULT_AGENT => Ok(AgentConfig::new(name)),
-            None => Err(AgentsError::Unknown { name: name.to_owned(), known: self.names() }),
-        }
+        let config = match self.settings.get(name) {
+            Some(settings) => settings.config(name),
+            None if name == DEFAULT_AGENT => AgentConfig::new(name),
+            None => return Err(AgentsError::Unknown { name: name.to_owned(), known: self.names() }),
+        };
+        Ok(AgentConfig { tool_timeout: self.tool_timeout, ..config })
     }
 
     /// The limits of one run of an agent.

@@ -118,6 +118,7 @@ fn needs_restart(initial: &Settings, next: &Settings) -> Vec<&'static str> {
     let changed = [
         ("store", initial.store != next.store),
         ("journal", initial.journal != next.journal),
+        ("call.breaker_*", initial.call.breaker() != next.call.breaker()),
         ("audit", initial.audit != next.audit),
         ("time", initial.time != next.time),
         ("web_search", initial.web_search != next.web_search),

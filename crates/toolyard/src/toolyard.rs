@@ -312,7 +312,8 @@ impl ToolyardBuilder {
     /// Builds the `Toolyard`. Trusted skill programs may be started to describe their tools; no other program is.
     pub async fn build(self) -> Result<Toolyard, Error> {
         let HubSettings { rules, capabilities, limits, retry } = hub_settings(&self.settings);
-        let mut config = HubConfig { rules, capabilities, limits, retry, ..HubConfig::default() };
+        let breaker = self.settings.call.breaker();
+        let mut config = HubConfig { rules, capabilities, limits, retry, breaker, ..HubConfig::default() };
         if let Some(lexicons) = self.lexicons {
             config.lexicon = Arc::new(lexicons);
         }
@@ -366,7 +367,7 @@ impl ToolyardBuilder {
             Some(setup) => Some(Arc::new(setup.build_manager(&hub, self.store.as_ref()).await?)),
             None => None,
         };
-        let options = CallOptions::default().with_timeout(self.settings.call.timeout.0);
+        let options = CallOptions::default().with_timeout(self.settings.call.timeout());
         let mut models = self.models.unwrap_or_else(|| Models::new(&self.settings, |_| None));
         self.added_models.into_iter().for_each(|model| models.add(model));
         let owner = self.owner.unwrap_or_else(|| format!("toolyard-{}", process_tag()));
@@ -395,6 +396,7 @@ fn build_agents(
         hub: Arc::clone(hub),
         settings: Arc::new(settings.agents.clone()),
         approval_rules: settings.approvals.rules(),
+        tool_timeout: settings.call.timeout.map(|timeout| timeout.0),
         models,
         log,
         approvals,

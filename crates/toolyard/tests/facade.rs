@@ -88,6 +88,27 @@ async fn an_agent_calls_no_tool_outside_its_profile() {
 }
 
 #[tokio::test]
+async fn the_call_timeout_holds_for_agents() {
+    let text = "[approvals]\nallow = [\"*\"]\n[call]\ntimeout = \"100ms\"";
+    let toolyard = Toolyard::builder()
+        .tool("convert", "Convert euros to yen", |_: Convert| async {
+            tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+            0.0
+        })
+        .settings(toolyard::Settings::parse(text, "toolyard.toml".as_ref()).unwrap())
+        .model(model_with_replies([PLAN, "unused"]))
+        .build()
+        .await
+        .unwrap();
+    let agents = toolyard.agents();
+    let request = agents.run_request("assistant", "What are 20 euros in yen?");
+    let agent = agents.agent("assistant", None).unwrap();
+    let started = std::time::Instant::now();
+    let (_, end) = agent.ask(request, &NoWatcher, &CancelToken::new()).await.unwrap();
+    assert!(started.elapsed().as_secs() < 20, "{end:?}");
+}
+
+#[tokio::test]
 async fn missing_models_and_agents_are_reported() {
     let toolyard = Toolyard::builder().build().await.unwrap();
     let error = toolyard.agent("assistant").ask("hello").await.unwrap_err();

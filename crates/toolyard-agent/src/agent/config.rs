@@ -1,6 +1,6 @@
 //! [`AgentConfig`]: name, instructions and visible tools of an agent.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use toolyard_core::ToolPattern;
 use toolyard_hub::Profile;
@@ -31,6 +31,8 @@ pub struct AgentConfig {
     pub capabilities: AgentCapabilities,
     /// Name of its model; the default model if absent.
     pub model: Option<String>,
+    /// How long a tool call may go without progress; 2 minutes if absent.
+    pub tool_timeout: Option<Duration>,
     /// Language of its prompts.
     pub language: Language,
 }

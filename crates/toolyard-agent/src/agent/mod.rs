@@ -69,12 +69,12 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Creates an agent with the default lease duration (30 s) and tool timeout (2 min).
+    /// Creates an agent with the default lease duration (30 s) and the tool timeout of its configuration.
     pub fn new(parts: AgentParts) -> Self {
         Self {
+            tool_timeout: parts.config.tool_timeout.unwrap_or(DEFAULT_TOOL_TIMEOUT),
             parts: Arc::new(parts),
             lease_duration: DEFAULT_LEASE_DURATION,
-            tool_timeout: DEFAULT_TOOL_TIMEOUT,
         }
     }
 

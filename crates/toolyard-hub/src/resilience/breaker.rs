@@ -14,7 +14,7 @@ use toolyard_core::SourceId;
 const MAX_OPEN_TIME: Duration = Duration::from_hours(365 * 24);
 
 /// Circuit breaker settings.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BreakerSettings {
     /// Consecutive failures that open it.
     pub failure_threshold: u32,

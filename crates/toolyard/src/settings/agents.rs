@@ -89,6 +89,7 @@ impl AgentSettings {
             profile: None,
             capabilities: AgentCapabilities { enable_tool_calling },
             model: self.model.clone(),
+            tool_timeout: None,
             language: match self.language {
                 LanguageSetting::En => Language::English,
                 LanguageSetting::Zh => Language::Chinese,

@@ -47,7 +47,7 @@ pub struct Settings {
     pub journal: JournalSetting,
     /// What happens to a tool call whose audit record cannot be kept.
     pub audit: AuditSetting,
-    /// Timeout and retries of tool calls.
+    /// Timeout, retries and circuit breaker of tool calls.
     pub call: CallSettings,
     /// Which source handles a call when several have a tool of the same name.
     pub routing: RoutingSettings,

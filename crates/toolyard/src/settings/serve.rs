@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use toolyard_core::ContentHash;
 use toolyard_hub::{Budget, CLIENT_IDLE_TIMEOUT, CLIENT_OUTPUT_BUDGET_CHARS, Profile, Surface};
 
-use super::{DrainPeriod, DurationSetting, SettingsError, error::resolve_secret};
+use super::{CallSettings, DrainPeriod, DurationSetting, SettingsError, error::resolve_secret};
 
 /// Shorter tokens can be guessed.
 const MIN_TOKEN_LENGTH: usize = 16;
@@ -31,7 +31,8 @@ pub struct ServeSettings {
     pub session_keys: Vec<String>,
     /// Maximum characters of a tool's output that clients get; `read_result` returns the rest. 0: unlimited.
     pub output_budget: Option<usize>,
-    /// The maximum time a tool call may stay without progress, such as `2m`.
+    /// The maximum time a tool call may stay without progress, such as `2m`. By default, `[call] timeout`
+    /// if it is set, else 2 minutes.
     pub idle_timeout: Option<DurationSetting>,
     /// Whether clients may use agents: through the tool `ask_agent`, and over HTTP at `/v1` and `/runs`. By default, if a
     /// model is configured. Agents may use every tool of the main endpoint, so profiles never offer them.
@@ -95,6 +96,13 @@ impl From<SurfaceSetting> for Surface {
 }
 
 impl ServeSettings {
+    /// These settings with the timeout of `[call]` if they set none.
+    #[must_use]
+    pub fn with_call_timeout(mut self, call: &CallSettings) -> Self {
+        self.idle_timeout = self.idle_timeout.or(call.timeout);
+        self
+    }
+
     /// The profile of the main endpoint.
     pub fn main_profile(&self) -> Profile {
         self.build_profile("", &ProfileSettings::default())

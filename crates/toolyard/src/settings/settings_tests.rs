@@ -51,7 +51,7 @@ fn settings_of_each_section_take_effect() {
         "#,
     )
     .unwrap();
-    assert_eq!(settings.call.timeout.0.as_secs(), 90);
+    assert_eq!(settings.call.timeout().as_secs(), 90);
     assert!(settings.routing_rules().is_pinned("search_web", &"native".into()));
     assert!(settings.routing_rules().is_declared_equivalent("search", &"tavily".into()));
     assert_eq!(
@@ -162,6 +162,40 @@ fn profiles_inherit_unset_keys_from_serve() {
     assert_eq!(names, ["home", "office"]);
     let unknown = serve.profile("ofice").unwrap_err().to_string();
     assert_eq!(unknown, "[serve] profile `ofice` does not exist; known profiles: home, office");
+}
+
+#[test]
+fn the_call_timeout_holds_for_clients_unless_serve_sets_another() {
+    let timeouts = |text: &str| {
+        let settings = parse(text).unwrap();
+        let serve = settings.serve.clone().with_call_timeout(&settings.call);
+        (serve.main_profile().timeout.as_secs(), serve.profile("office").unwrap().timeout.as_secs())
+    };
+    assert_eq!(timeouts("[call]\ntimeout = \"10s\"\n[serve.profiles.office]"), (10, 10));
+    assert_eq!(
+        timeouts("[call]\ntimeout = \"10s\"\n[serve]\nidle_timeout = \"3m\"\n[serve.profiles.office]"),
+        (180, 180)
+    );
+    assert_eq!(
+        timeouts("[call]\ntimeout = \"10s\"\n[serve.profiles.office]\nidle_timeout = \"1m\""),
+        (10, 60)
+    );
+    assert_eq!(timeouts("[serve.profiles.office]"), (120, 120), "that of `toolyard call` is shorter");
+    assert_eq!(parse("").unwrap().call.timeout().as_secs(), 30);
+}
+
+#[test]
+fn the_breaker_is_set_in_call() {
+    let breaker = |text: &str| parse(text).unwrap().call.breaker();
+    let default = breaker("");
+    assert_eq!((default.failure_threshold, default.max_open_time.as_secs()), (5, 4));
+    let set =
+        breaker("[call]\nbreaker_failures = 9\nbreaker_open_time = \"1s\"\nbreaker_max_open_time = \"10s\"");
+    assert_eq!(
+        (set.failure_threshold, set.initial_open_time.as_secs(), set.max_open_time.as_secs()),
+        (9, 1, 10)
+    );
+    assert_eq!(breaker("[call]\nbreaker_failures = 0").failure_threshold, u32::MAX, "never opens");
 }
 
 #[test]

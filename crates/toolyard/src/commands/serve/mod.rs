@@ -58,9 +58,9 @@ pub(super) async fn run(arguments: ServeArgs, context: &CliContext, output: &Out
     }
 }
 
-/// `[serve]`, overridden by the command line.
+/// `[serve]`, completed by `[call]` and overridden by the command line.
 fn serve_settings(arguments: &ServeArgs, context: &CliContext) -> ServeSettings {
-    let mut serve = context.settings.serve.clone();
+    let mut serve = context.settings.serve.clone().with_call_timeout(&context.settings.call);
     if let Some(surface) = arguments.surface {
         serve.surface = surface;
         serve.profiles.values_mut().for_each(|profile| profile.surface = None);
