@@ -89,6 +89,15 @@ attacks *ARGS:
     cargo build --release -p toolyard
     TOOLYARD_BIN="${CARGO_TARGET_DIR:-target}/release/toolyard" scripts/attacks {{ ARGS }}
 
+# A server that is down for some time: how soon it is used again
+outage SECONDS="45":
+    TOOLYARD_OUTAGE_SECONDS={{ SECONDS }} cargo nextest run -p toolyard --test serve --no-capture soon_after_its_return
+
+# Calls of one client beside many slow calls of another
+fairness HOG_CALLS="1024" CALLS="20":
+    TOOLYARD_HOG_CALLS={{ HOG_CALLS }} TOOLYARD_MEASURED_CALLS={{ CALLS }} \
+        cargo nextest run -p toolyard --test serve --no-capture at_most_twice_as_slow
+
 # Fuzz the tool-call parser for some minutes
 fuzz-parser MINUTES="10":
     TOOLYARD_FUZZ_SECONDS=$(({{ MINUTES }} * 60)) cargo nextest run -p toolyard-model --test fuzz_parser --no-capture any_text

@@ -13,6 +13,8 @@ mod audit;
 mod client;
 mod draining;
 mod logging;
+mod http_upstream;
+mod isolation;
 mod names;
 mod reload;
 mod replicas;
