@@ -10,7 +10,7 @@ use crate::{
     location::Location,
     sql::{
         Durability, Engine, connect,
-        writer::{WriteFn, Writer},
+        writer::{JobKind, WriteFn, Writer},
     },
 };
 
@@ -94,6 +94,16 @@ impl Store {
         self.inner.writer.write_outcome(row).await
     }
 
+    /// Like [`Self::write`], but `work` is left out if the caller stops waiting before it begins.
+    pub(crate) async fn write_unless_abandoned<D: Send + Sync + 'static, T: Send + 'static>(
+        &self,
+        durability: Durability,
+        data: D,
+        work: WriteFn<D, T>,
+    ) -> Result<T, StoreError> {
+        self.inner.writer.write(durability, data, JobKind::UnlessAbandoned, work).await
+    }
+
     /// Runs `work` in the next commit and returns once that is done.
     pub(crate) async fn write<D: Send + Sync + 'static, T: Send + 'static>(
         &self,
@@ -101,8 +111,7 @@ impl Store {
         data: D,
         work: WriteFn<D, T>,
     ) -> Result<T, StoreError> {
-        let one_statement = false;
-        self.inner.writer.write(durability, data, one_statement, work).await
+        self.inner.writer.write(durability, data, JobKind::Transaction, work).await
     }
 
     /// Like [`Self::write`], for work of one statement, which is atomic without a transaction.
@@ -112,7 +121,6 @@ impl Store {
         data: D,
         work: WriteFn<D, T>,
     ) -> Result<T, StoreError> {
-        let one_statement = true;
-        self.inner.writer.write(durability, data, one_statement, work).await
+        self.inner.writer.write(durability, data, JobKind::OneStatement, work).await
     }
 }

@@ -284,7 +284,7 @@ pub type JournalFuture<'a, T> = BoxFuture<'a, Result<T, JournalError>>;
 
 /// Stores runs and their steps durably.
 pub trait Journal: Send + Sync {
-    /// Creates a run.
+    /// Creates a run. If the future is dropped before the run is written, the store need not write it.
     fn create_run<'a>(&'a self, kind: &'a str, detail: &'a RawJson) -> JournalFuture<'a, RunId>;
 
     /// Claims a run without a lease, or with an expired one.
@@ -331,6 +331,22 @@ pub trait Journal: Send + Sync {
         })
     }
 
+    /// The latest open runs of a kind that no process drives, created since a time (milliseconds since 1970), newest
+    /// first.
+    fn unleased_runs<'a>(
+        &'a self,
+        kind: &'a str,
+        since: i64,
+        limit: usize,
+    ) -> JournalFuture<'a, Vec<RunRecord>> {
+        Box::pin(async move {
+            let mut runs = self.runs_since(kind, since).await?;
+            runs.retain(|run| run.state == RunState::Open && !run.leased);
+            runs.truncate(limit);
+            Ok(runs)
+        })
+    }
+
     /// All steps of a run, in the order in which they were started.
     fn steps<'a>(&'a self, run: &'a RunId) -> JournalFuture<'a, Vec<StepRecord>>;
 
@@ -340,7 +356,7 @@ pub trait Journal: Send + Sync {
     }
 
     /// All steps whose outcome is unknown, oldest first. Includes steps that must not be repeated and whose owner's lease
-    /// expired before they finished.
+    /// expired, or was followed by that of another owner, before they finished.
     fn unknown_steps(&self) -> JournalFuture<'_, Vec<StepRecord>>;
 
     /// Resolves a step whose outcome is unknown.

@@ -53,7 +53,8 @@ impl Journal for Store {
         Box::pin(async move {
             let id = RunId::from(ulid::Ulid::new().to_string());
             let data = (id.clone(), kind.to_owned(), redact_json(detail).0);
-            self.write(Durability::Synced, data, |connection, (id, kind, detail)| {
+            // A client that got an error because the store did not answer must not find the run later.
+            self.write_unless_abandoned(Durability::Synced, data, |connection, (id, kind, detail)| {
                 Box::pin(async move {
                     let sql =
                         "INSERT INTO runs (id, kind, state, detail, owner, fence, lease_until, created_at)
@@ -200,6 +201,25 @@ impl Journal for Store {
         })
     }
 
+    fn unleased_runs<'a>(
+        &'a self,
+        kind: &'a str,
+        since: i64,
+        limit: usize,
+    ) -> JournalFuture<'a, Vec<RunRecord>> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        Box::pin(async move {
+            let sql = format!(
+                "{} WHERE kind = $1 AND state = 'open' AND created_at >= $2 AND (owner IS NULL OR lease_until < {})
+                 ORDER BY created_at DESC, id DESC LIMIT $3",
+                select_runs(self.engine()),
+                self.engine().now()
+            );
+            let query = sqlx::query(statement(sql)).bind(kind).bind(since).bind(limit);
+            Ok(self.select(query, run_record).await?)
+        })
+    }
+
     fn steps<'a>(&'a self, run: &'a RunId) -> JournalFuture<'a, Vec<StepRecord>> {
         Box::pin(async move {
             let query = sqlx::query("SELECT * FROM steps WHERE run = $1 ORDER BY number, step");
@@ -219,7 +239,8 @@ impl Journal for Store {
             let sql = format!(
                 "SELECT steps.* FROM steps JOIN runs ON runs.id = steps.run
                  WHERE steps.state = 'unknown'
-                    OR (steps.state = 'started' AND steps.repeatable = 0 AND runs.lease_until < {})
+                    OR (steps.state = 'started' AND steps.repeatable = 0
+                        AND (runs.lease_until < {} OR runs.fence > steps.fence))
                  ORDER BY steps.started_at, steps.step",
                 self.engine().now()
             );

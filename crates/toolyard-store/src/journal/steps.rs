@@ -55,7 +55,9 @@ pub(super) async fn restart_step(
     intent: &StepIntent,
 ) -> Result<StepStart, StoreError> {
     check_lease(connection, engine, lease).await?;
-    let query = sqlx::query("SELECT * FROM steps WHERE run = $1 AND step = $2");
+    // Without the lock, a resolution that PostgreSQL commits before the update below would be overwritten.
+    let lock = engine.postgres_only("FOR UPDATE");
+    let query = sqlx::query(statement(format!("SELECT * FROM steps WHERE run = $1 AND step = $2 {lock}")));
     let row = query.bind(lease.run.as_str()).bind(intent.step.as_str()).fetch_one(&mut *connection).await?;
     let earlier = step_record(&row)?;
     match recovery(Some(&earlier), intent) {
@@ -128,7 +130,8 @@ impl StepResolution {
     }
 }
 
-/// Resolves a step that is unknown, or that was started by an owner whose lease expired; returns whether it was.
+/// Resolves a step that is unknown, or that was started by an owner whose lease expired or was followed by another's;
+/// returns whether it was.
 pub(super) async fn resolve_step(
     connection: &mut AnyConnection,
     data: &StepResolution,
@@ -136,7 +139,7 @@ pub(super) async fn resolve_step(
     let sql = format!(
         "UPDATE steps SET state = $3, outcome = $4, ended_at = $5 WHERE run = $1 AND step = $2
          AND (state = 'unknown' OR (state = 'started' AND repeatable = 0
-              AND EXISTS (SELECT 1 FROM runs WHERE id = $1 AND lease_until < {})))",
+              AND EXISTS (SELECT 1 FROM runs WHERE id = $1 AND (lease_until < {} OR runs.fence > steps.fence))))",
         data.engine.now()
     );
     let query = sqlx::query(statement(sql)).bind(data.run.as_str()).bind(data.step.as_str());

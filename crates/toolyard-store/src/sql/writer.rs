@@ -20,6 +20,16 @@ const MAX_QUEUED_WRITES: usize = 4_096;
 pub(crate) type WriteFn<D, T> =
     for<'c> fn(&'c mut AnyConnection, &'c D) -> BoxFuture<'c, Result<T, StoreError>>;
 
+/// How a job is executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum JobKind {
+    Transaction,
+    /// One statement, which is atomic without a transaction.
+    OneStatement,
+    /// A transaction, unless the caller stopped waiting before it began.
+    UnlessAbandoned,
+}
+
 #[derive(Debug, Clone)]
 pub(crate) struct Writer {
     queue: mpsc::Sender<QueuedWrite>,
@@ -85,13 +95,16 @@ struct FunctionJob<D, T> {
     data: Arc<D>,
     work: WriteFn<D, T>,
     result: Option<T>,
-    one_statement: bool,
+    kind: JobKind,
     reply: oneshot::Sender<Result<T, StoreError>>,
 }
 
 impl<D: Send + Sync + 'static, T: Send + 'static> WriteJob for FunctionJob<D, T> {
     fn run<'c>(&'c mut self, connection: &'c mut AnyConnection) -> BoxFuture<'c, Result<(), StoreError>> {
         Box::pin(async move {
+            if self.kind == JobKind::UnlessAbandoned && self.reply.is_closed() {
+                return Ok(());
+            }
             self.result = Some((self.work)(connection, &self.data).await?);
             Ok(())
         })
@@ -104,7 +117,7 @@ impl<D: Send + Sync + 'static, T: Send + 'static> WriteJob for FunctionJob<D, T>
     }
 
     fn is_one_statement(&self) -> bool {
-        self.one_statement
+        self.kind == JobKind::OneStatement
     }
 
     fn split(self: Box<Self>) -> Vec<Box<dyn WriteJob>> {
@@ -127,16 +140,16 @@ impl Writer {
         Self { queue }
     }
 
-    /// Runs `work` in the next commit and returns once that is done. One statement needs no transaction of its own.
+    /// Runs `work` in the next commit and returns once that is done.
     pub(crate) async fn write<D: Send + Sync + 'static, T: Send + 'static>(
         &self,
         durability: Durability,
         data: D,
-        one_statement: bool,
+        kind: JobKind,
         work: WriteFn<D, T>,
     ) -> Result<T, StoreError> {
         let (reply, result) = oneshot::channel();
-        let job = FunctionJob { data: Arc::new(data), work, result: None, one_statement, reply };
+        let job = FunctionJob { data: Arc::new(data), work, result: None, kind, reply };
         self.enqueue(Write::Job(Box::new(job)), durability).await?;
         result.await.map_err(|_| StoreError::Closed)?
     }

@@ -60,6 +60,78 @@ pub(crate) async fn an_interrupted_read_is_repeated(engine: Engine) {
     assert!(store.unknown_steps().await.unwrap().is_empty());
 }
 
+pub(crate) async fn a_step_of_an_earlier_owner_is_unknown_and_resolvable_at_once(engine: Engine) {
+    let test_store = TestStore::new(engine).await;
+    let store = test_store.open().await;
+    let first = new_run(&store, "one").await;
+    for step in ["w", "x"] {
+        store.begin(&first, &write_intent(step)).await.unwrap();
+    }
+    expire_lease(&store, &first).await;
+    // The new owner has not come to the steps yet.
+    let second = store.claim(&first.run, "two", LEASE_DURATION).await.unwrap();
+    store.begin(&second, &write_intent("own")).await.unwrap();
+    let unknown: Vec<String> =
+        store.unknown_steps().await.unwrap().into_iter().map(|step| step.step).collect();
+    assert_eq!(unknown, ["w", "x"]);
+    store.resolve(&first.run, "w", Resolution::Done, "ada").await.unwrap();
+    store.resolve(&first.run, "x", Resolution::NotDone, "ada").await.unwrap();
+    let own = store.resolve(&first.run, "own", Resolution::NotDone, "ada").await;
+    assert!(matches!(own, Err(JournalError::NotResolvable { .. })), "its owner drives it: {own:?}");
+    assert!(matches!(store.begin(&second, &write_intent("w")).await.unwrap(), StepStart::Reuse(_)));
+    assert_eq!(store.begin(&second, &write_intent("x")).await, Ok(StepStart::Call));
+}
+
+pub(crate) async fn runs_that_no_process_drives_are_listed(engine: Engine) {
+    let test_store = TestStore::new(engine).await;
+    let store = test_store.open().await;
+    let unleased = async |kind: &str, since, limit| {
+        let runs = store.unleased_runs(kind, since, limit).await.unwrap();
+        runs.into_iter().map(|run| run.id).collect::<Vec<_>>()
+    };
+    let [driven, expired, released, done] = [
+        new_run(&store, "a").await,
+        new_run(&store, "b").await,
+        new_run(&store, "c").await,
+        new_run(&store, "d").await,
+    ];
+    expire_lease(&store, &expired).await;
+    store.release(&released, RunState::Open).await.unwrap();
+    store.release(&done, RunState::Done).await.unwrap();
+    assert_eq!(unleased("test", 0, 10).await, [released.run.clone(), expired.run.clone()], "newest first");
+    assert_eq!(unleased("test", 0, 1).await, [released.run]);
+    assert!(unleased("other", 0, 10).await.is_empty());
+    let created_at = store.run(&driven.run).await.unwrap().created_at;
+    assert!(unleased("test", created_at + 60_000, 10).await.is_empty());
+}
+
+pub(crate) async fn a_run_whose_creator_stopped_waiting_is_not_created(engine: Engine) {
+    let test_store = TestStore::new(engine).await;
+    let store = test_store.open().await;
+    let mut other = sqlx::AnyConnection::connect(&test_store.url()).await.unwrap();
+    let lock = match engine {
+        Engine::Sqlite => "BEGIN IMMEDIATE",
+        Engine::Postgres => "BEGIN; LOCK TABLE runs IN ACCESS EXCLUSIVE MODE",
+    };
+    other.execute(sqlx::raw_sql(lock)).await.unwrap();
+    // Writers that wait for the lock, so that the next write waits in the queue.
+    let mut waiting = tokio::task::JoinSet::new();
+    for _ in 0..3 {
+        let store = store.clone();
+        waiting.spawn(async move { store.create_run("waited", &RawJson::empty_object()).await.unwrap() });
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let detail = RawJson::empty_object();
+    let abandoned = tokio::time::timeout(Duration::from_millis(50), store.create_run("abandoned", &detail));
+    assert!(abandoned.await.is_err());
+    other.execute(sqlx::raw_sql("ROLLBACK")).await.unwrap();
+    waiting.join_all().await;
+    store.create_run("later", &detail).await.unwrap();
+    let mut kinds: Vec<String> = store.runs(10).await.unwrap().into_iter().map(|run| run.kind).collect();
+    kinds.sort();
+    assert_eq!(kinds, ["later", "waited", "waited", "waited"]);
+}
+
 pub(crate) async fn unknown_steps_are_resolved_manually(engine: Engine) {
     let test_store = TestStore::new(engine).await;
     let store = test_store.open().await;

@@ -22,7 +22,7 @@ use std::{
 };
 
 use common::{TestStore, json, repeatable_intent, write_intent};
-use sqlx::Executor as _;
+use sqlx::{Connection as _, Executor as _};
 use toolyard_core::{
     ApprovalKind, ApprovalOutcome, Approvals, Audit, AuditRecord, CallRecord, ContentHash,
     ConversationMessage, ConversationQuery, Conversations, ErrorKind, FinishedStep, History, Journal,
@@ -43,6 +43,9 @@ on_both_engines!(
     a_finished_step_is_reused,
     an_interrupted_write_becomes_unknown,
     an_interrupted_read_is_repeated,
+    a_step_of_an_earlier_owner_is_unknown_and_resolvable_at_once,
+    runs_that_no_process_drives_are_listed,
+    a_run_whose_creator_stopped_waiting_is_not_created,
     unknown_steps_are_resolved_manually,
     an_owner_with_an_expired_lease_cannot_write,
     a_lease_excludes_others_until_it_expires,
