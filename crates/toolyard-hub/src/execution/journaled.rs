@@ -1,6 +1,6 @@
 //! Calls as journaled steps of a run: recorded before and after, so that a call with side effects is not repeated after a crash.
 
-use std::time::Duration;
+use std::{convert::Infallible, time::Duration};
 
 use serde_json::json;
 use toolyard_core::{
@@ -14,8 +14,10 @@ use crate::{
     hub::{AuditGuard, PreparedCall, ToolHub, allows_capability_fallback},
 };
 
-/// The lease of a run lasts this much longer than its call may take, so that the outcome can be written.
-const OUTCOME_WRITE_GRACE: Duration = Duration::from_secs(60);
+/// Duration of the lease on the run of a single call. It is renewed during the call, so that a call whose process died is
+/// soon known to be unknown.
+const CALL_LEASE_DURATION: Duration = Duration::from_secs(15);
+const LEASE_RENEWAL_INTERVAL: Duration = Duration::from_secs(5);
 /// Larger arguments are recorded as a preview of this size.
 const MAX_ARGUMENT_PREVIEW_BYTES: usize = 16 << 10;
 
@@ -31,9 +33,13 @@ impl ToolHub {
         let detail = RawJson::from(json!({"tool": request.tool_name}));
         let not_recorded = |error| self.refuse(request, options, journal_start_failed(&error, request));
         let run = journal.create_run("call", &detail).await.map_err(not_recorded)?;
-        let lease_time = options.timeout.saturating_add(OUTCOME_WRITE_GRACE);
-        let lease = journal.claim(&run, owner, lease_time).await.map_err(not_recorded)?;
-        let outcome = self.execute_step(journal, &lease, "call", request, options).await;
+        let lease = journal.claim(&run, owner, CALL_LEASE_DURATION).await.map_err(not_recorded)?;
+        let call = Box::pin(self.execute_step(journal, &lease, "call", request, options));
+        let outcome = tokio::select! {
+            biased;
+            outcome = call => outcome,
+            never = renew_lease(journal, &lease) => match never {},
+        };
         let state = match &outcome {
             Ok(_) => RunState::Done,
             Err(error) if error.kind() == ErrorKind::OutcomeUnknown => RunState::Open,
@@ -119,6 +125,16 @@ impl ToolHub {
         match capability {
             Some(capability) => self.or_by_capability(call, capability, options, outcome).await,
             None => outcome.map_err(|failure| failure.error),
+        }
+    }
+}
+
+/// Renews a lease for as long as it is polled. A renewal that fails is tried again after the interval.
+async fn renew_lease(journal: &dyn Journal, lease: &Lease) -> Infallible {
+    loop {
+        tokio::time::sleep(LEASE_RENEWAL_INTERVAL).await;
+        if let Err(error) = journal.renew(lease, CALL_LEASE_DURATION).await {
+            tracing::warn!(run = %lease.run, %error, "failed to renew the lease of a call");
         }
     }
 }
