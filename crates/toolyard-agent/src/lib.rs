@@ -72,7 +72,7 @@ pub use agent::{
 pub use chat::{Chat, recent_history};
 pub use coordination::{CoordinationAgent, StepReport};
 pub use discovery::{AgentTools, SuccessRates, available_tools};
-pub use driver::CancelToken;
+pub use driver::{CancelToken, discard_run, is_being_created};
 pub use execution::ExecutionAgent;
 pub use planning::{
     Complexity, NO_TOOL, Plan, PlanProblem, PlannerDecision, PlanningAgent, PlanningContext, RepairNotes,

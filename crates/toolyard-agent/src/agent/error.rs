@@ -40,6 +40,9 @@ pub enum AgentError {
     /// The run was released by [`CancelToken::release`](crate::CancelToken::release); no call is in flight and it can be resumed.
     #[error("run {0} was released before it finished")]
     Released(RunId),
+    /// The store did not accept a new run in time. The run is not driven, now or later.
+    #[error("the store did not answer in time; the run was not started")]
+    NotStarted,
     /// No approval request has this id.
     #[error("no approval request has id {0}")]
     UnknownApproval(i64),
@@ -55,6 +58,7 @@ impl AgentError {
             Self::Journal(JournalError::LeaseLost(_)) => {
                 Some("another process took over the run: toolyard runs show RUN")
             }
+            Self::NotStarted => Some("retry; check the store: toolyard doctor"),
             Self::Released(_) => Some("resume it: toolyard runs resume RUN"),
             Self::Journal(JournalError::UnknownRun(_)) => Some("list runs: toolyard runs list"),
             Self::Unreadable { .. } | Self::InvalidEvent { .. } => {

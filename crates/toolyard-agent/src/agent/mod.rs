@@ -3,6 +3,7 @@
 //! Starting and driving runs is implemented in [`crate::driver`].
 
 mod approval_rules;
+mod authority;
 mod config;
 mod error;
 mod open_world;

@@ -4,6 +4,7 @@
 //!
 //! | file or folder | contents |
 //! |---|---|
+//! | `create.rs` | creates runs, and withdraws those that the store accepted too late |
 //! | `run_driver.rs`, `context.rs` | the driver of one run: applies and logs events |
 //! | `event_loop.rs` | the loop: dispatch, wait, handle |
 //! | `dispatch.rs` | starts what may start |
@@ -18,6 +19,7 @@
 mod approval;
 mod cancel_token;
 mod context;
+mod create;
 mod dispatch;
 mod event_loop;
 mod handle_outcome;
@@ -30,36 +32,19 @@ mod run_driver;
 mod shutdown;
 mod steps;
 
-use serde_json::json;
-use toolyard_core::{Lease, RawJson, RunId, RunState};
+use toolyard_core::{Lease, RunId, RunState};
 
 pub use cancel_token::CancelToken;
+pub use create::{discard_run, is_being_created};
+pub(crate) use steps::resolved_tool::{ResolvedTool, agent_profile, stricter};
 
 use self::{lease::LeaseGuard, run_driver::RunDriver};
 use crate::{
     Agent, AgentError, RunEnd, RunEvent, RunRequest, RunWatcher,
-    run_log::{AGENT_RUN_KIND, FINGERPRINT_FIELD, load_for_driver, run_state, to_json},
+    run_log::{load_for_driver, run_state, to_json},
 };
 
-/// Characters of its question that a run's record holds.
-const MAX_RECORDED_QUESTION_CHARS: usize = 200;
-
 impl Agent {
-    /// Creates a run and logs its request, without driving it.
-    pub async fn create_run(&self, request: RunRequest) -> Result<RunId, AgentError> {
-        let parts = &self.parts;
-        let question: String = request.question.chars().take(MAX_RECORDED_QUESTION_CHARS).collect();
-        let mut detail = json!({"agent": request.agent, "question": question, "caller": request.caller});
-        if let (Some(fingerprint), Some(detail)) = (&request.fingerprint, detail.as_object_mut()) {
-            detail.insert(FINGERPRINT_FIELD.to_owned(), json!(fingerprint));
-        }
-        let run = parts.log.create_run(AGENT_RUN_KIND, &RawJson::from(detail)).await?;
-        let lease = parts.log.claim(&run, &parts.owner, self.lease_duration).await?;
-        parts.log.append(&lease, 0, &to_json(&RunEvent::Requested { request })).await?;
-        parts.log.release(&lease, RunState::Open).await?;
-        Ok(run)
-    }
-
     /// Drives a run until it finishes or is suspended, and returns how it ended. A finished run is not driven again.
     ///
     /// Dropping the future leaves the run as it is: it can be driven again, or cancelled by [`crate::cancel_run`]. After
@@ -74,6 +59,9 @@ impl Agent {
         let loaded = load_for_driver(&*self.parts.log, run).await?;
         if let (true, Some(end)) = (loaded.run.is_finished(), loaded.run.end()) {
             return Ok(end.clone());
+        }
+        if loaded.is_discarded {
+            return Ok(RunEnd::Cancelled);
         }
         loop {
             if cancel.is_stopping() && !cancel.is_cancelled() {
@@ -113,6 +101,10 @@ impl Agent {
         if let (true, Some(end)) = (loaded.run.is_finished(), loaded.run.end()) {
             guard.release(run_state(end)).await?;
             return Ok(end.clone());
+        }
+        if loaded.is_discarded {
+            guard.release(RunState::Cancelled).await?;
+            return Ok(RunEnd::Cancelled);
         }
         if loaded.run.request().is_none() {
             // The process that created the run died before it logged the request.

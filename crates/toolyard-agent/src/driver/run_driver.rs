@@ -94,7 +94,7 @@ impl<'a> RunDriver<'a> {
         watcher: &'a dyn RunWatcher,
         loaded: LoadedRun,
     ) -> Self {
-        let LoadedRun { run, next_number, active_time } = loaded;
+        let LoadedRun { run, next_number, active_time, .. } = loaded;
         let (sender, progress) = mpsc::channel(MAX_PENDING_UPDATES);
         // Values of tool steps are read from the journal when they are needed; those of reasoning steps are in the run.
         let values = Arc::new(reasoned_values(&run));

@@ -34,9 +34,13 @@ pub struct RunRequest {
     /// Let a model judge results that pass verification by rule.
     #[serde(default)]
     pub judge: bool,
-    /// The run continues without a client; after a restart the next process takes it over.
+    /// The run continues without a client; if its process ends, another serving process takes it over.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub detached: bool,
+    /// What the agent may do, see [`Agent::authority`](crate::Agent::authority); only set by a serving process. Processes with
+    /// another authority do not take the run over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub authority: Option<ContentHash>,
     /// Identifies the client request that created the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<Box<RequestFingerprint>>,

@@ -114,7 +114,7 @@ impl RunEntry {
     fn is_unknown(&self, step: &StepRecord) -> bool {
         match step.state {
             StepState::Unknown => true,
-            StepState::Started => !step.repeatable && self.is_free(),
+            StepState::Started => !step.repeatable && (self.is_free() || self.record.fence > step.fence),
             StepState::Done | StepState::Failed | StepState::NotDone => false,
         }
     }

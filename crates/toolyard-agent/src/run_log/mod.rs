@@ -29,10 +29,20 @@ pub(crate) struct LoadedRun {
     pub(crate) next_number: i64,
     /// See [`active_duration`].
     pub(crate) active_time: Duration,
+    /// Whether the run was closed before it was started, so that its log has no end; see [`crate::discard_run`].
+    pub(crate) is_discarded: bool,
 }
 
 /// Reads a run and its events from the log.
 pub async fn load_run(log: &dyn RunLog, run: &RunId) -> Result<(Run, Vec<LoggedEvent>), AgentError> {
+    let (_, state, events) = load_with_record(log, run).await?;
+    Ok((state, events))
+}
+
+async fn load_with_record(
+    log: &dyn RunLog,
+    run: &RunId,
+) -> Result<(RunRecord, Run, Vec<LoggedEvent>), AgentError> {
     let record = log.run(run).await?;
     if record.kind != AGENT_RUN_KIND {
         return Err(AgentError::OtherKind { run: run.clone(), kind: record.kind });
@@ -50,13 +60,14 @@ pub async fn load_run(log: &dyn RunLog, run: &RunId) -> Result<(Run, Vec<LoggedE
         let invalid = |reason| AgentError::InvalidEvent { run: run.clone(), number, reason };
         state.apply(&event).map_err(invalid)?;
     }
-    Ok((state, events))
+    Ok((record, state, events))
 }
 
 pub(crate) async fn load_for_driver(log: &dyn RunLog, run: &RunId) -> Result<LoadedRun, AgentError> {
-    let (run, events) = load_run(log, run).await?;
+    let (record, run, events) = load_with_record(log, run).await?;
     let next_number = events.last().map_or(0, |last| last.number.saturating_add(1));
-    Ok(LoadedRun { run, next_number, active_time: active_duration(&events) })
+    let is_discarded = record.state == RunState::Cancelled && !run.is_finished();
+    Ok(LoadedRun { run, next_number, active_time: active_duration(&events), is_discarded })
 }
 
 /// How long a run was worked on: the times between its events, without those in which it waited to be resumed or only

@@ -13,12 +13,22 @@ pub(crate) trait LogInterceptor: Send + Sync {
 
     fn log(&self) -> &Self::Log;
 
+    /// Awaited before runs are created or read.
+    fn admit(&self) -> JournalFuture<'_, ()> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     /// Intercepts any write; `perform` makes it.
     fn write<'a, T: Send + 'a>(
         &'a self,
         perform: impl FnOnce() -> JournalFuture<'a, T> + Send + 'a,
     ) -> JournalFuture<'a, T> {
         perform()
+    }
+
+    /// Intercepts the release of a lease.
+    fn release<'a>(&'a self, lease: &'a Lease, state: RunState) -> JournalFuture<'a, ()> {
+        self.write(move || self.log().release(lease, state))
     }
 
     /// Intercepts the write of a call's outcome.
@@ -48,7 +58,10 @@ pub(crate) struct WrappedLog<B>(pub(crate) B);
 
 impl<B: LogInterceptor> Journal for WrappedLog<B> {
     fn create_run<'a>(&'a self, kind: &'a str, detail: &'a RawJson) -> JournalFuture<'a, RunId> {
-        self.0.log().create_run(kind, detail)
+        Box::pin(async move {
+            self.0.admit().await?;
+            self.0.log().create_run(kind, detail).await
+        })
     }
 
     fn claim<'a>(&'a self, run: &'a RunId, owner: &'a str, lease: Duration) -> JournalFuture<'a, Lease> {
@@ -69,7 +82,7 @@ impl<B: LogInterceptor> Journal for WrappedLog<B> {
     }
 
     fn release<'a>(&'a self, lease: &'a Lease, state: RunState) -> JournalFuture<'a, ()> {
-        self.0.write(move || self.0.log().release(lease, state))
+        self.0.release(lease, state)
     }
 
     fn begin<'a>(&'a self, lease: &'a Lease, intent: &'a StepIntent) -> JournalFuture<'a, StepStart> {
@@ -90,7 +103,10 @@ impl<B: LogInterceptor> Journal for WrappedLog<B> {
     }
 
     fn runs<'a>(&'a self, limit: usize) -> JournalFuture<'a, Vec<RunRecord>> {
-        self.0.log().runs(limit)
+        Box::pin(async move {
+            self.0.admit().await?;
+            self.0.log().runs(limit).await
+        })
     }
 
     fn steps<'a>(&'a self, run: &'a RunId) -> JournalFuture<'a, Vec<StepRecord>> {
@@ -127,6 +143,9 @@ impl<B: LogInterceptor> RunLog for WrappedLog<B> {
     }
 
     fn events<'a>(&'a self, run: &'a RunId, from: i64) -> JournalFuture<'a, Vec<LoggedEvent>> {
-        self.0.log().events(run, from)
+        Box::pin(async move {
+            self.0.admit().await?;
+            self.0.log().events(run, from).await
+        })
     }
 }

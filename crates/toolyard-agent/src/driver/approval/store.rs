@@ -179,10 +179,17 @@ fn resolution(state: StepState) -> Option<Resolution> {
 }
 
 impl Agent {
-    /// Whether an approval that a suspended run waits for was decided.
-    pub(in crate::driver) async fn has_decision(&self, run: &RunId) -> Result<bool, AgentError> {
-        let (run, _) = load_run(&*self.parts.log, run).await?;
-        for (_, id) in &PendingDecisions::of(&run).approvals {
+    /// Whether an approval that a suspended run waits for was decided, or a step with an unknown outcome was resolved.
+    pub async fn has_decision(&self, run: &RunId) -> Result<bool, AgentError> {
+        let (state, _) = load_run(&*self.parts.log, run).await?;
+        let pending = PendingDecisions::of(&state);
+        for (_, name) in &pending.unknown {
+            let record = self.parts.log.step(run, name).await?;
+            if record.is_some_and(|record| resolution(record.state).is_some()) {
+                return Ok(true);
+            }
+        }
+        for (_, id) in &pending.approvals {
             let record = self.parts.approvals.approval(*id).await.map_err(AgentError::Approvals)?;
             if record.is_some_and(|record| record.outcome.is_some()) {
                 return Ok(true);

@@ -11,11 +11,11 @@ use crate::{
 };
 
 #[derive(Debug, Clone)]
-pub(in crate::driver) struct ResolvedTool {
+pub(crate) struct ResolvedTool {
     /// The preferred source; `None` if the tool is unknown.
     pub(in crate::driver) source: Option<SourceId>,
     pub(in crate::driver) read_only: bool,
-    pub(in crate::driver) permission: Permission,
+    pub(crate) permission: Permission,
     /// The effects in a word, for approvers.
     pub(in crate::driver) effects: String,
     /// Sources that may pass the arguments outside, unless a rule allows that.
@@ -33,7 +33,7 @@ pub(in crate::driver) struct ResolvedTool {
 }
 
 /// The tools that the agent can use.
-pub(super) fn agent_profile(parts: &AgentParts) -> Profile {
+pub(crate) fn agent_profile(parts: &AgentParts) -> Profile {
     let tools = if parts.config.capabilities.enable_tool_calling {
         parts.config.tools.clone()
     } else {
@@ -44,7 +44,7 @@ pub(super) fn agent_profile(parts: &AgentParts) -> Profile {
 }
 
 impl ResolvedTool {
-    pub(in crate::driver) fn resolve(parts: &AgentParts, tool: &str) -> Self {
+    pub(crate) fn resolve(parts: &AgentParts, tool: &str) -> Self {
         let request = ToolCallRequest::new(tool, RawJson::empty_object());
         let route = route_within(&parts.hub.snapshot(), &request, Some(&agent_profile(parts)));
         let candidates = route.map(|route| route.candidates).unwrap_or_default();
@@ -105,7 +105,7 @@ impl ResolvedTool {
     }
 }
 
-pub(super) fn stricter(one: Permission, other: Permission) -> Permission {
+pub(crate) fn stricter(one: Permission, other: Permission) -> Permission {
     match (one, other) {
         (Permission::Deny, _) | (_, Permission::Deny) => Permission::Deny,
         (Permission::Ask, _) | (_, Permission::Ask) => Permission::Ask,

@@ -10,7 +10,7 @@ use std::{
 
 use toolyard_core::{
     ApprovalKind, ApprovalOutcome, ApprovalRecord, Approvals, BoxFuture, FinishedStep, Journal as _,
-    JournalError, JournalFuture, Lease, RawJson, RunId, RunLog as _, StepState, StorageError,
+    JournalError, JournalFuture, Lease, RawJson, RunId, RunLog as _, RunState, StepState, StorageError,
 };
 
 use super::wrapped_log::{LogInterceptor, WrappedLog};
@@ -31,6 +31,8 @@ pub(crate) enum Fault {
     AppendReportsFailure { from: usize, to: usize },
     /// Every append takes this long.
     AppendIsSlow(Duration),
+    /// A lease is released only after this time.
+    ReleaseIsSlow(Duration),
     /// This many approval requests fail.
     ApprovalRequestFails { times: usize },
 }
@@ -64,6 +66,15 @@ impl LogInterceptor for FaultyStore {
 
     fn log(&self) -> &MemoryRunLog {
         &self.log
+    }
+
+    fn release<'a>(&'a self, lease: &'a Lease, state: RunState) -> JournalFuture<'a, ()> {
+        Box::pin(async move {
+            if let Fault::ReleaseIsSlow(time) = self.fault {
+                tokio::time::sleep(time).await;
+            }
+            self.log.release(lease, state).await
+        })
     }
 
     fn finish<'a>(

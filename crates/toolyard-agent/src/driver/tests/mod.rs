@@ -2,14 +2,17 @@
 
 mod adversaries;
 mod approvals;
+mod create;
 mod fixture;
 mod flaky_log;
 mod open_world;
 mod parallel;
 mod resume;
 mod shutdown;
+mod single_calls;
 mod steps;
 mod store_failures;
+mod take_over;
 #[path = "../../../tests/support/wrapped_log.rs"]
 mod wrapped_log;
 

@@ -1,0 +1,115 @@
+//! Creates runs. A run that the store did not accept in time is withdrawn: no process ever drives it.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::json;
+use tokio::{
+    task::JoinHandle,
+    time::{Instant, sleep, timeout_at},
+};
+use toolyard_core::{JournalError, Lease, RawJson, RunId, RunLog, RunRecord, RunState};
+
+use crate::{
+    Agent, AgentError, RunEvent, RunRequest,
+    run_log::{AGENT_RUN_KIND, FINGERPRINT_FIELD, to_json},
+};
+
+/// Characters of its question that a run's record holds.
+const MAX_RECORDED_QUESTION_CHARS: usize = 200;
+
+/// Ends the name of the owner of a run that is being created.
+const CREATOR_SUFFIX: &str = "-creates";
+/// Duration of the lease on a run that is being created.
+const CREATION_LEASE: Duration = Duration::from_secs(10);
+
+/// How often, and how long after another, this process tries to withdraw a run.
+const MAX_WITHDRAWAL_ATTEMPTS: usize = 60;
+const WITHDRAWAL_INTERVAL: Duration = Duration::from_secs(1);
+
+impl Agent {
+    /// Creates a run and logs its request, without driving it.
+    pub async fn create_run(&self, request: RunRequest) -> Result<RunId, AgentError> {
+        let lease = self.prepare_run(request).await?;
+        self.parts.log.release(&lease, RunState::Open).await?;
+        Ok(lease.run)
+    }
+
+    /// Like [`Agent::create_run`], but fails if the store did not accept the run by the deadline. A run whose creation failed
+    /// is not driven later, not even if the store received it.
+    ///
+    /// # Errors
+    /// [`AgentError::NotStarted`] after the deadline.
+    pub async fn create_run_before(
+        &self,
+        request: RunRequest,
+        deadline: Instant,
+    ) -> Result<RunId, AgentError> {
+        let lease =
+            timeout_at(deadline, self.prepare_run(request)).await.map_err(|_| AgentError::NotStarted)??;
+        let (log, released) = (Arc::clone(&self.parts.log), lease.clone());
+        // The release makes the run available to all processes, so its outcome must become known.
+        let mut release = tokio::spawn(async move { log.release(&released, RunState::Open).await });
+        let accepted = timeout_at(deadline, &mut release).await;
+        // A process that was suspended meanwhile may have both: a late deadline and an accepted run.
+        if matches!(accepted, Ok(Ok(Ok(())))) && Instant::now() <= deadline {
+            return Ok(lease.run);
+        }
+        let pending = accepted.is_err().then_some(release);
+        tokio::spawn(withdraw(Arc::clone(&self.parts.log), lease, pending));
+        Err(AgentError::NotStarted)
+    }
+
+    /// Creates a run and logs its request. Until the lease is released, no process may drive the run.
+    async fn prepare_run(&self, request: RunRequest) -> Result<Lease, AgentError> {
+        let parts = &self.parts;
+        let question: String = request.question.chars().take(MAX_RECORDED_QUESTION_CHARS).collect();
+        let mut detail = json!({"agent": request.agent, "question": question, "caller": request.caller});
+        if let (Some(fingerprint), Some(detail)) = (&request.fingerprint, detail.as_object_mut()) {
+            detail.insert(FINGERPRINT_FIELD.to_owned(), json!(fingerprint));
+        }
+        let run = parts.log.create_run(AGENT_RUN_KIND, &RawJson::from(detail)).await?;
+        let owner = format!("{}{CREATOR_SUFFIX}", parts.owner);
+        let lease = parts.log.claim(&run, &owner, CREATION_LEASE).await?;
+        parts.log.append(&lease, 0, &to_json(&RunEvent::Requested { request })).await?;
+        Ok(lease)
+    }
+}
+
+/// Whether the run is still being created or its creator is gone: no client was told that it was started.
+pub fn is_being_created(run: &RunRecord) -> bool {
+    run.owner.as_deref().is_some_and(|owner| owner.ends_with(CREATOR_SUFFIX))
+}
+
+/// Closes a run that was never started, so that nobody drives it. Its log has no end.
+pub async fn discard_run(log: &dyn RunLog, run: &RunId, owner: &str) -> Result<(), JournalError> {
+    let lease = log.claim(run, &format!("{owner}{CREATOR_SUFFIX}"), CREATION_LEASE).await?;
+    log.release(&lease, RunState::Cancelled).await
+}
+
+/// Closes a run whose client was told that it was not started. Its lease may have been released nevertheless.
+async fn withdraw(log: Arc<dyn RunLog>, lease: Lease, pending: Option<JoinHandle<Result<(), JournalError>>>) {
+    if let Some(release) = pending {
+        // Whatever its outcome, the run is withdrawn.
+        let _ = release.await;
+    }
+    for _ in 0..MAX_WITHDRAWAL_ATTEMPTS {
+        let withdrawn = match log.release(&lease, RunState::Cancelled).await {
+            Err(JournalError::LeaseLost(run)) => {
+                let owner = lease.owner.trim_end_matches(CREATOR_SUFFIX);
+                discard_run(&*log, &run, owner).await
+            }
+            released => released,
+        };
+        match withdrawn {
+            Err(error @ JournalError::Storage(_)) => {
+                tracing::debug!(run = %lease.run, %error, "failed to withdraw a run; retrying");
+            }
+            Err(error) => {
+                tracing::warn!(run = %lease.run, %error, "failed to withdraw a run");
+                return;
+            }
+            Ok(()) => return,
+        }
+        sleep(WITHDRAWAL_INTERVAL).await;
+    }
+}
