@@ -33,7 +33,9 @@ mod endpoint;
 mod naming;
 mod surface;
 
-pub use agents::{AgentApi, AgentLookupError, AgentProvider, AgentService, AgentServiceConfig, OrphanedRuns};
+pub use agents::{
+    AgentApi, AgentLookupError, AgentProvider, AgentService, AgentServiceConfig, OrphanAdopter, OrphanedRuns,
+};
 pub use bridge::{ForwardInputToCaller, LocalSkills, ServerContentBridge};
 pub use endpoint::GatewayConfig;
 pub use surface::HubService;

@@ -1,6 +1,6 @@
 //! The configuration of a gateway that serves the tools, servers and agents of a [`Toolyard`].
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use toolyard_agent::{AgentParts, RunRequest};
 use toolyard_gateway::{AgentLookupError, AgentProvider, AgentService, AgentServiceConfig, GatewayConfig};
@@ -15,14 +15,20 @@ impl Toolyard {
     }
 
     /// The agents for clients of the gateway, limited to the tools of a profile. `clients_may_approve` lets HTTP clients
-    /// approve tool calls of their own runs.
-    pub fn agent_service(&self, profile: Profile, clients_may_approve: bool) -> AgentService {
+    /// approve tool calls of their own runs. Another process takes a run over once this one gave no sign of life for `lease`.
+    pub fn agent_service(
+        &self,
+        profile: Profile,
+        clients_may_approve: bool,
+        lease: Duration,
+    ) -> AgentService {
         let agents = self.agents();
         AgentService::new(AgentServiceConfig {
             agents: Arc::clone(&self.reloadable.agents) as _,
             log: Arc::clone(agents.log()),
             approvals: Arc::clone(agents.approvals()),
             owner: agents.owner().to_owned(),
+            lease,
             profile,
             clients_may_approve,
         })

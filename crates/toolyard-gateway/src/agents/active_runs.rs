@@ -6,14 +6,16 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use tokio::{
     sync::{Notify, broadcast, futures::Notified, mpsc, oneshot},
     task::JoinSet,
+    time::Instant,
 };
 use toolyard_agent::{Agent, AgentConfig, AgentError, CancelToken, RunEnd, RunRequest, RunUpdate};
-use toolyard_core::{ErrorKind, RunId};
+use toolyard_core::{ErrorKind, JournalError, RunId};
 use toolyard_hub::Profile;
 
 use super::{
@@ -21,6 +23,9 @@ use super::{
     idempotency::Reservation,
     run_observer::{RunClient, RunMessage, RunObserver},
 };
+
+/// How long the store may take to accept a new run. Clients get a retryable error afterwards.
+pub(super) const START_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Updates buffered for a slow subscriber; a subscriber that misses some reads them from the run log.
 const MAX_BUFFERED_UPDATES: usize = 1_024;
@@ -54,9 +59,15 @@ impl StartError {
     pub(super) fn kind(&self) -> ErrorKind {
         match self {
             Self::ShuttingDown => ErrorKind::Unavailable,
+            Self::Agent(_) if self.is_store_failure() => ErrorKind::Unavailable,
             Self::Agent(_) => ErrorKind::Failed,
             Self::OutcomeUnknown => ErrorKind::OutcomeUnknown,
         }
+    }
+
+    /// Whether nothing was started because the store failed.
+    pub(super) fn is_store_failure(&self) -> bool {
+        matches!(self, Self::Agent(AgentError::NotStarted | AgentError::Journal(JournalError::Storage(_))))
     }
 }
 
@@ -95,19 +106,21 @@ impl ActiveRuns {
         let mut parts = self.config.agents.parts(name)?;
         let config = AgentConfig::clone(&parts.config);
         parts.config = Arc::new(AgentConfig { profile: self.profile.clone(), ..config });
-        Ok(Agent::new(parts))
+        Ok(Agent::new(parts).with_lease_duration(self.config.lease))
     }
 
     /// Creates a run and passes it to `spawn`, in a task of its own: the client may disconnect at any point, and a run that
-    /// was created must be driven, and recorded under the idempotency key of its request.
+    /// was created must be driven, and recorded under the idempotency key of its request. A run that the store did not accept
+    /// by the deadline is not started, now or later.
     pub(super) async fn start<T: Send + 'static>(
         self: &Arc<Self>,
         agent: Agent,
         request: RunRequest,
         reservation: Option<Reservation>,
+        deadline: Instant,
         spawn: impl FnOnce(&Arc<Self>, Agent, RunId) -> T + Send + 'static,
     ) -> Result<T, StartError> {
-        if self.is_draining.load(Ordering::SeqCst) {
+        if self.is_draining() {
             return Err(StartError::ShuttingDown);
         }
         let (sender, started) = oneshot::channel();
@@ -115,7 +128,8 @@ impl ActiveRuns {
         let start = async move {
             let fingerprint =
                 reservation.as_ref().map(|reservation| Box::new(reservation.fingerprint().clone()));
-            let run = agent.create_run(RunRequest { fingerprint, ..request }).await?;
+            let request = RunRequest { fingerprint, authority: Some(agent.authority()), ..request };
+            let run = agent.create_run_before(request, deadline).await?;
             if let Some(reservation) = reservation {
                 reservation.complete(&run);
             }
@@ -124,6 +138,11 @@ impl ActiveRuns {
         // If the client is gone, the result of `spawn` is dropped; its `Drop` cancels the run or lets it continue.
         self.tasks().spawn(async move { drop(sender.send(start.await)) });
         started.await.unwrap_or(Err(StartError::OutcomeUnknown))
+    }
+
+    /// Whether no new runs are started.
+    pub(super) fn is_draining(&self) -> bool {
+        self.is_draining.load(Ordering::SeqCst)
     }
 
     pub(super) fn stop_accepting(&self) {
@@ -206,6 +225,8 @@ impl ActiveRuns {
             let ended = runs.drive(&agent, &run, &observer, &driven_run).await;
             match &ended {
                 Err(error @ AgentError::Released(_)) => tracing::info!(%error),
+                // Another process was faster to take over an orphaned run, or applies the decision that was made here.
+                Err(error @ AgentError::Journal(JournalError::Leased { .. })) => tracing::debug!(%error),
                 Err(error) => tracing::warn!(%run, %error, "agent run stopped before it finished"),
                 Ok(_) => {}
             }

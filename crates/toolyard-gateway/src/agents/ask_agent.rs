@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::Instant,
+};
 use toolyard_agent::{ApprovalDecision, ApprovalRequest, DEFAULT_AGENT, RunEnd, RunRequest, RunUpdate};
 use toolyard_core::{
     CallInputError, CallInputKind, CallInputRequest, CallProgress, Caller, ErrorKind, RawJson, RunId,
@@ -12,7 +15,7 @@ use toolyard_core::{
 };
 
 use super::{
-    active_runs::{ActiveRun, ActiveRuns},
+    active_runs::{ActiveRun, ActiveRuns, START_TIMEOUT},
     run_observer::{RunClient, RunMessage},
     run_text::{progress_line, suspended_notice},
     service::AgentService,
@@ -77,10 +80,11 @@ impl AskAgent {
             .caller
             .as_deref()
             .map(|caller| RunClient { capabilities: caller.capabilities(), session_id: caller.session_id() });
-        let started = self.runs.start(agent, request, None, |runs, agent, run| {
-            let (active, messages) = runs.spawn_observed(agent, &run, client);
-            DelegatedRun { run, active, messages, progress: 0.0, pending_approval: None }
-        });
+        let started =
+            self.runs.start(agent, request, None, Instant::now() + START_TIMEOUT, |runs, agent, run| {
+                let (active, messages) = runs.spawn_observed(agent, &run, client);
+                DelegatedRun { run, active, messages, progress: 0.0, pending_approval: None }
+            });
         let mut delegated = started.await.map_err(|error| failure(error.kind(), error.to_string()))?;
         delegated.wait(call.caller.as_deref()).await
     }

@@ -1,6 +1,6 @@
 //! Configuration of an [`AgentService`](super::AgentService): the agents, where their runs are stored, what clients may do.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use toolyard_agent::{AgentParts, RunRequest};
 use toolyard_core::{Approvals, RunLog};
@@ -46,6 +46,8 @@ pub struct AgentServiceConfig {
     pub approvals: Arc<dyn Approvals>,
     /// Identifies this process as the owner of run leases.
     pub owner: String,
+    /// How long a run stays with this process without a sign of life. Afterwards another process takes it over.
+    pub lease: Duration,
     /// Agents see and call only the tools of this profile.
     pub profile: Profile,
     /// Whether HTTP clients may approve tool calls of agents. If not, they may only deny them: a client that starts runs

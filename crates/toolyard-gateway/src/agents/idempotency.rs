@@ -9,8 +9,8 @@ use std::{
 };
 
 use http::{HeaderMap, HeaderValue};
-use toolyard_agent::{AGENT_RUN_KIND, RequestFingerprint, request_fingerprint};
-use toolyard_core::{ContentHash, JournalError, RunId, RunLog};
+use toolyard_agent::{AGENT_RUN_KIND, RequestFingerprint, RunEvent, is_being_created, request_fingerprint};
+use toolyard_core::{ContentHash, JournalError, RunId, RunLog, RunState};
 
 use super::unix_time::{milliseconds, now_milliseconds};
 
@@ -177,12 +177,18 @@ async fn find_in_log(
         let Some(duplicate) = earlier.and_then(|earlier| identity.compare(&earlier, Some(&run.id))) else {
             continue;
         };
-        if !log.events(&run.id, 0).await?.is_empty() {
-            return duplicate.map(Some);
-        }
+        let last = log.events(&run.id, 0).await?.pop();
         // A run without events was never started, unless its owner is about to do so.
-        if run.leased {
-            return Err(IdempotencyError::InProgress);
+        if last.is_none() || is_being_created(&run) {
+            if run.leased {
+                return Err(IdempotencyError::InProgress);
+            }
+            continue;
+        }
+        let is_ended = last.is_some_and(|last| matches!(last.event.read(), Ok(RunEvent::Ended { .. })));
+        // A run that was closed without an end was withdrawn: its client was told that it was not started.
+        if run.state != RunState::Cancelled || is_ended {
+            return duplicate.map(Some);
         }
     }
     Ok(None)

@@ -6,7 +6,7 @@
 //! active_runs.rs     the runs that this process drives, one task each
 //! idempotency.rs     which request started which run, so that a repeated one starts no second run
 //! run_observer.rs    forwards updates, approval requests and input requests of a run
-//! orphaned_runs.rs   resumes detached runs whose process died
+//! orphaned_runs.rs   takes over detached runs whose process ended, as long as the service runs
 //! ask_agent.rs       the tool `ask_agent`; with_ask_agent.rs adds it to a tool service
 //! run_text.rs        texts for clients about a run without an answer yet: progress lines, notices
 //! unix_time.rs       Unix time as the run log stores it
@@ -19,17 +19,24 @@ mod api;
 mod ask_agent;
 mod config;
 mod idempotency;
+#[cfg(test)]
+mod orphan_crash_tests;
 mod orphaned_runs;
 mod run_observer;
 mod run_text;
 mod service;
 #[cfg(test)]
+mod store_outage_tests;
+#[cfg(test)]
 mod testing;
 mod unix_time;
 mod with_ask_agent;
+#[cfg(test)]
+#[path = "../../../toolyard-agent/tests/support/wrapped_log.rs"]
+mod wrapped_log;
 
 pub use api::AgentApi;
 pub use config::{AgentLookupError, AgentProvider, AgentServiceConfig};
-pub use orphaned_runs::OrphanedRuns;
+pub use orphaned_runs::{OrphanAdopter, OrphanedRuns};
 pub use service::AgentService;
 pub(crate) use {ask_agent::AskAgent, with_ask_agent::WithAskAgent};

@@ -1,83 +1,221 @@
-//! Runs that another process left unfinished: detached ones are resumed, the others counted.
+//! Runs whose process ended: detached ones are taken over as soon as their lease is over, the others counted.
 
-use std::time::Duration;
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
-use toolyard_agent::{AGENT_RUN_KIND, RunEnd, RunEvent, RunUpdate, replay_updates};
-use toolyard_core::{JournalError, RunRecord, RunState};
+use tokio::time::Instant;
+use toolyard_agent::{
+    AGENT_RUN_KIND, Agent, AgentError, RunEnd, RunEvent, RunUpdate, discard_run, is_being_created, load_run,
+    replay_updates,
+};
+use toolyard_core::{JournalError, RunId, RunRecord};
 
 use super::{
+    active_runs::ActiveRuns,
     service::AgentService,
     unix_time::{milliseconds, now_milliseconds},
 };
 
+/// How long after another two scans begin. A released run waits no longer than this.
+const SCAN_INTERVAL: Duration = Duration::from_secs(2);
 const MAX_CHECKED_RUNS: usize = 10_000;
+/// A run that was left alone is looked at again after this time.
+const RECHECK_INTERVAL: Duration = Duration::from_secs(10);
 /// Older runs are not resumed automatically.
 const MAX_RESUME_AGE: Duration = Duration::from_hours(24);
-/// The creator of a run claims it within this time.
+/// The creator of a run drives it within this time.
 const MAX_CLAIM_DELAY: Duration = Duration::from_secs(1);
+/// A run without events that is older than this was never started.
+const MAX_CREATION_TIME: Duration = Duration::from_mins(1);
+/// The approver of a suspended run, such as `toolyard runs approve`, resumes it within this time.
+const DECISION_GRACE: Duration = Duration::from_secs(15);
 /// A run that was resumed this often in a row without progress is not resumed again: it may crash the process.
 const MAX_FUTILE_RESUMES: usize = 3;
 
-/// How many unfinished runs this process does not drive yet were resumed or left.
+/// What one scan found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OrphanedRuns {
-    /// Runs that this process resumed.
+    /// Runs that this process resumes.
     pub resumed: usize,
-    /// Runs that are left to the user.
+    /// Runs that are left to the user, unless an earlier scan counted them.
     pub not_resumed: usize,
-    /// Runs that another process drives, or drove until a moment ago.
-    pub leased: usize,
+}
+
+/// Takes over the runs of other processes that died or stopped.
+#[derive(Debug)]
+pub struct OrphanAdopter {
+    runs: Arc<ActiveRuns>,
+    /// Runs that were left alone.
+    left_alone: HashMap<RunId, LeftAlone>,
+    /// Until then, a lease that is over does not mean that its owner died: the store was away, so nobody could renew it.
+    leases_unreliable_until: Option<Instant>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct LeftAlone {
+    /// The fencing token of the run when it was looked at; another one means that a process drove it since.
+    fence: i64,
+    check_again: Instant,
+    /// Since when a decision is known that nobody applied.
+    decided_since: Option<Instant>,
+    is_left_to_user: bool,
+}
+
+impl LeftAlone {
+    fn new(run: &RunRecord) -> Self {
+        let check_again = Instant::now() + RECHECK_INTERVAL;
+        Self { fence: run.fence, check_again, decided_since: None, is_left_to_user: false }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Action {
-    /// The run is over, or awaits an approval.
+    /// The run is over.
     Ignore,
     /// Resume it with this agent.
     Resume(String),
+    /// Resume it with this agent if somebody decided what it waits for.
+    ResumeIfDecided(String),
     LeaveToUser,
 }
 
+enum Verdict {
+    Resume(Box<Agent>),
+    LeaveToUser,
+    /// Another process may take it, or this one later.
+    Wait,
+    /// An approver decided what it waits for, and may be about to resume it.
+    Decided(Box<Agent>),
+}
+
 impl AgentService {
-    /// Resumes detached runs that no process drives any more. A run that a client waited for, or an old one, is left to the
-    /// user.
-    pub async fn resume_orphaned(&self) -> Result<OrphanedRuns, JournalError> {
-        let (runs, log, now) = (&self.0, &self.0.config.log, now_milliseconds());
-        let mut counts = OrphanedRuns::default();
-        let is_open = |run: &RunRecord| run.state == RunState::Open && run.kind == AGENT_RUN_KIND;
-        for record in log.runs(MAX_CHECKED_RUNS).await?.into_iter().filter(is_open) {
-            if runs.find(&record.id).is_some() {
-                continue;
-            }
-            let events = log.events(&record.id, 0).await?;
-            let action = action(replay_updates(&events), now.saturating_sub(record.created_at));
-            if action == Action::Ignore {
-                continue;
-            }
-            if !is_unclaimed(&record, now) {
-                counts.leased += 1;
-                continue;
-            }
-            let agent = match &action {
-                Action::Resume(name) => runs.agent(name).ok(),
-                _ => None,
-            };
-            match agent {
-                Some(agent) => {
-                    runs.spawn(agent, &record.id);
-                    counts.resumed += 1;
-                }
-                None => counts.not_resumed += 1,
-            }
-        }
-        Ok(counts)
+    /// Takes over runs of processes that ended.
+    pub fn orphan_adopter(&self) -> OrphanAdopter {
+        OrphanAdopter { runs: Arc::clone(&self.0), left_alone: HashMap::new(), leases_unreliable_until: None }
     }
 }
 
-/// Whether no process drives the run. Trying to claim it instead would take it from an owner that was suspended until its
-/// lease expired, or from a creator that is about to claim it.
-fn is_unclaimed(run: &RunRecord, now: i64) -> bool {
-    !run.leased && (run.owner.is_some() || now.saturating_sub(run.created_at) > milliseconds(MAX_CLAIM_DELAY))
+impl OrphanAdopter {
+    /// Scans again and again, and reports what each scan found. Never completes.
+    pub async fn run(mut self, mut report: impl FnMut(Result<OrphanedRuns, JournalError>)) {
+        loop {
+            report(self.scan().await);
+            tokio::time::sleep(SCAN_INTERVAL).await;
+        }
+    }
+
+    /// Resumes detached runs that no process drives any more. A run that a client waited for, one that was started under
+    /// other rules or with tools that are missing here, and an old one are left to the user.
+    pub async fn scan(&mut self) -> Result<OrphanedRuns, JournalError> {
+        let mut counts = OrphanedRuns::default();
+        if self.runs.is_draining() {
+            return Ok(counts);
+        }
+        let started = Instant::now();
+        let listed = self.runs.config.log.unleased_runs(AGENT_RUN_KIND, 0, MAX_CHECKED_RUNS).await;
+        let lease = self.runs.config.lease;
+        if listed.is_err() || started.elapsed() > lease / 3 {
+            self.leases_unreliable_until = Some(Instant::now() + lease / 2);
+        }
+        let records = listed?;
+        let (now, unleased): (_, HashSet<&RunId>) =
+            (now_milliseconds(), records.iter().map(|record| &record.id).collect());
+        self.left_alone.retain(|run, _| unleased.contains(run));
+        for record in &records {
+            let known = self.left_alone.get(&record.id).filter(|known| known.fence == record.fence).copied();
+            if known.is_some_and(|known| known.check_again > Instant::now()) {
+                continue;
+            }
+            if self.runs.find(&record.id).is_some() || !self.is_orphaned(record) {
+                continue;
+            }
+            // The first claim belongs to the creator, who is about to drive the run.
+            if known.is_none() && record.owner.is_none() && record.fence <= 1 {
+                let check_again = Instant::now() + MAX_CLAIM_DELAY;
+                let left_alone = LeftAlone { check_again, ..LeftAlone::new(record) };
+                self.left_alone.insert(record.id.clone(), left_alone);
+                continue;
+            }
+            let verdict = self.verdict(record, now).await?;
+            let decided_since = matches!(verdict, Verdict::Decided(_))
+                .then(|| known.and_then(|known| known.decided_since).unwrap_or_else(Instant::now));
+            match verdict {
+                Verdict::Resume(agent) => {
+                    self.runs.spawn(*agent, &record.id);
+                    counts.resumed += 1;
+                    continue;
+                }
+                Verdict::Decided(agent) if decided_since.is_some_and(|at| at.elapsed() >= DECISION_GRACE) => {
+                    self.runs.spawn(*agent, &record.id);
+                    counts.resumed += 1;
+                    continue;
+                }
+                Verdict::LeaveToUser if !known.is_some_and(|known| known.is_left_to_user) => {
+                    counts.not_resumed += 1;
+                }
+                _ => {}
+            }
+            let is_left_to_user = matches!(verdict, Verdict::LeaveToUser);
+            let left_alone = LeftAlone { decided_since, is_left_to_user, ..LeftAlone::new(record) };
+            self.left_alone.insert(record.id.clone(), left_alone);
+        }
+        Ok(counts)
+    }
+
+    /// Whether the process that drove an unleased run is gone, as far as its record tells.
+    fn is_orphaned(&self, run: &RunRecord) -> bool {
+        run.owner.is_none() || self.leases_unreliable_until.is_none_or(|until| until <= Instant::now())
+    }
+
+    async fn verdict(&self, record: &RunRecord, now: i64) -> Result<Verdict, JournalError> {
+        let (runs, log) = (&self.runs, &*self.runs.config.log);
+        let age = now.saturating_sub(record.created_at);
+        if is_being_created(record) {
+            self.discard(&record.id).await;
+            return Ok(Verdict::Wait);
+        }
+        let (run, events) = match load_run(log, &record.id).await {
+            Ok(loaded) => loaded,
+            Err(AgentError::Journal(error)) => return Err(error),
+            Err(error) => {
+                tracing::debug!(run = %record.id, %error, "an orphaned run cannot be read");
+                return Ok(Verdict::LeaveToUser);
+            }
+        };
+        if events.is_empty() && age > milliseconds(MAX_CREATION_TIME) {
+            self.discard(&record.id).await;
+        }
+        let action = action(replay_updates(&events), age);
+        let (name, must_be_decided) = match &action {
+            Action::Ignore => return Ok(Verdict::Wait),
+            Action::LeaveToUser => return Ok(Verdict::LeaveToUser),
+            Action::Resume(name) => (name, false),
+            Action::ResumeIfDecided(name) => (name, true),
+        };
+        let Some(agent) = runs.agent(name).ok().filter(|agent| agent.may_take_over(&run)) else {
+            return Ok(if must_be_decided { Verdict::Wait } else { Verdict::LeaveToUser });
+        };
+        let agent = Box::new(agent);
+        if !must_be_decided {
+            return Ok(Verdict::Resume(agent));
+        }
+        match agent.has_decision(&record.id).await {
+            Ok(true) => Ok(Verdict::Decided(agent)),
+            Ok(false) => Ok(Verdict::Wait),
+            Err(AgentError::Journal(error)) => Err(error),
+            Err(error) => Err(JournalError::Storage(error.to_string())),
+        }
+    }
+
+    /// Closes a run whose creator died before it told its client that the run was started.
+    async fn discard(&self, run: &RunId) {
+        if let Err(error) = discard_run(&*self.runs.config.log, run, &self.runs.config.owner).await {
+            tracing::debug!(%run, %error, "failed to discard a run that was never started");
+        }
+    }
 }
 
 /// What to do with a run that was created `age` milliseconds ago.
@@ -99,6 +237,7 @@ fn action(updates: impl Iterator<Item = RunUpdate>, age: i64) -> Action {
         }
     }
     match action {
+        Action::Resume(agent) if is_suspended => Action::ResumeIfDecided(agent),
         _ if is_suspended => Action::Ignore,
         Action::Resume(_) if futile_resumes >= MAX_FUTILE_RESUMES => Action::LeaveToUser,
         action => action,
@@ -106,42 +245,5 @@ fn action(updates: impl Iterator<Item = RunUpdate>, age: i64) -> Action {
 }
 
 #[cfg(test)]
-mod tests {
-    use toolyard_agent::RunRequest;
-
-    use super::*;
-
-    fn action_for(events: Vec<RunEvent>, age: Duration) -> Action {
-        let update = |(number, event)| RunUpdate::Event { run: "01".into(), number, event };
-        action((0..).zip(events).map(update), milliseconds(age))
-    }
-
-    fn requested(detached: bool) -> RunEvent {
-        RunEvent::Requested {
-            request: RunRequest { agent: "clerk".to_owned(), detached, ..RunRequest::default() },
-        }
-    }
-
-    #[test]
-    fn only_recent_detached_runs_are_resumed() {
-        let (hour, days) = (Duration::from_hours(1), Duration::from_hours(50));
-        let suspended = || RunEvent::Ended { end: RunEnd::Suspended { waiting_for: Vec::new() } };
-        let resumed = || RunEvent::Resumed { owner: "other".to_owned() };
-        let resume = || Action::Resume("clerk".to_owned());
-        assert_eq!(action_for(vec![requested(true)], hour), resume());
-        assert_eq!(action_for(vec![requested(true)], days), Action::LeaveToUser);
-        assert_eq!(action_for(vec![requested(false)], hour), Action::LeaveToUser);
-        assert_eq!(action_for(vec![requested(true), suspended()], hour), Action::Ignore);
-        assert_eq!(action_for(vec![requested(true), suspended(), resumed()], hour), resume());
-        let cancelled = RunEvent::Ended { end: RunEnd::Cancelled };
-        assert_eq!(action_for(vec![requested(true), cancelled], hour), Action::Ignore);
-        assert_eq!(action_for(vec![requested(true), resumed(), resumed()], hour), resume());
-        let resumed_three_times = vec![requested(true), resumed(), resumed(), resumed()];
-        assert_eq!(
-            action_for(resumed_three_times, hour),
-            Action::LeaveToUser,
-            "three resumes without progress"
-        );
-        assert_eq!(action_for(Vec::new(), hour), Action::Ignore);
-    }
-}
+#[path = "orphaned_runs_tests.rs"]
+mod tests;

@@ -1,6 +1,6 @@
 //! Agents with a scripted model, for tests.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use toolyard_agent::{
     AgentConfig, AgentParts, ApprovalRules, DEFAULT_AGENT, MemoryRunLog, O200k, RunRequest,
@@ -15,7 +15,8 @@ use super::{AgentLookupError, AgentProvider, AgentService, AgentServiceConfig};
 /// Answers every question with "done".
 #[derive(Debug, Clone)]
 pub(super) struct TestAgents {
-    parts: AgentParts,
+    pub(super) parts: AgentParts,
+    pub(super) lease: Duration,
     agents: BTreeMap<String, Arc<AgentConfig>>,
 }
 
@@ -30,7 +31,7 @@ impl TestAgents {
         Self::new(Arc::new(store.clone()), Arc::new(store))
     }
 
-    fn new(log: Arc<dyn RunLog>, approvals: Arc<dyn Approvals>) -> Self {
+    pub(super) fn new(log: Arc<dyn RunLog>, approvals: Arc<dyn Approvals>) -> Self {
         let config = Arc::new(AgentConfig::new(DEFAULT_AGENT));
         let parts = AgentParts {
             config: Arc::clone(&config),
@@ -43,13 +44,24 @@ impl TestAgents {
             counter: Arc::new(O200k),
             owner: "test".to_owned(),
         };
-        Self { parts, agents: BTreeMap::from([(DEFAULT_AGENT.to_owned(), config)]) }
+        Self {
+            parts,
+            lease: Duration::from_secs(30),
+            agents: BTreeMap::from([(DEFAULT_AGENT.to_owned(), config)]),
+        }
     }
 
     pub(super) fn with_agent(mut self, name: &str, tools: &[&str]) -> Self {
         let tools = tools.iter().map(|tool| (*tool).to_owned()).collect();
         self.agents.insert(name.to_owned(), Arc::new(AgentConfig { tools, ..AgentConfig::new(name) }));
         self
+    }
+
+    /// The same agents in another process.
+    pub(super) fn in_process(&self, owner: &str) -> Self {
+        let mut process = self.clone();
+        owner.clone_into(&mut process.parts.owner);
+        process
     }
 
     pub(super) fn log(&self) -> &Arc<dyn RunLog> {
@@ -66,6 +78,7 @@ impl TestAgents {
             log: Arc::clone(&self.parts.log),
             approvals: Arc::clone(&self.parts.approvals),
             owner: self.parts.owner.clone(),
+            lease: self.lease,
             profile,
             clients_may_approve,
         })

@@ -75,6 +75,14 @@ pub enum SettingsError {
     /// There are more than two session keys.
     #[error("[serve] session_keys: expected the current key and at most one previous key")]
     TooManySessionKeys,
+    /// The lease on runs is too short or too long.
+    #[error("[serve] run_lease: expected a duration from {min:?} to {max:?}")]
+    InvalidRunLease {
+        /// The shortest lease.
+        min: std::time::Duration,
+        /// The longest lease.
+        max: std::time::Duration,
+    },
     /// A model's settings are invalid.
     #[error("[models.{model}] {problem}")]
     Model {

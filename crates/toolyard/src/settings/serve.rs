@@ -1,6 +1,6 @@
 //! `[serve]` as plain data.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use base64::{
     Engine as _,
@@ -15,6 +15,12 @@ use super::{CallSettings, DrainPeriod, DurationSetting, SettingsError, error::re
 
 /// Shorter tokens can be guessed.
 const MIN_TOKEN_LENGTH: usize = 16;
+
+const DEFAULT_RUN_LEASE: Duration = Duration::from_secs(30);
+/// A shorter lease expires when the machine or the store is busy for a moment.
+const MIN_RUN_LEASE: Duration = Duration::from_secs(1);
+/// Commands wait this long for the lease of a process that died.
+const MAX_RUN_LEASE: Duration = Duration::from_mins(1);
 
 /// What `toolyard serve` offers to clients, and how they authenticate.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -46,6 +52,9 @@ pub struct ServeSettings {
     pub drain: Option<DrainPeriod>,
     /// Servers without which `/readyz` fails. By default none: a failed server affects its own tools only.
     pub required_servers: Vec<String>,
+    /// How long a run of an agent stays with a gateway that gives no sign of life, from `1s` to `1m`. Afterwards another gateway
+    /// with the same store takes it over. By default `30s`.
+    pub run_lease: Option<DurationSetting>,
     /// Host names by which clients may reach this machine, besides its addresses.
     pub allowed_hosts: Vec<String>,
     /// Origins of web pages that may connect, such as `https://example.com`.
@@ -106,6 +115,16 @@ impl ServeSettings {
     /// The profile of the main endpoint.
     pub fn main_profile(&self) -> Profile {
         self.build_profile("", &ProfileSettings::default())
+    }
+
+    /// How long a run stays with a gateway that gives no sign of life.
+    pub fn run_lease(&self) -> Result<Duration, SettingsError> {
+        let lease = self.run_lease.map_or(DEFAULT_RUN_LEASE, |lease| lease.0);
+        if (MIN_RUN_LEASE..=MAX_RUN_LEASE).contains(&lease) {
+            Ok(lease)
+        } else {
+            Err(SettingsError::InvalidRunLease { min: MIN_RUN_LEASE, max: MAX_RUN_LEASE })
+        }
     }
 
     /// A profile by its name.

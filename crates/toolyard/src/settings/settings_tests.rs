@@ -199,6 +199,17 @@ fn the_breaker_is_set_in_call() {
 }
 
 #[test]
+fn the_lease_on_runs_is_bounded() {
+    let lease = |text: &str| parse(text).unwrap().serve.run_lease();
+    assert_eq!(lease("").unwrap().as_secs(), 30);
+    assert_eq!(lease("[serve]\nrun_lease = \"1m\"").unwrap().as_secs(), 60);
+    for refused in ["500ms", "61s", "1h"] {
+        let error = lease(&format!("[serve]\nrun_lease = \"{refused}\"")).unwrap_err().to_string();
+        assert_eq!(error, "[serve] run_lease: expected a duration from 1s to 60s", "{refused}");
+    }
+}
+
+#[test]
 fn secrets_of_serve_must_be_references() {
     let serve = |text: &str| parse(text).unwrap().serve;
     let variable = |name: &str| match name {

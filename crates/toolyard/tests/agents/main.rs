@@ -17,6 +17,7 @@ mod model_server;
 #[expect(dead_code, reason = "only a part of it is needed here")]
 mod test_home;
 
+mod adopted_runs;
 mod approval_arguments;
 mod ask;
 mod ask_agent_tool;

@@ -9,7 +9,7 @@ use crate::{Fixture, client::HttpGateway};
 pub(crate) struct RunsApi(pub(crate) HttpGateway);
 
 impl RunsApi {
-    fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         self.0.url.replace("/mcp", path)
     }
 

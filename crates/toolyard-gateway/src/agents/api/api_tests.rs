@@ -5,7 +5,7 @@ use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
 use http::HeaderValue;
 use serde_json::{Value, json};
 use toolyard_agent::{AGENT_RUN_KIND, RunEnd, RunEvent, RunRequest};
-use toolyard_core::{Lease, RawJson, ServiceCall, ToolCallRequest};
+use toolyard_core::{ContentHash, Lease, RawJson, ServiceCall, StepIntent, ToolCallRequest};
 use toolyard_mcp_server::RouteBody;
 use toolyard_model::{ModelMessage, Role};
 
@@ -158,23 +158,91 @@ async fn a_service_that_shuts_down_starts_no_runs() {
     assert!(agents.log().runs(10).await.unwrap().is_empty());
 }
 
-#[tokio::test]
-async fn counting_orphaned_runs_does_not_take_them_from_their_owner() {
+/// A run of this kind of request with a step that its process started before it died.
+async fn run_with_unknown_step(agents: &TestAgents, request: RunRequest) -> RunId {
+    let agent = agents.service().0.agent("assistant").unwrap();
+    let run = agent.create_run(RunRequest { agent: "assistant".to_owned(), ..request }).await.unwrap();
+    let lease = agents.log().claim(&run, "dead", Duration::from_millis(1)).await.unwrap();
+    let hash = ContentHash::of("");
+    let intent = StepIntent {
+        step: "pay".to_owned(),
+        tool: "pay".to_owned(),
+        source: None,
+        definition: hash,
+        arguments: hash,
+        redacted_arguments: "{}".to_owned(),
+        repeatable: false,
+    };
+    agents.log().begin(&lease, &intent).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    run
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_unknown_outcome_is_listed_and_resolved_over_http() {
     let folder = tempfile::tempdir().unwrap();
     let agents = TestAgents::in_folder(&folder).await;
-    let service = agents.service();
-    let (agent, request) =
-        (service.0.agent("assistant").unwrap(), service.0.config.agents.request("assistant", "q".to_owned()));
-    let run = agent.create_run(request).await.unwrap();
-    // A command that was stopped for longer than its lease.
-    let lease = agents.log().claim(&run, "a command", Duration::from_millis(1)).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(20)).await;
-    let found = service.resume_orphaned().await.unwrap();
-    assert_eq!((found.not_resumed, found.leased, found.resumed), (1, 0, 0));
-    agents.log().renew(&lease, Duration::from_secs(5)).await.unwrap();
-    let found = service.resume_orphaned().await.unwrap();
-    assert_eq!((found.not_resumed, found.leased, found.resumed), (0, 1, 0));
-    agents.log().renew(&lease, Duration::from_secs(5)).await.unwrap();
+    let authority = Some(agents.service().0.agent("assistant").unwrap().authority());
+    let run = run_with_unknown_step(&agents, RunRequest { authority, ..RunRequest::default() }).await;
+    let api = api(&agents);
+    for path in ["/runs/unknown".to_owned(), format!("/runs/{run}")] {
+        let request = RouteRequest { method: Method::GET, ..post(&path, &[], &json!({})) };
+        let (_, found) = parse(api.handle(request).await);
+        let steps = found.get("steps").or(found.get("unknown_steps")).unwrap();
+        assert_eq!((&steps[0]["run"], &steps[0]["step"]), (&json!(run), &json!("pay")), "{found}");
+    }
+    let resolve = async |run: &RunId, step: &str, outcome: &str| {
+        let body = json!({"step": step, "outcome": outcome});
+        parse(api.handle(post(&format!("/runs/{run}/resolve"), &[], &body)).await)
+    };
+    // To say that a call did not happen permits it, as an approval does.
+    let (status, error) = resolve(&run, "pay", "not_done").await;
+    assert_eq!((status, error["error"]["code"].as_str()), (403, Some("approval_not_permitted")), "{error}");
+    assert_eq!(resolve(&run, "other", "done").await.0, 404);
+    assert_eq!(resolve(&RunId::from("01"), "pay", "done").await.0, 404);
+    assert_eq!(resolve(&run, "pay", "perhaps").await.0, 400);
+    let (status, resolved) = resolve(&run, "pay", "done").await;
+    assert_eq!((status, &resolved["resumed"]), (202, &json!(true)), "{resolved}");
+    assert_eq!(resolve(&run, "pay", "done").await.0, 404, "only the first resolution counts");
+    assert!(agents.log().unknown_steps().await.unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_resolved_run_of_a_command_is_left_to_its_user() {
+    let folder = tempfile::tempdir().unwrap();
+    let agents = TestAgents::in_folder(&folder).await;
+    let run = run_with_unknown_step(&agents, RunRequest::default()).await;
+    let body = json!({"step": "pay", "outcome": "done"});
+    let (status, resolved) =
+        parse(api(&agents).handle(post(&format!("/runs/{run}/resolve"), &[], &body)).await);
+    assert_eq!((status, &resolved["resumed"]), (202, &json!(false)), "{resolved}");
+    assert_eq!(agents.log().events(&run, 0).await.unwrap().len(), 1, "nobody drove it");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_withdrawn_run_does_not_occupy_its_idempotency_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let agents = TestAgents::in_folder(&folder).await;
+    let log = agents.log();
+    let (_, first) = start_until_accepted(&api(&agents), "once").await;
+    let first = RunId::from(first["run"].as_str().unwrap());
+    let detail = log.run(&first).await.unwrap().detail;
+    // The same request, whose creator died or gave up, in another process.
+    let requested = log.events(&first, 0).await.unwrap().remove(0).event;
+    let other = tempfile::tempdir().unwrap();
+    let agents = TestAgents::in_folder(&other).await;
+    let (log, api) = (agents.log(), api(&agents));
+    let run = log.create_run(AGENT_RUN_KIND, &detail).await.unwrap();
+    let lease = log.claim(&run, "first-creates", Duration::from_secs(60)).await.unwrap();
+    log.append(&lease, 0, &requested).await.unwrap();
+    let response = api.handle(start_request("once")).await;
+    let retry_after = response.headers.iter().any(|(name, _)| name.as_str() == "retry-after");
+    let (status, error) = parse(response);
+    assert_eq!((status, retry_after), (409, true), "it may still be accepted: {error}");
+    log.release(&lease, toolyard_core::RunState::Cancelled).await.unwrap();
+    let (status, started) = parse(api.handle(start_request("once")).await);
+    assert_eq!(status, 202, "{started}");
+    assert_ne!(started["run"], json!(run));
 }
 
 async fn answered_run(agents: &TestAgents, answer: &str) -> RunId {

@@ -3,9 +3,10 @@
 use std::{collections::HashSet, sync::Arc};
 
 use bytes::Bytes;
-use futures_util::Stream;
+use futures_util::{FutureExt as _, Stream};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use toolyard_agent::{RunEnd, RunRequest};
 use toolyard_core::{RunId, RunLog};
 use toolyard_mcp_server::{RouteBody, RouteResponse};
@@ -14,11 +15,11 @@ use toolyard_model::{ModelMessage, Role};
 use super::{
     completion::{CompletionBuilder, CompletionRequest},
     completion_stream::{PendingCompletion, finished_events},
-    error::{ApiError, json_response},
+    error::{ApiError, before, json_response},
     run_state::outcome,
 };
 use crate::agents::{
-    active_runs::ActiveRuns,
+    active_runs::{ActiveRuns, START_TIMEOUT},
     config::AgentLookupError,
     idempotency::{IdempotencyError, RequestCache, RequestIdentity, RequestLookup},
     run_text::run_of_suspended_notice,
@@ -39,16 +40,18 @@ pub(super) async fn complete(
     let agent = runs.agent(&completion.agent)?;
     let identity = RequestIdentity::from_request("/v1/chat/completions", headers, body)?;
     let log = runs.config.log.as_ref();
-    let reservation = match requests.reserve(identity, log).await? {
+    let deadline = Instant::now() + START_TIMEOUT;
+    let reservation = match before(deadline, requests.reserve(identity, log)).await? {
         RequestLookup::New(reservation) => reservation,
         RequestLookup::Duplicate(run) => return respond_to_duplicate(log, completion, run).await,
     };
     let request = RunRequest {
-        history: resolve_suspended_notices(log, completion.history).await,
+        history: before(deadline, resolve_suspended_notices(log, completion.history).map(Ok::<_, ApiError>))
+            .await?,
         caller: "http".to_owned(),
         ..runs.config.agents.request(&completion.agent, completion.question)
     };
-    let started = runs.start(agent, request, Some(reservation), |runs, agent, run| {
+    let started = runs.start(agent, request, Some(reservation), deadline, |runs, agent, run| {
         let (active, messages) = runs.spawn_observed(agent, &run, None);
         (run, PendingCompletion { messages, cancel: active.cancel })
     });

@@ -1,16 +1,22 @@
 //! [`ApiError`]: errors of the HTTP API, in the form that OpenAI clients understand.
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::{HeaderName, HeaderValue, StatusCode, header::RETRY_AFTER};
 use serde_json::{Value, json};
+use tokio::time::{Instant, timeout_at};
 use toolyard_agent::AgentError;
 use toolyard_core::{JournalError, RawJson, redact, sanitize, text::sanitize_json};
 use toolyard_mcp_server::RouteResponse;
 
 use crate::agents::{active_runs::StartError, config::AgentLookupError, idempotency::IdempotencyError};
 
+const STORE_UNAVAILABLE: &str = "store_unavailable";
+
 /// Tells OpenAI clients whether to repeat the request. Only a request that started nothing may be repeated.
 static SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
+
+/// Seconds after which a retryable request may be repeated.
+const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("2");
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ApiError {
@@ -51,6 +57,20 @@ impl ApiError {
         }
     }
 
+    /// A failure after which the client may repeat the request, because nothing was started.
+    pub(super) fn unavailable(code: &'static str, message: impl Into<String>) -> Self {
+        Self { status: StatusCode::SERVICE_UNAVAILABLE, ..Self::failed(code, message) }
+    }
+
+    /// The store does not answer.
+    pub(super) fn store_unavailable(detail: impl std::fmt::Display) -> Self {
+        Self::unavailable(STORE_UNAVAILABLE, format!("{detail}; retry"))
+    }
+
+    fn is_retryable(&self) -> bool {
+        matches!(self.status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::CONFLICT)
+    }
+
     pub(super) fn to_json(&self) -> Value {
         let Self { kind, message, param, code, .. } = self;
         let message = redact(message);
@@ -61,8 +81,11 @@ impl ApiError {
 impl From<ApiError> for RouteResponse {
     fn from(error: ApiError) -> Self {
         let mut response = json_response(error.status, &error.to_json());
-        let should_retry = if error.status == StatusCode::SERVICE_UNAVAILABLE { "true" } else { "false" };
+        let should_retry = if error.is_retryable() { "true" } else { "false" };
         response.headers.push((SHOULD_RETRY.clone(), HeaderValue::from_static(should_retry)));
+        if error.is_retryable() {
+            response.headers.push((RETRY_AFTER, RETRY_AFTER_SECONDS));
+        }
         response
     }
 }
@@ -94,18 +117,21 @@ impl From<AgentError> for ApiError {
 
 impl From<JournalError> for ApiError {
     fn from(error: JournalError) -> Self {
-        AgentError::from(error).into()
+        match error {
+            JournalError::Storage(_) => Self::store_unavailable(error),
+            error => AgentError::from(error).into(),
+        }
     }
 }
 
 impl From<StartError> for ApiError {
     fn from(error: StartError) -> Self {
+        if error.is_store_failure() {
+            return Self::store_unavailable(error);
+        }
         match error {
             StartError::Agent(error) => error.into(),
-            StartError::ShuttingDown => Self {
-                status: StatusCode::SERVICE_UNAVAILABLE,
-                ..Self::failed("shutting_down", error.to_string())
-            },
+            StartError::ShuttingDown => Self::unavailable("shutting_down", error.to_string()),
             StartError::OutcomeUnknown => Self::failed("run_interrupted", error.to_string()),
         }
     }
@@ -117,9 +143,25 @@ impl From<IdempotencyError> for ApiError {
             IdempotencyError::Log(error) => return error.into(),
             IdempotencyError::KeyTooLong => return Self::bad_request(error.to_string()),
             IdempotencyError::KeyReused => "idempotency_key_reused",
-            IdempotencyError::InProgress | IdempotencyError::AlreadyStarted(_) => "already_started",
+            // The repeated request finds the run, or starts it if the first one did not.
+            IdempotencyError::InProgress => {
+                let error = Self::failed("already_started", error.to_string());
+                return Self { status: StatusCode::CONFLICT, ..error };
+            }
+            IdempotencyError::AlreadyStarted(_) => "already_started",
         };
         Self::failed(code, error.to_string())
+    }
+}
+
+/// The output of a future that reads the store; an error if the store does not answer by the deadline.
+pub(super) async fn before<T, E: Into<ApiError>>(
+    deadline: Instant,
+    reading: impl Future<Output = Result<T, E>>,
+) -> Result<T, ApiError> {
+    match timeout_at(deadline, reading).await {
+        Ok(read) => read.map_err(Into::into),
+        Err(_) => Err(ApiError::store_unavailable("the store did not answer in time")),
     }
 }
 

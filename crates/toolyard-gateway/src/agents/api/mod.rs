@@ -41,12 +41,16 @@ impl AgentApi {
             (&Method::GET, ["v1", "models"]) => Ok(completion_handlers::models(runs)),
             (&Method::GET, ["v1", "models", name]) => completion_handlers::model(runs, name),
             (&Method::POST, ["runs"]) => run_handlers::start(runs, requests, headers, body).await,
+            (&Method::GET, ["runs", "unknown"]) => run_handlers::unknown(runs).await,
             (&Method::GET, ["runs", run]) => run_handlers::show(runs, &RunId::from(*run)).await,
             (&Method::GET, ["runs", run, "events"]) => {
                 run_handlers::follow(runs, &RunId::from(*run), headers).await
             }
             (&Method::POST, ["runs", run, "approve"]) => {
                 run_handlers::decide(runs, &RunId::from(*run), body).await
+            }
+            (&Method::POST, ["runs", run, "resolve"]) => {
+                run_handlers::resolve(runs, &RunId::from(*run), body).await
             }
             (&Method::POST, ["runs", run, "cancel"]) => run_handlers::cancel(runs, &RunId::from(*run)).await,
             (method, segments) => Err(no_route(method, segments, runs.config.clients_may_approve)),
@@ -73,7 +77,7 @@ fn no_route(method: &Method, segments: &[&str], clients_may_approve: bool) -> Ap
             | ["v1", "models"]
             | ["runs"]
             | ["runs", _]
-            | ["runs", _, "events" | "approve" | "cancel"]
+            | ["runs", _, "events" | "approve" | "resolve" | "cancel"]
     );
     if is_known_path {
         let error = ApiError::bad_request(format!("{method} is not supported for this path"));
@@ -82,7 +86,8 @@ fn no_route(method: &Method, segments: &[&str], clients_may_approve: bool) -> Ap
     let deny_only = if clients_may_approve { "" } else { " (deny only)" };
     let message = format!(
         "unknown path; there are POST /v1/chat/completions, GET /v1/models, POST /runs, GET /runs/ID, \
-         GET /runs/ID/events, POST /runs/ID/approve{deny_only} and POST /runs/ID/cancel"
+         GET /runs/ID/events, GET /runs/unknown, POST /runs/ID/resolve, POST /runs/ID/approve{deny_only} and \
+         POST /runs/ID/cancel"
     );
     ApiError::not_found("route_not_found", message)
 }

@@ -1,26 +1,26 @@
-//! Handlers of `/runs`: start a run, show it, follow its events, decide on an approval, cancel it.
+//! Handlers of `/runs`: start a run, show it, follow its events, decide on an approval, resolve an unknown outcome, cancel it.
 
 use std::{sync::Arc, time::Duration};
 
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::broadcast::error::RecvError;
+use tokio::{sync::broadcast::error::RecvError, time::Instant};
 use toolyard_agent::{
-    AgentError, DEFAULT_AGENT, RunEnd, RunEvent, RunRequest, RunUpdate, cancel_run, decide_approval,
-    request_cancellation,
+    AGENT_RUN_KIND, AgentError, DEFAULT_AGENT, RunEnd, RunEvent, RunRequest, RunUpdate, cancel_run,
+    decide_approval, request_cancellation,
 };
-use toolyard_core::{ApprovalRecord, JournalError, RunId};
+use toolyard_core::{ApprovalRecord, JournalError, Resolution, RunId, RunState, StepRecord};
 use toolyard_mcp_server::{RouteBody, RouteResponse};
 use toolyard_model::{ModelMessage, Usage};
 
 use super::{
-    error::{ApiError, json_response},
+    error::{ApiError, before, json_response},
     run_event_stream::run_events,
-    run_state::{add_usage, logged_updates},
+    run_state::{READ_TIMEOUT, add_usage, logged_updates},
 };
 use crate::agents::{
-    active_runs::ActiveRuns,
+    active_runs::{ActiveRuns, START_TIMEOUT},
     idempotency::{RequestCache, RequestIdentity, RequestLookup},
 };
 
@@ -53,6 +53,14 @@ struct DecisionBody {
     allow: bool,
 }
 
+/// The body of `POST /runs/ID/resolve`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ResolutionBody {
+    step: String,
+    outcome: Resolution,
+}
+
 /// `POST /runs`. Repeating the request with the same idempotency key returns the same run.
 pub(super) async fn start(
     runs: &Arc<ActiveRuns>,
@@ -67,7 +75,8 @@ pub(super) async fn start(
     let name = start.agent.as_deref().unwrap_or(DEFAULT_AGENT);
     let agent = runs.agent(name)?;
     let identity = RequestIdentity::from_request("/runs", headers, body)?;
-    let reservation = match requests.reserve(identity, runs.config.log.as_ref()).await? {
+    let deadline = Instant::now() + START_TIMEOUT;
+    let reservation = match before(deadline, requests.reserve(identity, runs.config.log.as_ref())).await? {
         RequestLookup::New(reservation) => reservation,
         RequestLookup::Duplicate(run) => return Ok(started_response(&run)),
     };
@@ -79,7 +88,7 @@ pub(super) async fn start(
         dry_run: start.dry_run,
         ..runs.config.agents.request(name, start.question)
     };
-    let run = runs.start(agent, request, Some(reservation), |runs, agent, run| {
+    let run = runs.start(agent, request, Some(reservation), deadline, |runs, agent, run| {
         runs.spawn(agent, &run);
         run
     });
@@ -92,8 +101,8 @@ fn started_response(run: &RunId) -> RouteResponse {
 
 /// `GET /runs/ID`.
 pub(super) async fn show(runs: &ActiveRuns, run: &RunId) -> Result<RouteResponse, ApiError> {
-    let record = runs.config.log.run(run).await?;
     let updates = logged_updates(runs.config.log.as_ref(), run).await?;
+    let record = runs.config.log.run(run).await?;
     let (mut usage, mut end, mut request, mut plan) = (Usage::default(), Value::Null, None, Value::Null);
     for update in &updates {
         add_usage(&mut usage, update);
@@ -111,6 +120,8 @@ pub(super) async fn show(runs: &ActiveRuns, run: &RunId) -> Result<RouteResponse
         .iter()
         .map(|approval| json!({"approval": approval.id, "step": approval.step, "text": approval.text}))
         .collect();
+    let mut unknown = runs.config.log.unknown_steps().await?;
+    unknown.retain(|step| step.run == *run);
     let state = json!({
         "run": run,
         "state": record.state,
@@ -120,6 +131,7 @@ pub(super) async fn show(runs: &ActiveRuns, run: &RunId) -> Result<RouteResponse
         "question": request.map(|request| &request.question),
         "plan": plan,
         "pending_approvals": approvals,
+        "unknown_steps": unknown.iter().map(unknown_step_json).collect::<Vec<_>>(),
         "usage": usage,
         "end": end,
         "event_count": updates.len(),
@@ -177,13 +189,68 @@ pub(super) async fn decide(
     };
     let (log, approvals) = (runs.config.log.as_ref(), runs.config.approvals.as_ref());
     decide_approval(log, approvals, approval, decision.allow, "http").await?;
-    let name = updates.iter().find_map(|update| match update {
-        RunUpdate::Event { event: RunEvent::Requested { request }, .. } => Some(request.agent.as_str()),
+    let is_resumed = resume(runs, run, &updates)?;
+    let decided = json!({"run": run, "approval": approval, "allowed": decision.allow, "resumed": is_resumed});
+    Ok(json_response(StatusCode::ACCEPTED, &decided))
+}
+
+/// `GET /runs/unknown`: all steps whose outcome is unknown, of agents and of single calls.
+pub(super) async fn unknown(runs: &ActiveRuns) -> Result<RouteResponse, ApiError> {
+    let steps = before(Instant::now() + READ_TIMEOUT, runs.config.log.unknown_steps()).await?;
+    let steps: Vec<Value> = steps.iter().map(unknown_step_json).collect();
+    Ok(json_response(StatusCode::OK, &json!({ "steps": steps })))
+}
+
+fn unknown_step_json(step: &StepRecord) -> Value {
+    let StepRecord { run, step, tool, source, redacted_arguments, started_at, .. } = step;
+    json!({
+        "run": run, "step": step, "tool": tool, "source": source, "arguments": redacted_arguments,
+        "started_at": started_at,
+    })
+}
+
+/// `POST /runs/ID/resolve`: records whether a step with an unknown outcome took effect, and resumes the run.
+pub(super) async fn resolve(
+    runs: &Arc<ActiveRuns>,
+    run: &RunId,
+    body: &str,
+) -> Result<RouteResponse, ApiError> {
+    let ResolutionBody { step, outcome } = parse_body(body)?;
+    if outcome == Resolution::NotDone && !runs.config.clients_may_approve {
+        // The call may be made again, which is as good as an approval.
+        let message = "HTTP clients may only resolve steps as `done`; the operator of this hub may permit a call to be repeated";
+        return Err(ApiError {
+            status: StatusCode::FORBIDDEN,
+            code: Some("approval_not_permitted"),
+            ..ApiError::invalid_param("outcome", message)
+        });
+    }
+    let log = runs.config.log.as_ref();
+    let record = before(Instant::now() + READ_TIMEOUT, log.run(run)).await?;
+    log.resolve(run, &step, outcome, "http").await.map_err(|error| match error {
+        JournalError::NotResolvable { .. } => {
+            ApiError::not_found("unknown_step_not_found", error.to_string())
+        }
+        error => error.into(),
+    })?;
+    // A single call has nothing to resume.
+    let is_resumed = record.kind == AGENT_RUN_KIND
+        && record.state == RunState::Open
+        && resume(runs, run, &logged_updates(log, run).await?)?;
+    let resolved = json!({"run": run, "step": step, "outcome": outcome, "resumed": is_resumed});
+    Ok(json_response(StatusCode::ACCEPTED, &resolved))
+}
+
+/// Resumes a run after a decision. Returns whether it did: a run that was not started by a serving process, such as
+/// `toolyard ask`, is left to its user, whose rules may differ.
+fn resume(runs: &Arc<ActiveRuns>, run: &RunId, updates: &[RunUpdate]) -> Result<bool, ApiError> {
+    let request = updates.iter().find_map(|update| match update {
+        RunUpdate::Event { event: RunEvent::Requested { request }, .. } => Some(request),
         _ => None,
     });
-    runs.spawn(runs.agent(name.unwrap_or_default())?, run);
-    let decided = json!({"run": run, "approval": approval, "allowed": decision.allow});
-    Ok(json_response(StatusCode::ACCEPTED, &decided))
+    let Some(request) = request.filter(|request| request.authority.is_some()) else { return Ok(false) };
+    runs.spawn(runs.agent(&request.agent)?, run);
+    Ok(true)
 }
 
 /// `POST /runs/ID/cancel`, whichever process drives the run.

@@ -1,13 +1,19 @@
 //! The state of a run, rebuilt from its log.
 
+use std::time::Duration;
+
+use tokio::time::Instant;
 use toolyard_agent::{RunEnd, RunEvent, RunUpdate, replay_updates};
 use toolyard_core::{RunId, RunLog};
 use toolyard_model::Usage;
 
-use super::error::ApiError;
+use super::error::{ApiError, before};
+
+/// How long the store may take to answer before the client gets a retryable error.
+pub(super) const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) async fn logged_updates(log: &dyn RunLog, run: &RunId) -> Result<Vec<RunUpdate>, ApiError> {
-    let events = log.events(run, 0).await?;
+    let events = before(Instant::now() + READ_TIMEOUT, log.events(run, 0)).await?;
     if events.is_empty() {
         return Err(ApiError::not_found("run_not_found", format!("agent run {run} does not exist")));
     }

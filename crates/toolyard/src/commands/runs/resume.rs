@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// How long to wait for the lease of a dead process to expire; longer than any lease that Toolyard takes.
-const MAX_LEASE_WAIT: Duration = Duration::from_secs(40);
+const MAX_LEASE_WAIT: Duration = Duration::from_secs(70);
 const LEASE_POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Duration of a lease that is taken only to learn whether the run is free, and released at once.
 const PROBE_LEASE: Duration = Duration::from_secs(1);

@@ -22,6 +22,7 @@ use toolyard::{
     gateway::{AgentApi, AgentService, ForwardInputToCaller, GatewayConfig, OrphanedRuns},
     settings::{JournalSetting, ServeSettings},
 };
+use toolyard_core::JournalError;
 use toolyard_mcp_server::{
     Access, HttpConfig, ServerConfig, SessionKeys, SharedAccessRules, serve_http, serve_stdio,
 };
@@ -42,8 +43,6 @@ use crate::{
 const DEFAULT_ADDRESS: &str = "127.0.0.1:7300";
 /// Minimum time for agents to release their runs on shutdown.
 const MIN_AGENT_GRACE: Duration = Duration::from_secs(2);
-/// Longer than any lease that Toolyard takes on a run.
-const MAX_LEASE_DURATION: Duration = Duration::from_secs(35);
 
 pub(super) async fn run(arguments: ServeArgs, context: &CliContext, output: &Output) -> Result<(), CliError> {
     let serve = serve_settings(&arguments, context);
@@ -106,7 +105,7 @@ async fn run_http(
     let toolyard = open_for_clients(context).await?;
     let readiness = Arc::new(GatewayReadiness::new(&toolyard, serve.required_servers.clone()));
     let config = server_config(secrets.session_keys()?);
-    let agents = agent_service(serve, &toolyard);
+    let agents = agent_service(serve, &toolyard)?;
     let http = HttpConfig {
         access: access.clone(),
         legacy_sse: arguments.legacy_sse,
@@ -197,7 +196,7 @@ async fn run_stdio(
     let toolyard = open_for_clients(context).await?;
     let keys = SessionKeys::random();
     let config = server_config(keys.map_err(|error| CliError::failed(error.to_string()))?);
-    let agents = agent_service(serve, &toolyard).filter(|_| arguments.profile.is_none());
+    let agents = agent_service(serve, &toolyard)?.filter(|_| arguments.profile.is_none());
     let gateway = GatewayConfig {
         main_profile: profile,
         agents: agents.clone(),
@@ -218,11 +217,12 @@ async fn open_for_clients(context: &CliContext) -> Result<Toolyard, CliError> {
 
 /// The agents for clients: as configured, else if there is a model and the main profile is not restricted. Agents are limited
 /// to the main profile.
-fn agent_service(serve: &ServeSettings, toolyard: &Toolyard) -> Option<AgentService> {
+fn agent_service(serve: &ServeSettings, toolyard: &Toolyard) -> Result<Option<AgentService>, CliError> {
+    let lease = serve.run_lease()?;
     let is_unrestricted = serve.main_profile().allows_everything();
     let is_enabled =
         serve.agents.unwrap_or_else(|| is_unrestricted && !toolyard.agents().models().is_empty());
-    is_enabled.then(|| toolyard.agent_service(serve.main_profile(), serve.remote_approval))
+    Ok(is_enabled.then(|| toolyard.agent_service(serve.main_profile(), serve.remote_approval, lease)))
 }
 
 fn server_config(sessions: SessionKeys) -> ServerConfig {
@@ -266,33 +266,34 @@ async fn graceful_stop_signal(
     second
 }
 
-/// Resumes background runs of an earlier process and reports other unfinished ones. Never completes.
+/// Takes over background runs of processes that ended, and reports other unfinished ones. Never completes.
 async fn resume_orphaned_runs(agents: Option<&AgentService>, output: &Output) {
     let Some(agents) = agents else { return std::future::pending().await };
-    let found = resume_and_report(agents, output).await;
+    let mut is_failing = false;
+    let report = |found: Result<OrphanedRuns, JournalError>| {
+        let was_failing = std::mem::replace(&mut is_failing, found.is_err());
+        match found {
+            // The same failure is reported once.
+            Err(error) if !was_failing => {
+                output.message(&format!("note: failed to look for interrupted runs: {error}"));
+            }
+            Err(_) => {}
+            Ok(found) => print_orphaned_runs(found, output),
+        }
+    };
+    agents.orphan_adopter().run(report).await;
+}
+
+fn print_orphaned_runs(found: OrphanedRuns, output: &Output) {
+    if found.resumed > 0 {
+        output.message(&format!("resumed {}", pluralize(found.resumed, "run")));
+    }
     if found.not_resumed > 0 {
         output.message(&format!(
             "{}; list: toolyard runs list --unfinished, resume: toolyard runs resume",
             pluralize(found.not_resumed, "interrupted run")
         ));
     }
-    if found.leased > 0 {
-        // A killed process holds its leases until they expire.
-        tokio::time::sleep(MAX_LEASE_DURATION).await;
-        resume_and_report(agents, output).await;
-    }
-    std::future::pending::<()>().await;
-}
-
-async fn resume_and_report(agents: &AgentService, output: &Output) -> OrphanedRuns {
-    let found = agents.resume_orphaned().await.unwrap_or_else(|error| {
-        output.message(&format!("note: failed to look for interrupted runs: {error}"));
-        OrphanedRuns::default()
-    });
-    if found.resumed > 0 {
-        output.message(&format!("resumed {}", pluralize(found.resumed, "run")));
-    }
-    found
 }
 
 /// Releases the runs of agents, then stops the servers; another signal ends the waiting.
