@@ -98,6 +98,10 @@ fairness HOG_CALLS="1024" CALLS="20":
     TOOLYARD_HOG_CALLS={{ HOG_CALLS }} TOOLYARD_MEASURED_CALLS={{ CALLS }} \
         cargo nextest run -p toolyard --test serve --no-capture at_most_twice_as_slow
 
+# Two replicas of the release binary on PostgreSQL behind nginx, under load and faults (--quick, --only FAULT, --json FILE)
+replicas-trial *ARGS:
+    scripts/replicas-trial {{ ARGS }}
+
 # Fuzz the tool-call parser for some minutes
 fuzz-parser MINUTES="10":
     TOOLYARD_FUZZ_SECONDS=$(({{ MINUTES }} * 60)) cargo nextest run -p toolyard-model --test fuzz_parser --no-capture any_text
