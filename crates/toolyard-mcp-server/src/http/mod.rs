@@ -6,6 +6,7 @@
 mod access_check;
 mod activity_stream;
 mod body;
+mod close_listener;
 mod config;
 mod connection;
 mod event_stream;

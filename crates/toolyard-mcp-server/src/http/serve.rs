@@ -3,7 +3,7 @@
 use std::{
     convert::Infallible,
     future::Future,
-    net::{IpAddr, SocketAddr},
+    net::IpAddr,
     pin::pin,
     sync::Arc,
     time::Duration,
@@ -20,6 +20,7 @@ use tokio::{
 use crate::{
     http::{
         activity_stream::ActivityStream,
+        close_listener::close_listener,
         config::HttpConfig,
         connection::{Connection, HttpServer},
     },
@@ -30,9 +31,6 @@ use crate::{
 const MAX_HEAD_BYTES: usize = 32 << 10;
 /// Pause after the system refused a connection for lack of resources.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
-
-/// Connections of the listen backlog that are served after shutdown begins.
-const MAX_BACKLOG_CONNECTIONS: usize = 8_192;
 
 /// Serves over HTTP until `stop` resolves. Then no connection is accepted any more, in-flight requests may end within
 /// [`HttpConfig::drain_timeout`], and idle connections stay open for [`HttpConfig::shutdown_grace`]. After
@@ -56,11 +54,13 @@ pub async fn serve_http(
     if server.is_draining() {
         accept_until(sleep(shutdown_grace), &listener, &http, &permits).await?;
     }
-    for (stream, client) in take_backlog(listener) {
-        let Ok(permit) = Arc::clone(&permits).try_acquire_owned() else { break };
-        let shutdown = server.shutdown_signal();
-        tokio::spawn(serve_connection(Arc::clone(&http), stream, client.ip(), shutdown, permit));
-    }
+    close_listener(listener, |stream, client| {
+        if let Ok(permit) = Arc::clone(&permits).try_acquire_owned() {
+            let shutdown = server.shutdown_signal();
+            tokio::spawn(serve_connection(Arc::clone(&http), stream, client.ip(), shutdown, permit));
+        }
+    })
+    .await;
     // Remaining requests are cut off when the runtime ends.
     let _ = timeout(drain_timeout, permits.acquire_many(max_connections)).await;
     Ok(())
@@ -94,24 +94,6 @@ async fn accept_until(
             (_, Err(_)) => return Ok(()),
         }
     }
-}
-
-/// Closes the listener and returns the connections in its backlog, whose requests may have been sent already.
-fn take_backlog(listener: TcpListener) -> Vec<(TcpStream, SocketAddr)> {
-    let mut streams = Vec::new();
-    let Ok(listener) = listener.into_std() else { return streams };
-    // Limited, because a flood of connections would keep the listener open.
-    for _ in 0..MAX_BACKLOG_CONNECTIONS {
-        match listener.accept() {
-            Ok((stream, client)) => {
-                let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
-                streams.extend(stream.map(|stream| (stream, client)));
-            }
-            Err(error) if error.kind() != std::io::ErrorKind::WouldBlock && is_transient(&error) => {}
-            Err(_) => break,
-        }
-    }
-    streams
 }
 
 async fn serve_connection(
@@ -182,7 +164,7 @@ async fn serve_connection(
 }
 
 /// Whether the listener can accept further connections after this error.
-fn is_transient(error: &std::io::Error) -> bool {
+pub(super) fn is_transient(error: &std::io::Error) -> bool {
     use std::io::ErrorKind as K;
     // ENOMEM, ENFILE, EMFILE, ENOBUFS: other connections will close.
     let is_full = matches!(error.raw_os_error(), Some(12 | 23 | 24 | 105));
