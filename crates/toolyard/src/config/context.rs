@@ -92,54 +92,30 @@ impl CliContext {
             }
         };
         // A file that came with a project has fewer rights than the user's own.
-        let ProjectSettings { layer: project_layer, untrusted, store } = match &project_file {
-            Some(file) => {
-                ProjectSettings::read(file, &operator, operator_store.as_ref(), opens_stores).await?
-            }
-            None => ProjectSettings::none(operator_store.as_ref()),
-        };
-        let settings = match untrusted {
-            None => SettingsLayer::merge([&operator, &project_layer])?,
-            Some(_) => SettingsLayer::merge([&project_layer, &operator])?,
-        };
-        let project_path = project_file.as_ref().map(HashedFile::path);
+        let (file, store) = (project_file.as_ref(), operator_store.as_ref());
+        let project_settings = ProjectSettings::read(file, &operator, store, opens_stores).await?;
+        let settings = project_settings.merge(&operator)?;
+        let project_path = file.map(HashedFile::path);
         let project = project_folder(&current_folder, project_path);
         let mut collected = ServerCollection::default();
-        if let Some(untrusted) = &untrusted {
-            let names = untrusted.keys.iter().map(|key| format!("{key} of {SETTINGS_FILE}"));
-            collected.untrusted_settings.extend(names);
-        }
         if config.is_none() {
             collected.add_mcp_json(&user_folders.config_dir().join("mcp.json"));
         }
         collected.add_settings(operator.settings(), operator_file.as_deref());
         collected.mark_as_own();
         if config.is_none() {
-            collected.add_project(&project, operator_store.as_ref()).await?;
+            project_settings.add_servers(&mut collected, file, &project, store).await?;
         }
-        collected.add_settings(project_layer.settings(), project_path);
-        if let (Some(file), Some(untrusted)) = (&project_file, &untrusted) {
-            collected.add_untrusted_settings(file.clone(), &untrusted.settings);
-        }
+        let ProjectSettings { layer: project_layer, store, .. } = project_settings;
         let settings_files = [operator_file.as_deref(), project_path];
         let settings_files = settings_files.into_iter().flatten().map(Path::to_owned).collect();
-        // Relative paths are relative to the file that has them.
-        let folder_of =
-            |file: Option<&Path>| file.and_then(Path::parent).unwrap_or(&current_folder).to_owned();
-        let layers = [
-            (&operator, folder_of(operator_file.as_deref()), SkillScope::User),
-            (&project_layer, folder_of(project_path), SkillScope::Project),
-        ];
-        let mut skill_folders = skill_folders(&user_folders.config_dir(), &project);
-        let mut tool_search_model = None;
-        for (layer, folder, scope) in layers {
-            let SettingsPaths { skills, model } = SettingsPaths::of(layer.settings(), &folder);
-            skill_folders.extend(skills.into_iter().map(|path| SkillFolder { path, scope }));
-            tool_search_model = model.or(tool_search_model);
-        }
+        let mut paths =
+            SettingsPaths { skills: skill_folders(&user_folders.config_dir(), &project), model: None };
+        paths.add(operator.settings(), operator_file.as_deref(), SkillScope::User);
+        paths.add(project_layer.settings(), project_path, SkillScope::Project);
         let environment = skill_variables(&settings.skills.environment);
         let skill_environment = SkillEnvironment {
-            skill_folders,
+            skill_folders: paths.skills,
             environment,
             working_directory: current_folder,
             trust_store: operator_store.clone(),
@@ -158,7 +134,7 @@ impl CliContext {
             operator_file: operator_file.unwrap_or_else(|| user_folders.config_dir().join(SETTINGS_FILE)),
             config_folder: user_folders.config_dir(),
             data_folder: user_folders.data_dir(),
-            tool_search_model,
+            tool_search_model: paths.model,
             store,
             operator_store,
             config: config.map(Path::to_owned),
@@ -214,11 +190,12 @@ impl ProjectSettings {
 
     /// The whole file if it is trusted, otherwise its unprivileged keys.
     async fn read(
-        file: &HashedFile,
+        file: Option<&HashedFile>,
         operator: &SettingsLayer,
         operator_store: Option<&Store>,
         opens_stores: bool,
     ) -> Result<Self, CliError> {
+        let Some(file) = file else { return Ok(Self::none(operator_store)) };
         let layer = SettingsLayer::parse(file.text(), file.path())?;
         let (unprivileged, mut keys) = layer.clone().without_privileged_keys()?;
         keys.extend(unprivileged.overridden_keys(operator));
@@ -236,20 +213,51 @@ impl ProjectSettings {
         };
         Ok(Self { layer, untrusted: None, store })
     }
+
+    /// Adds the servers of the project's files, and what does not count of these files.
+    async fn add_servers(
+        &self,
+        collected: &mut ServerCollection,
+        file: Option<&HashedFile>,
+        project: &Path,
+        operator_store: Option<&Store>,
+    ) -> Result<(), CliError> {
+        if let Some(untrusted) = &self.untrusted {
+            let names = untrusted.keys.iter().map(|key| format!("{key} of {SETTINGS_FILE}"));
+            collected.untrusted_settings.extend(names);
+        }
+        collected.add_project(project, operator_store).await?;
+        collected.add_settings(self.layer.settings(), file.map(HashedFile::path));
+        if let (Some(file), Some(untrusted)) = (file, &self.untrusted) {
+            collected.add_untrusted_settings(file.clone(), &untrusted.settings);
+        }
+        Ok(())
+    }
+
+    /// The settings of all layers: a trusted project is above the operator, any other below.
+    fn merge(&self, operator: &SettingsLayer) -> Result<Settings, SettingsError> {
+        match self.untrusted {
+            None => SettingsLayer::merge([operator, &self.layer]),
+            Some(_) => SettingsLayer::merge([&self.layer, operator]),
+        }
+    }
 }
 
-/// Paths of one settings file, resolved against its folder.
+/// Paths of settings files, resolved.
 struct SettingsPaths {
-    skills: Vec<PathBuf>,
+    skills: Vec<SkillFolder>,
     model: Option<PathBuf>,
 }
 
 impl SettingsPaths {
-    fn of(settings: &Settings, folder: &Path) -> Self {
-        Self {
-            skills: settings.skills.folders.iter().map(|path| folder.join(path)).collect(),
-            model: settings.tool_search_model.as_ref().map(|path| folder.join(path)),
-        }
+    /// Adds those of a file above the ones before; relative paths are relative to its folder.
+    fn add(&mut self, settings: &Settings, file: Option<&Path>, scope: SkillScope) {
+        let Some(folder) = file.and_then(Path::parent) else { return };
+        let skills =
+            settings.skills.folders.iter().map(|path| SkillFolder { path: folder.join(path), scope });
+        self.skills.extend(skills);
+        self.model =
+            settings.tool_search_model.as_ref().map(|path| folder.join(path)).or_else(|| self.model.take());
     }
 }
 
