@@ -102,7 +102,11 @@ impl McpManager {
                 false
             }
         });
-        let (used, unused): (Vec<_>, Vec<_>) = retired.into_iter().partition(|server| server.is_used());
+        // The start of a server that is gone is cancelled; that of a changed one has callers that want its result.
+        let is_used = |server: &Arc<ManagedServer>| {
+            server.has_calls() || (server.is_starting() && changes.changed.contains(&server.config().id))
+        };
+        let (used, unused): (Vec<_>, Vec<_>) = retired.into_iter().partition(is_used);
         used.into_iter().for_each(|server| self.retire_after_calls(server));
         join_all(unused.iter().map(ManagedServer::retire)).await;
         changes.removed.iter().for_each(|id| self.host.cache.release_names(id));

@@ -287,16 +287,18 @@ impl ManagedServer {
         }
     }
 
-    /// Whether a call is in flight or waits for the start of the server.
-    pub(super) fn is_used(&self) -> bool {
-        let state = lock(&self.state);
-        let is_starting = matches!(state.lifecycle.state(), ServerState::Starting { .. });
-        let session = state.lifecycle.session().filter(|session| session.closed().is_none());
-        is_starting || session.is_some_and(|session| session.in_flight_requests() > 0)
+    /// Whether a call is in flight.
+    pub(super) fn has_calls(&self) -> bool {
+        self.live_session().is_some_and(|session| session.in_flight_requests() > 0)
     }
 
+    pub(super) fn is_starting(&self) -> bool {
+        matches!(self.state(), ServerState::Starting { .. })
+    }
+
+    /// Waits until no call is in flight or waits for the start of the server.
     pub(super) async fn wait_until_unused(&self) {
-        while self.is_used() {
+        while self.is_starting() || self.has_calls() {
             sleep(RETIREMENT_POLL_INTERVAL).await;
         }
     }
