@@ -126,6 +126,7 @@ fn needs_restart(initial: &Settings, next: &Settings) -> Vec<&'static str> {
         ("serve.session_keys", before.session_keys != after.session_keys),
         ("serve.agents", offers_agents(initial) != offers_agents(next)),
         ("serve.remote_approval", before.remote_approval != after.remote_approval),
+        ("serve.run_lease", before.run_lease != after.run_lease),
         ("serve.drain", before.drain != after.drain),
     ];
     changed.into_iter().filter(|(_, is_changed)| *is_changed).map(|(name, _)| name).collect()

@@ -92,6 +92,7 @@ async fn reload(
         return Err(CliError::usage(problem.clone()));
     }
     check_required_servers(&serve.required_servers, &context.servers)?;
+    serve.run_lease()?;
     let next = SettingsInEffect {
         profiles: all_profiles(&serve)?,
         skill_folders: skill_folders(&context),
