@@ -54,7 +54,8 @@ impl Replicas {
         fixture.add_program("write_line", &body);
         let settings = fixture.home.path("config/toolyard/toolyard.toml");
         let text = std::fs::read_to_string(&settings).unwrap();
-        let serve = "[serve]\ntoken = \"${SHARED_TOKEN}\"\nrun_lease = \"2s\"\nremote_approval = true\n";
+        // A gateway that drains would finish some of its runs itself.
+        let serve = "[serve]\ntoken = \"${SHARED_TOKEN}\"\nrun_lease = \"2s\"\nremote_approval = true\ndrain = \"0s\"\n";
         let text = format!("store = \"{store}\"\n{text}\n[approvals]\nallow = [\"write_line\"]\n{serve}");
         std::fs::write(&settings, text).unwrap();
         for label in LABELS {

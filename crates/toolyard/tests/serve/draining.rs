@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::{
     client::{HttpGateway, modern_params},
     home_with_server,
-    test_home::TestHome,
+    test_home::{TestHome, wait_until},
 };
 
 /// Adds lines to the operator's settings.
@@ -55,12 +55,17 @@ async fn a_draining_gateway_is_not_ready_and_serves_requests_until_the_period_en
 async fn a_second_signal_ends_the_drain_period() {
     let home = home_with_server();
     add_settings(&home, "[serve]\ndrain = \"5m\"");
-    let mut gateway = HttpGateway::start(&home, &[]);
+    let gateway = HttpGateway::start(&home, &[]);
     gateway.terminate();
     while gateway.get("/readyz", None).await.0 == 200 {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    assert!(gateway.stderr().contains("accepting requests for 300 s"), "{}", gateway.stderr());
+    let gateway = tokio::task::spawn_blocking(move || {
+        let is_announced = || gateway.stderr().contains("accepting requests for 300 s");
+        assert!(wait_until(10_000, is_announced), "{}", gateway.stderr());
+        gateway
+    });
+    let mut gateway = gateway.await.unwrap();
     let stopped_at = Instant::now();
     gateway.terminate();
     assert!(tokio::task::spawn_blocking(move || gateway.wait()).await.unwrap());
