@@ -93,7 +93,7 @@ mod tests {
     }
 
     fn status(status: u16, error: Option<RpcError>) -> TransportError {
-        TransportError::Status { status, error, excerpt: None, challenge: None, retry_after: None }
+        TransportError::Status { status, error, excerpt: None, challenge: None, retry_after_seconds: None }
     }
 
     #[test]

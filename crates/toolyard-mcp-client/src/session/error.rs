@@ -128,7 +128,7 @@ impl RequestError {
         };
         let error = match self.retry_after() {
             Some(delay) => error
-                .with_hint(format!("the server asks to retry in {} s", delay.as_secs_f64().ceil()))
+                .with_hint(format!("the server asks to retry in {} s", delay.as_secs()))
                 .with_retry_after(delay),
             None => error,
         };
@@ -140,9 +140,15 @@ impl RequestError {
 mod tests {
     use super::*;
 
-    fn status(status: u16, retry_after: Option<Duration>) -> RequestError {
+    fn status(status: u16, retry_after_seconds: Option<u32>) -> RequestError {
         let (error, excerpt, challenge) = (None, None, None);
-        RequestError::Transport(TransportError::Status { status, error, excerpt, challenge, retry_after })
+        RequestError::Transport(TransportError::Status {
+            status,
+            error,
+            excerpt,
+            challenge,
+            retry_after_seconds,
+        })
     }
 
     #[test]
@@ -179,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_rate_limit_keeps_the_delay_that_the_server_asks_for() {
-        let error = status(429, Some(Duration::from_secs(7))).into_tool_error(&"excel".into());
+        let error = status(429, Some(7)).into_tool_error(&"excel".into());
         assert!(error.hint().unwrap().ends_with("the server asks to retry in 7 s"), "{:?}", error.hint());
         assert_eq!(
             (error.kind(), error.retry_after()),
@@ -187,7 +193,7 @@ mod tests {
         );
         assert!(error.retryable() && !error.is_source_fault());
         assert_eq!(status(429, None).into_tool_error(&"excel".into()).retry_after(), None);
-        let overloaded = status(503, Some(Duration::from_millis(1_500))).into_tool_error(&"excel".into());
+        let overloaded = status(503, Some(2)).into_tool_error(&"excel".into());
         assert!(overloaded.hint().unwrap().ends_with("the server asks to retry in 2 s"));
         assert!(overloaded.kind() == ErrorKind::ResponseLost && overloaded.is_source_fault());
     }

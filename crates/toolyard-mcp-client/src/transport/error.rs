@@ -41,7 +41,7 @@ pub enum TransportError {
         /// The header `WWW-Authenticate`.
         challenge: Option<String>,
         /// How long the header `Retry-After` asks to wait.
-        retry_after: Option<Duration>,
+        retry_after_seconds: Option<u32>,
     },
     /// A redirect that is not followed.
     #[error("the server redirects to {0}, which is not followed")]
@@ -77,7 +77,9 @@ impl TransportError {
     /// How long the server asks to wait before another request.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::Status { status: 429 | 503, retry_after, .. } => *retry_after,
+            Self::Status { status: 429 | 503, retry_after_seconds, .. } => {
+                retry_after_seconds.map(|seconds| Duration::from_secs(seconds.into()))
+            }
             _ => None,
         }
     }

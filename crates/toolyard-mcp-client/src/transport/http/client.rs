@@ -38,7 +38,7 @@ use crate::{
 
 const MAX_REDIRECTS: usize = 3;
 /// Longer delays in the header `Retry-After` are shortened to this.
-const MAX_RETRY_AFTER: Duration = Duration::from_hours(24);
+const MAX_RETRY_AFTER_SECONDS: u32 = 24 * 60 * 60;
 /// How long the body of an error status is awaited.
 const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -213,7 +213,7 @@ impl HttpClient {
         let outcome = authorizer.handle_challenge(token, status, challenge.as_deref()).await;
         outcome.map_err(|error| {
             let excerpt = Some(sanitize_line(&error.to_string()));
-            TransportError::Status { status, error: None, excerpt, challenge, retry_after: None }
+            TransportError::Status { status, error: None, excerpt, challenge, retry_after_seconds: None }
         })
     }
 
@@ -221,7 +221,7 @@ impl HttpClient {
     async fn status_error(&self, mut response: HttpResponse) -> TransportError {
         let status = response.status().as_u16();
         let challenge = challenge(response.headers());
-        let retry_after = retry_after(response.headers(), Timestamp::now());
+        let retry_after_seconds = retry_after_seconds(response.headers(), Timestamp::now());
         let mut body = Vec::new();
         if !response.headers().contains_key(CONTENT_ENCODING) {
             // What arrives in time is enough.
@@ -242,7 +242,7 @@ impl HttpClient {
         let error = rpc_error(body, &self.limits);
         let excerpt = sanitize_line(&error.as_ref().map_or(page, ToString::to_string));
         let excerpt = Some(excerpt).filter(|text| !text.is_empty());
-        TransportError::Status { status, error, excerpt, challenge, retry_after }
+        TransportError::Status { status, error, excerpt, challenge, retry_after_seconds }
     }
 
     /// Reads a whole body, up to the limit of a message.
@@ -325,17 +325,18 @@ fn challenge(headers: &HeaderMap) -> Option<String> {
 }
 
 /// The delay that the header `Retry-After` asks for, in seconds or as a date. An invalid value asks for none.
-fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
+fn retry_after_seconds(headers: &HeaderMap, now: Timestamp) -> Option<u32> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    let delay = match text.parse::<u64>() {
-        Ok(seconds) => Duration::from_secs(seconds),
+    let seconds = match text.parse::<u64>() {
+        Ok(seconds) => seconds,
         Err(_) => {
             let date = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()?;
-            // A date in the past asks for no delay.
-            Duration::try_from(now.until(date).ok()?).unwrap_or_default()
+            // A date in the past asks for no delay. A part of a second is rounded up.
+            let delay = Duration::try_from(now.until(date).ok()?).unwrap_or_default();
+            delay.as_secs() + u64::from(delay.subsec_nanos() > 0)
         }
     };
-    Some(delay.min(MAX_RETRY_AFTER))
+    Some(u32::try_from(seconds).unwrap_or(u32::MAX).min(MAX_RETRY_AFTER_SECONDS))
 }
 
 /// The target of a redirect, if it keeps the method and the origin.
@@ -376,18 +377,18 @@ mod tests {
 
     use super::*;
 
-    fn parsed(text: &str) -> Option<Duration> {
+    fn parsed(text: &str) -> Option<u32> {
         let headers = HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_str(text).ok()?)]);
-        let now: Timestamp = "2026-07-28T12:00:00Z".parse().unwrap();
-        retry_after(&headers, now)
+        let now: Timestamp = "2026-07-28T11:59:59.5Z".parse().unwrap();
+        retry_after_seconds(&headers, now)
     }
 
     #[test]
     fn retry_after_holds_seconds_or_a_date() {
-        assert_eq!(parsed("7"), Some(Duration::from_secs(7)));
-        assert_eq!(parsed("Tue, 28 Jul 2026 12:00:30 GMT"), Some(Duration::from_secs(30)));
-        assert_eq!(parsed("Tue, 28 Jul 2026 11:00:00 GMT"), Some(Duration::ZERO));
-        assert_eq!(parsed("18446744073709551615"), Some(MAX_RETRY_AFTER));
+        assert_eq!(parsed("7"), Some(7));
+        assert_eq!(parsed("Tue, 28 Jul 2026 12:00:30 GMT"), Some(31));
+        assert_eq!(parsed("Tue, 28 Jul 2026 11:00:00 GMT"), Some(0));
+        assert_eq!(parsed("18446744073709551615"), Some(MAX_RETRY_AFTER_SECONDS));
         for invalid in ["", "-1", "soon", "1e9", "99999999999999999999999"] {
             assert_eq!(parsed(invalid), None, "{invalid}");
         }
@@ -396,7 +397,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_retry_after_is_bounded(text in prop_oneof![".*", "[0-9]{1,20}"]) {
-            prop_assert!(parsed(&text).is_none_or(|delay| delay <= MAX_RETRY_AFTER));
+            prop_assert!(parsed(&text).is_none_or(|delay| delay <= MAX_RETRY_AFTER_SECONDS));
         }
     }
 }

@@ -463,7 +463,7 @@ fn only_errors_about_our_session_expire_it() {
         error: Some(RpcError { code: SERVER_ERROR, message: message_text.to_owned(), data: None }),
         excerpt: None,
         challenge: None,
-        retry_after: None,
+        retry_after_seconds: None,
     };
     for message_text in ["Bad Request: No valid session ID provided", "Bad Request: Server not initialized"] {
         assert!(is_unknown_session(&status(400, message_text)), "{message_text}");
