@@ -90,6 +90,7 @@ impl Toolyard {
         let mut agents = self.agents().clone();
         agents.settings = settings.agents.clone().into();
         agents.approval_rules = settings.approvals.rules();
+        agents.tool_timeout = settings.call.timeout.map(|timeout| timeout.0);
         agents.models = models;
         self.reloadable.agents.replace(agents);
         let needs_restart = needs_restart(&self.reloadable.initial_settings, &settings);
@@ -138,14 +139,29 @@ mod tests {
 
     use super::*;
 
+    fn parse(text: &str) -> Settings {
+        Settings::parse(text, Path::new("toolyard.toml")).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_changed_call_timeout_holds_for_agents() {
+        let toolyard = Toolyard::builder().build().await.unwrap();
+        let settings = parse("[call]\ntimeout = \"7s\"");
+        let models = Models::new(&settings, |_| None);
+        let next = ReloadedSettings { settings, models, servers: Vec::new(), skill_environment: None };
+        assert_eq!(toolyard.reload(next).await.unwrap().needs_restart, [""; 0]);
+        let config = toolyard.reloadable.agents.current().config("assistant").unwrap();
+        assert_eq!(config.tool_timeout.map(|timeout| timeout.as_secs()), Some(7));
+    }
+
     #[test]
     fn settings_that_are_read_at_the_start_need_a_restart() {
-        let parse = |text: &str| Settings::parse(text, Path::new("toolyard.toml")).unwrap();
         let changed = |text: &str| needs_restart(&Settings::default(), &parse(text));
         assert_eq!(changed("[routing.pin]\npay = \"bank\"\n[serve]\nallowed_hosts = [\"a\"]"), [""; 0]);
         let model = "[models.local]\nurl = \"http://127.0.0.1:1/v1\"\nmodel = \"m\"\n";
         assert_eq!(changed(model), ["serve.agents"]);
         assert_eq!(changed(&format!("{model}[serve]\nagents = false")), [""; 0]);
         assert_eq!(changed("store = \"other.db\"\n[serve]\ndrain = \"3s\""), ["store", "serve.drain"]);
+        assert_eq!(changed("[call]\nbreaker_failures = 9"), ["call.breaker_*"]);
     }
 }
