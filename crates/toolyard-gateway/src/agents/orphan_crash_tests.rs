@@ -29,7 +29,9 @@ use super::{AgentApi, AgentService, testing::TestAgents};
 
 const RUNS: usize = 6;
 const STEPS: usize = 6;
-const LEASE: Duration = Duration::from_millis(600);
+const LEASE: Duration = Duration::from_secs(1);
+/// Enough for a busy machine; how fast runs are taken over is tested with a paused clock.
+const MAX_TIME: Duration = Duration::from_mins(1);
 const CALL_TIME: Duration = Duration::from_millis(4);
 
 /// How the first process ends.
@@ -175,7 +177,6 @@ async fn end_and_adopt(location: Location, end: End, after: Duration) -> usize {
                 assert_eq!(record.state, RunState::Done, "{end:?} after {after:?}");
                 break;
             }
-            // From now on, the time that a user takes counts too.
             if is_suspended(&store, run).await {
                 for step in store.unknown_steps().await.unwrap().into_iter().filter(|step| step.run == *run) {
                     let arguments: Value = serde_json::from_str(&step.redacted_arguments).unwrap();
@@ -188,8 +189,7 @@ async fn end_and_adopt(location: Location, end: End, after: Duration) -> usize {
                     unknown.fetch_add(1, Ordering::Relaxed);
                 }
             }
-            let limit = LEASE + Duration::from_secs(5);
-            assert!(ended.elapsed() < limit, "{end:?} after {after:?}: {record:?} is not finished");
+            assert!(ended.elapsed() < MAX_TIME, "{end:?} after {after:?}: {record:?} is not finished");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }

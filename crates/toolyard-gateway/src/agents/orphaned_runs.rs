@@ -21,6 +21,8 @@ use super::{
 
 /// How long after another two scans begin. A released run waits no longer than this.
 const SCAN_INTERVAL: Duration = Duration::from_secs(2);
+/// A store that takes longer to list runs was away meanwhile.
+const MAX_SCAN_DURATION: Duration = Duration::from_secs(2);
 const MAX_CHECKED_RUNS: usize = 10_000;
 /// A run that was left alone is looked at again after this time.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(10);
@@ -52,6 +54,8 @@ pub struct OrphanAdopter {
     left_alone: HashMap<RunId, LeftAlone>,
     /// Until then, a lease that is over does not mean that its owner died: the store was away, so nobody could renew it.
     leases_unreliable_until: Option<Instant>,
+    /// Whether the store took long to answer the latest scan.
+    is_slow: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -94,7 +98,12 @@ enum Verdict {
 impl AgentService {
     /// Takes over runs of processes that ended.
     pub fn orphan_adopter(&self) -> OrphanAdopter {
-        OrphanAdopter { runs: Arc::clone(&self.0), left_alone: HashMap::new(), leases_unreliable_until: None }
+        OrphanAdopter {
+            runs: Arc::clone(&self.0),
+            left_alone: HashMap::new(),
+            leases_unreliable_until: None,
+            is_slow: false,
+        }
     }
 }
 
@@ -117,7 +126,10 @@ impl OrphanAdopter {
         let started = Instant::now();
         let listed = self.runs.config.log.unleased_runs(AGENT_RUN_KIND, 0, MAX_CHECKED_RUNS).await;
         let lease = self.runs.config.lease;
-        if listed.is_err() || started.elapsed() > lease / 3 {
+        let is_slow = started.elapsed() > MAX_SCAN_DURATION.max(lease / 3);
+        let was_slow = std::mem::replace(&mut self.is_slow, is_slow);
+        // A store that is always slow must not keep runs waiting for ever.
+        if listed.is_err() || (is_slow && !was_slow) {
             self.leases_unreliable_until = Some(Instant::now() + lease / 2);
         }
         let records = listed?;

@@ -26,6 +26,7 @@ enum StoreState {
     Available,
     Failing,
     Hanging,
+    Slow,
 }
 
 impl LogInterceptor for Outage {
@@ -40,6 +41,10 @@ impl LogInterceptor for Outage {
             let mut state = self.state.clone();
             let current = *state.wait_for(|state| *state != StoreState::Hanging).await.unwrap();
             match current {
+                StoreState::Slow => {
+                    tokio::time::sleep(Duration::from_secs(12)).await;
+                    Ok(())
+                }
                 StoreState::Failing => Err(JournalError::Storage("connection refused".to_owned())),
                 _ => Ok(()),
             }
@@ -149,4 +154,19 @@ async fn leases_that_nobody_could_renew_are_not_taken_over_at_once() {
     // Now it dies.
     tokio::time::sleep(first.lease + Duration::from_secs(5)).await;
     assert_eq!(log.run(&run).await.unwrap().state, RunState::Done);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_is_always_slow_does_not_keep_orphaned_runs_waiting() {
+    let (agents, log, store) = agents_with_outage();
+    let (first, second) = (agents.in_process("first"), agents.in_process("second"));
+    let agent = first.service().0.agent("assistant").unwrap();
+    let (detached, authority) = (true, Some(agent.authority()));
+    let request = RunRequest { agent: "assistant".to_owned(), detached, authority, ..RunRequest::default() };
+    let run = agent.create_run(request).await.unwrap();
+    let lease = log.claim(&run, "first", first.lease).await.unwrap();
+    store.send_replace(StoreState::Slow);
+    tokio::spawn(second.service().orphan_adopter().run(drop));
+    tokio::time::sleep(first.lease * 4).await;
+    assert!(log.run(&run).await.unwrap().fence > lease.fence, "the second process claimed the run");
 }
