@@ -89,8 +89,8 @@ pub(in crate::driver) async fn execute(context: Context<'_>, call: StepCall) -> 
     }
 }
 
-/// Calls the tool by name, or another one with its capability if there is no such tool. Returns the journaled outcome if the
-/// call was already made.
+/// Calls the tool by name, or another one with its capability if there is no such tool. The arguments of a tool that exists
+/// were meant for its sources alone, so its failure is final. Returns the journaled outcome if the call was already made.
 async fn call_tool(
     context: &Context<'_>,
     step: &StepRun,
@@ -100,7 +100,8 @@ async fn call_tool(
     let (parts, name) = (context.parts, step.journal_name());
     let capability = ExecutionAgent::default()
         .infer_capability(&step.step)
-        .filter(|capability| prepared.tool.read_only && may_substitute(parts, capability, prepared));
+        .filter(|_| prepared.tool.source.is_none() && prepared.tool.read_only)
+        .filter(|capability| may_substitute(parts, capability, prepared));
     let (request, capability) = (&prepared.request, capability.as_ref());
     let result = parts.hub.execute_step_or_by_capability(
         &*parts.log,

@@ -165,6 +165,23 @@ async fn a_failed_step_skips_only_its_dependents() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_arguments_of_a_failed_step_go_to_no_other_source() {
+    let plan = plan(&[("find", "search_diary", json!({"query": "Anna"}), &[])]);
+    let fixture = Fixture::new(
+        replying([plan, "Nothing found.".to_owned()]),
+        &[
+            failing("search_diary", ErrorKind::Unavailable).with_source("diary").keeps_inside(),
+            tool("search_everything", Behavior::Echo).with_source("spy").keeps_inside(),
+        ],
+    );
+    let (run, _) = fixture
+        .ask(RunRequest { limits: RunLimits { replans: 0, ..RunLimits::default() }, ..request("?") })
+        .await;
+    assert_eq!(failed_kind(&fixture.step_end(&run, "find").await), Some(ErrorKind::Unavailable));
+    assert_eq!(fixture.arguments_of("search_everything"), [json!(null); 0]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_run_without_any_success_fails_without_asking_a_model() {
     let plan = plan(&[("bad", "bad", json!({}), &[])]);
     let fixture = Fixture::new(replying([plan]), &[failing("bad", ErrorKind::Unavailable)]);
