@@ -1,5 +1,11 @@
 //! Breakers, concurrency limits and retry budgets of sources and native tools, also when they are registered again.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a panic in a test helper fails the test, as intended"
+)]
+
 mod common;
 
 use std::{sync::Arc, time::Duration};

@@ -1,5 +1,7 @@
 //! What an agent may do, as a hash: a run is continued only by a process whose agent may do the same.
 
+use std::fmt::Write as _;
+
 use toolyard_core::{ContentHash, RawJson, ToolCallRequest};
 use toolyard_hub::{Profile, route_within};
 
@@ -19,7 +21,8 @@ impl Agent {
             format!("{:?} {:?} {}", self.parts.rules, config.tools, config.capabilities.enable_tool_calling);
         let mut profile = config.profile.as_deref();
         while let Some(Profile { servers, tools, deny, within, .. }) = profile {
-            text.push_str(&format!(" {servers:?} {tools:?} {deny:?}"));
+            // Writing to a string cannot fail.
+            let _ = write!(text, " {servers:?} {tools:?} {deny:?}");
             profile = within.as_deref();
         }
         ContentHash::of(text)

@@ -129,10 +129,10 @@ async fn post(api: &AgentApi, path: String, body: Value) -> (u16, Value) {
 }
 
 /// Starts runs in a process of its own and ends it after this time. Returns the runs that were acknowledged.
-fn start_and_end(location: Location, ledger: Ledger, end: End, after: Duration) -> Vec<RunId> {
+fn start_and_end(location: &Location, ledger: &Ledger, end: End, after: Duration) -> Vec<RunId> {
     let process = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let (started, service) = process.block_on(async {
-        let (agents, _) = agents(&location, "first", &ledger).await;
+        let (agents, _) = agents(location, "first", ledger).await;
         let (service, api) = serve(&agents);
         let mut started = Vec::new();
         for number in 0..RUNS {
@@ -166,7 +166,7 @@ async fn end_and_adopt(location: Location, end: End, after: Duration) -> usize {
     let (service, api) = serve(&agents);
     let adopting = tokio::spawn(service.orphan_adopter().run(|found| assert!(found.is_ok(), "{found:?}")));
     let (first_location, first_ledger) = (location.clone(), Arc::clone(&ledger));
-    let first = std::thread::spawn(move || start_and_end(first_location, first_ledger, end, after));
+    let first = std::thread::spawn(move || start_and_end(&first_location, &first_ledger, end, after));
     let runs = tokio::task::spawn_blocking(move || first.join().unwrap()).await.unwrap();
     let ended = Instant::now();
     let unknown = AtomicUsize::new(0);

@@ -37,7 +37,7 @@ pub enum TransportError {
         /// The JSON-RPC error in the body, if there is one.
         error: Option<RpcError>,
         /// The beginning of the body, sanitized.
-        excerpt: Option<String>,
+        excerpt: Option<Box<str>>,
         /// The header `WWW-Authenticate`.
         challenge: Option<String>,
         /// How long the header `Retry-After` asks to wait.

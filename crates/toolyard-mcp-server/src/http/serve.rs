@@ -1,13 +1,6 @@
 //! Accepts connections and shuts them down gracefully.
 
-use std::{
-    convert::Infallible,
-    future::Future,
-    net::IpAddr,
-    pin::pin,
-    sync::Arc,
-    time::Duration,
-};
+use std::{convert::Infallible, future::Future, net::IpAddr, pin::pin, sync::Arc, time::Duration};
 
 use http::{HeaderValue, header};
 use hyper::{server::conn::http1, service::service_fn};

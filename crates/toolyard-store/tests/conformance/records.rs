@@ -32,7 +32,8 @@ pub(crate) async fn approvals_are_decided_once(engine: Engine) {
     assert!(approval.outcome.is_some() && approval.decided_by.as_deref() == Some("ada"));
     let by_ada = AuditQuery { caller: Some("ada".to_owned()), limit: 10, ..AuditQuery::default() };
     let audited = store.query_audit(&by_ada).await.unwrap();
-    let [entry] = audited.as_slice() else { panic!("one decision, one record: {audited:?}") };
+    assert_eq!(audited.len(), 1, "one decision, one record: {audited:?}");
+    let entry = &audited[0];
     let label = if approval.outcome == Some(ApprovalOutcome::Approved) { "approve" } else { "deny" };
     assert_eq!(entry.record.tool, label);
     assert_eq!(entry.record.outcome, format!("decided: tool_call of run {run} of editor, step write"));

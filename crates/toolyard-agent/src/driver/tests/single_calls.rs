@@ -11,7 +11,7 @@ use super::*;
 #[tokio::test(start_paused = true)]
 async fn a_call_whose_process_died_is_soon_known_to_be_unknown() {
     let fixture = Fixture::new(replying([String::new()]), &[tool("write", Behavior::Hang).writes()]);
-    let (hub, log) = (fixture.hub.clone(), fixture.log.clone());
+    let (hub, log) = (std::sync::Arc::clone(&fixture.hub), fixture.log.clone());
     let options = CallOptions::default().with_timeout(Duration::from_mins(10));
     let call = tokio::spawn(async move {
         let request = ToolCallRequest::new("write", json!({}));

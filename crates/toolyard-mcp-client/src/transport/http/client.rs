@@ -212,7 +212,7 @@ impl HttpClient {
         let (status, challenge) = (response.status().as_u16(), challenge(response.headers()));
         let outcome = authorizer.handle_challenge(token, status, challenge.as_deref()).await;
         outcome.map_err(|error| {
-            let excerpt = Some(sanitize_line(&error.to_string()));
+            let excerpt = Some(sanitize_line(&error.to_string()).into());
             TransportError::Status { status, error: None, excerpt, challenge, retry_after_seconds: None }
         })
     }
@@ -241,7 +241,7 @@ impl HttpClient {
         let page = strip_html_tags(&body);
         let error = rpc_error(body, &self.limits);
         let excerpt = sanitize_line(&error.as_ref().map_or(page, ToString::to_string));
-        let excerpt = Some(excerpt).filter(|text| !text.is_empty());
+        let excerpt = Some(excerpt).filter(|text| !text.is_empty()).map(String::into_boxed_str);
         TransportError::Status { status, error, excerpt, challenge, retry_after_seconds }
     }
 

@@ -172,7 +172,7 @@ async fn without_a_session_404_is_only_a_status() {
     let TransportError::Status { status: 404, error: None, excerpt: Some(excerpt), .. } = error else {
         panic!("{error:?}")
     };
-    assert_eq!(excerpt, "nothing here");
+    assert_eq!(&*excerpt, "nothing here");
 }
 
 #[tokio::test]

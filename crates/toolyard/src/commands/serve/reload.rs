@@ -144,7 +144,7 @@ async fn record_reload(context: &CliContext) -> Result<(), CliError> {
         match recorded {
             Err(error) if context.settings.audit == AuditSetting::Required => return Err(error),
             Err(error) => {
-                tracing::warn!(error = error.message(), "the reload of the settings is not audited")
+                tracing::warn!(error = error.message(), "the reload of the settings is not audited");
             }
             Ok(()) => {}
         }

@@ -48,7 +48,7 @@ pub(crate) fn init(verbosity: u8, is_serving: bool, format: LogFormat) {
 /// Writes what was counted and not reported yet; called before the process ends.
 pub(crate) fn flush() {
     if let Some(log) = LOG.get() {
-        log.report(|deduplicator, now| deduplicator.take_all(now));
+        log.report(Deduplicator::take_all);
     }
 }
 
@@ -159,7 +159,7 @@ impl Log {
     }
 
     fn write_due(&self) {
-        self.report(|deduplicator, now| deduplicator.take_due(now));
+        self.report(Deduplicator::take_due);
     }
 
     fn report(&self, take: impl FnOnce(&mut Deduplicator<LogLine>, Instant) -> Vec<(LogLine, Repetition)>) {
@@ -184,7 +184,7 @@ mod tests {
         let log =
             Arc::new(Log::new(format, Box::new(move |line| written.0.lock().unwrap().push(line.to_owned()))));
         tracing::subscriber::with_default(subscriber(filter, Arc::clone(&log)), events);
-        log.report(|deduplicator, now| deduplicator.take_all(now));
+        log.report(Deduplicator::take_all);
         lines.0.lock().unwrap().join("\n")
     }
 
