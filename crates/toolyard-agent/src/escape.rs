@@ -1,7 +1,7 @@
 //! Escapes untrusted text for prompts, so that it cannot pass for our own lines, tags or control tokens.
 //!
 //! Prose is quoted line by line with `> `, names appear bare only when they are plain, and values are JSON. In none of them
-//! can `<` start a tag or `[` a control token of a chat template. Escaping is reversible.
+//! can `<` start a tag or `[` a control token of a chat template. `markup` and `json` are reversible.
 
 use std::{borrow::Cow, fmt::Write as _};
 

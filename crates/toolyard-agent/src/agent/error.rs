@@ -1,10 +1,10 @@
-//! Why a run cannot be started or resumed.
+//! Why a run could not be started, resumed or driven to its end.
 
 use toolyard_core::{JournalError, RunId, StorageError};
 
 use crate::RunError;
 
-/// Why a run cannot be started or resumed. The run itself keeps the state its log records.
+/// Why a run could not be started, resumed or driven to its end. The run itself keeps the state its log records.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "fields without a comment are named after what they hold")]

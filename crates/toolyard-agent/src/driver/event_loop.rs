@@ -25,7 +25,7 @@ impl RunDriver<'_> {
     pub(super) async fn drive(mut self, cancel: &CancelToken) -> Result<RunEnd, AgentError> {
         let end = self.run_loop(cancel).await;
         if end.is_err() {
-            // The log cannot be written any more, but calls in flight still journal their own outcomes.
+            // Whatever went wrong, calls in flight may still journal their outcomes.
             self.abandon().await;
         }
         end

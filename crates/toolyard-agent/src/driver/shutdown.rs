@@ -75,7 +75,7 @@ impl RunDriver<'_> {
 }
 
 /// How a started step ends whose call is abandoned: as the journal says, else failed, or unknown if the call may have
-/// taken effect.
+/// taken effect and is not safe to repeat.
 async fn end_of_abandoned_step(context: &Context<'_>, step: &StepRun) -> Result<StepEnd, AgentError> {
     let (log, lease, name) = (&context.parts.log, context.lease, step.journal_name());
     let abandoned_error =

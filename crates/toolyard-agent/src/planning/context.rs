@@ -56,7 +56,8 @@ impl PlanningContext {
         Self { question: question.into(), mode, tools, ..Self::default() }
     }
 
-    /// The conversation, the question and the summaries of finished steps: all texts from which a plan may take cell addresses.
+    /// The conversation, the question and the summaries of finished steps. A spreadsheet cell such as `B2` in a plan that
+    /// occurs in none of them was invented by the model.
     pub(super) fn context_text(&self) -> String {
         let history = self.history.iter().map(|message| message.text.as_str());
         let finished = self.finished.iter().map(|step| step.summary.as_str());

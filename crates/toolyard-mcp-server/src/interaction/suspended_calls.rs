@@ -35,6 +35,7 @@ impl SuspendedCalls {
         timeout: Duration,
     ) -> Option<u64> {
         let call = Arc::new(SuspendedCall {
+            // The request that began the call has been answered: its connection no longer cancels the call.
             task: Mutex::new(Some(task.without_cancellation())),
             taken: Notify::new(),
         });

@@ -63,6 +63,6 @@ impl ListPage {
         if page.next_cursor.as_ref().is_some_and(|next| next.len() > MAX_CURSOR_BYTES) {
             return Err(invalid_result("cursor is too long"));
         }
-        if has_list { Ok(page) } else { Err(invalid_result(&format!("list `{list}` is missing"))) }
+        if has_list { Ok(page) } else { Err(invalid_result(&format!("`{list}` is missing or not a list"))) }
     }
 }

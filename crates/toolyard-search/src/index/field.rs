@@ -11,7 +11,8 @@ pub(crate) enum Field {
     /// Id of the source.
     Source,
     SourceDescription,
-    /// Capability tags. Their boost is 0: a match counts no more than the base impact of every term.
+    /// Capability tags. Their boost is 0: a tag makes a tool findable by that word, but adds nothing to the constant part of
+    /// the score that every matching term gets.
     Capability,
     /// English translation of a description in another language, from a lexicon.
     Translation,

@@ -170,6 +170,8 @@ fn always_transient(_: &StorageError) -> bool {
     true
 }
 
+/// How a user resolved an unknown outcome. `Done` means that the call was made, whether it succeeded or failed: it is not
+/// repeated.
 fn resolution(state: StepState) -> Option<Resolution> {
     match state {
         StepState::Done | StepState::Failed => Some(Resolution::Done),

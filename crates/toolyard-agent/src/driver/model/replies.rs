@@ -96,6 +96,7 @@ impl RunDriver<'_> {
             Some((answer, truncated)) if !answer.is_empty() => {
                 self.end_with_model_answer(answer, truncated)?;
             }
+            // Of runs without any value, only dry runs get here; others end with `Task::Fail`.
             None if !self.run.steps().iter().any(StepRun::has_value) => {
                 self.end_with_answer(self.dry_run_answer())?;
             }
@@ -139,7 +140,7 @@ impl RunDriver<'_> {
         }
     }
 
-    /// Ends the run because no step succeeded.
+    /// Ends a run without an answer: at the limit of steps, or with the failure of planning or of the steps.
     pub(in crate::driver) fn fail(&mut self) -> Result<(), AgentError> {
         let is_too_long =
             self.run.problems().iter().any(|problem| matches!(problem, PlanProblem::TooLong { .. }));

@@ -14,7 +14,8 @@ const MAX_MESSAGE_CHARS: usize = 200;
 #[derive(Debug)]
 pub(super) struct StepCaller {
     step: String,
-    /// Derived from the run; used if there is no `responder`.
+    /// Identifies the caller to servers, so that all steps of a run count as one session. Derived from the run; used if there
+    /// is no `responder`.
     session_id: u64,
     updates: mpsc::Sender<RunUpdate>,
     /// Answers input requests.

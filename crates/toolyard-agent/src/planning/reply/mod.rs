@@ -34,6 +34,7 @@ impl PlanningAgent {
                 let finished = context.finished_ids();
                 let plan = normalize(plan, tools, &finished, &context.question, &mut notes);
                 PlannerDecision::Plan(match context.mode {
+                    // Small models, which use this mode, repeat calls and invent cells.
                     ToolCalling::Schema => {
                         let plan = remove_repeated_calls(plan, &finished, &mut notes);
                         remove_invented_cells(plan, tools, &context.context_text(), &mut notes)

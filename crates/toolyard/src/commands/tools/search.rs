@@ -65,7 +65,7 @@ fn match_kind(kind: MatchKind) -> &'static str {
     match kind {
         MatchKind::Exact => "exact word",
         MatchKind::Compound => "compound",
-        MatchKind::SameRoot => "same stem",
+        MatchKind::SameRoot => "same root",
         MatchKind::Synonym => "synonym",
         MatchKind::Translation => "translation",
         MatchKind::Value => "value format",
