@@ -161,7 +161,8 @@ impl Walker<'_> {
         let next = if is_key { Treatment::Anything } else { self.take_next() };
         let is_secret = match next {
             Treatment::Secret | Treatment::SecretOrSchema => !decoded.is_empty() && !is_redacted(&decoded),
-            Treatment::Ambiguous => looks_secret(&decoded),
+            // What remains beside a redacted part may look like a secret of its own.
+            Treatment::Ambiguous => looks_secret(&decoded) || looks_secret(&clean),
             Treatment::Anything | Treatment::Properties | Treatment::Name => false,
         };
         if is_secret {

@@ -508,6 +508,14 @@ proptest! {
     }
 }
 
+#[test]
+fn what_remains_beside_a_redacted_part_is_judged_too() {
+    let line = "Fake0Canary1Body2Not3A4Live5Key6Fake0Canary1Body2Not3A4Live5Zq9x";
+    let key = format!("-----BEGIN RSA PRIVATE KEY-----\n{line}\n{line}\n-----END RSA PRIVATE KEY-----");
+    let json = RawJson::from_value(&serde_json::json!({"auth": format!("hunter2{key}")}));
+    assert_eq!(redact_json(&json).0.get(), r#"{"auth":"[redacted:assignment]"}"#);
+}
+
 /// Whether two values have the same members in the same order, apart from redactions.
 fn same_shape(before: &Value, after: &Value) -> bool {
     match (before, after) {
