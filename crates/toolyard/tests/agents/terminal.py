@@ -4,7 +4,7 @@ ANSWERS is a JSON list of [expected, answer]: once `expected` was written, `answ
 written, then the exit code in a line of its own.
 """
 
-import fcntl, json, os, pty, select, struct, sys, termios, time
+import fcntl, json, os, pty, select, signal, struct, sys, termios, time
 
 answers = json.loads(sys.argv[1])
 pid, terminal = pty.fork()
@@ -22,8 +22,12 @@ while time.monotonic() < deadline:
             break
         output += piece
     elif answers and answers[0][0].encode() in output[searched:]:
-        # The next text is expected after this answer only.
-        searched = len(output)
-        os.write(terminal, answers.pop(0)[1].encode())
+        expected, answer = (text.encode() for text in answers.pop(0))
+        # The next text is expected after this answer only; without an answer, after this text.
+        searched = len(output) if answer else output.index(expected, searched) + len(expected)
+        os.write(terminal, answer)
+else:
+    # A program that still waits would keep the test from ending.
+    os.kill(pid, signal.SIGKILL)
 sys.stdout.buffer.write(output)
 print(f"\nexit {os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}")

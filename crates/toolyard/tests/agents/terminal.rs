@@ -100,7 +100,8 @@ fn ctrl_c_in_a_chat_cancels_the_run_and_not_the_chat() {
         ["slow_note  skill:notebook  {", "\u{3}"],
         ["was cancelled", "\u{3}"],
         ["no run is in progress", "hello\n"],
-        ["Hello to you.", "\u{4}"],
+        ["Hello to you.", ""],
+        ["> ", "\u{4}"],
     ]);
     let screen = run_at_terminal(&fixture, &["chat", "--yes"], &answers);
     for expected in [
@@ -177,7 +178,8 @@ fn with_yes_servers_cannot_elicit_input() {
     assert!(client_capabilities().contains("elicitation"), "{}", client_capabilities());
     run_at_terminal(&fixture, &["ask", "--yes", "sign it"], &json!([]));
     assert!(!client_capabilities().contains("elicitation"), "{}", client_capabilities());
-    run_at_terminal(&fixture, &["chat", "--yes"], &json!([["> ", "sign it\n"], ["It is signed.", "\u{4}"]]));
+    let answers = json!([["> ", "sign it\n"], ["It is signed.", ""], ["> ", "\u{4}"]]);
+    run_at_terminal(&fixture, &["chat", "--yes"], &answers);
     assert!(!client_capabilities().contains("elicitation"), "{}", client_capabilities());
 }
 
